@@ -8,7 +8,6 @@ temperature. So no row is believed for its width alone: see `scheduler_rows.py`.
 
 import csv
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,7 +25,9 @@ MAX_HEADER_BYTES = 2**20
 def claims(path: Path, head: bytes) -> bool:
     """Tell whether the first line names the stack's base columns."""
     first, newline, _ = head.partition(b"\n")
-    return bool(newline) and set(BASE) <= set(_cells(first.decode(errors="replace")) or ())
+    return bool(newline) and set(BASE) <= set(
+        _cells(first.decode(errors="replace")) or ()
+    )
 
 
 def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
@@ -118,7 +119,11 @@ class _Reading:
 
     def settings(self) -> dict[str, Setting]:
         """Return the text columns that never change."""
-        return {name: next(iter(seen)) for name, seen in self._texts.items() if len(seen) == 1}
+        return {
+            name: next(iter(seen))
+            for name, seen in self._texts.items()
+            if len(seen) == 1
+        }
 
     def notes(self) -> list[str]:
         """Say what was refused, realigned and dropped."""

@@ -20,7 +20,14 @@ BASE = ("data_type", "datetime", "step", "timestamp")  # not metrics, and in eve
 KINDS = ("training", "ppo_update", "rollout")
 TEXT = frozenset({"data_type", "datetime", "mode"})
 SWITCHES = ("has_temperature_control", "skipped_invalid_metrics", "temp_is_pulsing")
-WHOLE = ("step", "action", "action_value", "replica_id", "selected_replica", "temp_step_count")
+WHOLE = (
+    "step",
+    "action",
+    "action_value",
+    "replica_id",
+    "selected_replica",
+    "temp_step_count",
+)
 TWINS = (
     ("action", "action_value"),
     ("action", "replica_id"),
@@ -69,7 +76,11 @@ class Header:
     @property
     def checks(self) -> int:
         """Count the columns with a type of their own or a twin."""
-        typed = {self.at[name] for name in (*BASE, *TEXT, *SWITCHES, *WHOLE) if name in self.at}
+        typed = {
+            self.at[name]
+            for name in (*BASE, *TEXT, *SWITCHES, *WHOLE)
+            if name in self.at
+        }
         return len(typed.union(*self.twins))
 
 
@@ -111,7 +122,11 @@ def _violation(header: Header, cells: list[str]) -> str:
         if cells[one] != cells[other]:
             return f"`{header.names[one]}` and `{header.names[other]}` differ"
     for name in SWITCHES:
-        if (at := header.at.get(name)) is not None and cells[at] not in ("", "True", "False"):
+        if (at := header.at.get(name)) is not None and cells[at] not in (
+            "",
+            "True",
+            "False",
+        ):
             return f"`{name}` holds {cells[at][:40]!r}"
     for name, cell in zip(header.names, cells, strict=True):
         if not _typed(name, cell):
@@ -145,6 +160,9 @@ def _clocks(iso: str, epoch: str) -> str:
     if seconds is None or not math.isfinite(seconds) or seconds < EPOCH:
         return f"`timestamp` holds {epoch[:40]!r}"
     apart = (local if local.tzinfo else local.replace(tzinfo=UTC)).timestamp() - seconds
-    if abs(apart - QUARTER * round(apart / QUARTER)) > SAME_MOMENT or abs(apart) > 15 * 3600:
+    if (
+        abs(apart - QUARTER * round(apart / QUARTER)) > SAME_MOMENT
+        or abs(apart) > 15 * 3600
+    ):
         return "`datetime` and `timestamp` are different moments"
     return ""
