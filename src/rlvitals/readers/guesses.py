@@ -61,7 +61,7 @@ UNITS = {
 TIMES = ("_timestamp", "timestamp", "wall_time", "walltime", "time", "datetime", "date")
 # A table with one of these words in a column's name is a training log, step or no step.
 MEASURES = re.compile(
-    r"(?:^|[^a-z])(?:loss|rewards?|returns?|kl|entropy|grad|lr|learning_rate|accuracy|acc|score)"
+    r"(?:^|[^a-z])(?:loss|rewards?|returns?|kl|entropy|grad|accuracy|acc|score)"
     r"(?:[^a-z]|$)"
 )
 SECONDS = (1e8, 1e10)  # since the epoch: from 1973 to 2286
@@ -75,9 +75,7 @@ def plain(name: str) -> str:
 
 
 def _by_rank(names: Iterable[str], ranks: tuple[str, ...]) -> list[str]:
-    known = [
-        (ranks.index(word), name) for name in names if (word := plain(name)) in ranks
-    ]
+    known = [(ranks.index(word), name) for name in names if (word := plain(name)) in ranks]
     return [name for _, name in sorted(known, key=lambda pair: pair[0])]
 
 
@@ -101,9 +99,7 @@ def step_unit(name: str) -> str:
 
 def is_measure(name: str) -> bool:
     """Tell whether a name is one that training logs use for what they measure."""
-    return (
-        MEASURES.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()) is not None
-    )
+    return MEASURES.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()) is not None
 
 
 def seconds(value: str | float) -> float | None:

@@ -13,7 +13,7 @@ DECODER = json.JSONDecoder()
 DELIMITER = re.compile(r"[ \t\r\n]*([,}\]])")
 
 
-class CutShort(ValueError):
+class CutShortError(ValueError):
     """The document ends, or goes wrong, before it is complete."""
 
 
@@ -26,7 +26,7 @@ def _decode(text: str, at: int) -> tuple[object, int]:
     try:
         return DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):
-        raise CutShort(f"character {at}") from None
+        raise CutShortError(f"character {at}") from None
 
 
 def _value(text: str, at: int) -> tuple[object, int, str]:
@@ -34,21 +34,21 @@ def _value(text: str, at: int) -> tuple[object, int, str]:
     value, end = _decode(text, at)
     after = DELIMITER.match(text, end)
     if after is None:
-        raise CutShort(f"character {end}")
+        raise CutShortError(f"character {end}")
     return value, after.end(), after[1]
 
 
 def items(text: str, at: int = 0) -> Iterator[object]:
-    """Yield the items of the array that starts at `at`. Raises CutShort where it breaks off."""
+    """Yield the items of the array that starts at `at`. Raises CutShortError where it breaks off."""
     for value, _ in placed_items(text, at):
         yield value
 
 
 def placed_items(text: str, at: int = 0) -> Iterator[tuple[object, int]]:
-    """Yield (item, where the text goes on after it). Raises CutShort where it breaks off."""
+    """Yield (item, where the text goes on after it). Raises CutShortError where it breaks off."""
     at = _skip(text, at)
     if not text.startswith("[", at):
-        raise CutShort(f"character {at}")
+        raise CutShortError(f"character {at}")
     at = _skip(text, at + 1)
     if text.startswith("]", at):
         return
@@ -57,17 +57,17 @@ def placed_items(text: str, at: int = 0) -> Iterator[tuple[object, int]]:
         value, at, delimiter = _value(text, _skip(text, at))
         yield value, at
     if delimiter != "]":
-        raise CutShort(f"character {at}")
+        raise CutShortError(f"character {at}")
 
 
 def members(text: str, array: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the members of the object that `text` is. Raises CutShort where it breaks off.
+    """Yield the members of the object that `text` is. Raises CutShortError where it breaks off.
 
     The items of the member named `array` come one by one, each under that name.
     """
     at = _skip(text, 0)
     if not text.startswith("{", at):
-        raise CutShort(f"character {at}")
+        raise CutShortError(f"character {at}")
     at = _skip(text, at + 1)
     if text.startswith("}", at):
         return
@@ -76,25 +76,26 @@ def members(text: str, array: str = "") -> Iterator[tuple[str, object]]:
         name, at = _decode(text, _skip(text, at))
         at = _skip(text, at)
         if not isinstance(name, str) or not text.startswith(":", at):
-            raise CutShort(f"character {at}")
+            raise CutShortError(f"character {at}")
         at = _skip(text, at + 1)
         if name == array and text.startswith("[", at):
-            end = at + 1
-            for item, end in placed_items(text, at):
+            end = 0
+            for item, after in placed_items(text, at):
                 yield name, item
+                end = after
             at, delimiter = _after_array(text, end, at)
         else:
             value, at, delimiter = _value(text, at)
             yield name, value
     if delimiter != "}":
-        raise CutShort(f"character {at}")
+        raise CutShortError(f"character {at}")
 
 
 def _after_array(text: str, end: int, start: int) -> tuple[int, str]:
     """Return where the text goes on after an array whose items were read, and the delimiter."""
-    if end == start + 1:  # an empty array
-        end = text.index("]", end) + 1
+    if not end:  # an empty array
+        end = text.index("]", start) + 1
     after = DELIMITER.match(text, end)
     if after is None:
-        raise CutShort(f"character {end}")
+        raise CutShortError(f"character {end}")
     return after.end(), after[1]

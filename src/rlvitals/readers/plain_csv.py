@@ -68,11 +68,7 @@ def head_of(data: bytes) -> Table | None:
         text = raw.decode("utf-8-sig", errors="replace").strip("\r")
         if text and not text.isspace() and not text.startswith("#"):
             names, delimiter = _split(text)
-            return (
-                Table(tuple(names), delimiter, start, number)
-                if _are_names(names)
-                else None
-            )
+            return Table(tuple(names), delimiter, start, number) if _are_names(names) else None
     return None
 
 
@@ -101,9 +97,7 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
         notes = (*replaced, *reading.notes(), *rows.notes())
     unit = guesses.step_unit(reading.step) if reading.step else "rows"
     settings = reading.settings()
-    return Log(
-        "csv", reading.columns.series(), settings, notes, str(path), unit
-    ), cursor
+    return Log("csv", reading.columns.series(), settings, notes, str(path), unit), cursor
 
 
 def _split(text: str) -> tuple[list[str], str]:
@@ -120,9 +114,7 @@ def _split(text: str) -> tuple[list[str], str]:
 
 def _are_names(cells: list[str]) -> bool:
     """Tell whether a first row names columns: a table of numbers alone has no names."""
-    return 1 < len(cells) <= MAX_COLUMNS and not any(
-        _is_number(cell) for cell in cells if cell
-    )
+    return 1 < len(cells) <= MAX_COLUMNS and not any(_is_number(cell) for cell in cells if cell)
 
 
 def _is_number(cell: str) -> bool:
@@ -154,9 +146,8 @@ class _Reading:
         self._table, self._refused = table, refused
         self._keys = _unique(table.names)
         self._time = guesses.time_key(table.names)
-        self._texts: dict[
-            str, set[str]
-        ] = {}  # of each column of text, two texts at most
+        self._texts: dict[str, set[str]] = {}  # of each column of text, two texts at most
+        self._taken = 0
         self._left_out: Counter[str] = Counter()
 
     def take(self, row: Row) -> None:
@@ -169,6 +160,7 @@ class _Reading:
         if step is None:
             self._refused.add(row.line, self._why(cells))
             return
+        self._taken += 1
         time = guesses.seconds(cells[self._time]) if self._time else None
         for key, cell in cells.items():
             if key == self.step or (key == self._time and time is not None):
@@ -194,9 +186,7 @@ class _Reading:
         if self.step is None:
             found = {name: _number(cells[name]) for name in self._table.steps}
             fits = [name for name, value in found.items() if whole(value) is not None]
-            fractions = [
-                value for value in found.values() if value and math.isfinite(value)
-            ]
+            fractions = [value for value in found.values() if value and math.isfinite(value)]
             if fits or fractions or not found:
                 self.step = fits[0] if fits else ""
         if self.step:
@@ -209,11 +199,10 @@ class _Reading:
 
     def settings(self) -> dict[str, Setting]:
         """Return the columns of text that never change."""
-        points = self.columns.series()
         return {
             key: next(iter(seen))
             for key, seen in self._texts.items()
-            if len(seen) == 1 and key not in points
+            if len(seen) == 1 and self._left_out[key] == self._taken
         }
 
     def notes(self) -> list[str]:
@@ -224,14 +213,10 @@ class _Reading:
         constant = self.settings()
         texts = [key for key in self._texts if key not in constant]
         if texts:
-            more = (
-                "" if len(texts) <= MAX_TEXTS else f" and {len(texts) - MAX_TEXTS} more"
-            )
+            more = "" if len(texts) <= MAX_TEXTS else f" and {len(texts) - MAX_TEXTS} more"
             count = sum(self._left_out[key] for key in texts)
             names = ", ".join(f"`{key}`" for key in texts[:MAX_TEXTS])
-            notes.append(
-                f"{count:,} cells that are no numbers, left out: {names}{more}"
-            )
+            notes.append(f"{count:,} cells that are no numbers, left out: {names}{more}")
         return notes
 
 

@@ -16,7 +16,7 @@ from rlvitals.readers import guesses
 from rlvitals.readers.columns import NAN, Columns, json_number, whole
 from rlvitals.readers.lines import REPLACED, Lines, Position, opened
 from rlvitals.readers.objects import Objects, flatten, parse_object
-from rlvitals.readers.partial_json import CutShort, items, members
+from rlvitals.readers.partial_json import CutShortError, items, members
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.rows import Refused
 from rlvitals.records import Log, Setting
@@ -56,17 +56,10 @@ def claims(path: Path, head: bytes) -> bool:
     if path.suffix == ".json" and path.stem.lower().startswith(CONFIGS):
         return False
     objects = [_unwrapped(item) for item in _probe(head)]
-    if (
-        path.suffix == ".json"
-        and len(objects) == 1
-        and not head.lstrip().startswith(b"[")
-    ):
+    if path.suffix == ".json" and len(objects) == 1 and not head.lstrip().startswith(b"["):
         return False  # a document
-    return any(
-        guesses.step_keys(numbers) for item in objects if (numbers := _numbers(item))
-    ) or (
-        len(objects) > 1
-        and any(guesses.is_measure(key) for i in objects for key in _numbers(i))
+    return any(guesses.step_keys(numbers) for item in objects if (numbers := _numbers(item))) or (
+        len(objects) > 1 and any(guesses.is_measure(key) for i in objects for key in _numbers(i))
     )
 
 
@@ -79,13 +72,11 @@ def _probe(head: bytes) -> list[dict[str, object]]:
                 if not isinstance(item, dict) or len(found) >= MAX_PROBED:
                     break
                 found.append(item)
-        except CutShort:
+        except CutShortError:
             pass
         return found
     lines = [line for line in text.split("\n")[:MAX_PROBED] if not line.isspace()]
-    found = [
-        item for line in lines if line and (item := parse_object(line)) is not None
-    ]
+    found = [item for line in lines if line and (item := parse_object(line)) is not None]
     if not found and len(lines) == 1 and lines[0].lstrip().startswith("{"):
         found = [_beginning(lines[0])]  # a first line longer than the head
     return found
@@ -94,9 +85,8 @@ def _probe(head: bytes) -> list[dict[str, object]]:
 def _beginning(text: str) -> dict[str, object]:
     found: dict[str, object] = {}
     try:
-        for key, value in members(text):
-            found[key] = value
-    except CutShort:
+        found.update(members(text))
+    except CutShortError:
         pass
     return found
 
@@ -137,9 +127,7 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     return log, cursor
 
 
-def _lines(
-    file: BinaryIO, path: Path, seen: _Seen
-) -> tuple["_Reading", list[str], _Seen]:
+def _lines(file: BinaryIO, path: Path, seen: _Seen) -> tuple["_Reading", list[str], _Seen]:
     lines = Lines(file, seen.position)
     if lines.replaced:
         seen = _Seen()
@@ -147,16 +135,12 @@ def _lines(
     reading = _Reading(objects.refused, seen)
     reading.take(objects)
     if not reading.rows and not objects.refused.count and lines.torn is False:
-        raise UnreadableLog(
-            "an empty log", where=str(path), hint="wait for its first row"
-        )
+        raise UnreadableLog("an empty log", where=str(path), hint="wait for its first row")
     cursor = _Seen(objects.position(), reading.rows, reading.step)
     return reading, objects.notes(), cursor
 
 
-def _array(
-    file: BinaryIO, path: Path, seen: _Seen
-) -> tuple["_Reading", list[str], _Seen]:
+def _array(file: BinaryIO, path: Path, seen: _Seen) -> tuple["_Reading", list[str], _Seen]:
     file.seek(0)
     data = file.read(MAX_ARRAY_BYTES + 1)
     if len(data) > MAX_ARRAY_BYTES:
@@ -169,15 +153,11 @@ def _array(
     notes: list[str] = []
     try:
         rows.extend(items(data.decode("utf-8-sig", errors="replace")))
-    except CutShort:
+    except CutShortError:
         notes.append(f"the file is cut short: {len(rows)} rows stand before the cut")
     if not rows:
-        raise UnreadableLog(
-            "no whole row", where=str(path), hint="wait for its first row"
-        )
-    if seen.rows and (
-        len(rows) < seen.rows or json.dumps(rows[seen.rows - 1]) != seen.last
-    ):
+        raise UnreadableLog("no whole row", where=str(path), hint="wait for its first row")
+    if seen.rows and (len(rows) < seen.rows or json.dumps(rows[seen.rows - 1]) != seen.last):
         notes.append(REPLACED)
         seen = _Seen()
     refused = Refused()
@@ -217,9 +197,7 @@ class _Reading:
         step = self._step(row)
         if step is None:
             self.met.update(dict.fromkeys(row))
-            what = (
-                f"no whole number as `{self.step}`" if self.step else "no step-like key"
-            )
+            what = f"no whole number as `{self.step}`" if self.step else "no step-like key"
             self._refused.add(number, f"has {what}")
             return
         time_key = guesses.time_key(row)
@@ -262,9 +240,7 @@ class _Reading:
 
     def notes(self) -> list[str]:
         """Say how rows were numbered."""
-        return (
-            ["no step-like key: points are numbered by row"] if self.step == "" else []
-        )
+        return ["no step-like key: points are numbered by row"] if self.step == "" else []
 
 
 READER = Reader(

@@ -22,12 +22,10 @@ from rlvitals.records import Log, Setting
 MAX_HEADER_BYTES = 2**20
 
 
-def claims(path: Path, head: bytes) -> bool:
+def claims(_: Path, head: bytes) -> bool:
     """Tell whether the first line names the stack's base columns."""
-    first, newline, _ = head.partition(b"\n")
-    return bool(newline) and set(BASE) <= set(
-        _cells(first.decode(errors="replace")) or ()
-    )
+    first, newline, _rest = head.partition(b"\n")
+    return bool(newline) and set(BASE) <= set(_cells(first.decode(errors="replace")) or ())
 
 
 def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
@@ -119,11 +117,7 @@ class _Reading:
 
     def settings(self) -> dict[str, Setting]:
         """Return the text columns that never change."""
-        return {
-            name: next(iter(seen))
-            for name, seen in self._texts.items()
-            if len(seen) == 1
-        }
+        return {name: next(iter(seen)) for name, seen in self._texts.items() if len(seen) == 1}
 
     def notes(self) -> list[str]:
         """Say what was refused, realigned and dropped."""

@@ -76,11 +76,7 @@ class Header:
     @property
     def checks(self) -> int:
         """Count the columns with a type of their own or a twin."""
-        typed = {
-            self.at[name]
-            for name in (*BASE, *TEXT, *SWITCHES, *WHOLE)
-            if name in self.at
-        }
+        typed = {self.at[name] for name in (*BASE, *TEXT, *SWITCHES, *WHOLE) if name in self.at}
         return len(typed.union(*self.twins))
 
 
@@ -160,9 +156,6 @@ def _clocks(iso: str, epoch: str) -> str:
     if seconds is None or not math.isfinite(seconds) or seconds < EPOCH:
         return f"`timestamp` holds {epoch[:40]!r}"
     apart = (local if local.tzinfo else local.replace(tzinfo=UTC)).timestamp() - seconds
-    if (
-        abs(apart - QUARTER * round(apart / QUARTER)) > SAME_MOMENT
-        or abs(apart) > 15 * 3600
-    ):
+    if abs(apart - QUARTER * round(apart / QUARTER)) > SAME_MOMENT or abs(apart) > 15 * 3600:
         return "`datetime` and `timestamp` are different moments"
     return ""

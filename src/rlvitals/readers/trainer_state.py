@@ -13,7 +13,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.readers.columns import Columns, json_number, whole
 from rlvitals.readers.lines import REPLACED, opened
 from rlvitals.readers.objects import flatten
-from rlvitals.readers.partial_json import CutShort, members
+from rlvitals.readers.partial_json import CutShortError, members
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.rows import Refused
 from rlvitals.records import Log, Setting
@@ -61,11 +61,7 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog."""
     rows, facts, cut = _document(path)
     seen = since if isinstance(since, _Seen) else _Seen()
-    notes = (
-        []
-        if not cut
-        else [f"the file is cut short: {len(rows)} rows stand before the cut"]
-    )
+    notes = [] if not cut else [f"the file is cut short: {len(rows)} rows stand before the cut"]
     if seen.rows and (len(rows) < seen.rows or _text(rows[seen.rows - 1]) != seen.last):
         notes.append(REPLACED)
         seen = _Seen()
@@ -74,17 +70,11 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
         if not isinstance(row, dict):
             refused.add(number, "of log_history is no object")
         elif "train_runtime" in row:
-            settings |= {
-                key: v for key in TOTALS if (v := json_number(row.get(key))) is not None
-            }
+            settings |= {key: v for key in TOTALS if (v := json_number(row.get(key))) is not None}
         elif (step := whole(json_number(row.get("step")))) is None:
             refused.add(number, "of log_history has no step")
         else:
-            numbers = (
-                (key, json_number(value))
-                for key, value in flatten(row)
-                if key != "step"
-            )
+            numbers = ((key, json_number(value)) for key, value in flatten(row) if key != "step")
             columns.add_row(step, numbers)
     log = Log(
         source="trainer-state",
@@ -120,7 +110,7 @@ def _document(path: Path) -> tuple[list[object], dict[str, object], bool]:
                 rows.append(value)
             else:
                 facts[name] = value
-    except CutShort:
+    except CutShortError:
         cut = True
     if not rows and (cut or not found):
         what = "is cut short before the first row of" if cut else "has no rows in"
@@ -137,9 +127,7 @@ def _settings(facts: dict[str, object]) -> dict[str, Setting]:
     found: dict[str, Setting] = {}
     for key, name in SETTINGS.items():
         value = facts.get(key)
-        if isinstance(value, int | float) and not (
-            name == "total_steps" and value <= 0
-        ):
+        if isinstance(value, int | float) and not (name == "total_steps" and value <= 0):
             found[name] = value
     return found
 
