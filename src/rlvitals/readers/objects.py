@@ -18,7 +18,9 @@ from rlvitals.readers.rows import Refused
 MAX_DEPTH = 16  # of nesting; deeper is left out
 
 
-def flatten(item: Mapping[str, object], within: str = "") -> Iterator[tuple[str, object]]:
+def flatten(
+    item: Mapping[str, object], within: str = ""
+) -> Iterator[tuple[str, object]]:
     """Yield the leaves of nested objects under names joined by "/", in order.
 
     Lists are leaves. Nesting deeper than MAX_DEPTH is left out.
