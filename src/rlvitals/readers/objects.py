@@ -42,6 +42,9 @@ def parse_object(text: str) -> dict[str, object] | None:
     """Return a JSON object; None for anything else, nesting too deep to read included."""
     try:
         item = json.loads(text)
+        if "\\ud" in text.lower():  # half a surrogate pair is a string that cannot be shown
+            whole = json.dumps(item, ensure_ascii=False).encode(errors="replace")
+            item = json.loads(whole)
     except (ValueError, RecursionError):
         return None
     return item if isinstance(item, dict) else None

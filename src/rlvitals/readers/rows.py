@@ -15,6 +15,7 @@ from typing import BinaryIO, NamedTuple
 
 from rlvitals.readers.lines import MAX_LINE_BYTES, Line, Lines, Position
 
+NO_ROW = "no complete row yet"
 MAX_ROW_LINES = 64  # a quoted cell may hold newlines; an unclosed quote must not eat the file
 csv.field_size_limit(MAX_LINE_BYTES)
 
@@ -81,6 +82,11 @@ class Rows:
         self._lines = lines
         self._last: Line | None = None
         self._start = lines.position()
+
+    @property
+    def last_text(self) -> str:
+        """The text of the last complete row's last line, refused or not; empty for none."""
+        return self._last.text if self._last else ""
 
     def position(self) -> Position:
         """Return where to go on: after the last complete row, refused or not."""
