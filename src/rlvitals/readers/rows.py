@@ -15,9 +15,8 @@ from typing import BinaryIO, NamedTuple
 
 from rlvitals.readers.lines import MAX_LINE_BYTES, Line, Lines, Position
 
-MAX_ROW_LINES = (
-    64  # a quoted cell may hold newlines; an unclosed quote must not eat the file
-)
+NO_ROW = "no complete row yet"
+MAX_ROW_LINES = 64  # a quoted cell may hold newlines; an unclosed quote must not eat the file
 csv.field_size_limit(MAX_LINE_BYTES)
 
 
@@ -58,11 +57,7 @@ class Refused:
     def notes(self) -> list[str]:
         """Return "2 rows refused: line 318 has 57 fields under 56 names", or nothing."""
         plural = "" if self.count == 1 else "s"
-        return (
-            [f"{self.count} {self.what}{plural} refused: {self.first}"]
-            if self.count
-            else []
-        )
+        return [f"{self.count} {self.what}{plural} refused: {self.first}"] if self.count else []
 
 
 class Row(NamedTuple):
@@ -80,20 +75,18 @@ class Rows:
     damage, and the row that opened it is refused.
     """
 
-    def __init__(
-        self,
-        lines: Lines,
-        width: int = 0,
-        refused: Refused | None = None,
-        delimiter: str = ",",
-    ) -> None:
+    def __init__(self, lines: Lines, width: int = 0, refused: Refused | None = None) -> None:
         """Read rows of `width` fields; 0 takes the first row's width."""
         self.width = width
-        self._delimiter = delimiter
         self.refused = refused or Refused()
         self._lines = lines
         self._last: Line | None = None
         self._start = lines.position()
+
+    @property
+    def last_text(self) -> str:
+        """The text of the last complete row's last line, refused or not; empty for none."""
+        return self._last.text if self._last else ""
 
     def position(self) -> Position:
         """Return where to go on: after the last complete row, refused or not."""
@@ -125,7 +118,7 @@ class Rows:
         if len(texts) == 1 and texts[0].isspace():
             return
         try:
-            (fields,) = csv.reader(texts, delimiter=self._delimiter)
+            (fields,) = csv.reader(texts)
         except (csv.Error, ValueError) as error:
             self.refused.add(lines[0].number, f"is not comma-separated text ({error})")
             return
@@ -133,21 +126,16 @@ class Rows:
         if len(fields) == self.width:
             yield Row(lines[0].number, fields)
         else:
-            self.refused.add(
-                lines[0].number, f"has {len(fields)} fields under {self.width} names"
-            )
+            self.refused.add(lines[0].number, f"has {len(fields)} fields under {self.width} names")
 
     def _fits(self, line: Line) -> bool:
         try:
-            rows = csv.reader([line.text], delimiter=self._delimiter)
-            return any(len(row) == self.width > 1 for row in rows)
+            return any(len(row) == self.width > 1 for row in csv.reader([line.text]))
         except csv.Error:
             return False
 
     def _too_long(self, held: list[Line]) -> bool:
-        return (
-            len(held) > MAX_ROW_LINES or held[-1].end - held[0].start > MAX_LINE_BYTES
-        )
+        return len(held) > MAX_ROW_LINES or held[-1].end - held[0].start > MAX_LINE_BYTES
 
     def _damaged(self, held: list[Line]) -> Iterator[Row]:
         """Refuse the line that opened a quote; read the ones after it on their own."""

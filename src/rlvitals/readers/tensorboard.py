@@ -142,7 +142,11 @@ class Events:
     def notes(self) -> list[str]:
         """Say what a person should know of these events."""
         notes = [f"{self.malformed} events could not be understood"] if self.malformed else []
-        return [*notes, *(f"{tag}: {why}" for tag, why in self.refused.items())]
+        if self.refused:
+            tag, why = next(iter(self.refused.items()))
+            others = len(self.refused) - 1
+            notes.append(f"{tag}: {why}" + (f" ({others} more tags)" if others else ""))
+        return notes
 
     def take(self, payload: bytes) -> None:
         """Add one event."""
