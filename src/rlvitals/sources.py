@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rlvitals import readers
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import joining, trainer_state
+from rlvitals.readers import joining, rllib, trainer_state
 from rlvitals.readers.lines import read_head
 from rlvitals.readers.reader import Reader
 from rlvitals.readers.walk import Walk
@@ -23,11 +23,14 @@ from rlvitals.records import Log, Series
 
 # Folders, and files without their suffix, that say what they hold and not which run they are.
 PARTS = frozenset(
-    "tensorboard tensorboard_logs tb tb_log tb_logs tf_logs tflogs metrics metric logs log csv"
-    " json jsonl events scalars summaries monitor monitors stats history progress result results"
-    " train training rollout rollouts trainer_state output".split()
+    {
+        *("tensorboard", "tensorboard_logs", "tb", "tb_log", "tb_logs", "tf_logs", "tflogs"),
+        *("metrics", "metric", "logs", "log", "csv", "json", "jsonl", "events", "scalars"),
+        *("summaries", "monitor", "monitors", "stats", "history", "progress", "result"),
+        *("results", "train", "training", "rollout", "rollouts", "trainer_state", "output"),
+    }
 )
-EVALUATIONS = frozenset("eval evaluation evals val valid validation test".split())
+EVALUATIONS = frozenset({"eval", "evals", "evaluation", "val", "valid", "validation", "test"})
 CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 HPARAMS = re.compile(r"\d{10}\.\d+")  # torch's add_hparams writes a folder named by the time
 WANDB = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-\w+")
@@ -57,10 +60,8 @@ def find(path: Path) -> tuple[Run, ...]:
     Raises UnreadableLog where there is none, saying what was looked for and what was found.
     """
     if not path.is_dir():
-        reader = readers.claim(path)
-        if reader is None:
-            raise _refusal(path)
-        return (Run(_file_name(path), path.parent, ((path, reader),)),)
+        files = ((path, readers.reader_of(path)),)
+        return (Run(_file_name(path), path.parent, files),)
     walk = Walk(path)
     notes = list(walk.notes)
     claimed = _claimed(walk.files, path, notes)
@@ -85,18 +86,6 @@ def find(path: Path) -> tuple[Run, ...]:
 
 def _looked_for() -> str:
     return ", ".join(dict.fromkeys(reader.looks_for for reader in readers.READERS))
-
-
-def _refusal(path: Path) -> UnreadableLog:
-    head = read_head(path)
-    what = "not a training log that any reader knows" if head else "the file is empty"
-    if path.suffix == ".wandb":
-        what = "Weights & Biases' own files are not read yet"
-    return UnreadableLog(
-        what,
-        where=f"{path}{readers.describe(head)}",
-        hint=f"point at one of these, or at the folder that holds it: {_looked_for()}",
-    )
 
 
 def _claimed(files: Iterable[Path], root: Path, notes: list[str]) -> list[tuple[Path, Reader]]:
@@ -198,7 +187,9 @@ def _file_name(path: Path) -> str:
 
 def _run(name: str, home: Path, files: Files, notes: tuple[str, ...]) -> Run:
     kept, dropped = _without_copies(files)
-    return Run(name, home, tuple(sorted(kept, key=lambda pair: _order(pair[0]))), (*notes, *dropped))
+    return Run(
+        name, home, tuple(sorted(kept, key=lambda pair: _order(pair[0]))), (*notes, *dropped)
+    )
 
 
 def _order(file: Path) -> tuple[tuple[str, ...], str]:
@@ -215,8 +206,9 @@ def _without_copies(files: Files) -> tuple[list[tuple[Path, Reader]], list[str]]
         best = max(states, key=_state_rank)
         kept = [pair for pair in kept if pair[0] not in states or pair[0] == best]
         notes.append(f"read of {len(states)} trainer_state.json: {best.parent.name}'s, the newest")
-    results = {file.parent for file, reader in kept if reader.name == "rllib-json"}
-    twins = [f for f, r in kept if r.name == "rllib-csv" and f.parent in results]
+    tuned = [file for file, reader in kept if reader.name == rllib.READER.name]
+    results = {file.parent for file in tuned if file.name == "result.json"}
+    twins = [file for file in tuned if file.suffix == ".csv" and file.parent in results]
     if twins:
         kept = [pair for pair in kept if pair[0] not in twins]
         notes.append("progress.csv not read: result.json holds the same and more")
@@ -253,7 +245,7 @@ def read(run: Run) -> tuple[Log, ...]:
         role = "eval/" if evaluations[file] and not all(evaluations.values()) else ""
         logs.append((role, replace(log, where=inside, series=_prefixed(log.series, role))))
     if not logs:
-        raise _none_readable(run, errors)
+        raise _none_readable(errors)
     joined = joining.join(logs)
     if notes:
         joined.append(Log(source="files", series={}, notes=tuple(notes)))
@@ -269,12 +261,12 @@ def _prefixed(series: Mapping[str, Series], prefix: str) -> dict[str, Series]:
     return {k if k.startswith(prefix) else f"{prefix}{k}": s for k, s in series.items()}
 
 
-def _none_readable(run: Run, errors: Sequence[UnreadableLog]) -> UnreadableLog:
+def _none_readable(errors: Sequence[UnreadableLog]) -> UnreadableLog:
     if len(errors) == 1:
         return errors[0]
     first = errors[0]
     return UnreadableLog(
-        f"none of the run's {len(errors)} files can be read; the first: {first.problem}",
+        f"none of {len(errors)} files can be read; the first: {first.problem}",
         where=first.where,
         hint=first.hint,
     )

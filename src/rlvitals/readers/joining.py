@@ -67,9 +67,7 @@ def _whole(logs: list[Log], series: dict[str, Series], *notes: str) -> Log:
     told = [f"{log.where}: {note}" for log in logs for note in log.notes]
     where = f"{logs[0].where} and {len(logs) - 1} more"
     first = logs[0]
-    return replace(
-        first, series=series, settings=settings, notes=(*told, *notes), where=where
-    )
+    return replace(first, series=series, settings=settings, notes=(*told, *notes), where=where)
 
 
 def _interleaved(logs: list[Log]) -> Log:
