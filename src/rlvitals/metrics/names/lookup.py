@@ -1,0 +1,34 @@
+"""Find the table a log speaks, and what one of its keys means there."""
+
+import re
+from collections.abc import Collection, Sequence
+
+from rlvitals.metrics.names.name import Name, Table
+
+
+def choose(source: str, keys: Collection[str], tables: Sequence[Table]) -> Table | None:
+    """Pick the table of a log: its reader's own, else the one that knows most of its keys.
+
+    None where no table knows a single key. Of equals the earlier table wins.
+    """
+    own = [table for table in tables if source in table.sources]
+    known = [(sum(find(table, key) is not None for key in keys), table) for table in own or tables]
+    best = max(known, key=lambda pair: pair[0], default=None)
+    if own:
+        return own[0] if best is None else best[1]
+    return best[1] if best and best[0] else None
+
+
+def find(table: Table, key: str) -> tuple[str, Name] | None:
+    """Return the canonical name of a key and how it is measured; None for an unknown key."""
+    for bare in _without_prefix(table, key):
+        if name := table.keys.get(bare):
+            return name.metric.name, name
+        for family in table.families:
+            if match := re.fullmatch(family.pattern, bare):
+                return f"{family.name.metric.name}/{match.group(1)}", family.name
+    return None
+
+
+def _without_prefix(table: Table, key: str) -> list[str]:
+    return [key, *(key.removeprefix(p) for p in table.prefixes if key.startswith(p))]

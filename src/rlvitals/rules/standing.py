@@ -1,0 +1,146 @@
+"""Where a run's outcome stands: the first thing every rule asks before it calls a symptom a fault."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rlvitals.metrics import environments
+from rlvitals.metrics.environments import Environment
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.trend import trend
+
+State = Literal["rising", "flat", "falling", "at its ceiling", "unknown"]
+
+# Product truth before proxies, dense before sparse: the first of these that is logged often
+# enough is the outcome a run is judged by.
+OUTCOMES = (
+    "outcome/return",
+    "outcome/eval_return",
+    "outcome/rlhf_reward",
+    "outcome/score",
+    "outcome/reward",
+    "reward/mean",
+    "outcome/accuracy",
+    "outcome/success_rate",
+    "outcome/win_rate_ema",
+    "language/filtered_reward",
+)
+SHARES = ("outcome/accuracy", "outcome/success_rate", "outcome/win_rate_ema")  # between 0 and 1
+LEAST = 10  # numbers: fewer cannot show a trend at all
+OF_THE_WAY = 0.10  # of the way from a random to a solved policy: less is not learning
+OF_THE_START = 0.10  # of the first level, where the task's scale is not known
+OF_A_SHARE = 0.05  # of a success rate
+AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left to learn
+STUCK_TOP = 0.2  # share of the run spent at exactly its best value
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The outcome's direction over a stretch of the run, with the interval that says so."""
+
+    state: State
+    metric: str = ""
+    why: str = ""
+    first: float = np.nan  # level of the first fifth
+    last: float = np.nan  # level of the last fifth
+    best: float = np.nan
+    low: float = np.nan  # 95 % interval of the change over the stretch
+    high: float = np.nan
+    material: float = np.nan  # the least change that counts
+    material_from: str = ""
+
+    @property
+    def improves(self) -> bool:
+        """Proven to get better, or good enough that it cannot."""
+        return self.state in ("rising", "at its ceiling")
+
+    @property
+    def stalled(self) -> bool:
+        """Proven not to get better."""
+        return self.state in ("flat", "falling")
+
+    @property
+    def sentence(self) -> str:
+        """Say it with its numbers."""
+        if self.state == "unknown":
+            return f"whether the outcome improves cannot be told: {self.why}"
+        name = self.metric.split("/", 1)[1].replace("_", " ")
+        return f"{name} is {self.state}: {self.first:.4g} to {self.last:.4g}"
+
+
+def outcome(trace: Trace) -> tuple[str, Series] | None:
+    """Pick the metric a run is judged by, as finite points with up = better."""
+    for name in OUTCOMES:
+        if (series := trace.get(name)) is not None and len(found := series.finite()) >= LEAST:
+            return name, found
+    loss = trace.get("optimiser/loss")
+    if trace.profile is Profile.SUPERVISED and loss is not None and len(loss.finite()) >= LEAST:
+        found = loss.finite()
+        return "optimiser/loss", Series(found.steps, found.times, -found.values)
+    return None
+
+
+def environment(trace: Trace) -> Environment | None:
+    """Look up what is known of the run's environment; None where it is not logged or not known."""
+    return environments.lookup(str(trace.settings.get("env_id", "")))
+
+
+def standing(trace: Trace, since: int | None = None, until: int | None = None) -> Standing:
+    """Judge the outcome between two steps (default: the whole run)."""
+    picked = outcome(trace)
+    if picked is None:
+        return Standing("unknown", why="no outcome is logged (return, reward, score, success)")
+    name, whole = picked
+    series = whole if since is None else whole.since(since)
+    series = series if until is None else series.until(until)
+    if len(series) < LEAST:
+        return Standing("unknown", name, f"{name} has {len(series)} points there")
+    return _judge(trace, name, whole, series)
+
+
+def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
+    material, origin = _material(trace, name, whole)
+    first, last = first_last_change(series.values) or (np.nan, np.nan)
+    best = float(series.values.max())
+    found = trend(series.values)
+    low, high = (found.change_low, found.change_high) if found else (-np.inf, np.inf)
+    state: State = "unknown"
+    if _at_ceiling(trace, name, whole, last):
+        state = "at its ceiling"
+    elif low > 0 and last - first >= material:
+        state = "rising"
+    elif high < 0 and first - last >= material:
+        state = "falling"
+    elif high < material:
+        state = "flat"
+    why = "" if state != "unknown" else f"{name} is too noisy or too short over these steps"
+    sign = -1.0 if name == "optimiser/loss" else 1.0
+    return Standing(
+        state, name, why, sign * first, sign * last, sign * best, low, high, material, origin
+    )
+
+
+def _material(trace: Trace, name: str, whole: Series) -> tuple[float, str]:
+    if name in SHARES:
+        return OF_A_SHARE, f"{OF_A_SHARE:.0%} of a success rate"
+    env = environment(trace) if name.endswith("return") else None
+    if env is not None and env.way:
+        return OF_THE_WAY * env.way, f"{OF_THE_WAY:.0%} of the way from random to solved ({env.name})"
+    start, _ = first_last_change(whole.values) or (np.nan, np.nan)
+    return OF_THE_START * abs(start), f"{OF_THE_START:.0%} of its first level"
+
+
+def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
+    env = environment(trace) if name.endswith("return") else None
+    if env is not None and env.way:
+        top = env.max_return if env.max_return is not None else env.solved_return
+        if top is not None:
+            return last >= top - AT_THE_TOP * env.way
+    values = whole.values
+    if name in SHARES:
+        return last >= 1.0 - AT_THE_TOP
+    # An outcome that varied on its way up and then repeats its best value exactly is bounded there.
+    stuck = int(max(STUCK_TOP * len(values), LEAST))
+    return bool((values[-stuck:] == values.max()).all() and values[0] < values.max())

@@ -1,0 +1,118 @@
+"""A run in five sentences: is reward rising, KL small, entropy falling slowly, clipping rare,
+the critic useful? Each sentence is made from the run's own numbers or says what is missing.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rlvitals import metrics
+from rlvitals.records import Trace
+from rlvitals.rules.standing import standing
+from rlvitals.signals.level import first_last_change
+
+Sign = Literal["good", "bad", "neutral", "unknown"]
+SLOW = 0.7  # of its first level: an entropy that loses more than this fell fast or far
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One of the five, and whether it is good news."""
+
+    topic: str
+    text: str
+    sign: Sign
+
+
+def tldr(trace: Trace) -> tuple[Sentence, ...]:
+    """Write the five sentences: reward, KL, entropy, clipping, critic."""
+    return (_reward(trace), _kl(trace), _entropy(trace), _clipping(trace), _critic(trace))
+
+
+def _reward(trace: Trace) -> Sentence:
+    now = standing(trace)
+    sign: Sign = "good" if now.improves else "bad" if now.stalled else "unknown"
+    text = now.sentence[0].upper() + now.sentence[1:]
+    ending = {"good": ": learning works.", "bad": ": it is not learning.", "unknown": "."}
+    return Sentence("reward", text + ending[sign], sign)
+
+
+def _levels(trace: Trace, *names: str) -> tuple[str, float, float] | None:
+    """Return the first of the metrics that is logged, with its first and last level."""
+    for name in names:
+        series = trace.get(name)
+        if series is not None and (levels := first_last_change(series.values)):
+            return name, *levels
+    return None
+
+
+def _kl(trace: Trace) -> Sentence:
+    reference = _levels(trace, "policy/kl_to_reference")
+    found = _levels(trace, "policy/approx_kl")
+    if found is None and reference is None:
+        return Sentence("KL", "KL is not logged: how far updates move is not known.", "unknown")
+    if found is None:
+        _, first, last = reference or ("", np.nan, np.nan)
+        text = f"KL to the reference goes {first:.3g} to {last:.3g} nats a response."
+        return Sentence("KL", text, "bad" if last < 0 else "neutral")
+    values = trace[found[0]].finite().values
+    ceiling = metrics.policy.APPROX_KL.band(trace.profile).ceiling(trace)
+    middle = float(np.median(values))
+    text = f"KL per update is {middle:.2g} in the middle and {values.max():.2g} at most"
+    if ceiling is None or ceiling.origin == "default":
+        return Sentence("KL", f"{text}; no target is set.", "neutral")
+    good = middle <= ceiling.value
+    stable = "updates are stable" if good else "updates are too large"
+    return Sentence("KL", f"{text}, target {ceiling.value:g}: {stable}.", "good" if good else "bad")
+
+
+def _entropy(trace: Trace) -> Sentence:
+    found = _levels(trace, "exploration/entropy", "exploration/entropy_sequence")
+    if found is None:
+        return Sentence("entropy", "Entropy is not logged: exploration is not known.", "unknown")
+    _, first, last = found
+    text = f"Entropy goes {first:.3g} to {last:.3g} nats"
+    if first <= 0 or last >= first:
+        return Sentence("entropy", f"{text}.", "neutral")
+    lost = 1 - last / first
+    if lost <= SLOW or standing(trace).improves:
+        return Sentence("entropy", f"{text}: from exploring to exploiting.", "good")
+    return Sentence("entropy", f"{text}: {lost:.0%} of it is gone with no gain to show.", "bad")
+
+
+def _clipping(trace: Trace) -> Sentence:
+    clip, ratio = _levels(trace, "policy/clip_fraction"), _levels(trace, "policy/ratio")
+    if clip is None and ratio is None:
+        return Sentence("clipping", "Clip fraction and ratio are not logged.", "unknown")
+    parts: list[str] = []
+    sign: Sign = "neutral"
+    if clip is not None:
+        values = trace["policy/clip_fraction"].finite().values
+        ceiling = metrics.policy.CLIP_FRACTION.band(trace.profile).ceiling(trace)
+        parts.append(f"{np.median(values):.2g} of samples are clipped, {values.max():.2g} at most")
+        if ceiling is not None:
+            sign = "good" if np.median(values) <= ceiling.value else "bad"
+    if ratio is not None:
+        parts.append(f"the mean ratio ends at {ratio[2]:.3g}")
+    ending = {"good": ": updates are gentle.", "bad": ": updates are too large."}.get(sign, ".")
+    text = "; ".join(parts)
+    return Sentence("clipping", text[0].upper() + text[1:] + ending, sign)
+
+
+def _critic(trace: Trace) -> Sentence:
+    explained, loss = _levels(trace, "value/explained_variance"), _levels(trace, "value/loss")
+    if explained is None and loss is None:
+        return Sentence("critic", "Nothing of a critic is logged.", "unknown")
+    parts: list[str] = []
+    sign: Sign = "neutral"
+    if loss is not None:
+        parts.append(f"value loss goes {loss[1]:.3g} to {loss[2]:.3g}")
+    if explained is not None:
+        parts.append(f"the critic explains {explained[2]:.2f} of the returns' variance at the end")
+        if not standing(trace).improves and explained[2] < 0.1:  # noqa: PLR2004 - rule VAL02's bound
+            sign = "bad"
+        elif explained[2] > 0.5:  # noqa: PLR2004 - more than half
+            sign = "good"
+    text = "; ".join(parts)
+    return Sentence("critic", text[0].upper() + text[1:] + ".", sign)

@@ -1,0 +1,65 @@
+"""One word for a run: the first that holds, in this order, judged by the outcome first."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rlvitals.records import Trace
+from rlvitals.rules.rule import Finding, Rule, Severity
+from rlvitals.rules.standing import Standing, standing
+
+
+class Word(StrEnum):
+    """The verdicts, worst first: their order is the order in which they are tried."""
+
+    FAILED = "failed"
+    HUNG = "hung"
+    COLLAPSED = "collapsed"
+    UNSTABLE = "unstable"
+    STALLED = "stalled"
+    PLATEAU = "plateau"
+    CONVERGED = "converged"
+    LEARNING = "learning"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The word, and the numbers it rests on."""
+
+    word: Word
+    why: str
+
+
+def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict:
+    """Judge the run as a whole. A run whose outcome rises is learning, whatever else is found."""
+    if trace.lifecycle.exit_code or trace.lifecycle.traceback:
+        reason = trace.lifecycle.traceback.strip().rsplit("\n", 1)[-1]
+        return Verdict(Word.FAILED, reason or f"exit code {trace.lifecycle.exit_code}")
+    now = standing(trace)
+    said = {
+        Word(rule.verdict): finding
+        for rule, finding in reversed(findings)
+        if rule.verdict and finding.severity >= Severity.WARNING
+    }
+    for word in Word:
+        if word in said and not (now.improves and word in OUTCOME_DECIDES):
+            return Verdict(word, said[word].summary)
+    plateau = next((f for r, f in findings if r.verdict == Word.PLATEAU), None)
+    if plateau is not None and not now.state == "at its ceiling":
+        return Verdict(Word.PLATEAU, plateau.summary)
+    return _by_outcome(now)
+
+
+# A policy that is nearly deterministic or unstable by its own numbers while its outcome still
+# rises has not collapsed: the finding stands, the verdict does not.
+OUTCOME_DECIDES = (Word.COLLAPSED, Word.UNSTABLE, Word.STALLED)
+
+
+def _by_outcome(now: Standing) -> Verdict:
+    words = {
+        "at its ceiling": Word.CONVERGED,
+        "rising": Word.LEARNING,
+        "flat": Word.STALLED,
+        "falling": Word.STALLED,
+    }
+    return Verdict(words.get(now.state, Word.UNKNOWN), now.sentence)
