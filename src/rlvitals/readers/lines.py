@@ -148,10 +148,6 @@ class Lines:
             held = [*held, first] if size <= MAX_LINE_BYTES else []
             for piece in others:
                 number += 1
-                yield (
-                    number,
-                    size + 1,
-                    b"".join(held) if size <= MAX_LINE_BYTES else None,
-                )
+                yield number, size + 1, b"".join(held) if size <= MAX_LINE_BYTES else None
                 held, size = [piece], len(piece)
         self.torn = size > 0
