@@ -42,8 +42,8 @@ def _levels(trace: Trace, *names: str) -> tuple[str, float, float] | None:
     """Return the first of the metrics that is logged, with its first and last level."""
     for name in names:
         series = trace.get(name)
-        if series is not None and len(found := series.finite()) > 1:
-            return name, *first_last_change(found.values)
+        if series is not None and (levels := first_last_change(series.values)):
+            return name, *levels
     return None
 
 

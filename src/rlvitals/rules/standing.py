@@ -102,7 +102,7 @@ def standing(trace: Trace, since: int | None = None, until: int | None = None) -
 
 def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     material, origin = _material(trace, name, whole)
-    first, last = first_last_change(series.values)
+    first, last = first_last_change(series.values) or (np.nan, np.nan)
     best = float(series.values.max())
     found = trend(series.values)
     low, high = (found.change_low, found.change_high) if found else (-np.inf, np.inf)
@@ -128,7 +128,7 @@ def _material(trace: Trace, name: str, whole: Series) -> tuple[float, str]:
     env = environment(trace) if name.endswith("return") else None
     if env is not None and env.way:
         return OF_THE_WAY * env.way, f"{OF_THE_WAY:.0%} of the way from random to solved ({env.name})"
-    start = first_last_change(whole.values)[0]
+    start, _ = first_last_change(whole.values) or (np.nan, np.nan)
     return OF_THE_START * abs(start), f"{OF_THE_START:.0%} of its first level"
 
 

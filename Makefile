@@ -1,0 +1,51 @@
+# Eight verbs run everything. Each sets up what it needs.
+PYTHON ?= python3
+VENV := .venv
+DEMO := .venv-demo
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+.PHONY: demo test setup check golden docs bench soak clean
+
+demo: $(DEMO)/.installed ## install the core only, then diagnose a failing and a healthy run
+	@$(DEMO)/bin/rlvitals diagnose examples/failing --fail-on never
+	@echo
+	@$(DEMO)/bin/rlvitals diagnose examples/healthy --fail-on never
+
+test: $(VENV)/.installed ## every test but the soak
+	$(BIN)/python -m pytest -n $(JOBS) -m "not soak"
+
+setup: $(VENV)/.installed ## the development environment
+
+check: $(VENV)/.installed ## lint, types, generated pages
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python scripts/write_docs.py --check
+
+golden: $(VENV)/.installed ## rewrite the golden files; review them in the diff
+	$(BIN)/python -m pytest -n $(JOBS) -m "not soak" --update-golden
+
+docs: $(VENV)/.installed ## write the generated pages and build the site into site/
+	$(BIN)/python scripts/write_docs.py
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .[docs]
+	$(BIN)/mkdocs build --strict
+
+bench: $(VENV)/.installed ## every benchmark, with its peer beside it
+	$(BIN)/python benchmarks/run.py
+
+soak: $(VENV)/.installed ## the long tests
+	$(BIN)/python -m pytest -n $(JOBS) -m soak
+
+$(DEMO)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DEMO)
+	$(DEMO)/bin/pip install --quiet --constraint constraints.txt .
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .[dev]
+	@touch $@
+
+clean:
+	rm -rf $(VENV) $(DEMO) site build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,99 @@
+"""Cut the rules' traces out of recorded runs: `cut_traces.py CORPUS [RULE ...]`.
+
+CORPUS holds what `record_control_runs.py`, `record_scheduler_runs.py`, `record_language_runs.py`
+and `record_rlhf_runs.py` left, one folder each. Every `tests/traces/<rule>/trace.toml` says which
+run its two logs come from:
+
+    [fires]                                # and the same for [quiet]
+    run = "control/ppo-cartpole-lr-x300-s0/progress.csv"
+    rows = [0, 60]                         # optional: which rows, by default all
+    keep = ["rollout/ep_rew_mean", ...]    # optional: which columns, by default all
+    settings = { target_kl = 0.02 }        # what the run's own settings say
+    [fires.injected]                       # optional: one series, changed by hand
+    "train/grad_norm" = { from = 30, factor = 50.0 }
+
+`injected` takes `factor` (multiply), `value` (set), `add`, or `ramp` (multiply by a factor that
+grows to this at the end), `from` a row on, up to row `to`; `rows = [7, 31]` picks single ones. A column
+the run has not is made. The cut keeps the run's format: CSV stays CSV, a trainer_state.json stays one.
+"""
+
+import csv
+import io
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+TRACES = Path(__file__).resolve().parent.parent / "tests" / "traces"
+STEPS = ("time/total_timesteps", "step", "data_type", "timestamp", "epoch")
+
+Row = dict[str, Any]
+
+
+def main(corpus: Path, wanted: list[str]) -> None:
+    for recipe in sorted(TRACES.glob("*/trace.toml")):
+        if wanted and recipe.parent.name not in wanted:
+            continue
+        made = tomllib.loads(recipe.read_text())
+        for which in ("fires", "quiet"):
+            source = corpus / made[which]["run"]
+            written = cut(source, made[which], recipe.parent / which)
+            print(f"{recipe.parent.name}/{written.name}: {written.stat().st_size:,} bytes")
+
+
+def cut(source: Path, made: dict[str, Any], target: Path) -> Path:
+    """Write one trace beside its recipe, in the format of its run; returns its path."""
+    for old in target.parent.glob(f"{target.name}.*"):
+        if old.suffix != ".txt":
+            old.unlink()
+    path = target.with_suffix(source.suffix)
+    if source.suffix == ".json":
+        state = json.loads(source.read_text())
+        state["log_history"] = edit(state["log_history"], made)
+        path.write_text(json.dumps(state, indent=0) + "\n")
+        return path
+    head, _, text = source.read_text().partition("\n")
+    comment = f"{head}\n" if head.startswith("#") else ""
+    rows = list(csv.DictReader(io.StringIO(text if comment else f"{head}\n{text}")))
+    rows = edit(rows, made)
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n", restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    path.write_text(comment + out.getvalue())
+    return path
+
+
+def edit(rows: list[Row], made: dict[str, Any]) -> list[Row]:
+    """Pick rows and columns, then change the injected series."""
+    rows = rows[slice(*made.get("rows", []))] if "rows" in made else rows
+    injected = made.get("injected", {})
+    assert len(injected) <= 1, "one injected series is the limit"
+    if "keep" in made:
+        keep = {*made["keep"], *STEPS}
+        rows = [{k: v for k, v in row.items() if k in keep} for row in rows]
+    for key, change in injected.items():
+        last = change.get("to", len(rows))
+        picked = change.get("rows", range(change.get("from", 0), last))
+        for i in picked:
+            part = (i - picked[0] + 1) / len(picked)
+            rows[i][key] = changed(rows[i].get(key), change, part)
+        if key not in rows[0]:
+            rows[0] = {**rows[0], key: None}  # the first row names a CSV's columns
+    return rows
+
+
+def changed(old: Any, change: dict[str, Any], part: float) -> Any:
+    if "value" in change:
+        return change["value"]
+    if old in ("", None):
+        return old
+    number = float(old)
+    if "ramp" in change:
+        return number * (1 + (change["ramp"] - 1) * part)
+    return number * change.get("factor", 1.0) + change.get("add", 0.0)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

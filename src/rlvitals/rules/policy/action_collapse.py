@@ -1,0 +1,166 @@
+"""The policy ends up choosing one action almost always.
+
+## What it sees
+The share of the most chosen action, by windows of 200 decisions (fewer in a short run), above
+0.8 in every window from some step to the end, having been below it before, or, from the first
+window on, where counts are all there is. It began where that action's share left its first
+level for good.
+
+## Why it matters
+A policy that has stopped trying the alternatives can no longer learn that they are better. A
+share over the whole run hides it: 0.74 in all may be 0.96 at the end.
+
+## What to do
+Give exploration back before anything else: a higher entropy coefficient or temperature, then
+look at what made one action look best: the reward's terms, the advantage's scale, the critic.
+
+## When it is wrong
+One action can be right: the fast replica of an unequal cluster, a task solved by always moving
+right. Where the outcome rises meanwhile this is a note, and where it cannot be judged a warning.
+
+## References
+- Yu et al. 2025, "DAPO", section 3.1, on entropy collapse.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.metrics.exploration import ENTROPY
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.policy import ACTION, ACTION_COUNT
+from rlvitals.records import Series, Trace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.standing import Standing, standing
+from rlvitals.signals.level import first_last_change
+
+WINDOW = 200  # decisions: the standard error of a share of .8 is then .03
+WINDOWS = 5  # at least this many of them, or the windows are made shorter
+SHORTEST = 30  # decisions: below this a share of .8 happens by chance too often
+LIMIT = Bound(0.8, "default")
+LEAVES = 0.1  # above its first level: three standard errors of a window of 200
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How often each action was chosen, window by window."""
+
+    names: tuple[str, ...]  # [actions]
+    values: NDArray[np.float64]  # [windows, actions], each row sums to 1
+    starts: NDArray[np.int64]  # [windows], steps
+    ends: NDArray[np.int64]  # [windows], steps
+    size: str  # what one window is, in words
+
+
+def check(trace: Trace) -> Answer:
+    """Find an action whose share stays above the limit to the end."""
+    shares = _shares(trace)
+    if shares is None:
+        return Undecided("too few decisions are logged", (ACTION.name,))
+    if len(shares.names) == 1 and ACTION_COUNT.name not in trace.measured:
+        return Undecided("only one action was ever chosen: the alternatives are not known")
+    top = int(shares.values[-1].argmax())
+    course = shares.values[:, top]
+    over = course > LIMIT.value
+    if not over[-2:].all():
+        return Clear()
+    under = np.flatnonzero(~over)
+    first = int(under[-1]) + 1 if len(under) else 0
+    left = np.flatnonzero(course <= course[0] + LEAVES)
+    began = min(int(left[-1]) + 1 if course[-1] > course[0] + LEAVES else 0, first)
+    return _finding(trace, shares, top, began)
+
+
+def _shares(trace: Trace) -> Shares | None:
+    chosen = trace.get(ACTION.name)
+    if chosen is not None and len(chosen := chosen.finite()) >= WINDOWS * SHORTEST:
+        return _by_decision(chosen)
+    counts = trace.family(ACTION_COUNT.name)
+    return _by_count(counts) if len(counts) > 1 else None
+
+
+def _by_decision(chosen: Series) -> Shares:
+    size = max(SHORTEST, min(WINDOW, len(chosen) // WINDOWS))
+    count = len(chosen) // size
+    edges = len(chosen) - size * np.arange(count, -1, -1)  # whole windows, up to the last decision
+    actions = np.unique(chosen.values)
+    rows = [
+        (chosen.values[a:b, None] == actions).mean(axis=0)
+        for a, b in zip(edges[:-1], edges[1:], strict=True)
+    ]
+    names = tuple(f"{action:g}" for action in actions)
+    ends = chosen.steps[edges[1:] - 1]
+    return Shares(names, np.array(rows), chosen.steps[edges[:-1]], ends, f"{size} decisions")
+
+
+def _by_count(counts: dict[str, Series]) -> Shares | None:
+    first = next(iter(counts.values()))
+    if any(len(s) != len(first) for s in counts.values()) or len(first) < WINDOWS:
+        return None
+    table = np.stack([np.nan_to_num(s.values) for s in counts.values()], axis=1)
+    windows = np.array_split(np.arange(len(first)), min(10, len(first)))
+    rows = np.array([table[w].sum(axis=0) for w in windows])
+    if (rows.sum(axis=1) < SHORTEST).any():
+        return None
+    shares = rows / rows.sum(axis=1, keepdims=True)
+    starts = np.array([first.steps[w[0]] for w in windows])
+    ends = np.array([first.steps[w[-1]] for w in windows])
+    return Shares(tuple(counts), shares, starts, ends, "a tenth of the run")
+
+
+def _finding(trace: Trace, shares: Shares, top: int, began: int) -> Finding:
+    course = shares.values[:, top]
+    now = standing(trace, since=int(shares.starts[began]))
+    what = "replica" if "replica" in trace.step_unit or _is_scheduler(trace) else "action"
+    listed = " ".join(f"{share:.2f}".lstrip("0") for share in course)
+    evidence = [f"its share by windows of {shares.size}: {listed}"]
+    entropy = trace.get(ENTROPY.name)
+    if entropy is not None and (levels := first_last_change(entropy.values, share=0.02)):
+        evidence.append(f"entropy goes {levels[0]:.3g} to {levels[1]:.3g} nats")
+    if not now.improves:
+        evidence.append(f"meanwhile {now.sentence}")
+    return Finding(
+        f"the policy collapsed onto {what} {shares.names[top]}: it takes {course[-1]:.0%} of the "
+        f"last decisions, {course[0]:.0%} of the first",
+        severity=_severity(now),
+        metric=ENTROPY.name if ENTROPY.name in trace else ACTION.name,
+        began=int(shares.starts[began]),
+        ended=int(shares.ends[-1]),
+        observed=float(course[-1]),
+        bound=LIMIT,
+        evidence=tuple(evidence),
+        counter=(f"meanwhile {now.sentence}",) if now.improves else (),
+    )
+
+
+def _is_scheduler(trace: Trace) -> bool:
+    return trace.profile == "scheduler-ppo"
+
+
+def _severity(now: Standing) -> Severity:
+    if now.improves:
+        return Severity.NOTE
+    return Severity.ERROR if now.stalled else Severity.WARNING
+
+
+RULE = Rule(
+    name="action-collapse",
+    needs=(),
+    needs_any=(ACTION, ACTION_COUNT),
+    at_least=WINDOWS,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "too little exploration: entropy coefficient, floor or temperature too low",
+        "a reward that one action wins early, before its cost shows",
+        "a critic that explains nothing, so that noise in the advantages picks a winner",
+    ),
+    remedies=(
+        "raise the entropy coefficient or the sampling temperature",
+        "raise the penalty for imbalance where the workload should be spread",
+        "check the reward's terms on the collapsed action",
+        "restart from a checkpoint before the step at which it began",
+    ),
+    verdict="collapsed",
+)
