@@ -49,12 +49,14 @@ if TYPE_CHECKING:
 ALGORITHMS = {"PPO": sb3.PPO, "A2C": sb3.A2C, "DQN": sb3.DQN, "SAC": sb3.SAC, "TD3": sb3.TD3}
 
 # Attributes of an SB3 model that become columns of settings.json, where the algorithm has them.
+# fmt: off
 SETTING_NAMES = (
     "learning_rate", "n_steps", "batch_size", "n_epochs", "gamma", "gae_lambda", "clip_range",
     "ent_coef", "vf_coef", "max_grad_norm", "target_kl", "normalize_advantage", "use_sde",
     "buffer_size", "learning_starts", "train_freq", "gradient_steps", "target_update_interval",
     "tau", "exploration_fraction", "exploration_initial_eps", "exploration_final_eps", "n_envs",
-)  # fmt: skip
+)
+# fmt: on
 
 
 # --------------------------------------------------------------------------- faults in the world
@@ -303,28 +305,32 @@ def spike(remaining: float) -> float:
 
 
 SMALL_NET = {"policy_kwargs": {"net_arch": [64, 64]}}
+# fmt: off
 CARTPOLE_ZOO = {  # RL Baselines3 Zoo
     "n_steps": 32, "batch_size": 256, "n_epochs": 20, "gamma": 0.98, "gae_lambda": 0.8,
     "learning_rate": linear(1e-3), "clip_range": linear(0.2),
-}  # fmt: skip
+}
 PENDULUM = {"n_steps": 256, "gamma": 0.9, "learning_rate": 1e-3}
 DQN_ZOO = {
     "learning_rate": 2.3e-3, "batch_size": 64, "buffer_size": 100_000, "learning_starts": 1000,
     "target_update_interval": 10, "train_freq": 256, "gradient_steps": 128,
     "exploration_fraction": 0.16, "exploration_final_eps": 0.04,
     "policy_kwargs": {"net_arch": [256, 256]},
-}  # fmt: skip
+}
 SAC_SMALL = {**SMALL_NET, "learning_rate": 1e-3, "batch_size": 128, "learning_starts": 400}
 TD3_SMALL = {**SMALL_NET, "learning_rate": 1e-3, "batch_size": 128, "learning_starts": 1000,
-             "gamma": 0.98, "action_noise": NormalActionNoise(np.zeros(1), 0.1 * np.ones(1))}  # fmt: skip
+             "gamma": 0.98, "action_noise": NormalActionNoise(np.zeros(1), 0.1 * np.ones(1))}
+# fmt: on
 
 PPO = Run("ppo-cartpole", options={"n_steps": 256})
 A2C = Run("a2c-cartpole", algorithm="A2C", log_interval=40)
 DQN = Run("dqn-cartpole", algorithm="DQN", n_envs=1, steps=50_000, log_interval=10, options=DQN_ZOO)
-SAC = Run("sac-pendulum", algorithm="SAC", env_id="Pendulum-v1", n_envs=1, steps=12_000,
-          options=SAC_SMALL)  # fmt: skip
-TD3 = Run("td3-pendulum", algorithm="TD3", env_id="Pendulum-v1", n_envs=1, steps=12_000,
-          options=TD3_SMALL)  # fmt: skip
+SAC = Run(
+    "sac-pendulum", algorithm="SAC", env_id="Pendulum-v1", n_envs=1, steps=12_000, options=SAC_SMALL
+)
+TD3 = Run(
+    "td3-pendulum", algorithm="TD3", env_id="Pendulum-v1", n_envs=1, steps=12_000, options=TD3_SMALL
+)
 
 
 def broken(healthy: Run, fault: str, **changes: Any) -> Run:
@@ -334,6 +340,7 @@ def broken(healthy: Run, fault: str, **changes: Any) -> Run:
     return replace(healthy, name=name, fault=fault, options=options, **changes)
 
 
+# fmt: off
 RUNS: tuple[Run, ...] = (
     # healthy, PPO
     *seeds(replace(PPO, grad_norm=True, monitor=True), 0, 1),
@@ -346,7 +353,7 @@ RUNS: tuple[Run, ...] = (
     *seeds(broken(PPO, "reward-zero", world=ZeroReward, monitor=True), 0, 1),
     # healthy, other tasks and algorithms
     *seeds(replace(PPO, name="ppo-cartpole-converged", options=CARTPOLE_ZOO, n_envs=8,
-                   steps=102_400, log_interval=4), 0, 1),  # fmt: skip
+                   steps=102_400, log_interval=4), 0, 1),
     Run("ppo-acrobot-s0", env_id="Acrobot-v1", options={"n_steps": 256}, steps=81_920),
     Run("ppo-pendulum-s0", env_id="Pendulum-v1", options=PENDULUM, steps=102_400, grad_norm=True),
     Run("ppo-mountaincarcontinuous-s0", env_id="MountainCarContinuous-v0", n_envs=1, steps=20_000,
@@ -378,7 +385,7 @@ RUNS: tuple[Run, ...] = (
     *seeds(broken(PPO, "epochs-100", steps=51_200, options={"n_epochs": 100, "clip_range": 0.6}), 0),
     *seeds(broken(PPO, "over-target-kl", options={"target_kl": 0.02, "learning_rate": 0.01}), 0, 1),
     *seeds(broken(PPO, "unclipped-gradient", grad_norm=True,
-                  options={"max_grad_norm": 1e9, "learning_rate": 0.02}), 0, 1),  # fmt: skip
+                  options={"max_grad_norm": 1e9, "learning_rate": 0.02}), 0, 1),
     # PPO, faults in the world
     *seeds(broken(PPO, "reward-flipped", world=FlipReward), 0),
     *seeds(broken(PPO, "reward-noise", world=NoisyReward), 0, 1),
@@ -390,14 +397,14 @@ RUNS: tuple[Run, ...] = (
     *seeds(broken(PPO, "missing-terminal", world=NeverTerminal), 0),
     Run("ppo-mountaincar-s0", "sparse-reward", {"n_steps": 256}, env_id="MountainCar-v0"),
     Run("ppo-exam-paid-by-length-s0", "reward-hacked", {"n_steps": 128}, env_id="ExamPaidByLength",
-        steps=40_960),  # fmt: skip
+        steps=40_960),
     Run("ppo-corridor-coin-grows-back-s0", "reward-hacked", {"n_steps": 256, "ent_coef": 0.01},
-        env_id="CorridorCoinGrowsBack"),  # fmt: skip
+        env_id="CorridorCoinGrowsBack"),
     Run("ppo-pendulum-ent-coef-s0", "ent-coef-0.5", {**PENDULUM, "ent_coef": 0.5},
-        env_id="Pendulum-v1", steps=61_440),  # fmt: skip
+        env_id="Pendulum-v1", steps=61_440),
     # PPO, faults of the machine
     *seeds(broken(PPO, "slow-second-half", during=SleepInSecondHalf, monitor=True,
-                  formats=("csv", "tensorboard")), 0),  # fmt: skip
+                  formats=("csv", "tensorboard")), 0),
     *seeds(broken(PPO, "nan-weight", during=NanWeight), 0),
     # A2C
     *seeds(broken(A2C, "lr-x100", options={"learning_rate": 0.07}), 0, 1),
@@ -405,12 +412,12 @@ RUNS: tuple[Run, ...] = (
     # DQN
     *seeds(broken(DQN, "no-target", options={"target_update_interval": 1, "tau": 1.0}), 0),
     *seeds(broken(DQN, "eps-0", options={"exploration_initial_eps": 0.0,
-                                         "exploration_final_eps": 0.0}), 0),  # fmt: skip
+                                         "exploration_final_eps": 0.0}), 0),
     *seeds(broken(DQN, "eps-1", log_interval=25, options={"exploration_initial_eps": 1.0,
-                                         "exploration_final_eps": 1.0}), 0),  # fmt: skip
+                                         "exploration_final_eps": 1.0}), 0),
     *seeds(broken(DQN, "lr-x100", log_interval=25, options={"learning_rate": 0.23}), 0),
     *seeds(broken(DQN, "q-diverges", world=NeverTerminal, log_interval=1, steps=40_000,
-                  options={"gamma": 1.0, "target_update_interval": 1}), 0),  # fmt: skip
+                  options={"gamma": 1.0, "target_update_interval": 1}), 0),
     *seeds(broken(DQN, "nan-weight", during=NanWeight), 0),
     # SAC, TD3
     *seeds(broken(SAC, "alpha-0", options={"ent_coef": 0.0}), 0),
@@ -418,6 +425,7 @@ RUNS: tuple[Run, ...] = (
     *seeds(broken(SAC, "lr-x100", options={"learning_rate": 0.1}), 0),
     *seeds(broken(TD3, "nan-weight", during=NanWeight), 0),
 )
+# fmt: on
 
 
 # --------------------------------------------------------------------------- recording
@@ -432,9 +440,11 @@ def make_env(run: Run, number: int, folder: Path) -> gym.Env:
 
 def settings_of(run: Run, model: Any) -> dict[str, Any]:
     settings: dict[str, Any] = {
-        "algorithm": run.algorithm, "env_id": run.env_id, "seed": run.seed,
+        "algorithm": run.algorithm,
+        "env_id": run.env_id,
+        "seed": run.seed,
         "total_timesteps": run.steps,
-    }  # fmt: skip
+    }
     for name in SETTING_NAMES:
         value = getattr(model, name, None)
         given = run.options.get(name, value)
@@ -454,9 +464,7 @@ def record(run: Run, out: Path) -> str:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     env = DummyVecEnv([lambda i=i: make_env(run, i, folder) for i in range(run.n_envs)])
-    model = ALGORITHMS[run.algorithm](
-        "MlpPolicy", env, seed=run.seed, device="cpu", **run.options
-    )
+    model = ALGORITHMS[run.algorithm]("MlpPolicy", env, seed=run.seed, device="cpu", **run.options)
     model.set_logger(configure(str(folder), list(run.formats)))
     settings = settings_of(run, model)
     callbacks = [GradNorm()] if run.grad_norm else []
@@ -478,13 +486,15 @@ def record(run: Run, out: Path) -> str:
 
 # --------------------------------------------------------------------------- the summary
 
+# fmt: off
 COLUMNS = (
     ("return", "rollout/ep_rew_mean"), ("length", "rollout/ep_len_mean"),
     ("success", "rollout/success_rate"), ("entropy loss", "train/entropy_loss"),
     ("std", "train/std"), ("KL", "train/approx_kl"), ("clip", "train/clip_fraction"),
     ("EV", "train/explained_variance"), ("value / critic loss", "train/value_loss"),
     ("grad norm", "train/grad_norm"), ("loss", "train/loss"),
-)  # fmt: skip
+)
+# fmt: on
 
 
 def numbers(rows: list[dict[str, str]], key: str) -> list[float]:
@@ -519,7 +529,9 @@ def summarise(out: Path) -> None:
         if not spans[8]:
             spans[8] = span(numbers(rows, "train/critic_loss"))
         fault, ended = settings["fault"] or "", settings["ended"]
-        lines.append("| " + " | ".join([file.parent.name, fault, str(len(rows)), *spans, ended]) + " |")
+        lines.append(
+            "| " + " | ".join([file.parent.name, fault, str(len(rows)), *spans, ended]) + " |"
+        )
     (out / "SUMMARY.md").write_text("\n".join(lines) + "\n")
 
 
@@ -528,7 +540,11 @@ def summarise(out: Path) -> None:
 
 def record_by_name(job: tuple[str, Path]) -> str:
     name, out = job
-    return record(next(run for run in RUNS if run.name == name), out)
+    try:
+        return record(next(run for run in RUNS if run.name == name), out)
+    except gym.error.DependencyNotInstalled as error:
+        shutil.rmtree(out / name)
+        return f"{name}: skipped, {error}"
 
 
 def main() -> int:
@@ -543,12 +559,16 @@ def main() -> int:
     args = parser.parse_args()
     if args.list:
         for run in RUNS:
-            print(f"{run.name:44} {run.algorithm:4} {run.env_id:24} {run.steps:7} {run.fault or ''}")
+            print(
+                f"{run.name:44} {run.algorithm:4} {run.env_id:24} {run.steps:7} {run.fault or ''}"
+            )
         return 0
     known = [run.name for run in RUNS]
     unknown = sorted(set(args.names) - set(known))
     if args.out is None or unknown or not (args.names or args.all or args.summary):
-        parser.error(f"no such run: {', '.join(unknown)}" if unknown else "say OUT and NAME or --all")
+        parser.error(
+            f"no such run: {', '.join(unknown)}" if unknown else "say OUT and NAME or --all"
+        )
     names = [name for name in known if args.all or name in args.names]
     if args.missing:
         names = [name for name in names if not (args.out / name / "settings.json").exists()]
