@@ -94,6 +94,27 @@ class NoisyReward(gym.RewardWrapper):
         return reward + 50.0 * self.noise.standard_normal()
 
 
+class OutlierReward(gym.RewardWrapper):
+    """After 7,680 steps of this copy of the environment one step in 500 pays 10,000."""
+
+    after_steps, every = 7_680, 500
+
+    def __init__(self, env: gym.Env) -> None:
+        super().__init__(env)
+        self.seen = 0
+
+    def reward(self, reward: float) -> float:
+        self.seen += 1
+        strikes = self.seen > self.after_steps and self.seen % self.every == 0
+        return 1e4 if strikes else reward
+
+
+class OneOutlierReward(OutlierReward):
+    """Only step 7,700 pays 10,000: a glitch, not a fault."""
+
+    after_steps, every = 0, 7_700
+
+
 class ConstantObservation(gym.ObservationWrapper):
     """The agent is blind: it sees zeros."""
 
@@ -393,6 +414,7 @@ RUNS: tuple[Run, ...] = (
     *seeds(broken(PPO, "gamma-0", options={"gamma": 0.0}), 0),
     *seeds(broken(PPO, "ent-coef-2", options={"ent_coef": 2.0}), 0, 1),
     *seeds(broken(PPO, "ent-coef-negative", options={"ent_coef": -0.5}), 0, 1),
+    *seeds(broken(PPO, "ent-coef-minus-3", options={"ent_coef": -3.0}), 0, 1),
     *seeds(broken(PPO, "clip-1e-4", options={"clip_range": 1e-4}), 0),
     *seeds(broken(PPO, "epochs-100", steps=51_200,
                   options={"n_epochs": 100, "clip_range": 0.6}), 0),
@@ -403,6 +425,9 @@ RUNS: tuple[Run, ...] = (
     *seeds(broken(PPO, "reward-flipped", world=FlipReward), 0),
     *seeds(broken(PPO, "reward-noise", world=NoisyReward), 0, 1),
     *seeds(broken(PPO, "reward-x1000", world=HugeReward, grad_norm=True), 0, 1),
+    *seeds(broken(PPO, "reward-outliers", world=OutlierReward, grad_norm=True,
+                  options={"max_grad_norm": 1e9}), 0, 1),
+    *seeds(broken(PPO, "one-outlier", world=OneOutlierReward, grad_norm=True), 0),
     *seeds(broken(PPO, "constant-observation", world=ConstantObservation), 0, 1),
     *seeds(broken(PPO, "noisy-observation", world=NoisyObservation), 0),
     *seeds(broken(PPO, "sensors-flip", world=FlipObservationLater), 0, 1),
