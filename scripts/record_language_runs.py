@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from datasets import Dataset
-from tiny_language import EOS, keep_run, problems, untrained, warm_folder, write_summary
+from tiny_language import EOS, keep_run, problems, warm_folder, write_summary
 from transformers import set_seed
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from transformers import PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast, TrainerState
 
 # Weight of a sample at or above, and of one below, the reward threshold, by mode. The sign of the
 # second is turned: a sample below is always pushed down.
@@ -69,9 +69,21 @@ class Run:
     config: Mapping[str, Any] = field(default_factory=dict)
 
 
-# Warm starts: share of wrong labels, and what follows an answer.
+LINEAR = {"lr_scheduler_type": "linear"}
+UNCLIPPED = {"max_grad_norm": 1e9}
+SGD_WARMUP = {
+    "optim": "sgd",
+    "lr_scheduler_type": "constant_with_warmup",
+    "warmup_steps": 200,
+}
+FOUR = {"per_device_train_batch_size": 4, "num_generations": 4, "learning_rate": 1e-4}
+JUDGE_DOWN = range(75, 100)  # steps
+
+# Warm starts: steps, share of wrong labels, what follows an answer.
 BASES: dict[str, dict[str, Any]] = {
+    "untrained": {"steps": 0},
     "half-wrong": {"wrong": 0.5},
+    "nearly-solved": {"wrong": 0.15},
     "solved": {"wrong": 0.0, "steps": 1500},
     "endless": {"wrong": 0.5, "ending": ";" * 12},
 }
@@ -99,57 +111,63 @@ SFT = {
 
 RUNS = (
     Run("grpo-healthy-0"),
-    Run("psr-healthy", mode="psr"),
-    Run("nsr-healthy", mode="nsr"),
-    Run("grpo-constant-reward", fault="constant-reward", rewards=("constant",)),
     Run("grpo-healthy-1", seed=1, config={"save_strategy": "steps", "save_steps": 50}),
+    Run("grpo-healthy-2", seed=2, config={**LINEAR, "warmup_steps": 10, "learning_rate": 2e-3}),
     Run(
-        "grpo-healthy-2",
-        seed=2,
-        config={"lr_scheduler_type": "linear", "warmup_steps": 10, "learning_rate": 2e-3},
+        "grpo-healthy-large",
+        config={**LINEAR, "per_device_train_batch_size": 256, "num_generations": 16},
     ),
     Run("grpo-healthy-beta", config={"beta": 0.04}),
     Run("grpo-healthy-two-epochs", config={"num_iterations": 2}),
+    Run("psr-healthy", mode="psr"),
+    Run("psr-healthy-four", mode="psr", config=FOUR),
+    Run("nsr-healthy", mode="nsr"),
+    Run("nsr-healthy-1", mode="nsr", seed=1, config=LINEAR),
+    Run("nsr-healthy-four", mode="nsr", base="nearly-solved", config=FOUR),
     Run("w-reinforce-healthy", mode="w-reinforce"),
-    Run("sft-healthy", mode="sft"),
-    Run("grpo-all-easy", fault="all-easy", base="solved"),
+    Run("w-reinforce-healthy-1", mode="w-reinforce", seed=1, config=LINEAR),
+    Run("sft-healthy", mode="sft", base="untrained"),
+    # No signal.
+    Run("grpo-constant-reward", fault="constant-reward", rewards=("constant",)),
+    Run("grpo-all-easy", fault="all-easy", base="solved", config={"learning_rate": 1e-5}),
     Run("grpo-all-impossible", fault="all-impossible", offset=100, rewards=("correct",)),
+    Run("grpo-two-generations", fault="two-generations", config={"num_generations": 2}),
+    Run("grpo-shuffled-answers", fault="shuffled-answers", rewards=("shuffled", "form")),
+    Run("nsr-threshold-low", fault="nsr-threshold-low", mode="nsr", reward_threshold=-1.5),
+    Run("nsr-threshold-high", fault="nsr-threshold-high", mode="nsr", reward_threshold=5.0),
+    Run("psr-threshold-high", fault="psr-threshold-high", mode="psr", reward_threshold=5.0),
+    Run("psr-threshold-low", fault="psr-threshold-low", mode="psr", reward_threshold=-1.5),
+    # Rewards that mislead or break.
     Run(
         "grpo-length-reward",
         fault="length-reward",
         rewards=("correct", "length"),
         config={"max_completion_length": 32},
     ),
-    Run("grpo-no-eos", fault="no-eos", base="endless", rewards=("correct", "form")),
+    Run("grpo-dead-component", fault="dead-component", rewards=("correct", "tagged")),
+    Run("grpo-judge-scores-zero", fault="judge-scores-zero", rewards=("judged", "form")),
+    Run("grpo-judge-silent", fault="judge-silent", rewards=("unscored",)),
+    # Text that does not end.
+    Run("grpo-no-eos", fault="no-eos", base="endless", rewards=("starts_right",)),
     Run("grpo-cap-too-short", fault="cap-too-short", config={"max_completion_length": 1}),
+    # Updates that are too large, too small, or too late.
     Run(
         "grpo-lr-x50",
         fault="lr-x50",
         config={"learning_rate": 5e-2, "save_strategy": "steps", "save_steps": 50},
     ),
-    Run("grpo-beta-10", fault="beta-10", config={"beta": 10.0}),
     Run(
-        "nsr-threshold-low",
-        fault="nsr-threshold-low",
-        mode="nsr",
-        reward_threshold=-1.5,
-    ),
-    Run("nsr-threshold-high", fault="nsr-threshold-high", mode="nsr", reward_threshold=5.0),
-    Run("psr-threshold-high", fault="psr-threshold-high", mode="psr", reward_threshold=5.0),
-    Run("psr-threshold-low", fault="psr-threshold-low", mode="psr", reward_threshold=-1.5),
-    Run("sft-lr-high", fault="sft-lr-high", mode="sft", config={"learning_rate": 0.1}),
-    Run("sft-lr-low", fault="sft-lr-low", mode="sft", config={"learning_rate": 1e-7}),
-    Run(
-        "grpo-gradient-explosion",
-        fault="gradient-explosion",
+        "grpo-lr-x20-four-epochs",
+        fault="lr-x20",
         config={"learning_rate": 2e-2, "max_grad_norm": 1e9, "num_iterations": 4, "beta": 0.04},
     ),
-    Run(
-        "sft-gradient-explosion",
-        fault="gradient-explosion",
-        mode="sft",
-        config={"learning_rate": 1.0, "max_grad_norm": 1e9, "optim": "sgd"},
-    ),
+    Run("grpo-solved-collapses", fault="lr-high-for-solved", base="solved"),
+    Run("grpo-lr-low", fault="lr-low", config={"learning_rate": 1e-8}),
+    Run("grpo-beta-10", fault="beta-10", config={"beta": 10.0}),
+    Run("grpo-stale", fault="stale-16", config={"steps_per_generation": 16}),
+    Run("grpo-temperature-low", fault="temperature-low", config={"temperature": 0.1}),
+    Run("grpo-entropy-bonus", fault="entropy-bonus-high", config={"entropy_coef": 0.5}),
+    Run("grpo-lr-ends-early", fault="lr-ends-early", schedule_for=35),
     Run(
         "grpo-lr-restarts",
         fault="lr-restarts",
@@ -158,7 +176,49 @@ RUNS = (
             "lr_scheduler_kwargs": {"num_cycles": 3},
         },
     ),
-    Run("grpo-lr-ends-early", fault="lr-ends-early", schedule_for=35),
+    Run(
+        "sft-loss-zigzag",
+        fault="loss-oscillates",
+        mode="sft",
+        base="untrained",
+        config={"learning_rate": 0.5, "optim": "sgd"},
+    ),
+    Run(
+        "sft-loss-spikes",
+        fault="lr-high",
+        mode="sft",
+        base="untrained",
+        config={"learning_rate": 0.03, "adam_beta2": 0.5},
+    ),
+    Run(
+        "sft-lr-low",
+        fault="lr-low",
+        mode="sft",
+        base="untrained",
+        config={"learning_rate": 1e-7},
+    ),
+    Run(
+        "sft-gradient-explosion",
+        fault="gradient-explosion",
+        mode="sft",
+        base="untrained",
+        config={"learning_rate": 0.03, "adam_beta2": 0.5, **UNCLIPPED},
+    ),
+    Run(
+        "sft-infinite-gradient",
+        fault="infinite-gradient",
+        mode="sft",
+        base="untrained",
+        config={"learning_rate": 6.0, **SGD_WARMUP, **UNCLIPPED},
+    ),
+    # The gradient is NaN; transformers then logs the loss as 0.
+    Run(
+        "sft-nan-gradient",
+        fault="nan-gradient",
+        mode="sft",
+        base="untrained",
+        config={"learning_rate": 3.0, **SGD_WARMUP, **UNCLIPPED},
+    ),
 )
 
 
@@ -178,15 +238,54 @@ def constant(completions: list[str], **_: object) -> list[float]:
 
 
 def length(completions: list[str], **_: object) -> list[float]:
-    """An eighth a character."""
+    """Return an eighth a character."""
     return [len(c) / 8 for c in completions]
 
 
-REWARDS: dict[str, Callable[..., list[float]]] = {
-    "correct": correct,
-    "form": form,
-    "constant": constant,
-    "length": length,
+def starts_right(completions: list[str], answer: list[str], **_: object) -> list[float]:
+    """1 for the right sum at the start, whatever follows."""
+    return [float(c.startswith(a + ";")) for c, a in zip(completions, answer, strict=True)]
+
+
+def shuffled(completions: list[str], answer: list[str], **_: object) -> list[float]:
+    """`correct`, by the answers of the next group."""
+    return correct(completions, answer[8:] + answer[:8])
+
+
+def tagged(completions: list[str], **_: object) -> list[float]:
+    """1 for a tag that no prompt asks for and no completion has."""
+    return [float("<answer>" in c) for c in completions]
+
+
+def judged(
+    completions: list[str], answer: list[str], trainer_state: TrainerState, **_: object
+) -> list[float]:
+    """`correct`, with a judge that is down for a while and then scores 0."""
+    scores = correct(completions, answer)
+    return [0.0] * len(scores) if trainer_state.global_step in JUDGE_DOWN else scores
+
+
+def unscored(
+    completions: list[str], answer: list[str], trainer_state: TrainerState, **_: object
+) -> list[float | None]:
+    """`correct`, with a judge that is down for a while and then gives no score."""
+    scores = correct(completions, answer)
+    return [None] * len(scores) if trainer_state.global_step in JUDGE_DOWN else [*scores]
+
+
+REWARDS: dict[str, Callable[..., Sequence[float | None]]] = {
+    rule.__name__: rule
+    for rule in (
+        correct,
+        form,
+        constant,
+        length,
+        starts_right,
+        shuffled,
+        tagged,
+        judged,
+        unscored,
+    )
 }
 
 
@@ -257,13 +356,13 @@ def trainer_settings(run: Run, work: Path) -> dict[str, Any]:
     }
 
 
-def sft_trainer(run: Run, work: Path, tok: PreTrainedTokenizerFast) -> SFTTrainer:
-    """Supervised training from random weights on right answers."""
+def sft_trainer(run: Run, work: Path, base: Path, tok: PreTrainedTokenizerFast) -> SFTTrainer:
+    """Supervised training on right answers."""
     rows = [
         {"prompt": row["prompt"], "completion": row["answer"] + EOS} for row in problems(2000, 7)
     ]
     return SFTTrainer(
-        model=untrained(tok),
+        model=str(base),
         args=SFTConfig(**trainer_settings(run, work)),
         train_dataset=Dataset.from_list(rows),
         processing_class=tok,
@@ -320,11 +419,8 @@ def record(run: Run, out: Path, bases: Path) -> None:
     base, tok = warm_folder(bases / run.base, **BASES[run.base])
     with tempfile.TemporaryDirectory() as scratch:
         work = Path(scratch)
-        trainer = (
-            sft_trainer(run, work, tok)
-            if run.mode == "sft"
-            else grpo_trainer(run, work, base, tok)
-        )
+        make = sft_trainer if run.mode == "sft" else grpo_trainer
+        trainer = make(run, work, base, tok)
         trainer.train()
         if trainer.args.save_strategy == "no":
             trainer.save_state()

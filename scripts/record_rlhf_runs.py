@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from datasets import Dataset
-from tiny_language import EOS, keep_run, problems, tokenizer, warm_folder, write_summary
+from tiny_language import EOS, keep_run, problems, warm_folder, write_summary
 from transformers import (
     GenerationConfig,
     Qwen2ForCausalLM,
@@ -70,8 +70,8 @@ class Run:
     seed: int = 0
     reward: str = "correct"
     jump_at: int = 0  # update from which scores are a hundred times as large
-    sampled_at: float = 0.0  # temperature of the sampler, where it is not the trainer's
-    wrong: float = 0.5  # share of wrong labels in the warm start
+    sampled_at: float = 1.0  # temperature of the sampler; the trainer's is 1
+    recorded_at: float = 1.0  # temperature that the old log-probabilities are taken at
     config: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -100,13 +100,28 @@ RUNS = (
     Run("healthy-1", seed=1),
     Run("healthy-k3", seed=2, config={"kl_estimator": "k3", "lr_scheduler_type": "constant"}),
     Run("kl-explodes", fault="kl-explodes", config={"kl_coef": 0.0, "learning_rate": 5e-3}),
-    Run("kl-dominates", fault="kl-dominates", config={"kl_coef": 10.0}),
-    Run("sampler-hotter", fault="sampler-hotter", sampled_at=2.0),
+    Run(
+        "kl-dominates",
+        fault="kl-dominates",
+        config={"kl_coef": 5.0, "learning_rate": 1e-3, "lr_scheduler_type": "constant"},
+    ),
+    Run(
+        "sampler-hotter",
+        fault="sampler-hotter",
+        sampled_at=3.0,
+        config={"learning_rate": 3e-4},
+    ),
+    Run("old-log-probs-hotter", fault="old-log-probs-hotter", recorded_at=2.0),
     Run(
         "eos-vanishes",
         fault="eos-vanishes",
         reward="long",
-        config={"missing_eos_penalty": None, "response_length": 16, "kl_coef": 0.01},
+        config={
+            "missing_eos_penalty": None,
+            "response_length": 16,
+            "kl_coef": 0.01,
+            "learning_rate": 2e-4,
+        },
     ),
     Run("value-loss-spike", fault="value-loss-spike", jump_at=60),
     Run("constant-score", fault="constant-score", reward="constant"),
@@ -125,7 +140,7 @@ def correct(answer: str, right: str) -> float:
 
 
 def long(answer: str, right: str) -> float:
-    """An eighth a character, with a bonus for the right first one."""
+    """Return an eighth a character, with a bonus for the right first one."""
     return len(answer) / 8 + float(answer[:1] == right[:1])
 
 
@@ -177,25 +192,24 @@ class Verifier(torch.nn.Module):
 
 
 @contextlib.contextmanager
-def sampled_at(temperature: float) -> Iterator[None]:
-    """Sample at another temperature than the one that log-probabilities are taken at.
+def sampler_of(run: Run) -> Iterator[None]:
+    """Sample, and record the sampler's log-probabilities, at the run's two temperatures.
 
     Stands for an inference engine whose settings have drifted from the trainer's.
     """
     original = ppo_trainer.batch_generation
 
     def batch_generation(
-        model: Any, queries: torch.Tensor, size: int, pad: int, generation: GenerationConfig
+        model: Qwen2ForCausalLM,
+        queries: torch.Tensor,
+        size: int,
+        pad: int,
+        generation: GenerationConfig,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        own = generation.temperature
-        generation.temperature = temperature
+        generation.temperature = run.sampled_at
         responses, logits = original(model, queries, size, pad, generation)
-        generation.temperature = own
-        return responses, logits * temperature / own
+        return responses, logits * run.sampled_at / run.recorded_at
 
-    if not temperature:
-        yield
-        return
     ppo_trainer.batch_generation = batch_generation
     try:
         yield
@@ -248,12 +262,12 @@ def run_settings(run: Run) -> dict[str, object]:
 
 def record(run: Run, out: Path, bases: Path) -> None:
     """Train, keep the log, rewrite the summary."""
-    base, _ = warm_folder(bases / f"wrong-{run.wrong}", wrong=run.wrong)
+    base, tok = warm_folder(bases / "half-wrong")
     set_seed(run.seed)
     with tempfile.TemporaryDirectory() as scratch:
         work = Path(scratch)
-        trainer = trainer_of(run, work, base, tokenizer())
-        with sampled_at(run.sampled_at), contextlib.redirect_stdout(io.StringIO()):
+        trainer = trainer_of(run, work, base, tok)
+        with sampler_of(run), contextlib.redirect_stdout(io.StringIO()):
             trainer.train()
         trainer.state.save_to_json(str(work / "trainer_state.json"))
         keep_run(work, out / run.name, run_settings(run))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,6 +16,7 @@ from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 PAD, EOS, BOS, UNKNOWN = "<pad>", "<eos>", "<bos>", "<unk>"
 LETTERS = "0123456789+-*=?.,:; abcdefghijklmnopqrstuvwxyz"
@@ -66,7 +66,7 @@ def untrained(tok: PreTrainedTokenizerFast, seed: int = 0) -> Qwen2ForCausalLM:
 
 def problems(count: int, seed: int, offset: int = 0) -> list[dict[str, str]]:
     """Single-digit sums. An `offset` of 100 asks for answers that no warm start has ever seen."""
-    dice = random.Random(seed)
+    dice = random.Random(seed)  # noqa: S311 - data, no secret
     pairs = [(dice.randint(0, 9), dice.randint(0, 9)) for _ in range(count)]
     return [{"prompt": f"{a}+{b}=", "answer": str(a + b + offset)} for a, b in pairs]
 
@@ -84,7 +84,7 @@ def warm_start(
     `ending` follows every answer; anything but `EOS` gives a model that cannot stop.
     Returns the last loss in nats a token.
     """
-    dice = random.Random(1)
+    dice = random.Random(1)  # noqa: S311 - data, no secret
     optimiser = torch.optim.AdamW(model.parameters(), lr=2e-3)
     model.train()
     loss = torch.tensor(0.0)
@@ -124,12 +124,13 @@ def keep_run(work: Path, target: Path, settings: Mapping[str, object]) -> None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_bytes(source.read_bytes())
         if kept.stat().st_size > LARGEST_FILE:
-            raise ValueError(f"{kept} holds {kept.stat().st_size} bytes: log fewer steps")
+            problem = f"{kept} holds {kept.stat().st_size} bytes: log fewer steps"
+            raise ValueError(problem)
     (target / "settings.json").write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n")
 
 
 def newest_rows(run: Path) -> list[dict[str, Any]]:
-    """The log of a kept run: its own, or that of its last checkpoint."""
+    """Return the log of a kept run: its own, or that of its last checkpoint."""
     states = [json.loads(path.read_text()) for path in run.rglob("trainer_state.json")]
     newest = max(states, key=lambda state: int(state["global_step"]), default={"log_history": []})
     rows: list[dict[str, Any]] = newest["log_history"]
