@@ -1,0 +1,157 @@
+"""TRL's GRPOTrainer and what the Hugging Face Trainer adds; PSR, NSR and W-REINFORCE beside it.
+
+`trainer_state.json` holds the bare keys; trackers put "train/" before them and turn "eval_"
+into "eval/". Values are means over the steps since the previous row.
+"""
+
+from rlvitals.metrics import (
+    exploration,
+    language,
+    optimiser,
+    outcome,
+    policy,
+    progress,
+    reward,
+    throughput,
+)
+from rlvitals.metrics.names.name import Family, Name, Table
+
+BATCH = "over the generation batch, all processes"
+TOKENS = "mean over response tokens, all processes"
+SEQUENCES = "over sequences; before TRL 1.x over processes"
+CLIP = "ratio outside the range where the advantage pushes it further out"
+
+TRAINER = {  # transformers/trainer.py, _maybe_log_save_evaluate and the end of _inner_training_loop
+    "loss": Name(optimiser.LOSS, "mean over the steps since the previous row"),
+    "grad_norm": Name(optimiser.GRAD_NORM, "before clipping, of the last step"),
+    "learning_rate": Name(optimiser.LEARNING_RATE, "of the last step"),
+    "epoch": Name(progress.EPOCH),
+    "train_loss": Name(optimiser.RUN_LOSS, "written once, at the end"),
+    "train_runtime": Name(throughput.ELAPSED, "written once, at the end"),
+    "train_samples_per_second": Name(throughput.SAMPLES_PER_SECOND, "over the whole run"),
+    "train_steps_per_second": Name(throughput.UPDATES_PER_SECOND, "over the whole run"),
+    "total_flos": Name(progress.FLOPS),
+    "mean_token_accuracy": Name(outcome.ACCURACY, "share of right next tokens (SFT)"),
+}
+
+GENERATION = {  # grpo_trainer.py, _generate and _generate_and_score_completions
+    "num_tokens": Name(throughput.TOKENS, "prompt and response tokens since the start"),
+    "step_time": Name(throughput.STEP_TIME, "one optimiser step, generation included"),
+    "completions/mean_length": Name(language.LENGTH_MEAN, BATCH),
+    "completions/min_length": Name(language.LENGTH_MIN, BATCH),
+    "completions/max_length": Name(language.LENGTH_MAX, BATCH),
+    "completion_length": Name(language.LENGTH_MEAN, f"{BATCH} (TRL before 0.17)"),
+    "completions/clipped_ratio": Name(
+        language.TRUNCATED_SHARE, "last token is neither end nor padding"
+    ),
+    "completions/mean_terminated_length": Name(language.TERMINATED_LENGTH_MEAN, BATCH),
+    "completions/min_terminated_length": Name(language.TERMINATED_LENGTH_MIN, BATCH),
+    "completions/max_terminated_length": Name(language.TERMINATED_LENGTH_MAX, BATCH),
+    "tools/call_frequency": Name(language.TOOL_CALLS, "calls / responses"),
+    "tools/failure_frequency": Name(language.TOOL_FAILURES, "failures / calls, 0 without calls"),
+    "reward": Name(outcome.REWARD, f"weighted sum of the reward functions, mean {BATCH}"),
+    "reward_std": Name(
+        reward.STD, "over the batch; before TRL 0.27 the mean of the groups' spreads"
+    ),
+    "frac_reward_zero_std": Name(
+        reward.GROUP_ZERO_STD, "by group; by batch where scale_rewards is batch"
+    ),
+    "sampling/sampling_logp_difference/mean": Name(policy.SAMPLER_LOGP_DIFFERENCE_MEAN),
+    "sampling/sampling_logp_difference/max": Name(policy.SAMPLER_LOGP_DIFFERENCE_MAX),
+    "sampling/importance_sampling_ratio/min": Name(policy.SAMPLER_RATIO_MIN),
+    "sampling/importance_sampling_ratio/mean": Name(policy.SAMPLER_RATIO_MEAN),
+    "sampling/importance_sampling_ratio/max": Name(policy.SAMPLER_RATIO_MAX),
+}
+
+LOSS = {  # grpo_trainer.py, _compute_loss
+    "kl": Name(policy.KL_TO_REFERENCE_PER_TOKEN, f"k3, {TOKENS}; only if beta > 0", estimator="k3"),
+    "entropy": Name(exploration.ENTROPY, f"of the softmax, {TOKENS}"),
+    "entropy_coef": Name(exploration.ENTROPY_COEF),
+    "policy_loss": Name(policy.LOSS, "only where an entropy bonus is added to it"),
+    "aux_loss": Name(optimiser.ROUTER_LOSS),
+    "clip_ratio": Name(policy.CLIP_FRACTION_EFFECTIVE, f"{CLIP}, {TOKENS} (TRL before 0.17)"),
+    "clip_ratio/region_mean": Name(policy.CLIP_FRACTION_EFFECTIVE, f"{CLIP}, {TOKENS}"),
+    "clip_ratio/low_mean": Name(policy.CLIP_FRACTION_LOW, TOKENS),
+    "clip_ratio/high_mean": Name(policy.CLIP_FRACTION_HIGH, TOKENS),
+    "clip_ratio/low_min": Name(policy.CLIP_FRACTION_LOW_MIN, SEQUENCES),
+    "clip_ratio/high_max": Name(policy.CLIP_FRACTION_HIGH_MAX, SEQUENCES),
+    "cispo_clip_ratio": Name(policy.CISPO_CLIP_FRACTION, TOKENS),
+    "vespo/phi_seq_mean": Name(policy.VESPO_WEIGHT),
+}
+
+FILTERED = Name(language.FILTERED_REWARD, "after the filter, signed")
+MODES = {
+    "psr/positive_samples": Name(language.POSITIVE_SAMPLES, "per batch"),
+    "psr/positive_ratio": Name(language.POSITIVE_SHARE, "per batch"),
+    "psr/avg_reward": FILTERED,
+    "nsr/negative_samples": Name(language.NEGATIVE_SAMPLES, "per batch"),
+    "nsr/negative_ratio": Name(language.NEGATIVE_SHARE, "per batch"),
+    "nsr/avg_reward": FILTERED,
+    "w_reinforce/positive_samples": Name(language.POSITIVE_SAMPLES, "per batch"),
+    "w_reinforce/negative_samples": Name(language.NEGATIVE_SAMPLES, "per batch"),
+    "w_reinforce/pos_neg_ratio": Name(language.POS_NEG_RATIO, "positive / (negative + 1e-6)"),
+    "w_reinforce/avg_reward": FILTERED,
+}
+
+EVALUATION = {
+    "loss": Name(optimiser.EVAL_LOSS, "on the evaluation set"),
+    "reward": Name(outcome.EVAL_REWARD, "on the evaluation set"),
+    "mean_token_accuracy": Name(outcome.EVAL_ACCURACY, "share of right next tokens (SFT)"),
+    "runtime": Name(throughput.EVAL_ELAPSED),
+    "samples_per_second": Name(throughput.EVAL_SAMPLES_PER_SECOND),
+}
+
+COMPONENT = Name(reward.COMPONENT, f"mean {BATCH}; samples it did not score are left out")
+
+NAMES = Table(
+    "trl-grpo",
+    "TRL GRPOTrainer",
+    keys={
+        **TRAINER,
+        **GENERATION,
+        **LOSS,
+        **MODES,
+        **{f"eval_{key}": name for key, name in EVALUATION.items()},
+        **{f"eval/{key}": name for key, name in EVALUATION.items()},
+    },
+    families=(
+        Family(r"rewards/(.+)/mean", COMPONENT),
+        Family(r"rewards/(.+)/std", Name(reward.COMPONENT_STD, BATCH)),
+        Family(r"rewards/([^/]+)", COMPONENT),  # TRL before 0.16
+        Family(r"eval[_/]rewards/(.+)/mean", Name(reward.EVAL_COMPONENT, "evaluation set")),
+    ),
+    settings={
+        "learning_rate": "learning_rate",
+        "beta": "beta",
+        "epsilon": "clip_range",
+        "epsilon_high": "clip_range_high",
+        "num_generations": "num_generations",
+        "num_iterations": "num_iterations",
+        "max_completion_length": "max_completion_length",
+        "max_prompt_length": "max_prompt_length",
+        "generation_batch_size": "batch_size",
+        "per_device_train_batch_size": "minibatch_size",
+        "train_batch_size": "minibatch_size",  # in trainer_state.json: per device
+        "gradient_accumulation_steps": "gradient_accumulation",
+        "max_grad_norm": "max_grad_norm",
+        "weight_decay": "weight_decay",
+        "warmup_steps": "warmup_steps",
+        "max_steps": "total_steps",
+        "num_train_epochs": "total_epochs",
+        "temperature": "temperature",
+        "loss_type": "loss_type",
+        "scale_rewards": "scale_rewards",
+        "entropy_coef": "entropy_coef",
+        "seed": "seed",
+        "mode": "mode",
+        "lambda_psr": "lambda_psr",
+        "reward_threshold": "reward_threshold",
+        "model_name_or_path": "model",
+        "dataset_name": "dataset",
+    },
+    sources=("trainer-state",),
+    prefixes=("train/",),
+    read_from="huggingface/trl v1.9.0: trl/trainer/grpo_trainer.py (_generate,"
+    " _generate_and_score_completions, _compute_loss, log), older names at v0.15.0 to v0.27.0;"
+    " transformers: src/transformers/trainer.py",
+)

@@ -1,0 +1,143 @@
+"""What the optimiser does: total loss, gradient norm, learning rate, updates."""
+
+from rlvitals.metrics.metric import Band, Metric
+from rlvitals.records import Profile
+
+LOSS = Metric(
+    name="optimiser/loss",
+    title="Training loss",
+    unit="loss",
+    kind="health",
+    meaning="The number the optimiser minimises. In supervised training it should fall; in RL it"
+    " is no score: on-policy GRPO's is near zero by construction, PSR's is minus the share of"
+    " positive tokens, NSR's the share of negative ones.",
+    formula="PPO: policy loss + value_coef * value loss - entropy_coef * entropy",
+    better="depends",
+    see_also=("policy/loss", "value/loss", "outcome/return"),
+)
+
+EVAL_LOSS = Metric(
+    name="optimiser/eval_loss",
+    title="Evaluation loss",
+    unit="loss",
+    kind="outcome",
+    meaning="The loss on held-out data; rising while the training loss falls is over-fitting.",
+    better="down",
+    see_also=("optimiser/loss",),
+)
+
+RUN_LOSS = Metric(
+    name="optimiser/run_loss",
+    title="Mean loss of the whole run",
+    unit="loss",
+    kind="health",
+    meaning="The training loss averaged over all steps, written once at the end: not the last.",
+    see_also=("optimiser/loss",),
+)
+
+ROUTER_LOSS = Metric(
+    name="optimiser/router_loss",
+    title="Router balance loss",
+    unit="loss",
+    kind="health",
+    meaning="The auxiliary loss that keeps a mixture-of-experts model's experts evenly used.",
+    better="steady",
+    see_also=("optimiser/loss",),
+)
+
+GRAD_NORM = Metric(
+    name="optimiser/grad_norm",
+    title="Gradient norm",
+    unit="norm",
+    kind="health",
+    meaning="Length of the gradient before clipping. Spikes are unstable batches; always above"
+    " the clip limit means clipping sets the step size; zero means nothing is learnt.",
+    formula="L2 norm over all parameters",
+    better="steady",
+    healthy=Band(low=0.0, high_from="max_grad_norm"),
+    healthy_in={Profile.SCHEDULER_PPO: Band(low=0.0, high=1.0, high_from="max_grad_norm")},
+    see_also=("optimiser/clipped_grad_norm", "optimiser/learning_rate"),
+)
+
+CLIPPED_GRAD_NORM = Metric(
+    name="optimiser/clipped_grad_norm",
+    title="Gradient norm after clipping",
+    unit="norm",
+    kind="health",
+    meaning="Length of the gradient that is applied: sitting exactly at the limit, every update"
+    " is clipped. An explosion cannot show here.",
+    formula="min(L2 norm, max_grad_norm)",
+    better="steady",
+    healthy=Band(low=0.0),
+    see_also=("optimiser/grad_norm",),
+)
+
+WEIGHT_NORM = Metric(
+    name="optimiser/weight_norm",
+    title="Weight norm",
+    unit="norm",
+    kind="health",
+    meaning="Length of all weights together; steady growth goes with loss of plasticity.",
+    formula="L2 norm over all parameters",
+    better="steady",
+    healthy=Band(low=0.0),
+    see_also=("optimiser/grad_norm",),
+)
+
+LEARNING_RATE = Metric(
+    name="optimiser/learning_rate",
+    title="Learning rate in force",
+    unit="1",
+    kind="health",
+    meaning="The learning rate of this update, as its schedule gives it.",
+    better="steady",
+    healthy=Band(low=0.0),
+    see_also=("learning_rate",),
+)
+
+UPDATES = Metric(
+    name="optimiser/updates",
+    title="Updates",
+    unit="updates",
+    kind="performance",
+    meaning="Updates so far. What counts as one differs: SB3's PPO counts epochs, DQN and SAC"
+    " gradient steps.",
+    better="up",
+    see_also=("throughput/updates_per_second",),
+)
+
+TARGET_UPDATES = Metric(
+    name="optimiser/target_updates",
+    title="Target network updates",
+    unit="updates",
+    kind="performance",
+    meaning="How often the target network has been refreshed so far.",
+    better="up",
+    see_also=("optimiser/updates",),
+)
+
+POLICY_LAG = Metric(
+    name="optimiser/policy_lag",
+    title="Updates between sampling and learning",
+    unit="updates",
+    kind="health",
+    meaning="How many updates old the policy was that collected the batch: 0 for PPO, small for"
+    " IMPALA and APPO.",
+    better="down",
+    healthy=Band(low=0.0),
+    see_also=("policy/ratio",),
+)
+
+METRICS = (
+    LOSS,
+    EVAL_LOSS,
+    RUN_LOSS,
+    ROUTER_LOSS,
+    GRAD_NORM,
+    CLIPPED_GRAD_NORM,
+    WEIGHT_NORM,
+    LEARNING_RATE,
+    UPDATES,
+    TARGET_UPDATES,
+    POLICY_LAG,
+)

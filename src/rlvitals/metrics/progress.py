@@ -1,0 +1,58 @@
+"""How far a run has come: counters, not judgements."""
+
+from rlvitals.metrics.metric import Band, Metric
+
+
+def _counter(part: str, title: str, unit: str, meaning: str) -> Metric:
+    return Metric(
+        name=f"progress/{part}",
+        title=title,
+        unit=unit,
+        kind="performance",
+        meaning=meaning,
+        better="up",
+        healthy=Band(low=0.0),
+    )
+
+
+EPOCH = _counter("epoch", "Epoch", "epochs", "Passes over the data so far, in fractions.")
+EPISODE = _counter("episode", "Episodes", "episodes", "Episodes finished so far.")
+EPISODES_NEW = _counter(
+    "episodes_new", "New episodes", "episodes", "Episodes finished since the previous row."
+)
+ITERATION = _counter(
+    "iteration", "Iteration", "iterations", "Rounds of collecting and learning so far."
+)
+STEPS = _counter("steps", "Environment steps", "steps", "Environment steps taken so far.")
+STEPS_NEW = _counter(
+    "steps_new", "New environment steps", "steps", "Environment steps since the previous row."
+)
+STEPS_TRAINED = _counter(
+    "steps_trained", "Steps trained on", "steps", "Samples the learner has used so far."
+)
+DECISIONS = _counter("decisions", "Decisions", "decisions", "Decisions of the agent so far.")
+ROLLOUT_LENGTH = _counter(
+    "rollout_length", "Rollout length", "steps", "Steps in the batch of this update."
+)
+BATCH_SIZE = _counter(
+    "batch_size", "Batch size in force", "samples", "Samples in the batch of this update."
+)
+NORMALISER_COUNT = _counter(
+    "normaliser_count", "Samples normalised", "samples", "Samples the running statistics hold."
+)
+FLOPS = _counter("flops", "Floating-point operations", "FLOP", "Operations spent so far.")
+
+METRICS = (
+    EPOCH,
+    EPISODE,
+    EPISODES_NEW,
+    ITERATION,
+    STEPS,
+    STEPS_NEW,
+    STEPS_TRAINED,
+    DECISIONS,
+    ROLLOUT_LENGTH,
+    BATCH_SIZE,
+    NORMALISER_COUNT,
+    FLOPS,
+)

@@ -1,0 +1,170 @@
+"""Whether time is wasted: steps, updates, tokens and episodes per second."""
+
+from rlvitals.metrics.metric import Band, Metric
+
+
+def _speed(part: str, title: str, unit: str, meaning: str, formula: str, also: str) -> Metric:
+    return Metric(
+        name=f"throughput/{part}",
+        title=title,
+        unit=unit,
+        kind="performance",
+        meaning=meaning,
+        formula=formula,
+        better="up",
+        healthy=Band(low=0.0),
+        see_also=(f"throughput/{also}",),
+    )
+
+
+STEPS_PER_SECOND = _speed(
+    "steps_per_second",
+    "Steps per second",
+    "steps/s",
+    "Environment steps collected per second. An average since the start hides a slowdown:"
+    " judge the differences of steps and time.",
+    "environment steps / seconds",
+    "updates_per_second",
+)
+UPDATES_PER_SECOND = _speed(
+    "updates_per_second",
+    "Updates per second",
+    "updates/s",
+    "Optimiser updates per second; low beside fast collection, the learner starves or its"
+    " batches are too small.",
+    "updates / seconds",
+    "steps_per_second",
+)
+EPISODES_PER_SECOND = _speed(
+    "episodes_per_second",
+    "Episodes per second",
+    "episodes/s",
+    "Episodes finished per second, usually averaged since the start.",
+    "episodes / seconds",
+    "steps_per_second",
+)
+SAMPLES_PER_SECOND = _speed(
+    "samples_per_second",
+    "Samples per second",
+    "samples/s",
+    "Training samples processed per second.",
+    "samples / seconds",
+    "updates_per_second",
+)
+EVAL_SAMPLES_PER_SECOND = _speed(
+    "eval_samples_per_second",
+    "Evaluation samples per second",
+    "samples/s",
+    "Evaluation samples processed per second.",
+    "samples / seconds",
+    "samples_per_second",
+)
+SAMPLER_RATE = _speed(
+    "sampler_rate",
+    "Sampling rate",
+    "steps/s",
+    "Steps per second of the collecting side alone.",
+    "collected steps / sampling seconds",
+    "learner_rate",
+)
+LEARNER_RATE = _speed(
+    "learner_rate",
+    "Learning throughput",
+    "samples/s",
+    "Samples per second of the learning side alone.",
+    "trained samples / learning seconds",
+    "sampler_rate",
+)
+TOKENS = _speed(
+    "tokens",
+    "Tokens so far",
+    "tokens",
+    "Prompt and response tokens processed since the start: its slope is tokens per second.",
+    "running sum of tokens",
+    "step_time",
+)
+
+STEP_TIME = Metric(
+    name="throughput/step_time",
+    title="Time of a step",
+    unit="s",
+    kind="performance",
+    meaning="Seconds of one training step or iteration, generation included.",
+    better="down",
+    healthy=Band(low=0.0),
+    see_also=("throughput/phase_time",),
+)
+
+PHASE_TIME = Metric(
+    name="throughput/phase_time",
+    title="Time of a phase",
+    unit="as logged",
+    kind="performance",
+    meaning="Time spent in one phase of a step: sampling, forward pass, optimisation, waiting."
+    " Seconds in TRL, milliseconds in old RLlib.",
+    better="down",
+    healthy=Band(low=0.0),
+    see_also=("throughput/step_time",),
+    family=True,
+)
+
+ELAPSED = Metric(
+    name="throughput/elapsed",
+    title="Time since the start",
+    unit="s",
+    kind="performance",
+    meaning="Seconds since training began, as logged.",
+    better="depends",
+    healthy=Band(low=0.0),
+    see_also=("throughput/steps_per_second",),
+)
+
+EVAL_ELAPSED = Metric(
+    name="throughput/eval_elapsed",
+    title="Time of an evaluation",
+    unit="s",
+    kind="performance",
+    meaning="Seconds one evaluation took.",
+    better="down",
+    healthy=Band(low=0.0),
+    see_also=("throughput/elapsed",),
+)
+
+MACHINE = Metric(
+    name="throughput/machine",
+    title="Machine load",
+    unit="%",
+    kind="performance",
+    meaning="Use of processor, memory or accelerator in percent.",
+    healthy=Band(low=0.0),
+    see_also=("throughput/steps_per_second",),
+    family=True,
+)
+
+WORKERS = Metric(
+    name="throughput/workers",
+    title="Healthy workers",
+    unit="workers",
+    kind="performance",
+    meaning="Rollout workers that answer; fewer than configured means some have died.",
+    better="up",
+    healthy=Band(low=0.0),
+    see_also=("throughput/steps_per_second",),
+)
+
+METRICS = (
+    STEPS_PER_SECOND,
+    UPDATES_PER_SECOND,
+    EPISODES_PER_SECOND,
+    SAMPLES_PER_SECOND,
+    EVAL_SAMPLES_PER_SECOND,
+    SAMPLER_RATE,
+    LEARNER_RATE,
+    TOKENS,
+    STEP_TIME,
+    PHASE_TIME,
+    ELAPSED,
+    EVAL_ELAPSED,
+    MACHINE,
+    WORKERS,
+)
