@@ -1,0 +1,142 @@
+"""Points in, columns out: what every reader collects its numbers with.
+
+    columns = Columns()
+    columns.add("train/loss", step=100, value=0.5, time=1.7e9)
+    Log("csv", columns.series())
+
+and how text becomes a number: `parse_number` for a cell of text, `json_number` for a JSON
+value, `whole` for a step.
+"""
+
+import math
+import re
+from array import array
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.records import Series
+
+NAN = math.nan
+MAX_STEP = (
+    2**62
+)  # a step beyond it is damage, and differences of steps must not overflow
+
+# What stands in a cell where nothing was logged: never "not a number".
+ABSENT = frozenset({"", "none", "null", "na", "n/a"})
+# Python's, numpy's and C's spellings are float()'s; these are MSVC's and Python's own words.
+SPELLINGS = {"true": 1.0, "false": 0.0}
+MICROSOFT = re.compile(r"([+-]?)(?:nan\(\w*\)|1\.#(?:ind|qnan|snan|qnb)0*|(1\.#inf0*))")
+
+
+def parse_number(text: str) -> float | None:
+    """Return the number that a cell holds; None where it says that nothing was logged.
+
+    A spelled-out NaN or infinity is a number (data, to be kept): `nan`, `-nan`, `nan(ind)`,
+    `-1.#IND`, `inf`, `Infinity`. `True` and `False` are 1 and 0. Empty, `None`, `null`, `NA`
+    are None. Raises ValueError for anything else: text, `tensor(1.)`, `1_000`, `0x1F`, `1,5`.
+    """
+    try:
+        if "_" not in text:
+            return float(text)
+    except ValueError:
+        word = text.strip().lower()
+        if word in ABSENT:
+            return None
+        if (known := SPELLINGS.get(word)) is not None:
+            return known
+        if found := MICROSOFT.fullmatch(word):
+            return float(f"{found[1]}inf") if found[2] else NAN
+    problem = f"not a number: {text[:40]!r}"
+    raise ValueError(problem)
+
+
+def json_number(value: object) -> float | None:
+    """Return a JSON or Python value as a number; None for whatever is not one.
+
+    Of strings only NaN and the infinities count ("NaN", "-Infinity"): loggers write them so
+    where strict JSON has no word for them; "42" is text. An integer beyond float64 is inf.
+    """
+    if isinstance(value, float):
+        return value
+    if isinstance(value, int):  # bool too: 1 or 0
+        try:
+            return float(value)
+        except OverflowError:
+            return math.copysign(math.inf, value)
+    if isinstance(value, str) and len(value) <= len("-infinity"):
+        try:
+            number = float(value)
+        except ValueError:
+            return None
+        return None if math.isfinite(number) else number
+    return None
+
+
+def whole(value: float | None) -> int | None:
+    """Return a step as an integer; None where it is absent, fractional, not finite or absurd."""
+    if value is None or not -MAX_STEP <= value <= MAX_STEP or value != int(value):
+        return None
+    return int(value)
+
+
+class Columns:
+    """Collects (key, step, time, value) points: 24 bytes a point, no object each.
+
+    Keys keep the order of their first point, points the order they were added in: a step
+    that goes back stays where it was logged.
+    """
+
+    __slots__ = ("_columns",)
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._columns: dict[str, tuple[array[int], array[float], array[float]]] = {}
+
+    def __len__(self) -> int:
+        """Count the keys."""
+        return len(self._columns)
+
+    def _column(self, key: str) -> tuple["array[int]", "array[float]", "array[float]"]:
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = (array("q"), array("d"), array("d"))
+        return column
+
+    def add(self, key: str, step: int, value: float, time: float = NAN) -> None:
+        """Add one point. `step` within int64 (see `whole`); `time` in seconds since the epoch."""
+        steps, times, values = self._column(key)
+        steps.append(step)
+        times.append(time)
+        values.append(value)
+
+    def add_row(
+        self, step: int, row: Iterable[tuple[str, float | None]], time: float = NAN
+    ) -> None:
+        """Add a row's points: (key, value) pairs of one step. None is "not logged": no point."""
+        for key, value in row:
+            if value is not None:
+                self.add(key, step, value, time)
+
+    def extend(
+        self,
+        key: str,
+        steps: NDArray[np.int64],
+        values: NDArray[np.float64],
+        times: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Add many points of one key: arrays of one length [n]; no `times` is NaN."""
+        if times is None:
+            times = np.full(len(steps), np.nan)
+        column = self._column(key)
+        column[0].frombytes(np.ascontiguousarray(steps, dtype=np.int64).tobytes())
+        column[1].frombytes(np.ascontiguousarray(times, dtype=np.float64).tobytes())
+        column[2].frombytes(np.ascontiguousarray(values, dtype=np.float64).tobytes())
+
+    def series(self) -> dict[str, Series]:
+        """Return the columns as they stand, copied: adding may go on."""
+        return {
+            key: Series(np.array(steps, np.int64), np.array(times), np.array(values))
+            for key, (steps, times, values) in self._columns.items()
+        }

@@ -1,0 +1,167 @@
+"""Complete lines of a text log that may still be growing, since where the last read ended.
+
+    with opened(path) as file:
+        lines = Lines(file, since)          # since: a Position, or None for the start
+        for line in lines:                  # Line(number, start, end, text)
+            ...
+        cursor = lines.position(line)       # go on after this line; position() is the last one
+
+A last line without its newline is still being written ("20480" may read "20") and is left
+for the next call. Lines over 16 MB are skipped and counted, in bounded memory.
+"""
+
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from rlvitals.errors import UnreadableLog
+
+HEAD_BYTES = 65536  # what `claims` gets to see
+MAX_LINE_BYTES = 16 * 2**20
+CHUNK_BYTES = 2**20
+MARK_BYTES = 256
+BOM = b"\xef\xbb\xbf"
+REPLACED = "the file was replaced since the last reading: read again from its start"
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a log for reading bytes.
+
+    Raises UnreadableLog where there is no such file, no permission, a folder, a pipe or a
+    device (which would hang), and for any error of the file system while reading.
+    """
+    if "\0" in str(path):
+        raise UnreadableLog("a path that no file can have", where=repr(str(path)))
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            what = (
+                "a folder, not a log file"
+                if stat.S_ISDIR(mode)
+                else "not a regular file"
+            )
+            raise UnreadableLog(what, where=str(path), hint=f"ls -l {path}")
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UnreadableLog(
+            f"cannot read the log: {why}", where=str(path), hint=f"ls -l {path}"
+        ) from None
+
+
+def read_head(path: Path) -> bytes:
+    """Return a file's first 64 KiB, for `claims`. Raises UnreadableLog."""
+    with opened(path) as file:
+        return file.read(HEAD_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a file, and a fingerprint of what came before it."""
+
+    offset: int = 0  # bytes
+    line: int = 0  # lines before it
+    mark: int = 0  # CRC-32 of the first and the last bytes before `offset`
+
+
+def place(file: BinaryIO, offset: int, line: int = 0) -> Position:
+    """Return a Position at a byte offset. Moves the file's own position."""
+    file.seek(0)
+    mark = zlib.crc32(file.read(min(MARK_BYTES, offset)))
+    file.seek(max(offset - MARK_BYTES, 0))
+    mark = zlib.crc32(file.read(min(MARK_BYTES, offset)), mark)
+    return Position(offset, line, mark)
+
+
+class Line(NamedTuple):
+    """One complete line, without its line break, decoded as UTF-8 with replacement."""
+
+    number: int  # from 1
+    start: int  # byte offset of its first byte
+    end: int  # byte offset after its newline
+    text: str
+
+
+class Lines:
+    """Iterates over the complete lines after a Position; see the module for its use."""
+
+    def __init__(self, file: BinaryIO, since: Position | None = None) -> None:
+        """Go to `since`; to the start where the file before it is no longer the same.
+
+        `replaced` says that the latter happened.
+        """
+        since = since or Position()
+        self.replaced = (
+            since.offset > 0 and place(file, since.offset, since.line) != since
+        )
+        start = Position() if self.replaced else since
+        self.skipped = 0  # lines over MAX_LINE_BYTES
+        self.first_skipped = 0  # number of the first one
+        self.torn = (
+            False  # the file ends in the middle of a line (known after iterating)
+        )
+        self._file = file
+        self._offset, self._number = start.offset, start.line
+
+    def position(self, after: Line | None = None) -> Position:
+        """Return where to go on: after a line, or after the last complete one."""
+        if after is not None:
+            return place(self._file, after.end, after.number)
+        return place(self._file, self._offset, self._number)
+
+    def notes(self) -> list[str]:
+        """Say what a person should know of this reading: empty where all is well."""
+        notes = [REPLACED] if self.replaced else []
+        if self.skipped:
+            some = "1 line" if self.skipped == 1 else f"{self.skipped} lines"
+            limit = MAX_LINE_BYTES // 2**20
+            notes.append(
+                f"{some} over {limit} MiB skipped: the first is line {self.first_skipped}"
+            )
+        if self.torn:
+            notes.append("the last line is not complete: left for the next reading")
+        return notes
+
+    def __iter__(self) -> Iterator[Line]:
+        """Yield every complete line once, in order."""
+        end = self._offset
+        for number, size, raw in self._raw_lines():
+            start, end = end, end + size
+            self._offset, self._number = end, number
+            if raw is None:
+                self.skipped += 1
+                self.first_skipped = self.first_skipped or number
+                continue
+            text = (raw.removeprefix(BOM) if start == 0 else raw).rstrip(b"\r")
+            yield Line(number, start, end, text.decode(errors="replace"))
+
+    def _raw_lines(self) -> Iterator[tuple[int, int, bytes | None]]:
+        """Yield (number, bytes with the newline, line); None for a line that is too long."""
+        number = self._number
+        offset = self._offset
+        held: list[bytes] = []  # the pieces of an unfinished line
+        size = 0
+        while True:
+            self._file.seek(offset)
+            chunk = self._file.read(CHUNK_BYTES)
+            if not chunk:
+                break
+            offset += len(chunk)
+            first, *others = chunk.split(b"\n")
+            size += len(first)
+            held = [*held, first] if size <= MAX_LINE_BYTES else []
+            for piece in others:
+                number += 1
+                yield (
+                    number,
+                    size + 1,
+                    b"".join(held) if size <= MAX_LINE_BYTES else None,
+                )
+                held, size = [piece], len(piece)
+        self.torn = size > 0

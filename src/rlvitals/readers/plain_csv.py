@@ -1,0 +1,248 @@
+"""Any table of numbers with a step-like column: comma, tab or semicolon between its cells.
+
+The step column is told by its name (`guesses.py`); of several, the most trusted one that holds
+whole numbers in the first row. Without one, a table that is clearly a training log is read by
+row number, and says so.
+"""
+
+import csv
+import math
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers import guesses
+from rlvitals.readers.columns import NAN, Columns, parse_number, whole
+from rlvitals.readers.lines import REPLACED, Lines, Position, opened, place
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.readers.rows import Refused, Row, Rows
+from rlvitals.records import Log, Setting
+
+DELIMITERS = (",", "\t", ";")
+MAX_TEXTS = 4  # columns of text that a note names
+MAX_TEXT = 200  # characters of a setting
+MAX_COLUMNS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table's head: its names, what separates cells, and where its rows begin."""
+
+    names: tuple[str, ...]
+    delimiter: str
+    start: int  # byte offset of the first row
+    lines: int  # lines before it
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The step-like names, the most trusted first."""
+        return tuple(guesses.step_keys(self.names))
+
+    @property
+    def readable(self) -> bool:
+        """Whether it is a log: it has a step-like name, or measures of training."""
+        return bool(self.steps) or any(map(guesses.is_measure, self.names))
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Where the last reading ended, how many rows it had passed, and their step column."""
+
+    position: Position | None = None
+    rows: int = 0
+    step: str | None = None  # "" is the row number
+
+
+def head_of(data: bytes) -> Table | None:
+    """Return the head of the table that a file starts with; None where it is no table.
+
+    `data` is the file's beginning. Blank lines and `#` comments may come before the names.
+    """
+    if b"\x00" in data:
+        return None
+    start = number = 0
+    for raw in data.split(b"\n")[:-1]:
+        start, number = start + len(raw) + 1, number + 1
+        text = raw.decode("utf-8-sig", errors="replace").strip("\r")
+        if text and not text.isspace() and not text.startswith("#"):
+            names, delimiter = _split(text)
+            return Table(tuple(names), delimiter, start, number) if _are_names(names) else None
+    return None
+
+
+def claims(path: Path, head: bytes) -> bool:
+    """Tell whether the file starts as a table with a step-like column, or clearly is a log."""
+    table = head_of(head)
+    return path.suffix != ".json" and table is not None and table.readable
+
+
+def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+    """Read the rows after a cursor. Raises UnreadableLog."""
+    seen = since if isinstance(since, _Seen) else _Seen()
+    with opened(path) as file:
+        table = _table(file, path)
+        first = place(file, table.start, table.lines)
+        lines = Lines(file, seen.position or first)
+        replaced = [REPLACED] if lines.replaced else []
+        if replaced:
+            seen, lines = _Seen(), Lines(file, first)
+        refused = Refused()
+        rows = Rows(lines, len(table.names), refused, table.delimiter)
+        reading = _Reading(table, refused, seen)
+        for row in rows:
+            reading.take(row)
+        cursor = _Seen(rows.position(), reading.rows, reading.step)
+        notes = (*replaced, *reading.notes(), *rows.notes())
+    unit = guesses.step_unit(reading.step) if reading.step else "rows"
+    settings = reading.settings()
+    return Log("csv", reading.columns.series(), settings, notes, str(path), unit), cursor
+
+
+def _split(text: str) -> tuple[list[str], str]:
+    best: tuple[list[str], str] = ([text], ",")
+    for delimiter in DELIMITERS:
+        try:
+            names = next(csv.reader([text], delimiter=delimiter), [])
+        except csv.Error:
+            continue
+        if len(names) > len(best[0]):
+            best = names, delimiter
+    return [name.strip() for name in best[0]], best[1]
+
+
+def _are_names(cells: list[str]) -> bool:
+    """Tell whether a first row names columns: a table of numbers alone has no names."""
+    return 1 < len(cells) <= MAX_COLUMNS and not any(_is_number(cell) for cell in cells if cell)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return parse_number(cell) is not None
+    except ValueError:
+        return False
+
+
+def _table(file: BinaryIO, path: Path) -> Table:
+    file.seek(0)
+    table = head_of(file.read(2**20))
+    if table is not None and table.readable:
+        return table
+    found = f" among the columns {', '.join(table.names[:12])}" if table else ""
+    raise UnreadableLog(
+        f"no table with a step-like column{found}",
+        where=str(path),
+        hint=f"name one of its columns {', '.join(guesses.PLAIN[:1] + guesses.ENVIRONMENT[:2])}",
+    )
+
+
+class _Reading:
+    """What the rows of one reading amount to."""
+
+    def __init__(self, table: Table, refused: Refused, seen: _Seen) -> None:
+        self.columns = Columns()
+        self.rows, self.step = seen.rows, seen.step
+        self._table, self._refused = table, refused
+        self._keys = _unique(table.names)
+        self._time = guesses.time_key(table.names)
+        self._texts: dict[str, set[str]] = {}  # of each column of text, two texts at most
+        self._taken = 0
+        self._left_out: Counter[str] = Counter()
+
+    def take(self, row: Row) -> None:
+        """Take one row of the right width; refuse it where it has no step."""
+        if tuple(cell.strip() for cell in row.fields) == self._table.names:
+            return  # the head again: a resumed run appended it
+        cells = dict(zip(self._keys, row.fields, strict=True))
+        self.rows += 1
+        step = self._step(cells)
+        if step is None:
+            self._refused.add(row.line, self._why(cells))
+            return
+        self._taken += 1
+        time = guesses.seconds(cells[self._time]) if self._time else None
+        for key, cell in cells.items():
+            if key == self.step or (key == self._time and time is not None):
+                continue
+            self._cell(key, cell, step, NAN if time is None else time)
+
+    def _cell(self, key: str, cell: str, step: int, time: float) -> None:
+        if self._table.delimiter == ";" and cell.count(",") == 1 and "." not in cell:
+            cell = cell.replace(",", ".")  # tables with semicolons write 0,5
+        try:
+            value = parse_number(cell)
+        except ValueError:
+            self._left_out[key] += 1
+            texts = self._texts.setdefault(key, set())
+            if len(texts) < 2:  # noqa: PLR2004 - two texts show that a column changes
+                texts.add(cell.strip()[:MAX_TEXT])
+            return
+        if value is not None:
+            self.columns.add(key, step, value, time)
+
+    def _step(self, cells: dict[str, str]) -> int | None:
+        """Return a row's step; None where it has none. The first row with one decides how."""
+        if self.step is None:
+            found = {name: _number(cells[name]) for name in self._table.steps}
+            fits = [name for name, value in found.items() if whole(value) is not None]
+            fractions = [value for value in found.values() if value and math.isfinite(value)]
+            if fits or fractions or not found:
+                self.step = fits[0] if fits else ""
+        if self.step:
+            return whole(_number(cells[self.step]))
+        return None if self.step is None else self.rows
+
+    def _why(self, cells: dict[str, str]) -> str:
+        name = self.step or self._table.steps[0]
+        return f"holds {cells[name][:40]!r} as `{name}`"
+
+    def settings(self) -> dict[str, Setting]:
+        """Return the columns of text that never change."""
+        return {
+            key: next(iter(seen))
+            for key, seen in self._texts.items()
+            if len(seen) == 1 and self._left_out[key] == self._taken
+        }
+
+    def notes(self) -> list[str]:
+        """Say how rows were numbered, and which columns hold text."""
+        notes = []
+        if self.step == "":
+            notes.append("no step-like column: points are numbered by row")
+        constant = self.settings()
+        texts = [key for key in self._texts if key not in constant]
+        if texts:
+            more = "" if len(texts) <= MAX_TEXTS else f" and {len(texts) - MAX_TEXTS} more"
+            count = sum(self._left_out[key] for key in texts)
+            names = ", ".join(f"`{key}`" for key in texts[:MAX_TEXTS])
+            notes.append(f"{count:,} cells that are no numbers, left out: {names}{more}")
+        return notes
+
+
+def _unique(names: tuple[str, ...]) -> list[str]:
+    """Return a key for each column: a name's second column says which one it is."""
+    keys: list[str] = []
+    taken: set[str] = set()
+    for number, name in enumerate(names, 1):
+        key = name if name and name not in taken else f"{name or 'column'} ({number})"
+        taken.add(key)
+        keys.append(key)
+    return keys
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return parse_number(cell)
+    except ValueError:
+        return None
+
+
+READER = Reader(
+    name="csv",
+    title="Any CSV with a step column",
+    looks_for="*.csv, *.tsv with a step-like column",
+    example="run/metrics.csv",
+    claims=claims,
+    read=read,
+)

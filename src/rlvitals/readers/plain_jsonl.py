@@ -1,0 +1,253 @@
+"""JSON lines, or a JSON array of rows, with a step-like key: whoever wrote them.
+
+Nested objects are flattened with "/"; lists and text are left out. verl's
+`{"step": 1, "data": {...}}` reads as its data. The step key is told by its name
+(`guesses.py`) from the first row that has one, and holds for the whole file.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers import guesses
+from rlvitals.readers.columns import NAN, Columns, json_number, whole
+from rlvitals.readers.lines import REPLACED, Lines, Position, opened
+from rlvitals.readers.objects import Objects, flatten, parse_object
+from rlvitals.readers.partial_json import CutShortError, items, members
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.readers.rows import Refused
+from rlvitals.records import Log, Setting
+
+MAX_ARRAY_BYTES = 2**29  # an array is held as a whole
+MAX_PROBED = 20  # objects that `claims` looks at
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".jsonlines", ".log", ".txt", "")
+# One object on one line that says how a run was started, not how it went.
+CONFIGS = (
+    "param",
+    "config",
+    "arg",
+    "hyper",
+    "hparam",
+    "setting",
+    "metadata",
+    "summary",
+    "version",
+)
+MAX_TEXT = 200  # characters of a setting
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Where the last reading ended, the step key found, and how many rows were passed."""
+
+    position: Position | None = None
+    rows: int = 0
+    step: str | None = None  # "" is the row number
+    last: str = ""  # of an array: its last row
+
+
+def claims(path: Path, head: bytes) -> bool:
+    """Tell whether the first objects hold a step-like key, or clearly are a training log."""
+    if path.suffix.lower() not in SUFFIXES or b"\x00" in head:
+        return False
+    if path.suffix == ".json" and path.stem.lower().startswith(CONFIGS):
+        return False
+    objects = [_unwrapped(item) for item in _probe(head)]
+    if path.suffix == ".json" and len(objects) == 1 and not head.lstrip().startswith(b"["):
+        return False  # a document
+    return any(guesses.step_keys(numbers) for item in objects if (numbers := _numbers(item))) or (
+        len(objects) > 1 and any(guesses.is_measure(key) for i in objects for key in _numbers(i))
+    )
+
+
+def _probe(head: bytes) -> list[dict[str, object]]:
+    text = head.decode("utf-8-sig", errors="replace")
+    found: list[dict[str, object]] = []
+    if text.lstrip().startswith("["):
+        try:
+            for item in items(text):
+                if not isinstance(item, dict) or len(found) >= MAX_PROBED:
+                    break
+                found.append(item)
+        except CutShortError:
+            pass
+        return found
+    lines = [line for line in text.split("\n")[:MAX_PROBED] if not line.isspace()]
+    found = [item for line in lines if line and (item := parse_object(line)) is not None]
+    if not found and len(lines) == 1 and lines[0].lstrip().startswith("{"):
+        found = [_beginning(lines[0])]  # a first line longer than the head
+    return found
+
+
+def _beginning(text: str) -> dict[str, object]:
+    found: dict[str, object] = {}
+    try:
+        found.update(members(text))
+    except CutShortError:
+        pass
+    return found
+
+
+def _unwrapped(item: dict[str, object]) -> dict[str, object]:
+    data = item.get("data")
+    if item.keys() == {"step", "data"} and isinstance(data, dict):
+        return {"step": item["step"], **data}
+    return item
+
+
+def _numbers(item: Mapping[str, object]) -> dict[str, float]:
+    return {k: v for k, x in flatten(item) if (v := json_number(x)) is not None}
+
+
+def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+    """Read the rows after a cursor. Raises UnreadableLog."""
+    seen = since if isinstance(since, _Seen) else _Seen()
+    with opened(path) as file:
+        is_array = file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+        reading, notes, cursor = (_array if is_array else _lines)(file, path, seen)
+    if reading.step is None:
+        met = ", ".join(list(reading.met)[:12])
+        raise UnreadableLog(
+            f"no step-like key among {met}" if met else "no complete row of JSON",
+            where=str(path),
+            hint=f"log one of {', '.join(guesses.PLAIN[:1] + guesses.ENVIRONMENT[:2])}",
+        )
+    unit = guesses.step_unit(reading.step) if reading.step else "rows"
+    log = Log(
+        source="jsonl",
+        series=reading.columns.series(),
+        settings=reading.settings(),
+        notes=(*notes, *reading.notes()),
+        where=str(path),
+        step_unit=unit,
+    )
+    return log, cursor
+
+
+def _lines(file: BinaryIO, path: Path, seen: _Seen) -> tuple["_Reading", list[str], _Seen]:
+    lines = Lines(file, seen.position)
+    if lines.replaced:
+        seen = _Seen()
+    objects = Objects(lines)
+    reading = _Reading(objects.refused, seen)
+    reading.take(objects)
+    if not reading.rows and not objects.refused.count and lines.torn is False:
+        raise UnreadableLog("an empty log", where=str(path), hint="wait for its first row")
+    cursor = _Seen(objects.position(), reading.rows, reading.step)
+    return reading, objects.notes(), cursor
+
+
+def _array(file: BinaryIO, path: Path, seen: _Seen) -> tuple["_Reading", list[str], _Seen]:
+    file.seek(0)
+    data = file.read(MAX_ARRAY_BYTES + 1)
+    if len(data) > MAX_ARRAY_BYTES:
+        raise UnreadableLog(
+            f"a JSON array of more than {MAX_ARRAY_BYTES // 2**20} MiB",
+            where=str(path),
+            hint="write one object a line",
+        )
+    rows: list[object] = []
+    notes: list[str] = []
+    try:
+        rows.extend(items(data.decode("utf-8-sig", errors="replace")))
+    except CutShortError:
+        notes.append(f"the file is cut short: {len(rows)} rows stand before the cut")
+    if not rows:
+        raise UnreadableLog("no whole row", where=str(path), hint="wait for its first row")
+    if seen.rows and (len(rows) < seen.rows or json.dumps(rows[seen.rows - 1]) != seen.last):
+        notes.append(REPLACED)
+        seen = _Seen()
+    refused = Refused()
+    reading = _Reading(refused, seen)
+    reading.take(_objects(rows, seen.rows, refused))
+    notes += refused.notes()
+    return reading, notes, _Seen(None, len(rows), reading.step, json.dumps(rows[-1]))
+
+
+def _objects(
+    rows: list[object], start: int, refused: Refused
+) -> Iterator[tuple[int, dict[str, object]]]:
+    for number, row in enumerate(rows[start:], start + 1):
+        if isinstance(row, dict):
+            yield number, row
+        else:
+            refused.add(number, "is not a JSON object")
+
+
+class _Reading:
+    """What the rows of one reading amount to."""
+
+    def __init__(self, refused: Refused, seen: _Seen) -> None:
+        self.columns = Columns()
+        self.rows, self.step = seen.rows, seen.step
+        self.met: dict[str, None] = {}  # keys of rows without a step, in order
+        self._refused = refused
+        self._texts: dict[str, set[str]] = {}
+
+    def take(self, rows: Iterable[tuple[int, dict[str, object]]]) -> None:
+        """Take numbered rows; refuse those without a step."""
+        for number, item in rows:
+            self.rows += 1
+            self._row(number, dict(flatten(_unwrapped(item))))
+
+    def _row(self, number: int, row: dict[str, object]) -> None:
+        step = self._step(row)
+        if step is None:
+            self.met.update(dict.fromkeys(row))
+            what = f"no whole number as `{self.step}`" if self.step else "no step-like key"
+            self._refused.add(number, f"has {what}")
+            return
+        time_key = guesses.time_key(row)
+        stamp = row[time_key] if time_key else None
+        time = guesses.seconds(stamp) if isinstance(stamp, str | int | float) else None
+        for key, value in row.items():
+            if key == self.step or (key == time_key and time is not None):
+                continue
+            if (point := json_number(value)) is not None:
+                self.columns.add(key, step, point, NAN if time is None else time)
+            elif isinstance(value, str):
+                texts = self._texts.setdefault(key, set())
+                if len(texts) < 2:  # noqa: PLR2004 - two texts show that a key changes
+                    texts.add(value[:MAX_TEXT])
+
+    def _step(self, row: dict[str, object]) -> int | None:
+        """Return a row's step, None where it has none; the first row with one decides how."""
+        if self.step is None:
+            numbers = {key: json_number(value) for key, value in row.items()}
+            keys = guesses.step_keys(numbers)
+            fits = [key for key in keys if whole(numbers[key]) is not None]
+            if fits:
+                self.step = fits[0]
+            elif not keys and any(
+                n is not None and guesses.is_measure(k) for k, n in numbers.items()
+            ):
+                self.step = ""
+        if self.step:
+            return whole(json_number(row.get(self.step)))
+        return None if self.step is None else self.rows
+
+    def settings(self) -> dict[str, Setting]:
+        """Return the texts that never change."""
+        points = self.columns.series()
+        return {
+            key: next(iter(seen))
+            for key, seen in self._texts.items()
+            if len(seen) == 1 and key not in points
+        }
+
+    def notes(self) -> list[str]:
+        """Say how rows were numbered."""
+        return ["no step-like key: points are numbered by row"] if self.step == "" else []
+
+
+READER = Reader(
+    name="jsonl",
+    title="Any JSON lines with a step key",
+    looks_for="*.jsonl, *.json with a step-like key",
+    example="run/metrics.jsonl",
+    claims=claims,
+    read=read,
+)

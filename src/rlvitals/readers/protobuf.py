@@ -1,0 +1,82 @@
+"""The protobuf wire format, as far as reading needs it: messages in, numbered fields out.
+
+Source: protobuf.dev/programming-guides/encoding. No schema, no generated code.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+WIDTHS = {FIXED64: 8, FIXED32: 4}
+MAX_VARINT_BITS = 63
+DOUBLE = struct.Struct("<d")
+FLOAT = struct.Struct("<f")
+
+
+class Malformed(ValueError):  # noqa: N818  # reads as what it is, like the nouns of errors.py
+    """The bytes are not a protobuf message."""
+
+
+class Field(NamedTuple):
+    """One field of a message: `number` for a varint, `data` for the other wire types."""
+
+    id: int
+    wire: int
+    number: int  # unsigned; see `signed`
+    data: bytes
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return an unsigned varint and the offset after it. Raises Malformed."""
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > MAX_VARINT_BITS:
+            raise Malformed
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:  # noqa: PLR2004  # the continuation bit
+            return value & (2**64 - 1), at
+        shift += 7
+
+
+def signed(number: int) -> int:
+    """Return an unsigned 64-bit varint as the int64 (or int32) that it encodes."""
+    return number - 2**64 if number >= 2**63 else number
+
+
+def fields(data: bytes) -> Iterator[Field]:
+    """Yield a message's fields in order. Raises Malformed."""
+    at, end = 0, len(data)
+    while at < end:
+        key, at = varint(data, at)
+        wire = key & 7
+        if wire == VARINT:
+            number, at = varint(data, at)
+            yield Field(key >> 3, wire, number, b"")
+            continue
+        if wire == BYTES:
+            size, at = varint(data, at)
+        elif wire in WIDTHS:
+            size = WIDTHS[wire]
+        else:  # groups: no schema of ours has them
+            raise Malformed
+        if at + size > end:
+            raise Malformed
+        yield Field(key >> 3, wire, 0, data[at : at + size])
+        at += size
+
+
+def double(field: Field) -> float:
+    """Return a double field. Raises Malformed."""
+    if field.wire != FIXED64:
+        raise Malformed
+    return float(DOUBLE.unpack(field.data)[0])
+
+
+def single(field: Field) -> float:
+    """Return a float field. Raises Malformed."""
+    if field.wire != FIXED32:
+        raise Malformed
+    return float(FLOAT.unpack(field.data)[0])

@@ -1,0 +1,157 @@
+"""Rows of a comma-separated log that may still be growing or be damaged.
+
+    with opened(path) as file:
+        rows = Rows(Lines(file, since), width=len(names))   # width 0: the first row's
+        for row in rows:                        # Row(line, fields), all of one width
+            ...
+        cursor, notes = rows.position(), rows.notes()
+
+Rows of another width are refused and counted with the first one's line, never shifted.
+"""
+
+import csv
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+from rlvitals.readers.lines import MAX_LINE_BYTES, Line, Lines, Position
+
+MAX_ROW_LINES = (
+    64  # a quoted cell may hold newlines; an unclosed quote must not eat the file
+)
+csv.field_size_limit(MAX_LINE_BYTES)
+
+
+def read_header(file: BinaryIO) -> tuple[list[str], Position] | None:
+    """Return the names in the first row that is not blank, and where the rows begin.
+
+    A name given twice is told apart as pandas does ("loss", "loss.1"), an empty one by its
+    column ("column 3"), so that none is lost and none shadows another. None where there is no
+    complete first row yet.
+    """
+    rows = Rows(Lines(file))
+    row = next(iter(rows), None)
+    if row is None:
+        return None
+    names: dict[str, None] = {}
+    for column, cell in enumerate(row.fields, 1):
+        name = base = cell.strip() or f"column {column}"
+        number = 0
+        while name in names:
+            number += 1
+            name = f"{base}.{number}"
+        names[name] = None
+    return list(names), rows.position()
+
+
+class Refused:
+    """Counts what was refused, and remembers the first of it."""
+
+    def __init__(self, what: str = "row") -> None:
+        """Name what is counted, in the singular."""
+        self.what, self.count, self.first = what, 0, ""
+
+    def add(self, line: int, why: str) -> None:
+        """Refuse one: `why` completes "line 318 ..."."""
+        self.count += 1
+        self.first = self.first or f"line {line} {why}"
+
+    def notes(self) -> list[str]:
+        """Return "2 rows refused: line 318 has 57 fields under 56 names", or nothing."""
+        plural = "" if self.count == 1 else "s"
+        return (
+            [f"{self.count} {self.what}{plural} refused: {self.first}"]
+            if self.count
+            else []
+        )
+
+
+class Row(NamedTuple):
+    """One row: the line it starts on (from 1) and its cells."""
+
+    line: int
+    fields: list[str]
+
+
+class Rows:
+    """Iterates over the complete rows of a width; see the module for its use.
+
+    Quotes are read as Excel's dialect has them. A row with an open quote goes on over the
+    next lines, unless one of these is by itself a row of the right width: then the quote is
+    damage, and the row that opened it is refused.
+    """
+
+    def __init__(
+        self,
+        lines: Lines,
+        width: int = 0,
+        refused: Refused | None = None,
+        delimiter: str = ",",
+    ) -> None:
+        """Read rows of `width` fields; 0 takes the first row's width."""
+        self.width = width
+        self._delimiter = delimiter
+        self.refused = refused or Refused()
+        self._lines = lines
+        self._last: Line | None = None
+        self._start = lines.position()
+
+    def position(self) -> Position:
+        """Return where to go on: after the last complete row, refused or not."""
+        return self._lines.position(self._last) if self._last else self._start
+
+    def notes(self) -> list[str]:
+        """Say what a person should know of this reading: empty where all is well."""
+        return [*self._lines.notes(), *self.refused.notes()]
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield every complete row of the right width once, in order; blank lines are none."""
+        held: list[Line] = []
+        for line in self._lines:
+            closed = line.text.count('"') % 2 == 0
+            if not held and closed:
+                yield from self._row([line])
+                continue
+            held.append(line)
+            if not closed and len(held) > 1:  # the quote that was open is closed
+                yield from self._row(held)
+                held = []
+            elif (closed and self._fits(line)) or self._too_long(held):
+                yield from self._damaged(held)
+                held = []
+
+    def _row(self, lines: list[Line]) -> Iterator[Row]:
+        self._last = lines[-1]
+        texts = [f"{line.text}\n" for line in lines]
+        if len(texts) == 1 and texts[0].isspace():
+            return
+        try:
+            (fields,) = csv.reader(texts, delimiter=self._delimiter)
+        except (csv.Error, ValueError) as error:
+            self.refused.add(lines[0].number, f"is not comma-separated text ({error})")
+            return
+        self.width = self.width or len(fields)
+        if len(fields) == self.width:
+            yield Row(lines[0].number, fields)
+        else:
+            self.refused.add(
+                lines[0].number, f"has {len(fields)} fields under {self.width} names"
+            )
+
+    def _fits(self, line: Line) -> bool:
+        try:
+            rows = csv.reader([line.text], delimiter=self._delimiter)
+            return any(len(row) == self.width > 1 for row in rows)
+        except csv.Error:
+            return False
+
+    def _too_long(self, held: list[Line]) -> bool:
+        return (
+            len(held) > MAX_ROW_LINES or held[-1].end - held[0].start > MAX_LINE_BYTES
+        )
+
+    def _damaged(self, held: list[Line]) -> Iterator[Row]:
+        """Refuse the line that opened a quote; read the ones after it on their own."""
+        self.refused.add(held[0].number, "opens a quote that it does not close")
+        self._last = held[0]
+        for line in held[1:]:
+            yield from self._row([line])

@@ -1,0 +1,86 @@
+"""One number out of TensorFlow's `TensorProto`. Source: `tensor.proto`, `types.proto`."""
+
+import struct
+from dataclasses import dataclass
+
+from rlvitals.readers.protobuf import BYTES, VARINT, Field, Malformed, fields, signed
+
+DTYPE, SHAPE, CONTENT = 1, 2, 4  # fields of a TensorProto
+DIMENSION, SIZE = 2, 1  # of a TensorShapeProto, of its dimension
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A number type: its layout in `tensor_content`, and the field of its `*_val` list."""
+
+    layout: struct.Struct
+    field: int
+    bits: bool = False  # the list holds bit patterns: float16 and bfloat16
+    brain: bool = False  # bfloat16: the upper half of a float32
+
+
+def _kind(layout: str, field: int, *, bits: bool = False, brain: bool = False) -> Kind:
+    return Kind(struct.Struct(f"<{layout}"), field, bits, brain)
+
+
+# By DataType. Strings, complex and quantised numbers are no scalars.
+KINDS = {
+    1: _kind("f", 5),
+    2: _kind("d", 6),
+    3: _kind("i", 7),
+    4: _kind("B", 7),
+    5: _kind("h", 7),
+    6: _kind("b", 7),
+    9: _kind("q", 10),
+    10: _kind("?", 11),
+    14: _kind("f", 13, bits=True, brain=True),
+    17: _kind("H", 7),
+    19: _kind("e", 13, bits=True),
+    22: _kind("I", 16),
+    23: _kind("Q", 17),
+}
+
+
+def scalar_of(data: bytes) -> float | None:
+    """Return the number of a one-element tensor; None for any other. Raises Malformed.
+
+    A tensor without content is zero, as TensorFlow leaves default values out.
+    """
+    found = {field.id: field for field in fields(data)}
+    kind = KINDS.get(found[DTYPE].number) if DTYPE in found else None
+    if kind is None or (SHAPE in found and _elements(found[SHAPE].data) != 1):
+        return None
+    if CONTENT in found:
+        return _unpack(kind, found[CONTENT].data)
+    return _listed(kind, found[kind.field]) if kind.field in found else 0.0
+
+
+def _elements(shape: bytes) -> int:
+    count = 1
+    for dimension in fields(shape):
+        if dimension.id == DIMENSION:
+            sizes = [signed(f.number) for f in fields(dimension.data) if f.id == SIZE]
+            count *= sizes[-1] if sizes else 0
+    return count
+
+
+def _unpack(kind: Kind, data: bytes) -> float:
+    if kind.brain:
+        data = b"\0\0" + data
+    if len(data) != kind.layout.size:
+        raise Malformed
+    return float(kind.layout.unpack(data)[0])
+
+
+def _listed(kind: Kind, field: Field) -> float:
+    """Return the first number of a `*_val` list, packed or not."""
+    if kind.field in {5, 6}:  # fixed width, floats and doubles
+        return _unpack(kind, field.data[: kind.layout.size])
+    number = field.number
+    if field.wire == BYTES:  # packed varints: read the first as a field of its own
+        number = next(fields(b"\x08" + field.data)).number
+    elif field.wire != VARINT:
+        raise Malformed
+    if kind.bits:
+        return _unpack(kind, (number & 0xFFFF).to_bytes(2, "little"))
+    return float(number if kind.field in {16, 17} else signed(number))
