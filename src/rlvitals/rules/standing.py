@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from rlvitals import metrics
 from rlvitals.metrics import environments
 from rlvitals.metrics.environments import Environment
 from rlvitals.records import Profile, Series, Trace
@@ -29,11 +30,13 @@ OUTCOMES = (
     "language/filtered_reward",
 )
 SHARES = ("outcome/accuracy", "outcome/success_rate", "outcome/win_rate_ema")  # between 0 and 1
+OUTCOME_METRICS = tuple(m for m in metrics.CATALOGUE if m.name in (*OUTCOMES, "optimiser/loss"))
 LEAST = 10  # numbers: fewer cannot show a trend at all
 OF_THE_WAY = 0.10  # of the way from a random to a solved policy: less is not learning
 OF_THE_START = 0.10  # of the first level, where the task's scale is not known
 OF_A_SHARE = 0.05  # of a success rate
 AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left to learn
+LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
 HOLDS = 0.1  # of the outcome's range: this near to its best block it holds what it learned
 PARTS = 20  # blocks that the range and the best are taken over
 STUCK_TOP = 0.2  # share of the run spent at exactly its best value
@@ -70,7 +73,8 @@ class Standing:
         if self.state == "unknown":
             return f"whether the outcome improves cannot be told: {self.why}"
         name = self.metric.split("/", 1)[1].replace("_", " ")
-        return f"{name} is {self.state}: {self.first:.4g} to {self.last:.4g}"
+        state = self.state if up(self.metric) > 0 else LOSS_WORDS.get(self.state, self.state)
+        return f"{name} is {state}: {self.first:.4g} to {self.last:.4g}"
 
 
 def outcome(trace: Trace) -> tuple[str, Series] | None:
@@ -78,11 +82,17 @@ def outcome(trace: Trace) -> tuple[str, Series] | None:
     for name in OUTCOMES:
         if (series := trace.get(name)) is not None and len(found := series.finite()) >= LEAST:
             return name, found
-    loss = trace.get("optimiser/loss")
+    loss_name = "optimiser/loss"
+    loss = trace.get(loss_name)
     if trace.profile is Profile.SUPERVISED and loss is not None and len(loss.finite()) >= LEAST:
         found = loss.finite()
-        return "optimiser/loss", Series(found.steps, found.times, -found.values)
+        return loss_name, Series(found.steps, found.times, up(loss_name) * found.values)
     return None
+
+
+def up(name: str) -> float:
+    """Return +1 where more of an outcome is better, -1 for a loss."""
+    return -1.0 if name == "optimiser/loss" else 1.0
 
 
 def environment(trace: Trace) -> Environment | None:
@@ -119,7 +129,7 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     elif high < material:
         state = "holding its best" if _holds(whole, series, material) else "flat"
     why = "" if state != "unknown" else f"{name} is too noisy or too short over these steps"
-    sign = -1.0 if name == "optimiser/loss" else 1.0
+    sign = up(name)
     return Standing(
         state, name, why, sign * first, sign * last, sign * best, low, high, material, origin
     )
