@@ -75,9 +75,16 @@ class Rows:
     damage, and the row that opened it is refused.
     """
 
-    def __init__(self, lines: Lines, width: int = 0, refused: Refused | None = None) -> None:
+    def __init__(
+        self,
+        lines: Lines,
+        width: int = 0,
+        refused: Refused | None = None,
+        delimiter: str = ",",
+    ) -> None:
         """Read rows of `width` fields; 0 takes the first row's width."""
         self.width = width
+        self._delimiter = delimiter
         self.refused = refused or Refused()
         self._lines = lines
         self._last: Line | None = None
@@ -118,7 +125,7 @@ class Rows:
         if len(texts) == 1 and texts[0].isspace():
             return
         try:
-            (fields,) = csv.reader(texts)
+            (fields,) = csv.reader(texts, delimiter=self._delimiter)
         except (csv.Error, ValueError) as error:
             self.refused.add(lines[0].number, f"is not comma-separated text ({error})")
             return
@@ -130,7 +137,8 @@ class Rows:
 
     def _fits(self, line: Line) -> bool:
         try:
-            return any(len(row) == self.width > 1 for row in csv.reader([line.text]))
+            rows = csv.reader([line.text], delimiter=self._delimiter)
+            return any(len(row) == self.width > 1 for row in rows)
         except csv.Error:
             return False
 
