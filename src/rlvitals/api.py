@@ -82,9 +82,11 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
     if isinstance(run, Trace):
         if map:
             raise UsageError("a trace has its names already", where="map", hint="map on read")
-        kind = Profile(options.check("diagnose", {"profile": profile}, "profile")["profile"]) if (
-            profile
-        ) else run.profile
+        kind = (
+            Profile(options.check("diagnose", {"profile": profile}, "profile")["profile"])
+            if (profile)
+            else run.profile
+        )
         own = {**run.settings, **loading.canonical(settings or {})}
         judged = replace(run, profile=kind, settings=own)
         return judge(judged, loading.chosen_rules(only or (), ignore or ()))
@@ -122,7 +124,7 @@ def _one(path: Where) -> sources.Run:
         raise UsageError(
             f"{len(found)} runs are here: {', '.join(run.name for run in found[:5])}",
             where=str(path),
-            hint=f"name one of them, or [rlvitals.diagnose(t) for t in rlvitals.runs({str(path)!r})]",
+            hint="name one of them, or diagnose each trace of rlvitals.runs(path)",
         )
     return found[0]
 

@@ -28,8 +28,8 @@ def load(run: Run, given: Given, now: float | None = None) -> Trace:
     """Read a run's files and name what they hold; its age is counted up to `now`, in epoch s."""
     logs = sources.read(run)
     trace = assemble.trace(logs, given, name=run.name)
-    age = _age(logs, run.files, time.time() if now is None else now)
-    notes = (*run.notes, *trace.notes, *_unused(logs, given.mapping))
+    age = _age(logs, (file for file, _ in run.files), time.time() if now is None else now)
+    notes = (*trace.notes, *_unused(logs, given.mapping))
     return replace(trace, lifecycle=replace(trace.lifecycle, age=age), notes=notes)
 
 
