@@ -290,7 +290,7 @@ REWARDS: dict[str, Callable[..., Sequence[float | None]]] = {
 }
 
 
-class SidedTrainer(GRPOTrainer):  # type: ignore[misc]
+class SidedTrainer(GRPOTrainer):
     """GRPO whose advantages are replaced by the weight of a sample's side of the threshold.
 
     PSR learns from samples at or above it, NSR from those below, W-REINFORCE from both. Filtered
@@ -394,10 +394,13 @@ def grpo_trainer(run: Run, work: Path, base: Path, tok: PreTrainedTokenizerFast)
 
 def run_settings(run: Run, arguments: Any) -> dict[str, object]:
     """Return what a reader of the run should know, flat."""
-    keys = GRPO if run.mode != "sft" else SFT
     packages = ", ".join(f"{name} {version(name)}" for name in ("trl", "transformers", "torch"))
-    settings: dict[str, object] = {key: getattr(arguments, key) for key in keys}
-    settings["lr_scheduler_type"] = str(getattr(arguments.lr_scheduler_type, "value", "constant"))
+    keys = {**(SFT if run.mode == "sft" else GRPO), **run.config}
+    settings: dict[str, object] = {
+        key: getattr(arguments, key)
+        for key in keys
+        if isinstance(getattr(arguments, key), int | float | str)
+    }
     if run.mode != "sft":
         settings["reward_functions"] = ",".join(run.rewards)
     if run.mode in SIDES:
@@ -416,8 +419,8 @@ def run_settings(run: Run, arguments: Any) -> dict[str, object]:
 
 def record(run: Run, out: Path, bases: Path) -> None:
     """Train, keep the log, rewrite the summary."""
-    set_seed(run.seed)
     base, tok = warm_folder(bases / run.base, **BASES[run.base])
+    set_seed(run.seed)
     with tempfile.TemporaryDirectory() as scratch:
         work = Path(scratch)
         make = sft_trainer if run.mode == "sft" else grpo_trainer
