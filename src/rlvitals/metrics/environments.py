@@ -123,7 +123,8 @@ ATARI_SCORES = {
 }  # fmt: skip
 
 # First to 21 points; all 864 points of two walls of bricks.
-ATARI_BOUNDS = {"Pong": (-21, 21), "Breakout": (0, 864)}
+UNBOUNDED = (None, None)
+ATARI_BOUNDS: dict[str, tuple[float, float]] = {"Pong": (-21, 21), "Breakout": (0, 864)}
 ATARI_HORIZON = 27_000  # 108,000 frames, four a step
 
 # Game: R_min, R_max.
@@ -152,7 +153,8 @@ ENVIRONMENTS: tuple[Environment, ...] = (
             game,
             chance,
             human,
-            *ATARI_BOUNDS.get(game, (None, None)),
+            min_return=ATARI_BOUNDS.get(game, UNBOUNDED)[0],
+            max_return=ATARI_BOUNDS.get(game, UNBOUNDED)[1],
             horizon=ATARI_HORIZON,
             actions=actions,
             source=ATARI,

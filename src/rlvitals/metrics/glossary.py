@@ -90,7 +90,7 @@ TERMS: tuple[Term, ...] = (
     ),
     Term(
         "episode",
-        "One try from a reset to an end. It is terminated by the task or truncated by a time limit.",
+        "One try from a reset to an end: terminated by the task or truncated by a time limit.",
         see_also=("outcome/episode_length",),
     ),
     Term(
@@ -187,7 +187,7 @@ TERMS: tuple[Term, ...] = (
     Term(
         "profile",
         "The kind of training, which decides the rules that apply and the healthy ranges:"
-        " control-ppo, scheduler-ppo, rlhf-ppo, grpo, psr, nsr, w-reinforce, on-policy, off-policy.",
+        " control-ppo, scheduler-ppo, rlhf-ppo, grpo, psr, nsr, w-reinforce, on- or off-policy.",
     ),
     Term("budget", "How many steps the run is meant to take, from its settings."),
     Term("seam", "A step that goes back: the run was resumed there from a checkpoint."),
