@@ -24,6 +24,13 @@ class Environment:
     source: str = ""
 
     @property
+    def way(self) -> float | None:
+        """Return of a solved environment above that of random actions; None where unknown."""
+        if self.solved_return is None or self.random_return is None:
+            return None
+        return self.solved_return - self.random_return
+
+    @property
     def max_entropy(self) -> float | None:
         """Entropy of the uniform policy in nats; None where actions are not discrete."""
         return None if self.actions is None else math.log(self.actions)
