@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 from rlvitals.records import Series
 
 NAN = math.nan
-MAX_STEP = (
-    2**62
-)  # a step beyond it is damage, and differences of steps must not overflow
+MAX_STEP = 2**62  # a step beyond it is damage, and differences of steps must not overflow
 
 # What stands in a cell where nothing was logged: never "not a number".
 ABSENT = frozenset({"", "none", "null", "na", "n/a"})

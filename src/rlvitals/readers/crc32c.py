@@ -48,7 +48,7 @@ def _lanes(data: bytes) -> int:
     for column in matrix.T:
         registers = TABLE[(registers ^ column) & 255] ^ (registers >> 8)
     # A register moves over n zero bytes by a linear map: its images of the 32 bits say it all.
-    move = _over_zeros(1 << np.arange(32, dtype=np.uint32), LANE_BYTES)
+    move = _over_zeros(np.uint32(1) << np.arange(32, dtype=np.uint32), LANE_BYTES)
     while len(registers) > 1:
         if len(registers) % 2:  # an empty lane in front changes nothing
             registers = np.concatenate((np.zeros(1, np.uint32), registers))
@@ -65,4 +65,5 @@ def _over_zeros(registers: NDArray[np.uint32], count: int) -> NDArray[np.uint32]
 
 def _apply(move: NDArray[np.uint32], registers: NDArray[np.uint32]) -> NDArray[np.uint32]:
     bits = (registers[:, None] >> np.arange(32, dtype=np.uint32)) & 1
-    return np.bitwise_xor.reduce(np.where(bits == 1, move, np.uint32(0)), axis=1)
+    moved: NDArray[np.uint32] = np.bitwise_xor.reduce(np.where(bits == 1, move, 0), axis=1)
+    return moved.astype(np.uint32)

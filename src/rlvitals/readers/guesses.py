@@ -26,6 +26,7 @@ ENVIRONMENT = (
     "frames",
     "num_frames",
     "total_frames",
+    "totalenvinteracts",
 )
 PLAIN = (
     "step",

@@ -40,11 +40,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
-            what = (
-                "a folder, not a log file"
-                if stat.S_ISDIR(mode)
-                else "not a regular file"
-            )
+            what = "a folder, not a log file" if stat.S_ISDIR(mode) else "not a regular file"
             raise UnreadableLog(what, where=str(path), hint=f"ls -l {path}")
         with path.open("rb") as file:
             yield file
@@ -97,15 +93,11 @@ class Lines:
         `replaced` says that the latter happened.
         """
         since = since or Position()
-        self.replaced = (
-            since.offset > 0 and place(file, since.offset, since.line) != since
-        )
+        self.replaced = since.offset > 0 and place(file, since.offset, since.line) != since
         start = Position() if self.replaced else since
         self.skipped = 0  # lines over MAX_LINE_BYTES
         self.first_skipped = 0  # number of the first one
-        self.torn = (
-            False  # the file ends in the middle of a line (known after iterating)
-        )
+        self.torn = False  # the file ends in the middle of a line (known after iterating)
         self._file = file
         self._offset, self._number = start.offset, start.line
 
@@ -121,9 +113,7 @@ class Lines:
         if self.skipped:
             some = "1 line" if self.skipped == 1 else f"{self.skipped} lines"
             limit = MAX_LINE_BYTES // 2**20
-            notes.append(
-                f"{some} over {limit} MiB skipped: the first is line {self.first_skipped}"
-            )
+            notes.append(f"{some} over {limit} MiB skipped: the first is line {self.first_skipped}")
         if self.torn:
             notes.append("the last line is not complete: left for the next reading")
         return notes
@@ -158,10 +148,6 @@ class Lines:
             held = [*held, first] if size <= MAX_LINE_BYTES else []
             for piece in others:
                 number += 1
-                yield (
-                    number,
-                    size + 1,
-                    b"".join(held) if size <= MAX_LINE_BYTES else None,
-                )
+                yield number, size + 1, b"".join(held) if size <= MAX_LINE_BYTES else None
                 held, size = [piece], len(piece)
         self.torn = size > 0

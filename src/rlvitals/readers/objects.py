@@ -18,9 +18,7 @@ from rlvitals.readers.rows import Refused
 MAX_DEPTH = 16  # of nesting; deeper is left out
 
 
-def flatten(
-    item: Mapping[str, object], within: str = ""
-) -> Iterator[tuple[str, object]]:
+def flatten(item: Mapping[str, object], within: str = "") -> Iterator[tuple[str, object]]:
     """Yield the leaves of nested objects under names joined by "/", in order.
 
     Lists are leaves. Nesting deeper than MAX_DEPTH is left out.
@@ -44,6 +42,9 @@ def parse_object(text: str) -> dict[str, object] | None:
     """Return a JSON object; None for anything else, nesting too deep to read included."""
     try:
         item = json.loads(text)
+        if "\\ud" in text.lower():  # half a surrogate pair is a string that cannot be shown
+            whole = json.dumps(item, ensure_ascii=False).encode(errors="replace")
+            item = json.loads(whole)
     except (ValueError, RecursionError):
         return None
     return item if isinstance(item, dict) else None

@@ -39,7 +39,7 @@ def _value(text: str, at: int) -> tuple[object, int, str]:
 
 
 def items(text: str, at: int = 0) -> Iterator[object]:
-    """Yield the items of the array that starts at `at`. Raises CutShortError where it breaks off."""
+    """Yield the items of the array at `at`. Raises CutShortError where it breaks off."""
     for value, _ in placed_items(text, at):
         yield value
 

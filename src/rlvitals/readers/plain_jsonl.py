@@ -5,6 +5,7 @@ Nested objects are flattened with "/"; lists and text are left out. verl's
 (`guesses.py`) from the first row that has one, and holds for the whole file.
 """
 
+import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -84,10 +85,8 @@ def _probe(head: bytes) -> list[dict[str, object]]:
 
 def _beginning(text: str) -> dict[str, object]:
     found: dict[str, object] = {}
-    try:
+    with contextlib.suppress(CutShortError):
         found.update(members(text))
-    except CutShortError:
-        pass
     return found
 
 

@@ -15,9 +15,8 @@ from typing import BinaryIO, NamedTuple
 
 from rlvitals.readers.lines import MAX_LINE_BYTES, Line, Lines, Position
 
-MAX_ROW_LINES = (
-    64  # a quoted cell may hold newlines; an unclosed quote must not eat the file
-)
+NO_ROW = "no complete row yet"
+MAX_ROW_LINES = 64  # a quoted cell may hold newlines; an unclosed quote must not eat the file
 csv.field_size_limit(MAX_LINE_BYTES)
 
 
@@ -58,11 +57,7 @@ class Refused:
     def notes(self) -> list[str]:
         """Return "2 rows refused: line 318 has 57 fields under 56 names", or nothing."""
         plural = "" if self.count == 1 else "s"
-        return (
-            [f"{self.count} {self.what}{plural} refused: {self.first}"]
-            if self.count
-            else []
-        )
+        return [f"{self.count} {self.what}{plural} refused: {self.first}"] if self.count else []
 
 
 class Row(NamedTuple):
@@ -94,6 +89,11 @@ class Rows:
         self._lines = lines
         self._last: Line | None = None
         self._start = lines.position()
+
+    @property
+    def last_text(self) -> str:
+        """The text of the last complete row's last line, refused or not; empty for none."""
+        return self._last.text if self._last else ""
 
     def position(self) -> Position:
         """Return where to go on: after the last complete row, refused or not."""
@@ -133,9 +133,7 @@ class Rows:
         if len(fields) == self.width:
             yield Row(lines[0].number, fields)
         else:
-            self.refused.add(
-                lines[0].number, f"has {len(fields)} fields under {self.width} names"
-            )
+            self.refused.add(lines[0].number, f"has {len(fields)} fields under {self.width} names")
 
     def _fits(self, line: Line) -> bool:
         try:
@@ -145,9 +143,7 @@ class Rows:
             return False
 
     def _too_long(self, held: list[Line]) -> bool:
-        return (
-            len(held) > MAX_ROW_LINES or held[-1].end - held[0].start > MAX_LINE_BYTES
-        )
+        return len(held) > MAX_ROW_LINES or held[-1].end - held[0].start > MAX_LINE_BYTES
 
     def _damaged(self, held: list[Line]) -> Iterator[Row]:
         """Refuse the line that opened a quote; read the ones after it on their own."""

@@ -142,7 +142,10 @@ class Events:
     def notes(self) -> list[str]:
         """Say what a person should know of these events."""
         notes = [f"{self.malformed} events could not be understood"] if self.malformed else []
-        return [*notes, *(f"{tag}: {why}" for tag, why in self.refused.items())]
+        if self.refused:
+            tag, why = next(iter(self.refused.items()))
+            notes.append(f"{len(self.refused)} tags not read in full: {tag}: {why}")
+        return notes
 
     def take(self, payload: bytes) -> None:
         """Add one event."""

@@ -1,0 +1,117 @@
+"""Several files of one run as one log: what a resume wrote on, and parallel environments."""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.records import Log, Series
+
+# Their files go on where the one before ended; the order is that of their start.
+RESUMED = frozenset({"tensorboard", "scheduler-csv"})
+MONITOR = "sb3-monitor"
+STARTED = re.compile(r"tfevents\.(\d+)|ppo_metrics_(\d+_\d+)")
+
+
+def join(logs: Sequence[tuple[str, Log]]) -> list[Log]:
+    """Join logs that are one, given as (role, log): only logs of one role are joined.
+
+    Each joined log stands where the first of its files stood.
+    """
+    groups: dict[tuple[str, ...], list[Log]] = defaultdict(list)
+    for number, (role, log) in enumerate(logs):
+        alike = log.source in RESUMED or log.source == MONITOR
+        groups[(log.source, role) if alike else (str(number),)].append(log)
+    return [_joined(group) for group in groups.values()]
+
+
+def _joined(logs: list[Log]) -> Log:
+    if len(logs) == 1:
+        return logs[0]
+    if logs[0].source == MONITOR:
+        return _interleaved(logs)
+    return _in_order(sorted(logs, key=lambda log: (*_start(log), log.where)))
+
+
+def _start(log: Log) -> tuple[int, float]:
+    """Return when a file was started, by its name, else by its first time."""
+    found = STARTED.search(log.where)
+    if found:
+        return 0, float((found[1] or found[2]).replace("_", ""))
+    times = [float(series.times[0]) for series in log.series.values() if len(series)]
+    return 1, min(times, default=0.0)
+
+
+def _in_order(logs: list[Log]) -> Log:
+    """Put the points of each key one after another, file by file."""
+    parts: dict[str, list[Series]] = defaultdict(list)
+    for log in logs:
+        for key, series in log.series.items():
+            parts[key].append(series)
+    return _whole(logs, {key: _concatenated(found) for key, found in parts.items()})
+
+
+def _concatenated(parts: Sequence[Series]) -> Series:
+    return Series(
+        np.concatenate([part.steps for part in parts]),
+        np.concatenate([part.times for part in parts]),
+        np.concatenate([part.values for part in parts]),
+    )
+
+
+def _whole(logs: list[Log], series: dict[str, Series], *notes: str) -> Log:
+    settings = {key: value for log in logs for key, value in log.settings.items()}
+    told = [f"{log.where}: {note}" for log in logs for note in log.notes]
+    where = f"{logs[0].where} and {len(logs) - 1} more"
+    first = logs[0]
+    return replace(first, series=series, settings=settings, notes=(*told, *notes), where=where)
+
+
+def _interleaved(logs: list[Log]) -> Log:
+    """Merge the monitors of parallel environments: episodes in the order they ended.
+
+    A step is then a step of any of the environments. Where a monitor does not say when it
+    started, episodes are ordered by their environment's own steps, which advance together.
+    """
+    kept = [log for log in logs if "l" in log.series]
+    lengths = [log.series["l"] for log in kept]
+    if len(kept) < 2:  # noqa: PLR2004 - two make a merge
+        return _whole(logs, dict(kept[0].series) if kept else {})
+    timed = all(np.isfinite(series.times).all() for series in lengths)
+    ended = np.concatenate([s.times if timed else s.steps.astype(np.float64) for s in lengths])
+    order = np.argsort(ended, kind="stable")
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))  # of each episode, file after file
+    steps = np.cumsum(np.concatenate([s.values for s in lengths])[order]).astype(np.int64)
+    note = f"{len(kept)} environments: episodes merged by " + (
+        "time" if timed else "their own steps, for want of a start time"
+    )
+    parts: dict[str, list[tuple[NDArray[np.int64], Series]]] = defaultdict(list)
+    first = 0
+    for log, base in zip(kept, lengths, strict=True):
+        for key, series in log.series.items():
+            # An episode that lacks an extra column has no point there: find the ones that have.
+            rows = first + np.searchsorted(base.steps, series.steps)
+            parts[key].append((rows if len(series) != len(base) else _all(first, base), series))
+        first += len(base)
+    merged = {key: _ranked(found, ranks, steps) for key, found in parts.items()}
+    return _whole(logs, merged, note)
+
+
+def _all(first: int, base: Series) -> NDArray[np.int64]:
+    return np.arange(first, first + len(base))
+
+
+def _ranked(
+    parts: Sequence[tuple[NDArray[np.int64], Series]],
+    ranks: NDArray[np.int64],
+    steps: NDArray[np.int64],
+) -> Series:
+    """Order one key's points by their episodes' ranks, under the common steps."""
+    places = ranks[np.concatenate([rows for rows, _ in parts])]
+    whole = _concatenated([series for _, series in parts])
+    order = np.argsort(places, kind="stable")
+    return Series(steps[places[order]], whole.times[order], whole.values[order])

@@ -1,0 +1,57 @@
+"""Python literals in text, such as a logged dict's `repr`: read, never run."""
+
+import ast
+import math
+import re
+
+MAX_TEXT = 2**20  # characters
+MAX_DEPTH = 32
+WORDS = {"nan": math.nan, "inf": math.inf, "NaN": math.nan, "Infinity": math.inf}
+# What objects that are no literals print as: `<class 'a.B'>`, `<function f at 0x7f>`.
+OPAQUE = re.compile(r"<(?:class|function|bound method|module|[\w.]+ object)[^<>]*>")
+
+
+def parse_literal(text: str) -> object:
+    """Return the value of a Python literal; `nan` and `inf` count, unknown parts are None.
+
+    Dicts, lists, tuples, numbers, strings, booleans. Raises ValueError for text that is no
+    literal, is over 1 MiB, or nests too deep.
+    """
+    if len(text) > MAX_TEXT:
+        problem = f"a cell of {len(text)} characters"
+        raise ValueError(problem)
+    return _value(_tree(text.strip()), 0)
+
+
+def _tree(text: str) -> ast.expr:
+    for attempt in (text, OPAQUE.sub("None", text)):
+        try:
+            return ast.parse(attempt, mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    problem = f"not a Python literal: {text[:40]!r}"
+    raise ValueError(problem)
+
+
+def _value(node: ast.expr, depth: int) -> object:  # noqa: PLR0911  # one return a kind
+    if depth > MAX_DEPTH:
+        return None
+    match node:
+        case ast.Constant(str(text)):
+            return text.encode(errors="replace").decode()  # half a surrogate pair cannot be shown
+        case ast.Constant(constant):
+            return constant
+        case ast.Name(name):
+            return WORDS.get(name)
+        case ast.Dict(keys, values):
+            return {
+                _value(key, depth + 1): _value(value, depth + 1)
+                for key, value in zip(keys, values, strict=True)
+                if isinstance(key, ast.Constant)
+            }
+        case ast.List(items) | ast.Tuple(items):
+            return [_value(item, depth + 1) for item in items]
+        case ast.UnaryOp(ast.USub(), operand):
+            value = _value(operand, depth + 1)
+            return -value if isinstance(value, int | float) else None
+    return None

@@ -1,0 +1,244 @@
+"""RLlib's (Ray Tune's) `progress.csv` and `result.json`.
+
+`result.json` has an object a line; `progress.csv` the same with nested objects as columns
+("info/learner/kl") or, before Ray 0.8, as Python literals in one cell. `config` is settings, not
+numbers. Source: `ray/tune/logger/{csv,json}.py`.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers.columns import NAN, Columns, json_number, parse_number, whole
+from rlvitals.readers.lines import HEAD_BYTES, Lines, Position, opened
+from rlvitals.readers.literals import parse_literal
+from rlvitals.readers.objects import Objects, flatten, parse_object
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.readers.rows import NO_ROW, Refused, Row, Rows, read_header
+from rlvitals.records import Log, Setting
+
+ITERATION, TIME, CONFIG = "training_iteration", "timestamp", "config"
+# The first that a log's first row has is its step.
+STEPS = (
+    "timesteps_total",
+    "num_env_steps_sampled_lifetime",
+    "env_runners/num_env_steps_sampled_lifetime",
+    "num_env_steps_sampled",
+    ITERATION,
+)
+# Who and where, not how it goes: text, or digits that mean nothing as a number.
+IDENTITY = frozenset(
+    {"experiment_id", "trial_id", "experiment_tag", "node_ip", "hostname", "pid", "date"}
+)
+PARAMS = "params.json"
+MAX_PARAMS_BYTES = 4 * 2**20
+MAX_SETTING = 200  # characters of a list's text
+
+
+@dataclass(frozen=True, slots=True)
+class RLlibCursor:
+    """Where to go on, and which column the steps are."""
+
+    position: Position
+    step: str = ""  # empty before the first row
+
+
+def claims(path: Path, head: bytes) -> bool:
+    """Claim CSV and JSON lines of Ray Tune's."""
+    if path.suffix == ".csv":
+        return ITERATION.encode() in head.partition(b"\n")[0]
+    named = path.name == "result.json" or f'"{ITERATION}"'.encode() in head
+    return path.suffix in {".json", ".jsonl"} and named and _is_json(head)
+
+
+def _is_json(head: bytes) -> bool:
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+
+
+def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
+    """Read the results after a cursor. Raises UnreadableLog where these are none."""
+    cursor = since if isinstance(since, RLlibCursor) else None
+    results = Results(cursor.step if cursor else "")
+    notes = [] if cursor else _read_params(path.parent / PARAMS, results)
+    position = cursor.position if cursor else None
+    with opened(path) as file:
+        as_json = _is_json(file.read(HEAD_BYTES))
+        source = _objects(file, position) if as_json else _rows(path, file, position)
+        if source is None:
+            return Log("rllib", {}, results.settings, (*notes, NO_ROW), str(path)), cursor
+        if source.replaced:
+            results.step = ""
+        for line, item in source:
+            if not results.take(item):
+                source.refused.add(line, f"has no {results.step or 'step'}")
+        end = RLlibCursor(source.position(), results.step)
+    notes += source.notes()
+    unit = "iterations" if results.step == ITERATION else "environment steps"
+    series = results.columns.series()
+    return Log("rllib", series, results.settings, tuple(notes), str(path), unit), end
+
+
+@dataclass(slots=True)
+class Source:
+    """The results of a file, whichever its format: (line, {name: value}) and how it went."""
+
+    items: Iterable[tuple[int, dict[str, object]]]
+    inner: Rows | Objects
+    lines: Lines
+    cells: Refused = field(default_factory=lambda: Refused("cell"))
+
+    def __iter__(self) -> Iterator[tuple[int, dict[str, object]]]:
+        """Yield (line from 1, values) in order."""
+        return iter(self.items)
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the file is another one than the cursor's."""
+        return self.lines.replaced
+
+    @property
+    def refused(self) -> Refused:
+        """The count of refused rows."""
+        return self.inner.refused
+
+    def position(self) -> Position:
+        """Return where to go on."""
+        return self.inner.position()
+
+    def notes(self) -> list[str]:
+        """Say what a person should know of this reading."""
+        return [*self.inner.notes(), *self.cells.notes()]
+
+
+def _objects(file: BinaryIO, since: Position | None) -> Source:
+    lines = Lines(file, since)
+    objects = Objects(lines)
+    return Source(objects, objects, lines)
+
+
+def _rows(path: Path, file: BinaryIO, since: Position | None) -> Source | None:
+    if (header := read_header(file)) is None:
+        return None
+    names, first = header
+    if ITERATION not in names:
+        raise UnreadableLog(
+            f"not an RLlib log: no column {ITERATION}",
+            where=f"{path}, line {first.line}",
+            hint="rlvitals readers",
+        )
+    lines = Lines(file, since or first)
+    if replaced := lines.replaced:
+        lines = Lines(file, first)
+        lines.replaced = replaced
+    rows, cells = Rows(lines, len(names)), Refused("cell")
+    return Source(_parsed(names, rows, cells), rows, lines, cells)
+
+
+def _parsed(
+    names: list[str], rows: Rows, cells: Refused
+) -> Iterator[tuple[int, dict[str, object]]]:
+    config: tuple[str, object] = ("", {})  # the same text on every row: parsed once
+    for row in rows:
+        item: dict[str, object] = {}
+        for name, text in zip(names, row.fields, strict=True):
+            if name == CONFIG and text == config[0]:
+                item[name] = config[1]
+                continue
+            item[name] = _cell(name, text, row, cells)
+            if name == CONFIG:
+                config = (text, item[name])
+        yield row.line, item
+
+
+def _cell(name: str, text: str, row: Row, cells: Refused) -> object:
+    """Return a cell's value: a number, a dict, settings as they stand; None for the rest."""
+    if name in IDENTITY:
+        return None
+    if text.startswith("{"):
+        try:
+            return parse_literal(text)
+        except ValueError:
+            cells.add(row.line, f"has no readable dict under {name}")
+            return None
+    if text.startswith("["):  # lists are histograms, not numbers
+        return text if name.startswith(f"{CONFIG}/") else None
+    try:
+        return parse_number(text)
+    except ValueError:
+        return text
+
+
+class Results:
+    """Collects the numbers and settings of results."""
+
+    def __init__(self, step: str) -> None:
+        """Go on with the step column of a cursor; empty to choose it by the first row."""
+        self.step = step
+        self.columns = Columns()
+        self.settings: dict[str, Setting] = {}
+        self._config: object = None
+
+    def take(self, item: Mapping[str, object]) -> bool:
+        """Add one result; False where it has no step."""
+        config = item.get(CONFIG)
+        if isinstance(config, Mapping) and config != self._config:
+            self._config = config
+            self.add_settings(config)
+        plain = {name: value for name, value in item.items() if name != CONFIG}
+        values = {key: value for key, value in flatten(plain) if key not in IDENTITY}
+        flat_config = {k: v for k, v in values.items() if k.startswith(f"{CONFIG}/")}
+        if flat_config:
+            self._set(flat_config)
+        numbers = {k: json_number(v) for k, v in values.items() if k not in flat_config}
+        self.step = self.step or next(
+            (name for name in STEPS if whole(numbers.get(name)) is not None), ""
+        )
+        step = whole(numbers.pop(self.step, None))
+        if step is None:
+            return False
+        time = numbers.pop(TIME, None)
+        self.columns.add_row(step, numbers.items(), NAN if time is None else time)
+        return True
+
+    def add_settings(self, config: Mapping[str, object]) -> None:
+        """Add nested settings under `config/`."""
+        self._set(dict(flatten(config, CONFIG)))
+
+    def _set(self, flat: Mapping[str, object]) -> None:
+        for key, value in flat.items():
+            if isinstance(value, bool | int | float | str):
+                self.settings[key] = value
+            elif isinstance(value, list):
+                self.settings[key] = str(value)[:MAX_SETTING]
+        env = self.settings.get(f"{CONFIG}/env")
+        if isinstance(env, str):
+            self.settings["env_id"] = env
+
+
+def _read_params(path: Path, results: Results) -> list[str]:
+    """Add the settings that Tune writes beside a log; say where they cannot be read."""
+    if not os.path.isfile(path):  # noqa: PTH113  # never raises, whatever the permissions
+        return []
+    try:
+        with opened(path) as file:
+            text = file.read(MAX_PARAMS_BYTES).decode(errors="replace")
+    except UnreadableLog as error:
+        return [f"{PARAMS} beside it: {error.problem}"]
+    config = parse_object(text)
+    if config is None:
+        return [f"{PARAMS} beside it is not JSON: its settings are not known"]
+    results.add_settings(config)
+    return []
+
+
+READER = Reader(
+    name="rllib",
+    title="RLlib results",
+    looks_for="progress.csv, result.json",
+    example="ray_results/PPO/PPO_CartPole-v1_0/progress.csv",
+    claims=claims,
+    read=read,
+)

@@ -1,0 +1,47 @@
+"""Stable-Baselines3's `progress.json`: one object a line, only ever appended to.
+
+Source: `stable_baselines3/common/logger.py`, `JSONOutputFormat.write`.
+"""
+
+from pathlib import Path
+
+from rlvitals.readers.columns import Columns, json_number, whole
+from rlvitals.readers.lines import Lines, Position, opened
+from rlvitals.readers.objects import Objects, flatten
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.readers.sb3_csv import STEP, STEP_UNIT
+from rlvitals.records import Log
+
+SUFFIXES = {".json", ".jsonl"}
+
+
+def claims(path: Path, head: bytes) -> bool:
+    """Claim JSON lines that name SB3's step."""
+    starts = head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+    return path.suffix in SUFFIXES and starts and f'"{STEP}"'.encode() in head
+
+
+def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
+    """Read the objects after a cursor. Raises UnreadableLog where the file cannot be read."""
+    columns = Columns()
+    with opened(path) as file:
+        objects = Objects(Lines(file, since if isinstance(since, Position) else None))
+        for number, item in objects:
+            step = whole(json_number(item.pop(STEP, None)))
+            if step is None:
+                objects.refused.add(number, f"has no {STEP}")
+                continue
+            columns.add_row(step, ((key, json_number(value)) for key, value in flatten(item)))
+        end = objects.position()
+    notes = tuple(objects.notes())
+    return Log("sb3-json", columns.series(), {}, notes, str(path), STEP_UNIT), end
+
+
+READER = Reader(
+    name="sb3-json",
+    title="Stable-Baselines3 JSON lines",
+    looks_for="progress.json",
+    example="logs/ppo/progress.json",
+    claims=claims,
+    read=read,
+)

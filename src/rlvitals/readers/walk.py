@@ -1,0 +1,88 @@
+"""The files under a folder, in one order on every machine, whatever the folder holds."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+MAX_DEPTH = 12  # folders below the one that is walked
+MAX_ENTRIES = 50_000  # files and folders looked at
+# Folders of programs, not of runs; a virtual environment also shows itself by its pyvenv.cfg.
+PROGRAMS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "lost+found"})
+
+
+class Walk:
+    """Every file under a folder, once: `files` sorted by path, `notes` on what was left out.
+
+    Hidden folders, packages and virtual environments are left out; so is what a link shows a
+    second time. Folders that cannot be opened, and limits that were reached, become notes.
+    """
+
+    def __init__(self, root: Path) -> None:
+        """Walk `root`. Real files come before links: "latest" must not take a run's name."""
+        self.files: list[Path] = []
+        self.notes: list[str] = []
+        self._root = root
+        self._seen: set[tuple[int, int]] = set()
+        self._entries = 0
+        self._deep = 0
+        links: list[tuple[Path, int]] = []
+        folders = [(root, 0)]
+        while (folders or links) and self._entries <= MAX_ENTRIES:
+            self._visit(*(folders or links).pop(0), folders, links)
+        self.files.sort(key=lambda path: path.parts)
+        if self._entries > MAX_ENTRIES:
+            self.notes.append(f"more than {MAX_ENTRIES:,} files: the rest was not looked at")
+        if self._deep:
+            self.notes.append(f"folders more than {MAX_DEPTH} deep were not looked at")
+
+    def _visit(
+        self,
+        path: Path,
+        depth: int,
+        folders: list[tuple[Path, int]],
+        links: list[tuple[Path, int]],
+    ) -> None:
+        """Take a file, or a folder's entries: folders and links are put off."""
+        try:
+            if not self._is_new(path):
+                return
+            if not path.is_dir():
+                self.files.append(path)
+                return
+            if depth > MAX_DEPTH:
+                self._deep += 1
+                return
+            with os.scandir(path) as entries:
+                found = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            self.notes.append(f"cannot look into {self._name(path)}: {error.strerror or error}")
+            return
+        if depth and any(entry.name == "pyvenv.cfg" for entry in found):
+            return
+        for entry in found:
+            self._entries += 1
+            place = path / entry.name
+            if entry.is_symlink():
+                links.append((place, depth + 1))
+            elif not entry.is_dir(follow_symlinks=False):
+                self._visit(place, depth + 1, folders, links)
+            elif not entry.name.startswith(".") and entry.name not in PROGRAMS:
+                folders.append((place, depth + 1))
+
+    def _is_new(self, path: Path) -> bool:
+        status = path.stat()
+        key = (status.st_dev, status.st_ino)
+        new = key not in self._seen
+        self._seen.add(key)
+        return new
+
+    def _name(self, path: Path) -> str:
+        return str(path.relative_to(self._root)) if path != self._root else str(path)
+
+    def kinds(self, most: int = 6) -> str:
+        """Count the files by what their names end with: "12 .png, 2 .pt and 3 others"."""
+        counts = Counter(path.suffix or "without an ending" for path in self.files)
+        ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        text = ", ".join(f"{count:,} {suffix}" for suffix, count in ranked[:most])
+        others = sum(count for _, count in ranked[most:])
+        return f"{text} and {others:,} others" if others else text

@@ -1,0 +1,98 @@
+"""Much of every update is clipped away.
+
+## What it sees
+`policy/clip_fraction` above the profile's upper end (0.3 for control and scheduler PPO, 0.2 for
+language models) in at least half of 20 successive updates (10 in a short run). Above 0.5 with an
+outcome that is proven not to improve it is an error; with an outcome that improves, a note.
+
+## Why it matters
+A clipped sample gives no gradient: the update is driven by the minority that still moves, and
+the policy is already far from the one that collected the data.
+
+## What to do
+Lower the learning rate, run fewer epochs, use larger minibatches. Lowering the clip range makes
+the fraction *rise*: a range of 1e-4 clips 90 % of samples.
+
+## When it is wrong
+GSPO clips some ten per cent of tokens by design, and GRPO's effective clipping (only where it
+acts) is about half of PPO's |r - 1| > eps: the two are kept apart and this rule reads the latter.
+
+## References
+- Schulman et al. 2017, "Proximal Policy Optimization Algorithms", section 3.
+- Huang et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization".
+"""
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION
+from rlvitals.records import Profile, Trace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.shapes import Stretch, above
+from rlvitals.rules.standing import Standing, standing
+from rlvitals.signals.spread import median
+
+WINDOW, SHORT_WINDOW = 20, 10  # updates
+SEVERE = 0.5  # most samples give no gradient
+TINY_RANGE, TINY_KL = 0.02, 1e-4  # a clip range this small clips updates that hardly move
+
+
+def check(trace: Trace) -> Answer:
+    """Compare with the profile's band; let the outcome decide how bad it is."""
+    clip = trace[CLIP_FRACTION.name]
+    limit = CLIP_FRACTION.band(trace.profile).ceiling(trace) or Bound(0.3, "default")
+    window = WINDOW if len(clip) >= 2 * WINDOW else SHORT_WINDOW
+    stretch = above(clip, limit.value, window)
+    if stretch is None:
+        return Clear()
+    during = clip.since(stretch.began).until(stretch.ended)
+    middle = median(during.values) or stretch.worst
+    now = standing(trace, since=stretch.began)
+    causes, remedies = _tiny_range(trace, stretch)
+    return Finding(
+        f"{middle:.0%} of samples are clipped in the middle of it, {stretch.worst:.0%} at most",
+        severity=stretch.severity(_severity(now, middle)),
+        metric=CLIP_FRACTION.name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=stretch.worst,
+        bound=limit,
+        evidence=(f"meanwhile {now.sentence}",) if not now.improves else (),
+        counter=(f"{now.sentence} all the same",) if now.improves else (),
+        causes=causes,
+        remedies=remedies,
+    )
+
+
+def _severity(now: Standing, middle: float) -> Severity:
+    if now.improves:
+        return Severity.NOTE
+    return Severity.ERROR if now.stalled and middle > SEVERE else Severity.WARNING
+
+
+def _tiny_range(trace: Trace, stretch: Stretch) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Tell large updates from a clip range so small that any update is clipped."""
+    own = trace.number("clip_range")
+    kl = trace.get(APPROX_KL.name)
+    moved = median(kl.since(stretch.began).values) if kl is not None else None
+    if (own is not None and own < TINY_RANGE) or (moved is not None and moved < TINY_KL):
+        said = f"the clip range {own:g}" if own is not None else "the clip range"
+        return (f"{said} is too small: updates hardly move and are clipped all the same",), (
+            "raise the clip range towards 0.1-0.3",
+        )
+    return (), ()
+
+
+RULE = Rule(
+    name="clip-fraction-high",
+    needs=(CLIP_FRACTION,),
+    at_least=SHORT_WINDOW,
+    check=check,
+    doc=__doc__,
+    causes=("learning rate too high", "too many epochs per batch", "minibatches too small"),
+    remedies=(
+        "lower the learning rate",
+        "run fewer epochs per batch",
+        "use larger minibatches",
+    ),
+    profiles=(Profile.CONTROL_PPO, Profile.SCHEDULER_PPO, Profile.RLHF_PPO),
+    explained_by=("kl-above-target", "learning-rate-jump"),
+)

@@ -1,0 +1,71 @@
+"""The logged KL is an estimate clamped at zero: its zeros are artefacts.
+
+## What it sees
+`policy/approx_kl` is exactly 0.0 in a few but not all updates (at least two), never negative,
+while the policy is known to have moved (clip fraction, policy loss or gradient norm not zero) or
+other updates show a KL. A note, never more.
+
+## Why it matters
+`max(0, mean(log p_old - log p_new))` averages the signed k1 estimator, then cuts off its
+negative half. It reads 0 after updates that moved the policy, so a mean over the run is too low
+and a KL penalty built on it has no gradient there.
+
+## What to do
+Log k3, `mean((r - 1) - log r)`: never negative, nearly unbiased for small updates, same cost.
+
+## When it is wrong
+A run whose updates were skipped (a statistics phase, early stopping before the first
+minibatch) has true zeros.
+
+## References
+- Schulman 2020, "Approximating KL Divergence" (k1, k2, k3).
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.policy import APPROX_KL
+from rlvitals.records import Trace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+
+LEAST = 2  # exact zeros: one may be a coincidence of rounding
+MOST = 0.9  # share: beyond it the policy simply does not move, another rule's business
+NAMED = "clamped"
+
+
+def check(trace: Trace) -> Answer:
+    """Count exact zeros among positive values."""
+    kl = trace[APPROX_KL.name].finite()
+    zeros = kl.values == 0.0
+    count = int(zeros.sum())
+    if count < LEAST or zeros.mean() > MOST or (kl.values < 0).any():
+        return Clear()
+    measured = trace.measured[APPROX_KL.name]
+    known = NAMED in measured.estimator
+    # A sum of positive terms (k2, k3) is exactly 0 only where nothing moved at all.
+    if not known and measured.estimator in ("k2", "k3"):
+        return Clear()
+    where = np.flatnonzero(zeros)
+    how = f"{measured.framework} averages k1 and clamps it" if known else "as a clamped k1 would be"
+    return Finding(
+        f"{count} of {len(kl)} KL values are exactly 0: a clamped estimator's artefact, not updates "
+        "that moved nothing",
+        severity=Severity.NOTE,
+        metric=APPROX_KL.name,
+        began=int(kl.steps[where[0]]),
+        ended=int(kl.steps[where[-1]]),
+        observed=float(count),
+        bound=Bound(0.0, "KL is 0 only where nothing moved"),
+        evidence=(how, f"the other values reach {kl.values.max():.2g} nats"),
+    )
+
+
+RULE = Rule(
+    name="kl-clamped",
+    needs=(APPROX_KL,),
+    at_least=10,
+    check=check,
+    doc=__doc__,
+    causes=("the trainer logs max(0, mean(log p_old - log p_new))",),
+    remedies=("log k3 = mean((r - 1) - log r) beside it",),
+)

@@ -1,0 +1,107 @@
+"""One update moved the policy many times further than the updates around it.
+
+## What it sees
+`policy/approx_kl` above 8 x the median of the 50 updates before it, and above 0.05 or five
+times the run's `target_kl`. One or two such updates are a note; three within 50, or one after
+which the outcome falls, are a warning.
+
+## Why it matters
+A single drastic update can undo what thousands learned, and the data that would repair it is
+then collected by the damaged policy.
+
+## What to do
+Clip gradients, lower the learning rate, and look at the advantages of that batch: an outlier
+reward or a broken normaliser is the usual reason. `target_kl` would have cut the update short.
+
+## When it is wrong
+Language models live at a KL of 1e-5 to 1e-3: a spike there stays below the floor and is not
+seen. A metric that logs the last minibatch alone is noisier than one that averages an epoch.
+
+## References
+- Schulman et al. 2017, "Proximal Policy Optimization Algorithms".
+- Andrychowicz et al. 2021, "What Matters for On-Policy Deep Actor-Critic Methods?", section 3.
+"""
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.policy import APPROX_KL
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.shapes import jumps
+from rlvitals.rules.standing import standing
+from rlvitals.signals.spike import Spike
+
+FACTOR = 8.0  # x the median before: approx_kl is heavy-tailed, 3-4 x is ordinary
+FLOOR = 0.05  # nats: twice the usual targets, and then some
+OF_TARGET = 5.0
+STORM, WITHIN = 3, 50  # spikes within so many updates are no longer an accident
+
+
+def check(trace: Trace) -> Answer:
+    """Look for isolated jumps, then for what the outcome did after them."""
+    kl = trace[APPROX_KL.name].finite()
+    target = trace.number("target_kl")
+    floor = OF_TARGET * target if target else FLOOR
+    found = jumps(kl, FACTOR, floor)
+    if not found:
+        return Clear()
+    worst = max(found, key=lambda spike: spike.value)
+    storm = _storm(found)
+    after = standing(trace, since=int(kl.steps[found[0].index]))
+    severity = Severity.NOTE
+    if (storm and not after.improves) or after.state == "falling":
+        severity = Severity.WARNING
+    origin = f"{FACTOR:g} x the median of the updates before it"
+    return Finding(
+        f"KL jumps to {worst.value:.2g} in one update, {worst.ratio:.0f} x what it was"
+        + (f", and {len(found) - 1} more times" if len(found) > 1 else ""),
+        severity=severity,
+        metric=APPROX_KL.name,
+        began=int(kl.steps[found[0].index]),
+        ended=int(kl.steps[found[-1].index]),
+        observed=worst.value,
+        bound=Bound(max(FACTOR * worst.baseline, floor), origin),
+        evidence=(_listed(kl, found), *([f"afterwards {after.sentence}"] if after.stalled else [])),
+        counter=(f"afterwards {after.sentence}",) if after.improves else (),
+    )
+
+
+def _storm(found: tuple[Spike, ...]) -> bool:
+    indices = [spike.index for spike in found]
+    pairs = zip(indices, indices[STORM - 1 :], strict=False)
+    return any(last - first < WITHIN for first, last in pairs)
+
+
+def _listed(kl: Series, found: tuple[Spike, ...]) -> str:
+    shown = ", ".join(f"{s.value:.2g} at {int(kl.steps[s.index]):,}" for s in found[:4])
+    return f"jumps: {shown}" + (", ..." if len(found) > 4 else "")  # noqa: PLR2004
+
+
+RULE = Rule(
+    name="kl-spike",
+    needs=(APPROX_KL,),
+    at_least=15,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "an outlier in the batch's advantages or rewards",
+        "learning rate too high",
+        "gradients that are not clipped",
+    ),
+    remedies=(
+        "set or lower max_grad_norm",
+        "lower the learning rate",
+        "set target_kl, which cuts such an update short",
+        "look at that batch's rewards",
+    ),
+    profiles=(
+        Profile.CONTROL_PPO,
+        Profile.SCHEDULER_PPO,
+        Profile.RLHF_PPO,
+        Profile.GRPO,
+        Profile.PSR,
+        Profile.NSR,
+        Profile.W_REINFORCE,
+    ),
+    explained_by=("learning-rate-jump", "gradient-explosion"),
+    verdict="unstable",
+)

@@ -1,0 +1,233 @@
+"""What a person may set, section by section: checks, flags and the docs' table come from here.
+
+Command line > environment (`RLVITALS_*`) > the nearest `rlvitals.toml` > default. The nearest
+file is the first one found from the run's folder upward, else the one in the working folder.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from math import isfinite
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rlvitals.errors import UsageError, nearest
+
+FILE = "rlvitals.toml"
+PREFIX = "RLVITALS_"
+FAIL_ON = ("note", "warning", "error", "never")
+# `records.Profile` without its numpy: `--help` shows them. A test holds the two together.
+PROFILES = (
+    "control-ppo", "scheduler-ppo", "rlhf-ppo", "grpo", "psr", "nsr", "w-reinforce", "on-policy",
+    "off-policy", "supervised", "unknown",
+)  # fmt: skip
+
+T = TypeVar("T")
+Scalar = bool | int | float | str
+
+
+def _option(default: T, doc: str, *, choices: tuple[str, ...] = (), item: str = "") -> T:
+    """Declare one option: its default gives its type, `item` names one of a list."""
+    about = {"doc": doc, "choices": choices, "item": item}
+    return field(default=default, metadata=about)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnose:
+    """How a run is judged."""
+
+    fail_on: str = _option(
+        "warning", "lowest severity of a finding that makes the exit code 1", choices=FAIL_ON
+    )
+    only: tuple[str, ...] = _option((), "ask these rules alone", item="RULE")
+    ignore: tuple[str, ...] = _option((), "leave these rules out", item="RULE")
+    profile: str = _option(
+        "", "kind of training, where the log does not say it rightly", choices=PROFILES
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every section, with what was set."""
+
+    diagnose: Diagnose = Diagnose()
+    metrics: Mapping[str, str] = field(default_factory=dict)  # key in the log -> metric
+    settings: Mapping[str, Scalar] = field(default_factory=dict)  # of the run: target_kl = 0.02
+
+
+# Sections whose keys are the user's own: what a value is, and the flag that says the same.
+FREE = {
+    "metrics": ('what your own keys mean: `"my/score" = "outcome/return"`', "--map"),
+    "settings": ("settings that the log does not hold: `target_kl = 0.02`", "--set"),
+}
+SCHEMA = {"diagnose": Diagnose}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a section, as flags and tables show it."""
+
+    section: str
+    key: str
+    default: str | tuple[str, ...]
+    doc: str
+    choices: tuple[str, ...]
+    item: str
+
+    @property
+    def flag(self) -> str:
+        """Its name on the command line."""
+        return f"--{self.key.replace('_', '-')}"
+
+    @property
+    def variable(self) -> str:
+        """Its name in the environment."""
+        return f"{PREFIX}{self.section}_{self.key}".upper()
+
+
+def options(section: str) -> tuple[Option, ...]:
+    """List a section's options in the order they are declared."""
+    return tuple(
+        Option(section, f.name, f.default, **f.metadata)  # type: ignore[arg-type]
+        for f in fields(SCHEMA[section])
+    )
+
+
+def load(
+    near: Path,
+    flags: Mapping[str, Mapping[str, Any]] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """Put the layers on each other for a run at `near`. `flags` holds sections as the file does.
+
+    Raises UsageError for an unknown name, a wrong type, or a file that is not TOML.
+    """
+    file = find(near)
+    layers = [_from_file(file) if file else {}, _from_environment(environ or {}), flags or {}]
+    merged: dict[str, dict[str, Any]] = {name: {} for name in (*SCHEMA, *FREE)}
+    for layer in layers:
+        for section, values in layer.items():
+            merged[section] |= values
+    return Settings(Diagnose(**merged["diagnose"]), merged["metrics"], merged["settings"])
+
+
+def find(near: Path) -> Path | None:
+    """Return the nearest settings file: from the run's folder upward, then the working folder."""
+    start = near.resolve()
+    for folder in (start, *start.parents, Path.cwd()):
+        if (folder / FILE).is_file():
+            return folder / FILE
+    return None
+
+
+def scalar(text: str) -> Scalar:
+    """Read a setting as one types it: true, 5, 1e-4, or else the text itself."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
+
+
+def pair(text: str, where: str) -> tuple[str, str]:
+    """Split `key=value` as `--map` and `--set` take it."""
+    key, equals, value = text.rpartition("=") if where == "--map" else text.partition("=")
+    if not (equals and key.strip() and value.strip()):
+        example = "my/score=outcome/return" if where == "--map" else "target_kl=0.02"
+        raise UsageError(f"{text!r} is not key=value", where=where, hint=f"{where} {example}")
+    return key.strip(), value.strip()
+
+
+def check(section: str, values: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Check the keys and types of one section; lists become tuples."""
+    if section in FREE:
+        return {key: _free(section, key, value, where) for key, value in values.items()}
+    known = {option.key: option for option in options(section)}
+    for key in values:
+        if key not in known:
+            raise UsageError(
+                f"{section} has no option {key!r}",
+                where=where,
+                hint=nearest(key, known) or f"one of {', '.join(known)}",
+            )
+    return {key: _value(known[key], value, where) for key, value in values.items()}
+
+
+def _value(option: Option, value: object, where: str) -> str | tuple[str, ...]:
+    at = f"{where}, {option.section}.{option.key}"
+    if isinstance(option.default, tuple):
+        if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value):
+            return tuple(value)
+        raise UsageError(f"{value!r} is not a list of names", where=at, hint='["one", "two"]')
+    if not isinstance(value, str):
+        raise UsageError(f"{value!r} is not a text", where=at)
+    if option.choices and value not in option.choices:
+        hint = nearest(value, option.choices) or f"one of {', '.join(option.choices)}"
+        raise UsageError(f"{option.key} cannot be {value!r}", where=at, hint=hint)
+    return value
+
+
+def _free(section: str, key: str, value: object, where: str) -> Scalar:
+    at = f"{where}, {section}.{key}"
+    if isinstance(value, dict):
+        raise UsageError(f"{key} is a table", where=at, hint=f'quote a name with dots: "{key}.x"')
+    if section == "metrics" and not isinstance(value, str):
+        raise UsageError(
+            f"{value!r} is not the name of a metric", where=at, hint="rlvitals metrics"
+        )
+    if not isinstance(value, bool | int | float | str):
+        raise UsageError(f"{value!r} is not a number, a text or true/false", where=at)
+    if isinstance(value, float) and not isfinite(value):
+        raise UsageError(f"{key} cannot be {value}", where=at, hint="a finite number")
+    return value
+
+
+def _from_file(file: Path) -> dict[str, dict[str, Any]]:
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"settings cannot be read: {error}", where=str(file)) from error
+    known = (*SCHEMA, *FREE)
+    for section, values in content.items():
+        if section not in known or not isinstance(values, dict):
+            raise UsageError(
+                f"no section [{section}] is known",
+                where=str(file),
+                hint=nearest(section, known) or f"one of {', '.join(known)}",
+            )
+    return {section: check(section, values, str(file)) for section, values in content.items()}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Read RLVITALS_<SECTION>_<KEY>; lists and free sections as `one,two` and `key=value,...`."""
+    layer: dict[str, dict[str, Any]] = {}
+    every = {option.variable: option for name in SCHEMA for option in options(name)}
+    for variable, text in environ.items():
+        if not variable.startswith(PREFIX):
+            continue
+        free = variable.removeprefix(PREFIX).lower()
+        if free in FREE:
+            layer[free] = from_pairs(free, split(text), variable)
+        elif option := every.get(variable):
+            value = split(text) if isinstance(option.default, tuple) else text
+            layer.setdefault(option.section, {})[option.key] = _value(option, value, variable)
+        else:
+            known = (*every, *(f"{PREFIX}{name}".upper() for name in FREE))
+            hint = nearest(variable, known) or f"one of {', '.join(known)}"
+            raise UsageError(f"{variable} is no setting", where="the environment", hint=hint)
+    return layer
+
+
+def from_pairs(section: str, texts: tuple[str, ...], where: str) -> dict[str, Any]:
+    """Read `key=value` texts of a free section."""
+    pairs = dict(pair(text, FREE[section][1]) for text in texts)
+    values = pairs if section == "metrics" else {key: scalar(v) for key, v in pairs.items()}
+    return check(section, values, where)
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Split `one,two`, ignoring blanks."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -1,0 +1,160 @@
+"""What every view says of a diagnosis, in words: the views only lay it out."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rlvitals.coverage import Wanted
+from rlvitals.diagnosis import Diagnosis
+from rlvitals.metrics.names import TABLES
+from rlvitals.metrics.names.name import Table
+from rlvitals.records import Trace
+from rlvitals.rules.rule import Finding, Rule, Severity
+from rlvitals.verdict import Word
+
+SIGNS: Mapping[str, str] = {"good": "+", "bad": "-", "neutral": "·", "unknown": "?"}
+COLOURS: Mapping[str, str] = {"good": "green", "bad": "red", "neutral": "default", "unknown": "dim"}
+SEVERITY: Mapping[Severity, str] = {
+    Severity.ERROR: "red",
+    Severity.WARNING: "yellow",
+    Severity.NOTE: "cyan",
+}
+VERDICT: Mapping[Word, str] = {
+    **dict.fromkeys((Word.FAILED, Word.HUNG, Word.COLLAPSED, Word.UNSTABLE), "red"),
+    **dict.fromkeys((Word.STALLED, Word.PLATEAU), "yellow"),
+    **dict.fromkeys((Word.CONVERGED, Word.LEARNING), "green"),
+    Word.UNKNOWN: "magenta",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A labelled line of a finding."""
+
+    label: str
+    text: str
+
+
+def number(value: float) -> str:
+    """Write a number as a person reads it: four digits, thousands separated."""
+    if abs(value) < 1e15 and value == int(value):  # noqa: PLR2004 - NaN and beyond are no integers
+        return f"{int(value):,}"
+    return f"{value:.4g}"
+
+
+def when(finding: Finding, trace: Trace) -> str:
+    """Say since which step, until which, and when it could have been known."""
+    series = trace.get(finding.metric)
+    last = int(series.steps[-1]) if series is not None and len(series) else trace.last_step
+    until = "and still there" if finding.ended >= last else f"to {finding.ended:,}"
+    if finding.ended <= finding.began:
+        until = ""
+    said = f"{finding.began:,} {until}".strip()
+    if finding.known < 0:
+        return said
+    run = trace.last_step - trace.first_step
+    share = f" ({(finding.known - trace.first_step) / run:.0%} of the run)" if run > 0 else ""
+    return f"{said}; could be known at {finding.known:,}{share}"
+
+
+def limit(finding: Finding) -> str:
+    """Say the limit and who set it, and what was seen."""
+    return (
+        f"{number(finding.bound.value)} ({finding.bound.origin}); "
+        f"observed {number(finding.observed)}"
+    )
+
+
+def details(rule: Rule, finding: Finding, trace: Trace) -> tuple[Line, ...]:
+    """Write everything a finding holds besides its summary and its picture."""
+    causes = "; ".join(finding.causes or rule.causes)
+    return (
+        Line("steps", when(finding, trace)),
+        Line("limit", limit(finding)),
+        *(Line("evidence", text) for text in finding.evidence),
+        *(Line("speaks against", text) for text in finding.counter),
+        *([Line("likely causes", causes)] if causes else []),
+        *(Line("try", text) for text in (finding.remedies or rule.remedies)),
+    )
+
+
+def headline(diagnosis: Diagnosis) -> str:
+    """Say which run this is, how long, and what kind of training."""
+    trace = diagnosis.trace
+    points = max((len(s) for s in trace.series.values()), default=0)
+    steps = f"{trace.step_unit} {trace.first_step:,} to {trace.last_step:,}"
+    if trace.budget is not None:
+        steps += f" of {trace.budget.steps:,}"
+    parts = [trace.name, f"profile {trace.profile}", steps, f"{points:,} rows"]
+    return " · ".join(part for part in parts if part)
+
+
+def counts(diagnosis: Diagnosis) -> str:
+    """Count the findings by severity: "1 error, 2 warnings"; "no findings"."""
+    seen = Counter(finding.severity for _, finding in diagnosis.findings)
+    said = [
+        f"{seen[s]} {s.name.lower()}{'s' if seen[s] > 1 else ''}"
+        for s in sorted(Severity, reverse=True)
+        if seen[s]
+    ]
+    return ", ".join(said) or "no findings"
+
+
+def coverage(diagnosis: Diagnosis) -> str:
+    """Say how many rules could judge, and what to log so that more can."""
+    found = diagnosis.coverage
+    said = f"{found.judged} of {found.asked} rules could judge this run."
+    if not found.wanted:
+        return said
+    more = found.wanted[1:]
+    first = wanted(diagnosis.trace, found.wanted[0])
+    if not more:
+        return f"{said} Log {first}."
+    return f"{said} Log {first}; {len(more)} more would help: {_some(diagnosis.trace, more)}."
+
+
+def _some(trace: Trace, more: tuple[Wanted, ...], most: int = 3) -> str:
+    names = [key_for(trace, w.name) or w.name for w in more[:most]]
+    return ", ".join(names) + (", ..." if len(more) > most else "")
+
+
+def wanted(trace: Trace, missing: Wanted) -> str:
+    """Name what is missing as the run's own framework calls it, and what it would unlock."""
+    rules = f"{missing.rules} more rule{'s' if missing.rules > 1 else ''} could judge"
+    return f"{key_for(trace, missing.name) or missing.name} and {rules}"
+
+
+def key_for(trace: Trace, name: str) -> str | None:
+    """Return the key under which the trace's framework logs a metric or holds a setting."""
+    table = framework(trace)
+    if table is None:
+        return None
+    keys = (key for key, known in table.keys.items() if known.metric.name == name)
+    settings = (key for key, canonical in table.settings.items() if canonical == name)
+    return next(keys, None) or next(settings, None)
+
+
+def framework(trace: Trace) -> Table | None:
+    """Return the table that most of a trace's metrics were named by."""
+    seen = Counter(measured.framework for measured in trace.measured.values())
+    by_name = {table.framework: table for table in TABLES}
+    return next((by_name[name] for name, _ in seen.most_common() if name in by_name), None)
+
+
+def undecided(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:
+    """Group the rules that could not judge by why, the commonest reason first."""
+    reasons: dict[str, list[str]] = {}
+    for rule, answer in diagnosis.undecided:
+        reasons.setdefault(answer.why, []).append(rule.name)
+    ordered = sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))
+    return {why: tuple(sorted(names)) for why, names in ordered}
+
+
+def unmapped(trace: Trace, most: int = 8) -> str:
+    """List the keys that no table knows; empty where there are none."""
+    keys = trace.unmapped
+    if not keys:
+        return ""
+    shown = ", ".join(keys[:most])
+    rest = f" and {len(keys) - most} more" if len(keys) > most else ""
+    return f"{shown}{rest} (rlvitals metrics PATH --unmapped)"

@@ -1,0 +1,1 @@
+"""Numbers to facts: pure numpy on one-dimensional arrays. Knows no metric, file or clock."""

@@ -1,0 +1,60 @@
+"""How widely values scatter, by statistics that a few outliers cannot move."""
+
+import numpy as np
+
+from rlvitals.signals.finite import Array, finite, is_constant, scaled, unscaled
+
+NORMAL_MAD = 1.4826  # standard deviation / median absolute deviation of a normal: 1 / z(.75)
+NORMAL_IQR = 1.3490  # interquartile range / standard deviation of a normal: 2 z(.75)
+NORMAL_MEAN_ABS = 1.2533  # standard deviation / mean absolute deviation of a normal: sqrt(pi / 2)
+
+
+def median(values: Array) -> float | None:
+    """Return the median of the finite values; `None` where there are none."""
+    x = finite(values)
+    if not x.size:
+        return None
+    unit, exponent = scaled(x)
+    return unscaled(float(np.median(unit)), exponent)
+
+
+def robust_sd(values: Array) -> float | None:
+    """Return the standard deviation that a normal of the same spread would have.
+
+    1.4826 x the median absolute deviation. Where more than half the values are equal that is 0,
+    and the interquartile range stands in, then the mean absolute deviation: the answer is 0 only
+    for constants. Computed over the finite values; `None` for fewer than 2.
+    """
+    x = finite(values)
+    if x.size < 2:  # noqa: PLR2004
+        return None
+    if is_constant(x):
+        return 0.0
+    unit, exponent = scaled(x)
+    return unscaled(_spread(unit - np.median(unit)), exponent)
+
+
+def noise_sd(values: Array) -> float | None:
+    """Return the standard deviation of point-to-point noise, blind to trend and slow waves.
+
+    From first differences, which for independent noise are sqrt(2) wider; autocorrelated noise
+    is understated. The differences' own median is taken out, so a straight line has no noise.
+    Computed over the finite values; `None` for fewer than 3.
+    """
+    x = finite(values)
+    if x.size < 3:  # noqa: PLR2004
+        return None
+    if is_constant(x):
+        return 0.0
+    unit, exponent = scaled(x)
+    steps = np.diff(unit)
+    return unscaled(_spread(steps - np.median(steps)) / float(np.sqrt(2)), exponent)
+
+
+def _spread(deviations: Array) -> float:
+    around = np.abs(deviations)
+    low, high = np.quantile(deviations, (0.25, 0.75))
+    for estimate in (NORMAL_MAD * np.median(around), (high - low) / NORMAL_IQR):
+        if estimate > 0:
+            return float(estimate)
+    return float(NORMAL_MEAN_ABS * around.mean())

@@ -1,0 +1,73 @@
+"""Whether a series rises or falls, with an interval that keeps its promise on RL's noise."""
+
+import math
+from dataclasses import dataclass
+
+from rlvitals.signals.blocks import block_means
+from rlvitals.signals.finite import Array, finite, is_constant, scaled, unscaled
+from rlvitals.signals.noise import LEAST, candidates, line_fit
+from rlvitals.signals.student import t_quantile
+
+POINTS = 256  # longer series are averaged into at most this many blocks first
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The straight part of a series: its slope and change, with a confidence interval."""
+
+    slope: float  # per sample
+    low: float
+    high: float
+    change: float  # over the whole series: slope x (samples - 1)
+    change_low: float
+    change_high: float
+    samples: int  # finite values
+    effective: float  # independent samples that they are worth, at least 1
+
+    @property
+    def rises(self) -> bool:
+        """Whether even the low end of the interval goes up."""
+        return self.low > 0
+
+    @property
+    def falls(self) -> bool:
+        """Whether even the high end of the interval goes down."""
+        return self.high < 0
+
+
+def trend(values: Array, *, confidence: float = 0.95) -> Trend | None:
+    """Fit a straight line and judge its slope against autocorrelated noise.
+
+    Computed over the finite values, taken as equally spaced. `None` for fewer than 12 of them.
+    The slope is by least squares; its error is that of AR(1) noise whose persistence is bounded
+    from above (`noise.candidates`), a random walk where nothing less can be shown, so a short
+    or sluggish series gets a wide interval. The curve need not be straight: `rises` then
+    says that its level went up on the whole. A constant series has the interval [0, 0].
+    """
+    x = finite(values)
+    if x.size < LEAST:
+        return None
+    if is_constant(x):
+        return Trend(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, x.size, float(x.size))
+    group = math.ceil(x.size / POINTS)
+    unit, exponent = scaled(x)
+    blocks = block_means(unit, group)
+    slope = line_fit(blocks)[0] / group
+    half, effective = min(
+        (
+            t_quantile(confidence, noise.freedom) * math.sqrt(noise.slope_variance(blocks.size)),
+            blocks.size * (1 - noise.persistence) / (1 + noise.persistence),
+        )
+        for noise in candidates(blocks)
+    )
+    low, high, span = slope - half / group, slope + half / group, x.size - 1
+    return Trend(
+        slope=unscaled(slope, exponent),
+        low=unscaled(low, exponent),
+        high=unscaled(high, exponent),
+        change=unscaled(slope * span, exponent),
+        change_low=unscaled(low * span, exponent),
+        change_high=unscaled(high * span, exponent),
+        samples=x.size,
+        effective=max(effective, 1.0),
+    )

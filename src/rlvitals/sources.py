@@ -1,0 +1,272 @@
+"""Which files are one run, and which reader reads each.
+
+    for run in find(path):
+        logs = read(run)
+
+A run's files lie in one folder and in those below it whose names say what they hold, not which
+run they are (`tensorboard/`, `metrics/`, `train/`, `eval/`, `checkpoint-500/`).
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rlvitals import readers
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers import joining, rllib, trainer_state
+from rlvitals.readers.lines import read_head
+from rlvitals.readers.reader import Reader
+from rlvitals.readers.walk import Walk
+from rlvitals.records import Log, Series
+
+# Folders, and files without their suffix, that say what they hold and not which run they are.
+PARTS = frozenset(
+    {
+        *("tensorboard", "tensorboard_logs", "tb", "tb_log", "tb_logs", "tf_logs", "tflogs"),
+        *("metrics", "metric", "logs", "log", "csv", "json", "jsonl", "events", "scalars"),
+        *("summaries", "monitor", "monitors", "stats", "history", "progress", "result"),
+        *("results", "train", "training", "rollout", "rollouts", "trainer_state", "output"),
+    }
+)
+EVALUATIONS = frozenset({"eval", "evals", "evaluation", "val", "valid", "validation", "test"})
+CHECKPOINT = re.compile(r"checkpoint-(\d+)")
+HPARAMS = re.compile(r"\d{10}\.\d+")  # torch's add_hparams writes a folder named by the time
+WANDB = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-\w+")
+MONITOR = re.compile(r"(?:(.*)\.)?monitor\.csv")
+LOG_SUFFIXES = frozenset(
+    {".csv", ".tsv", ".txt", ".log", ".json", ".jsonl", ".ndjson", ".jsonlines"}
+)
+EVENTS = "tfevents"  # in the name of every TensorBoard file
+MAX_NAMED = 3  # files that a note names
+
+Files = Sequence[tuple[Path, Reader]]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The files of one run, each with its reader, in a fixed order."""
+
+    name: str
+    root: Path
+    files: tuple[tuple[Path, Reader], ...]
+    notes: tuple[str, ...] = ()
+
+
+def find(path: Path) -> tuple[Run, ...]:
+    """Find the runs at a path: a log file is one, a folder holds any number of them.
+
+    Raises UnreadableLog where there is none, saying what was looked for and what was found.
+    """
+    if not path.is_dir():
+        files = ((path, readers.reader_of(path)),)
+        return (Run(_file_name(path), path.parent, files),)
+    walk = Walk(path)
+    notes = list(walk.notes)
+    claimed = _claimed(walk.files, path, notes)
+    if not claimed:
+        raise UnreadableLog(
+            "no training log in this folder",
+            where=f"{path} ({f'found {walk.kinds()}' if walk.files else 'it is empty'}"
+            + "".join(f"; {note}" for note in notes)
+            + ")",
+            hint=f"point at a folder with one of these: {_looked_for()}",
+        )
+    groups: dict[Path, list[tuple[Path, Reader]]] = defaultdict(list)
+    for file, reader in claimed:
+        groups[_home(file, path)].append((file, reader))
+    _adopt_trainer_runs(groups)
+    return tuple(
+        run
+        for home, files in sorted(groups.items(), key=lambda pair: pair[0].parts)
+        for run in _runs(home, files, path, tuple(notes))
+    )
+
+
+def _looked_for() -> str:
+    return ", ".join(dict.fromkeys(reader.looks_for for reader in readers.READERS))
+
+
+def _claimed(files: Iterable[Path], root: Path, notes: list[str]) -> list[tuple[Path, Reader]]:
+    """Return the files that a reader claims; note those that no one can open."""
+    claimed: list[tuple[Path, Reader]] = []
+    wandb: list[str] = []
+    for file in files:
+        inside = file.relative_to(root)
+        if file.suffix == ".wandb":
+            wandb.append(str(inside))
+        if any(WANDB.fullmatch(part) for part in inside.parts[:-1]) or not _may_be_log(file):
+            continue
+        try:
+            reader = readers.claim(file)
+        except UnreadableLog as error:
+            notes.append(f"{inside}: {error.problem}")
+            continue
+        if reader is not None:
+            claimed.append((file, reader))
+    if wandb:
+        some = "1 file" if len(wandb) == 1 else f"{len(wandb)} files"
+        notes.append(f"{some} of Weights & Biases not read yet: {_some(wandb)}")
+    return claimed
+
+
+def _may_be_log(file: Path) -> bool:
+    return file.suffix.lower() in LOG_SUFFIXES or EVENTS in file.name
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"{', '.join(names[:MAX_NAMED])}{more}"
+
+
+def _home(file: Path, root: Path) -> Path:
+    """Return the folder of the run that a file belongs to, `root` at the highest."""
+    home = file.parent
+    while home != root and _is_part(home.name):
+        home = home.parent
+    return home
+
+
+def _is_part(folder: str) -> bool:
+    name = folder.lower()
+    return (
+        name in PARTS
+        or name in EVALUATIONS
+        or CHECKPOINT.fullmatch(name) is not None
+        or HPARAMS.fullmatch(name) is not None
+    )
+
+
+def _adopt_trainer_runs(groups: dict[Path, list[tuple[Path, Reader]]]) -> None:
+    """Hand `<output>/runs/<start>/events*` of Hugging Face's Trainer to `<output>`'s run."""
+    for home in sorted(groups):
+        owner = home.parent.parent
+        if home.parent.name == "runs" and owner in groups and _has_state(groups[owner]):
+            groups[owner] += groups.pop(home)
+
+
+def _has_state(files: Files) -> bool:
+    return any(reader.name == trainer_state.READER.name for _, reader in files)
+
+
+def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[Run]:
+    """Make the runs of one folder: one, unless its files have names of their own."""
+    stems = [_own_name(file) for file, _ in files]
+    name = home.name or str(home)
+    if home == root:
+        name = root.resolve().name or str(root)
+    inside = "" if home == root else str(home.relative_to(root))
+    if all(stems) and len(set(stems)) > 1:
+        by_name: dict[str, list[tuple[Path, Reader]]] = defaultdict(list)
+        for pair, stem in zip(files, stems, strict=True):
+            by_name[stem].append(pair)
+        return [
+            _run(f"{inside}/{stem}" if inside else stem, home, by_name[stem], notes)
+            for stem in sorted(by_name)
+        ]
+    return [_run(inside or name, home, files, notes)]
+
+
+def _own_name(file: Path) -> str:
+    """Return the name that a file gives its run; "" where it says what the file holds."""
+    if EVENTS in file.name:
+        return ""
+    found = MONITOR.fullmatch(file.name)
+    stem = (found[1] or "") if found else file.stem
+    word = stem.lower()
+    if word.isdigit() and found:
+        return ""
+    is_part = word in PARTS or word in EVALUATIONS or word.startswith("ppo_metrics_")
+    return "" if is_part else stem
+
+
+def _file_name(path: Path) -> str:
+    return _own_name(path) or path.resolve().parent.name
+
+
+def _run(name: str, home: Path, files: Files, notes: tuple[str, ...]) -> Run:
+    kept, dropped = _without_copies(files)
+    return Run(
+        name, home, tuple(sorted(kept, key=lambda pair: _order(pair[0]))), (*notes, *dropped)
+    )
+
+
+def _order(file: Path) -> tuple[tuple[str, ...], str]:
+    """Order by folder, then by name: the names of a resumed run's files hold their start."""
+    return file.parent.parts, file.name
+
+
+def _without_copies(files: Files) -> tuple[list[tuple[Path, Reader]], list[str]]:
+    """Drop what another file of the run holds in full; say what was dropped."""
+    kept = list(files)
+    notes: list[str] = []
+    states = [file for file, reader in kept if reader.name == trainer_state.READER.name]
+    if len(states) > 1:
+        best = max(states, key=_state_rank)
+        kept = [pair for pair in kept if pair[0] not in states or pair[0] == best]
+        notes.append(f"read of {len(states)} trainer_state.json: {best.parent.name}'s, the newest")
+    tuned = [file for file, reader in kept if reader.name == rllib.READER.name]
+    results = {file.parent for file in tuned if file.name == "result.json"}
+    twins = [file for file in tuned if file.suffix == ".csv" and file.parent in results]
+    if twins:
+        kept = [pair for pair in kept if pair[0] not in twins]
+        notes.append("progress.csv not read: result.json holds the same and more")
+    return kept, notes
+
+
+def _state_rank(file: Path) -> tuple[int, bool]:
+    """Rank a trainer's states by their last step; of equals the output folder's own wins."""
+    found = CHECKPOINT.fullmatch(file.parent.name)
+    written = re.search(rb'"global_step":\s*(\d+)', read_head(file))
+    step = int(written[1]) if written else 0
+    return (int(found[1]) if found else step), found is None
+
+
+def read(run: Run) -> tuple[Log, ...]:
+    """Read a run's files; a file that fails becomes a note, unless all of them fail.
+
+    Files of one run that go on where another ended (event files, the scheduler's tables)
+    become one log, monitors of parallel environments one stream of episodes. Evaluation files
+    beside others have "eval/" before their keys. Raises UnreadableLog.
+    """
+    logs: list[tuple[str, Log]] = []
+    notes: list[str] = list(run.notes)
+    errors: list[UnreadableLog] = []
+    evaluations = {file: _is_evaluation(file, run.root) for file, _ in run.files}
+    for file, reader in run.files:
+        inside = str(file.relative_to(run.root))
+        try:
+            log, _ = reader.read(file, None)
+        except UnreadableLog as error:
+            errors.append(error)
+            notes.append(f"{inside} not read: {error.problem}")
+            continue
+        role = "eval/" if evaluations[file] and not all(evaluations.values()) else ""
+        logs.append((role, replace(log, where=inside, series=_prefixed(log.series, role))))
+    if not logs:
+        raise _none_readable(errors)
+    joined = joining.join(logs)
+    if notes:
+        joined.append(Log(source="files", series={}, notes=tuple(notes)))
+    return tuple(joined)
+
+
+def _is_evaluation(file: Path, root: Path) -> bool:
+    *folders, name = file.relative_to(root).parts
+    return any(part.lower() in EVALUATIONS for part in (*folders, name.split(".")[0]))
+
+
+def _prefixed(series: Mapping[str, Series], prefix: str) -> dict[str, Series]:
+    return {k if k.startswith(prefix) else f"{prefix}{k}": s for k, s in series.items()}
+
+
+def _none_readable(errors: Sequence[UnreadableLog]) -> UnreadableLog:
+    if len(errors) == 1:
+        return errors[0]
+    first = errors[0]
+    return UnreadableLog(
+        f"none of {len(errors)} files can be read; the first: {first.problem}",
+        where=first.where,
+        hint=first.hint,
+    )
