@@ -258,9 +258,7 @@ def test_monitors_without_a_start_are_merged_by_their_own_steps(tmp_path):
 
 
 def test_a_file_that_fails_is_a_note(tmp_path):
-    broken = b"time/total_timesteps,time/total_timesteps\n"
     root = build(tmp_path, {FIRST: EVENTS, "trainer_state.json": b'{"log_history": ['})
-    assert broken
     logs = sources.read(sources.find(root)[0])
     assert [log.source for log in logs] == ["tensorboard", "files"]
     assert logs[-1].notes[0].startswith("trainer_state.json not read: the trainer's state is cut")
