@@ -199,26 +199,15 @@ GROUP_ZERO_STD = Metric(
     see_also=("reward/group_std",),
 )
 
-SCALED_SCORE = Metric(
-    name="reward/scaled_score",
-    title="Score after scaling",
-    unit="score",
-    kind="health",
-    meaning="Mean reward-model score after scaling and clipping: what PPO is given.",
-    formula="mean over sequences of clip(score / std)",
-    better="up",
-    see_also=("outcome/score",),
-)
-
-SCALED_SCORE_STD = Metric(
-    name="reward/scaled_score_std",
-    title="Spread of the scaled score",
+SCORE_STD = Metric(
+    name="reward/score_std",
+    title="Spread of the scores",
     unit="score",
     kind="health",
     meaning="Spread over sequences of the score PPO is given.",
-    formula="standard deviation over sequences of the scaled score",
+    formula="standard deviation over sequences of score",
     healthy=Band(low=0.0),
-    see_also=("reward/scaled_score",),
+    see_also=("outcome/score",),
 )
 
 METRICS = (
@@ -239,6 +228,5 @@ METRICS = (
     NON_SCORE,
     NON_SCORE_PER_TOKEN,
     GROUP_ZERO_STD,
-    SCALED_SCORE,
-    SCALED_SCORE_STD,
+    SCORE_STD,
 )

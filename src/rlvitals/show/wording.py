@@ -37,7 +37,7 @@ class Line:
 
 def number(value: float) -> str:
     """Write a number as a person reads it: four digits, thousands separated."""
-    if value == int(value) if abs(value) < 1e15 else False:  # noqa: PLR2004 - floats hold them
+    if abs(value) < 1e15 and value == int(value):  # noqa: PLR2004 - NaN and beyond are no integers
         return f"{int(value):,}"
     return f"{value:.4g}"
 

@@ -43,14 +43,16 @@ UPDATE = {  # ppo_trainer.py, loss; read here with and without "ppo/"
     "loss/value": Name(value.LOSS, f"half the clipped squared error, {ALL}"),
     "loss/total": Name(optimiser.LOSS, "loss/policy + vf_coef * loss/value"),
     "mean_non_score_reward": Name(reward.NON_SCORE_PER_TOKEN, "mean over response tokens"),
-    "mean_scores": Name(reward.SCALED_SCORE, "after scaling and clipping, where switched on"),
-    "std_scores": Name(reward.SCALED_SCORE_STD, "after scaling and clipping, where switched on"),
+    "mean_scores": Name(outcome.SCORE, "after scaling and clipping, where switched on"),
+    "std_scores": Name(reward.SCORE_STD, "after scaling and clipping, where switched on"),
     "learning_rate": Name(optimiser.LEARNING_RATE),
 }
 
 BATCH = {  # ppo_trainer.py, record_step_stats and log_stats
     "objective/kl": Name(
-        policy.KL_TO_REFERENCE, "k1 unless kl_penalty says else, summed over the response", estimator="k1"
+        policy.KL_TO_REFERENCE,
+        "k1 unless kl_penalty says else, summed over the response",
+        estimator="k1",
     ),
     "objective/kl_dist": Name(policy.KL_TO_REFERENCE_DISTRIBUTION, "one per sequence"),
     "objective/kl_coef": Name(policy.KL_COEF, "the controller's value"),
@@ -59,7 +61,7 @@ BATCH = {  # ppo_trainer.py, record_step_stats and log_stats
     ),
     "objective/logprobs": Name(language.LOGPROBS, "every token"),
     "objective/ref_logprobs": Name(language.REF_LOGPROBS, "every token"),
-    "env/reward_mean": Name(outcome.SCORE, "as handed to log_stats, before scaling"),
+    "env/reward_mean": Name(outcome.REWARD, "per response, as handed to log_stats"),
     "env/reward_std": Name(reward.STD, "over sequences, as handed to log_stats"),
     "env/reward_dist": Name(reward.DISTRIBUTION, "one per sequence"),
     "tokens/queries_len_mean": Name(language.QUERY_LENGTH_MEAN, "main process"),

@@ -1,0 +1,135 @@
+"""The nouns as strict JSON, field by field under their own names.
+
+Every document holds `"format": 1`. JSON has no NaN and no infinity: NaN is `null`, infinities
+are the texts "Infinity" and "-Infinity". A metric stands for itself by its name, a severity by
+its word. A diagnosis tells how long each series is; `trace` gives the columns.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import IntEnum
+from math import isfinite, isnan
+
+import numpy as np
+
+from rlvitals.diagnosis import Diagnosis
+from rlvitals.errors import VitalsError
+from rlvitals.metrics.metric import Metric
+from rlvitals.records import Series, Trace
+from rlvitals.rules.rule import Rule
+
+FORMAT = 1
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+def diagnosis(found: Diagnosis) -> str:
+    """Write one diagnosis."""
+    return _document({"format": FORMAT, **_diagnosis(found)})
+
+
+def diagnoses(runs: Sequence[tuple[str, Diagnosis | VitalsError]]) -> str:
+    """Write the diagnoses of several runs as a list; a run that cannot be read holds its error."""
+    documents: list[Json] = []
+    for name, found in runs:
+        if isinstance(found, Diagnosis):
+            documents.append({"format": FORMAT, **_diagnosis(found)})
+        else:
+            error: Json = {"problem": found.problem, "where": found.where, "hint": found.hint}
+            documents.append({"format": FORMAT, "run": name, "error": error})
+    return _document(documents)
+
+
+def trace(run: Trace) -> str:
+    """Write a trace with its columns."""
+    return _document({"format": FORMAT, **_trace(run, columns=True)})
+
+
+def _document(content: Json) -> str:
+    # ASCII alone: what a log's names hold can neither break a parser nor move a cursor.
+    return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=True)
+
+
+def _diagnosis(found: Diagnosis) -> dict[str, Json]:
+    return {
+        "can_tell": found.can_tell,
+        **{f.name: _plain(getattr(found, f.name)) for f in fields(found)},
+    }
+
+
+def _trace(run: Trace, *, columns: bool) -> dict[str, Json]:
+    series: dict[str, Json] = {
+        _text(name): _columns(s) if columns else _extent(s) for name, s in run.series.items()
+    }
+    rest = {f.name: _plain(getattr(run, f.name)) for f in fields(run) if f.name != "series"}
+    return {**rest, "series": series}
+
+
+def _extent(series: Series) -> Json:
+    if not len(series):
+        return {"points": 0}
+    return {
+        "points": len(series),
+        "first_step": int(series.steps[0]),
+        "last_step": int(series.steps[-1]),
+    }
+
+
+def _columns(series: Series) -> Json:
+    columns = (series.steps, series.times, series.values)
+    names = ("steps", "times", "values")
+    return {
+        name: [_plain(v) for v in column.tolist()]
+        for name, column in zip(names, columns, strict=True)
+    }
+
+
+def _plain(value: object) -> Json:  # noqa: PLR0911 - one case for each kind of value
+    match value:
+        case None | bool():
+            return value
+        case IntEnum():
+            return value.name.lower()
+        case str():
+            return _text(value)
+        case int() | np.integer():
+            return int(value)
+        case float() | np.floating():
+            return _number(float(value))
+        case Metric():
+            return value.name
+        case Trace():
+            return _trace(value, columns=False)
+        case Rule():
+            return _rule(value)
+        case Mapping():
+            return {_text(str(k)): _plain(v) for k, v in value.items()}
+        case tuple() | list():
+            return [_plain(v) for v in value]
+    return _fields(value)
+
+
+def _fields(value: object) -> Json:
+    if isinstance(value, type) or not is_dataclass(value):
+        raise TypeError(f"{value!r} is no noun")
+    return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+
+
+def _rule(rule: Rule) -> Json:
+    """Everything but the function that checks and the page that explains."""
+    return {
+        f.name: _plain(getattr(rule, f.name))
+        for f in fields(rule)
+        if f.name not in {"check", "doc"}
+    }
+
+
+def _number(value: float) -> Json:
+    if isfinite(value):
+        return value
+    return None if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _text(text: str) -> str:
+    # Half of a surrogate pair, from a file name that is not UTF-8, is no JSON text.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

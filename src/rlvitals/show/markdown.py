@@ -1,0 +1,78 @@
+"""A diagnosis as Markdown: for an issue, a pull request, a job's summary."""
+
+import re
+from collections.abc import Iterable
+
+from rlvitals.diagnosis import Case, Diagnosis
+from rlvitals.records import Trace
+from rlvitals.show import wording
+from rlvitals.show.harmless import harmless
+from rlvitals.show.sparkline import sparkline
+
+CHART = 40  # columns of a sparkline
+MARKS = {"good": "✅", "bad": "❌", "neutral": "▫️", "unknown": "❔"}
+
+
+def diagnosis(found: Diagnosis) -> str:
+    """Write the whole report."""
+    lines = [
+        f"## {found.verdict.word.value.upper()}: {safe(found.verdict.why)}",
+        "",
+        f"{safe(wording.headline(found))} · {wording.counts(found)}",
+        "",
+        *(f"- {MARKS[s.sign]} {safe(s.text)}" for s in found.tldr),
+    ]
+    for case in found.cases:
+        lines += ["", *_case(case, found.trace)]
+    return "\n".join([*lines, "", *_rest(found)])
+
+
+def _case(case: Case, trace: Trace) -> list[str]:
+    severity = case.finding.severity.name.lower()
+    lines = [f"### {severity}[`{case.rule.name}`] {safe(case.finding.summary)}", ""]
+    series = trace.get(case.finding.metric)
+    if series is not None and len(series):
+        drawn = sparkline(series, trace.first_step, trace.last_step, CHART)
+        span = f"{wording.number(drawn.low)} to {wording.number(drawn.high)}"
+        lines += [f"{code(case.finding.metric)} `{drawn.line}` {span}", ""]
+    said = wording.details(case.rule, case.finding, trace)
+    lines += [f"- **{line.label}**: {safe(line.text)}" for line in said]
+    return lines + list(_symptoms(case.symptoms))
+
+
+def _symptoms(symptoms: Iterable[Case], depth: int = 0) -> Iterable[str]:
+    for case in symptoms:
+        head = "**it explains**: " if not depth else ""
+        severity = case.finding.severity.name.lower()
+        summary = safe(case.finding.summary)
+        since = f"(since {case.finding.began:,})"
+        yield f"{'  ' * depth}- {head}{severity}[`{case.rule.name}`] {summary} {since}"
+        yield from _symptoms(case.symptoms, depth + 1)
+
+
+def _rest(found: Diagnosis) -> list[str]:
+    trace = found.trace
+    lines = [f"**Coverage**: {safe(wording.coverage(found))}", "", "<details>"]
+    lines += ["<summary>What was clear, what could not be judged, how it was read</summary>", ""]
+    lines += [f"- note: {safe(note)}" for note in trace.notes]
+    if found.clear:
+        lines.append(f"- clear: {', '.join(sorted(f'`{rule.name}`' for rule in found.clear))}")
+    for why, names in wording.undecided(found).items():
+        rules = ", ".join(f"`{name}`" for name in names)
+        lines.append(f"- cannot judge: {safe(why)}: {rules}")
+    if unmapped := wording.unmapped(trace):
+        lines.append(f"- not mapped: {safe(unmapped)}")
+    return [*lines, "", "</details>"]
+
+
+def safe(text: str) -> str:
+    """Escape what Markdown or HTML would obey in a text that a log may have written."""
+    escaped = re.sub(r"([\\`*\[\]<>|#~])", r"\\\1", harmless(text))
+    # An underscore inside a word is plain; at its edge it would open emphasis. "@" would notify.
+    escaped = re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", escaped)
+    return escaped.replace("&", "&amp;").replace("@", "&#64;")
+
+
+def code(text: str) -> str:
+    """Set a name in code, whatever it holds."""
+    return f"`{harmless(text).replace('`', chr(39))}`"
