@@ -61,6 +61,6 @@ def _badness(run: Judged) -> tuple[int, int, str]:
         return (-len(Severity), 0, name)
     worst = -1 if found.worst is None else int(found.worst)
     # "unknown" is the last word to be tried, yet it is no good news: before plateau and better.
-    order = [w for w in Word if w is not Word.UNKNOWN]
+    order: list[Word] = [word for word in Word if word != Word.UNKNOWN]
     order.insert(order.index(Word.PLATEAU), Word.UNKNOWN)
     return (-worst, order.index(found.verdict.word), name)

@@ -72,9 +72,9 @@ SHORT = {  # one policy, until 2019: a3c_tf_policy.py and vtrace_policy_graph.py
 }
 
 LEARNER = {  # new stack: ppo_torch_learner.py, learner.py, dqn and sac torch learners
-    "policy_loss": Name(policy.LOSS, "clipped surrogate, last minibatch or mean of the window"),
-    "vf_loss": Name(value.LOSS, "squared error cut at vf_clip_param"),
-    "vf_loss_unclipped": Name(value.LOSS_UNCLIPPED, "squared error"),
+    "policy_loss": Name(policy.LOSS, "clipped surrogate, the last minibatch"),
+    "vf_loss": Name(value.LOSS, "squared error cut at vf_clip_param, the last minibatch"),
+    "vf_loss_unclipped": Name(value.LOSS_UNCLIPPED, "squared error, the last minibatch"),
     "vf_explained_var": Name(value.EXPLAINED_VARIANCE, CLAMPED),
     "total_loss": Name(optimiser.LOSS),
     "entropy": Name(exploration.ENTROPY, "mean over the batch"),
@@ -195,5 +195,6 @@ NAMES = Table(
     " a3c/a3c_tf_policy.py (A3CLoss, stats), rllib/agents/impala/vtrace_tf_policy.py (stats),"
     " rllib/algorithms/ppo/ppo_torch_policy.py (stats_fn), ppo/torch/ppo_torch_learner.py"
     " (compute_loss_for_module), rllib/utils/torch_utils.py (explained_variance,"
-    " apply_grad_clipping), rllib/evaluation/metrics.py (collect_episodes, summarize_episodes)",
+    " apply_grad_clipping), core/learner/learner.py"
+    " (postprocess_gradients_for_module), rllib/evaluation/metrics.py (summarize_episodes)",
 )
