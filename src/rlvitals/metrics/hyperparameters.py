@@ -14,7 +14,9 @@ METRICS = (
     _setting("env_id", "Environment", "", "The environment's registered name."),
     _setting("model", "Model", "", "The language model that is trained."),
     _setting("dataset", "Dataset", "", "The data that prompts or samples come from."),
-    _setting("seed", "Seed", "", "Seed of the random numbers: without it a run cannot be repeated."),
+    _setting(
+        "seed", "Seed", "", "Seed of the random numbers: without it a run cannot be repeated."
+    ),
     _setting("total_steps", "Budget", "steps", "How many steps the run is meant to take."),
     _setting("total_episodes", "Episode budget", "episodes", "How many episodes are meant to run."),
     _setting("total_epochs", "Epoch budget", "epochs", "Passes over the data that are planned."),

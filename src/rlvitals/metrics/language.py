@@ -5,7 +5,7 @@ from rlvitals.metrics.metric import Band, Metric
 SHARE = Band(low=0.0, high=1.0)
 
 
-def _length(part: str, title: str, meaning: str, formula: str, also: str) -> Metric:
+def _length(part: str, *, title: str, meaning: str, formula: str, also: str) -> Metric:
     return Metric(
         name=f"language/{part}",
         title=title,
@@ -21,81 +21,81 @@ def _length(part: str, title: str, meaning: str, formula: str, also: str) -> Met
 
 LENGTH_MEAN = _length(
     "length_mean",
-    "Response length",
-    "Mean tokens of a response. Growing is the aim of some training and a way to game others:"
-    " judge it with truncation and held-out scores.",
-    "mean over responses of tokens",
-    "truncated_share",
+    title="Response length",
+    meaning="Mean tokens of a response. Growing is the aim of some training and a way to game"
+    " others: judge it with truncation and held-out scores.",
+    formula="mean over responses of tokens",
+    also="truncated_share",
 )
 LENGTH_STD = _length(
     "length_std",
-    "Spread of response lengths",
-    "How much response lengths differ; exploding, some responses never end.",
-    "standard deviation over responses of tokens",
-    "length_mean",
+    title="Spread of response lengths",
+    meaning="How much response lengths differ; exploding, some responses never end.",
+    formula="standard deviation over responses of tokens",
+    also="length_mean",
 )
 LENGTH_MIN = _length(
     "length_min",
-    "Shortest response",
-    "Tokens of the shortest response of the batch.",
-    "min over responses of tokens",
-    "length_mean",
+    title="Shortest response",
+    meaning="Tokens of the shortest response of the batch.",
+    formula="min over responses of tokens",
+    also="length_mean",
 )
 LENGTH_MAX = _length(
     "length_max",
-    "Longest response",
-    "Tokens of the longest response; at the limit, responses are being cut.",
-    "max over responses of tokens",
-    "truncated_share",
+    title="Longest response",
+    meaning="Tokens of the longest response; at the limit, responses are being cut.",
+    formula="max over responses of tokens",
+    also="truncated_share",
 )
 LENGTH_DISTRIBUTION = _length(
     "length_distribution",
-    "Response lengths",
-    "Tokens of every response, as a histogram.",
-    "histogram of tokens",
-    "length_mean",
+    title="Response lengths",
+    meaning="Tokens of every response, as a histogram.",
+    formula="histogram of tokens",
+    also="length_mean",
 )
 TERMINATED_LENGTH_MEAN = _length(
     "terminated_length_mean",
-    "Length of finished responses",
-    "Mean tokens of the responses that ended by themselves; 0 where none did.",
-    "mean over finished responses of tokens",
-    "length_mean",
+    title="Length of finished responses",
+    meaning="Mean tokens of the responses that ended by themselves; 0 where none did.",
+    formula="mean over finished responses of tokens",
+    also="length_mean",
 )
 TERMINATED_LENGTH_MIN = _length(
     "terminated_length_min",
-    "Shortest finished response",
-    "Tokens of the shortest response that ended by itself; 0 where none did.",
-    "min over finished responses of tokens",
-    "terminated_length_mean",
+    title="Shortest finished response",
+    meaning="Tokens of the shortest response that ended by itself; 0 where none did.",
+    formula="min over finished responses of tokens",
+    also="terminated_length_mean",
 )
 TERMINATED_LENGTH_MAX = _length(
     "terminated_length_max",
-    "Longest finished response",
-    "Tokens of the longest response that ended by itself; 0 where none did.",
-    "max over finished responses of tokens",
-    "terminated_length_mean",
+    title="Longest finished response",
+    meaning="Tokens of the longest response that ended by itself; 0 where none did.",
+    formula="max over finished responses of tokens",
+    also="terminated_length_mean",
 )
 QUERY_LENGTH_MEAN = _length(
     "query_length_mean",
-    "Prompt length",
-    "Mean tokens of a prompt: a drift means the data changed.",
-    "mean over prompts of tokens",
-    "length_mean",
+    title="Prompt length",
+    meaning="Mean tokens of a prompt: a drift means the data changed.",
+    formula="mean over prompts of tokens",
+    also="length_mean",
 )
 QUERY_LENGTH_STD = _length(
     "query_length_std",
-    "Spread of prompt lengths",
-    "How much prompt lengths differ.",
-    "standard deviation over prompts of tokens",
-    "query_length_mean",
+    title="Spread of prompt lengths",
+    meaning="How much prompt lengths differ.",
+    formula="standard deviation over prompts of tokens",
+    also="query_length_mean",
 )
 QUERY_LENGTH_DISTRIBUTION = _length(
     "query_length_distribution",
-    "Prompt lengths",
-    "Tokens of every prompt, as a histogram.",
-    "histogram of tokens",
-    "query_length_mean",
+    title="Prompt lengths",
+    meaning="Tokens of every prompt, as a histogram.",
+    formula="histogram of tokens",
+    also="query_length_mean",
 )
 
 TRUNCATED_SHARE = Metric(

@@ -3,7 +3,9 @@
 from rlvitals.metrics.metric import Band, Metric
 
 
-def _speed(part: str, title: str, unit: str, meaning: str, formula: str, also: str) -> Metric:
+def _speed(  # noqa: PLR0913 - the fields of one noun, each named at its call
+    part: str, *, title: str, unit: str, meaning: str, formula: str, also: str
+) -> Metric:
     return Metric(
         name=f"throughput/{part}",
         title=title,
@@ -19,69 +21,69 @@ def _speed(part: str, title: str, unit: str, meaning: str, formula: str, also: s
 
 STEPS_PER_SECOND = _speed(
     "steps_per_second",
-    "Steps per second",
-    "steps/s",
-    "Environment steps collected per second. An average since the start hides a slowdown:"
+    title="Steps per second",
+    unit="steps/s",
+    meaning="Environment steps collected per second. An average since the start hides a slowdown:"
     " judge the differences of steps and time.",
-    "environment steps / seconds",
-    "updates_per_second",
+    formula="environment steps / seconds",
+    also="updates_per_second",
 )
 UPDATES_PER_SECOND = _speed(
     "updates_per_second",
-    "Updates per second",
-    "updates/s",
-    "Optimiser updates per second; low beside fast collection, the learner starves or its"
+    title="Updates per second",
+    unit="updates/s",
+    meaning="Optimiser updates per second; low beside fast collection, the learner starves or its"
     " batches are too small.",
-    "updates / seconds",
-    "steps_per_second",
+    formula="updates / seconds",
+    also="steps_per_second",
 )
 EPISODES_PER_SECOND = _speed(
     "episodes_per_second",
-    "Episodes per second",
-    "episodes/s",
-    "Episodes finished per second, usually averaged since the start.",
-    "episodes / seconds",
-    "steps_per_second",
+    title="Episodes per second",
+    unit="episodes/s",
+    meaning="Episodes finished per second, usually averaged since the start.",
+    formula="episodes / seconds",
+    also="steps_per_second",
 )
 SAMPLES_PER_SECOND = _speed(
     "samples_per_second",
-    "Samples per second",
-    "samples/s",
-    "Training samples processed per second.",
-    "samples / seconds",
-    "updates_per_second",
+    title="Samples per second",
+    unit="samples/s",
+    meaning="Training samples processed per second.",
+    formula="samples / seconds",
+    also="updates_per_second",
 )
 EVAL_SAMPLES_PER_SECOND = _speed(
     "eval_samples_per_second",
-    "Evaluation samples per second",
-    "samples/s",
-    "Evaluation samples processed per second.",
-    "samples / seconds",
-    "samples_per_second",
+    title="Evaluation samples per second",
+    unit="samples/s",
+    meaning="Evaluation samples processed per second.",
+    formula="samples / seconds",
+    also="samples_per_second",
 )
 SAMPLER_RATE = _speed(
     "sampler_rate",
-    "Sampling rate",
-    "steps/s",
-    "Steps per second of the collecting side alone.",
-    "collected steps / sampling seconds",
-    "learner_rate",
+    title="Sampling rate",
+    unit="steps/s",
+    meaning="Steps per second of the collecting side alone.",
+    formula="collected steps / sampling seconds",
+    also="learner_rate",
 )
 LEARNER_RATE = _speed(
     "learner_rate",
-    "Learning throughput",
-    "samples/s",
-    "Samples per second of the learning side alone.",
-    "trained samples / learning seconds",
-    "sampler_rate",
+    title="Learning throughput",
+    unit="samples/s",
+    meaning="Samples per second of the learning side alone.",
+    formula="trained samples / learning seconds",
+    also="sampler_rate",
 )
 TOKENS = _speed(
     "tokens",
-    "Tokens so far",
-    "tokens",
-    "Prompt and response tokens processed since the start: its slope is tokens per second.",
-    "running sum of tokens",
-    "step_time",
+    title="Tokens so far",
+    unit="tokens",
+    meaning="Prompt and response tokens processed since the start: its slope is tokens per second.",
+    formula="running sum of tokens",
+    also="step_time",
 )
 
 STEP_TIME = Metric(

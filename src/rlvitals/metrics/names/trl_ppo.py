@@ -21,9 +21,13 @@ NAMES = Table(
     keys={
         "eps": Name(throughput.EPISODES_PER_SECOND, "since the start, cut to a whole number"),
         "objective/kl": Name(
-            policy.KL_TO_REFERENCE, "summed over the response; k1 unless kl_estimator is k3", estimator="k1"
+            policy.KL_TO_REFERENCE,
+            "summed over the response; k1 unless kl_estimator is k3",
+            estimator="k1",
         ),
-        "objective/kl_coef": Name(policy.KL_COEF, "constant in this trainer, which does not log it"),
+        "objective/kl_coef": Name(
+            policy.KL_COEF, "constant in this trainer, which does not log it"
+        ),
         "objective/entropy": Name(
             exploration.ENTROPY_SEQUENCE, "-log pi of the sampled tokens, summed over the response"
         ),

@@ -50,7 +50,9 @@ UPDATE = {  # ppo_trainer.py, loss; read here with and without "ppo/"
 
 BATCH = {  # ppo_trainer.py, record_step_stats and log_stats
     "objective/kl": Name(
-        policy.KL_TO_REFERENCE, "k1 unless kl_penalty says else, summed over the response", estimator="k1"
+        policy.KL_TO_REFERENCE,
+        "k1 unless kl_penalty says else, summed over the response",
+        estimator="k1",
     ),
     "objective/kl_dist": Name(policy.KL_TO_REFERENCE_DISTRIBUTION, "one per sequence"),
     "objective/kl_coef": Name(policy.KL_COEF, "the controller's value"),

@@ -1,0 +1,149 @@
+"""The policy stopped exploring before it had learned.
+
+## What it sees
+`exploration/entropy` below a quarter of what it could be, from some step to the end, with an
+outcome proven not to improve since then, and not at its ceiling. What it could be is ln(actions)
+where the actions are known (the run's settings, the environment, the first entropy), else the
+run's own start. The run's own `entropy_min` takes precedence. Below a twentieth it is an error.
+
+## Why it matters
+A policy that is nearly certain tries nothing new. If it is certain of something poor, it stays
+there: the gradient of what it never does is zero.
+
+## What to do
+Raise the entropy coefficient, or the floor or temperature where there is one; lower the learning
+rate if the entropy fell within a few updates; look at the reward's scale. Go back to a
+checkpoint from before.
+
+## When it is wrong
+Falling entropy is what learning looks like: with an outcome that rises, or stands at its
+ceiling, this rule is silent. Differential entropies of continuous actions may be negative and
+have no floor: there the standard deviation is read instead, against its own start.
+
+## References
+- Ahmed et al. 2019, "Understanding the Impact of Entropy on Policy Optimization".
+- Yu et al. 2025, "DAPO", section 3.1.
+"""
+
+from rlvitals.metrics.exploration import ENTROPY, STD, TEMPERATURE
+from rlvitals.metrics.metric import Bound
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules.freedom import DECIDED, max_entropy
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.shapes import Stretch, last_stretch_below, start
+from rlvitals.rules.standing import LEAST, Standing, standing
+
+LOW, SEVERE = 0.25, 0.05  # of what it could be: p = .95 and p = .99 of two actions
+FEW = 5  # updates below the limit: one low batch is no collapse
+
+
+def check(trace: Trace) -> Answer:
+    """Find where entropy stayed low, then ask what the outcome did since."""
+    picked = _measure(trace)
+    if isinstance(picked, Undecided):
+        return picked
+    name, series, limit = picked
+    stretch = last_stretch_below(series, limit.value)
+    if stretch is None or len(series.since(stretch.began)) < FEW:
+        return Clear()
+    now = _outcome(trace, stretch)
+    if now.improves:
+        return Clear()
+    if not now.stalled:
+        return Undecided(f"entropy is low, but {now.sentence}", ("outcome/return",))
+    return _finding(trace, name, series, limit, stretch, now)
+
+
+def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
+    """Choose the series and the limit below which it has collapsed."""
+    std = trace.get(STD.name)
+    entropy = trace.get(ENTROPY.name)
+    entropy = None if entropy is None else entropy.finite()
+    if entropy is None or not len(entropy) or (entropy.values < 0).any():
+        first = None if std is None else start(std)
+        if std is None or not first:
+            return Undecided("entropy is differential and may be negative", (STD.name,))
+        return STD.name, std.finite(), Bound(LOW * first, f"{LOW:.0%} of its own start")
+    if own := trace.number("entropy_min"):
+        return ENTROPY.name, entropy, Bound(own, "the run's entropy_min")
+    most = max_entropy(trace)
+    if most is not None:
+        return ENTROPY.name, entropy, Bound(LOW * most.value, f"{LOW:.0%} of ln(actions), {most.origin}")
+    first = start(entropy) or 0.0
+    if first < DECIDED:
+        return ENTROPY.name, entropy, Bound(DECIDED, "default: p > .998 for one action")
+    return ENTROPY.name, entropy, Bound(LOW * first, f"{LOW:.0%} of its own start")
+
+
+def _outcome(trace: Trace, stretch: Stretch) -> Standing:
+    """Judge the outcome since the collapse, or over the whole run where that is too short."""
+    since = standing(trace, since=stretch.began)
+    whole = standing(trace)
+    if whole.improves or since.state == "unknown":
+        return whole
+    return since
+
+
+def _finding(
+    trace: Trace, name: str, series: Series, limit: Bound, stretch: Stretch, now: Standing
+) -> Finding:
+    first, last = float(series.values[0]), float(series.values[-FEW:].mean())
+    evidence = [f"since then {now.sentence}"]
+    half = last_stretch_below(series, 0.5 * first)
+    whole = max(trace.last_step - trace.first_step, 1)
+    if half is not None and name == ENTROPY.name:
+        part = (half.began - trace.first_step) / whole
+        evidence.append(f"half of it was gone at step {half.began:,}, {part:.0%} into the run")
+    evidence += _cold(trace, stretch)
+    severe = last < SEVERE / LOW * limit.value
+    what = "entropy is" if name == ENTROPY.name else "the actions' standard deviation is"
+    unit = " nats" if name == ENTROPY.name else ""
+    return Finding(
+        f"{what} down to {last:.2g}{unit}, from {first:.3g} at the start, and the outcome is no better",
+        severity=Severity.ERROR if severe or now.state == "falling" else Severity.WARNING,
+        metric=name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=last,
+        bound=limit,
+        evidence=tuple(evidence),
+    )
+
+
+def _cold(trace: Trace, stretch: Stretch) -> list[str]:
+    """Name a sampling temperature that suppresses what entropy is left."""
+    temperature = trace.get(TEMPERATURE.name)
+    floor = TEMPERATURE.band(trace.profile).floor(trace)
+    if temperature is None or floor is None:
+        return []
+    late = temperature.since(stretch.began).finite().values
+    if not len(late) or late.mean() >= floor.value:
+        return []
+    return [
+        f"the sampling temperature is low too ({late.mean():.2g}): lower qps_sensitivity or raise "
+        "min_temperature"
+    ]
+
+
+RULE = Rule(
+    name="entropy-collapse",
+    needs=(),
+    needs_any=(ENTROPY, STD),
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "learning rate too high for the reward's scale",
+        "entropy coefficient too low, or negative",
+        "a reward that one behaviour wins early",
+    ),
+    remedies=(
+        "raise the entropy coefficient",
+        "lower the learning rate",
+        "normalise or clip rewards",
+        "check temperature pulses and the entropy floor where there are any",
+    ),
+    profiles=tuple(p for p in Profile if p is not Profile.SUPERVISED),
+    explained_by=("action-collapse", "kl-above-target", "kl-spike", "learning-rate-jump"),
+    verdict="collapsed",
+)

@@ -1,0 +1,66 @@
+"""Temperature pulses disturb a run that is improving by itself.
+
+## What it sees
+`exploration/is_pulsing` is set in at least 5 % of decisions while the outcome is proven to rise
+over the same steps. A note, never more.
+
+## Why it matters
+Pulses are meant to shake a stagnating policy loose. In a run that improves they only add noise
+to the data, and decisions taken in a pulse cost throughput.
+
+## What to do
+Trigger pulses by stagnation instead of by interval, or make the interval longer.
+
+## When it is wrong
+Pulses may be why the outcome rises: compare a run without them before removing them.
+
+## References
+- Loshchilov and Hutter 2017, "SGDR": periodic restarts pay when progress has stopped.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.exploration import IS_PULSING
+from rlvitals.metrics.metric import Bound
+from rlvitals.records import Profile, Trace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.standing import standing
+
+OFTEN = Bound(0.05, "default: one decision in twenty")
+
+
+def check(trace: Trace) -> Answer:
+    """Compare how often pulses come with what the outcome does."""
+    pulsing = trace[IS_PULSING.name].finite()
+    on = pulsing.values > 0
+    share = float(on.mean())
+    if share < OFTEN.value:
+        return Clear()
+    now = standing(trace)
+    if now.state == "unknown":
+        return Undecided(now.sentence, ("outcome/reward",))
+    if now.state != "rising":
+        return Clear()
+    starts = int((np.diff(on.astype(np.int8), prepend=0) == 1).sum())
+    where = np.flatnonzero(on)
+    return Finding(
+        f"{starts} temperature pulses take {share:.0%} of the decisions although {now.sentence}",
+        severity=Severity.NOTE,
+        metric=IS_PULSING.name,
+        began=int(pulsing.steps[where[0]]),
+        ended=int(pulsing.steps[where[-1]]),
+        observed=share,
+        bound=OFTEN,
+    )
+
+
+RULE = Rule(
+    name="pulses-without-stagnation",
+    needs=(IS_PULSING,),
+    at_least=50,
+    check=check,
+    doc=__doc__,
+    causes=("pulses are triggered by an interval, not by stagnation",),
+    remedies=("trigger pulses by stagnation", "make the pulse interval longer"),
+    profiles=(Profile.SCHEDULER_PPO,),
+)

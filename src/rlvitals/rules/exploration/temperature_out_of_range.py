@@ -1,0 +1,89 @@
+"""The sampling temperature leaves its range outside of pulses.
+
+## What it sees
+`exploration/temperature` above the upper or below the lower limit (the run's `max_temperature`
+and `min_temperature`, else 2.0 and 0.5) in at least half of 20 successive decisions that are
+not marked as pulses. Points marked by `exploration/is_pulsing` are left out.
+
+## Why it matters
+Too hot, and the sampled actions say little of the policy that is trained; too cold, and nothing
+new is tried. Either way the ratio of new to old probabilities is not that of the sampler.
+
+## What to do
+Check the controller's targets and sensitivities: a pressure that never changes sign pushes the
+temperature to one end. `qps_sensitivity` and `latency_sensitivity` scale it.
+
+## When it is wrong
+Some controllers do not mark the last step of a pulse: isolated points beyond the limit are
+therefore not counted.
+
+## References
+- Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications", on tuned temperatures.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.exploration import IS_PULSING, TEMPERATURE
+from rlvitals.metrics.metric import Bound
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.shapes import Stretch, above, below
+from rlvitals.rules.standing import standing
+from rlvitals.signals.spread import median
+
+WINDOW = 20  # decisions outside of pulses
+
+
+def check(trace: Trace) -> Answer:
+    """Leave pulses out, then compare with both ends of the range."""
+    temperature = _outside_pulses(trace)
+    if len(temperature) < WINDOW:
+        return Undecided("too few decisions outside of pulses", (TEMPERATURE.name,))
+    band = TEMPERATURE.band(trace.profile)
+    high, low = band.ceiling(trace), band.floor(trace)
+    if high and (stretch := above(temperature, high.value, WINDOW)):
+        return _finding(trace, temperature, stretch, high, "above")
+    if low and (stretch := below(temperature, low.value, WINDOW)):
+        return _finding(trace, temperature, stretch, low, "below")
+    return Clear()
+
+
+def _outside_pulses(trace: Trace) -> Series:
+    temperature = trace[TEMPERATURE.name].finite()
+    pulsing = trace.get(IS_PULSING.name)
+    if pulsing is None:
+        return temperature
+    marked = pulsing.steps[pulsing.values > 0]
+    return temperature.where(~np.isin(temperature.steps, marked))
+
+
+def _finding(trace: Trace, series: Series, stretch: Stretch, bound: Bound, side: str) -> Finding:
+    middle = median(series.since(stretch.began).until(stretch.ended).values) or stretch.worst
+    improves = standing(trace, since=stretch.began).improves
+    return Finding(
+        f"the sampling temperature is {side} {bound.value:g} outside of pulses: {middle:.2f} in the "
+        f"middle, {stretch.worst:.2f} at the extreme",
+        severity=Severity.NOTE if improves else stretch.severity(Severity.WARNING),
+        metric=TEMPERATURE.name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=stretch.worst,
+        bound=bound,
+        counter=("the outcome improves all the same",) if improves else (),
+    )
+
+
+RULE = Rule(
+    name="temperature-out-of-range",
+    needs=(TEMPERATURE,),
+    at_least=WINDOW,
+    check=check,
+    doc=__doc__,
+    causes=("the temperature controller's targets or sensitivities", "pulses that are too strong"),
+    remedies=(
+        "check the controller's target: its pressure should change sign",
+        "lower qps_sensitivity and latency_sensitivity",
+        "set min_temperature and max_temperature to what is meant",
+    ),
+    profiles=(Profile.SCHEDULER_PPO,),
+)

@@ -1,0 +1,148 @@
+"""The probability ratio's mean is off one: the old log-probabilities are not the sampler's.
+
+## What it sees
+`policy/ratio` outside 0.5-2 in at least half of 10 successive updates is a warning; outside
+0.1-10, or above 200 once, an error. A mean that wanders from 1 by more than 0.05 is a note; so is a single update in which
+`policy/ratio_var` exceeds 0.1 and ten times what it was.
+
+## Why it matters
+E_old[pi_new / pi_old] is 1 whatever the update does, because probabilities sum to one. Off one,
+the data did not come from the policy whose log-probabilities were stored, and PPO's gradient is
+not that of its objective.
+
+## What to do
+Evaluate the first minibatch of the first epoch: there the ratio must be 1. If it is not, look for
+another temperature, dropout, padding, another tokenisation, or stale weights in the sampler. If it
+is, and KL and clip fraction are high too, the updates are too drastic for a mean over this few
+samples: lower the learning rate.
+
+## When it is wrong
+The mean over few samples scatters by sqrt(variance of the ratio / samples): after huge updates
+it is driven by single samples. Then KL and clip fraction are high as well, and are named here.
+
+## References
+- Schulman et al. 2017, "Proximal Policy Optimization Algorithms".
+- Hilton et al. 2022, "Batch size-invariance for policy optimization", on the old policy's role.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION, RATIO, RATIO_VAR
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.shapes import Stretch, above, jumps
+from rlvitals.rules.standing import standing
+from rlvitals.signals.spread import median
+
+OFF = np.log(2.0)  # |ln ratio|: beyond 2 or below 0.5, guide values of TRL's documentation
+FAR = np.log(10.0)
+ABSURD = 200.0
+SLIGHT = 0.05  # |ln ratio|: three standard deviations of a healthy batch of a thousand samples
+WINDOW = 10  # updates
+VARIANCE_FACTOR, VARIANCE_FLOOR = 10.0, 0.1
+HIGH_KL, HIGH_CLIP = 0.03, 0.2
+
+
+def check(trace: Trace) -> Answer:
+    """Measure the distance from one on a log scale: 0.5 and 2 are equally far."""
+    ratio = trace[RATIO.name].finite()
+    positive = ratio.where(ratio.values > 0)
+    far = Series(positive.steps, positive.times, np.abs(np.log(positive.values)))
+    if len(far) and ratio.values.max() > ABSURD:
+        peak = int(ratio.values.argmax())
+        step = int(ratio.steps[peak])
+        stretch = Stretch(step, step, float(ratio.values[peak]), 0.0, goes_on=False)
+        return _finding(trace, ratio, stretch, Severity.ERROR, Bound(ABSURD, "default"))
+    for limit, severity in ((FAR, Severity.ERROR), (OFF, Severity.WARNING), (SLIGHT, Severity.NOTE)):
+        if stretch := above(far, limit, WINDOW):
+            bound = Bound(float(np.exp(limit)), "default, and as far below one")
+            return _finding(trace, ratio, stretch, severity, bound)
+    return _scatter(trace)
+
+
+def _scatter(trace: Trace) -> Answer:
+    """Note single updates in which the ratio scatters far more than before."""
+    variance = trace.get(RATIO_VAR.name)
+    found = jumps(variance.finite(), VARIANCE_FACTOR, VARIANCE_FLOOR) if variance else ()
+    if variance is None or not found:
+        return Clear()
+    worst = max(found, key=lambda spike: spike.value)
+    steps = variance.finite().steps
+    return Finding(
+        f"the ratio's variance jumps to {worst.value:.2g} in one update, {worst.baseline:.1g} before",
+        severity=Severity.NOTE,
+        metric=RATIO_VAR.name,
+        began=int(steps[found[0].index]),
+        ended=int(steps[found[-1].index]),
+        observed=worst.value,
+        bound=Bound(VARIANCE_FLOOR, f"default, and {VARIANCE_FACTOR:g} x the updates before it"),
+        causes=("one drastic update: an outlier in its advantages",),
+        remedies=("clip gradients and advantages", "lower the learning rate"),
+    )
+
+
+def _finding(
+    trace: Trace, ratio: Series, stretch: Stretch, severity: Severity, bound: Bound
+) -> Finding:
+    during = ratio.since(stretch.began).until(stretch.ended)
+    worst = float(during.values[np.abs(np.log(np.maximum(during.values, 1e-12))).argmax()])
+    together = _together(trace, stretch)
+    causes = ("updates are too drastic: learning rate or epochs too high",) if together else ()
+    remedies = ("lower the learning rate", "run fewer epochs per batch") if together else ()
+    improves = standing(trace, since=stretch.began).improves
+    return Finding(
+        f"the probability ratio's mean is off one: {worst:.3g} at the extreme",
+        severity=Severity.NOTE if improves and severity < Severity.ERROR else severity,
+        metric=RATIO.name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=worst,
+        bound=bound,
+        evidence=together,
+        counter=("the outcome improves all the same",) if improves else (),
+        causes=(*causes, *CAUSES) if together else (),
+        remedies=(*remedies, *REMEDIES) if together else (),
+    )
+
+
+def _together(trace: Trace, stretch: Stretch) -> tuple[str, ...]:
+    """Say whether KL and clip fraction are high at the same time: then updates are drastic."""
+    said = []
+    for metric, limit, words in (
+        (APPROX_KL, HIGH_KL, "KL per update is {:.2g} nats meanwhile"),
+        (CLIP_FRACTION, HIGH_CLIP, "{:.0%} of samples are clipped meanwhile"),
+    ):
+        series = trace.get(metric.name)
+        middle = None if series is None else median(series.since(stretch.began).values)
+        if middle is not None and middle > limit:
+            said.append(words.format(middle))
+    return tuple(said)
+
+
+CAUSES = (
+    "the sampler's temperature, dropout or padding differs from the trainer's",
+    "stale weights in the sampler",
+    "text is tokenised anew between sampling and training",
+)
+REMEDIES = (
+    "check that the ratio is 1 on the first minibatch of the first epoch",
+    "use the sampler's own log-probabilities",
+)
+
+RULE = Rule(
+    name="ratio-off-one",
+    needs=(RATIO,),
+    at_least=WINDOW,
+    check=check,
+    doc=__doc__,
+    causes=CAUSES,
+    remedies=REMEDIES,
+    profiles=(
+        Profile.CONTROL_PPO,
+        Profile.SCHEDULER_PPO,
+        Profile.RLHF_PPO,
+        Profile.GRPO,
+    ),
+    verdict="unstable",
+)
