@@ -105,7 +105,7 @@ COMPONENT = Name(reward.COMPONENT, f"mean {BATCH}; samples it did not score are 
 
 NAMES = Table(
     "trl-grpo",
-    "TRL GRPOTrainer",
+    "TRL GRPOTrainer and Hugging Face Trainer",
     keys={
         **TRAINER,
         **GENERATION,
