@@ -151,11 +151,21 @@ RESULT = {  # evaluation/metrics.py, summarize_episodes; algorithms/algorithm.py
     "num_training_step_calls_per_iteration": Name(optimiser.UPDATES, "per iteration"),
 }
 
+# Ray 2.x's old stack writes these a second time under "sampler_results/".
+EPISODE_KEYS = (
+    "episode_reward_mean",
+    "episode_reward_min",
+    "episode_reward_max",
+    "episode_len_mean",
+    "episodes_this_iter",
+)
+
 NAMES = Table(
     "rllib",
     "RLlib",
     keys={
         **RESULT,
+        **{f"sampler_results/{key}": RESULT[key] for key in EPISODE_KEYS},
         **{f"info/learner/{key}": name for key, name in (POLICY | SHORT).items()},
         **{f"info/learner/default_policy/{key}": name for key, name in POLICY.items()},
         **{f"info/learner/default_policy/learner_stats/{key}": n for key, n in POLICY.items()},
