@@ -30,7 +30,7 @@ class SB3Writer:
         return "".join(f"{line}\n" for line in [header, *self.lines]).encode()
 
 
-def sb3_csv_log(rows=40):
+def sb3_csv_log(rows=24):
     writer = SB3Writer()
     for i in range(rows):
         values = {"time_slash_total_timesteps": 2048 * (i + 1), "time_slash_time_elapsed": i * 3}
@@ -43,7 +43,7 @@ def sb3_csv_log(rows=40):
     return writer.data()
 
 
-def sb3_json_log(rows=40):
+def sb3_json_log(rows=20):
     lines = []
     for i in range(rows):
         item = {"time/total_timesteps": 2048 * (i + 1), "rollout/ep_rew_mean": 20.5 + i}
@@ -81,9 +81,9 @@ def test_truncations(case):
 
 
 def test_truncations_of_a_long_log(tmp_path):
-    log_checks.check_truncations(sb3_csv.READER, tmp_path / CSV, sb3_csv_log(400))
-    log_checks.check_truncations(sb3_json.READER, tmp_path / JSON, sb3_json_log(300))
-    log_checks.check_truncations(sb3_monitor.READER, tmp_path / MONITOR, monitor_log(900))
+    log_checks.check_truncations(sb3_csv.READER, tmp_path / CSV, sb3_csv_log(300))
+    log_checks.check_truncations(sb3_json.READER, tmp_path / JSON, sb3_json_log(120))
+    log_checks.check_truncations(sb3_monitor.READER, tmp_path / MONITOR, monitor_log(800))
 
 
 def test_reading_on(case):
@@ -101,15 +101,15 @@ def test_sb3_csv_values(tmp_path):
     assert log.step_unit == "environment steps"
     assert log.notes == ()
     elapsed = log.series["time/time_elapsed"]
-    np.testing.assert_array_equal(elapsed.steps, 2048 * np.arange(1, 41))
-    np.testing.assert_array_equal(elapsed.values, 3 * np.arange(40))
+    np.testing.assert_array_equal(elapsed.steps, 2048 * np.arange(1, 25))
+    np.testing.assert_array_equal(elapsed.values, 3 * np.arange(24))
     assert np.isnan(elapsed.times).all()
     returns = log.series["rollout/ep_rew_mean"].values
     np.testing.assert_array_equal(returns[:6], [20.5, math.nan, math.inf, 23.5, math.nan, math.inf])
     kl = log.series["train/approx_kl"]  # not logged in the first row: no point, not a NaN
     assert kl.steps[0] == 4096
-    assert len(kl) == 39
-    assert log.series["eval/mean_reward"].steps.tolist() == [2048 * i for i in range(22, 41, 2)]
+    assert len(kl) == 23
+    assert log.series["eval/mean_reward"].steps.tolist() == [2048 * i for i in range(14, 25, 2)]
     assert "time/total_timesteps" not in log.series
 
 
