@@ -135,6 +135,31 @@ def test_sb3_rewriting_the_file_repeats_and_loses_nothing(tmp_path):
     assert joined["train/loss"][0].tolist() == [i * 100 for i in range(30)]
 
 
+def test_sb3_caught_in_the_middle_of_rewriting(tmp_path):
+    path, writer = tmp_path / CSV, SB3Writer()
+    for i in range(30):
+        writer.row(time_slash_total_timesteps=i * 100, train_slash_loss=i / 8)
+    old = writer.data()
+    writer.row(time_slash_total_timesteps=3000, train_slash_loss=1.5, train_slash_kl=0.5)
+    new = writer.data()
+    steps, clean = [i * 100 for i in range(31)], 0
+    for done in range(new.index(b"\n") + 1, len(new)):
+        for seen in (len(old) // 2, len(old)):
+            path.write_bytes(old[:seen])
+            first, cursor = sb3_csv.read(path, None)
+            path.write_bytes(new[:done] + old[done:])
+            between, cursor = sb3_csv.read(path, cursor)
+            path.write_bytes(new)
+            last, _ = sb3_csv.read(path, cursor)
+            pieces = [log.series["train/loss"] for log in (first, between, last) if log.series]
+            if any("replaced" in note for note in last.notes):  # halves of two rows looked whole
+                pieces = [last.series["train/loss"]]
+            else:
+                clean += 1
+            assert np.concatenate([series.steps for series in pieces]).tolist() == steps
+    assert clean > 0.95 * 2 * (len(new) - new.index(b"\n"))
+
+
 @pytest.mark.parametrize("rows", [1, 2, 30])
 def test_another_run_in_the_same_place(tmp_path, rows):
     path = tmp_path / CSV

@@ -268,6 +268,16 @@ def test_a_megabyte_reads_in_a_second(path):
     assert time.process_time() - began < 1.0 * path.stat().st_size / 1e6
 
 
+def test_damage_everywhere_is_no_hang(path):
+    good, bad = tf.event(1, tf.simple("x", 1)), bytearray(tf.event(2, tf.simple("x", 2)))
+    bad[20] ^= 1
+    path.write_bytes(tf.VERSION + (good + bad) * 5000)
+    began = time.process_time()
+    log = tensorboard.read(path, None)[0]
+    assert log.series["x"].values.tolist() == [1] * 5000
+    assert time.process_time() - began < 10
+
+
 def test_varints():
     assert varint(b"\xac\x02", 0) == (300, 2)
     assert signed(varint(tf.varint(-1), 0)[0]) == -1
