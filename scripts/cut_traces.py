@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 TRACES = Path(__file__).resolve().parent.parent / "tests" / "traces"
-STEPS = ("time/total_timesteps", "step", "data_type", "timestamp", "epoch")
+STEPS = ("time/total_timesteps", "step", "data_type", "timestamp", "datetime", "epoch")
 
 Row = dict[str, Any]
 

@@ -22,8 +22,8 @@ def _length(part: str, *, title: str, meaning: str, formula: str, also: str) -> 
 LENGTH_MEAN = _length(
     "length_mean",
     title="Response length",
-    meaning="Mean tokens of a response. Growing is the aim of some training and a way to game others:"
-    " judge it with truncation and held-out scores.",
+    meaning="Mean tokens of a response. Growing is the aim of some training and a way to game"
+    " others: judge it with truncation and held-out scores.",
     formula="mean over responses of tokens",
     also="truncated_share",
 )

@@ -84,7 +84,7 @@ def _columns(series: Series) -> Json:
     }
 
 
-def _plain(value: object) -> Json:  # noqa: PLR0911 - one case for each kind of value
+def _plain(value: object) -> Json:  # noqa: C901, PLR0911 - one case for each kind of value
     match value:
         case None | bool():
             return value

@@ -6,7 +6,7 @@ import sys
 from io import StringIO
 from typing import TextIO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 NARROWEST, WIDEST = 40, 100  # columns: narrower cannot be laid out, wider is hard to read
 PLAIN = 88  # columns where there is no terminal to ask: a file, a pipe
@@ -32,19 +32,27 @@ def console(file: TextIO | None = None, width: int | None = None) -> Console:
     )
 
 
+def emit(renderable: RenderableType, width: int | None = None) -> None:
+    """Write to stdout: in colour for a person at a terminal, else without trailing blanks."""
+    out = console(width=width)
+    if out.no_color:
+        out.file.write(f"{plain(renderable, width=out.width)}\n")
+    else:
+        out.print(renderable)
+
+
 def _width(*, terminal: bool) -> int:
     if not terminal and "COLUMNS" not in os.environ:
         return PLAIN
     return max(NARROWEST, min(shutil.get_terminal_size((PLAIN, 24)).columns, WIDEST))
 
 
-def plain(*renderables: object, width: int = PLAIN) -> str:
+def plain(renderable: RenderableType, width: int = PLAIN) -> str:
     """Render to text without colour and without trailing blanks."""
     file = StringIO()
     out = Console(
         file=file, width=width, color_system=None, force_jupyter=False, markup=False, emoji=False,
         highlight=False, force_terminal=False, legacy_windows=False,
     )  # fmt: skip
-    for renderable in renderables:
-        out.print(renderable)
+    out.print(renderable)
     return "\n".join(line.rstrip() for line in file.getvalue().rstrip("\n").split("\n"))

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 
 from rlvitals.diagnosis import Case, Diagnosis
+from rlvitals.errors import VitalsError
 from rlvitals.records import Trace
 from rlvitals.show import wording
 from rlvitals.show.harmless import harmless
@@ -25,6 +26,13 @@ def diagnosis(found: Diagnosis) -> str:
     for case in found.cases:
         lines += ["", *_case(case, found.trace)]
     return "\n".join([*lines, "", *_rest(found)])
+
+
+def part(name: str, found: Diagnosis | VitalsError) -> str:
+    """Write one of several runs; one that cannot be read says why."""
+    if isinstance(found, Diagnosis):
+        return diagnosis(found)
+    return f"## UNREADABLE: {safe(name)}\n\n{safe(found.problem)} ({safe(found.where)})"
 
 
 def _case(case: Case, trace: Trace) -> list[str]:

@@ -1,4 +1,4 @@
-"""A Diagnosis in a notebook: registered with IPython, so that the noun need not know how it looks."""
+"""A Diagnosis in a notebook: IPython is told how to show it, the noun is not."""
 
 import sys
 from io import StringIO

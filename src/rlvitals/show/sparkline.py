@@ -66,9 +66,7 @@ def _levels(
     return levels
 
 
-def _logged(
-    steps: NDArray[np.int64], columns: NDArray[np.int64], width: int
-) -> NDArray[np.bool_]:
+def _logged(steps: NDArray[np.int64], columns: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
     """Tell which columns lie within the series and in no long silence [width]."""
     logged = np.zeros(width, dtype=np.bool_)
     logged[columns] = True

@@ -1,0 +1,147 @@
+"""What `import rlvitals` offers: loaded when the first of its names is used."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike, environ
+from pathlib import Path
+from typing import Any
+
+from rlvitals import loading, sources
+from rlvitals import settings as options
+from rlvitals.coverage import Coverage
+from rlvitals.diagnosis import Case, Diagnosis
+from rlvitals.diagnosis import diagnose as judge
+from rlvitals.errors import UnreadableLog, UsageError, VitalsError
+from rlvitals.metrics.metric import Band, Bound, Metric
+from rlvitals.records import (
+    Budget,
+    Lifecycle,
+    Log,
+    Measured,
+    Profile,
+    Series,
+    Setting,
+    Trace,
+)
+from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
+from rlvitals.show import notebook
+from rlvitals.show.explain import explain
+from rlvitals.tldr import Sentence
+from rlvitals.verdict import Verdict, Word
+
+__all__ = [
+    "Band",
+    "Bound",
+    "Budget",
+    "Case",
+    "Clear",
+    "Coverage",
+    "Diagnosis",
+    "Finding",
+    "Lifecycle",
+    "Log",
+    "Measured",
+    "Metric",
+    "Profile",
+    "Rule",
+    "Sentence",
+    "Series",
+    "Severity",
+    "Trace",
+    "Undecided",
+    "UnreadableLog",
+    "UsageError",
+    "Verdict",
+    "VitalsError",
+    "Word",
+    "diagnose",
+    "explain",
+    "read",
+    "runs",
+    "trace",
+]
+
+Where = str | PathLike[str]
+
+
+def diagnose(  # noqa: PLR0913 - the command's options, each by its name
+    run: Where | Trace,
+    *,
+    profile: str | None = None,
+    settings: Mapping[str, Setting] | None = None,
+    map: Mapping[str, str] | None = None,  # noqa: A002 - as the command line calls it
+    only: Sequence[str] | None = None,
+    ignore: Sequence[str] | None = None,
+) -> Diagnosis:
+    """Say what is wrong with a run: a log, a run's folder, or a trace.
+
+    What is not given comes from `RLVITALS_*` and `rlvitals.toml`, as on the command line; a
+    trace is judged by the arguments alone. Raises UnreadableLog, UsageError.
+    """
+    notebook.register()
+    if isinstance(run, Trace):
+        if map:
+            raise UsageError("a trace has its names already", where="map", hint="map on read")
+        kind = (
+            Profile(options.check("diagnose", {"profile": profile}, "profile")["profile"])
+            if (profile)
+            else run.profile
+        )
+        own = {**run.settings, **loading.canonical(settings or {})}
+        judged = replace(run, profile=kind, settings=own)
+        return judge(judged, loading.chosen_rules(only or (), ignore or ()))
+    chosen = _chosen(run, profile, settings, map, only, ignore)
+    rules = loading.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
+    return judge(loading.load(_one(run), loading.given(chosen)), rules)
+
+
+def trace(
+    path: Where,
+    *,
+    profile: str | None = None,
+    settings: Mapping[str, Setting] | None = None,
+    map: Mapping[str, str] | None = None,  # noqa: A002 - as the command line calls it
+) -> Trace:
+    """Read one run under canonical names. Raises UnreadableLog, UsageError."""
+    chosen = _chosen(path, profile, settings, map)
+    return loading.load(_one(path), loading.given(chosen))
+
+
+def runs(path: Where) -> tuple[Trace, ...]:
+    """Read every run under a folder. Raises UnreadableLog for one that cannot be read."""
+    known = loading.given(_chosen(path))
+    return tuple(loading.load(run, known) for run in loading.runs(Path(path)))
+
+
+def read(path: Where) -> tuple[Log, ...]:
+    """Read one run's files as they are, under the names their source gave them."""
+    return sources.read(_one(path))
+
+
+def _one(path: Where) -> sources.Run:
+    found = loading.runs(Path(path))
+    if len(found) > 1:
+        raise UsageError(
+            f"{len(found)} runs are here: {', '.join(run.name for run in found[:5])}",
+            where=str(path),
+            hint="name one of them, or diagnose each trace of rlvitals.runs(path)",
+        )
+    return found[0]
+
+
+def _chosen(  # noqa: PLR0913, PLR0917 - diagnose's own arguments
+    path: Where,
+    profile: str | None = None,
+    settings: Mapping[str, Setting] | None = None,
+    mapping: Mapping[str, str] | None = None,
+    only: Sequence[str] | None = None,
+    ignore: Sequence[str] | None = None,
+) -> options.Settings:
+    said: dict[str, Any] = {"profile": profile, "only": only, "ignore": ignore}
+    given = {key: value for key, value in said.items() if value is not None}
+    flags = {
+        "diagnose": options.check("diagnose", given, "diagnose(...)"),
+        "metrics": options.check("metrics", mapping or {}, "diagnose(map=...)"),
+        "settings": options.check("settings", settings or {}, "diagnose(settings=...)"),
+    }
+    return options.load(Path(path), flags, environ)

@@ -1,0 +1,34 @@
+"""Say what a metric, a framework's key, a rule, a term or a setting means.
+
+examples:
+  rlvitals explain train/approx_kl
+  rlvitals explain kl-above-target
+  rlvitals explain explained variance
+"""
+
+from argparse import ArgumentParser, Namespace
+
+from rlvitals.cli.command import Command
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the name, which may hold blanks."""
+    parser.add_argument("name", nargs="+", help="any name: all its meanings are shown")
+    parser.add_argument("--markdown", action="store_true", help="print the page as it is written")
+
+
+def run(args: Namespace) -> int:
+    """Print the page."""
+    from rlvitals.show import page
+    from rlvitals.show.console import emit
+    from rlvitals.show.explain import explain
+
+    text = explain(" ".join(args.name))
+    if args.markdown:
+        print(text)
+    else:
+        emit(page.page(text))
+    return 0
+
+
+COMMAND = Command("explain", __doc__, add_arguments, run)

@@ -1,0 +1,48 @@
+"""Flags made from the settings' schema, and settings made from flags."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from rlvitals import settings
+from rlvitals.settings import FREE, Settings
+
+
+def add(parser: ArgumentParser, section: str) -> None:
+    """Add one flag for each option of a section. No default: a layer below may have a word."""
+    for option in settings.options(section):
+        text = option.doc
+        if isinstance(option.default, tuple):
+            parser.add_argument(
+                option.flag, action="append", metavar=f"{option.item},...", help=text
+            )
+            continue
+        default = f" (default: {option.default})" if option.default else ""
+        parser.add_argument(option.flag, choices=option.choices or None, help=f"{text}{default}")
+
+
+def add_free(parser: ArgumentParser) -> None:
+    """Add `--map` and `--set`."""
+    for section, (doc, flag) in FREE.items():
+        target = "METRIC" if section == "metrics" else "VALUE"
+        text = doc.replace("`", "").replace('"', "").replace(" = ", "=")
+        parser.add_argument(
+            flag, action="append", metavar=f"KEY={target}", dest=f"free_{section}", help=text
+        )
+
+
+def settings_for(path: Path, args: Namespace) -> Settings:
+    """Put the flags over the environment, the settings file and the defaults."""
+    said: dict[str, Any] = {}
+    for option in settings.options("diagnose"):
+        value = getattr(args, option.key, None)
+        if isinstance(option.default, tuple) and value is not None:
+            value = tuple(name for text in value for name in settings.split(text))
+        if value is not None:
+            said[option.key] = value
+    free = {
+        section: settings.from_pairs(section, tuple(getattr(args, f"free_{section}") or ()), flag)
+        for section, (_, flag) in FREE.items()
+    }
+    return settings.load(path, {"diagnose": said, **free}, os.environ)

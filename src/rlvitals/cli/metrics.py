@@ -1,0 +1,71 @@
+"""List the metrics that are known, or what the keys of a run mean.
+
+examples:
+  rlvitals metrics
+  rlvitals metrics --framework sb3
+  rlvitals metrics runs/my_run --unmapped
+"""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from rlvitals.cli import flags
+from rlvitals.cli.command import Command
+from rlvitals.errors import UsageError, nearest
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the run and what to show of it."""
+    parser.add_argument(
+        "path", nargs="?", type=Path, metavar="PATH", help="a log or a run's folder"
+    )
+    parser.add_argument("--framework", metavar="NAME", help="the keys of one framework")
+    parser.add_argument("--unmapped", action="store_true", help="only keys that no table knows")
+    parser.add_argument("--json", action="store_true", help="print the run's trace, with columns")
+    flags.add_free(parser)
+
+
+def run(args: Namespace) -> int:
+    """Print the catalogue, a framework's keys, or a run's."""
+    if args.path is None and (args.unmapped or args.json):
+        raise UsageError("which run?", where="rlvitals metrics", hint="rlvitals metrics PATH")
+    if args.path is None:
+        return _known(args.framework)
+    return _of_run(args)
+
+
+def _known(framework: str | None) -> int:
+    from rlvitals.metrics import CATALOGUE
+    from rlvitals.metrics.names import TABLES
+    from rlvitals.show import listing
+    from rlvitals.show.console import emit
+
+    if framework is None:
+        rows = [(m.name, m.title, m.unit, m.kind) for m in CATALOGUE]
+        emit(listing.columns(("metric", "title", "unit", "kind"), rows))
+        return 0
+    table = next((table for table in TABLES if table.framework == framework), None)
+    if table is None:
+        known = [table.framework for table in TABLES]
+        hint = nearest(framework, known) or f"one of {', '.join(known)}"
+        raise UsageError(f"no framework is called {framework!r}", where="--framework", hint=hint)
+    emit(listing.columns(("key", "metric", "how"), listing.keys(table)))
+    return 0
+
+
+def _of_run(args: Namespace) -> int:
+    from rlvitals import loading
+    from rlvitals.show import as_json, listing
+    from rlvitals.show.console import emit
+
+    given = loading.given(flags.settings_for(args.path, args))
+    for run in loading.runs(args.path):
+        trace = loading.load(run, given)
+        if args.json:
+            print(as_json.trace(trace))
+        else:
+            emit(listing.run(trace, unmapped_only=args.unmapped))
+    return 0
+
+
+COMMAND = Command("metrics", __doc__, add_arguments, run)

@@ -1,0 +1,73 @@
+"""Parse, run one command, turn what happens into an exit code."""
+
+import os
+import re
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from io import TextIOWrapper
+from typing import NoReturn
+
+import rlvitals
+from rlvitals.cli.command import Command
+from rlvitals.errors import UsageError, VitalsError, nearest
+
+USAGE, UNREADABLE = 2, 3
+INTERRUPTED, CLOSED_PIPE = 130, 141  # 128 + the signal, as shells count
+
+
+class Parser(ArgumentParser):
+    """An argument parser whose errors say what, where, try."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise a UsageError; a value that is almost a choice is named."""
+        hint = f"{self.prog} --help"
+        if found := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
+            word, choices = found[1], found[2].replace("'", "").split(", ")
+            hint = nearest(word, choices) or hint
+        raise UsageError(message, where=self.prog, hint=hint)
+
+
+def parser(commands: Sequence[Command]) -> ArgumentParser:
+    """Build the parser of every command."""
+    top = Parser(prog="rlvitals", description=rlvitals.__doc__.splitlines()[0])
+    top.add_argument("--version", action="version", version=f"rlvitals {rlvitals.__version__}")
+    subs = top.add_subparsers(required=True, metavar="command", dest="command")
+    for command in commands:
+        sub = subs.add_parser(
+            command.name,
+            help=command.doc.splitlines()[0],
+            description=command.doc,
+            formatter_class=RawDescriptionHelpFormatter,
+        )
+        command.add_arguments(sub)
+        sub.set_defaults(run_command=command.run)
+    return top
+
+
+def start(commands: Sequence[Command], argv: Sequence[str] | None = None) -> int:
+    """Run the command that `argv` names; print what a person can mend without a traceback."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that has no blocks
+    try:
+        args = parser(commands).parse_args(argv)
+        code: int = args.run_command(args)
+        sys.stdout.flush()
+    except SystemExit as finished:  # --help and --version
+        return int(finished.code or 0)
+    except VitalsError as error:
+        print(f"error: {_harmless(str(error))}", file=sys.stderr)
+        return USAGE if isinstance(error, UsageError) else UNREADABLE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes stdout once more when it ends: let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
+    return code
+
+
+def _harmless(message: str) -> str:
+    from rlvitals.show.harmless import harmless
+
+    return "\n".join(harmless(line) for line in message.split("\n"))

@@ -1,0 +1,26 @@
+"""List the rules: what each sees, for which kind of training, from which metrics.
+
+`rlvitals explain RULE` shows a rule's page.
+"""
+
+from argparse import ArgumentParser, Namespace
+
+from rlvitals.cli.command import Command
+
+
+def add_arguments(_parser: ArgumentParser) -> None:
+    """Nothing to declare."""
+
+
+def run(_args: Namespace) -> int:
+    """Print one line for each rule."""
+    from rlvitals.rules import CATALOGUE
+    from rlvitals.show import listing
+    from rlvitals.show.console import emit
+
+    rows = [listing.rule(rule) for rule in CATALOGUE]
+    emit(listing.columns(("rule", "sees", "profiles", "needs"), rows))
+    return 0
+
+
+COMMAND = Command("rules", __doc__, add_arguments, run)

@@ -1,0 +1,1 @@
+"""Rules that judge the optimiser: losses, gradients, learning rate, numbers at all."""

@@ -1,0 +1,1 @@
+"""Rules that judge the critic: its loss, its error, its scale."""

@@ -1,0 +1,139 @@
+"""The critic predicts returns no better than a constant would, while the outcome stalls.
+
+## What it sees
+`value/explained_variance` below 0.1 in at least half of 20 successive updates (10 where fewer
+than 40 are logged), over at least a fifth of the run so far. Alone that is a note: it is a
+warning only where the outcome is proven flat or falling over the same steps. Updates are left
+out where returns hardly vary (the value loss fell to 1/10,000 of its own highest level, or
+explained variance is below -1000), and so is a run at its ceiling.
+
+## Why it matters
+Advantages are returns minus predictions. A critic that explains nothing leaves them as noisy as
+the returns: the policy is pushed about by luck, and luck can pick a winner.
+
+## What to do
+See whether the critic learns at all: its learning rate, its weight in the loss, whether it shares
+a trunk with the policy. Then whether it can: do observations show what the return depends on,
+are they and the rewards normalised, is the discount's horizon shorter than what is to be seen.
+
+## When it is wrong
+Explained variance is 1 - Var(R - V) / Var(R): blind to a constant offset, and as lambda-returns
+contain V, a high one is no proof of a good critic either. Short rollouts (A2C: 5 steps) keep it
+near 0 in runs that learn well, so below 256 samples for each estimate this is never more than
+a note. It falls far below 0 where all returns are alike, as at a task's maximum. RLlib cuts it
+off at -1. TRL's `ppo/val/var_explained` uses the squared error: there an offset counts too.
+
+## References
+- Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized Advantage
+  Estimation", section 5.
+- Stable-Baselines3, `common/utils.py`, `explained_variance`.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.value import EXPLAINED_VARIANCE, LOSS, MSE_EXPLAINED_VARIANCE
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.shapes import Stretch, below
+from rlvitals.rules.standing import standing
+from rlvitals.signals.spread import median
+
+LIMIT = Bound(0.1, "default")  # a tenth of the variance; healthy critics pass it once they learn
+WINDOW = 20  # updates
+SHORT_WINDOW = 10  # updates, where fewer than two windows are logged
+LASTING = 0.2  # share of the run so far: critics start at 0
+SAMPLES = 256  # for each estimate: below it, A2C's healthy runs stay at 0
+ALIKE = 1e-4  # of its highest level: a value loss below it leaves no variance to explain
+ABSURD = -1e3  # an explained variance below it divides by a variance of nearly 0
+
+
+def check(trace: Trace) -> Answer:
+    """Find a lasting stretch of low explained variance, then ask the outcome."""
+    metric = EXPLAINED_VARIANCE if EXPLAINED_VARIANCE.name in trace else MSE_EXPLAINED_VARIANCE
+    logged = trace[metric.name].finite()
+    judged = _where_returns_vary(trace, logged)
+    if standing(trace).state == "at its ceiling":
+        return Clear()
+    if len(judged) < SHORT_WINDOW:
+        return Undecided("returns hardly vary: there is no variance to explain")
+    window = WINDOW if len(judged) >= 2 * WINDOW else SHORT_WINDOW
+    stretch = below(judged, LIMIT.value, window)
+    if stretch is None or stretch.share * len(judged) < LASTING * len(logged):
+        return Clear()
+    return _finding(trace, metric.name, judged, stretch)
+
+
+def _where_returns_vary(trace: Trace, values: Series) -> Series:
+    """Leave out the points at which explained variance divides by almost nothing."""
+    values = values.where(values.values > ABSURD)
+    loss = trace.get(LOSS.name)
+    if loss is None or not len(loss := loss.finite()):
+        return values
+    small = loss.values < ALIKE * np.maximum.accumulate(loss.values)
+    at = np.searchsorted(loss.steps, values.steps, side="right") - 1
+    return values.where(~small[np.maximum(at, 0)])
+
+
+def _finding(trace: Trace, metric: str, judged: Series, stretch: Stretch) -> Finding:
+    during = judged.since(stretch.began).until(stretch.ended).values
+    middle = median(during) or 0.0
+    now = standing(trace, since=stretch.began, until=stretch.ended)
+    evidence, counter = weigh.sides(now)
+    severity = stretch.severity(weigh.severity(now))
+    samples = _samples(trace)
+    if samples is not None and samples < SAMPLES:
+        severity = Severity.NOTE
+        counter = (*counter, f"an estimate rests on {samples:.0f} samples only: near 0 is usual")
+    negative = float((during < 0).mean())
+    if negative > 0:
+        evidence = (*evidence, f"below 0, worse than a constant, in {negative:.0%} of these updates")
+    return Finding(
+        f"the critic explains nothing: explained variance is {middle:.2g} in the middle of "
+        f"{during.size} updates, {float(during.mean()):.2g} on average",
+        severity=severity,
+        metric=metric,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=middle,
+        bound=LIMIT,
+        evidence=evidence,
+        counter=counter,
+    )
+
+
+def _samples(trace: Trace) -> float | None:
+    """Count the samples behind one estimate, where the settings tell."""
+    steps = trace.number("n_steps")
+    if steps is not None:
+        return steps * (trace.number("n_envs") or 1.0)
+    return trace.number("batch_size")
+
+
+RULE = Rule(
+    name="critic-explains-nothing",
+    needs=(),
+    needs_any=(EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE),
+    at_least=SHORT_WINDOW,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "the critic hardly learns: its learning rate or value_coef is too low",
+        "observations do not show what the return depends on",
+        "rewards or observations are not normalised, or their scale is far from the network's",
+        "gradient clipping shared with a large value loss leaves neither head a step",
+    ),
+    remedies=(
+        "raise value_coef or the critic's learning rate",
+        "normalise observations and returns",
+        "check that returns are bootstrapped and cut at episode ends",
+        "lower gamma, or collect more steps per update",
+    ),
+    profiles=(
+        Profile.CONTROL_PPO,
+        Profile.SCHEDULER_PPO,
+        Profile.RLHF_PPO,
+        Profile.ON_POLICY,
+    ),
+)

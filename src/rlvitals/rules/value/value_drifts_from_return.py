@@ -1,0 +1,130 @@
+"""The critic's mean prediction stays apart from the mean return it is fitted to.
+
+## What it sees
+The difference of `value/mean` and `value/return_mean`, above one standard deviation in at least
+three quarters of 20 successive updates (10 where fewer than 40 are logged). The standard
+deviation is that of the returns (`value/return_var`); where it is not logged, that of the
+critic's own errors: the rest of the value loss once the squared difference is taken out.
+
+## Why it matters
+A critic that is off by a constant shifts every advantage alike. Where advantages are not
+normalised, that pushes every action taken up, or every one down; where they are, it still says
+that the critic lags behind, and explained variance, blind to an offset, cannot show it.
+
+## What to do
+Give the critic a higher learning rate or weight, or normalise the returns. A drift that began
+at one step points at that step: a reward whose scale changed, a resume without its normaliser.
+
+## When it is wrong
+A critic lags behind returns that grow: early in a run, and whenever the policy makes a leap.
+That is over within some tens of updates; then this is at most a note, as it is where the outcome
+improves.
+
+## References
+- TRL 0.11, `trainer/ppo_trainer.py`: `ppo/val/mean`, `ppo/returns/mean`, `ppo/returns/var`.
+- van Hasselt et al. 2016, "Learning values across many orders of magnitude".
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.value import LOSS, MEAN, RETURN_MEAN, RETURN_VAR
+from rlvitals.records import Series, Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
+from rlvitals.rules.shapes import LASTING, above
+from rlvitals.rules.standing import standing
+from rlvitals.signals.spread import median
+
+Array = NDArray[np.float64]
+
+LIMIT = Bound(1.0, "default: one standard deviation")
+WINDOW = 20  # updates
+SHORT_WINDOW = 10  # updates, where fewer than two windows are logged
+PERSISTENT = 0.75  # share of a window: a critic that catches up now and then does not drift
+
+
+def check(trace: Trace) -> Answer:
+    """Compare the drift with a standard deviation, update by update."""
+    drifts = _drifts(trace)
+    if drifts is None:
+        return Undecided(
+            "nothing says how widely returns scatter", (RETURN_VAR.name, "a halved value loss")
+        )
+    if len(drifts) < SHORT_WINDOW:
+        return Undecided("too few updates hold both means", (MEAN.name, RETURN_MEAN.name))
+    window = WINDOW if len(drifts) >= 2 * WINDOW else SHORT_WINDOW
+    stretch = above(drifts, LIMIT.value, window, PERSISTENT)
+    if stretch is None or not (stretch.goes_on or stretch.share >= LASTING):
+        return Clear()
+    during = drifts.since(stretch.began).until(stretch.ended).values
+    middle = median(during) or 0.0
+    now = standing(trace, since=stretch.began, until=stretch.ended)
+    evidence, counter = weigh.sides(now)
+    last = (_at(trace[MEAN.name], stretch.ended), _at(trace[RETURN_MEAN.name], stretch.ended))
+    return Finding(
+        f"the critic's mean stays {middle:.2g} standard deviations from the mean return over "
+        f"{during.size} updates: {last[0]:.3g} against {last[1]:.3g} at the end",
+        severity=stretch.severity(weigh.severity(now)),
+        metric=MEAN.name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=middle,
+        bound=LIMIT,
+        evidence=evidence,
+        counter=counter,
+    )
+
+
+def _drifts(trace: Trace) -> Series | None:
+    """Return |mean value - mean return| in standard deviations; None where there is no scale."""
+    means = trace[MEAN.name].finite()
+    returns = _beside(means, trace[RETURN_MEAN.name])
+    with np.errstate(all="ignore"):
+        gap = np.abs(means.values - returns)
+        if RETURN_VAR.name in trace:
+            variance = _beside(means, trace[RETURN_VAR.name])
+        elif (loss := trace.get(LOSS.name)) and "half" in trace.measured[LOSS.name].how:
+            # mean((V - R)^2) is the variance of the errors and the square of their mean. Where
+            # the loss is measured after the update, too little may be left: then drift is all.
+            squared = 2 * _beside(means, loss)
+            variance = np.maximum(squared - gap * gap, 1e-6 * squared)
+        else:
+            return None
+        ratio = gap / np.sqrt(variance)
+    return Series(means.steps, means.times, ratio).where(variance > 0).finite()
+
+
+def _beside(series: Series, other: Series) -> Array:
+    """Return another metric's last value at or before each step, NaN before its first."""
+    known = other.finite()
+    if not len(known):
+        return np.full(len(series), np.nan)
+    at = np.searchsorted(known.steps, series.steps, side="right") - 1
+    return np.where(at >= 0, known.values[np.maximum(at, 0)], np.nan)
+
+
+def _at(series: Series, step: int) -> float:
+    known = series.until(step).finite().values
+    return float(known[-1]) if known.size else np.nan
+
+
+RULE = Rule(
+    name="value-drifts-from-return",
+    needs=(MEAN, RETURN_MEAN),
+    at_least=SHORT_WINDOW,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "the critic learns too slowly for returns of this scale",
+        "rewards changed their scale during the run",
+        "value clipping holds predictions near the old ones",
+    ),
+    remedies=(
+        "raise value_coef or the critic's learning rate",
+        "normalise rewards or returns",
+        "widen the value clip range",
+    ),
+    explained_by=("value-clip-high",),
+)

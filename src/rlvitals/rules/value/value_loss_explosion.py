@@ -1,0 +1,203 @@
+"""The value loss jumps far above all it has been, beside the scale of the returns.
+
+## What it sees
+`value/loss` above 5 x its median over the 50 points before and above 3 x the highest such median
+so far. Both limits grow with the square of the largest return so far, where a return is logged:
+returns that grow make the loss grow, as their square, in healthy runs. One such jump counts
+only beside a KL spike (8 x its median) within 5 points or an outcome that falls afterwards;
+5 of 10 successive points count by themselves. Never an absolute number.
+
+## Why it matters
+Advantages come from the critic. While it is wildly wrong, so are they, and where policy and
+critic share a network or a gradient clip, its gradient drowns the policy's.
+
+## What to do
+Look at what happened at that step: a learning rate, a reward's scale, observations that jumped,
+a resume without the normaliser's statistics. Then bound it: clip gradients, clip or normalise
+rewards, lower the learning rate.
+
+## When it is wrong
+A first success in a sparse task, or the first failure after many perfect episodes, makes a large
+error once; neither is reported unless the policy moved or the outcome fell with it. Frameworks
+halve the loss or not and average it differently: only a run's own past is compared.
+
+## References
+- Engstrom et al. 2020, "Implementation Matters in Deep Policy Gradients", on reward scaling and
+  value clipping.
+- van Hasselt et al. 2016, "Learning values across many orders of magnitude".
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.policy import APPROX_KL
+from rlvitals.metrics.value import LOSS
+from rlvitals.records import Series, Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.shapes import jumps
+from rlvitals.rules.standing import Standing, outcome, standing
+from rlvitals.signals.spread import median
+
+Array = NDArray[np.float64]
+
+FACTOR = 5.0  # x the recent median; healthy runs pass it on single points only
+HIGHEST = 3.0  # x the highest recent median so far: a converged critic's first error is none
+PAST = 50  # points of the recent median
+LEAST = 10  # points before any is judged: a critic that starts is wrong
+RUN_OF, WITHIN = 5, 10  # this many of successive points: no outlier
+NEAR = 5  # points around a jump in which KL may answer for it
+KL_FACTOR, KL_FLOOR = 8.0, 0.05  # as of a KL spike
+SCALE_JUMP = 3.0  # x within 5 points: the return's scale itself changed
+
+
+@dataclass(frozen=True, slots=True)
+class _Jump:
+    """The jumps that belong together."""
+
+    at: NDArray[np.int64]  # indices into the series
+    lasts: bool  # enough of them in a row
+
+
+def check(trace: Trace) -> Answer:
+    """Find points above both limits, then a witness for them."""
+    series = trace[LOSS.name].finite()
+    scale = _scale(trace, series)
+    limit, by_scale = _limits(series.values, scale)
+    above = np.flatnonzero(series.values > limit)
+    if above.size:
+        jump = _Jump(above, _in_a_row(above))
+        return _judged(trace, series, jump, limit) or _scaled(trace, series, scale, by_scale)
+    return _scaled(trace, series, scale, by_scale)
+
+
+def _scale(trace: Trace, series: Series) -> Array:
+    """Return the largest |return| so far at each point of the loss; ones where none is logged."""
+    picked = outcome(trace)
+    if picked is None or picked[0] == "optimiser/loss":
+        return np.ones(len(series))
+    known = picked[1]
+    # A point counts with the returns logged beside it, also where they stand one row later.
+    at = np.searchsorted(known.steps, series.steps, side="right") - 1
+    largest = np.maximum.accumulate(np.abs(known.values))
+    return np.maximum(largest[np.maximum(at, 0)], np.finfo(np.float64).tiny)
+
+
+def _limits(values: Array, scale: Array) -> tuple[Array, Array]:
+    """Return each point's limit, and the limit it would have if returns had not grown."""
+    count = values.size
+    with_growth, without = np.full(count, np.inf), np.full(count, np.inf)
+    highest, highest_scale = 0.0, 1.0
+    for i in range(LEAST, count):
+        start = max(0, i - PAST)
+        recent, then = float(np.median(values[start:i])), float(np.median(scale[start:i]))
+        if recent > highest:
+            highest, highest_scale = recent, then
+        with np.errstate(over="ignore"):
+            grown = max(scale[i] / then, 1.0) ** 2
+            since = max(scale[i] / highest_scale, 1.0) ** 2
+        without[i] = max(FACTOR * recent, HIGHEST * highest)
+        # While returns grow, the highest level is one of smaller returns: take the lesser growth.
+        with_growth[i] = max(FACTOR * recent * grown, HIGHEST * highest * min(since, grown))
+    return with_growth, without
+
+
+def _in_a_row(at: NDArray[np.int64]) -> bool:
+    return bool((at[RUN_OF - 1 :] - at[: at.size - RUN_OF + 1] < WITHIN).any())
+
+
+def _judged(trace: Trace, series: Series, jump: _Jump, limit: Array) -> Finding | None:
+    """Report jumps that last or that something else bears witness to."""
+    first, last = int(jump.at[0]), int(jump.at[-1])
+    began = int(series.steps[first])
+    now = standing(trace, since=began)
+    kl = _kl_spike(trace, series, jump)
+    if not (jump.lasts or kl or now.state == "falling"):
+        return None
+    evidence, counter = weigh.sides(now)
+    if kl:
+        evidence = (f"KL per update spikes beside it: {kl:.3g}", *evidence)
+    worst = first + int(np.argmax(series.values[first : last + 1]))
+    before = median(series.values[max(0, worst - PAST) : worst]) or 0.0
+    highest = float(series.values[worst])
+    return Finding(
+        f"the value loss jumps to {highest:.3g} at step {series.steps[worst]:,}, from {before:.3g} "
+        f"in the middle of the points before; {jump.at.size} points stand above the limit",
+        severity=_severity(now, jump, kl),
+        metric=LOSS.name,
+        began=began,
+        ended=int(series.steps[last]),
+        observed=highest,
+        bound=Bound(float(limit[worst]), "this run's own past, grown with the square of returns"),
+        evidence=evidence,
+        counter=counter,
+    )
+
+
+def _severity(now: Standing, jump: _Jump, kl: float) -> Severity:
+    """Ask the outcome; where it cannot tell, a KL spike is the second witness of a long one."""
+    stalled = Severity.ERROR if jump.lasts or kl else Severity.WARNING
+    return weigh.severity(now, stalled, Severity.WARNING if jump.lasts and kl else Severity.NOTE)
+
+
+def _kl_spike(trace: Trace, series: Series, jump: _Jump) -> float:
+    """Return the largest KL spike near a jump, 0 where there is none."""
+    kl = trace.get(APPROX_KL.name)
+    if kl is None:
+        return 0.0
+    found = [s for s in jumps(kl, KL_FACTOR, KL_FLOOR) if np.isfinite(s.value)]
+    low = series.steps[np.maximum(jump.at - NEAR, 0)]
+    high = series.steps[np.minimum(jump.at + NEAR, len(series) - 1)]
+    near = [s.value for s in found if ((low <= kl.steps[s.index]) & (kl.steps[s.index] <= high)).any()]
+    return max(near, default=0.0)
+
+
+def _scaled(trace: Trace, series: Series, scale: Array, limit: Array) -> Answer:
+    """Report, as a note, a loss that rose only because the returns' own scale jumped."""
+    before = np.concatenate((np.full(NEAR, np.inf), scale[:-NEAR]))[: scale.size]
+    # A first reward after none has no scale to be compared with.
+    jumped = (scale > SCALE_JUMP * before) & (before > np.finfo(np.float64).tiny)
+    at = np.flatnonzero((series.values > limit) & jumped)
+    if not at.size or not _in_a_row(np.flatnonzero(series.values > limit)):
+        return Clear()
+    first = int(at[0])
+    began, highest = int(series.steps[first]), float(series.values[first:].max())
+    level = median(series.values[:first]) or 0.0
+    evidence, counter = weigh.sides(standing(trace, since=began))
+    return Finding(
+        f"the value loss jumps from {level:.3g} to {highest:.3g} as the returns' scale does, from "
+        f"{before[first]:.3g} to {scale[first]:.3g} within {NEAR} points: the reward changed",
+        severity=Severity.NOTE,
+        metric=LOSS.name,
+        began=began,
+        ended=int(series.steps[-1]),
+        observed=highest,
+        bound=Bound(float(limit[first]), "this run's own past"),
+        evidence=evidence,
+        counter=counter,
+    )
+
+
+RULE = Rule(
+    name="value-loss-explosion",
+    needs=(LOSS,),
+    at_least=2 * LEAST,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "learning rate too high, or raised at that step",
+        "the reward's or the observations' scale changed",
+        "a bug in the returns: bootstrapping past an episode's end, a sum where a mean was meant",
+    ),
+    remedies=(
+        "lower the learning rate",
+        "clip gradients, and clip or normalise rewards",
+        "check the returns by hand on one episode",
+        "restart from a checkpoint before the jump",
+    ),
+    explained_by=("learning-rate-jump",),
+    verdict="unstable",
+)

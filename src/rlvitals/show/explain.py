@@ -1,0 +1,169 @@
+"""The page of a name: a metric, a framework's key, a rule, a term, a setting, an environment."""
+
+from collections.abc import Iterator
+
+from rlvitals import metrics, settings
+from rlvitals.errors import UsageError, nearest
+from rlvitals.metrics.metric import Band, Metric
+from rlvitals.metrics.names import GENERIC, TABLES, lookup
+from rlvitals.metrics.names.name import Name, Table
+from rlvitals.rules import CATALOGUE
+from rlvitals.rules.rule import Rule
+from rlvitals.show.wording import number
+
+
+def explain(name: str) -> str:
+    """Return the page of a name as Markdown; a name with several meanings has several parts.
+
+    Raises UsageError with the nearest names where it has none.
+    """
+    wanted = name.strip()
+    found = [*_rules(wanted), *_metrics(wanted), *_keys(wanted), *_options(wanted)]
+    if not found:
+        hint = nearest(wanted, known()) or "rlvitals metrics, or rlvitals rules"
+        raise UsageError(f"nothing is called {wanted!r}", hint=hint)
+    return "\n\n".join(found)
+
+
+def known() -> set[str]:
+    """Every name that has a page."""
+    names = {metric.name for metric in metrics.CATALOGUE} | {rule.name for rule in CATALOGUE}
+    for table in TABLES:
+        names |= {*table.keys, *table.settings, table.framework}
+    return names | {option.key for option in settings.options("diagnose")}
+
+
+def _same(one: str, other: str) -> bool:
+    """Compare as people type: no difference between explained_variance and Explained variance."""
+    plain = str.maketrans("_ ", "--")
+    return one.lower().translate(plain) == other.lower().translate(plain)
+
+
+def _rules(name: str) -> Iterator[str]:
+    return (rule_page(rule) for rule in CATALOGUE if _same(rule.name, name))
+
+
+def rule_page(rule: Rule) -> str:
+    """Write a rule's page: its docstring, and what it is made of."""
+    needs = [f"`{m.name}`" for m in rule.needs]
+    if rule.needs_any:
+        needs.append(f"one of {', '.join(f'`{m.name}`' for m in rule.needs_any)}")
+    facts = [
+        f"- **applies to**: {', '.join(rule.profiles) or 'every kind of training'}",
+        f"- **needs**: {', '.join(needs) or 'nothing'}; {rule.at_least} numbers of each",
+    ]
+    if rule.explained_by:
+        causes = ", ".join(f"`{cause}`" for cause in rule.explained_by)
+        facts.append(f"- **shown as a symptom of**: {causes}")
+    summary, _, sections = rule.doc.strip().partition("\n## ")
+    likely = [f"- {cause}" for cause in rule.causes]
+    tries = [f"- {remedy}" for remedy in rule.remedies]
+    return "\n".join(
+        [f"# rule {rule.name}", "", summary.strip(), "", *facts, "", f"## {sections.strip()}"]
+        + (["", "## Likely causes", *likely] if likely else [])
+        + (["", "## Try", *tries] if tries else [])
+    )
+
+
+def _metrics(name: str) -> Iterator[str]:
+    for metric in metrics.CATALOGUE:
+        member = metric.family and name.startswith(f"{metric.name}/")
+        if member or _same(metric.name, name) or _same(metric.title, name):
+            yield metric_page(metric)
+
+
+def metric_page(metric: Metric) -> str:
+    """Write a metric's page: meaning, formula, range, who logs it as what, which rules read it."""
+    kind = "setting" if metric.kind == "setting" else "metric"
+    shown = f"{metric.name}/..." if metric.family else metric.name
+    unit = f" ({metric.unit})" if metric.unit else ""
+    lines = [f"# {kind} {shown}", "", f"**{metric.title}**{unit}. {metric.meaning}"]
+    if metric.formula:
+        lines += ["", f"    {metric.formula}"]
+    facts = [f"- **healthy range**: {text}" for text in _ranges(metric)]
+    if metric.better in ("up", "down", "steady"):
+        facts.append(f"- **better**: {metric.better}")
+    if metric.see_also:
+        facts.append(f"- **see also**: {', '.join(f'`{n}`' for n in metric.see_also)}")
+    readers = [rule.name for rule in CATALOGUE if metric in (*rule.needs, *rule.needs_any)]
+    if readers:
+        facts.append(f"- **rules that need it**: {', '.join(f'`{n}`' for n in readers)}")
+    names = [f"- {table.title}: {alias}" for table in TABLES for alias in _aliases(table, metric)]
+    return "\n".join(
+        [*lines, *(["", *facts] if facts else []), *(["", "## Logged as", *names] if names else [])]
+    )
+
+
+def _ranges(metric: Metric) -> Iterator[str]:
+    if text := _band(metric.healthy):
+        yield text
+    for profile, band in metric.healthy_in.items():
+        yield f"{_band(band) or 'none'} ({profile})"
+
+
+def _band(band: Band) -> str:
+    low = "" if band.low is None else f"from {number(band.low)}"
+    high = "" if band.high is None else f"up to {number(band.high)}"
+    for setting in (band.low_from, band.high_from):
+        if setting:
+            high += f" (the run's `{setting}` overrides it)"
+    return " ".join(part for part in (low, high) if part).strip()
+
+
+def _aliases(table: Table, metric: Metric) -> Iterator[str]:
+    for key, name in table.keys.items():
+        if name.metric.name == metric.name:
+            yield _alias(key, name)
+    for family in table.families:
+        if family.name.metric.name == metric.name:
+            yield _alias(family.pattern, family.name)
+    for key, canonical in table.settings.items():
+        if canonical == metric.name:
+            yield f"`{key}`"
+
+
+def _alias(key: str, name: Name) -> str:
+    scale = "" if name.scale == 1.0 else f"logged x {number(1 / name.scale)}"
+    window = f"mean over the last {name.window}" if name.window > 1 else ""
+    how = [name.how, scale, "" if "last" in name.how else window]
+    said = "; ".join(part for part in how if part)
+    return f"`{key}`" + (f": {said}" if said else "")
+
+
+def _keys(name: str) -> Iterator[str]:
+    """Explain a framework's key, unless it is the canonical name itself."""
+    seen: dict[str, list[str]] = {}
+    for table in TABLES:
+        if table is GENERIC and seen:
+            continue  # a framework's own word is better than a plain name's
+        if found := lookup.find(table, name):
+            canonical, measured = found
+            seen.setdefault(canonical, []).append(f"- {table.title}: {_alias(name, measured)}")
+        elif name in table.settings:
+            seen.setdefault(table.settings[name], []).append(f"- {table.title}: `{name}`")
+    for canonical, lines in seen.items():
+        metric = metrics.find(canonical)
+        if metric is None or _same(canonical, name) or _same(metric.title, name):
+            continue
+        yield "\n".join([f"# key {name}", "", f"is `{canonical}` in", "", *lines])
+        yield metric_page(metric)
+
+
+def _options(name: str) -> Iterator[str]:
+    for option in settings.options("diagnose"):
+        if name.removeprefix("diagnose.").removeprefix("--").replace("-", "_") != option.key:
+            continue
+        choices = f"- **one of**: {', '.join(option.choices)}" if option.choices else ""
+        default = option.default or "none"
+        lines = [
+            f"# option {option.section}.{option.key}",
+            "",
+            f"{option.doc[0].upper()}{option.doc[1:]}.",
+            "",
+            f"- **default**: {default}",
+            *([choices] if choices else []),
+            f"- **command line**: `{option.flag}`",
+            f"- **environment**: `{option.variable}`",
+            f"- **{settings.FILE}**: `{option.key}` under `[{option.section}]`",
+        ]
+        yield "\n".join(lines)

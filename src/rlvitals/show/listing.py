@@ -1,0 +1,111 @@
+"""Lists: rules, keys of a framework, keys of a run."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+
+from rich.console import Group, RenderableType
+from rich.table import Table as Grid
+from rich.text import Text
+
+from rlvitals.metrics import CATALOGUE
+from rlvitals.metrics.names import TABLES
+from rlvitals.metrics.names.name import Table
+from rlvitals.readers import READERS
+from rlvitals.records import Trace
+from rlvitals.rules.rule import Rule
+from rlvitals.show.harmless import harmless
+from rlvitals.show.wording import number
+
+CLOSE = 0.75  # of 1: how alike two names must be before one is proposed
+
+
+def columns(heads: Sequence[str], rows: Iterable[Sequence[str]], whole: int = 1) -> RenderableType:
+    """Lay rows out under their heads; the first `whole` columns are never broken."""
+    grid = Grid(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+    for i, head in enumerate(heads):
+        grid.add_column(head, no_wrap=i < whole, overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(harmless(cell), "bold" if not i else "") for i, cell in enumerate(row)))
+    return grid
+
+
+def rule(one: Rule) -> tuple[str, str, str, str]:
+    """Name, first sentence, profiles and needs of a rule."""
+    summary = one.doc.strip().split("\n\n")[0].replace("\n", " ")
+    needs = [m.name for m in one.needs]
+    if one.needs_any:
+        needs.append(" or ".join(m.name for m in one.needs_any))
+    return one.name, summary, ", ".join(one.profiles) or "all", ", ".join(needs)
+
+
+def readers() -> RenderableType:
+    """What each reader reads, what files it looks for, and such a file below."""
+    grid = Grid(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+    for head in ("reader", "reads"):
+        grid.add_column(head, overflow="fold")
+    for one in READERS:
+        reads = Text.assemble(f"{one.title}: {one.looks_for}\n", (one.example, "dim"))
+        grid.add_row(Text(one.name, "bold"), reads)
+    return grid
+
+
+def keys(table: Table) -> list[tuple[str, str, str]]:
+    """Key, metric and how it is measured, for one framework; its settings last."""
+    rows = [(key, name.metric.name, name.how) for key, name in table.keys.items()]
+    rows += [(f.pattern, f"{f.name.metric.name}/...", f.name.how) for f in table.families]
+    return rows + [(key, name, "setting") for key, name in table.settings.items()]
+
+
+def run(trace: Trace, *, unmapped_only: bool = False) -> RenderableType:
+    """What a run's keys mean, and which are not known, with a guess where a name is close."""
+    parts: list[RenderableType] = []
+    if not unmapped_only:
+        parts += _measured(trace)
+        parts += [_settings(trace)] if trace.settings else []
+    if trace.unmapped:
+        parts += [Text("not mapped: shown, never judged", "dim"), _unmapped(trace)]
+    elif unmapped_only:
+        parts.append(Text("every key is mapped"))
+    return Group(*(line for part in parts for line in (part, Text()))) if parts else Text()
+
+
+def _measured(trace: Trace) -> Iterator[RenderableType]:
+    """One table for each file: it is named once, above."""
+    files: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+    for name, m in sorted(trace.measured.items()):
+        files.setdefault((m.where, m.framework), []).append((m.key, name, m.how))
+    for (where, framework), rows in files.items():
+        yield Text(harmless(f"{where or trace.name}, as {framework} names it"), "dim")
+        yield columns(("key", "metric", "how"), rows, whole=2)
+
+
+def _settings(trace: Trace) -> RenderableType:
+    rows = [
+        (key, number(v) if isinstance(v, float) else str(v)) for key, v in trace.settings.items()
+    ]
+    return columns(("setting", "value"), rows)
+
+
+def _unmapped(trace: Trace) -> RenderableType:
+    rows = []
+    for key in trace.unmapped:
+        guess = propose(key)
+        rows.append((key, f"--map {key}={guess}" if guess and guess not in trace else ""))
+    return columns(("key", "if you mean it"), rows)
+
+
+def propose(key: str) -> str | None:
+    """Guess the metric of a key from its name alone; None where no name is close.
+
+    A guess is for a person to accept: it is never judged.
+    """
+    known: dict[str, str] = {}
+    for table in TABLES:
+        known |= {_last(k): name.metric.name for k, name in table.keys.items()}
+    known |= {_last(m.name): m.name for m in CATALOGUE if m.kind != "setting" and not m.family}
+    close = get_close_matches(_last(key), known, n=1, cutoff=CLOSE)
+    return known[close[0]] if close else None
+
+
+def _last(key: str) -> str:
+    return key.rsplit("/", 1)[-1].lower().replace("-", "_")
