@@ -4,8 +4,9 @@ import json
 import shutil
 
 import pytest
-from conftest import write
+from small_logs import write
 
+NAMES = {"healthy", "poor", "failing"}
 TARGET = ("--set", "target_kl=0.02")
 
 
@@ -71,12 +72,16 @@ def test_an_unreadable_run_among_others_is_no_pass(call, tmp_path, healthy):
 
 def test_several_runs_come_worst_first(call, healthy, failing, poor):
     _, out, _ = call("diagnose", healthy, poor, failing, *TARGET)
-    runs = [line.split() for line in out.splitlines()[1:]]
-    assert [next(w for w in r if w.startswith("/")).rsplit("/", 1)[-1] for r in runs] == [
-        "failing",
-        "poor",
-        "healthy",
-    ]
+    order = [next(w for w in line.split() if w in NAMES) for line in out.splitlines()[1:]]
+    assert order == ["failing", "poor", "healthy"]
+
+
+def test_runs_of_one_name_are_told_apart(call, healthy, tmp_path):
+    twin = shutil.copytree(healthy, tmp_path / "b" / "healthy")
+    out = call("diagnose", healthy, twin, "--json")[1]
+    assert len({d["trace"]["name"] for d in json.loads(out)}) == 1
+    lines = call("diagnose", healthy, twin, "--width", "200")[1].splitlines()
+    assert sum(str(twin) in line for line in lines) == 1
 
 
 def test_json_of_one_run_is_a_noun_and_of_several_a_list(call, healthy, failing):

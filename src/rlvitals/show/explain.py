@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from rlvitals import metrics, settings
 from rlvitals.errors import UsageError, nearest
+from rlvitals.metrics import environments, glossary
 from rlvitals.metrics.metric import Band, Metric
 from rlvitals.metrics.names import GENERIC, TABLES, lookup
 from rlvitals.metrics.names.name import Name, Table
@@ -18,7 +19,8 @@ def explain(name: str) -> str:
     Raises UsageError with the nearest names where it has none.
     """
     wanted = name.strip()
-    found = [*_rules(wanted), *_metrics(wanted), *_keys(wanted), *_options(wanted)]
+    kinds = (_terms, _rules, _metrics, _keys, _options, _environments)
+    found = [page for kind in kinds for page in kind(wanted)]
     if not found:
         hint = nearest(wanted, known()) or "rlvitals metrics, or rlvitals rules"
         raise UsageError(f"nothing is called {wanted!r}", hint=hint)
@@ -29,7 +31,9 @@ def known() -> set[str]:
     """Every name that has a page."""
     names = {metric.name for metric in metrics.CATALOGUE} | {rule.name for rule in CATALOGUE}
     for table in TABLES:
-        names |= {*table.keys, *table.settings, table.framework}
+        names |= {*table.keys, *table.settings}
+    names |= {name for term in glossary.TERMS for name in (term.name, *term.also)}
+    names |= {environment.name for environment in environments.ENVIRONMENTS}
     return names | {option.key for option in settings.options("diagnose")}
 
 
@@ -37,6 +41,16 @@ def _same(one: str, other: str) -> bool:
     """Compare as people type: no difference between explained_variance and Explained variance."""
     plain = str.maketrans("_ ", "--")
     return one.lower().translate(plain) == other.lower().translate(plain)
+
+
+def _terms(name: str) -> Iterator[str]:
+    for term in glossary.TERMS:
+        if any(_same(word, name) for word in (term.name, *term.also)):
+            lines = [f"# term {term.name}", "", term.meaning]
+            facts = [f"- **also**: {', '.join(term.also)}"] if term.also else []
+            if term.see_also:
+                facts.append(f"- **see also**: {', '.join(f'`{n}`' for n in term.see_also)}")
+            yield "\n".join([*lines, *(["", *facts] if facts else [])])
 
 
 def _rules(name: str) -> Iterator[str]:
@@ -147,6 +161,25 @@ def _keys(name: str) -> Iterator[str]:
             continue
         yield "\n".join([f"# key {name}", "", f"is `{canonical}` in", "", *lines])
         yield metric_page(metric)
+
+
+def _environments(name: str) -> Iterator[str]:
+    env = environments.lookup(name)
+    if env is None:
+        return
+    facts = {
+        "return of random actions": env.random_return,
+        "return where it counts as solved": env.solved_return,
+        "lowest possible return": env.min_return,
+        "highest possible return": env.max_return,
+        "steps at most": env.horizon,
+        "discrete actions": env.actions,
+        "dimensions of a continuous action": env.action_dim,
+        "mean return of the best agent published": env.best_return,
+    }
+    lines = [f"- **{what}**: {number(v)}" for what, v in facts.items() if v is not None]
+    source = [f"- **source**: {env.source}"] if env.source else []
+    yield "\n".join([f"# environment {env.name}", "", *lines, *source])
 
 
 def _options(name: str) -> Iterator[str]:

@@ -117,7 +117,8 @@ def coverage(diagnosis: Diagnosis) -> str:
 
 def _some(trace: Trace, more: tuple[Wanted, ...], most: int = 3) -> str:
     names = [key_for(trace, w.name) or w.name for w in more[:most]]
-    return ", ".join(names) + (", ..." if len(more) > most else "")
+    rest = len(more) - len(names)
+    return ", ".join(names) + (f" and {rest} other{'s' if rest > 1 else ''}" if rest else "")
 
 
 def wanted(trace: Trace, missing: Wanted) -> str:
