@@ -1,7 +1,5 @@
 """What every reader promises, as checks: prefixes, cursors, refusals by name."""
 
-import random
-
 import numpy as np
 
 from rlvitals.errors import UnreadableLog
@@ -14,7 +12,7 @@ def cuts(size, every=False):
     """The sizes a file of `size` bytes is cut to."""
     if size <= WHOLE or every:
         return range(size)
-    return sorted(random.Random(7).sample(range(size), CUTS))
+    return sorted(np.random.default_rng(7).choice(size, CUTS, replace=False).tolist())
 
 
 def columns(log):
@@ -37,7 +35,17 @@ def assert_prefix(part, whole):
         full = whole.series[key]
         for name in ("steps", "times", "values"):
             begun = getattr(full, name)[: len(series)]
-            np.testing.assert_array_equal(getattr(series, name), begun, err_msg=f"{key} {name}")
+            assert np.array_equal(getattr(series, name), begun, equal_nan=True), (key, name)
+
+
+def read_or_refused(reader, path):
+    """Read a log; None where it is refused with its name."""
+    try:
+        return reader.read(path, None)[0]
+    except UnreadableLog as error:
+        if str(path) not in error.where:
+            raise
+        return None
 
 
 def assert_cuts_read_as_prefixes(reader, path, tmp_path):
@@ -51,10 +59,8 @@ def assert_cuts_read_as_prefixes(reader, path, tmp_path):
     read = points = 0
     for size in cuts(len(data)):
         cut.write_bytes(data[:size])
-        try:
-            log, _ = reader.read(cut, None)
-        except UnreadableLog as error:
-            assert str(cut) in error.where
+        log = read_or_refused(reader, cut)
+        if log is None:
             continue
         read += 1
         assert_prefix(log, whole)

@@ -1,7 +1,6 @@
 """The scheduler's mixed rows: placed where their types prove it, else refused and counted."""
 
 import csv
-import random
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -19,7 +18,7 @@ SHANGHAI = timedelta(hours=8)
 
 def training(step, rng):
     """One decision as the stack logs it."""
-    replica, heat = rng.randrange(4), round(1.2 + rng.random(), 6)
+    replica, heat = int(rng.integers(4)), round(1.2 + rng.random(), 6)
     latency, rate = round(rng.random() * 20, 6), round(4.7 + rng.random() / 100, 6)
     return {
         **base("training", step),
@@ -28,13 +27,13 @@ def training(step, rng):
         **dict.fromkeys(("raw_latency", "reward_raw_latency"), latency),
         **dict.fromkeys(("step_count", "reward_step_count"), step // 2),
         **dict.fromkeys(("throughput_ema", "reward_throughput_ema"), rate),
-        "reward": round(rng.gauss(0, 1), 6),
+        "reward": round(rng.normal(), 6),
         "throughput": rate,
         "mode": "hybrid",
         "has_temperature_control": True,
-        "temp_is_pulsing": rng.random() < 0.3,
-        "skipped_invalid_metrics": rng.choice(["", True]),
-        "value_estimate": round(rng.gauss(0, 1), 6),
+        "temp_is_pulsing": bool(rng.random() < 0.3),
+        "skipped_invalid_metrics": [True, ""][int(rng.integers(2))],
+        "value_estimate": round(rng.normal(), 6),
     }
 
 
@@ -50,7 +49,7 @@ def update(step, rng):
 
 
 def rollout(step, rng):
-    return {**base("rollout", step), "reward_mean": rng.gauss(0, 1), "action_replica_0": step}
+    return {**base("rollout", step), "reward_mean": rng.normal(), "action_replica_0": step}
 
 
 def write(path, names, rows):
@@ -72,14 +71,14 @@ def own(row, without=()):
 
 @pytest.fixture
 def rows():
-    rng = random.Random(3)
+    rng = np.random.default_rng(3)
     return [training(step, rng) for step in range(30)]
 
 
 @pytest.fixture
 def mixed(tmp_path):
     """Decisions, updates and rollouts in one sound table."""
-    rng = random.Random(5)
+    rng = np.random.default_rng(5)
     found = []
     for step in range(12):
         found.append(training(step, rng))
@@ -200,10 +199,10 @@ def test_cuts_read_as_prefixes(mixed, tmp_path):
 def test_cuts_of_a_shifting_file_read_as_prefixes(tmp_path, rows):
     names = sorted(rows[0])
     cells = [under(names, rows[0])]
-    for row in rows[1:12]:
-        cells.append(
-            own(row, ("skipped_invalid_metrics",)) if row["step"] % 3 else own({**row, "a": 1})
-        )
+    cells += [
+        own(row, ("skipped_invalid_metrics",)) if row["step"] % 3 else own({**row, "a": 1})
+        for row in rows[1:12]
+    ]
     path = write(tmp_path / "m.csv", names, cells)
     assert assert_cuts_read_as_prefixes(READER, path, tmp_path) > 100
 

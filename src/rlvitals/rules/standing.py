@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals import metrics
 from rlvitals.metrics import environments
@@ -11,6 +12,8 @@ from rlvitals.metrics.environments import Environment
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.level import first_last_change
+from rlvitals.signals.plateau import plateau_start
+from rlvitals.signals.spread import noise_sd, robust_sd
 from rlvitals.signals.trend import trend
 
 State = Literal["rising", "holding its best", "flat", "falling", "at its ceiling", "unknown"]
@@ -37,7 +40,9 @@ OF_THE_START = 0.10  # of the first level, where the task's scale is not known
 OF_A_SHARE = 0.05  # of a success rate
 AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left to learn
 LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
+PLAINLY, LOUD = 3.0, 6.0  # times what counts, and times the scatter from point to point
 HOLDS = 0.1  # of the outcome's range: this near to its best block it holds what it learned
+AT_ONCE = 3  # points
 PARTS = 20  # blocks that the range and the best are taken over
 STUCK_TOP = 0.2  # share of the run spent at exactly its best value
 
@@ -122,17 +127,46 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     state: State = "unknown"
     if _at_ceiling(trace, name, whole, last):
         state = "at its ceiling"
-    elif low > 0 and last - first >= material:
+    elif last - first >= material and (low > 0 or _plainly_rises(series.values, material)):
         state = "rising"
     elif high < 0 and first - last >= material:
         state = "falling"
-    elif high < material:
-        state = "holding its best" if _holds(whole, series, material) else "flat"
+    elif high <= material:
+        state = _when_flat(trace, name, whole, series, last, material)
     why = "" if state != "unknown" else f"{name} is too noisy or too short over these steps"
     sign = up(name)
     return Standing(
         state, name, why, sign * first, sign * last, sign * best, low, high, material, origin
     )
+
+
+def _when_flat(  # noqa: PLR0913 - what tells the three kinds of flat apart
+    trace: Trace, name: str, whole: Series, series: Series, last: float, material: float
+) -> State:
+    env = environment(trace) if name.endswith("return") else None
+    if env is not None and env.solved_return is not None and last >= env.solved_return:
+        return "at its ceiling"
+    if _rose_at_once(whole.values, material) or _holds(whole, series, material):
+        return "holding its best"
+    return "flat"
+
+
+def _rose_at_once(values: NDArray[np.float64], material: float) -> bool:
+    """See a task that was learned within the first few points: flat ever since is no fault."""
+    gain = float(np.median(values) - np.median(values[:AT_ONCE]))
+    return gain > max(material, LOUD * (robust_sd(values) or 0.0))
+
+
+def _plainly_rises(values: NDArray[np.float64], material: float) -> bool:
+    """See a rise that a test made for sluggish noise cannot prove on a short, bent curve.
+
+    Only for rising: to be wrong here delays an alarm, it never raises one.
+    """
+    head = values[: max(3, len(values) // 10)]
+    tail = values[-max(LEAST // 2, len(values) // 3) :]
+    gain = float(np.median(tail) - np.median(head))
+    noise = noise_sd(values) or 0.0
+    return bool(tail.min() > head.max()) and gain >= max(PLAINLY * material, LOUD * noise)
 
 
 def _always_succeeds(trace: Trace, name: str) -> bool:
@@ -164,11 +198,12 @@ def _material(trace: Trace, name: str, whole: Series) -> tuple[float, str]:
 
 def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
     env = environment(trace) if name.endswith("return") else None
-    if env is not None and env.way:
-        top = env.max_return if env.max_return is not None else env.solved_return
-        if top is not None:
-            return last >= top - AT_THE_TOP * env.way
     values = whole.values
+    if env is not None and env.way and env.solved_return is not None:
+        top = env.max_return
+        if top is not None and last >= top - AT_THE_TOP * env.way:
+            return True
+        return last >= env.solved_return and plateau_start(values) is not None
     if name in SHARES:
         return last >= 1.0 - AT_THE_TOP
     if any(_always_succeeds(trace, share) for share in SHARES):

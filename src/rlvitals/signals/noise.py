@@ -24,7 +24,8 @@ SHRINKAGE_LINE = (2.0, 4.0)
 SHRINKAGE_TWO_LINES = (7.0, 20.0)
 # Standard errors by which the persistence is pushed up, and its spread times n at a unit root:
 # the smallest with which `trend` keeps 5 % on AR(.98) and on moving averages (see its tests).
-PUSH_LINE, PUSH_TWO_LINES, PUSH_TAIL, UNIT_ROOT_SPREAD = 1.5, 2.0, 2.5, 5.0
+PUSH_LINE, PUSH_TWO_LINES, PUSH_TAIL, UNIT_ROOT_SPREAD = 1.6, 2.1, 2.75, 5.0
+WALK_FREEDOM = 0.2  # degrees of freedom per step of a random walk: few, as its tails are heavy
 TAIL = 0.6  # share of the series, its last, in which an early rise is over
 
 
@@ -36,15 +37,14 @@ class Noise:
     innovation: float  # standard deviation of the innovations
     freedom: float  # degrees of freedom left to judge by
 
-    def slope_variance(self, samples: int) -> float:
-        """Return the variance of the least-squares slope, per sample, under this noise.
+    def variance(self, weights: Array) -> float:
+        """Return the variance of `weights` @ noise, for weights that sum to 0.
 
         Written with the variogram, which unlike the covariance exists for a random walk.
         """
-        t = np.arange(samples) - (samples - 1) / 2
-        weights = t / (t @ t)
-        overlap = np.correlate(weights, weights, "full")[samples:]
-        return -2 * self.innovation**2 * float(overlap @ self._semivariance(samples))
+        overlap = np.correlate(weights, weights, "full")[weights.size :]
+        total = -2 * self.innovation**2 * float(overlap @ self._semivariance(weights.size))
+        return max(total, 0.0)
 
     def _semivariance(self, samples: int) -> Array:
         lags = np.arange(1, samples, dtype=np.float64)
@@ -52,6 +52,12 @@ class Noise:
             return lags / 2
         rho = self.persistence
         return np.asarray((1 - rho**lags) / (1 - rho * rho), dtype=np.float64)
+
+
+def slope_weights(samples: int) -> Array:
+    """Return the weights with which values add up to their least-squares slope per sample."""
+    t = np.arange(samples) - (samples - 1) / 2
+    return np.asarray(t / (t @ t), dtype=np.float64)
 
 
 def line_fit(values: Array) -> tuple[float, Array]:
@@ -112,7 +118,7 @@ def candidates(values: Array, *, push: float = 1.0) -> tuple[Noise, ...]:
     n = values.size
     steps = np.diff(values)
     steps = steps - steps.mean()
-    walk = Noise(1.0, math.sqrt(float(steps @ steps) / (n - 2)), 0.2 * n)
+    walk = Noise(1.0, math.sqrt(float(steps @ steps) / (n - 2)), WALK_FREEDOM * n)
     line, tail = line_fit(values)[1], line_fit(values[n - int(TAIL * n) :])[1]
     bent, cut = two_lines_fit(values)
     return (

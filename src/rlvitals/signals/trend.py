@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array, finite, is_constant, scaled, unscaled
-from rlvitals.signals.noise import LEAST, candidates, line_fit
+from rlvitals.signals.noise import LEAST, candidates, line_fit, slope_weights
 from rlvitals.signals.student import t_quantile
 
 POINTS = 256  # longer series are averaged into at most this many blocks first
@@ -77,11 +77,10 @@ def trend(values: Array, *, confidence: float = 0.95, blocks: int = POINTS) -> T
 def _half_width(values: Array, group: int, confidence: float, push: float) -> tuple[float, float]:
     """Return half the interval of the slope per sample, and the independent blocks behind it."""
     means = block_means(values, group)
+    weights = slope_weights(means.size)
     return min(
         (
-            t_quantile(confidence, noise.freedom)
-            * math.sqrt(noise.slope_variance(means.size))
-            / group,
+            t_quantile(confidence, noise.freedom) * math.sqrt(noise.variance(weights)) / group,
             means.size * (1 - noise.persistence) / (1 + noise.persistence),
         )
         for noise in candidates(means, push=push)
