@@ -166,3 +166,11 @@ def test_a_moved_run_reads_the_same(call, failing, tmp_path):
     before = call("diagnose", failing, *TARGET)[1]
     shutil.move(failing, tmp_path / "elsewhere" / "failing")
     assert call("diagnose", tmp_path / "elsewhere" / "failing", *TARGET)[1] == before
+
+
+@pytest.mark.parametrize("name", ["no such run", "a\0b", "loop"])
+def test_a_path_that_is_none_is_3_not_a_traceback(call, tmp_path, name):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    code, out, err = call("diagnose", tmp_path / name)
+    assert (code, out) == (3, "")
+    assert err.startswith("error: ")
