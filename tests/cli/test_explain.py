@@ -92,3 +92,7 @@ def test_the_keys_of_a_run(call, healthy):
     unmapped = call("metrics", healthy, "--unmapped")[1]
     assert "--map my/score=outcome/score" in unmapped
     assert "rollout/ep_rew_mean" not in unmapped
+
+
+def test_a_range_says_which_setting_overrides_it():
+    assert "up to 0.02, or the run's `target_kl`" in explain("policy/approx_kl")

@@ -116,32 +116,44 @@ def _ranges(metric: Metric) -> Iterator[str]:
 
 
 def _band(band: Band) -> str:
-    low = "" if band.low is None else f"from {number(band.low)}"
-    high = "" if band.high is None else f"up to {number(band.high)}"
-    for setting in (band.low_from, band.high_from):
-        if setting:
-            high += f" (the run's `{setting}` overrides it)"
-    return " ".join(part for part in (low, high) if part).strip()
+    low = _end("from", band.low, band.low_from)
+    high = _end("up to", band.high, band.high_from)
+    return " ".join(part for part in (low, high) if part)
+
+
+def _end(word: str, value: float | None, setting: str | None) -> str:
+    """Say one end of a range: its number, and the setting that overrides it."""
+    said = [number(value)] if value is not None else []
+    said += [f"the run's `{setting}`"] if setting else []
+    return f"{word} {', or '.join(said)}" if said else ""
 
 
 def _aliases(table: Table, metric: Metric) -> Iterator[str]:
+    """One line for the keys that one framework measures alike."""
+    alike: dict[str, list[str]] = {}
     for key, name in table.keys.items():
         if name.metric.name == metric.name:
-            yield _alias(key, name)
+            alike.setdefault(_how(name), []).append(f"`{key}`")
     for family in table.families:
         if family.name.metric.name == metric.name:
-            yield _alias(family.pattern, family.name)
+            alike.setdefault(_how(family.name), []).append(f"`{family.pattern}`")
     for key, canonical in table.settings.items():
         if canonical == metric.name:
-            yield f"`{key}`"
+            alike.setdefault("", []).append(f"`{key}`")
+    for how, keys in alike.items():
+        yield ", ".join(keys) + (f": {how}" if how else "")
 
 
-def _alias(key: str, name: Name) -> str:
+def _how(name: Name) -> str:
     scale = "" if name.scale == 1.0 else f"logged x {number(1 / name.scale)}"
     window = f"mean over the last {name.window}" if name.window > 1 else ""
     how = [name.how, scale, "" if "last" in name.how else window]
-    said = "; ".join(part for part in how if part)
-    return f"`{key}`" + (f": {said}" if said else "")
+    return "; ".join(part for part in how if part)
+
+
+def _alias(key: str, name: Name) -> str:
+    how = _how(name)
+    return f"`{key}`" + (f": {how}" if how else "")
 
 
 def _keys(name: str) -> Iterator[str]:

@@ -13,12 +13,14 @@ from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.verdict import Word
 
 SIGNS: Mapping[str, str] = {"good": "+", "bad": "-", "neutral": "·", "unknown": "?"}
-COLOURS: Mapping[str, str] = {"good": "green", "bad": "red", "neutral": "default", "unknown": "dim"}
+COLOURS: Mapping[str, str] = {"good": "green", "bad": "red", "neutral": "", "unknown": "dim"}
 SEVERITY: Mapping[Severity, str] = {
     Severity.ERROR: "red",
     Severity.WARNING: "yellow",
     Severity.NOTE: "cyan",
 }
+# On the verdict's badge: what is legible on the colour, in light and dark terminals.
+INK: Mapping[str, str] = {"red": "white", "yellow": "black", "green": "black", "magenta": "white"}
 VERDICT: Mapping[Word, str] = {
     **dict.fromkeys((Word.FAILED, Word.HUNG, Word.COLLAPSED, Word.UNSTABLE), "red"),
     **dict.fromkeys((Word.STALLED, Word.PLATEAU), "yellow"),
