@@ -182,3 +182,10 @@ def test_the_report_reads_the_same_twice():
 
 def test_the_manual_s_table_of_settings(golden, goldens):
     golden(goldens / "settings.md", settings_table.settings_table())
+
+
+def test_hundreds_of_notes_do_not_bury_the_answer():
+    found = made.diagnosis(notes=tuple(f"file {i} is torn" for i in range(300)))
+    assert "and 289 more: --json has them all" in text.diagnosis(found)
+    assert "file 299" not in text.diagnosis(found)
+    assert len(json.loads(as_json.diagnosis(found))["trace"]["notes"]) == 300

@@ -155,6 +155,16 @@ def undecided(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:
     return {why: tuple(sorted(names)) for why, names in ordered}
 
 
+def notes(trace: Trace, most: int = 12) -> tuple[str, ...]:
+    """Return what a person should know of the reading; of very many, the first."""
+    if len(trace.notes) <= most:
+        return trace.notes
+    return (
+        *trace.notes[: most - 1],
+        f"and {len(trace.notes) - most + 1} more: --json has them all",
+    )
+
+
 def unmapped(trace: Trace, most: int = 8) -> str:
     """List the keys that no table knows; empty where there are none."""
     keys = trace.unmapped
