@@ -113,11 +113,17 @@ def load(
 
 def find(near: Path) -> Path | None:
     """Return the nearest settings file: from the run's folder upward, then the working folder."""
-    start = near.resolve()
-    for folder in (start, *start.parents, Path.cwd()):
-        if (folder / FILE).is_file():
-            return folder / FILE
-    return None
+    # Not `resolve`: it raises on a loop of links, and a run lies where a person says it does.
+    start = near.absolute()
+    folders = (start, *start.parents, Path.cwd())
+    return next((folder / FILE for folder in folders if _is_file(folder / FILE)), None)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # no permission to look, a name that no file can have
+        return False
 
 
 def scalar(text: str) -> Scalar:

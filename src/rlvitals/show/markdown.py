@@ -62,7 +62,7 @@ def _rest(found: Diagnosis) -> list[str]:
     trace = found.trace
     lines = [f"**Coverage**: {safe(wording.coverage(found))}", "", "<details>"]
     lines += ["<summary>What was clear, what could not be judged, how it was read</summary>", ""]
-    lines += [f"- note: {safe(note)}" for note in trace.notes]
+    lines += [f"- note: {safe(note)}" for note in wording.notes(trace)]
     if found.clear:
         lines.append(f"- clear: {', '.join(sorted(f'`{rule.name}`' for rule in found.clear))}")
     for why, names in wording.undecided(found).items():

@@ -13,12 +13,14 @@ from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.verdict import Word
 
 SIGNS: Mapping[str, str] = {"good": "+", "bad": "-", "neutral": "·", "unknown": "?"}
-COLOURS: Mapping[str, str] = {"good": "green", "bad": "red", "neutral": "default", "unknown": "dim"}
+COLOURS: Mapping[str, str] = {"good": "green", "bad": "red", "neutral": "", "unknown": "dim"}
 SEVERITY: Mapping[Severity, str] = {
     Severity.ERROR: "red",
     Severity.WARNING: "yellow",
     Severity.NOTE: "cyan",
 }
+# On the verdict's badge: what is legible on the colour, in light and dark terminals.
+INK: Mapping[str, str] = {"red": "white", "yellow": "black", "green": "black", "magenta": "white"}
 VERDICT: Mapping[Word, str] = {
     **dict.fromkeys((Word.FAILED, Word.HUNG, Word.COLLAPSED, Word.UNSTABLE), "red"),
     **dict.fromkeys((Word.STALLED, Word.PLATEAU), "yellow"),
@@ -117,7 +119,8 @@ def coverage(diagnosis: Diagnosis) -> str:
 
 def _some(trace: Trace, more: tuple[Wanted, ...], most: int = 3) -> str:
     names = [key_for(trace, w.name) or w.name for w in more[:most]]
-    return ", ".join(names) + (", ..." if len(more) > most else "")
+    rest = len(more) - len(names)
+    return ", ".join(names) + (f" and {rest} other{'s' if rest > 1 else ''}" if rest else "")
 
 
 def wanted(trace: Trace, missing: Wanted) -> str:
@@ -150,6 +153,16 @@ def undecided(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:
         reasons.setdefault(answer.why, []).append(rule.name)
     ordered = sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))
     return {why: tuple(sorted(names)) for why, names in ordered}
+
+
+def notes(trace: Trace, most: int = 12) -> tuple[str, ...]:
+    """Return what a person should know of the reading; of very many, the first."""
+    if len(trace.notes) <= most:
+        return trace.notes
+    return (
+        *trace.notes[: most - 1],
+        f"and {len(trace.notes) - most + 1} more: --json has them all",
+    )
 
 
 def unmapped(trace: Trace, most: int = 8) -> str:
