@@ -33,6 +33,7 @@ from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import standing
+from rlvitals.signals.level import first_last_change
 from rlvitals.signals.shape import shape, tail_ratio
 from rlvitals.signals.spread import median
 
@@ -40,7 +41,6 @@ FALL = Bound(0.05, "default: a share of the loss at the start")
 START = 5  # points: a loss that falls at all falls fast at first
 ENOUGH = 50  # points without a budget
 OF_BUDGET = 0.5
-LAST = 0.2  # of the points
 CONVERGED = 0.01  # the guides' limit for standard deviation / mean
 
 
@@ -49,8 +49,10 @@ def check(trace: Trace) -> Answer:
     loss = trace[LOSS.name].finite()
     if not _enough(trace, loss):
         return Undecided(f"too early: {len(loss)} losses are logged")
-    first = median(loss.values[:START]) or 0.0
-    last = median(loss.values[-max(START, round(LAST * len(loss))) :]) or 0.0
+    levels = first_last_change(loss.values)
+    if levels is None:
+        return Undecided("too few losses for a level")
+    first, last = max(median(loss.values[:START]) or 0.0, levels[0]), levels[1]
     fall = first - last
     if fall > FALL.value * abs(first):
         return Clear()
@@ -59,10 +61,10 @@ def check(trace: Trace) -> Answer:
     if now.improves:
         return Clear()
     evidence, counter = weigh.sides(now)
-    share = f"{fall / abs(first):.1%} of the start" if first else "nothing"
+    share = f", a fall of {fall / abs(first):.1%}" if fall >= 0 and first else ""
     return Finding(
-        f"the loss does not decrease: {first:.4g} at the start, {last:.4g} at the end, a fall of "
-        f"{share}",
+        f"the loss does not decrease: {first:.4g} at the start, {last:.4g} at the "
+        f"end{share}",
         severity=Severity.WARNING if supervised else Severity.NOTE,
         metric=LOSS.name,
         began=int(loss.steps[0]),

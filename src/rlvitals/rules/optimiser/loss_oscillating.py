@@ -1,11 +1,11 @@
 """A loss swings more and more, and the run does not get better.
 
 ## What it sees
-A supervised run's `optimiser/loss`, or a critic's `value/loss` (its logarithm, as its size follows
-the returns): the mean square of its steps in the last half against the first 30 %, above 4
-(somewhat more for short runs), while the steps are at least a tenth of the curve's range. The
-outcome decides: a warning where it is proven to stall, a note where it cannot be told, nothing
-where it improves. Policy and total losses are not looked at: they are noise around zero.
+A supervised run's `optimiser/loss`, or a critic's `value/loss`, by its logarithm, as its size says
+nothing: the mean square of its steps in the last half against the first 30 %, above 4 (somewhat
+more for short runs), while the late steps are a quarter of the level. The outcome decides: a
+warning where it is proven to stall, a note where it cannot be told, nothing where it improves.
+Policy and total losses are not looked at: they are noise around zero.
 
 ## Why it matters
 A loss that grows rougher is one whose steps overshoot: each undoes part of the one before.
@@ -37,7 +37,7 @@ from rlvitals.signals.spread import noise_sd
 
 ROUGHER = 4.0  # mean square step, last half / first 30 %; about 1 for noise that stays as it is
 SHORT = 20  # points of slack: short stretches differ more by chance
-LOUD = 0.1  # of the curve's range
+LOUD = 0.25  # standard deviation of the late logarithms: swings of a quarter of the level
 AT_LEAST = 40
 
 
@@ -48,13 +48,13 @@ def check(trace: Trace) -> Answer:
     logged = trace.get(name)
     if logged is None or len(logged := logged.finite()) < AT_LEAST:
         return Undecided(f"fewer than {AT_LEAST} points of {name}", (name,))
-    series = logged if supervised else logged.where(logged.values > 0)
-    values = series.values if supervised else np.log(series.values)
+    series = logged.where(logged.values > 0)  # so has every loss that is a square or a surprise
+    values = np.log(series.values)
     found = oscillation(values)
     if found is None:
         return Undecided(f"too few points of {name}", (name,))
     limit = ROUGHER * (1 + SHORT / values.size)
-    loud = (noise_sd(values[values.size // 2 :]) or 0.0) > LOUD * float(np.ptp(values))
+    loud = (noise_sd(values[values.size // 2 :]) or 0.0) > LOUD
     if not (found.ratio > limit and loud):
         return Clear()
     return _finding(trace, name, series, found.ratio, limit)
@@ -62,7 +62,7 @@ def check(trace: Trace) -> Answer:
 
 def _finding(trace: Trace, name: str, series: Series, ratio: float, limit: float) -> Answer:
     half = series.where(slice(len(series) // 2, None))
-    now = standing(trace, since=int(half.steps[0]))
+    now = standing(trace)  # a critic may swing around a plateau that the run has climbed to
     if now.improves:
         return Clear()
     evidence, counter = weigh.sides(now)

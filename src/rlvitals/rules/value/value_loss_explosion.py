@@ -1,8 +1,8 @@
 """The value loss jumps far above all it has been, beside the scale of the returns.
 
 ## What it sees
-`value/loss` above 5 x its median over the 20 points before and above 3 x the highest such median
-so far. Both limits grow with the square of the largest return so far, where a return is logged:
+`value/loss` above 4 x its median over the 20 points before and above 3 x the highest such median
+so far. The first limit grows with the square of the largest return so far, where one is logged:
 returns that grow make the loss grow, as their square, in healthy runs; and an error below 3 % of
 that return is too small to matter. One such jump counts only beside a KL spike (8 x its median)
 within 5 points or an outcome that is worse afterwards; 5 of 10 successive points count by
@@ -47,7 +47,7 @@ from rlvitals.signals.spread import median
 
 Array = NDArray[np.float64]
 
-FACTOR = 5.0  # x the recent median; healthy runs pass it on single points only
+FACTOR = 4.0  # x the recent median; healthy runs pass it on single points only
 HIGHEST = 3.0  # x the highest recent median so far: a converged critic's first error is none
 PAST = 20  # points of the recent median
 LEAST = 10  # points before any is judged: a critic that starts is wrong
@@ -55,7 +55,7 @@ RUN_OF, WITHIN = 5, 10  # this many of successive points: no outlier
 NEAR = 5  # points around a jump in which KL may answer for it
 KL_FACTOR, KL_FLOOR = 8.0, 0.05  # as of a KL spike
 SMALL = 1e-3  # x the square of the largest return: an error of 3 % of it
-SCALE_JUMP = 3.0  # x within 5 points: the return's scale itself changed
+SCALE_JUMP = 10.0  # x within 5 points: the return's scale itself changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +100,11 @@ def _limits(values: Array, scale: Array) -> tuple[Array, Array]:
     count = values.size
     padded = [np.concatenate((np.full(PAST - LEAST, np.nan), v)) for v in (values, scale)]
     recent, then = (np.nanmedian(sliding_window_view(v, PAST), axis=1)[:-1] for v in padded)
-    highest = np.maximum.accumulate(recent)
-    # The scale of returns when that highest level was reached.
-    reached = np.maximum.accumulate(np.where(recent == highest, np.arange(recent.size), 0))
+    highest = HIGHEST * np.maximum.accumulate(recent)
     with np.errstate(over="ignore"):
         grown = np.maximum(scale[LEAST:] / then, 1.0) ** 2
-        since = np.maximum(scale[LEAST:] / then[reached], 1.0) ** 2
-        # While returns grow, the highest level is one of smaller returns: the lesser growth.
-        own = np.maximum(FACTOR * recent, HIGHEST * highest)
-        fair = np.maximum(FACTOR * recent * grown, HIGHEST * highest * np.minimum(since, grown))
+        own = np.maximum(FACTOR * recent, highest)
+        fair = np.maximum(FACTOR * recent * grown, highest)
     early = np.full(min(LEAST, count), np.inf)
     return np.concatenate((early, fair)), np.concatenate((early, own))
 
@@ -163,7 +159,7 @@ def _severity(now: Standing, moved: int, jump: _Jump, kl: float) -> Severity:
     if now.improves or not (moved < 0 or jump.lasts):
         return Severity.NOTE
     if moved < 0:
-        return Severity.ERROR if jump.lasts or kl else Severity.WARNING
+        return Severity.ERROR if jump.lasts else Severity.WARNING
     return Severity.WARNING if now.stalled or kl else Severity.NOTE
 
 
@@ -191,9 +187,10 @@ def _scaled(trace: Trace, series: Series, scale: Array, limit: Array) -> Answer:
     began, highest = int(series.steps[first]), float(series.values[first:].max())
     level = median(series.values[:first]) or 0.0
     evidence, counter = weigh.sides(standing(trace, since=began))
+    evidence = ("a reward whose scale was changed does that; so does a first success", *evidence)
     return Finding(
         f"the value loss jumps from {level:.3g} to {highest:.3g} as the returns' scale does, from "
-        f"{before[first]:.3g} to {scale[first]:.3g} within {NEAR} points: the reward changed",
+        f"{before[first]:.3g} to {scale[first]:.3g} within {NEAR} points",
         severity=Severity.NOTE,
         metric=LOSS.name,
         began=began,
