@@ -120,9 +120,9 @@ RUNS = (
     Run("grpo-healthy-beta", config={"beta": 0.04}),
     Run("grpo-healthy-two-epochs", config={"num_iterations": 2}),
     Run("psr-healthy", mode="psr"),
-    Run("psr-healthy-four", mode="psr", config=FOUR),
+    Run("psr-healthy-four", mode="psr", config={**FOUR, "learning_rate": 3e-4}),
     Run("nsr-healthy", mode="nsr"),
-    Run("nsr-healthy-1", mode="nsr", seed=1, config=LINEAR),
+    Run("nsr-healthy-1", mode="nsr", seed=1, config={**LINEAR, "learning_rate": 5e-4}),
     Run("nsr-healthy-four", mode="nsr", base="nearly-solved", config=FOUR),
     Run("w-reinforce-healthy", mode="w-reinforce"),
     Run("w-reinforce-healthy-1", mode="w-reinforce", seed=1, config=LINEAR),
@@ -162,6 +162,7 @@ RUNS = (
         config={"learning_rate": 2e-2, "max_grad_norm": 1e9, "num_iterations": 4, "beta": 0.04},
     ),
     Run("grpo-solved-collapses", fault="lr-high-for-solved", base="solved"),
+    Run("nsr-unlearns", fault="lr-high", mode="nsr", seed=1, config=LINEAR),
     Run("grpo-lr-low", fault="lr-low", config={"learning_rate": 1e-8}),
     Run("grpo-beta-10", fault="beta-10", config={"beta": 10.0}),
     Run("grpo-stale", fault="stale-16", config={"steps_per_generation": 16}),
@@ -289,7 +290,7 @@ REWARDS: dict[str, Callable[..., Sequence[float | None]]] = {
 }
 
 
-class SidedTrainer(GRPOTrainer):  # type: ignore[misc]
+class SidedTrainer(GRPOTrainer):
     """GRPO whose advantages are replaced by the weight of a sample's side of the threshold.
 
     PSR learns from samples at or above it, NSR from those below, W-REINFORCE from both. Filtered
@@ -393,10 +394,13 @@ def grpo_trainer(run: Run, work: Path, base: Path, tok: PreTrainedTokenizerFast)
 
 def run_settings(run: Run, arguments: Any) -> dict[str, object]:
     """Return what a reader of the run should know, flat."""
-    keys = GRPO if run.mode != "sft" else SFT
     packages = ", ".join(f"{name} {version(name)}" for name in ("trl", "transformers", "torch"))
-    settings: dict[str, object] = {key: getattr(arguments, key) for key in keys}
-    settings["lr_scheduler_type"] = str(getattr(arguments.lr_scheduler_type, "value", "constant"))
+    keys = {**(SFT if run.mode == "sft" else GRPO), **run.config}
+    settings: dict[str, object] = {
+        key: getattr(arguments, key)
+        for key in keys
+        if isinstance(getattr(arguments, key), int | float | str)
+    }
     if run.mode != "sft":
         settings["reward_functions"] = ",".join(run.rewards)
     if run.mode in SIDES:
@@ -415,8 +419,8 @@ def run_settings(run: Run, arguments: Any) -> dict[str, object]:
 
 def record(run: Run, out: Path, bases: Path) -> None:
     """Train, keep the log, rewrite the summary."""
-    set_seed(run.seed)
     base, tok = warm_folder(bases / run.base, **BASES[run.base])
+    set_seed(run.seed)
     with tempfile.TemporaryDirectory() as scratch:
         work = Path(scratch)
         make = sft_trainer if run.mode == "sft" else grpo_trainer

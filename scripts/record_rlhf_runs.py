@@ -127,7 +127,7 @@ RUNS = (
     Run("constant-score", fault="constant-score", reward="constant"),
     Run("lr-low", fault="lr-low", config={"learning_rate": 1e-8}),
     Run(
-        "no-learning-lr-high",
+        "lr-high",
         fault="lr-high",
         config={"learning_rate": 3e-2},
     ),

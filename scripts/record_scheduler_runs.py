@@ -68,8 +68,9 @@ class Run:
     qps: float = 3.0
     absolute_weight: float = 1.0
     delta_weight: float = 0.3
-    balance_weight: float = 0.5
+    balance_weight: float = 0.2
     delta_latency_weight: float = 1.0
+    punishes_rises_only: bool = False
     latency_weight: float = 0.5
     throughput_target: float = 3.0
     latency_threshold: float = 6.0
@@ -99,7 +100,7 @@ RUNS: tuple[Run, ...] = (
     Run("entropy-sign-wrong", "entropy-coef-negative", entropy_coef=-0.6),
     # Every rise of latency is punished, no fall rewarded: the delta part eats the absolute one.
     Run("delta-over-penalised", "reward-breakdown", qps=3.4, delta_weight=1.0,
-        delta_latency_weight=150.0, latency_weight=0.05),
+        delta_latency_weight=80.0, punishes_rises_only=True, latency_weight=0.05),
     # The latency probe dies at 60 % and reads 0: reward jumps, the cluster is as slow as before.
     Run("latency-probe-lost", "reward-spike", latency_lost_after=0.6, latency_weight=1.0),
     # Imbalance costs nothing, and neither does latency.
@@ -111,7 +112,7 @@ RUNS: tuple[Run, ...] = (
     Run("pulses-while-rising", "pulse-without-stagnation", pulse_interval=24,
         pulse_magnitude=1.5),
     # Updates far too large: the first still learns, the second no longer does.
-    Run("kl-above-target", "lr-x20", lr=7e-2, epochs=16, minibatch_size=32),
+    Run("kl-above-target", "lr-x25", lr=7.5e-2, epochs=16),
     Run("kl-far-above-target", "lr-x100", lr=0.3, epochs=12),
     # Tiny updates from few samples: k1 is noise around 0, and its negative half is clamped to 0.
     Run("kl-clamped-at-zero", "kl-estimator-clamped", lr=5e-4, epochs=1, minibatch_size=128),
@@ -173,9 +174,10 @@ class Cluster:
         load = self.observe()
         absolute = self.throughput / run.throughput_target
         absolute -= run.latency_weight * min(self.latency / run.latency_threshold, 3.0)
-        worse = max(delta_latency, 0.0) if run.delta_latency_weight > 1.0 else delta_latency
-        delta = delta_throughput / run.throughput_target
-        delta -= run.delta_latency_weight * worse / run.latency_threshold
+        risen = self.latency - self.latency_ema
+        risen = max(risen, 0.0) if run.punishes_rises_only else risen
+        delta = (self.throughput - self.throughput_ema) / run.throughput_target
+        delta -= run.delta_latency_weight * risen / run.latency_threshold
         imbalance = float(load.max() - load.min())
         affinity = run.affinity_bonus * (replica == self.last_replica)
         self.last_replica = replica

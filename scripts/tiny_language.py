@@ -132,8 +132,8 @@ def keep_run(work: Path, target: Path, settings: Mapping[str, object]) -> None:
 def newest_rows(run: Path) -> list[dict[str, Any]]:
     """Return the log of a kept run: its own, or that of its last checkpoint."""
     states = [json.loads(path.read_text()) for path in run.rglob("trainer_state.json")]
-    newest = max(states, key=lambda state: int(state["global_step"]), default={"log_history": []})
-    rows: list[dict[str, Any]] = newest["log_history"]
+    states.sort(key=lambda state: int(state["global_step"]))
+    rows: list[dict[str, Any]] = states[-1]["log_history"]
     return [row for row in rows if "train_runtime" not in row]
 
 

@@ -71,7 +71,7 @@ def find(path: Path) -> tuple[Run, ...]:
             where=f"{path} ({f'found {walk.kinds()}' if walk.files else 'it is empty'}"
             + "".join(f"; {note}" for note in notes)
             + ")",
-            hint=f"point at a folder with one of these: {_looked_for()}",
+            hint=f"point at a folder with one of these: {readers.looked_for()}",
         )
     groups: dict[Path, list[tuple[Path, Reader]]] = defaultdict(list)
     for file, reader in claimed:
@@ -82,10 +82,6 @@ def find(path: Path) -> tuple[Run, ...]:
         for home, files in sorted(groups.items(), key=lambda pair: pair[0].parts)
         for run in _runs(home, files, path, tuple(notes))
     )
-
-
-def _looked_for() -> str:
-    return ", ".join(dict.fromkeys(reader.looks_for for reader in readers.READERS))
 
 
 def _claimed(files: Iterable[Path], root: Path, notes: list[str]) -> list[tuple[Path, Reader]]:

@@ -21,7 +21,21 @@ class Environment:
     horizon: int | None = None  # the time limit, in steps of the agent
     actions: int | None = None  # number of discrete actions
     action_dim: int | None = None  # dimensions of a continuous action
+    best_return: float | None = None  # mean of the best agent published, below `max_return`
     source: str = ""
+
+    @property
+    def way(self) -> float | None:
+        """Return of a solved environment above that of random actions; None where unknown."""
+        if self.solved_return is None or self.random_return is None:
+            return None
+        return self.solved_return - self.random_return
+
+    @property
+    def top(self) -> float | None:
+        """Level from which there is little left to gain; None where unknown."""
+        known = (self.best_return, self.max_return, self.solved_return)
+        return next((level for level in known if level is not None), None)
 
     @property
     def max_entropy(self) -> float | None:
@@ -29,7 +43,10 @@ class Environment:
         return None if self.actions is None else math.log(self.actions)
 
 
-REGISTRY = "limit and threshold: gymnasium 1.4.0's registry; bounds from its reward function"
+REGISTRY = (
+    "limit and threshold: gymnasium 1.4.0's registry; bounds from its reward function;"
+    " best: rl-baselines3-zoo's benchmark.md"
+)
 MEASURED = f"{REGISTRY}; random: measured with gymnasium 1.4.0"
 D4RL = "random: D4RL's infos.py, REF_MIN_SCORE (v2); threshold: gymnasium 1.4.0's registry"
 BULLET = "threshold: pybullet_envs/__init__.py"
@@ -43,19 +60,28 @@ PROCGEN = "random and solved: R_min and R_max of the easy levels, Cobbe et al. 2
 CONTROL = (
     Environment("CartPole", 22, 475, 1, 500, 500, actions=2, source=MEASURED),
     Environment("CartPole-v0", 22, 195, 1, 200, 200, actions=2, source=MEASURED),
-    Environment("Acrobot", -497, -100, -500, 0, 500, actions=3, source=MEASURED),
-    Environment("MountainCar", -200, -110, -200, -1, 200, actions=3, source=MEASURED),
-    Environment("MountainCarContinuous", -33, 90, -99.9, 100, 999, action_dim=1, source=MEASURED),
+    Environment("Acrobot", -497, -100, -500, 0, 500, actions=3, best_return=-69, source=MEASURED),
+    Environment("MountainCar", -200, -110, -200, -1, 200, actions=3,
+                best_return=-101, source=MEASURED),
+    Environment("MountainCarContinuous", -33, 90, -99.9, 100, 999, action_dim=1,
+                best_return=97, source=MEASURED),
     Environment("Pendulum", -1241, -172, -3255, 0, 200, action_dim=1,
+                best_return=-152,
                 source=f"{MEASURED}; solved: PPO in rl-baselines3-zoo's benchmark.md"),
-    Environment("LunarLander", -184, 200, None, None, 1000, actions=4, source=MEASURED),
-    Environment("LunarLanderContinuous", -210, 200, horizon=1000, action_dim=2, source=MEASURED),
-    Environment("BipedalWalker", -104, 300, horizon=1600, action_dim=4, source=MEASURED),
-    Environment("BipedalWalkerHardcore", -107, 300, horizon=2000, action_dim=4, source=MEASURED),
-    Environment("CarRacing", None, 900, None, 1000, 1000, action_dim=3, source=REGISTRY),
-    Environment("FrozenLake", 0.015, 0.7, 0, 1, 100, actions=4, source=MEASURED),
-    Environment("FrozenLake8x8", 0.002, 0.85, 0, 1, 200, actions=4, source=MEASURED),
-    Environment("Taxi", -774, 8, -2000, 20, 200, actions=6, source=MEASURED),
+    Environment("LunarLander", -184, 200, None, None, 1000, actions=4,
+                best_return=242, source=MEASURED),
+    Environment("LunarLanderContinuous", -210, 200, horizon=1000, action_dim=2,
+                best_return=278, source=MEASURED),
+    Environment("BipedalWalker", -104, 300, horizon=1600, action_dim=4,
+                best_return=330, source=MEASURED),
+    Environment("BipedalWalkerHardcore", -107, 300, horizon=2000, action_dim=4,
+                best_return=235, source=MEASURED),
+    Environment("CarRacing", None, 900, None, 1000, 1000, action_dim=3,
+                best_return=900, source=REGISTRY),
+    Environment("FrozenLake", 0.015, 0.7, 0, 1, 100, actions=4, best_return=0.7, source=MEASURED),
+    Environment("FrozenLake8x8", 0.002, 0.85, 0, 1, 200, actions=4,
+                best_return=0.85, source=MEASURED),
+    Environment("Taxi", -774, 8, -2000, 20, 200, actions=6, best_return=8, source=MEASURED),
     Environment("CliffWalking", None, -13, None, -13, actions=4, source="its shortest path"),
     Environment("Blackjack", -0.40, None, -1, 1.5, actions=2, source=MEASURED),
 )  # fmt: skip
@@ -73,7 +99,7 @@ MUJOCO = (
     Environment("Pusher", None, None, None, 0, 100, action_dim=7, source=REGISTRY),
     Environment("InvertedPendulum", None, 950, 0, 1000, 1000, action_dim=1, source=REGISTRY),
     Environment("InvertedDoublePendulum", None, 9100, None, 10000, 1000, action_dim=1,
-                source=REGISTRY),
+                best_return=9100, source=REGISTRY),
 )  # fmt: skip
 
 PYBULLET = (
@@ -85,7 +111,7 @@ PYBULLET = (
     Environment("HumanoidBulletEnv", horizon=1000, action_dim=17, source=BULLET),
     Environment("InvertedPendulumBulletEnv", None, 950, 0, 1000, 1000, action_dim=1, source=BULLET),
     Environment("InvertedDoublePendulumBulletEnv", None, 9100, None, 10000, 1000, action_dim=1,
-                source=BULLET),
+                best_return=9100, source=BULLET),
     Environment("InvertedPendulumSwingupBulletEnv", None, 800, horizon=1000, action_dim=1,
                 source=BULLET),
     Environment("ReacherBulletEnv", None, 18, horizon=150, action_dim=2, source=BULLET),

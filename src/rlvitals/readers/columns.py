@@ -62,7 +62,7 @@ def json_number(value: object) -> float | None:
         try:
             return float(value)
         except OverflowError:
-            return math.copysign(math.inf, value)
+            return math.inf if value > 0 else -math.inf
     if isinstance(value, str) and len(value) <= len("-infinity"):
         try:
             number = float(value)

@@ -3,6 +3,7 @@
 import ast
 import math
 import re
+import warnings
 
 MAX_TEXT = 2**20  # characters
 MAX_DEPTH = 32
@@ -26,7 +27,9 @@ def parse_literal(text: str) -> object:
 def _tree(text: str) -> ast.expr:
     for attempt in (text, OPAQUE.sub("None", text)):
         try:
-            return ast.parse(attempt, mode="eval").body
+            with warnings.catch_warnings():  # of odd escapes in a stranger's strings
+                warnings.simplefilter("ignore")
+                return ast.parse(attempt, mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
     problem = f"not a Python literal: {text[:40]!r}"

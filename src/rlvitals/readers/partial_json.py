@@ -63,7 +63,8 @@ def placed_items(text: str, at: int = 0) -> Iterator[tuple[object, int]]:
 def members(text: str, array: str = "") -> Iterator[tuple[str, object]]:
     """Yield the members of the object that `text` is. Raises CutShortError where it breaks off.
 
-    The items of the member named `array` come one by one, each under that name.
+    The items of the member named `array` come one by one, each under that name; that it is no
+    array counts as broken off.
     """
     at = _skip(text, 0)
     if not text.startswith("{", at):
@@ -78,7 +79,7 @@ def members(text: str, array: str = "") -> Iterator[tuple[str, object]]:
         if not isinstance(name, str) or not text.startswith(":", at):
             raise CutShortError(f"character {at}")
         at = _skip(text, at + 1)
-        if name == array and text.startswith("[", at):
+        if name == array:
             end = 0
             for item, after in placed_items(text, at):
                 yield name, item

@@ -67,6 +67,8 @@ def head_of(data: bytes) -> Table | None:
         start, number = start + len(raw) + 1, number + 1
         text = raw.decode("utf-8-sig", errors="replace").strip("\r")
         if text and not text.isspace() and not text.startswith("#"):
+            if text.startswith(("{", "[")):  # JSON
+                return None
             names, delimiter = _split(text)
             return Table(tuple(names), delimiter, start, number) if _are_names(names) else None
     return None
@@ -241,7 +243,7 @@ def _number(cell: str) -> float | None:
 READER = Reader(
     name="csv",
     title="Any CSV with a step column",
-    looks_for="*.csv, *.tsv with a step-like column",
+    looks_for="*.csv or *.tsv with a step-like column",
     example="run/metrics.csv",
     claims=claims,
     read=read,

@@ -245,7 +245,7 @@ class _Reading:
 READER = Reader(
     name="jsonl",
     title="Any JSON lines with a step key",
-    looks_for="*.jsonl, *.json with a step-like key",
+    looks_for="*.jsonl or *.json with a step-like key",
     example="run/metrics.jsonl",
     claims=claims,
     read=read,

@@ -57,7 +57,7 @@ class Refused:
     def notes(self) -> list[str]:
         """Return "2 rows refused: line 318 has 57 fields under 56 names", or nothing."""
         plural = "" if self.count == 1 else "s"
-        return [f"{self.count} {self.what}{plural} refused: {self.first}"] if self.count else []
+        return [f"{self.count:,} {self.what}{plural} refused: {self.first}"] if self.count else []
 
 
 class Row(NamedTuple):

@@ -4,14 +4,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rlvitals import metrics
 from rlvitals.metrics import environments
 from rlvitals.metrics.environments import Environment
 from rlvitals.records import Profile, Series, Trace
+from rlvitals.signals.blocks import block_means
 from rlvitals.signals.level import first_last_change
+from rlvitals.signals.plateau import plateau_start
+from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
 
-State = Literal["rising", "flat", "falling", "at its ceiling", "unknown"]
+State = Literal["rising", "holding its best", "flat", "falling", "at its ceiling", "unknown"]
 
 # Product truth before proxies, dense before sparse: the first of these that is logged often
 # enough is the outcome a run is judged by.
@@ -28,11 +33,16 @@ OUTCOMES = (
     "language/filtered_reward",
 )
 SHARES = ("outcome/accuracy", "outcome/success_rate", "outcome/win_rate_ema")  # between 0 and 1
+OUTCOME_METRICS = tuple(m for m in metrics.CATALOGUE if m.name in (*OUTCOMES, "optimiser/loss"))
 LEAST = 10  # numbers: fewer cannot show a trend at all
 OF_THE_WAY = 0.10  # of the way from a random to a solved policy: less is not learning
 OF_THE_START = 0.10  # of the first level, where the task's scale is not known
 OF_A_SHARE = 0.05  # of a success rate
 AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left to learn
+LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
+PLAINLY, LOUD = 3.0, 6.0  # times what counts, and times the scatter from point to point
+HOLDS = 0.1  # of the outcome's range: this near to its best block it holds what it learned
+PARTS = 20  # blocks that the range and the best are taken over
 STUCK_TOP = 0.2  # share of the run spent at exactly its best value
 
 
@@ -58,7 +68,7 @@ class Standing:
 
     @property
     def stalled(self) -> bool:
-        """Proven not to get better."""
+        """Proven not to get better, and not merely done with getting better."""
         return self.state in ("flat", "falling")
 
     @property
@@ -67,7 +77,8 @@ class Standing:
         if self.state == "unknown":
             return f"whether the outcome improves cannot be told: {self.why}"
         name = self.metric.split("/", 1)[1].replace("_", " ")
-        return f"{name} is {self.state}: {self.first:.4g} to {self.last:.4g}"
+        state = self.state if up(self.metric) > 0 else LOSS_WORDS.get(self.state, self.state)
+        return f"{name} is {state}: {self.first:.4g} to {self.last:.4g}"
 
 
 def outcome(trace: Trace) -> tuple[str, Series] | None:
@@ -75,11 +86,17 @@ def outcome(trace: Trace) -> tuple[str, Series] | None:
     for name in OUTCOMES:
         if (series := trace.get(name)) is not None and len(found := series.finite()) >= LEAST:
             return name, found
-    loss = trace.get("optimiser/loss")
+    loss_name = "optimiser/loss"
+    loss = trace.get(loss_name)
     if trace.profile is Profile.SUPERVISED and loss is not None and len(loss.finite()) >= LEAST:
         found = loss.finite()
-        return "optimiser/loss", Series(found.steps, found.times, -found.values)
+        return loss_name, Series(found.steps, found.times, up(loss_name) * found.values)
     return None
+
+
+def up(name: str) -> float:
+    """Return +1 where more of an outcome is better, -1 for a loss."""
+    return -1.0 if name == "optimiser/loss" else 1.0
 
 
 def environment(trace: Trace) -> Environment | None:
@@ -109,17 +126,46 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     state: State = "unknown"
     if _at_ceiling(trace, name, whole, last):
         state = "at its ceiling"
-    elif low > 0 and last - first >= material:
+    elif last - first >= material and (low > 0 or _plainly_rises(series.values, material)):
         state = "rising"
     elif high < 0 and first - last >= material:
         state = "falling"
-    elif high < material:
-        state = "flat"
+    elif high <= material:
+        state = "holding its best" if _holds(whole, series, material) else "flat"
     why = "" if state != "unknown" else f"{name} is too noisy or too short over these steps"
-    sign = -1.0 if name == "optimiser/loss" else 1.0
+    sign = up(name)
     return Standing(
         state, name, why, sign * first, sign * last, sign * best, low, high, material, origin
     )
+
+
+def _plainly_rises(values: NDArray[np.float64], material: float) -> bool:
+    """See a rise that a test made for sluggish noise cannot prove on a short, bent curve.
+
+    Only for rising: to be wrong here delays an alarm, it never raises one.
+    """
+    head = values[: max(3, len(values) // 10)]
+    tail = values[-max(LEAST // 2, len(values) // 3) :]
+    gain = float(np.median(tail) - np.median(head))
+    noise = noise_sd(values) or 0.0
+    return bool(tail.min() > head.max()) and gain >= max(PLAINLY * material, LOUD * noise)
+
+
+def _always_succeeds(trace: Trace, name: str) -> bool:
+    levels = first_last_change(trace[name].values) if name in trace else None
+    return levels is not None and levels[1] >= 1.0 - AT_THE_TOP
+
+
+def _holds(whole: Series, series: Series, material: float) -> bool:
+    """Tell a run that rose before and stays up there from one that never got anywhere."""
+    if len(series) == len(whole):
+        return False
+    before = trend(whole.until(int(series.steps[-1])).values)
+    width = max(1, len(whole) // PARTS)
+    course = block_means(whole.values, width)
+    last = float(np.median(series.values[-width:]))
+    near = max(material, HOLDS * float(np.ptp(course)))
+    return before is not None and before.change_low > 0 and last >= float(course.max()) - near
 
 
 def _material(trace: Trace, name: str, whole: Series) -> tuple[float, str]:
@@ -134,13 +180,15 @@ def _material(trace: Trace, name: str, whole: Series) -> tuple[float, str]:
 
 def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
     env = environment(trace) if name.endswith("return") else None
-    if env is not None and env.way:
-        top = env.max_return if env.max_return is not None else env.solved_return
-        if top is not None:
-            return last >= top - AT_THE_TOP * env.way
     values = whole.values
+    if env is not None and env.way and env.solved_return is not None:
+        top = env.max_return
+        near_top = top is not None and last >= top - AT_THE_TOP * env.way
+        return near_top or (last >= env.solved_return and plateau_start(values) is not None)
     if name in SHARES:
         return last >= 1.0 - AT_THE_TOP
+    if any(_always_succeeds(trace, share) for share in SHARES):
+        return True
     # An outcome that varied on its way up and then repeats its best value exactly is bounded there.
     stuck = int(max(STUCK_TOP * len(values), LEAST))
     return bool((values[-stuck:] == values.max()).all() and values[0] < values.max())

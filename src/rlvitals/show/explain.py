@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rlvitals import metrics, settings
 from rlvitals.errors import UsageError, nearest
 from rlvitals.metrics.metric import Band, Metric
-from rlvitals.metrics.names import TABLES, lookup
+from rlvitals.metrics.names import GENERIC, TABLES, lookup
 from rlvitals.metrics.names.name import Name, Table
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rule import Rule
@@ -55,10 +55,11 @@ def rule_page(rule: Rule) -> str:
     if rule.explained_by:
         causes = ", ".join(f"`{cause}`" for cause in rule.explained_by)
         facts.append(f"- **shown as a symptom of**: {causes}")
+    summary, _, sections = rule.doc.strip().partition("\n## ")
     likely = [f"- {cause}" for cause in rule.causes]
     tries = [f"- {remedy}" for remedy in rule.remedies]
     return "\n".join(
-        [f"# rule {rule.name}", "", rule.doc.strip(), "", *facts]
+        [f"# rule {rule.name}", "", summary.strip(), "", *facts, "", f"## {sections.strip()}"]
         + (["", "## Likely causes", *likely] if likely else [])
         + (["", "## Try", *tries] if tries else [])
     )
@@ -133,6 +134,8 @@ def _keys(name: str) -> Iterator[str]:
     """Explain a framework's key, unless it is the canonical name itself."""
     seen: dict[str, list[str]] = {}
     for table in TABLES:
+        if table is GENERIC and seen:
+            continue  # a framework's own word is better than a plain name's
         if found := lookup.find(table, name):
             canonical, measured = found
             seen.setdefault(canonical, []).append(f"- {table.title}: {_alias(name, measured)}")

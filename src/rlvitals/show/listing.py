@@ -1,6 +1,6 @@
 """Lists: rules, keys of a framework, keys of a run."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
 from rich.console import Group, RenderableType
@@ -10,6 +10,7 @@ from rich.text import Text
 from rlvitals.metrics import CATALOGUE
 from rlvitals.metrics.names import TABLES
 from rlvitals.metrics.names.name import Table
+from rlvitals.readers import READERS
 from rlvitals.records import Trace
 from rlvitals.rules.rule import Rule
 from rlvitals.show.harmless import harmless
@@ -18,11 +19,11 @@ from rlvitals.show.wording import number
 CLOSE = 0.75  # of 1: how alike two names must be before one is proposed
 
 
-def columns(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> RenderableType:
-    """Lay rows out under their heads; the first column is never broken."""
+def columns(heads: Sequence[str], rows: Iterable[Sequence[str]], whole: int = 1) -> RenderableType:
+    """Lay rows out under their heads; the first `whole` columns are never broken."""
     grid = Grid(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
     for i, head in enumerate(heads):
-        grid.add_column(head, no_wrap=i == 0, overflow="fold")
+        grid.add_column(head, no_wrap=i < whole, overflow="fold")
     for row in rows:
         grid.add_row(*(Text(harmless(cell), "bold" if not i else "") for i, cell in enumerate(row)))
     return grid
@@ -37,6 +38,17 @@ def rule(one: Rule) -> tuple[str, str, str, str]:
     return one.name, summary, ", ".join(one.profiles) or "all", ", ".join(needs)
 
 
+def readers() -> RenderableType:
+    """What each reader reads, what files it looks for, and such a file below."""
+    grid = Grid(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+    for head in ("reader", "reads"):
+        grid.add_column(head, overflow="fold")
+    for one in READERS:
+        reads = Text.assemble(f"{one.title}: {one.looks_for}\n", (one.example, "dim"))
+        grid.add_row(Text(one.name, "bold"), reads)
+    return grid
+
+
 def keys(table: Table) -> list[tuple[str, str, str]]:
     """Key, metric and how it is measured, for one framework; its settings last."""
     rows = [(key, name.metric.name, name.how) for key, name in table.keys.items()]
@@ -48,17 +60,23 @@ def run(trace: Trace, *, unmapped_only: bool = False) -> RenderableType:
     """What a run's keys mean, and which are not known, with a guess where a name is close."""
     parts: list[RenderableType] = []
     if not unmapped_only:
-        rows = [
-            (m.key, name, m.how, f"{m.framework} · {m.where}" if m.where else m.framework)
-            for name, m in sorted(trace.measured.items(), key=lambda pair: pair[0])
-        ]
-        parts += [columns(("key", "metric", "how", "from"), rows)]
+        parts += _measured(trace)
         parts += [_settings(trace)] if trace.settings else []
     if trace.unmapped:
         parts += [Text("not mapped: shown, never judged", "dim"), _unmapped(trace)]
     elif unmapped_only:
         parts.append(Text("every key is mapped"))
     return Group(*(line for part in parts for line in (part, Text()))) if parts else Text()
+
+
+def _measured(trace: Trace) -> Iterator[RenderableType]:
+    """One table for each file: it is named once, above."""
+    files: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+    for name, m in sorted(trace.measured.items()):
+        files.setdefault((m.where, m.framework), []).append((m.key, name, m.how))
+    for (where, framework), rows in files.items():
+        yield Text(harmless(f"{where or trace.name}, as {framework} names it"), "dim")
+        yield columns(("key", "metric", "how"), rows, whole=2)
 
 
 def _settings(trace: Trace) -> RenderableType:

@@ -23,7 +23,8 @@ def blocks(markdown: str) -> Iterator[tuple[str, str]]:
     for line in [*markdown.splitlines(), ""]:
         mark = re.match(r"(#+ |- |    (?=\S))", line)
         starts = bool(mark) and not (mark and mark[0] == "    " and kind == "item")
-        if (starts or not line.strip()) and lines:
+        ends = starts or not line.strip() or kind.startswith("heading")
+        if ends and lines:
             yield kind, " ".join(lines)
             kind, lines = "", []
         if not line.strip():
@@ -39,7 +40,7 @@ def blocks(markdown: str) -> Iterator[tuple[str, str]]:
 
 def _block(kind: str, text: str) -> RenderableType:
     if kind.startswith("heading"):
-        style = "bold reverse" if kind == "heading 1" else "bold underline"
+        style = "bold reverse" if kind == "heading 1" else "bold"
         return Text(f" {text} " if kind == "heading 1" else harmless(text), style)
     if kind == "item":
         return Padding(Text("• ").append_text(spans(text)), (0, 0, 0, 2), expand=False)

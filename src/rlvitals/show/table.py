@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -13,6 +14,8 @@ from rlvitals.show import wording
 from rlvitals.show.harmless import harmless
 from rlvitals.verdict import Word
 
+NAME = 30  # columns of a run's name that are never cut
+GIVE_WAY = 2  # columns that are never cut: verdict and findings
 Judged = tuple[str, Diagnosis | VitalsError]  # a run's name, and what came of it
 
 
@@ -24,12 +27,17 @@ def worst_first(runs: Sequence[Judged]) -> list[Judged]:
 def table(runs: Sequence[Judged]) -> RenderableType:
     """Lay out verdict, findings, name and reason of each run."""
     grid = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
-    grid.add_column("verdict", no_wrap=True)
-    grid.add_column("findings", no_wrap=True)
-    grid.add_column("run", no_wrap=True, overflow="ellipsis", ratio=2)
-    grid.add_column("why", no_wrap=True, overflow="ellipsis", ratio=3)
-    for name, found in worst_first(runs):
-        grid.add_row(*_row(name, found))
+    heads = ("verdict", "findings", "run", "why")
+    rows = [_row(name, found) for name, found in worst_first(runs)]
+    for i, head in enumerate(heads):
+        widest = max((cell_len(row[i].plain) for row in rows), default=0)
+        least = (widest, widest, min(widest, NAME), 0)[i]
+        # Where room is short the reason gives way first, then what exceeds NAME.
+        grid.add_column(head, no_wrap=i < GIVE_WAY, min_width=max(least, len(head)))
+    for row in rows:
+        for cell in row:
+            cell.no_wrap, cell.overflow = True, "ellipsis"
+        grid.add_row(*row)
     return grid
 
 

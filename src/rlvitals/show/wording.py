@@ -46,10 +46,12 @@ def when(finding: Finding, trace: Trace) -> str:
     """Say since which step, until which, and when it could have been known."""
     series = trace.get(finding.metric)
     last = int(series.steps[-1]) if series is not None and len(series) else trace.last_step
-    until = "and still there" if finding.ended >= last else f"to {finding.ended:,}"
     if finding.ended <= finding.began:
-        until = ""
-    said = f"{finding.began:,} {until}".strip()
+        said = f"at {finding.began:,}"
+    elif finding.ended >= last:
+        said = f"from {finding.began:,} to the end"
+    else:
+        said = f"from {finding.began:,} to {finding.ended:,}"
     if finding.known < 0:
         return said
     run = trace.last_step - trace.first_step

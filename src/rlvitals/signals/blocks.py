@@ -15,6 +15,7 @@ from rlvitals.signals.noise import (
 )
 
 SOKAL = 5.0  # the window ends at 5 tau: Sokal 1997, Monte Carlo Methods, section 3
+AMPLE = 100.0  # series length, in tau, from which its own correlations need no AR(1) model
 PER_BLOCK = 5.0  # block length in tau: means of such blocks are nearly independent
 LONGEST = 1 << 16  # points transformed at once; longer series are averaged down first
 
@@ -47,7 +48,8 @@ def _tau(values: Array) -> float:
         residual, rho = bent, rho_bent
     if rho >= 1:
         return float(values.size)
-    return max(_sokal(residual), (1 + rho) / (1 - rho))
+    tau = _sokal(residual)
+    return tau if values.size >= AMPLE * tau else max(tau, (1 + rho) / (1 - rho))
 
 
 def _sokal(residual: Array) -> float:

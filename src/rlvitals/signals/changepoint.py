@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import Array, finite, is_constant, scaled, unscaled
+from rlvitals.signals.finite import ROUNDING, Array, finite, is_constant, scaled, unscaled
 from rlvitals.signals.noise import SHRINKAGE_TWO_LINES, line_fit, persistence
 from rlvitals.signals.spread import robust_sd
 from rlvitals.signals.student import t_quantile
@@ -16,6 +16,7 @@ MARGIN = 0.05  # share of the series at either end where a shift cannot be told 
 POINTS = 2048  # longer series are averaged into at most this many blocks first
 CONFIDENCE = 0.99  # for all places together
 PUSH = 1.5  # standard errors by which the noise's persistence is pushed up
+SMOOTH = 4  # degree of the curve that a shift must outdo: 5 numbers, like line, step and place
 VISIBLE = 1.0  # noise sd: a smaller shift is of no account, however certain
 SUDDEN = 0.5  # share of the shift that must happen within a few points: the rest is a slope
 NEAR = 5  # points on either side that show a shift to be sudden
@@ -37,9 +38,9 @@ def change_point(values: Array) -> Change | None:
 
     A shift is fitted beside a straight line, so a steady slope is none. It must stand out from
     AR(1) noise whose persistence is bounded from above, at the 1 % level over all places, and be
-    at least 1 sd of it. Half of it must happen within 5 points, so a smooth curve is none either.
-    The first and last 5 % are not judged. Computed over the finite values; `None` for no shift,
-    and for fewer than 20 values, which cannot be judged.
+    at least 1 sd of it. It must fit better than a smooth curve (degree 4), and half of it must
+    happen within 5 points. The first and last 5 % are not judged. Computed over the finite
+    values; `None` for no shift, and for fewer than 20 values, which cannot be judged.
     """
     column = np.asarray(values, dtype=np.float64).ravel()
     x = finite(column)
@@ -80,6 +81,8 @@ def _significant(values: Array, cut: int) -> float | None:
     step = np.where(np.arange(n) < cut, 0.0, 1.0)
     design = np.column_stack((np.ones(n), np.arange(n) / n, step))
     residual = values - design @ np.linalg.lstsq(design, values)[0]
+    if residual @ residual > _smooth_squares(values):
+        return None
     rho = persistence(residual, SHRINKAGE_TWO_LINES, PUSH)
     # Generalised least squares: what is left after each value's memory of the last is white.
     memory = design[1:] - rho * design[:-1]
@@ -95,9 +98,17 @@ def _significant(values: Array, cut: int) -> float | None:
     limit = t_quantile(1 - (1 - CONFIDENCE) / n, max(free * (1 - rho) / (1 + rho), 5.0))
     if abs(shift) <= limit * error or not _sudden(values, cut, shift):
         return None
-    noise = robust_sd(residual)
-    size = shift / noise if noise else math.copysign(math.inf, shift)
+    noise = robust_sd(residual) or 0.0
+    size = shift / noise if noise > ROUNDING else math.copysign(math.inf, shift)
     return size if abs(size) >= VISIBLE else None
+
+
+def _smooth_squares(values: Array) -> float:
+    """Return the squares that a smooth curve leaves with as many coefficients as the shift."""
+    t = np.linspace(-1, 1, values.size)
+    design = np.polynomial.legendre.legvander(t, SMOOTH)
+    residual = values - design @ np.linalg.lstsq(design, values)[0]
+    return float(residual @ residual)
 
 
 def _sudden(values: Array, cut: int, shift: float) -> bool:

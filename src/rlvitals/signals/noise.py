@@ -1,9 +1,9 @@
 """The noise around a curve as an AR(1) process, with its persistence bounded from above.
 
 A learning curve bends, and a straight line leaves the bend in its residuals, where it looks
-like persistent noise. So the noise is looked at three times: around a straight line, around
-two straight lines with a jump between them, and as a random walk, which is the worst case and
-needs no fit at all.
+like persistent noise. So the noise is looked at four times: around a straight line, around
+two straight lines with a jump between them, around a line through the last part alone, and as a
+random walk, which is the worst case and needs no fit at all.
 """
 
 import math
@@ -24,7 +24,9 @@ SHRINKAGE_LINE = (2.0, 4.0)
 SHRINKAGE_TWO_LINES = (7.0, 20.0)
 # Standard errors by which the persistence is pushed up, and its spread times n at a unit root:
 # the smallest with which `trend` keeps 5 % on AR(.98) and on moving averages (see its tests).
-PUSH_LINE, PUSH_TWO_LINES, UNIT_ROOT_SPREAD = 1.5, 2.0, 5.0
+PUSH_LINE, PUSH_TWO_LINES, PUSH_TAIL, UNIT_ROOT_SPREAD = 1.6, 2.1, 2.75, 5.0
+WALK_FREEDOM = 0.2  # degrees of freedom per step of a random walk: few, as its tails are heavy
+TAIL = 0.6  # share of the series, its last, in which an early rise is over
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +37,14 @@ class Noise:
     innovation: float  # standard deviation of the innovations
     freedom: float  # degrees of freedom left to judge by
 
-    def slope_variance(self, samples: int) -> float:
-        """Return the variance of the least-squares slope, per sample, under this noise.
+    def variance(self, weights: Array) -> float:
+        """Return the variance of `weights` @ noise, for weights that sum to 0.
 
         Written with the variogram, which unlike the covariance exists for a random walk.
         """
-        t = np.arange(samples) - (samples - 1) / 2
-        weights = t / (t @ t)
-        overlap = np.correlate(weights, weights, "full")[samples:]
-        return -2 * self.innovation**2 * float(overlap @ self._semivariance(samples))
+        overlap = np.correlate(weights, weights, "full")[weights.size :]
+        total = -2 * self.innovation**2 * float(overlap @ self._semivariance(weights.size))
+        return max(total, 0.0)
 
     def _semivariance(self, samples: int) -> Array:
         lags = np.arange(1, samples, dtype=np.float64)
@@ -51,6 +52,12 @@ class Noise:
             return lags / 2
         rho = self.persistence
         return np.asarray((1 - rho**lags) / (1 - rho * rho), dtype=np.float64)
+
+
+def slope_weights(samples: int) -> Array:
+    """Return the weights with which values add up to their least-squares slope per sample."""
+    t = np.arange(samples) - (samples - 1) / 2
+    return np.asarray(t / (t @ t), dtype=np.float64)
 
 
 def line_fit(values: Array) -> tuple[float, Array]:
@@ -102,20 +109,23 @@ def persistence(residual: Array, shrinkage: tuple[float, float], push: float) ->
     return min(max(rho + push * spread, 0.0), 1.0)
 
 
-def candidates(values: Array) -> tuple[Noise, ...]:
+def candidates(values: Array, *, push: float = 1.0) -> tuple[Noise, ...]:
     """Describe the noise of at least 12 finite values, each description on the safe side.
 
-    Any one of them bounds the noise from above, so the tightest may be used.
+    Any one of them bounds the noise from above, so the tightest may be used. `push` 0 bounds
+    nothing and only frees the persistence of its bias.
     """
     n = values.size
     steps = np.diff(values)
     steps = steps - steps.mean()
-    walk = Noise(1.0, math.sqrt(float(steps @ steps) / (n - 2)), 0.2 * n)
-    residual, bent = line_fit(values)[1], two_lines_fit(values)
+    walk = Noise(1.0, math.sqrt(float(steps @ steps) / (n - 2)), WALK_FREEDOM * n)
+    line, tail = line_fit(values)[1], line_fit(values[n - int(TAIL * n) :])[1]
+    bent, cut = two_lines_fit(values)
     return (
         walk,
-        *_around(residual, persistence(residual, SHRINKAGE_LINE, PUSH_LINE), None),
-        *_around(bent[0], persistence(bent[0], SHRINKAGE_TWO_LINES, PUSH_TWO_LINES), bent[1]),
+        *_around(line, persistence(line, SHRINKAGE_LINE, push * PUSH_LINE), None),
+        *_around(bent, persistence(bent, SHRINKAGE_TWO_LINES, push * PUSH_TWO_LINES), cut),
+        *_around(tail, persistence(tail, SHRINKAGE_LINE, push * PUSH_TAIL), None),
     )
 
 

@@ -12,7 +12,7 @@ from rlvitals.signals.spread import noise_sd
 LEAST = 20  # values below which swings are not judged
 PARTS = 20  # blocks whose turns are counted
 BASELINE = 0.3  # share of the series, its first, with which the last half is compared
-NOISE = 5.0  # standard deviations of a block mean's noise that a swing must exceed
+NOISE = 6.0  # standard deviations of a block mean's noise that a swing must exceed
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def oscillation(values: Array, *, share: float = 0.3) -> Oscillation | None:
     Roughness is von Neumann's mean square successive difference (von Neumann 1941), here of the
     last half against the first 30 %: blind to trend, and to what swings from the start. For that
     there are reversals: turns of the means of 20 blocks by more than `share` of their range and
-    by more than 5 sd of what white noise would leave in a block mean. Sign changes of differences
+    by more than 6 sd of what white noise would leave in a block mean. Sign changes of differences
     are not counted: white noise has 67 %. Slow noise (AR near 1) does turn, so reversals alone
     are no fault. Computed over the finite values; `None` for fewer than 20.
     """
@@ -42,7 +42,7 @@ def oscillation(values: Array, *, share: float = 0.3) -> Oscillation | None:
     unit, exponent = scaled(x)
     width = max(1, unit.size // PARTS)
     course = block_means(unit, width)
-    noise = (noise_sd(unit) or 0.0) / math.sqrt(width)
+    noise = (noise_sd(unit, order=2) or 0.0) / math.sqrt(width)
     turns = turning_points(course, max(share * float(np.ptp(course)), NOISE * noise))
     swings = np.abs(np.diff(turns))
     amplitude = unscaled(float(np.median(swings)), exponent) if swings.size else 0.0

@@ -1,5 +1,7 @@
 """How widely values scatter, by statistics that a few outliers cannot move."""
 
+import math
+
 import numpy as np
 
 from rlvitals.signals.finite import Array, finite, is_constant, scaled, unscaled
@@ -34,21 +36,23 @@ def robust_sd(values: Array) -> float | None:
     return unscaled(_spread(unit - np.median(unit)), exponent)
 
 
-def noise_sd(values: Array) -> float | None:
+def noise_sd(values: Array, *, order: int = 1) -> float | None:
     """Return the standard deviation of point-to-point noise, blind to trend and slow waves.
 
     From first differences, which for independent noise are sqrt(2) wider; autocorrelated noise
     is understated. The differences' own median is taken out, so a straight line has no noise.
-    Computed over the finite values; `None` for fewer than 3.
+    `order` 2 takes differences of differences, which quick swings move less still. Computed over
+    the finite values; `None` for fewer than 2 + `order`.
     """
     x = finite(values)
-    if x.size < 3:  # noqa: PLR2004
+    if x.size < 2 + order:
         return None
     if is_constant(x):
         return 0.0
     unit, exponent = scaled(x)
-    steps = np.diff(unit)
-    return unscaled(_spread(steps - np.median(steps)) / float(np.sqrt(2)), exponent)
+    steps = np.diff(unit, order)
+    wider = math.sqrt(math.comb(2 * order, order))  # sum of squared binomial coefficients
+    return unscaled(_spread(steps - np.median(steps)) / wider, exponent)
 
 
 def _spread(deviations: Array) -> float:

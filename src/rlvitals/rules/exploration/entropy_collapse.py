@@ -27,7 +27,7 @@ have no floor: there the standard deviation is read instead, against its own sta
 
 from rlvitals.metrics.exploration import ENTROPY, STD, TEMPERATURE
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Series, Trace
+from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.freedom import DECIDED, max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_below, start
@@ -87,8 +87,7 @@ def _outcome(trace: Trace, stretch: Stretch) -> Standing:
 def _finding(
     trace: Trace, name: str, series: Series, limit: Bound, stretch: Stretch, now: Standing
 ) -> Finding:
-    first = start(series) or 0.0
-    last = float(series.values[-FEW:].mean())
+    first, last = float(series.values[0]), float(series.values[-FEW:].mean())
     evidence = [f"since then {now.sentence}"]
     half = last_stretch_below(series, 0.5 * first)
     whole = max(trace.last_step - trace.first_step, 1)
@@ -97,10 +96,10 @@ def _finding(
         evidence.append(f"half of it was gone at step {half.began:,}, {part:.0%} into the run")
     evidence += _cold(trace, stretch)
     severe = last < SEVERE / LOW * limit.value
-    what = "entropy" if name == ENTROPY.name else "the actions' standard deviation"
+    what = "entropy is" if name == ENTROPY.name else "the actions' standard deviation is"
     unit = " nats" if name == ENTROPY.name else ""
     return Finding(
-        f"{what} fell from {first:.3g} to {last:.3g}{unit} while the outcome did not improve",
+        f"{what} down to {last:.2g}{unit}, from {first:.3g} at the start, and the outcome is no better",
         severity=Severity.ERROR if severe or now.state == "falling" else Severity.WARNING,
         metric=name,
         began=stretch.began,
@@ -144,6 +143,7 @@ RULE = Rule(
         "normalise or clip rewards",
         "check temperature pulses and the entropy floor where there are any",
     ),
+    profiles=tuple(p for p in Profile if p is not Profile.SUPERVISED),
     explained_by=("action-collapse", "kl-above-target", "kl-spike", "learning-rate-jump"),
     verdict="collapsed",
 )

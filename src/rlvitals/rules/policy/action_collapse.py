@@ -113,7 +113,7 @@ def _finding(trace: Trace, shares: Shares, top: int, began: int) -> Finding:
     course = shares.values[:, top]
     now = standing(trace, since=int(shares.starts[began]))
     what = "replica" if "replica" in trace.step_unit or _is_scheduler(trace) else "action"
-    listed = " ".join(f"{share:.2f}".lstrip("0") for share in course)
+    listed = " ".join(f"{share:.2f}".lstrip("0") for share in np.round(course, 2))
     evidence = [f"its share by windows of {shares.size}: {listed}"]
     entropy = trace.get(ENTROPY.name)
     if entropy is not None and (levels := first_last_change(entropy.values, share=0.02)):

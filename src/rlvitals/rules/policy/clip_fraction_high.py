@@ -2,8 +2,9 @@
 
 ## What it sees
 `policy/clip_fraction` above the profile's upper end (0.3 for control and scheduler PPO, 0.2 for
-language models) in at least half of 20 successive updates (10 in a short run). Above 0.5 with an
-outcome that is proven not to improve it is an error; with an outcome that improves, a note.
+language models) in at least half of 20 successive updates (10 in a short run): a warning where the
+outcome is proven not to improve, or where it cannot be told and more than half of the samples are
+clipped; an error where both hold; a note where the outcome improves.
 
 ## Why it matters
 A clipped sample gives no gradient: the update is driven by the minority that still moves, and
@@ -63,7 +64,7 @@ def check(trace: Trace) -> Answer:
 
 
 def _severity(now: Standing, middle: float) -> Severity:
-    if now.improves:
+    if now.improves or not (now.stalled or middle > SEVERE):
         return Severity.NOTE
     return Severity.ERROR if now.stalled and middle > SEVERE else Severity.WARNING
 

@@ -3,7 +3,7 @@
 ## What it sees
 `policy/approx_kl` above 8 x the median of the 50 updates before it, and above 0.05 or five
 times the run's `target_kl`. One or two such updates are a note; three within 50, or one after
-which the outcome falls, are a warning.
+which a quarter of the outcome is gone, are a warning.
 
 ## Why it matters
 A single drastic update can undo what thousands learned, and the data that would repair it is
@@ -33,6 +33,7 @@ from rlvitals.signals.spike import Spike
 FACTOR = 8.0  # x the median before: approx_kl is heavy-tailed, 3-4 x is ordinary
 FLOOR = 0.05  # nats: twice the usual targets, and then some
 OF_TARGET = 5.0
+LOST = 0.25  # of the outcome's level before
 STORM, WITHIN = 3, 50  # spikes within so many updates are no longer an accident
 
 
@@ -45,24 +46,37 @@ def check(trace: Trace) -> Answer:
     if not found:
         return Clear()
     worst = max(found, key=lambda spike: spike.value)
-    storm = _storm(found)
     after = standing(trace, since=int(kl.steps[found[0].index]))
+    lost = _lost(trace, int(kl.steps[found[0].index]))
     severity = Severity.NOTE
-    if (storm and not after.improves) or after.state == "falling":
+    if (_storm(found) and not after.improves) or after.state == "falling" or lost:
         severity = Severity.WARNING
-    origin = f"{FACTOR:g} x the median of the updates before it"
+    bound = max(
+        Bound(FACTOR * worst.baseline, f"{FACTOR:g} x the median of the updates before it"),
+        Bound(floor, "5 x the run's target_kl" if target else "default"),
+        key=lambda b: b.value,
+    )
     return Finding(
-        f"KL jumps to {worst.value:.2g} in one update, {worst.ratio:.0f} x what it was"
-        + (f", and {len(found) - 1} more times" if len(found) > 1 else ""),
+        f"KL jumps to {worst.value:.2g} in one update, {worst.ratio:,.0f} x what it was"
+        + (f", and {len(found) - 1} more besides" if len(found) > 1 else ""),
         severity=severity,
         metric=APPROX_KL.name,
         began=int(kl.steps[found[0].index]),
         ended=int(kl.steps[found[-1].index]),
         observed=worst.value,
-        bound=Bound(max(FACTOR * worst.baseline, floor), origin),
-        evidence=(_listed(kl, found), *([f"afterwards {after.sentence}"] if after.stalled else [])),
-        counter=(f"afterwards {after.sentence}",) if after.improves else (),
+        bound=bound,
+        evidence=(_listed(kl, found), *lost),
+        counter=(f"afterwards {after.sentence}",) if after.improves and not lost else (),
     )
+
+
+def _lost(trace: Trace, step: int) -> tuple[str, ...]:
+    """Say what the outcome lost at a step, where that is more than counts for it."""
+    before, after = standing(trace, until=step), standing(trace, since=step)
+    if before.last - after.last <= max(before.material, LOST * abs(before.last)):
+        return ()
+    name = before.metric.split("/", 1)[1].replace("_", " ")
+    return (f"{name} was {before.last:.4g} before and is {after.last:.4g} since",)
 
 
 def _storm(found: tuple[Spike, ...]) -> bool:

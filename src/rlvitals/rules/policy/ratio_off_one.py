@@ -2,7 +2,8 @@
 
 ## What it sees
 `policy/ratio` outside 0.5-2 in at least half of 10 successive updates is a warning; outside
-0.1-10, or above 200 once, an error. A mean that wanders from 1 by more than 0.05 is a note.
+0.1-10, or above 200 once, an error. A mean that wanders from 1 by more than 0.05 is a note; so is a single update in which
+`policy/ratio_var` exceeds 0.1 and ten times what it was.
 
 ## Why it matters
 E_old[pi_new / pi_old] is 1 whatever the update does, because probabilities sum to one. Off one,
@@ -27,10 +28,10 @@ it is driven by single samples. Then KL and clip fraction are high as well, and 
 import numpy as np
 
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION, RATIO
+from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION, RATIO, RATIO_VAR
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
-from rlvitals.rules.shapes import Stretch, above
+from rlvitals.rules.shapes import Stretch, above, jumps
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median
 
@@ -39,6 +40,7 @@ FAR = np.log(10.0)
 ABSURD = 200.0
 SLIGHT = 0.05  # |ln ratio|: three standard deviations of a healthy batch of a thousand samples
 WINDOW = 10  # updates
+VARIANCE_FACTOR, VARIANCE_FLOOR = 10.0, 0.1
 HIGH_KL, HIGH_CLIP = 0.03, 0.2
 
 
@@ -56,7 +58,28 @@ def check(trace: Trace) -> Answer:
         if stretch := above(far, limit, WINDOW):
             bound = Bound(float(np.exp(limit)), "default, and as far below one")
             return _finding(trace, ratio, stretch, severity, bound)
-    return Clear()
+    return _scatter(trace)
+
+
+def _scatter(trace: Trace) -> Answer:
+    """Note single updates in which the ratio scatters far more than before."""
+    variance = trace.get(RATIO_VAR.name)
+    found = jumps(variance.finite(), VARIANCE_FACTOR, VARIANCE_FLOOR) if variance else ()
+    if variance is None or not found:
+        return Clear()
+    worst = max(found, key=lambda spike: spike.value)
+    steps = variance.finite().steps
+    return Finding(
+        f"the ratio's variance jumps to {worst.value:.2g} in one update, {worst.baseline:.1g} before",
+        severity=Severity.NOTE,
+        metric=RATIO_VAR.name,
+        began=int(steps[found[0].index]),
+        ended=int(steps[found[-1].index]),
+        observed=worst.value,
+        bound=Bound(VARIANCE_FLOOR, f"default, and {VARIANCE_FACTOR:g} x the updates before it"),
+        causes=("one drastic update: an outlier in its advantages",),
+        remedies=("clip gradients and advantages", "lower the learning rate"),
+    )
 
 
 def _finding(

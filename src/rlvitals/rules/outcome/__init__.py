@@ -1,0 +1,1 @@
+"""Rules about what the run is for: return, success, reward."""

@@ -1,0 +1,68 @@
+"""Episodes became suddenly longer or shorter.
+
+## What it sees
+A single shift in the level of `outcome/episode_length` that stands out of its noise, happens
+within a few points, and changes the length by at least a quarter. A note: what it means depends on the
+task, and the return at that step tells.
+
+## Why it matters
+A jump is a change of behaviour: the agent learned to survive, to finish, to run in circles, or
+the environment's limit was changed.
+
+## What to do
+Look at episodes on both sides of the step. Where the return jumps too, compare signs.
+
+## When it is wrong
+Tasks with bottlenecks are learned in jumps.
+
+## References
+- Pardo et al. 2018, "Time Limits in Reinforcement Learning".
+"""
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
+from rlvitals.records import Trace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.signals.changepoint import LEAST, change_point
+from rlvitals.signals.spread import median
+
+MATERIAL = 0.25  # of the length before: less is no change of behaviour
+NEAR = 10  # points on either side that tell what the return did
+
+
+def check(trace: Trace) -> Answer:
+    """Look for one sudden shift of level."""
+    length = trace[EPISODE_LENGTH.name].finite()
+    change = change_point(length.values)
+    if change is None or abs(change.after - change.before) < MATERIAL * abs(change.before):
+        return Clear()
+    step = int(length.steps[change.index])
+    word = "longer" if change.after > change.before else "shorter"
+    evidence = []
+    if (returns := trace.get(RETURN.name)) is not None:
+        before, after = returns.until(step - 1).tail(NEAR), returns.since(step).where(slice(NEAR))
+        levels = median(before.values), median(after.values)
+        if levels[0] is not None and levels[1] is not None:
+            evidence.append(f"return around it: {levels[0]:.4g} before, {levels[1]:.4g} after")
+    return Finding(
+        f"episodes became suddenly {word}: {change.before:.4g} to {change.after:.4g} steps",
+        severity=Severity.NOTE,
+        metric=EPISODE_LENGTH.name,
+        began=step,
+        ended=step,
+        observed=change.after,
+        bound=Bound(MATERIAL, "default: a quarter of the length before"),
+        evidence=tuple(evidence),
+    )
+
+
+RULE = Rule(
+    name="episode-length-jump",
+    needs=(EPISODE_LENGTH,),
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=("a change of behaviour", "another time limit, or another task"),
+    remedies=("look at episodes on both sides of the step",),
+    explained_by=("return-collapse", "kl-spike", "learning-rate-jump"),
+)

@@ -1,0 +1,118 @@
+"""The outcome gets no better, although enough of the run is over to show it.
+
+## What it sees
+The 95 % interval of the outcome's change over the whole run lies below what would count as
+learning: a tenth of the way from a random to a solved policy where the environment is known,
+else a tenth of the first level. Asked once 40 % of the run's budget is spent; without a budget,
+once the run has ended. Falling is an error, flat a warning.
+
+## Why it matters
+Everything else a trainer logs can look well while this does not: advantages are normalised, so
+that KL and clip fraction stay in their bands even on a constant reward.
+
+## What to do
+Read the findings folded under this one first: they are its likely reasons. If there are none,
+check that the reward reaches the learner, that observations carry what the task needs, and that
+a known-good configuration learns on this code.
+
+## When it is wrong
+Sparse rewards pay late: MountainCar stays at -200 for hundreds of episodes before it learns.
+A run resumed from a good checkpoint is flat at the top; a win rate in self-play is one half by
+construction. The interval comes from the run's own noise, so a noisy return is not judged.
+
+## References
+- Henderson et al. 2018, "Deep Reinforcement Learning that Matters".
+- Machado et al. 2018, "Revisiting the Arcade Learning Environment", on random and solved scores.
+"""
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.records import Trace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.standing import OUTCOME_METRICS, Standing, environment, outcome, standing
+
+SPENT = 0.4  # of the budget: before it a flat start is ordinary
+LIVE = 600.0  # seconds: a log that grew this recently belongs to a run that goes on
+SELF_PLAY = "outcome/win_rate_ema"
+
+
+def check(trace: Trace) -> Answer:
+    """Judge the whole run, once there is enough of it."""
+    if why := _too_early(trace):
+        return Undecided(why, ("total_steps",))
+    now = standing(trace)
+    if now.state == "unknown":
+        return Undecided(now.sentence, ("outcome/return",) if not now.metric else ())
+    if not now.stalled:
+        return Clear()
+    if now.metric == SELF_PLAY:
+        return Undecided("a win rate may be one half by construction: log a score besides")
+    picked = outcome(trace)
+    steps = (trace.first_step,) if picked is None else picked[1].steps
+    return Finding(
+        _sentence(now),
+        severity=Severity.ERROR if now.state == "falling" else Severity.WARNING,
+        metric=now.metric,
+        began=int(steps[0]),
+        ended=trace.last_step,
+        observed=now.last - now.first,
+        bound=Bound(now.material, now.material_from),
+        evidence=(
+            f"95 % interval of the change: {now.low:+.3g} to {now.high:+.3g}",
+            *_way(trace, now),
+        ),
+    )
+
+
+def _too_early(trace: Trace) -> str:
+    if trace.budget is not None:
+        spent = trace.last_step / trace.budget.steps
+        return "" if spent >= SPENT else f"{spent:.0%} of the budget is spent: too early to say"
+    age = trace.lifecycle.age
+    if age is not None and age < LIVE:
+        return "the run goes on and its budget (total_steps) is not known"
+    return ""
+
+
+def _sentence(now: Standing) -> str:
+    name = now.metric.split("/", 1)[1].replace("_", " ")
+    does = "falls" if now.state == "falling" else "is flat"
+    return f"{name} does not improve, it {does}: {now.first:.4g} to {now.last:.4g}, best {now.best:.4g}"
+
+
+def _way(trace: Trace, now: Standing) -> tuple[str, ...]:
+    env = environment(trace)
+    if env is None or not env.way or not now.metric.endswith("return"):
+        return ()
+    share = (now.last - env.random_return) / env.way
+    return (f"{max(share, 0):.0%} of the way from a random to a solved {env.name}",)
+
+
+RULE = Rule(
+    name="no-learning",
+    needs=(),
+    needs_any=OUTCOME_METRICS,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "no signal: constant, zero or misrouted reward",
+        "learning rate far too low or far too high",
+        "observations that do not carry what the task needs",
+        "a bug between environment and learner",
+    ),
+    remedies=(
+        "check that rewards vary within a batch and reach the learner",
+        "run a known-good configuration of this task on this code",
+        "try learning rates of a third and three times the present one",
+    ),
+    explained_by=(
+        "return-collapse",
+        "action-collapse",
+        "entropy-collapse",
+        "kl-above-target",
+        "kl-spike",
+        "updates-hardly-move",
+        "clip-fraction-high",
+        "ratio-off-one",
+    ),
+    verdict="stalled",
+)

@@ -1,0 +1,81 @@
+"""The outcome rose, and rises no more, short of its ceiling.
+
+## What it sees
+The outcome improved over the run, its last 30 % no longer change materially beside the range it
+went through, and it is not at the environment's maximum. A note: it decides the verdict between
+learning and plateau.
+
+## Why it matters
+What is spent from here on buys nothing. A plateau below the known maximum is a chance to change
+something; a plateau at an unknown one may simply be the end.
+
+## What to do
+Where the policy's entropy is low, restore exploration; where it is high, anneal it. Lower the
+learning rate. Otherwise stop the run and save the rest of its budget.
+
+## When it is wrong
+Progress comes in steps on tasks with bottlenecks: a plateau may end by itself.
+
+## References
+- Machado et al. 2018, "Revisiting the Arcade Learning Environment".
+"""
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.records import Trace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.standing import OUTCOME_METRICS, environment, outcome, standing
+from rlvitals.signals.plateau import LEAST, TOLERANCE, plateau_start
+
+
+def check(trace: Trace) -> Answer:
+    """Look for a flat end after a rise."""
+    picked = outcome(trace)
+    if picked is None or len(picked[1]) < LEAST:
+        return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
+    now = standing(trace)
+    if now.state == "unknown":
+        return Undecided(now.sentence)
+    name, series = picked
+    start = plateau_start(series.values)
+    if start is None or now.state != "rising":
+        return Clear()
+    step = int(series.steps[start])
+    tail = standing(trace, since=step)
+    if tail.state in ("rising", "at its ceiling"):
+        return Clear()
+    part = (series.steps[-1] - step) / max(int(series.steps[-1] - series.steps[0]), 1)
+    label = name.split("/", 1)[1].replace("_", " ")
+    env = environment(trace)
+    evidence = []
+    if env is not None and env.way and name.endswith("return"):
+        evidence.append(
+            f"that is {(now.last - env.random_return) / env.way:.0%} of the way from a random to a "
+            f"solved {env.name}"
+        )
+    return Finding(
+        f"{label} has not changed over the last {part:.0%} of the run: {now.last:.4g}",
+        severity=Severity.NOTE,
+        metric=name,
+        began=step,
+        ended=int(series.steps[-1]),
+        observed=now.last,
+        bound=Bound(TOLERANCE, "share of this run's own range within which the end stays"),
+        evidence=tuple(evidence),
+    )
+
+
+RULE = Rule(
+    name="plateau",
+    needs=(),
+    needs_any=OUTCOME_METRICS,
+    check=check,
+    doc=__doc__,
+    causes=("the policy's best within reach", "exploration spent", "learning rate annealed away"),
+    remedies=(
+        "stop here and save the rest of the budget",
+        "restore exploration where entropy is low",
+        "lower the learning rate where the outcome still scatters",
+    ),
+    explained_by=("entropy-collapse",),
+    verdict="plateau",
+)

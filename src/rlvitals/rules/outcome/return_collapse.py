@@ -1,0 +1,131 @@
+"""The outcome was good and is gone.
+
+## What it sees
+The outcome's last tenth is below half of what the run had gained at its best (best block of
+twenty, less the first), by more than three standard deviations of a block, and the outcome had
+gained something that counts. Asked anew at every step: a dip that recovers is no collapse, and
+a finding from within a dip is retracted once later data clear it.
+
+## Why it matters
+The final policy is worse than one that was held before. If checkpoints were kept it can be had
+back; if training goes on from here, most of the time it does not come back by itself.
+
+## What to do
+Stop, and go back to the checkpoint before the step at which it began. Then look at what the
+policy's own numbers did there: a KL spike or a lost entropy names the cause; if they are quiet,
+something outside of the policy changed (environment, reward, data).
+
+## When it is wrong
+Value-based methods on small tasks swing by half their range and come back. Curricula make a task
+harder on purpose: the return falls while the agent improves.
+
+## References
+- Nikishin et al. 2022, "The Primacy Bias in Deep Reinforcement Learning".
+- Dohare et al. 2023, "Overcoming Policy Collapse in Deep Reinforcement Learning".
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.records import Series, Trace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.standing import OUTCOME_METRICS, outcome, standing, up
+from rlvitals.signals.blocks import block_means
+from rlvitals.signals.spread import noise_sd
+
+BLOCKS = 20
+LOST = 0.5  # of the gain
+BEGAN = 0.25  # of the gain: the first block that has lost this much
+NOISE = 3.0  # standard deviations of a block's mean
+LEAST = 20  # points: two a block would be noise
+LAST = 2  # blocks, a tenth of the run
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The outcome by blocks: where it started, peaked and ended."""
+
+    blocks: np.ndarray[tuple[int], np.dtype[np.float64]]  # [about 20]
+    width: int  # points a block
+    peak: int  # index of the best block
+    gain: float
+    lost: float
+    noise: float  # standard deviation of a block's mean
+
+
+def check(trace: Trace) -> Answer:
+    """Compare the end with the best stretch of the run."""
+    picked = outcome(trace)
+    if picked is None or len(picked[1]) < LEAST:
+        return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
+    name, series = picked
+    course = _course(series)
+    material = standing(trace).material
+    if course.gain <= max(material, NOISE * course.noise):
+        return Clear()  # nothing was gained: no_learning's business
+    if course.lost < LOST * course.gain or course.lost < NOISE * course.noise:
+        return Clear()
+    return _finding(name, series, course)
+
+
+def _course(series: Series) -> Course:
+    width = max(1, len(series) // BLOCKS)
+    blocks = block_means(series.values, width)
+    peak = int(blocks.argmax())
+    best, end = float(blocks[peak]), float(blocks[-LAST:].mean())
+    noise = (noise_sd(series.values) or 0.0) / float(np.sqrt(width))
+    return Course(blocks, width, peak, best - float(blocks[0]), best - end, noise)
+
+
+def _finding(name: str, series: Series, course: Course) -> Finding:
+    best = float(course.blocks[course.peak])
+    limit = best - LOST * course.gain
+    offset = len(series) - len(course.blocks) * course.width  # a first, ragged block is left out
+    after = course.blocks[course.peak :]
+    below = np.flatnonzero(after < best - BEGAN * course.gain)
+    fell = course.peak + int(below[0]) if len(below) else len(course.blocks) - 1
+    end = float(course.blocks[-LAST:].mean())
+    at = int(series.steps[offset + course.peak * course.width])
+    label = name.split("/", 1)[1].replace("_", " ")
+    sign = up(name)
+    return Finding(
+        f"{label} reached {sign * best:.4g} around step {at:,} and is at {sign * end:.4g} now: "
+        f"{course.lost / course.gain:.0%} of what was gained is lost",
+        severity=Severity.ERROR,
+        metric=name,
+        began=int(series.steps[offset + fell * course.width]),
+        ended=int(series.steps[-1]),
+        observed=sign * end,
+        bound=Bound(sign * limit, "half of this run's own gain"),
+        evidence=(f"a block of {course.width} values scatters by {course.noise:.2g}",),
+    )
+
+
+RULE = Rule(
+    name="return-collapse",
+    needs=(),
+    needs_any=OUTCOME_METRICS,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "an update that was too large: learning rate, epochs, an outlier batch",
+        "exploration lost, so that the policy could not find back",
+        "the environment, reward or data changed",
+    ),
+    remedies=(
+        "go back to the checkpoint before it began",
+        "lower the learning rate from there, or set target_kl",
+        "compare settings, data and environment on both sides of the step at which it began",
+    ),
+    explained_by=(
+        "kl-spike",
+        "learning-rate-jump",
+        "gradient-explosion",
+        "kl-above-target",
+        "entropy-collapse",
+        "action-collapse",
+    ),
+    verdict="collapsed",
+)

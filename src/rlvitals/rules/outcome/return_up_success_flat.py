@@ -1,0 +1,118 @@
+"""The return rises and success does not follow: the reward pays for something else.
+
+## What it sees
+The return (or mean reward) is proven to rise while the success rate is proven not to: its 95 %
+interval stays below five points. For language models a reward component whose name says that it
+checks the answer (correct, accuracy, success, pass, solve) stands for success. Before the first
+success this is a note: a shaped reward leads the way to it.
+
+## Why it matters
+The optimiser maximises what is paid, not what is meant. Past this point more training makes the
+policy better at the wrong thing.
+
+## What to do
+Look at episodes, not curves. Find the reward term that grew, cap it or make it conditional on
+success; pay progress as a difference of potentials, which cannot be farmed.
+
+## When it is wrong
+A success rate already near one cannot follow; a bonus for speed or style may be meant.
+
+## References
+- Skalse et al. 2022, "Defining and Characterizing Reward Hacking".
+- Ng, Harada and Russell 1999, "Policy invariance under reward transformations".
+"""
+
+import re
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.outcome import RETURN, REWARD, SUCCESS_RATE, WIN_RATE_EMA
+from rlvitals.metrics.reward import COMPONENT
+from rlvitals.metrics.reward import MEAN as REWARD_MEAN
+from rlvitals.records import Series, Trace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.standing import OF_A_SHARE, standing
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.trend import Trend, trend
+
+CHECKS_THE_ANSWER = re.compile(r"correct|accura|success|solve|pass", re.IGNORECASE)
+SATURATED = 0.95  # a success rate beyond this has nowhere to go
+LEAST = 20  # values of each
+
+
+def check(trace: Trace) -> Answer:
+    """Compare the directions of what is paid and of what is meant."""
+    meant = _success(trace)
+    if meant is None:
+        return Undecided("no success rate is logged", (SUCCESS_RATE.name,))
+    name, success = meant
+    if len(success) < LEAST:
+        return Undecided(f"{name} has fewer than {LEAST} values", (name,))
+    paid = standing(trace)
+    if paid.state == "unknown" or paid.metric == name:
+        return Undecided(f"beside {name}, {paid.sentence}", (RETURN.name,))
+    found = trend(success.values)
+    first, last = first_last_change(success.values) or (np.nan, np.nan)
+    if paid.state != "rising" or last > SATURATED or found is None or found.change_low > 0:
+        return Clear()
+    material = OF_A_SHARE * max(1.0, float(np.abs(success.values).max()))
+    if found.change_high >= material:
+        return Undecided(f"{name} scatters too much to say whether it follows")
+    return _finding(name, success, paid.sentence, (first, last), found, material)
+
+
+def _success(trace: Trace) -> tuple[str, Series] | None:
+    for metric in (SUCCESS_RATE, WIN_RATE_EMA):
+        if metric.name in trace:
+            return metric.name, trace[metric.name].finite()
+    for member, series in trace.family(COMPONENT.name).items():
+        if CHECKS_THE_ANSWER.search(member):
+            return f"{COMPONENT.name}/{member}", series.finite()
+    return None
+
+
+def _finding(  # noqa: PLR0913 - the two directions and what tells them
+    name: str,
+    success: Series,
+    paid: str,
+    levels: tuple[float, float],
+    found: Trend,
+    material: float,
+) -> Finding:
+    never = not success.values.any()
+    falls = found.change_high < 0
+    does = "falls" if falls else "is never reached" if never else "does not follow"
+    label = name.split("/", 1)[1].replace("_", " ")
+    return Finding(
+        f"{paid}, but {label} {does}: {levels[0]:.3g} to {levels[1]:.3g}",
+        severity=Severity.NOTE if never else Severity.WARNING,
+        metric=name,
+        began=int(success.steps[0]),
+        ended=int(success.steps[-1]),
+        observed=levels[1] - levels[0],
+        bound=Bound(material, "default: five points of a success rate"),
+        evidence=(
+            f"95 % interval of its change: {found.change_low:+.3g} to {found.change_high:+.3g}",
+        ),
+        counter=("no success yet: a shaped reward may lead to it",) if never else (),
+    )
+
+
+RULE = Rule(
+    name="return-up-success-flat",
+    needs=(),
+    needs_any=(RETURN, REWARD, REWARD_MEAN),
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "reward hacking: a term that can be farmed without success",
+        "return and success measure different things",
+    ),
+    remedies=(
+        "look at episodes or completions from the end of the run",
+        "find the reward term that grew, and cap it or tie it to success",
+        "judge checkpoints by success, not by return",
+    ),
+)

@@ -1,0 +1,163 @@
+"""What `rlvitals diagnose` prints, and what its exit code promises."""
+
+import json
+import shutil
+
+import pytest
+from conftest import write
+
+TARGET = ("--set", "target_kl=0.02")
+
+
+def test_a_healthy_run_passes(call, healthy):
+    code, out, err = call("diagnose", healthy, *TARGET)
+    assert (code, err) == (0, "")
+    assert out.startswith(" LEARNING  return is rising")
+
+
+def test_a_failing_run_fails_and_says_why(call, failing):
+    code, out, _ = call("diagnose", failing, *TARGET)
+    assert code == 1
+    assert "[kl-above-target]" in out
+    assert "the run's target_kl" in out
+
+
+def test_a_poor_run_is_never_a_pass(call, poor):
+    code, out, _ = call("diagnose", poor)
+    assert code == 4
+    assert out.startswith(" UNKNOWN ")
+    assert "Log " in out
+
+
+@pytest.mark.parametrize(("fail_on", "code"), [("never", 0), ("note", 1), ("warning", 1)])
+def test_fail_on(call, failing, fail_on, code):
+    assert call("diagnose", failing, *TARGET, "--fail-on", fail_on)[0] == code
+
+
+def test_nothing_readable_is_3(call, tmp_path):
+    (tmp_path / "empty").mkdir()
+    code, out, err = call("diagnose", tmp_path / "empty")
+    assert (code, out) == (3, "")
+    assert err.startswith("error: ")
+    assert "at:" in err
+    assert "try:" in err
+
+
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [
+        (("healthy", "failing"), 1),
+        (("healthy", "poor"), 4),
+        (("failing", "poor"), 1),
+        (("healthy", "healthy2"), 0),
+    ],
+)
+def test_many_runs_are_as_bad_as_the_worst(call, tmp_path, names, code):
+    for name in names:
+        rows = 3 if name == "poor" else 60
+        failing = name == "failing"
+        write(tmp_path / "all" / name, rises=not failing, rows=rows, kl=0.1 if failing else 0.01)
+    got, out, _ = call("diagnose", tmp_path / "all", *TARGET)
+    assert got == code
+    assert len(out.splitlines()) == 1 + len(names)
+
+
+def test_an_unreadable_run_among_others_is_no_pass(call, tmp_path, healthy):
+    (tmp_path / "torn.csv").write_bytes(b"\x00\x01\x02" * 50)
+    code, out, _ = call("diagnose", tmp_path / "torn.csv", healthy, *TARGET)
+    assert code == 4
+    assert "unreadable" in out.splitlines()[1]
+
+
+def test_several_runs_come_worst_first(call, healthy, failing, poor):
+    _, out, _ = call("diagnose", healthy, poor, failing, *TARGET)
+    runs = [line.split() for line in out.splitlines()[1:]]
+    assert [next(w for w in r if w.startswith("/")).rsplit("/", 1)[-1] for r in runs] == [
+        "failing",
+        "poor",
+        "healthy",
+    ]
+
+
+def test_json_of_one_run_is_a_noun_and_of_several_a_list(call, healthy, failing):
+    one = json.loads(call("diagnose", failing, *TARGET, "--json")[1])
+    assert one["cases"][0]["rule"]["name"] == "kl-above-target"
+    assert one["trace"]["lifecycle"]["age"] >= 0
+    many = json.loads(call("diagnose", healthy, failing, *TARGET, "--json")[1])
+    assert [d["trace"]["name"] for d in many] == ["failing", "healthy"]
+
+
+def test_markdown(call, failing):
+    _, out, _ = call("diagnose", failing, *TARGET, "--markdown")
+    assert out.startswith("## ")
+    assert "[`kl-above-target`]" in out
+
+
+def test_only_and_ignore(call, failing):
+    only = ("--only", "kl-above-target", "--json")
+    assert json.loads(call("diagnose", failing, *TARGET, *only)[1])["coverage"]["asked"] == 1
+    ignore = ("--ignore", "kl-above-target", "--json")
+    cases = json.loads(call("diagnose", failing, *TARGET, *ignore)[1])["cases"]
+    assert "kl-above-target" not in [case["rule"]["name"] for case in cases]
+
+
+def test_map_gives_a_key_its_meaning(call, healthy):
+    text = (healthy / "progress.csv").read_text()
+    (healthy / "progress.csv").write_text(text.replace("rollout/ep_rew_mean", "x"))
+    mapped = ("--map", "my/score=outcome/return")
+    assert call("diagnose", healthy)[1].startswith(" UNKNOWN")
+    assert call("diagnose", healthy, *mapped)[1].startswith(" LEARNING")
+
+
+def test_a_key_mapped_in_vain_is_told(call, healthy):
+    out = call("diagnose", healthy, "--map", "my/scor=outcome/score")[1]
+    assert "my/scor is mapped but not in the log: did you mean my/score?" in out
+
+
+def test_profile_overrides(call, healthy):
+    found = json.loads(call("diagnose", healthy, "--profile", "off-policy", "--json")[1])
+    assert found["trace"]["profile"] == "off-policy"
+
+
+def test_width(call, failing):
+    out = call("diagnose", failing, *TARGET, "--width", 60)[1]
+    assert 40 < max(len(line) for line in out.splitlines()) <= 60
+
+
+@pytest.mark.parametrize(
+    ("argv", "hint"),
+    [
+        (("diagnose", "x", "--only", "kl-above-targe"), "did you mean kl-above-target?"),
+        (("diagnose", "x", "--ignore", "kl-above-targe"), "did you mean kl-above-target?"),
+        (("diagnose", "x", "--fail-on", "wraning"), "did you mean warning?"),
+        (("diagnose", "x", "--profile", "control_ppo"), "did you mean control-ppo?"),
+        (("diagnose", "x", "--set", "targetkl=1"), "did you mean target_kl"),
+        (("diagnose", "x", "--set", "target_kl"), "target_kl=0.02"),
+        (("diagnose", "x", "--set", "target_kl=nan"), "finite"),
+        (("diagnose", "x", "--map", "a=outcome/retrun"), "did you mean outcome/return"),
+        (("diagnose", "x", "--width", "3"), "40"),
+        (("diagnose",), "rlvitals diagnose --help"),
+        (("diagnoze", "x"), "did you mean diagnose?"),
+        ((), "rlvitals --help"),
+        (("explain", "entropyy"), "did you mean entropy"),
+        (("metrics", "--framework", "sb4"), "did you mean sb3"),
+        (("metrics", "--unmapped"), "rlvitals metrics PATH"),
+    ],
+)
+def test_wrong_usage_is_2_and_says_what_to_try(call, argv, hint):
+    code, out, err = call(*argv)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert hint in err.split("try:")[1]
+
+
+def test_the_settings_file_beside_the_run_counts_and_a_flag_overrules_it(call, failing):
+    (failing / "rlvitals.toml").write_text('[diagnose]\nfail_on = "never"\n')
+    assert call("diagnose", failing, *TARGET)[0] == 0
+    assert call("diagnose", failing, *TARGET, "--fail-on", "warning")[0] == 1
+
+
+def test_a_moved_run_reads_the_same(call, failing, tmp_path):
+    before = call("diagnose", failing, *TARGET)[1]
+    shutil.move(failing, tmp_path / "elsewhere" / "failing")
+    assert call("diagnose", tmp_path / "elsewhere" / "failing", *TARGET)[1] == before

@@ -1,0 +1,137 @@
+"""The program as a process: light, quiet when interrupted, coloured for people alone."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import rlvitals
+from rlvitals.cli import COMMANDS
+from rlvitals.cli.program import parser
+from rlvitals.errors import VitalsError
+
+SOURCE = Path(rlvitals.__file__).parent
+
+
+def program(*argv, **more):
+    env = {**os.environ, **more.pop("env", {})}
+    command = [sys.executable, "-m", "rlvitals", *map(str, argv)]
+    return subprocess.run(command, capture_output=True, text=True, env=env, check=False, **more)
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], *([c.name, "--help"] for c in COMMANDS)])
+def test_help_loads_neither_numpy_nor_rich(argv):
+    code = (
+        f"from rlvitals.cli import main; code = main({argv!r}); import sys;"
+        "sys.exit(code or bool({'numpy', 'rich'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_version():
+    assert program("--version").stdout == f"rlvitals {rlvitals.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("env", "coloured"),
+    [({}, False), ({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
+)
+def test_colour_is_for_terminals_unless_forced(failing, env, coloured):
+    assert ("\x1b[" in program("diagnose", failing, env=env).stdout) is coloured
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
+@pytest.mark.parametrize(("env", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_a_terminal_gets_colour_and_its_width(failing, env, coloured):
+    import pty
+
+    leader, follower = pty.openpty()
+    env = {**os.environ, "COLUMNS": "70", "TERM": "xterm", **env}
+    command = [sys.executable, "-m", "rlvitals", "diagnose", str(failing)]
+    with subprocess.Popen(command, stdout=follower, env=env):
+        os.close(follower)
+        said = b""
+        while chunk := _read(leader):
+            said += chunk
+    os.close(leader)
+    text = said.decode()
+    assert ("\x1b[" in text) is coloured
+    bare = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    assert max(len(line) for line in bare.splitlines()) <= 70
+
+
+def _read(leader):
+    try:
+        return os.read(leader, 65536)
+    except OSError:  # Linux: the other end is closed
+        return b""
+
+
+def test_a_closed_pipe_is_quiet():
+    command = [sys.executable, "-m", "rlvitals", "metrics"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        error = process.stderr.read()
+        assert process.wait() == 141
+    assert error == b""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a named pipe")
+def test_ctrl_c_is_quiet(tmp_path):
+    os.mkfifo(tmp_path / "progress.csv")
+    code = (
+        "import sys, rlvitals.cli.diagnose as d; from rlvitals.cli import main;"
+        "from rlvitals import loading; import time;"
+        "loading.runs = lambda path: (print('ready', flush=True), time.sleep(60));"
+        "sys.exit(main(['diagnose', 'x']))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 130
+        assert process.stderr.read() == b""
+
+
+def test_a_terminal_without_blocks_gets_escapes_not_a_traceback(failing):
+    done = program("diagnose", failing, env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    assert "Traceback" not in done.stderr
+    assert r"\u25" in done.stdout
+
+
+def test_a_name_in_an_error_is_harmless(capsys):
+    from rlvitals.cli import main
+
+    assert main(["explain", "\x1b[2J\u202e"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+COMMAND = re.compile(r"rlvitals ((?:%s)\b[^`\"'\\\n();:]*)" % "|".join(c.name for c in COMMANDS))
+
+
+def hinted():
+    for path in sorted(SOURCE.rglob("*.py")):
+        for found in COMMAND.finditer(path.read_text()):
+            yield found[1].split(", or")[0].split(" shows")[0].strip().rstrip(".,?")
+
+
+@pytest.mark.parametrize("command", sorted(set(hinted())))
+def test_every_command_the_product_hints_at_parses(command):
+    words = [re.sub(r"\{.*?\}|\[|\]", "x", word) for word in command.split()]
+    try:
+        parser(COMMANDS).parse_args(words)
+    except VitalsError as error:
+        pytest.fail(f"rlvitals {command}: {error}")
+    except SystemExit as finished:
+        assert not finished.code
+
+
+def test_there_are_hints_to_parse():
+    assert len(set(hinted())) > 5

@@ -1,0 +1,240 @@
+"""Any table with a step-like column: told by name, read by cell, refused by row."""
+
+import numpy as np
+import pytest
+from promises import assert_cuts_read_as_prefixes, assert_grows
+
+from rlvitals import readers
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers import guesses, plain_csv
+from rlvitals.readers.lines import REPLACED, read_head
+
+READER = plain_csv.READER
+
+
+@pytest.fixture
+def write(tmp_path):
+    def make(text, name="run.csv"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return make
+
+
+def read(path):
+    assert READER.claims(path, read_head(path))
+    return READER.read(path, None)[0]
+
+
+@pytest.mark.parametrize(
+    ("header", "step", "unit"),
+    [
+        ("step,loss", "step", "steps"),
+        ("Step,loss", "Step", "steps"),
+        ("_step,loss", "_step", "steps"),
+        ("loss,global_step,epoch", "global_step", "steps"),
+        ("epoch,Global Step,loss", "Global Step", "steps"),
+        ("time/total_timesteps,loss", "time/total_timesteps", "environment steps"),
+        ("iteration,timesteps_total,loss", "timesteps_total", "environment steps"),
+        ("Epoch,TotalEnvInteracts,loss", "TotalEnvInteracts", "environment steps"),
+        ("iter,loss", "iter", "iterations"),
+        ("update,epoch,loss", "update", "updates"),
+        ("loss,epoch", "epoch", "epochs"),
+        ("episode,steps,reward", "episode", "episodes"),
+        ("steps,reward", "steps", "steps"),
+    ],
+)
+@pytest.mark.parametrize("delimiter", [",", "\t", ";"])
+def test_the_step_is_told_by_its_name(write, header, step, unit, delimiter):
+    names = header.split(",")
+    rows = [[10 * row + column for column in range(len(names))] for row in range(1, 4)]
+    lines = [names, *rows]
+    log = read(write("".join(delimiter.join(map(str, line)) + "\n" for line in lines)))
+    assert set(log.series) == set(names) - {step}
+    assert log.step_unit == unit
+    for name, series in log.series.items():
+        assert series.steps.tolist() == [row[names.index(step)] for row in rows]
+        assert series.values.tolist() == [row[names.index(name)] for row in rows]
+
+
+def test_odd_cells(write):
+    cells = ["nan(ind)", "Infinity", "None", "1e308", "", "-inf", "oops", "1_000", "0x1F", "2"]
+    log = read(write("step,loss\n" + "".join(f"{n},{c}\n" for n, c in enumerate(cells))))
+    loss = log.series["loss"]
+    assert loss.steps.tolist() == [0, 1, 3, 5, 9]
+    np.testing.assert_array_equal(loss.values, [np.nan, np.inf, 1e308, -np.inf, 2.0])
+    assert log.notes == ("3 cells that are no numbers, left out: `loss`",)
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ("7,1,9", "has 3 fields under 2 names"),
+        ("7", "has 1 fields under 2 names"),
+        ("seven,1", "holds 'seven' as `step`"),
+        (",1", "holds '' as `step`"),
+        ("nan,1", "holds 'nan' as `step`"),
+        ("1e300,1", "holds '1e300' as `step`"),
+        ("2.5,1", "holds '2.5' as `step`"),
+    ],
+)
+def test_a_bad_row_is_refused_and_the_others_kept(write, row, why):
+    log = read(write(f"step,loss\n1,0.5\n{row}\n2,0.25\n"))
+    assert log.series["loss"].steps.tolist() == [1, 2]
+    assert log.notes == (f"1 row refused: line 3 {why}",)
+
+
+def test_steps_may_repeat_and_go_back(write):
+    log = read(write("step,loss\n1,1\n2,2\n2,3\n1,4\n"))
+    assert log.series["loss"].steps.tolist() == [1, 2, 2, 1]
+    assert log.series["loss"].values.tolist() == [1, 2, 3, 4]
+
+
+def test_a_header_that_a_resumed_run_appended_is_no_row(write):
+    log = read(write("step,loss\n1,1\nstep,loss\n2,2\n"))
+    assert log.series["loss"].steps.tolist() == [1, 2]
+    assert log.notes == ()
+
+
+def test_times(write):
+    cells = ["1700000000.5", "1700000001000", "2026-01-31T10:00:00+00:00", "12.5"]
+    log = read(
+        write("step,timestamp,loss\n" + "".join(f"{n},{c},1\n" for n, c in enumerate(cells)))
+    )
+    expected = [1700000000.5, 1700000001.0, 1769853600.0, np.nan]
+    np.testing.assert_array_equal(log.series["loss"].times, expected)
+    assert log.series["timestamp"].values.tolist() == [12.5]  # a duration is a metric
+
+
+def test_text_that_never_changes_is_a_setting(write):
+    log = read(write("step,env,note,loss\n1,CartPole-v1,a,1\n2,CartPole-v1,b,2\n"))
+    assert log.settings == {"env": "CartPole-v1"}
+    assert log.notes == ("2 cells that are no numbers, left out: `note`",)
+
+
+def test_comments_blank_lines_and_a_byte_order_mark(write):
+    log = read(write("\ufeff# made by hand\n\nstep,loss\n\n1,2\n"))
+    assert log.series["loss"].steps.tolist() == [1]
+    assert log.notes == ()
+
+
+def test_names_that_repeat_stay_apart(write):
+    log = read(write("step,loss,loss,\n1,2,3,4\n"))
+    assert {k: s.values.tolist() for k, s in log.series.items()} == {
+        "loss": [2.0],
+        "loss (3)": [3.0],
+        "column (4)": [4.0],
+    }
+
+
+def test_decimal_commas_between_semicolons(write):
+    log = read(write("step;loss\n1;0,5\n2;1.5\n"))
+    assert log.series["loss"].values.tolist() == [0.5, 1.5]
+
+
+@pytest.mark.parametrize("text", ["reward,loss\n3,1\n4,2\n", "epoch,loss\n0.5,1\n1.0,2\n"])
+def test_a_log_without_a_whole_step_is_numbered_by_row_and_says_so(write, text):
+    log = read(write(text))
+    assert log.series["loss"].steps.tolist() == [1, 2]
+    assert log.step_unit == "rows"
+    assert log.notes == ("no step-like column: points are numbered by row",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n\n",
+        "1,2\n3,4\n",
+        "sepal,petal\n1,2\n",
+        "step\n1\n",
+        "step,loss",
+        b"step,loss\x00\n1,2\n",
+        b"\x00\xff" * 900,
+        b"\xff\xfe\xfd\n" * 50,
+        '{"step": 1}\n',
+        "plain words, and more\nof them\n",
+    ],
+)
+def test_what_is_no_log_is_refused_by_name(write, text):
+    path = write(text)
+    assert not READER.claims(path, read_head(path))
+    with pytest.raises(UnreadableLog) as error:
+        readers.read(path)
+    assert str(path) in error.value.where
+    with pytest.raises(UnreadableLog):
+        READER.read(path, None)
+
+
+def test_a_table_without_a_step_is_refused_with_its_columns(write):
+    with pytest.raises(UnreadableLog) as error:
+        readers.read(write("sepal,petal\n1,2\n"))
+    assert "sepal, petal" in error.value.where
+
+
+TABLE = "step,loss,note\n" + "".join(
+    f'{n},{1 / n:.6f},"a, ""b""\nof two lines"\n' if n % 7 == 0 else f"{n},{n * 1.5},\n"
+    for n in range(1, 60)
+)
+
+
+def test_cuts_read_as_prefixes(write, tmp_path):
+    path = write(TABLE)
+    assert path.stat().st_size > 800
+    assert assert_cuts_read_as_prefixes(READER, path, tmp_path) > 500
+
+
+def test_cuts_without_a_step_column_read_as_prefixes(write, tmp_path):
+    path = write("loss,acc\n" + "".join(f"{n},{n / 7:.4f}\n" for n in range(80)))
+    assert assert_cuts_read_as_prefixes(READER, path, tmp_path) > 500
+
+
+def test_500_cuts_of_a_long_log_read_as_prefixes(write, tmp_path):
+    path = write("step,loss\n" + "".join(f"{n},{n / 7:.9f}\n" for n in range(1500)))
+    assert assert_cuts_read_as_prefixes(READER, path, tmp_path) > 400
+
+
+@pytest.mark.parametrize("text", [TABLE, "loss,acc\n" + "1,2\n" * 300])
+def test_a_growing_file_reads_once(write, tmp_path, text):
+    assert_grows(READER, write(text), tmp_path, [5, 40, 41, 300, 500, 501, 502])
+
+
+def test_a_file_written_anew_is_read_from_its_start(write):
+    path = write("step,loss\n1,1\n2,2\n")
+    _, cursor = READER.read(path, None)
+    write("step,kl,loss\n1,3,1\n2,3,2\n3,3,3\n")
+    log, _ = READER.read(path, cursor)
+    assert log.notes == (REPLACED,)
+    assert log.series["loss"].steps.tolist() == [1, 2, 3]
+
+
+def test_a_line_of_100_megabytes_costs_one_row(write):
+    path = write(b"step,loss\n1,1\n2," + b"9" * 100_000_000 + b"\n3,3\n")
+    log, _ = READER.read(path, None)
+    assert log.series["loss"].steps.tolist() == [1, 3]
+    assert "1 line over 16 MiB skipped: the first is line 3" in log.notes
+
+
+def test_a_file_that_cannot_be_opened_is_refused_by_name(tmp_path):
+    path = tmp_path / "run.csv"
+    path.symlink_to(tmp_path / "gone.csv")
+    with pytest.raises(UnreadableLog, match="cannot read the log: No such file"):
+        readers.read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("loss", True),
+        ("train/policy_loss", True),
+        ("meanReward", True),
+        ("approx_kl", True),
+        ("sepal", False),
+        ("class", False),
+        ("klondike", False),
+        ("gloss", False),
+    ],
+)
+def test_measures_are_told_by_whole_words(name, is_one):
+    assert guesses.is_measure(name) is is_one

@@ -1,0 +1,370 @@
+"""Which files are one run: a table of folders as people have them, and what reading gives."""
+
+import json
+import os
+import struct
+
+import numpy as np
+import pytest
+
+from rlvitals import sources
+from rlvitals.errors import UnreadableLog
+
+MASK = 0xA282EAD8
+
+
+def crc(data):
+    """CRC-32C, bit by bit."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    value ^= 0xFFFFFFFF
+    return ((value >> 15 | value << 17) + MASK) & 0xFFFFFFFF
+
+
+def record(payload):
+    size = struct.pack("<Q", len(payload))
+    return size + struct.pack("<I", crc(size)) + payload + struct.pack("<I", crc(payload))
+
+
+def events(*points, tag="loss"):
+    """A TensorBoard file of (step, value) points of one tag."""
+    found = [record(struct.pack("<Bd", 9, 1.7e9) + b"\x1a\x0dbrain.Event:2")]
+    for step, number in points:
+        value = b"\x0a" + bytes([len(tag)]) + tag.encode() + b"\x15" + struct.pack("<f", number)
+        summary = b"\x0a" + bytes([len(value)]) + value
+        head = struct.pack("<Bd", 9, 1.7e9 + step) + b"\x10" + bytes([step])
+        found.append(record(head + b"\x2a" + bytes([len(summary)]) + summary))
+    return b"".join(found)
+
+
+def monitor(start, *episodes):
+    """A monitor file of (return, length, seconds) episodes."""
+    head = "#" + json.dumps({"t_start": start, "env_id": "CartPole-v1"}) + "\nr,l,t\n"
+    return (head + "".join(f"{r},{n},{t}\n" for r, n, t in episodes)).encode()
+
+
+def state(*steps):
+    rows = [{"step": step, "loss": 1.0 / step} for step in steps]
+    return json.dumps({"global_step": max(steps), "log_history": rows}).encode()
+
+
+EVENTS = events((1, 0.5), (2, 0.25))
+MONITOR = monitor(1.7e9, (10.0, 5, 1.0), (20.0, 7, 2.0))
+TABLE = b"step,loss\n1,0.5\n2,0.25\n"
+LINES = b'{"step": 1, "loss": 0.5}\n{"step": 2, "loss": 0.25}\n'
+SB3 = b"rollout/ep_rew_mean,time/total_timesteps\n1.5,100\n2.5,200\n"
+SB3_LINES = b'{"time/total_timesteps": 100, "rollout/ep_rew_mean": 1.5}\n'
+RLLIB = b'{"training_iteration": 1, "timesteps_total": 10, "episode_reward_mean": 1.5}\n'
+RLLIB_TABLE = b"training_iteration,timesteps_total,episode_reward_mean\n1,10,1.5\n"
+SCHEDULER = (
+    b"data_type,datetime,reward,step,timestamp\ntraining,2026-01-31T10:00:00,0.5,%d,1769853600.0\n"
+)
+EVENT_NAME = "events.out.tfevents.17000000{:02d}.host.1.0"
+FIRST, SECOND = EVENT_NAME.format(1), EVENT_NAME.format(2)
+TRIAL = {"params.json": b'{"lr": 0.1}', "result.json": RLLIB, "progress.csv": RLLIB_TABLE}
+
+# Folder -> the runs in it, each with its files.
+CASES = {
+    "tensorboard and metrics of one run": (
+        {f"tensorboard/{FIRST}": EVENTS, "metrics/ppo_metrics_1.csv": SCHEDULER % 1},
+        {"": {f"tensorboard/{FIRST}", "metrics/ppo_metrics_1.csv"}},
+    ),
+    "runs with tensorboard and metrics": (
+        {f"{run}/{name}": EVENTS for run in "ab" for name in (f"tb/{FIRST}", f"logs/{SECOND}")},
+        {run: {f"tb/{FIRST}", f"logs/{SECOND}"} for run in "ab"},
+    ),
+    "five sibling monitor folders": (
+        {f"a2c_{n}/0.monitor.csv": MONITOR for n in range(5)},
+        {f"a2c_{n}": {"0.monitor.csv"} for n in range(5)},
+    ),
+    "monitors of parallel environments": (
+        {f"{n}.monitor.csv": MONITOR for n in range(3)},
+        {"": {f"{n}.monitor.csv" for n in range(3)}},
+    ),
+    "monitors with names of their own": (
+        {f"seed{n}.monitor.csv": MONITOR for n in range(2)},
+        {f"seed{n}": {f"seed{n}.monitor.csv"} for n in range(2)},
+    ),
+    "train and eval of tensorboard": (
+        {f"train/{FIRST}": EVENTS, f"eval/{FIRST}": EVENTS},
+        {"": {f"train/{FIRST}", f"eval/{FIRST}"}},
+    ),
+    "a resume in one folder": ({FIRST: EVENTS, SECOND: EVENTS}, {"": {FIRST, SECOND}}),
+    "checkpoints of a trainer": (
+        {f"checkpoint-{n}/trainer_state.json": state(n) for n in (10, 100, 20)},
+        {"": {"checkpoint-100/trainer_state.json"}},
+    ),
+    "the output folder's own state is as new": (
+        {"trainer_state.json": state(100), "checkpoint-100/trainer_state.json": state(100)},
+        {"": {"trainer_state.json"}},
+    ),
+    "the output folder's own state is older": (
+        {"trainer_state.json": state(90), "checkpoint-100/trainer_state.json": state(100)},
+        {"": {"checkpoint-100/trainer_state.json"}},
+    ),
+    "a trainer with its runs folder": (
+        {"out/checkpoint-5/trainer_state.json": state(5), f"out/runs/Jan31_host/{FIRST}": EVENTS},
+        {"out": {"checkpoint-5/trainer_state.json", f"runs/Jan31_host/{FIRST}"}},
+    ),
+    "trials of a tuner": (
+        {f"tune/trial_{n}/{k}": v for n in range(3) for k, v in {**TRIAL, FIRST: EVENTS}.items()},
+        {f"tune/trial_{n}": {"result.json", FIRST} for n in range(3)},
+    ),
+    "everything that SB3 writes": (
+        {"progress.csv": SB3, "progress.json": SB3_LINES, FIRST: EVENTS, "0.monitor.csv": MONITOR},
+        {"": {"progress.csv", "progress.json", FIRST, "0.monitor.csv"}},
+    ),
+    "event folders beside each other": (
+        {f"runs/ppo_{n}/{FIRST}": EVENTS for n in range(3)},
+        {f"runs/ppo_{n}": {FIRST} for n in range(3)},
+    ),
+    "tables with names of their own": (
+        {"seed1.csv": TABLE, "seed2.csv": TABLE, "seed10.csv": TABLE},
+        {name: {f"{name}.csv"} for name in ("seed1", "seed10", "seed2")},
+    ),
+    "one table and one event file": (
+        {"losses.csv": TABLE, FIRST: EVENTS},
+        {"": {"losses.csv", FIRST}},
+    ),
+    "a train and an eval table": (
+        {"train.csv": TABLE, "eval.csv": TABLE},
+        {"": {"train.csv", "eval.csv"}},
+    ),
+    "JSON lines beside what is no log": (
+        {"metrics.jsonl": LINES, "config.json": b'{"step": 1}\n', "notes.txt": b"hello, world\n"},
+        {"": {"metrics.jsonl"}},
+    ),
+    "hidden folders, packages and environments": (
+        {
+            "metrics.jsonl": LINES,
+            ".git/log.csv": TABLE,
+            "node_modules/a/data.csv": TABLE,
+            "venv/a.csv": TABLE,
+            "py/pyvenv.cfg": b"",
+            "py/a.csv": TABLE,
+            "py/lib/b.csv": TABLE,
+        },
+        {"": {"metrics.jsonl"}},
+    ),
+    "hparams beside a run's events": (
+        {FIRST: EVENTS, f"1700000001.25/{SECOND}": EVENTS},
+        {"": {FIRST, f"1700000001.25/{SECOND}"}},
+    ),
+}
+
+
+def build(root, files):
+    for name, data in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return root
+
+
+def found(root):
+    return {
+        run.name: {str(path.relative_to(run.root)) for path, _ in run.files}
+        for run in sources.find(root)
+    }
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_which_files_are_one_run(tmp_path, case):
+    files, expected = CASES[case]
+    root = build(tmp_path / "project", files)
+    named = {name or "project": inside for name, inside in expected.items()}
+    assert found(root) == named
+    assert list(found(root)) == sorted(named)
+    for run in sources.find(root):
+        assert sum(len(log.series) for log in sources.read(run)) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "run"),
+    [("seed1.csv", TABLE, "seed1"), ("progress.csv", SB3, "project"), (FIRST, EVENTS, "project")],
+)
+def test_a_single_file_is_a_run(tmp_path, name, data, run):
+    path = build(tmp_path / "project", {name: data}) / name
+    (only,) = sources.find(path)
+    assert (only.name, only.root, [file for file, _ in only.files]) == (run, path.parent, [path])
+    (log,) = sources.read(only)
+    assert log.where == name
+
+
+def test_a_part_given_alone_is_a_run(tmp_path):
+    root = build(tmp_path, {f"run/eval/{FIRST}": EVENTS, f"run/train/{FIRST}": EVENTS})
+    (run,) = sources.find(root / "run" / "eval")
+    (log,) = sources.read(run)
+    assert list(log.series) == ["loss"]
+
+
+def test_a_resume_is_read_in_order_of_start(tmp_path):
+    late, early = events((3, 0.3), (4, 0.4)), events((1, 0.1), (2, 0.2), (3, 9.0))
+    root = build(tmp_path, {f"tb/{SECOND}": late, f"tb/{FIRST}": early})
+    (log,) = sources.read(sources.find(root)[0])
+    assert log.series["loss"].steps.tolist() == [1, 2, 3, 3, 4]
+    np.testing.assert_allclose(log.series["loss"].values, [0.1, 0.2, 9.0, 0.3, 0.4], rtol=1e-6)
+
+
+def test_tables_of_one_scheduler_go_on_from_each_other(tmp_path):
+    files = {f"metrics/ppo_metrics_20260131_10000{n}.csv": SCHEDULER % n for n in range(3)}
+    (log,) = sources.read(sources.find(build(tmp_path, files))[0])
+    assert log.series["reward"].steps.tolist() == [0, 1, 2]
+    assert log.step_unit == "decisions"
+
+
+def test_evaluations_have_keys_of_their_own(tmp_path):
+    files = {f"train/{FIRST}": EVENTS, f"eval/{FIRST}": events((2, 1.0)), "eval.csv": TABLE}
+    logs = sources.read(sources.find(build(tmp_path, files))[0])
+    keys = {log.where: list(log.series) for log in logs}
+    assert keys == {
+        f"eval/{FIRST}": ["eval/loss"],
+        f"train/{FIRST}": ["loss"],
+        "eval.csv": ["eval/loss"],
+    }
+
+
+def test_monitors_of_parallel_environments_are_one_stream(tmp_path):
+    """Episodes in the order they ended; a step of any environment is a step."""
+    zero = monitor(100.0 + 1.7e9, (1.0, 10, 1.0), (3.0, 30, 3.0))
+    one = monitor(101.0 + 1.7e9, (2.0, 20, 1.0), (4.0, 40, 3.0))
+    root = build(tmp_path, {"1.monitor.csv": one, "0.monitor.csv": zero})
+    (log,) = sources.read(sources.find(root)[0])
+    assert log.series["r"].values.tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert log.series["r"].steps.tolist() == [10, 30, 60, 100]
+    assert (log.series["r"].times - 1.7e9).tolist() == [101.0, 102.0, 103.0, 104.0]
+    assert "2 environments: episodes merged by time" in log.notes
+
+
+def test_monitors_with_an_extra_column_that_is_not_always_there(tmp_path):
+    zero = b'#{"t_start": 1.7e9}\nr,l,t,won\n1,10,1,1\n3,30,3,\n5,50,5,0\n'
+    one = monitor(1.7e9, (2.0, 20, 2.0), (4.0, 40, 4.0))
+    root = build(tmp_path, {"0.monitor.csv": zero, "1.monitor.csv": one})
+    (log,) = sources.read(sources.find(root)[0])
+    assert log.series["r"].values.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert log.series["won"].steps.tolist() == [10, 150]
+    assert log.series["won"].values.tolist() == [1.0, 0.0]
+
+
+def test_monitors_without_a_start_are_merged_by_their_own_steps(tmp_path):
+    files = {f"{n}.monitor.csv": b"r,l,t\n%d,10,1\n%d,10,2\n" % (n, n + 5) for n in range(2)}
+    (log,) = sources.read(sources.find(build(tmp_path, files))[0])
+    assert log.series["r"].values.tolist() == [0.0, 1.0, 5.0, 6.0]
+    assert log.series["r"].steps.tolist() == [10, 20, 30, 40]
+    assert any("for want of a start time" in note for note in log.notes)
+
+
+def test_a_file_that_fails_is_a_note(tmp_path):
+    root = build(tmp_path, {FIRST: EVENTS, "trainer_state.json": b'{"log_history": ['})
+    logs = sources.read(sources.find(root)[0])
+    assert [log.source for log in logs] == ["tensorboard", "files"]
+    assert logs[-1].notes[0].startswith("trainer_state.json not read: the trainer's state is cut")
+
+
+def test_when_every_file_fails_it_is_an_error(tmp_path):
+    root = build(tmp_path, {"trainer_state.json": b'{"log_history": ['})
+    with pytest.raises(UnreadableLog, match="cut short") as error:
+        sources.read(sources.find(root)[0])
+    assert str(root) in error.value.where
+
+
+def test_an_empty_folder(tmp_path):
+    with pytest.raises(UnreadableLog, match="no training log") as error:
+        sources.find(tmp_path)
+    assert "it is empty" in error.value.where
+    assert "progress.csv" in error.value.hint
+
+
+def test_a_folder_of_other_things_says_what_it_holds(tmp_path):
+    root = build(tmp_path, {"a.png": b"", "b.png": b"", "c.pt": b"", "Makefile": b"", "x.csv": b""})
+    with pytest.raises(UnreadableLog) as error:
+        sources.find(root)
+    assert "found 2 .png, 1 .csv, 1 .pt, 1 without an ending" in error.value.where
+
+
+def test_wandb_is_named_but_not_read(tmp_path):
+    run = "wandb/run-20260131_100000-ab12cd34"
+    files = {f"{run}/run-ab12cd34.wandb": b":W&B", f"{run}/files/wandb-history.jsonl": LINES}
+    root = build(tmp_path, files)
+    with pytest.raises(UnreadableLog) as error:
+        sources.find(root)
+    assert f"1 file of Weights & Biases not read yet: {run}/run-ab12cd34.wandb" in str(error.value)
+    build(tmp_path, {"progress.csv": SB3})
+    (found_run,) = sources.find(root)
+    assert any("not read yet" in note for note in found_run.notes)
+    with pytest.raises(UnreadableLog, match="not read yet"):
+        sources.find(root / run / "run-ab12cd34.wandb")
+
+
+def test_what_is_not_there(tmp_path):
+    with pytest.raises(UnreadableLog, match="No such file") as error:
+        sources.find(tmp_path / "gone")
+    assert str(tmp_path / "gone") in error.value.where
+
+
+def test_loops_and_second_names_are_met_once(tmp_path):
+    root = build(tmp_path / "project", {"real/progress.csv": SB3})
+    (root / "a_link").symlink_to(root / "real")
+    (root / "real" / "loop").symlink_to(root)
+    (root / "self").symlink_to(root / "self")
+    (root / "gone").symlink_to(root / "nowhere")
+    (root / "copy.csv").symlink_to(root / "real" / "progress.csv")
+    assert found(root) == {"real": {"progress.csv"}}
+    (run,) = sources.find(root)
+    assert any(note.startswith("cannot look into self:") for note in run.notes)
+
+
+def test_a_link_out_of_the_folder_is_followed(tmp_path):
+    build(tmp_path, {"elsewhere/progress.csv": SB3})
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "run").symlink_to(tmp_path / "elsewhere")
+    assert found(tmp_path / "here") == {"run": {"progress.csv"}}
+
+
+def test_a_folder_that_cannot_be_opened_is_a_note(tmp_path, monkeypatch):
+    """Permission bits do not stop root: the system call itself is refused."""
+    root = build(tmp_path, {"open/progress.csv": SB3, "closed/progress.csv": SB3})
+    scandir = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    (run,) = sources.find(root)
+    assert run.name == "open"
+    assert run.notes == ("cannot look into closed: Permission denied",)
+
+
+def test_limits_are_said(tmp_path, monkeypatch):
+    deep = "/".join("d" * 20)
+    root = build(tmp_path, {f"{deep}/progress.csv": SB3, "progress.csv": SB3})
+    (run,) = sources.find(root)
+    assert run.notes == ("folders more than 12 deep were not looked at",)
+    monkeypatch.setattr("rlvitals.readers.walk.MAX_ENTRIES", 3)
+    build(root, {f"{n}.bin": b"" for n in range(9)})
+    (run,) = sources.find(root)
+    assert "more than 3 files: the rest was not looked at" in run.notes
+
+
+def test_a_pipe_does_not_hang(tmp_path):
+    os.mkfifo(tmp_path / "progress.csv")
+    with pytest.raises(UnreadableLog) as error:
+        sources.find(tmp_path)
+    assert "not a regular file" in error.value.where
+
+
+@pytest.mark.real_logs
+def test_real_folders(real_logs):
+    names = [run.name for run in sources.find(real_logs)]
+    assert names == sorted(names)
+    assert len(names) == 4 + 5 + 3
+    (run,) = sources.find(real_logs / "vidurrl-20250918_232535")
+    assert {reader.name for _, reader in run.files} == {"tensorboard", "scheduler-csv"}
+    assert len(sources.find(real_logs / "sb3-monitor")) == 5
+    with pytest.raises(UnreadableLog, match="no training log"):
+        sources.find(real_logs / "wandb")
