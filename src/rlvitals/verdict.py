@@ -59,6 +59,7 @@ def _by_outcome(now: Standing) -> Verdict:
     words = {
         "at its ceiling": Word.CONVERGED,
         "rising": Word.LEARNING,
+        "holding its best": Word.PLATEAU,
         "flat": Word.STALLED,
         "falling": Word.STALLED,
     }

@@ -40,7 +40,7 @@ learning_rate clip_range clip_range_value target_kl n_epochs n_steps batch_size 
 gamma gae_lambda entropy_coef value_coef max_grad_norm seed total_steps n_envs kl_coef beta
 entropy_min min_temperature max_temperature num_generations num_iterations reward_threshold
 lambda_psr max_completion_length env_id algorithm mode n_actions action_dim goal price_per_hour
-""".split()
+""".split()  # noqa: SIM905 - words read best as words
 
 
 def with_settings(**settings):

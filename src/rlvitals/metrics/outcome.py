@@ -46,6 +46,28 @@ RETURN_MAX = Metric(
     see_also=("outcome/return",),
 )
 
+EVAL_RETURN_MIN = Metric(
+    name="outcome/eval_return_min",
+    title="Lowest evaluation return",
+    unit="reward",
+    kind="outcome",
+    meaning="The worst of the evaluation's episodes.",
+    formula="min over evaluation episodes of sum_t r_t",
+    better="up",
+    see_also=("outcome/eval_return",),
+)
+
+EVAL_RETURN_MAX = Metric(
+    name="outcome/eval_return_max",
+    title="Highest evaluation return",
+    unit="reward",
+    kind="outcome",
+    meaning="The best of the evaluation's episodes.",
+    formula="max over evaluation episodes of sum_t r_t",
+    better="up",
+    see_also=("outcome/eval_return",),
+)
+
 SUCCESS_RATE = Metric(
     name="outcome/success_rate",
     title="Success rate",
@@ -219,6 +241,8 @@ METRICS = (
     EVAL_RETURN,
     RETURN_MIN,
     RETURN_MAX,
+    EVAL_RETURN_MIN,
+    EVAL_RETURN_MAX,
     SUCCESS_RATE,
     EVAL_SUCCESS_RATE,
     WIN_RATE_EMA,

@@ -58,7 +58,7 @@ def _by_metrics(names: Collection[str]) -> Profile:
         return Profile.OFF_POLICY
     if logged & {"policy/clip_fraction", "policy/approx_kl"}:
         return Profile.CONTROL_PPO
-    if logged & {"policy/loss", "value/loss"}:
+    if logged & {"policy/loss", "policy/loss_sum", "value/loss", "value/explained_variance"}:
         return Profile.ON_POLICY
     if "optimiser/loss" in logged and not has_outcome:
         return Profile.SUPERVISED

@@ -13,7 +13,7 @@ from rlvitals.records import Profile, Series, Trace
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.plateau import plateau_start
-from rlvitals.signals.spread import noise_sd
+from rlvitals.signals.spread import noise_sd, robust_sd
 from rlvitals.signals.trend import trend
 
 State = Literal["rising", "holding its best", "flat", "falling", "at its ceiling", "unknown"]
@@ -42,6 +42,7 @@ AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left 
 LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
 PLAINLY, LOUD = 3.0, 6.0  # times what counts, and times the scatter from point to point
 HOLDS = 0.1  # of the outcome's range: this near to its best block it holds what it learned
+AT_ONCE = 3  # points
 PARTS = 20  # blocks that the range and the best are taken over
 STUCK_TOP = 0.2  # share of the run spent at exactly its best value
 
@@ -131,12 +132,29 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     elif high < 0 and first - last >= material:
         state = "falling"
     elif high <= material:
-        state = "holding its best" if _holds(whole, series, material) else "flat"
+        state = _when_flat(trace, name, whole, series, last, material)
     why = "" if state != "unknown" else f"{name} is too noisy or too short over these steps"
     sign = up(name)
     return Standing(
         state, name, why, sign * first, sign * last, sign * best, low, high, material, origin
     )
+
+
+def _when_flat(  # noqa: PLR0913 - what tells the three kinds of flat apart
+    trace: Trace, name: str, whole: Series, series: Series, last: float, material: float
+) -> State:
+    env = environment(trace) if name.endswith("return") else None
+    if env is not None and env.solved_return is not None and last >= env.solved_return:
+        return "at its ceiling"
+    if _rose_at_once(whole.values, material) or _holds(whole, series, material):
+        return "holding its best"
+    return "flat"
+
+
+def _rose_at_once(values: NDArray[np.float64], material: float) -> bool:
+    """See a task that was learned within the first few points: flat ever since is no fault."""
+    gain = float(np.median(values) - np.median(values[:AT_ONCE]))
+    return gain > max(material, LOUD * (robust_sd(values) or 0.0))
 
 
 def _plainly_rises(values: NDArray[np.float64], material: float) -> bool:
@@ -183,8 +201,9 @@ def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
     values = whole.values
     if env is not None and env.way and env.solved_return is not None:
         top = env.max_return
-        near_top = top is not None and last >= top - AT_THE_TOP * env.way
-        return near_top or (last >= env.solved_return and plateau_start(values) is not None)
+        if top is not None and last >= top - AT_THE_TOP * env.way:
+            return True
+        return last >= env.solved_return and plateau_start(values) is not None
     if name in SHARES:
         return last >= 1.0 - AT_THE_TOP
     if any(_always_succeeds(trace, share) for share in SHARES):

@@ -55,9 +55,7 @@ POLICY = {
     "mean_q": Name(value.Q_MEAN, "of the batch's actions"),
     "min_q": Name(value.Q_MIN),
     "max_q": Name(value.Q_MAX),
-    "actor_loss": Name(
-        value.Q_MEAN, "minus the actor's loss: mean of min Q - alpha log pi (SAC)", scale=-1.0
-    ),
+    "actor_loss": Name(policy.ACTOR_LOSS),
     "critic_loss": Name(value.LOSS, "SAC, TD3: of the first critic"),
     "alpha_value": Name(exploration.ENTROPY_COEF, "SAC's alpha"),
     "alpha_loss": Name(exploration.ENTROPY_COEF_LOSS),
@@ -72,7 +70,9 @@ SHORT = {  # one policy, until 2019: a3c_tf_policy.py and vtrace_policy_graph.py
 }
 
 LEARNER = {  # new stack: ppo_torch_learner.py, learner.py, dqn and sac torch learners
-    "policy_loss": Name(policy.LOSS, "clipped surrogate, the last minibatch"),
+    "policy_loss": Name(
+        policy.LOSS, "PPO: clipped surrogate, the last minibatch; SAC: the actor's loss"
+    ),
     "vf_loss": Name(value.LOSS, "squared error cut at vf_clip_param, the last minibatch"),
     "vf_loss_unclipped": Name(value.LOSS_UNCLIPPED, "squared error, the last minibatch"),
     "vf_explained_var": Name(value.EXPLAINED_VARIANCE, CLAMPED),
@@ -117,6 +117,10 @@ RESULT = {  # evaluation/metrics.py, summarize_episodes; algorithms/algorithm.py
     "time_total_s": Name(throughput.ELAPSED, "seconds of training, over all attempts"),
     "num_healthy_workers": WORKERS,
     "evaluation/episode_reward_mean": EVAL_RETURN,
+    "evaluation/episode_reward_min": Name(outcome.EVAL_RETURN_MIN),
+    "evaluation/episode_reward_max": Name(outcome.EVAL_RETURN_MAX),
+    "evaluation/env_runners/episode_return_min": Name(outcome.EVAL_RETURN_MIN),
+    "evaluation/env_runners/episode_return_max": Name(outcome.EVAL_RETURN_MAX),
     "evaluation/episode_len_mean": EVAL_LENGTH,
     "evaluation/env_runners/episode_reward_mean": EVAL_RETURN,
     "evaluation/env_runners/episode_return_mean": EVAL_RETURN,
@@ -147,11 +151,21 @@ RESULT = {  # evaluation/metrics.py, summarize_episodes; algorithms/algorithm.py
     "num_training_step_calls_per_iteration": Name(optimiser.UPDATES, "per iteration"),
 }
 
+# Ray 2.x's old stack writes these a second time under "sampler_results/".
+EPISODE_KEYS = (
+    "episode_reward_mean",
+    "episode_reward_min",
+    "episode_reward_max",
+    "episode_len_mean",
+    "episodes_this_iter",
+)
+
 NAMES = Table(
     "rllib",
     "RLlib",
     keys={
         **RESULT,
+        **{f"sampler_results/{key}": RESULT[key] for key in EPISODE_KEYS},
         **{f"info/learner/{key}": name for key, name in (POLICY | SHORT).items()},
         **{f"info/learner/default_policy/{key}": name for key, name in POLICY.items()},
         **{f"info/learner/default_policy/learner_stats/{key}": n for key, n in POLICY.items()},
@@ -161,6 +175,7 @@ NAMES = Table(
         Family(r"(?:env_runners/)?policy_reward_mean/(.+)", Name(reward.COMPONENT, "per agent")),
         Family(r"info/(\w+_time)_ms", MILLISECONDS),
         Family(r"(?:env_runners/)?sampler_perf/(mean_\w+)_ms", MILLISECONDS),
+        Family(r"(evaluation/sampler_perf/mean_\w+)_ms", MILLISECONDS),
         Family(r"timers/(\w+)_time_ms", MILLISECONDS),
         Family(r"timers/(.+?)(?:_time_s)?", Name(throughput.PHASE_TIME, "seconds (new stack)")),
         Family(r"perf/(\w+)_percent", Name(throughput.MACHINE, "percent")),

@@ -12,6 +12,7 @@ from rlvitals.metrics import (
     policy,
     progress,
     reward,
+    sampler,
     throughput,
 )
 from rlvitals.metrics.names.name import Family, Name, Table
@@ -56,11 +57,11 @@ GENERATION = {  # grpo_trainer.py, _generate and _generate_and_score_completions
     "frac_reward_zero_std": Name(
         reward.GROUP_ZERO_STD, "by group; by batch where scale_rewards is batch"
     ),
-    "sampling/sampling_logp_difference/mean": Name(policy.SAMPLER_LOGP_DIFFERENCE_MEAN),
-    "sampling/sampling_logp_difference/max": Name(policy.SAMPLER_LOGP_DIFFERENCE_MAX),
-    "sampling/importance_sampling_ratio/min": Name(policy.SAMPLER_RATIO_MIN),
-    "sampling/importance_sampling_ratio/mean": Name(policy.SAMPLER_RATIO_MEAN),
-    "sampling/importance_sampling_ratio/max": Name(policy.SAMPLER_RATIO_MAX),
+    "sampling/sampling_logp_difference/mean": Name(sampler.LOGP_DIFFERENCE_MEAN),
+    "sampling/sampling_logp_difference/max": Name(sampler.LOGP_DIFFERENCE_MAX),
+    "sampling/importance_sampling_ratio/min": Name(sampler.RATIO_MIN),
+    "sampling/importance_sampling_ratio/mean": Name(sampler.RATIO_MEAN),
+    "sampling/importance_sampling_ratio/max": Name(sampler.RATIO_MAX),
 }
 
 LOSS = {  # grpo_trainer.py, _compute_loss
@@ -105,7 +106,7 @@ COMPONENT = Name(reward.COMPONENT, f"mean {BATCH}; samples it did not score are 
 
 NAMES = Table(
     "trl-grpo",
-    "TRL GRPOTrainer",
+    "TRL GRPOTrainer and Hugging Face Trainer",
     keys={
         **TRAINER,
         **GENERATION,

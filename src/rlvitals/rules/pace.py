@@ -1,0 +1,68 @@
+"""How fast a run goes, interval by interval, from the steps and whatever clock the log has."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.records import Series, Trace
+
+SHORTEST = 20.0  # seconds: SB3 logs whole seconds, so shorter windows are mostly rounding
+FINEST = 0.5  # seconds, where the clock has fractions
+WINDOWS = 30  # at most: enough to date a change, few enough to be steady
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """A rate over successive windows of the run."""
+
+    steps: NDArray[np.int64]  # [windows], the step at which each ends
+    rates: NDArray[np.float64]  # [windows], per second
+    seconds: float  # mean length of a window
+
+
+def pace(trace: Trace, counted: Series | None = None) -> Pace | None:
+    """Return steps per second, or the rate of `counted`'s values; None without a usable clock.
+
+    The first tenth is left out: compilation, empty replay buffers, warm-up.
+    """
+    clock = _clock(trace)
+    if clock is None:
+        return None
+    at = clock.steps.astype(np.float64)
+    if counted is not None:
+        both = np.isin(clock.steps, counted.steps)
+        clock = clock.where(both)
+        at = counted.values[np.searchsorted(counted.steps, clock.steps)]
+    keep = clock.values >= clock.values[0] + 0.1 * (clock.values[-1] - clock.values[0])
+    clock, at = clock.where(keep), at[keep]
+    least = SHORTEST if (clock.values == np.rint(clock.values)).all() else FINEST
+    length = max(least, (clock.values[-1] - clock.values[0]) / WINDOWS) if len(clock) else least
+    return _rates(clock, at, length)
+
+
+def _clock(trace: Trace) -> Series | None:
+    """Return seconds by step, rising: the logged elapsed time, else the wall times of a series."""
+    elapsed = trace.get("throughput/elapsed")
+    found = elapsed.finite() if elapsed is not None else None
+    if found is None:
+        timed = [s for s in trace.series.values() if np.isfinite(s.times).sum() > 1]
+        if not timed:
+            return None
+        longest = max(timed, key=len)
+        found = Series(longest.steps, longest.times, longest.times).finite()
+    keep = np.concatenate(([True], np.diff(found.steps) > 0))
+    found = found.where(keep)
+    # A resumed run's clock starts anew or has a gap: only a rising clock is a clock.
+    return found if len(found) > 1 and (np.diff(found.values) >= 0).all() else None
+
+
+def _rates(clock: Series, at: NDArray[np.float64], length: float) -> Pace | None:
+    edges = [0]
+    for i in range(1, len(clock)):
+        if clock.values[i] - clock.values[edges[-1]] >= length:
+            edges.append(i)
+    if len(edges) < 3:  # noqa: PLR2004 - two windows at least
+        return None
+    seconds = np.diff(clock.values[edges])
+    return Pace(clock.steps[edges[1:]], np.diff(at[edges]) / seconds, float(seconds.mean()))

@@ -1,0 +1,80 @@
+"""Rewards scatter far more than they did at the start.
+
+## What it sees
+`reward/std` above five times its own start in at least half of 10 successive updates, without
+the mean reward having grown by a like amount. A warning where the outcome does not improve.
+
+## Why it matters
+A few extreme rewards take over the advantages' normalisation: every other sample's gradient
+shrinks. Long tails are where a reward model is least to be trusted.
+
+## What to do
+Look at the samples with the extreme rewards; clip or rank-transform rewards; check the reward
+model's inputs.
+
+## When it is wrong
+Returns that grow scatter more in proportion: that growth is taken out before comparing.
+
+## References
+- Gao, Schulman and Hilton 2023, "Scaling Laws for Reward Model Overoptimization".
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.reward import STD
+from rlvitals.records import Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
+from rlvitals.rules.shapes import above, start
+from rlvitals.rules.standing import outcome, standing
+
+FACTOR = 5.0  # of its own start
+WINDOW = 10  # updates
+
+
+def check(trace: Trace) -> Answer:
+    """Compare with the start, after taking out what the level grew by."""
+    spread = trace[STD.name].finite()
+    first = start(spread)
+    if not first:
+        return Undecided("rewards did not scatter at the start: there is nothing to compare with")
+    limit = FACTOR * max(1.0, _growth(trace)) * first
+    stretch = above(spread, limit, WINDOW)
+    if stretch is None:
+        return Clear()
+    now = standing(trace, since=stretch.began)
+    evidence, counter = weigh.sides(now)
+    return Finding(
+        f"rewards scatter {stretch.worst / first:.0f} x as much as at the start: standard deviation "
+        f"{first:.3g} to {stretch.worst:.3g}",
+        severity=stretch.severity(weigh.severity(now)),
+        metric=STD.name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=stretch.worst,
+        bound=Bound(limit, f"{FACTOR:g} x this run's start, the level's growth taken out"),
+        evidence=evidence,
+        counter=counter,
+    )
+
+
+def _growth(trace: Trace) -> float:
+    """Return by how much the outcome's magnitude grew since the start."""
+    picked = outcome(trace)
+    if picked is None:
+        return 1.0
+    sizes = np.abs(picked[1].values)
+    first = float(np.median(sizes[: max(3, len(sizes) // 10)]))
+    return float(np.median(sizes[-max(3, len(sizes) // 5) :])) / first if first > 0 else 1.0
+
+
+RULE = Rule(
+    name="reward-spread-grows",
+    needs=(STD,),
+    at_least=2 * WINDOW,
+    check=check,
+    doc=__doc__,
+    causes=("a few extreme rewards", "a reward model far from the data it was trained on"),
+    remedies=("look at the samples with extreme rewards", "clip rewards or transform them by rank"),
+)

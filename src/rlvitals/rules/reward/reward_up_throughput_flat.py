@@ -1,0 +1,91 @@
+"""The reward rises and neither throughput nor latency follows.
+
+## What it sees
+The reward is proven (or plain) to rise; throughput's level over the last fifth is not 5 % above
+the first; latency's is not 10 % below it, or latency stopped being measured: it repeats one value
+exactly over the last fifth.
+
+## Why it matters
+The reward is a proxy for what the cluster does. If it rises alone, the policy found a term that
+pays without serving anybody faster, or a penalty is masked because its measurement is gone.
+
+## What to do
+Inspect the reward's breakdown over the steps where it rose: which term moved? Make sure that
+missing latency counts as bad, not as zero.
+
+## When it is wrong
+Where arrivals limit throughput, a better policy shows in latency alone: then this rule is silent.
+A reward for balance may rise before latency does.
+
+## References
+- Amodei et al. 2016, "Concrete Problems in AI Safety", on reward hacking.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.outcome import LATENCY, REWARD, THROUGHPUT
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.standing import standing
+from rlvitals.signals.level import first_last_change
+
+GAIN = Bound(0.05, "default: 5 % more throughput")
+RELIEF = 0.10  # of the latency
+LEAST = 20
+
+
+def check(trace: Trace) -> Answer:
+    """Compare the reward's direction with what the cluster does."""
+    paid = standing(trace)
+    if paid.state == "unknown":
+        return Undecided(paid.sentence, (REWARD.name,))
+    if paid.state != "rising":
+        return Clear()
+    served = trace[THROUGHPUT.name].finite()
+    levels = first_last_change(served.values)
+    if levels is None or levels[0] <= 0:
+        return Undecided("throughput starts at zero: its gain has no scale", (THROUGHPUT.name,))
+    gain = levels[1] / levels[0] - 1
+    latency = trace.get(LATENCY.name)
+    waits = None if latency is None else first_last_change(latency.values)
+    if latency is None or waits is None:
+        return Undecided("latency is not logged: it may be what improved", (LATENCY.name,))
+    lost = _lost(latency.finite())
+    if gain > GAIN.value or (waits[1] < (1 - RELIEF) * waits[0] and lost is None):
+        return Clear()
+    masked = () if lost is None else (f"latency repeats {waits[1]:g} exactly since step {lost:,}",)
+    return Finding(
+        f"{paid.sentence}, but throughput does not follow: {levels[0]:.3g} to {levels[1]:.3g}",
+        severity=Severity.WARNING,
+        metric=paid.metric,
+        began=int(served.steps[0]) if lost is None else lost,
+        ended=int(served.steps[-1]),
+        observed=gain,
+        bound=GAIN,
+        evidence=(*masked, f"latency goes {waits[0]:.3g} to {waits[1]:.3g}"),
+        causes=("latency is no longer measured, so its penalty is masked",) if masked else (),
+    )
+
+
+def _lost(latency: Series) -> int | None:
+    """Return the step from which latency repeats one value to the end, over a fifth of the run."""
+    moved = np.flatnonzero(np.diff(latency.values) != 0)
+    first = int(moved[-1]) + 1 if len(moved) else 0
+    return int(latency.steps[first]) if len(latency) - first >= max(LEAST, len(latency) // 5) else None
+
+
+RULE = Rule(
+    name="reward-up-throughput-flat",
+    needs=(THROUGHPUT,),
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=("a reward term pays without serving anybody faster", "a latency penalty is masked"),
+    remedies=(
+        "inspect the reward's breakdown where it rose",
+        "count missing latency as bad, not as zero",
+        "judge checkpoints by throughput and latency",
+    ),
+    profiles=(Profile.SCHEDULER_PPO,),
+)

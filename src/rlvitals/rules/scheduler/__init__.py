@@ -1,0 +1,1 @@
+"""Rules about the serving cluster that a scheduler policy routes for."""

@@ -1,0 +1,73 @@
+"""The load stays uneven: the balance penalty does not come down.
+
+## What it sees
+Past half of the run seen, the mean of `scheduler/balance_penalty` over the last fifth is above a
+quarter of what it was over the first fifth, and above 0.25 (a quarter of a replica's capacity).
+
+## Why it matters
+The penalty is the gap between the fullest and the emptiest replica. While it stays, requests wait
+at one replica for what another could serve.
+
+## What to do
+Raise the weight of the load-balance penalty, and check that it is part of the reward at all:
+some modes only log it.
+
+## When it is wrong
+Unequal replicas should be loaded unequally; at low load a gap costs nothing. With an outcome that
+improves this is a note.
+
+## References
+- Mitzenmacher 2001, "The Power of Two Choices in Randomized Load Balancing".
+"""
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.scheduler import BALANCE_PENALTY
+from rlvitals.records import Profile, Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
+from rlvitals.rules.standing import standing
+from rlvitals.signals.level import first_last_change
+
+REMAINS = 0.25  # of its own start
+HIGH = 0.25  # of a replica's capacity
+LEAST = 50  # decisions
+HALF = 0.5  # of the budget
+
+
+def check(trace: Trace) -> Answer:
+    """Compare the end with the start: near zero once balanced."""
+    if trace.budget is not None and trace.last_step < HALF * trace.budget.steps:
+        return Undecided("less than half of the budget is spent")
+    penalty = trace[BALANCE_PENALTY.name].finite()
+    levels = first_last_change(penalty.values)
+    if levels is None:
+        return Undecided("too few values of the balance penalty", (BALANCE_PENALTY.name,))
+    limit = max(HIGH, REMAINS * levels[0])
+    if levels[1] <= limit:
+        return Clear()
+    now = standing(trace)
+    evidence, counter = weigh.sides(now)
+    return Finding(
+        f"the load stays uneven: balance penalty {levels[0]:.2f} at first, {levels[1]:.2f} at the end",
+        severity=weigh.severity(now),
+        metric=BALANCE_PENALTY.name,
+        began=int(penalty.steps[0]),
+        ended=int(penalty.steps[-1]),
+        observed=levels[1],
+        bound=Bound(limit, "a quarter of its own start, and of a replica's capacity"),
+        evidence=evidence,
+        counter=counter,
+    )
+
+
+RULE = Rule(
+    name="imbalance-unresolved",
+    needs=(BALANCE_PENALTY,),
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=("the balance penalty weighs too little, or is not part of the reward",),
+    remedies=("raise the load-balance penalty", "check that the reward contains it"),
+    profiles=(Profile.SCHEDULER_PPO,),
+    explained_by=("action-collapse",),
+)

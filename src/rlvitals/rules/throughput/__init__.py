@@ -1,0 +1,1 @@
+"""Rules about speed: whether time is being wasted."""

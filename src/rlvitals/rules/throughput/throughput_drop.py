@@ -1,0 +1,93 @@
+"""The run became slower than it was, and stays slow.
+
+## What it sees
+Steps per second over windows of at least 20 seconds (half a second where the clock has fractions),
+from `throughput/elapsed` or the log's wall times. The last five windows and a fifth of the run
+all below 70 % of the median of what came before is a note; below half of it, a warning.
+
+## Why it matters
+Slower collection wastes hours and money and rarely repairs itself. Frameworks that log a mean
+since the start (SB3's `time/fps`) hide it.
+
+## What to do
+Look at what changed at that step: another job on the machine, memory growing into swap, a log
+that is rewritten whole at every row, an environment that became slower with longer episodes.
+
+## When it is wrong
+Off-policy methods slow down when learning starts: the first tenth of the time is left out, and only what came
+after the first update is compared. Longer episodes or responses cost time by themselves.
+
+## References
+- Huang et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization", on SPS.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.records import Trace
+from rlvitals.rules.pace import Pace, pace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.shapes import LASTING
+
+SLOWER, HALVED = 0.7, 0.5  # of the run's own past
+WINDOWS = 5  # at the end, all of them slow
+BEFORE = 3  # windows at the start that say what was usual
+LEAST = BEFORE + WINDOWS  # windows in all
+FIRST_UPDATE = ("optimiser/loss", "policy/loss", "value/loss", "optimiser/grad_norm")
+
+
+def check(trace: Trace) -> Answer:
+    """Compare the end with the run's own past, from its first update on."""
+    firsts = [int(trace[name].steps[0]) for name in FIRST_UPDATE if name in trace]
+    speed = pace(trace.since(min(firsts)) if firsts else trace)
+    if speed is None or len(speed.rates) < LEAST:
+        return Undecided("no clock, or too few intervals of it", ("throughput/elapsed",))
+    split = _slow_since(speed)
+    if split is None:
+        return Clear()
+    before, after = float(np.median(speed.rates[:split])), float(np.median(speed.rates[split:]))
+    return Finding(
+        f"{trace.step_unit} per second fell from {before:,.3g} to {after:,.3g} and stay there",
+        severity=Severity.WARNING if after < HALVED * before else Severity.NOTE,
+        metric=_shown(trace),
+        began=int(speed.steps[split - 1]),
+        ended=int(speed.steps[-1]),
+        observed=after,
+        bound=Bound(SLOWER * before, f"{SLOWER:.0%} of this run's own speed before"),
+        evidence=(f"measured over windows of {speed.seconds:,.3g} s",),
+    )
+
+
+def _slow_since(speed: Pace) -> int | None:
+    """Return the first window of the slow stretch that lasts to the end; None if there is none."""
+    tail = max(WINDOWS, int(LASTING * len(speed.rates)))
+    for split in range(BEFORE, len(speed.rates) - tail + 1):
+        usual = float(np.median(speed.rates[:split]))
+        if (speed.rates[split:] < SLOWER * usual).all():
+            return split
+    return None
+
+
+def _shown(trace: Trace) -> str:
+    if "throughput/elapsed" in trace:
+        return "throughput/elapsed"
+    return max(trace.series, key=lambda name: int(np.isfinite(trace[name].times).sum()))
+
+
+RULE = Rule(
+    name="throughput-drop",
+    needs=(),
+    check=check,
+    doc=__doc__,
+    causes=(
+        "another job on the machine, or fewer cores",
+        "memory pressure: swapping, a growing buffer",
+        "logging or checkpointing that costs more with every row",
+        "the environment became slower: longer episodes, a leak",
+    ),
+    remedies=(
+        "compare the machine's load before and after the step at which it began",
+        "profile one iteration",
+        "log less often, and append instead of rewriting",
+    ),
+)
