@@ -48,6 +48,7 @@ SHORT_WINDOW = 10  # updates, where fewer than two windows are logged
 LASTING = 0.2  # share of the run so far: critics start at 0
 SAMPLES = 256  # for each estimate: below it, A2C's healthy runs stay at 0
 ALIKE = 1e-4  # of its highest level: a value loss below it leaves no variance to explain
+WORSE = -0.01  # clearly below 0, where a constant would stand
 ABSURD = -1e3  # an explained variance below it divides by a variance of nearly 0
 
 
@@ -107,7 +108,7 @@ def _finding(
     if few is not None:
         severity = Severity.NOTE
         counter = (*counter, f"an estimate rests on {few:.0f} samples only: near 0 is usual")
-    negative = float((during < 0).mean())
+    negative = float((during < WORSE).mean())
     if negative > 0:
         evidence = (*evidence, f"below 0, worse than a constant, in {negative:.0%} of these updates")
     return Finding(

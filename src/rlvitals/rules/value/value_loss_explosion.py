@@ -130,7 +130,7 @@ def _judged(trace: Trace, series: Series, jump: _Jump, limit: Array) -> Finding 
     highest = float(series.values[worst])
     return Finding(
         f"the value loss jumps to {highest:.3g} at step {series.steps[worst]:,}, from {before:.3g} "
-        f"in the middle of the points before; {jump.at.size} points stand above the limit",
+        f"in the middle of the points before; {_count(jump.at.size)} above the limit",
         severity=_severity(now, moved, jump, kl),
         metric=LOSS.name,
         began=began,
@@ -140,6 +140,10 @@ def _judged(trace: Trace, series: Series, jump: _Jump, limit: Array) -> Finding 
         evidence=evidence,
         counter=counter,
     )
+
+
+def _count(points: int) -> str:
+    return "it alone is" if points == 1 else f"{points} points are"
 
 
 def _outcome_moved(trace: Trace, began: int, now: Standing) -> int:
