@@ -82,13 +82,14 @@ def _entropy(trace: Trace) -> Sentence:
 
 
 def _clipping(trace: Trace) -> Sentence:
-    clip, ratio = _levels(trace, "policy/clip_fraction"), _levels(trace, "policy/ratio")
+    clip = _levels(trace, "policy/clip_fraction", "policy/clip_fraction_effective")
+    ratio = _levels(trace, "policy/ratio")
     if clip is None and ratio is None:
         return Sentence("clipping", "Clip fraction and ratio are not logged.", "unknown")
     parts: list[str] = []
     sign: Sign = "neutral"
     if clip is not None:
-        values = trace["policy/clip_fraction"].finite().values
+        values = trace[clip[0]].finite().values
         ceiling = metrics.policy.CLIP_FRACTION.band(trace.profile).ceiling(trace)
         parts.append(f"{np.median(values):.2g} of samples are clipped, {values.max():.2g} at most")
         if ceiling is not None:
