@@ -86,10 +86,14 @@ def test_a_file_that_is_not_text(near):
         load(near)
 
 
-def test_an_unknown_variable_is_named(near):
+def test_a_misspelt_variable_is_named(near):
     with pytest.raises(UsageError) as error:
         load(near, environ={"RLVITALS_DIAGNOSE_FAILON": "note"})
-    assert error.value.hint.startswith("did you mean RLVITALS_DIAGNOSE_FAIL_ON")
+    assert error.value.hint.startswith("did you mean DIAGNOSE_FAIL_ON")
+
+
+def test_other_variables_with_our_prefix_are_left_alone(near):
+    assert load(near, environ={"RLVITALS_REQUIRE_REAL_LOGS": "1"}) == load(near)
 
 
 @pytest.mark.parametrize(

@@ -220,11 +220,16 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         elif option := every.get(variable):
             value = split(text) if isinstance(option.default, tuple) else text
             layer.setdefault(option.section, {})[option.key] = _value(option, value, variable)
-        else:
-            known = (*every, *(f"{PREFIX}{name}".upper() for name in FREE))
-            hint = nearest(variable, known) or f"one of {', '.join(known)}"
+        elif hint := _almost(variable, {*every, *(f"{PREFIX}{name}".upper() for name in FREE)}):
+            # Others with our prefix are no settings and no typo: they are left alone.
             raise UsageError(f"{variable} is no setting", where="the environment", hint=hint)
     return layer
+
+
+def _almost(variable: str, known: set[str]) -> str:
+    """Compare what follows the prefix: all variables begin alike."""
+    bare = nearest(variable.removeprefix(PREFIX), {name.removeprefix(PREFIX) for name in known})
+    return f"{bare} (each after {PREFIX})" if bare else ""
 
 
 def from_pairs(section: str, texts: tuple[str, ...], where: str) -> dict[str, Any]:
