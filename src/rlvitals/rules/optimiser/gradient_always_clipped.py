@@ -60,7 +60,7 @@ def _answer(
     if share <= SHARE:
         return Clear()
     now = standing(trace)
-    if now.improves:
+    if weigh.content(now):
         return Clear()
     evidence, _ = weigh.sides(now)
     which = np.flatnonzero(beyond)

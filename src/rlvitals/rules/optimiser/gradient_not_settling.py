@@ -42,12 +42,12 @@ def check(trace: Trace) -> Answer:
     if not (found.rises and last > RATIO * first):
         return Clear()
     now = standing(trace)
-    if now.improves:
+    if weigh.content(now):
         return Clear()
     evidence, _ = weigh.sides(now)
     over = norms.values > RATIO * first
     return Finding(
-        f"the gradient norm does not settle: {first:.3g} in the first fifth, {last:.3g} in the last",
+        f"the gradient norm grows: {first:.3g} in the first fifth, {last:.3g} in the last",
         severity=Severity.NOTE,
         metric=GRAD_NORM.name,
         began=int(norms.steps[int(over.argmax())]),

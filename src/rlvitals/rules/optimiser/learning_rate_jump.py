@@ -58,12 +58,12 @@ def check(trace: Trace) -> Answer:
 def _jumps_up(rates: Series) -> np.typing.NDArray[np.int64]:
     """Return the indices after each jump, warm-up left out."""
     values = rates.values
-    change = np.diff(values)
-    falls = np.flatnonzero(change <= 0)
+    grows = values[1:] > values[:-1]
+    falls = np.flatnonzero(~grows)
     warm = int(falls[0]) if falls.size else len(values)
     # A rate that stands still from the start has no warm-up: `falls` begins at once.
     with np.errstate(over="ignore"):
-        up = np.flatnonzero((values[1:] > FACTOR.value * np.abs(values[:-1])) & (change > 0)) + 1
+        up = np.flatnonzero((values[1:] > FACTOR.value * np.abs(values[:-1])) & grows) + 1
     return up[up > warm]
 
 
@@ -75,7 +75,7 @@ def _jumped(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -> Fin
     now = standing(trace, since=began)
     evidence, counter = weigh.sides(now)
     often = f", the first of {up.size} such jumps" if up.size > 1 else ""
-    worse = followed and not now.improves
+    worse = followed and not weigh.content(now)
     return Finding(
         f"the learning rate jumps from {before:.3g} to {after:.3g} at step {began:,}{often}",
         severity=Severity.WARNING if worse else Severity.NOTE,

@@ -58,13 +58,12 @@ def check(trace: Trace) -> Answer:
         return Clear()
     now = standing(trace)
     supervised = trace.profile is Profile.SUPERVISED
-    if now.improves:
+    if weigh.content(now):
         return Clear()
     evidence, counter = weigh.sides(now)
     share = f", a fall of {fall / abs(first):.1%}" if fall >= 0 and first else ""
     return Finding(
-        f"the loss does not decrease: {first:.4g} at the start, {last:.4g} at the "
-        f"end{share}",
+        f"the loss does not decrease: {first:.4g} at the start, {last:.4g} at the end{share}",
         severity=Severity.WARNING if supervised else Severity.NOTE,
         metric=LOSS.name,
         began=int(loss.steps[0]),

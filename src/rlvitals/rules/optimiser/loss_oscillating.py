@@ -63,7 +63,7 @@ def check(trace: Trace) -> Answer:
 def _finding(trace: Trace, name: str, series: Series, ratio: float, limit: float) -> Answer:
     half = series.where(slice(len(series) // 2, None))
     now = standing(trace)  # a critic may swing around a plateau that the run has climbed to
-    if now.improves:
+    if weigh.content(now):
         return Clear()
     evidence, counter = weigh.sides(now)
     low, high = float(half.values.min()), float(half.values.max())

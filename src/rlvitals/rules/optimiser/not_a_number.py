@@ -128,7 +128,7 @@ def _no_variance(name: str, series: Series) -> Finding | None:
     if bad.size <= SHARE * len(series):
         return None
     return Finding(
-        f"{name} is no number in {bad.size} of {len(series)} points: the returns have zero variance",
+        f"{name} is no number in {bad.size} of {len(series)} points: returns have zero variance",
         severity=Severity.NOTE,
         metric=name,
         began=int(series.steps[bad[0]]),

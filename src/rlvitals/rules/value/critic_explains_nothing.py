@@ -20,8 +20,8 @@ are they and the rewards normalised, is the discount's horizon shorter than what
 Explained variance is 1 - Var(R - V) / Var(R): blind to a constant offset, and as lambda-returns
 contain V, a high one is no proof of a good critic either. Short rollouts (A2C: 5 steps) keep it
 near 0 in runs that learn well, so below 256 samples for each estimate this is never more than
-a note, and that only where the outcome is proven to stall. It falls far below 0 where all returns are alike, as at a task's maximum. RLlib cuts it
-off at -1. TRL's `ppo/val/var_explained` uses the squared error: there an offset counts too.
+a note, and that only where the outcome is proven to stall. It falls far below 0 where all returns
+are alike, as at a task's maximum. RLlib cuts it off at -1. TRL's `ppo/val/var_explained` uses the squared error: there an offset counts too.
 
 ## References
 - Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized Advantage
@@ -68,16 +68,21 @@ def check(trace: Trace) -> Answer:
     during = judged.since(stretch.began).until(stretch.ended).values
     if float(np.median(during)) >= LIMIT.value:
         return Clear()  # low at either end, better in between
+    return _weighed(trace, metric.name, during, stretch)
+
+
+def _weighed(trace: Trace, metric: str, during: Array, stretch: Stretch) -> Answer:
+    """Ask whether there was anything to explain, from enough samples, and what came of it."""
     if _all_alike(trace, stretch):
         return Undecided("the outcome is constant: there is no variance to explain")
     now = standing(trace, since=stretch.began, until=stretch.ended)
     samples = _samples(trace)
     few = samples is not None and samples < SAMPLES
-    if few and now.improves:
+    if few and weigh.content(now):
         return Clear()
     if few and now.state == "unknown":
         return Undecided(f"an estimate rests on {samples:.0f} samples only, and {now.sentence}")
-    return _finding(metric.name, during, stretch, now, samples if few else None)
+    return _finding(metric, during, stretch, now, samples if few else None)
 
 
 def _where_returns_vary(trace: Trace, values: Series) -> Series:
@@ -110,7 +115,7 @@ def _finding(
         counter = (*counter, f"an estimate rests on {few:.0f} samples only: near 0 is usual")
     negative = float((during < WORSE).mean())
     if negative > 0:
-        evidence = (*evidence, f"below 0, worse than a constant, in {negative:.0%} of these updates")
+        evidence = (*evidence, f"worse than a constant, below 0, in {negative:.0%} of them")
     return Finding(
         f"the critic explains nothing: explained variance is {middle:.2g} in the middle of "
         f"{during.size} updates, {float(during.mean()):.2g} on average",

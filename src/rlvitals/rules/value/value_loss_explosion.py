@@ -92,16 +92,17 @@ def _scale(trace: Trace, series: Series) -> Array:
 
 def _least(trace: Trace, scale: Array) -> Array:
     """Return the smallest loss that matters beside the returns; 0 where none is logged."""
-    return SMALL * scale * scale if outcome(trace) else np.zeros(scale.size)
+    with np.errstate(over="ignore"):
+        return SMALL * scale * scale if outcome(trace) else np.zeros(scale.size)
 
 
 def _limits(values: Array, scale: Array) -> tuple[Array, Array]:
     """Return each point's limit, and the limit it would have if returns had not grown."""
     count = values.size
     padded = [np.concatenate((np.full(PAST - LEAST, np.nan), v)) for v in (values, scale)]
-    recent, then = (np.nanmedian(sliding_window_view(v, PAST), axis=1)[:-1] for v in padded)
-    highest = HIGHEST * np.maximum.accumulate(recent)
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):  # 1e308: an infinite limit is never passed
+        recent, then = (np.nanmedian(sliding_window_view(v, PAST), axis=1)[:-1] for v in padded)
+        highest = HIGHEST * np.maximum.accumulate(recent)
         grown = np.maximum(scale[LEAST:] / then, 1.0) ** 2
         own = np.maximum(FACTOR * recent, highest)
         fair = np.maximum(FACTOR * recent * grown, highest)
@@ -160,7 +161,7 @@ def _outcome_moved(trace: Trace, began: int, now: Standing) -> int:
 
 def _severity(now: Standing, moved: int, jump: _Jump, kl: float) -> Severity:
     """Ask the outcome: worse than before is a fault, stalled one where the jump lasts."""
-    if now.improves or not (moved < 0 or jump.lasts):
+    if weigh.content(now) or not (moved < 0 or jump.lasts):
         return Severity.NOTE
     if moved < 0:
         return Severity.ERROR if jump.lasts else Severity.WARNING
@@ -175,7 +176,8 @@ def _kl_spike(trace: Trace, series: Series, jump: _Jump) -> float:
     found = [s for s in jumps(kl, KL_FACTOR, KL_FLOOR) if np.isfinite(s.value)]
     low = series.steps[np.maximum(jump.at - NEAR, 0)]
     high = series.steps[np.minimum(jump.at + NEAR, len(series) - 1)]
-    near = [s.value for s in found if ((low <= kl.steps[s.index]) & (kl.steps[s.index] <= high)).any()]
+    at = [int(kl.steps[s.index]) for s in found]
+    near = [s.value for s, k in zip(found, at, strict=True) if ((low <= k) & (k <= high)).any()]
     return max(near, default=0.0)
 
 
@@ -183,7 +185,8 @@ def _scaled(trace: Trace, series: Series, scale: Array, limit: Array) -> Answer:
     """Report, as a note, a loss that rose only because the returns' own scale jumped."""
     before = np.concatenate((np.full(NEAR, np.inf), scale[:-NEAR]))[: scale.size]
     # A first reward after none has no scale to be compared with.
-    jumped = (scale > SCALE_JUMP * before) & (before > np.finfo(np.float64).tiny)
+    with np.errstate(over="ignore"):
+        jumped = (scale > SCALE_JUMP * before) & (before > np.finfo(np.float64).tiny)
     at = np.flatnonzero((series.values > limit) & jumped)
     if not at.size or not _in_a_row(np.flatnonzero(series.values > limit)):
         return Clear()
