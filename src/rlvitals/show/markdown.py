@@ -38,11 +38,10 @@ def part(name: str, found: Diagnosis | VitalsError) -> str:
 def _case(case: Case, trace: Trace) -> list[str]:
     severity = case.finding.severity.name.lower()
     lines = [f"### {severity}[`{case.rule.name}`] {safe(case.finding.summary)}", ""]
-    series = trace.get(case.finding.metric)
-    if series is not None and len(series):
-        drawn = sparkline(series, trace.first_step, trace.last_step, CHART)
+    if (curve := wording.curve(case.finding, trace)) is not None:
+        drawn = sparkline(curve.series, trace.first_step, trace.last_step, CHART)
         span = f"{wording.number(drawn.low)} to {wording.number(drawn.high)}"
-        lines += [f"{code(case.finding.metric)} `{drawn.line}` {span}", ""]
+        lines += [f"{code(curve.name)} `{drawn.line}` {span}", ""]
     said = wording.details(case.rule, case.finding, trace)
     lines += [f"- **{line.label}**: {safe(line.text)}" for line in said]
     return lines + list(_symptoms(case.symptoms))

@@ -9,7 +9,7 @@ from rlvitals.diagnosis import Diagnosis
 from rlvitals.metrics.names import TABLES
 from rlvitals.metrics.names.name import Table
 from rlvitals.records import Trace
-from rlvitals.rules.rule import Finding, Rule, Severity
+from rlvitals.rules.rule import Curve, Finding, Rule, Severity
 from rlvitals.verdict import Word
 
 SIGNS: Mapping[str, str] = {"good": "+", "bad": "-", "neutral": "·", "unknown": "?"}
@@ -59,6 +59,14 @@ def when(finding: Finding, trace: Trace) -> str:
     run = trace.last_step - trace.first_step
     share = f" ({(finding.known - trace.first_step) / run:.0%} of the run)" if run > 0 else ""
     return f"{said}; could be known at {finding.known:,}{share}"
+
+
+def curve(finding: Finding, trace: Trace) -> Curve | None:
+    """Return what shows a finding: its own curve, else its metric; None without a point."""
+    if finding.curve is not None:
+        return finding.curve
+    series = trace.get(finding.metric)
+    return None if series is None or not len(series) else Curve(finding.metric, series)
 
 
 def limit(finding: Finding) -> str:
