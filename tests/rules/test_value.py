@@ -7,12 +7,14 @@ import pytest
 from rlvitals.records import Profile
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.value import (
+    advantage_off_centre,
     critic_explains_nothing,
     value_clip_high,
     value_drifts_from_return,
     value_loss_explosion,
 )
 
+ADVANTAGE = advantage_off_centre.RULE
 CRITIC = critic_explains_nothing.RULE
 EXPLOSION = value_loss_explosion.RULE
 DRIFT = value_drifts_from_return.RULE
@@ -186,3 +188,32 @@ def test_value_clipping_is_never_more_than_a_note():
         Profile.RLHF_PPO, value__clip_fraction=np.full(60, 0.8), outcome__score=made.falling(60)
     )
     assert CLIP.judge(run).severity is Severity.NOTE
+
+
+# advantage-off-centre
+
+
+def advantages(mean, std, outcome):
+    return made.trace(
+        policy__advantage_mean=mean + 0.1 * std * made.noise(100),
+        policy__advantage_std=np.full(100, std),
+        outcome__return=outcome,
+    )
+
+
+def test_whitened_advantages_are_centred_by_construction_and_say_nothing():
+    run = made.trace(policy__advantage_mean=np.zeros(60), policy__advantage_std=np.ones(60))
+    assert isinstance(ADVANTAGE.judge(run), Undecided)
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 1000.0])
+@pytest.mark.parametrize(("offset", "fires"), [(0.3, False), (0.8, True), (-0.8, True)])
+def test_advantages_count_from_half_their_own_deviation(scale, offset, fires):
+    run = advantages(offset * scale, scale, made.flat())
+    answer = ADVANTAGE.judge(run)
+    assert isinstance(answer, Finding) is fires
+    assert not fires or answer.severity is Severity.WARNING
+
+
+def test_off_centre_advantages_are_usual_in_a_run_that_learns():
+    assert isinstance(ADVANTAGE.judge(advantages(4.0, 1.0, made.rising())), Clear)
