@@ -269,7 +269,7 @@ class GradNorm(BaseCallback):
 
 
 class Advantages(BaseCallback):
-    """Log mean and standard deviation of each rollout's advantages, as they are before an update."""
+    """Log mean and standard deviation of each rollout's advantages, not normalised."""
 
     def _on_rollout_end(self) -> None:
         advantages = self.model.rollout_buffer.advantages
