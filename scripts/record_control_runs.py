@@ -270,6 +270,18 @@ class GradNorm(BaseCallback):
         return True
 
 
+class Advantages(BaseCallback):
+    """Log mean and standard deviation of each rollout's advantages, not normalised."""
+
+    def _on_rollout_end(self) -> None:
+        advantages = self.model.rollout_buffer.advantages
+        self.logger.record_mean("advantage_mean", float(advantages.mean()))
+        self.logger.record_mean("advantage_std", float(advantages.std()))
+
+    def _on_step(self) -> bool:
+        return True
+
+
 class SleepInSecondHalf(BaseCallback):
     """Each environment step of the second half takes 8 ms longer."""
 
@@ -369,6 +381,14 @@ TD3 = Run(
 # fmt: on
 
 
+RAW = replace(
+    PPO,
+    name="ppo-cartpole-raw-advantages",
+    during=Advantages,
+    options={**PPO.options, "normalize_advantage": False},
+)
+
+
 def broken(healthy: Run, fault: str, **changes: Any) -> Run:
     """`healthy` with one fault: `options` are added to its own, the other fields replaced."""
     options = {**healthy.options, **changes.pop("options", {})}
@@ -387,6 +407,9 @@ RUNS: tuple[Run, ...] = (
     *seeds(broken(PPO, "lr-1e-7", options={"learning_rate": 1e-7}), 0, 1),
     *seeds(broken(PPO, "vf-coef-0", options={"vf_coef": 0.0}), 0, 1),
     *seeds(broken(PPO, "reward-zero", world=ZeroReward, monitor=True), 0, 1),
+    # advantages as they are
+    *seeds(RAW, 0, 1),
+    *seeds(broken(RAW, "lr-1e-7", options={"learning_rate": 1e-7}), 0),
     # healthy, other tasks and algorithms
     *seeds(replace(PPO, name="ppo-cartpole-converged", options=CARTPOLE_ZOO, n_envs=8,
                    steps=102_400, log_interval=4), 0, 1),
