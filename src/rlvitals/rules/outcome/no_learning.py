@@ -105,6 +105,7 @@ RULE = Rule(
         "try learning rates of a third and three times the present one",
     ),
     explained_by=(
+        "impossible-return",
         "return-collapse",
         "action-collapse",
         "entropy-collapse",
