@@ -35,8 +35,10 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecide
 from rlvitals.rules.shapes import LASTING
 from rlvitals.rules.standing import standing
 from rlvitals.rules.weigh import sides
+from rlvitals.signals.level import stays_above
 
 UPDATES = 10
+NEARLY = 0.9  # of ten: one odd sample in a batch does not make a signal
 LANGUAGE = (
     Profile.RLHF_PPO,
     Profile.GRPO,
@@ -70,7 +72,7 @@ def check(trace: Trace) -> Answer:
 
 
 def _constant(trace: Trace) -> tuple[str, Series, tuple[int, int]] | None:
-    """Return the series to judge with its newest constant stretch of enough updates, or any."""
+    """Return the series to judge with the stretch over which it is constant."""
     language = trace.profile in LANGUAGE
     names = [*(SPREADS if language else ()), *LEVELS]
     logged = [(n, s.finite()) for n in names if (s := trace.get(n)) is not None]
@@ -79,7 +81,7 @@ def _constant(trace: Trace) -> tuple[str, Series, tuple[int, int]] | None:
         return None
     name, series = logged[0]
     same = series.values == 0 if name in SPREADS else _repeats(series.values)
-    return name, series, _longest(same)
+    return name, series, _stays(same)
 
 
 def _repeats(values: np.ndarray) -> np.ndarray:
@@ -88,14 +90,9 @@ def _repeats(values: np.ndarray) -> np.ndarray:
     return np.asarray(values == kinds[int(counts.argmax())])
 
 
-def _longest(same: np.ndarray) -> tuple[int, int]:
-    padded = np.concatenate(([False], same, [False]))
-    edges = np.flatnonzero(padded[1:] != padded[:-1])
-    if not edges.size:
-        return 0, -1
-    starts, ends = edges[::2], edges[1::2]
-    longest = len(starts) - 1 - int(np.argmax((ends - starts)[::-1]))
-    return int(starts[longest]), int(ends[longest]) - 1
+def _stays(same: np.ndarray) -> tuple[int, int]:
+    """Return the first and last index of the stretch; a single exception does not end it."""
+    return stays_above(same.astype(np.float64), 0.5, UPDATES, NEARLY) or (0, -1)
 
 
 def _at_its_top(name: str, series: Series, first: int) -> bool:
