@@ -30,7 +30,7 @@ from rlvitals.metrics.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
 from rlvitals.metrics.reward import NON_SCORE, STD
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.signals.blocks import block_means
@@ -38,6 +38,7 @@ from rlvitals.signals.spread import median, noise_sd
 
 LEAST = 40  # updates
 PARTS = 10  # blocks that a gain is taken over
+PLAINLY = 3.0  # times what was gained
 AGREES = 0.05  # of the coefficient: logged values are rounded and averaged
 
 
@@ -56,8 +57,8 @@ def _per_sequence(trace: Trace, now: Standing) -> Answer:
     if min(len(penalty), len(score)) < LEAST:
         return Undecided(f"fewer than {LEAST} updates")
     scatter, own = noise_sd(penalty.values), noise_sd(score.values)
-    if not own:
-        return Undecided("the score does not vary: there is nothing to compare with")
+    if not own or not np.median(np.abs(np.diff(score.values))):
+        return Undecided("the score hardly varies: there is nothing to compare with")
     price = -float(penalty.tail(len(penalty) // 2).values.mean())
     gain = _gain(score)
     if not scatter or scatter <= own or price <= max(gain, own) or now.improves:
@@ -66,7 +67,7 @@ def _per_sequence(trace: Trace, now: Standing) -> Answer:
     return Finding(
         f"the KL penalty costs {price:.3g} per sequence where the score gained {gain:.3g}, and "
         f"scatters {scatter / own:.1f} x as much from update to update",
-        severity=severity(now),
+        severity=severity(now, unknown=_unknown(price, max(gain, own))),
         metric=NON_SCORE.name,
         began=int(penalty.steps[0]),
         ended=int(penalty.steps[-1]),
@@ -105,6 +106,11 @@ def _per_token(trace: Trace, now: Standing) -> Answer:
         evidence=(f"the run's beta is {beta:g}", *evidence),
         counter=counter,
     )
+
+
+def _unknown(price: float, bound: float) -> Severity:
+    """Scatter and price are two witnesses: plainly above, they need no third."""
+    return Severity.WARNING if price > PLAINLY * bound else Severity.NOTE
 
 
 def _gain(series: Series) -> float:

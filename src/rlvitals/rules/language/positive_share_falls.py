@@ -3,7 +3,8 @@
 ## What it sees
 The positive share (logged, or from the counts, or one minus the negative share) lower by a
 twentieth or more since its best tenth of the run, with a 99 % interval of the trend since then
-below zero; or lower over the whole run. A rising share is what training is for, and is never
+below zero; or over the last half of the run lower than in its first tenth by four standard
+errors. A rising share is what training is for, and is never
 reported.
 
 ## Why it matters
@@ -22,6 +23,8 @@ Prompts that get harder by a curriculum, or a threshold that is raised on purpos
 - Zhu et al. 2025, "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning".
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from rlvitals.metrics.language import (
@@ -35,22 +38,55 @@ from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.weigh import severity, sides
-from rlvitals.signals.blocks import block_means
+from rlvitals.signals.blocks import block_length, block_means
 from rlvitals.signals.level import first_last_change
+from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
 
 FALLS = Bound(0.05, "of all samples, default")
 LEAST = 20  # updates
 PARTS = 10  # blocks that the best is taken over
 CONFIDENCE = 0.99  # the best block is picked by looking, so ask more than 95 %
+ERRORS = 4.0  # standard errors below the start
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """Where the share was, where it is, and what shows that this is no noise."""
+
+    before: float
+    after: float
+    when: str
+    began: int  # step
+    proof: str
+    unknown: Severity = Severity.NOTE  # where the outcome says nothing
 
 
 def check(trace: Trace) -> Answer:
-    """Judge the course since the best block."""
+    """Judge the course since the best block, and the level against the start."""
     found = _share(trace)
     if found is None or len(found[1]) < LEAST:
         return Undecided("the positive share cannot be worked out", (POSITIVE_SHARE.name,))
     name, share = found
+    fall = _since_best(share) or _below_start(share)
+    if fall is None:
+        return Clear()
+    now = learned(trace, since=fall.began)
+    evidence, counter = sides(now)
+    return Finding(
+        f"the positive share falls: {fall.before:.1%} {fall.when} to {fall.after:.1%}",
+        severity=severity(now, unknown=fall.unknown),
+        metric=name,
+        began=fall.began,
+        ended=int(share.steps[-1]),
+        observed=fall.after - fall.before,
+        bound=FALLS,
+        evidence=(fall.proof, *evidence),
+        counter=counter,
+    )
+
+
+def _since_best(share: Series) -> Fall | None:
     width = max(1, len(share) // PARTS)
     blocks = block_means(share.values, width)
     best = int(blocks.argmax())
@@ -58,29 +94,33 @@ def check(trace: Trace) -> Answer:
     fitted = trend(since.values, confidence=CONFIDENCE)
     levels = first_last_change(since.values)
     if fitted is None or levels is None or fitted.change_high >= 0:
-        return Clear()
-    last = levels[1]
-    drop = float(blocks[best]) - last
-    if drop < FALLS.value:
-        return Clear()
-    began = int(since.steps[0])
-    now = learned(trace, since=began)
-    evidence, counter = sides(now)
-    return Finding(
-        f"the positive share falls: {blocks[best]:.1%} at its best to {last:.1%}",
-        severity=severity(now, unknown=Severity.NOTE),
-        metric=name,
-        began=began,
-        ended=int(share.steps[-1]),
-        observed=-drop,
-        bound=FALLS,
-        evidence=(
-            f"99 % interval of the change since its best: {fitted.change_low:+.3g} to "
-            f"{fitted.change_high:+.3g}",
-            *evidence,
-        ),
-        counter=counter,
+        return None
+    if blocks[best] - levels[1] < FALLS.value:
+        return None
+    proof = (
+        f"99 % interval of the change since its best: {fitted.change_low:+.3g} to "
+        f"{fitted.change_high:+.3g}"
     )
+    return Fall(float(blocks[best]), levels[1], "at its best", int(since.steps[0]), proof)
+
+
+def _below_start(share: Series) -> Fall | None:
+    """See a sudden fall that nothing made good: no trend, but never again as at the start."""
+    head = share.values[: max(PARTS // 2, len(share) // PARTS)]
+    half = share.tail(len(share) // 2)
+    blocks = block_means(half.values, block_length(half.values))
+    noise = noise_sd(share.values) or 0.0
+    after = float(np.mean(half.values))
+    # A half that is one sluggish block has no error of its own: its range stands in.
+    own = blocks.std(ddof=1) / np.sqrt(len(blocks)) if len(blocks) > 1 else np.ptp(half.values)
+    error = float(np.hypot(noise / np.sqrt(len(head)), own))
+    before = float(np.mean(head))
+    if before - after < max(FALLS.value, ERRORS * error):
+        return None
+    low = np.flatnonzero(share.values < after)
+    began = int(share.steps[max(int(low[0]) - 1, 0)]) if len(low) else int(share.steps[0])
+    proof = f"standard error of that difference: {error:.2g}"
+    return Fall(before, after, "at the start", began, proof, Severity.WARNING)
 
 
 def _share(trace: Trace) -> tuple[str, Series] | None:
@@ -119,5 +159,10 @@ RULE = Rule(
         "return to the checkpoint before this step",
     ),
     profiles=(Profile.PSR, Profile.NSR, Profile.W_REINFORCE),
-    explained_by=("learning-rate-jump", "entropy-collapse", "responses-truncated"),
+    explained_by=(
+        "learning-rate-jump",
+        "entropy-collapse",
+        "responses-truncated",
+        "threshold-off-correctness",
+    ),
 )

@@ -120,5 +120,8 @@ RULE = Rule(
         "use a token-summed loss (dr_grpo, dapo)",
     ),
     profiles=(Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE, Profile.RLHF_PPO),
-    explained_by=("learning-rate-jump",),
+    explained_by=(
+        "learning-rate-jump",
+        "threshold-off-correctness",
+    ),
 )

@@ -103,5 +103,8 @@ RULE = Rule(
         "check the end token, the chat template and what the reward pays for length",
     ),
     profiles=(Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE, Profile.RLHF_PPO),
-    explained_by=("response-length-explodes",),
+    explained_by=(
+        "response-length-explodes",
+        "threshold-off-correctness",
+    ),
 )

@@ -144,6 +144,12 @@ RULE = Rule(
         "log how often the reward falls back to its default",
         "take easier tasks until some succeed",
     ),
-    explained_by=("action-collapse", "entropy-collapse", "responses-truncated"),
+    explained_by=(
+        "action-collapse",
+        "entropy-collapse",
+        "response-length-explodes",
+        "responses-truncated",
+        "reference-kl-out-of-range",
+    ),
     verdict="stalled",
 )
