@@ -27,7 +27,7 @@ def answers(trace: Trace) -> tuple[str, Series] | None:
     ]
     for name, series in named:
         found = series.finite()
-        if len(found) >= LEAST and 0 <= found.values.min() and found.values.max() <= 1:
+        if len(found) >= LEAST and found.values.min() >= 0 and found.values.max() <= 1:
             return name, found
     return None
 
@@ -37,8 +37,8 @@ def learned(trace: Trace, since: int | None = None) -> Standing:
     found = answers(trace)
     if found is not None:
         name, series = found
-        only = replace(trace, series={SUCCESS_RATE.name: series})
-        return replace(standing(only, since), metric=name)
+        now = standing(replace(trace, series={SUCCESS_RATE.name: series}), since)
+        return replace(now, metric=name, why=now.why.replace(SUCCESS_RATE.name, name))
     score = trace.get(SCORE.name)
     if score is not None and len(score.finite()) >= LEAST:
         rest = {k: s for k, s in trace.series.items() if k != RLHF_REWARD.name}

@@ -2,8 +2,8 @@
 
 ## What it sees
 The coefficient (logged, or worked out as -non_score / KL) at four times its start or more while
-KL to the reference is above the run's `kl_target`; without a target, while KL is no lower than
-where the climb began. A note where what is learned still improves.
+KL to the reference is above the run's `kl_target`; without a target, while KL has not fallen by a
+fifth since the climb began. A note where what is learned still improves.
 
 ## Why it matters
 A controller that has lost its grip turns the reward into a KL penalty: soon that is all the
@@ -33,7 +33,8 @@ from rlvitals.rules.shapes import start
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.signals.spread import median
 
-FACTOR = 4.0
+FACTOR = 4.0  # of its own start
+FALLEN = 0.8  # of KL where the climb began: a coefficient four times as large must show
 SMALL = 1e-3  # nats per sequence: below it the quotient of penalty and KL is rounding
 LEAST = 20  # updates
 
@@ -58,7 +59,7 @@ def check(trace: Trace) -> Answer:
     limit = (
         Bound(target, "the run's kl_target")
         if target
-        else Bound(median(at_climb) or now_kl, "KL where the climb began")
+        else Bound(FALLEN * (median(at_climb) or now_kl), "four fifths of KL where the climb began")
     )
     if now_kl < limit.value:
         return Clear()

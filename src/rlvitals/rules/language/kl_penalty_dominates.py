@@ -83,7 +83,9 @@ def _per_token(trace: Trace, now: Standing) -> Answer:
     if beta is None:
         return Undecided("beta is not known", ("beta",))
     if REWARD.name not in trace or STD.name not in trace:
-        return Undecided("the reward's mean and spread are not both logged", (REWARD.name, STD.name))
+        return Undecided(
+            "the reward's mean and spread are not both logged", (REWARD.name, STD.name)
+        )
     kl, reward = trace[KL_TO_REFERENCE_PER_TOKEN.name].finite(), trace[REWARD.name].finite()
     spread = median(trace[STD.name].finite().values)
     if min(len(kl), len(reward)) < LEAST:

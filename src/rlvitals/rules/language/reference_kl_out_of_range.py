@@ -38,7 +38,6 @@ from rlvitals.rules import reference
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import above
-from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median

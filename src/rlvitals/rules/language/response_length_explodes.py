@@ -55,7 +55,9 @@ def check(trace: Trace) -> Answer:
     if now.improves and not (biased or cut):
         return Clear()
     if now.state == "unknown" and not cut:
-        return Undecided(f"responses grew from {first:.4g} to {last:.4g} tokens, and {now.sentence}")
+        return Undecided(
+            f"responses grew from {first:.4g} to {last:.4g} tokens, and {now.sentence}"
+        )
     if not now.improves and not biased:
         witness = (f"meanwhile {now.sentence}", *witness)
     severity = Severity.WARNING if biased or now.stalled else Severity.NOTE

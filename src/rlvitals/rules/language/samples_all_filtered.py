@@ -89,9 +89,7 @@ def check(trace: Trace) -> Answer:
     wanted = {
         Profile.PSR: (("positive", POSITIVE_SAMPLES.name),),
         Profile.NSR: (("negative", NEGATIVE_SAMPLES.name),),
-    }.get(
-        trace.profile, (("positive", POSITIVE_SAMPLES.name), ("negative", NEGATIVE_SAMPLES.name))
-    )
+    }.get(trace.profile, (("positive", POSITIVE_SAMPLES.name), ("negative", NEGATIVE_SAMPLES.name)))
     found = [
         gone
         for side, name in wanted
