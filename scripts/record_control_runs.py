@@ -169,9 +169,10 @@ class NeverTerminal(gym.Wrapper):
 class Exam(gym.Env):
     """Ten questions an episode: choose an answer (one of 4) and how long to talk (0 to 7).
 
-    The right answer is the index of the largest of four numbers shown. `is_success` says that at
-    least half of the ten were right (7.8 % by chance). The honest grader pays for right answers,
-    the other one for length alone, so return rises while success stays at chance.
+    Four numbers are shown; the right answer tells by two bits whether the first two have one sign
+    and whether the last two have: no policy is right by accident. `is_success`: at least four of
+    the ten were right (22 % by chance). The honest grader pays for right answers, the other one
+    for length alone, so return rises while success stays at chance.
     """
 
     def __init__(self, *, pays_for_length: bool = False) -> None:
@@ -189,12 +190,13 @@ class Exam(gym.Env):
         return self.question
 
     def step(self, action: np.ndarray) -> tuple[Any, float, bool, bool, dict]:
-        right = int(action[0]) == int(np.argmax(self.question))
+        same = self.question[::2] * self.question[1::2] > 0
+        right = int(action[0]) == 2 * same[0] + same[1]
         self.right += right
         self.asked += 1
         reward = float(action[1]) / 7.0 if self.pays_for_length else float(right)
         done = self.asked == 10
-        return self._ask(), reward, done, False, {"is_success": self.right >= 5} if done else {}
+        return self._ask(), reward, done, False, {"is_success": self.right >= 4} if done else {}
 
 
 class Corridor(gym.Env):

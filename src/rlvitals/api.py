@@ -81,15 +81,8 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
     notebook.register()
     if isinstance(run, Trace):
         if map:
-            raise UsageError("a trace has its names already", where="map", hint="map on read")
-        kind = (
-            Profile(options.check("diagnose", {"profile": profile}, "profile")["profile"])
-            if (profile)
-            else run.profile
-        )
-        own = {**run.settings, **loading.canonical(settings or {})}
-        judged = replace(run, profile=kind, settings=own)
-        return judge(judged, loading.chosen_rules(only or (), ignore or ()))
+            raise UsageError("a trace has its names already", hint="rlvitals.trace(path, map=...)")
+        return judge(_told(run, profile, settings), loading.chosen_rules(only or (), ignore or ()))
     chosen = _chosen(run, profile, settings, map, only, ignore)
     rules = loading.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
     return judge(loading.load(_one(run), loading.given(chosen)), rules)
@@ -116,6 +109,15 @@ def runs(path: Where) -> tuple[Trace, ...]:
 def read(path: Where) -> tuple[Log, ...]:
     """Read one run's files as they are, under the names their source gave them."""
     return sources.read(_one(path))
+
+
+def _told(run: Trace, profile: str | None, settings: Mapping[str, Setting] | None) -> Trace:
+    """Give a trace the profile and settings that a person names."""
+    if profile:
+        options.check("diagnose", {"profile": profile}, "diagnose(profile=...)")
+    kind = Profile(profile) if profile else run.profile
+    own = options.check("settings", settings or {}, "diagnose(settings=...)")
+    return replace(run, profile=kind, settings={**run.settings, **loading.canonical(own)})
 
 
 def _one(path: Where) -> sources.Run:

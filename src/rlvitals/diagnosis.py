@@ -75,7 +75,7 @@ def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE) -> Diagnosis:
         clear=tuple(clear),
         undecided=tuple(undecided),
         coverage=coverage(len(asked), undecided),
-        tldr=tldr(trace),
+        tldr=tldr(trace, found),
     )
 
 

@@ -113,11 +113,17 @@ def load(
 
 def find(near: Path) -> Path | None:
     """Return the nearest settings file: from the run's folder upward, then the working folder."""
-    start = near.resolve()
-    for folder in (start, *start.parents, Path.cwd()):
-        if (folder / FILE).is_file():
-            return folder / FILE
-    return None
+    # Not `resolve`: it raises on a loop of links, and a run lies where a person says it does.
+    start = near.absolute()
+    folders = (start, *start.parents, Path.cwd())
+    return next((folder / FILE for folder in folders if _is_file(folder / FILE)), None)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # no permission to look, a name that no file can have
+        return False
 
 
 def scalar(text: str) -> Scalar:
@@ -214,11 +220,16 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         elif option := every.get(variable):
             value = split(text) if isinstance(option.default, tuple) else text
             layer.setdefault(option.section, {})[option.key] = _value(option, value, variable)
-        else:
-            known = (*every, *(f"{PREFIX}{name}".upper() for name in FREE))
-            hint = nearest(variable, known) or f"one of {', '.join(known)}"
+        elif hint := _almost(variable, {*every, *(f"{PREFIX}{name}".upper() for name in FREE)}):
+            # Others with our prefix are no settings and no typo: they are left alone.
             raise UsageError(f"{variable} is no setting", where="the environment", hint=hint)
     return layer
+
+
+def _almost(variable: str, known: set[str]) -> str:
+    """Compare what follows the prefix: all variables begin alike."""
+    bare = nearest(variable.removeprefix(PREFIX), {name.removeprefix(PREFIX) for name in known})
+    return f"{bare} (each after {PREFIX})" if bare else ""
 
 
 def from_pairs(section: str, texts: tuple[str, ...], where: str) -> dict[str, Any]:

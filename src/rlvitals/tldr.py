@@ -2,6 +2,7 @@
 the critic useful? Each sentence is made from the run's own numbers or says what is missing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,10 +10,12 @@ import numpy as np
 
 from rlvitals import metrics
 from rlvitals.records import Trace
+from rlvitals.rules.rule import Finding, Rule
 from rlvitals.rules.standing import standing
 from rlvitals.signals.level import first_last_change
 
 Sign = Literal["good", "bad", "neutral", "unknown"]
+OFTEN = 0.2  # of the updates
 SLOW = 0.7  # of its first level: an entropy that loses more than this fell fast or far
 
 
@@ -25,12 +28,21 @@ class Sentence:
     sign: Sign
 
 
-def tldr(trace: Trace) -> tuple[Sentence, ...]:
+def tldr(trace: Trace, found: Sequence[tuple[Rule, Finding]] = ()) -> tuple[Sentence, ...]:
     """Write the five sentences: reward, KL, entropy, clipping, critic."""
-    return (_reward(trace), _kl(trace), _entropy(trace), _clipping(trace), _critic(trace))
+    findings = {rule.name: finding for rule, finding in found}
+    return (
+        _reward(trace, findings.get("return-collapse")),
+        _kl(trace),
+        _entropy(trace),
+        _clipping(trace, findings.get("updates-hardly-move")),
+        _critic(trace),
+    )
 
 
-def _reward(trace: Trace) -> Sentence:
+def _reward(trace: Trace, collapse: Finding | None) -> Sentence:
+    if collapse is not None:
+        return Sentence("reward", collapse.summary[0].upper() + collapse.summary[1:] + ".", "bad")
     now = standing(trace)
     sign: Sign = "good" if now.improves else "bad" if now.stalled else "unknown"
     text = now.sentence[0].upper() + now.sentence[1:]
@@ -81,21 +93,24 @@ def _entropy(trace: Trace) -> Sentence:
     return Sentence("entropy", f"{text}: {lost:.0%} of it is gone with no gain to show.", "bad")
 
 
-def _clipping(trace: Trace) -> Sentence:
-    clip, ratio = _levels(trace, "policy/clip_fraction"), _levels(trace, "policy/ratio")
+def _clipping(trace: Trace, still: Finding | None) -> Sentence:
+    clip = _levels(trace, "policy/clip_fraction", "policy/clip_fraction_effective")
+    ratio = _levels(trace, "policy/ratio")
     if clip is None and ratio is None:
         return Sentence("clipping", "Clip fraction and ratio are not logged.", "unknown")
     parts: list[str] = []
     sign: Sign = "neutral"
     if clip is not None:
-        values = trace["policy/clip_fraction"].finite().values
+        values = trace[clip[0]].finite().values
         ceiling = metrics.policy.CLIP_FRACTION.band(trace.profile).ceiling(trace)
-        parts.append(f"{np.median(values):.2g} of samples are clipped, {values.max():.2g} at most")
+        parts.append(f"{np.median(values):.2%} of samples are clipped, {values.max():.2%} at most")
         if ceiling is not None:
-            sign = "good" if np.median(values) <= ceiling.value else "bad"
+            sign = "good" if np.mean(values > ceiling.value) < OFTEN else "bad"
     if ratio is not None:
         parts.append(f"the mean ratio ends at {ratio[2]:.3g}")
     ending = {"good": ": updates are gentle.", "bad": ": updates are too large."}.get(sign, ".")
+    if still is not None:
+        ending, sign = ": updates hardly move the policy.", "bad"
     text = "; ".join(parts)
     return Sentence("clipping", text[0].upper() + text[1:] + ending, sign)
 

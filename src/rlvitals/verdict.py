@@ -36,9 +36,11 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
         reason = trace.lifecycle.traceback.strip().rsplit("\n", 1)[-1]
         return Verdict(Word.FAILED, reason or f"exit code {trace.lifecycle.exit_code}")
     now = standing(trace)
+    # What the outcome shows says more than what explains it.
+    ranked = sorted(findings, key=lambda pair: not pair[1].metric.startswith("outcome/"))
     said = {
         Word(rule.verdict): finding
-        for rule, finding in reversed(findings)
+        for rule, finding in reversed(ranked)
         if rule.verdict and finding.severity >= Severity.WARNING
     }
     for word in Word:

@@ -1,23 +1,12 @@
-"""Small logs in formats that people have, written by each test where it needs them."""
+"""Runs that are healthy, failing and too poor to judge; the program, called in this process."""
 
-import numpy as np
+from pathlib import Path
+
 import pytest
+from small_logs import write
 
+import rlvitals
 from rlvitals.cli import main
-
-
-def write(folder, rises=True, rows=60, kl=0.01):
-    folder.mkdir(parents=True, exist_ok=True)
-    steps = np.arange(1, rows + 1) * 2048
-    wave = 3 * np.sin(np.arange(rows))
-    returns = (np.linspace(20, 450, rows) if rises else np.full(rows, 40.0)) + wave
-    head = "time/total_timesteps,rollout/ep_rew_mean,train/approx_kl,train/clip_fraction,my/score\n"
-    lines = (
-        f"{step},{value:.3f},{kl},{2 * kl},{value / 500:.4f}\n"
-        for step, value in zip(steps, returns, strict=True)
-    )
-    (folder / "progress.csv").write_text(head + "".join(lines))
-    return folder
 
 
 @pytest.fixture
@@ -40,6 +29,7 @@ def poor(tmp_path):
 def _no_settings_from_outside(monkeypatch, tmp_path):
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "RLVITALS_DIAGNOSE_FAIL_ON"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(Path(rlvitals.__file__).parent.parent))
     monkeypatch.chdir(tmp_path)
 
 

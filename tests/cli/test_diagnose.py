@@ -4,8 +4,9 @@ import json
 import shutil
 
 import pytest
-from conftest import write
+from small_logs import write
 
+NAMES = {"healthy", "poor", "failing"}
 TARGET = ("--set", "target_kl=0.02")
 
 
@@ -71,12 +72,16 @@ def test_an_unreadable_run_among_others_is_no_pass(call, tmp_path, healthy):
 
 def test_several_runs_come_worst_first(call, healthy, failing, poor):
     _, out, _ = call("diagnose", healthy, poor, failing, *TARGET)
-    runs = [line.split() for line in out.splitlines()[1:]]
-    assert [next(w for w in r if w.startswith("/")).rsplit("/", 1)[-1] for r in runs] == [
-        "failing",
-        "poor",
-        "healthy",
-    ]
+    order = [next(w for w in line.split() if w in NAMES) for line in out.splitlines()[1:]]
+    assert order == ["failing", "poor", "healthy"]
+
+
+def test_runs_of_one_name_are_told_apart(call, healthy, tmp_path):
+    twin = shutil.copytree(healthy, tmp_path / "b" / "healthy")
+    out = call("diagnose", healthy, twin, "--json")[1]
+    assert len({d["trace"]["name"] for d in json.loads(out)}) == 1
+    lines = call("diagnose", healthy, twin, "--width", "200")[1].splitlines()
+    assert sum(str(twin) in line for line in lines) == 1
 
 
 def test_json_of_one_run_is_a_noun_and_of_several_a_list(call, healthy, failing):
@@ -161,3 +166,11 @@ def test_a_moved_run_reads_the_same(call, failing, tmp_path):
     before = call("diagnose", failing, *TARGET)[1]
     shutil.move(failing, tmp_path / "elsewhere" / "failing")
     assert call("diagnose", tmp_path / "elsewhere" / "failing", *TARGET)[1] == before
+
+
+@pytest.mark.parametrize("name", ["no such run", "a\0b", "loop"])
+def test_a_path_that_is_none_is_3_not_a_traceback(call, tmp_path, name):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    code, out, err = call("diagnose", tmp_path / name)
+    assert (code, out) == (3, "")
+    assert err.startswith("error: ")

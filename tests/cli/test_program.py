@@ -24,7 +24,9 @@ def program(*argv, **more):
     return subprocess.run(command, capture_output=True, text=True, env=env, check=False, **more)
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["--version"], *([c.name, "--help"] for c in COMMANDS)])
+@pytest.mark.parametrize(
+    "argv", [["--help"], ["--version"], *([c.name, "--help"] for c in COMMANDS)]
+)
 def test_help_loads_neither_numpy_nor_rich(argv):
     code = (
         f"from rlvitals.cli import main; code = main({argv!r}); import sys;"
@@ -81,9 +83,8 @@ def test_a_closed_pipe_is_quiet():
     assert error == b""
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a named pipe")
-def test_ctrl_c_is_quiet(tmp_path):
-    os.mkfifo(tmp_path / "progress.csv")
+@pytest.mark.skipif(sys.platform == "win32", reason="has no SIGINT to send")
+def test_ctrl_c_is_quiet():
     code = (
         "import sys, rlvitals.cli.diagnose as d; from rlvitals.cli import main;"
         "from rlvitals import loading; import time;"
@@ -101,7 +102,8 @@ def test_ctrl_c_is_quiet(tmp_path):
 
 
 def test_a_terminal_without_blocks_gets_escapes_not_a_traceback(failing):
-    done = program("diagnose", failing, env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    env = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = program("diagnose", failing, "--set", "target_kl=0.02", env=env)
     assert "Traceback" not in done.stderr
     assert r"\u25" in done.stdout
 
@@ -113,7 +115,8 @@ def test_a_name_in_an_error_is_harmless(capsys):
     assert "\x1b" not in capsys.readouterr().err
 
 
-COMMAND = re.compile(r"rlvitals ((?:%s)\b[^`\"'\\\n();:]*)" % "|".join(c.name for c in COMMANDS))
+ANY = "|".join(command.name for command in COMMANDS)
+COMMAND = re.compile(rf"rlvitals ((?:{ANY})\b[^`\"'\\\n();:]*)")
 
 
 def hinted():
@@ -129,8 +132,6 @@ def test_every_command_the_product_hints_at_parses(command):
         parser(COMMANDS).parse_args(words)
     except VitalsError as error:
         pytest.fail(f"rlvitals {command}: {error}")
-    except SystemExit as finished:
-        assert not finished.code
 
 
 def test_there_are_hints_to_parse():

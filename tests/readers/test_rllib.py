@@ -73,7 +73,7 @@ def test_the_right_reader_claims_it(case):
 
 def test_truncations(case):
     reader, path, data = case
-    log_checks.check_truncations(reader, path, data[:8000])
+    log_checks.check_truncations(reader, path, data[:1500])
     log_checks.check_truncations(reader, path, data)
 
 
@@ -186,5 +186,5 @@ def test_literals():
 
 @pytest.mark.parametrize("text", ["{", "{'a': }", "{" * 5000, "-" * 100_000, "x" * (MAX_TEXT + 1)])
 def test_what_is_no_literal_is_refused(text):
-    with pytest.raises(ValueError, match="literal|characters"):
+    with pytest.raises(ValueError, match=r"literal|characters"):
         parse_literal(text)

@@ -2,42 +2,19 @@
 
 import json
 import os
-import struct
 
 import numpy as np
 import pytest
+import tfrecords
 
 from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 
-MASK = 0xA282EAD8
 
-
-def crc(data):
-    """CRC-32C, bit by bit."""
-    value = 0xFFFFFFFF
-    for byte in data:
-        value ^= byte
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-    value ^= 0xFFFFFFFF
-    return ((value >> 15 | value << 17) + MASK) & 0xFFFFFFFF
-
-
-def record(payload):
-    size = struct.pack("<Q", len(payload))
-    return size + struct.pack("<I", crc(size)) + payload + struct.pack("<I", crc(payload))
-
-
-def events(*points, tag="loss"):
-    """A TensorBoard file of (step, value) points of one tag."""
-    found = [record(struct.pack("<Bd", 9, 1.7e9) + b"\x1a\x0dbrain.Event:2")]
-    for step, number in points:
-        value = b"\x0a" + bytes([len(tag)]) + tag.encode() + b"\x15" + struct.pack("<f", number)
-        summary = b"\x0a" + bytes([len(value)]) + value
-        head = struct.pack("<Bd", 9, 1.7e9 + step) + b"\x10" + bytes([step])
-        found.append(record(head + b"\x2a" + bytes([len(summary)]) + summary))
-    return b"".join(found)
+def events(*points):
+    """A TensorBoard file of (step, value) points of a loss."""
+    found = [tfrecords.event(s, tfrecords.simple("loss", v), time=1.7e9 + s) for s, v in points]
+    return tfrecords.VERSION + b"".join(found)
 
 
 def monitor(start, *episodes):

@@ -20,13 +20,9 @@ def rule(name, check, **more):
     return Rule(name=name, needs=(), check=check, doc="", causes=more.pop("causes", ()), **more)
 
 
-def finding(summary, severity, metric, began, ended, observed, bound, **more):
-    return Finding(summary, severity, metric, began, ended, observed, bound, **more)
-
-
 KL = rule(
     "kl-above-target",
-    lambda trace: finding(
+    lambda _: Finding(
         "KL per update stays above 0.03 and reaches 0.825",
         Severity.ERROR,
         "policy/approx_kl",
@@ -43,7 +39,7 @@ KL = rule(
 )
 CLIP = rule(
     "clip-fraction-high",
-    lambda trace: finding(
+    lambda _: Finding(
         "0.45 of samples are clipped",
         Severity.WARNING,
         "policy/clip_fraction",
@@ -58,7 +54,7 @@ CLIP = rule(
 )
 NAN = rule(
     "not-a-number",
-    lambda trace: finding(
+    lambda _: Finding(
         "the value loss of \x1b[31mrun\u202e is not a number in 10 rows",
         Severity.NOTE,
         "value/loss",
@@ -70,15 +66,15 @@ NAN = rule(
     causes=("an overflow",),
     remedies=("look at the rows before step 3,000",),
 )
-QUIET = rule("critic-explains-nothing", lambda trace: Clear(), remedies=())
+QUIET = rule("critic-explains-nothing", lambda _: Clear(), remedies=())
 BLIND = rule(
     "gradient-norm-spike",
-    lambda trace: Undecided("optimiser/grad_norm is not logged", ("optimiser/grad_norm",)),
+    lambda _: Undecided("optimiser/grad_norm is not logged", ("optimiser/grad_norm",)),
     remedies=(),
 )
 BLINDER = rule(
     "gradient-vanished",
-    lambda trace: Undecided("optimiser/grad_norm is not logged", ("optimiser/grad_norm",)),
+    lambda _: Undecided("optimiser/grad_norm is not logged", ("optimiser/grad_norm",)),
     remedies=(),
 )
 RULES = (KL, CLIP, NAN, QUIET, BLIND, BLINDER)

@@ -1,5 +1,6 @@
 """A Diagnosis renders in a real IPython, and the noun knows nothing of it."""
 
+import re
 import subprocess
 import sys
 
@@ -41,3 +42,9 @@ def test_without_ipython_nothing_is_loaded_or_registered():
 def test_the_noun_knows_no_view():
     code = "import sys, rlvitals.diagnosis; assert not [m for m in sys.modules if 'show' in m]"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_page_s_own_text_colour_shows_through():
+    """Black is named on a badge's colour alone: in a dark notebook plain text stays legible."""
+    styles = re.findall(r'style="([^"]*)"', notebook.html(made.diagnosis()))
+    assert all("background-color" in style for style in styles if "color: #000000" in style)

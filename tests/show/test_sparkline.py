@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvitals.records import Series
@@ -52,6 +52,7 @@ def test_the_mark_stands_over_its_step(step, column):
     assert sparkline(series(np.arange(100)), 0, 99, 10, mark=step).mark == column
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=1, max_size=60),
     st.integers(1, 40),

@@ -11,7 +11,16 @@ from rich.cells import cell_len
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.records import Series
-from rlvitals.show import as_json, listing, markdown, notebook, table, text, wording
+from rlvitals.show import (
+    as_json,
+    listing,
+    markdown,
+    notebook,
+    settings_table,
+    table,
+    text,
+    wording,
+)
 from rlvitals.show.console import plain
 from rlvitals.show.text import report
 
@@ -122,7 +131,9 @@ def test_a_trace_as_json_gives_back_its_columns():
 
 
 def test_half_a_surrogate_pair_is_still_json():
-    assert json.loads(as_json.diagnosis(made.diagnosis(name="\udc80")))["trace"]["name"] == r"\udc80"
+    assert (
+        json.loads(as_json.diagnosis(made.diagnosis(name="\udc80")))["trace"]["name"] == r"\udc80"
+    )
 
 
 def test_unreadable_runs_are_in_the_list():
@@ -167,3 +178,14 @@ def test_a_guess_at_an_unmapped_key(key, metric):
 def test_the_report_reads_the_same_twice():
     found = made.diagnosis()
     assert plain(report(found)) == plain(report(found))
+
+
+def test_the_manual_s_table_of_settings(golden, goldens):
+    golden(goldens / "settings.md", settings_table.settings_table())
+
+
+def test_hundreds_of_notes_do_not_bury_the_answer():
+    found = made.diagnosis(notes=tuple(f"file {i} is torn" for i in range(300)))
+    assert "and 289 more: --json has them all" in text.diagnosis(found)
+    assert "file 299" not in text.diagnosis(found)
+    assert len(json.loads(as_json.diagnosis(found))["trace"]["notes"]) == 300

@@ -11,12 +11,10 @@ def add_arguments(_parser: ArgumentParser) -> None:
 
 def run(_args: Namespace) -> int:
     """Print one line for each reader."""
-    from rlvitals.readers import READERS
     from rlvitals.show import listing
     from rlvitals.show.console import emit
 
-    rows = [(r.name, r.title, r.looks_for, r.example) for r in READERS]
-    emit(listing.columns(("reader", "reads", "looks for", "example"), rows))
+    emit(listing.readers())
     return 0
 
 

@@ -1,7 +1,7 @@
 """Logs in, Trace out: canonical names, sign and scale, one source for each metric."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.names import lookup
 from rlvitals.metrics.names.name import Name, Table
 from rlvitals.records import Budget, Lifecycle, Log, Measured, Profile, Series, Setting, Trace
+
+
+SPANS = 0.5  # of the run's last step: a column that ends before counts other steps, or stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class _Column:
     name: str
     series: Series
     measured: Measured
-    rank: tuple[int, int]  # numbers it holds, then the earlier log
+    rank: tuple[bool, int, int] = (False, 0, 0)  # spans the run, numbers it holds, the earlier log
 
 
 def trace(
@@ -40,31 +43,36 @@ def trace(
 ) -> Trace:
     """Name the columns of a run's logs canonically; what no table covers is listed.
 
-    A metric that several logs or keys hold is taken once, from the column with most numbers.
+    A metric that several logs or keys hold is taken once, from the column with most numbers among those
+    that span the run.
     """
     given = given or Given()
     best: dict[str, _Column] = {}
     unmapped: list[str] = []
     settings: dict[str, Setting] = {}
     twice = 0
+    last = max((int(s.steps.max()) for log in logs for s in log.series.values() if len(s)), default=0)
     for order, log in enumerate(logs):
         table = lookup.choose(log.source, log.series, names.TABLES)
         settings = {**_settings(log, table), **settings}
         for key, series in log.series.items():
-            column = _column(log, table, key, series, given, order)
+            column = _column(log, table, key, series, given)
             if column is None:
                 unmapped.append(key)
-            elif column.name not in best or column.rank > best[column.name].rank:
-                twice += column.name in best
+                continue
+            # One of four environments' own log counts a quarter of the run's steps.
+            spans = len(series) > 0 and series.steps.max() >= SPANS * last
+            numbers = int(np.isfinite(series.values).sum())
+            column = replace(column, rank=(bool(spans), numbers, -order))
+            twice += column.name in best
+            if column.name not in best or column.rank > best[column.name].rank:
                 best[column.name] = column
-            else:
-                twice += 1
     settings |= given.settings
     return _finish(best, settings, given, lifecycle, logs, tuple(unmapped), twice, name)
 
 
 def _column(
-    log: Log, table: Table | None, key: str, series: Series, given: Given, order: int
+    log: Log, table: Table | None, key: str, series: Series, given: Given
 ) -> _Column | None:
     found = _meaning(table, key, given)
     if found is None:
@@ -72,8 +80,7 @@ def _column(
     metric, name, framework = found
     values = series.values if name.scale == 1.0 else name.scale * series.values
     measured = Measured(framework, key, name.how, name.estimator, name.window, log.where)
-    numbers = int(np.isfinite(values).sum())
-    return _Column(metric, Series(series.steps, series.times, values), measured, (numbers, -order))
+    return _Column(metric, Series(series.steps, series.times, values), measured)
 
 
 def _meaning(table: Table | None, key: str, given: Given) -> tuple[str, Name, str] | None:

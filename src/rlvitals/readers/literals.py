@@ -25,7 +25,8 @@ def parse_literal(text: str) -> object:
 
 
 def _tree(text: str) -> ast.expr:
-    for attempt in (text, OPAQUE.sub("None", text)):
+    for opaque in (False, True):
+        attempt = OPAQUE.sub("None", text) if opaque else text
         try:
             with warnings.catch_warnings():  # of odd escapes in a stranger's strings
                 warnings.simplefilter("ignore")

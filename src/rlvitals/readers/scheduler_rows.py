@@ -54,6 +54,7 @@ TWINS = (
 )
 WORD = re.compile(r"[A-Za-z][\w-]*")
 QUARTER = 900.0  # s: every time zone is a multiple of it
+ROUNDED = 1e-4  # relative: a writer that keeps five digits
 SAME_MOMENT = 1.0  # s between the two clocks of one row
 EPOCH = 1e8  # s: a time after March 1973
 
@@ -115,7 +116,7 @@ def place(header: Header, cells: list[str]) -> Placed | str:
 def _violation(header: Header, cells: list[str]) -> str:
     """Say what shows that these cells are not in place; "" where nothing does."""
     for one, other in header.twins:
-        if cells[one] != cells[other]:
+        if not _same(cells[one], cells[other]):
             return f"`{header.names[one]}` and `{header.names[other]}` differ"
     for name in SWITCHES:
         if (at := header.at.get(name)) is not None and cells[at] not in (
@@ -144,6 +145,14 @@ def _typed(name: str, cell: str) -> bool:
     if name in WHOLE:
         return whole(value) is not None or (value is None and name != "step")
     return True
+
+
+def _same(one: str, other: str) -> bool:
+    """Tell whether two cells hold the same, but for how a writer rounded it."""
+    if one == other:
+        return True
+    a, b = parse_number(one), parse_number(other)
+    return a is not None and b is not None and math.isclose(a, b, rel_tol=ROUNDED, abs_tol=1e-6)
 
 
 def _clocks(iso: str, epoch: str) -> str:

@@ -144,7 +144,8 @@ class Events:
         notes = [f"{self.malformed} events could not be understood"] if self.malformed else []
         if self.refused:
             tag, why = next(iter(self.refused.items()))
-            notes.append(f"{len(self.refused)} tags not read in full: {tag}: {why}")
+            others = len(self.refused) - 1
+            notes.append(f"{tag}: {why}" + (f" ({others} more tags)" if others else ""))
         return notes
 
     def take(self, payload: bytes) -> None:

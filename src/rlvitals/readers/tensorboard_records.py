@@ -20,7 +20,7 @@ CHECK = struct.Struct("<I")
 AROUND = HEADER.size + CHECK.size  # bytes of a record that are not its payload
 CHUNK_BYTES = 4 * 2**20
 MAX_RECORD_BYTES = 64 * 2**20  # longer ones are pictures or graphs: passed over, not loaded
-SCAN_BYTES = 2**20
+SCAN_BYTES = (2**12, 2**20)  # how far to look for the next record at first, and at most
 
 
 @lru_cache(maxsize=4096)
@@ -116,8 +116,8 @@ class Records:
 
     def _resume(self) -> bool:
         """Go to the next intact record after damage; False where there is none (yet)."""
-        at = self.offset + 1
-        while len(window := self._bytes(at, SCAN_BYTES)) >= HEADER.size:
+        at, (reach, most) = self.offset + 1, SCAN_BYTES
+        while len(window := self._bytes(at, reach)) >= HEADER.size:
             for found in plausible_headers(np.frombuffer(window, np.uint8)).tolist():
                 length = header_at(window, found) or 0
                 record = self._bytes(at + found, length + AROUND)
@@ -128,6 +128,7 @@ class Records:
                 self.offset = at + found
                 return True
             at += len(window) - HEADER.size + 1
+            reach = min(2 * reach, most)
         self.unsure = self._size() - self.offset
         return False
 

@@ -13,7 +13,7 @@ from rlvitals.records import Profile, Series, Trace
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.plateau import plateau_start
-from rlvitals.signals.spread import noise_sd, robust_sd
+from rlvitals.signals.spread import median, noise_sd, robust_sd
 from rlvitals.signals.trend import trend
 
 State = Literal["rising", "holding its best", "flat", "falling", "at its ceiling", "unknown"]
@@ -153,7 +153,7 @@ def _when_flat(  # noqa: PLR0913 - what tells the three kinds of flat apart
 
 def _rose_at_once(values: NDArray[np.float64], material: float) -> bool:
     """See a task that was learned within the first few points: flat ever since is no fault."""
-    gain = float(np.median(values) - np.median(values[:AT_ONCE]))
+    gain = (median(values) or 0.0) - (median(values[:AT_ONCE]) or 0.0)
     return gain > max(material, LOUD * (robust_sd(values) or 0.0))
 
 
@@ -164,7 +164,7 @@ def _plainly_rises(values: NDArray[np.float64], material: float) -> bool:
     """
     head = values[: max(3, len(values) // 10)]
     tail = values[-max(LEAST // 2, len(values) // 3) :]
-    gain = float(np.median(tail) - np.median(head))
+    gain = (median(tail) or 0.0) - (median(head) or 0.0)
     noise = noise_sd(values) or 0.0
     return bool(tail.min() > head.max()) and gain >= max(PLAINLY * material, LOUD * noise)
 
@@ -200,7 +200,7 @@ def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
     env = environment(trace) if name.endswith("return") else None
     values = whole.values
     if env is not None and env.way and env.solved_return is not None:
-        top = env.max_return
+        top = env.max_return if env.best_return is None else env.best_return
         if top is not None and last >= top - AT_THE_TOP * env.way:
             return True
         return last >= env.solved_return and plateau_start(values) is not None

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from rlvitals import metrics, settings
 from rlvitals.errors import UsageError, nearest
+from rlvitals.metrics import environments, glossary
 from rlvitals.metrics.metric import Band, Metric
 from rlvitals.metrics.names import GENERIC, TABLES, lookup
 from rlvitals.metrics.names.name import Name, Table
@@ -18,7 +19,8 @@ def explain(name: str) -> str:
     Raises UsageError with the nearest names where it has none.
     """
     wanted = name.strip()
-    found = [*_rules(wanted), *_metrics(wanted), *_keys(wanted), *_options(wanted)]
+    kinds = (_terms, _rules, _metrics, _keys, _options, _environments)
+    found = [page for kind in kinds for page in kind(wanted)]
     if not found:
         hint = nearest(wanted, known()) or "rlvitals metrics, or rlvitals rules"
         raise UsageError(f"nothing is called {wanted!r}", hint=hint)
@@ -29,7 +31,9 @@ def known() -> set[str]:
     """Every name that has a page."""
     names = {metric.name for metric in metrics.CATALOGUE} | {rule.name for rule in CATALOGUE}
     for table in TABLES:
-        names |= {*table.keys, *table.settings, table.framework}
+        names |= {*table.keys, *table.settings}
+    names |= {name for term in glossary.TERMS for name in (term.name, *term.also)}
+    names |= {environment.name for environment in environments.ENVIRONMENTS}
     return names | {option.key for option in settings.options("diagnose")}
 
 
@@ -37,6 +41,16 @@ def _same(one: str, other: str) -> bool:
     """Compare as people type: no difference between explained_variance and Explained variance."""
     plain = str.maketrans("_ ", "--")
     return one.lower().translate(plain) == other.lower().translate(plain)
+
+
+def _terms(name: str) -> Iterator[str]:
+    for term in glossary.TERMS:
+        if any(_same(word, name) for word in (term.name, *term.also)):
+            lines = [f"# term {term.name}", "", term.meaning]
+            facts = [f"- **also**: {', '.join(term.also)}"] if term.also else []
+            if term.see_also:
+                facts.append(f"- **see also**: {', '.join(f'`{n}`' for n in term.see_also)}")
+            yield "\n".join([*lines, *(["", *facts] if facts else [])])
 
 
 def _rules(name: str) -> Iterator[str]:
@@ -102,32 +116,44 @@ def _ranges(metric: Metric) -> Iterator[str]:
 
 
 def _band(band: Band) -> str:
-    low = "" if band.low is None else f"from {number(band.low)}"
-    high = "" if band.high is None else f"up to {number(band.high)}"
-    for setting in (band.low_from, band.high_from):
-        if setting:
-            high += f" (the run's `{setting}` overrides it)"
-    return " ".join(part for part in (low, high) if part).strip()
+    low = _end("from", band.low, band.low_from)
+    high = _end("up to", band.high, band.high_from)
+    return " ".join(part for part in (low, high) if part)
+
+
+def _end(word: str, value: float | None, setting: str | None) -> str:
+    """Say one end of a range: its number, and the setting that overrides it."""
+    said = [number(value)] if value is not None else []
+    said += [f"the run's `{setting}`"] if setting else []
+    return f"{word} {', or '.join(said)}" if said else ""
 
 
 def _aliases(table: Table, metric: Metric) -> Iterator[str]:
+    """One line for the keys that one framework measures alike."""
+    alike: dict[str, list[str]] = {}
     for key, name in table.keys.items():
         if name.metric.name == metric.name:
-            yield _alias(key, name)
+            alike.setdefault(_how(name), []).append(f"`{key}`")
     for family in table.families:
         if family.name.metric.name == metric.name:
-            yield _alias(family.pattern, family.name)
+            alike.setdefault(_how(family.name), []).append(f"`{family.pattern}`")
     for key, canonical in table.settings.items():
         if canonical == metric.name:
-            yield f"`{key}`"
+            alike.setdefault("", []).append(f"`{key}`")
+    for how, keys in alike.items():
+        yield ", ".join(keys) + (f": {how}" if how else "")
 
 
-def _alias(key: str, name: Name) -> str:
+def _how(name: Name) -> str:
     scale = "" if name.scale == 1.0 else f"logged x {number(1 / name.scale)}"
     window = f"mean over the last {name.window}" if name.window > 1 else ""
     how = [name.how, scale, "" if "last" in name.how else window]
-    said = "; ".join(part for part in how if part)
-    return f"`{key}`" + (f": {said}" if said else "")
+    return "; ".join(part for part in how if part)
+
+
+def _alias(key: str, name: Name) -> str:
+    how = _how(name)
+    return f"`{key}`" + (f": {how}" if how else "")
 
 
 def _keys(name: str) -> Iterator[str]:
@@ -147,6 +173,25 @@ def _keys(name: str) -> Iterator[str]:
             continue
         yield "\n".join([f"# key {name}", "", f"is `{canonical}` in", "", *lines])
         yield metric_page(metric)
+
+
+def _environments(name: str) -> Iterator[str]:
+    env = environments.lookup(name)
+    if env is None:
+        return
+    facts = {
+        "return of random actions": env.random_return,
+        "return where it counts as solved": env.solved_return,
+        "lowest possible return": env.min_return,
+        "highest possible return": env.max_return,
+        "steps at most": env.horizon,
+        "discrete actions": env.actions,
+        "dimensions of a continuous action": env.action_dim,
+        "mean return of the best agent published": env.best_return,
+    }
+    lines = [f"- **{what}**: {number(v)}" for what, v in facts.items() if v is not None]
+    source = [f"- **source**: {env.source}"] if env.source else []
+    yield "\n".join([f"# environment {env.name}", "", *lines, *source])
 
 
 def _options(name: str) -> Iterator[str]:

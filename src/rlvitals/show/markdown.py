@@ -38,11 +38,10 @@ def part(name: str, found: Diagnosis | VitalsError) -> str:
 def _case(case: Case, trace: Trace) -> list[str]:
     severity = case.finding.severity.name.lower()
     lines = [f"### {severity}[`{case.rule.name}`] {safe(case.finding.summary)}", ""]
-    series = trace.get(case.finding.metric)
-    if series is not None and len(series):
-        drawn = sparkline(series, trace.first_step, trace.last_step, CHART)
+    if (curve := wording.curve(case.finding, trace)) is not None:
+        drawn = sparkline(curve.series, trace.first_step, trace.last_step, CHART)
         span = f"{wording.number(drawn.low)} to {wording.number(drawn.high)}"
-        lines += [f"{code(case.finding.metric)} `{drawn.line}` {span}", ""]
+        lines += [f"{code(curve.name)} `{drawn.line}` {span}", ""]
     said = wording.details(case.rule, case.finding, trace)
     lines += [f"- **{line.label}**: {safe(line.text)}" for line in said]
     return lines + list(_symptoms(case.symptoms))
@@ -62,7 +61,7 @@ def _rest(found: Diagnosis) -> list[str]:
     trace = found.trace
     lines = [f"**Coverage**: {safe(wording.coverage(found))}", "", "<details>"]
     lines += ["<summary>What was clear, what could not be judged, how it was read</summary>", ""]
-    lines += [f"- note: {safe(note)}" for note in trace.notes]
+    lines += [f"- note: {safe(note)}" for note in wording.notes(trace)]
     if found.clear:
         lines.append(f"- clear: {', '.join(sorted(f'`{rule.name}`' for rule in found.clear))}")
     for why, names in wording.undecided(found).items():

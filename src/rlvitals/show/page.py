@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from rlvitals.show.harmless import harmless
@@ -43,7 +44,9 @@ def _block(kind: str, text: str) -> RenderableType:
         style = "bold reverse" if kind == "heading 1" else "bold"
         return Text(f" {text} " if kind == "heading 1" else harmless(text), style)
     if kind == "item":
-        return Padding(Text("• ").append_text(spans(text)), (0, 0, 0, 2), expand=False)
+        item = Table.grid(padding=(0, 1, 0, 0))
+        item.add_row(Text("•"), spans(text))
+        return Padding(item, (0, 0, 0, 2), expand=False)
     if kind == "formula":
         return Padding(Text(harmless(text), "cyan"), (0, 0, 0, 4), expand=False)
     return spans(text)

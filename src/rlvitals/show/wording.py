@@ -9,16 +9,18 @@ from rlvitals.diagnosis import Diagnosis
 from rlvitals.metrics.names import TABLES
 from rlvitals.metrics.names.name import Table
 from rlvitals.records import Trace
-from rlvitals.rules.rule import Finding, Rule, Severity
+from rlvitals.rules.rule import Curve, Finding, Rule, Severity
 from rlvitals.verdict import Word
 
 SIGNS: Mapping[str, str] = {"good": "+", "bad": "-", "neutral": "·", "unknown": "?"}
-COLOURS: Mapping[str, str] = {"good": "green", "bad": "red", "neutral": "default", "unknown": "dim"}
+COLOURS: Mapping[str, str] = {"good": "green", "bad": "red", "neutral": "", "unknown": "dim"}
 SEVERITY: Mapping[Severity, str] = {
     Severity.ERROR: "red",
     Severity.WARNING: "yellow",
     Severity.NOTE: "cyan",
 }
+# On the verdict's badge: what is legible on the colour, in light and dark terminals.
+INK: Mapping[str, str] = {"red": "white", "yellow": "black", "green": "black", "magenta": "white"}
 VERDICT: Mapping[Word, str] = {
     **dict.fromkeys((Word.FAILED, Word.HUNG, Word.COLLAPSED, Word.UNSTABLE), "red"),
     **dict.fromkeys((Word.STALLED, Word.PLATEAU), "yellow"),
@@ -57,6 +59,14 @@ def when(finding: Finding, trace: Trace) -> str:
     run = trace.last_step - trace.first_step
     share = f" ({(finding.known - trace.first_step) / run:.0%} of the run)" if run > 0 else ""
     return f"{said}; could be known at {finding.known:,}{share}"
+
+
+def curve(finding: Finding, trace: Trace) -> Curve | None:
+    """Return what shows a finding: its own curve, else its metric; None without a point."""
+    if finding.curve is not None:
+        return finding.curve
+    series = trace.get(finding.metric)
+    return None if series is None or not len(series) else Curve(finding.metric, series)
 
 
 def limit(finding: Finding) -> str:
@@ -117,7 +127,8 @@ def coverage(diagnosis: Diagnosis) -> str:
 
 def _some(trace: Trace, more: tuple[Wanted, ...], most: int = 3) -> str:
     names = [key_for(trace, w.name) or w.name for w in more[:most]]
-    return ", ".join(names) + (", ..." if len(more) > most else "")
+    rest = len(more) - len(names)
+    return ", ".join(names) + (f" and {rest} other{'s' if rest > 1 else ''}" if rest else "")
 
 
 def wanted(trace: Trace, missing: Wanted) -> str:
@@ -150,6 +161,16 @@ def undecided(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:
         reasons.setdefault(answer.why, []).append(rule.name)
     ordered = sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))
     return {why: tuple(sorted(names)) for why, names in ordered}
+
+
+def notes(trace: Trace, most: int = 12) -> tuple[str, ...]:
+    """Return what a person should know of the reading; of very many, the first."""
+    if len(trace.notes) <= most:
+        return trace.notes
+    return (
+        *trace.notes[: most - 1],
+        f"and {len(trace.notes) - most + 1} more: --json has them all",
+    )
 
 
 def unmapped(trace: Trace, most: int = 8) -> str:

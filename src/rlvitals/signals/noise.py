@@ -123,19 +123,18 @@ def candidates(values: Array, *, push: float = 1.0) -> tuple[Noise, ...]:
     bent, cut = two_lines_fit(values)
     return (
         walk,
-        *_around(line, persistence(line, SHRINKAGE_LINE, push * PUSH_LINE), None),
-        *_around(bent, persistence(bent, SHRINKAGE_TWO_LINES, push * PUSH_TWO_LINES), cut),
-        *_around(tail, persistence(tail, SHRINKAGE_LINE, push * PUSH_TAIL), None),
+        *around(line, persistence(line, SHRINKAGE_LINE, push * PUSH_LINE)),
+        *around(bent, persistence(bent, SHRINKAGE_TWO_LINES, push * PUSH_TWO_LINES), seams=(cut,)),
+        *around(tail, persistence(tail, SHRINKAGE_LINE, push * PUSH_TAIL)),
     )
 
 
-def _around(residual: Array, rho: float, cut: int | None) -> tuple[Noise, ...]:
+def around(residual: Array, rho: float, *, seams: tuple[int, ...] = ()) -> tuple[Noise, ...]:
+    """Describe residuals of lines that meet at `seams` as AR(1) noise; nothing if rho is 1."""
     if rho >= 1:
         return ()
-    innovations = residual[1:] - rho * residual[:-1]
-    if cut is not None:  # the step across the break belongs to neither line
-        innovations = np.delete(innovations, cut - 1)
-    fitted = 2 if cut is None else 5
-    n = residual.size
-    variance = float(innovations @ innovations) / (n - 1 - fitted)
+    # A step across a seam belongs to neither line.
+    innovations = np.delete(residual[1:] - rho * residual[:-1], [seam - 1 for seam in seams])
+    n, fitted = residual.size, 2 + 3 * len(seams)  # two numbers a line, one for each place
+    variance = float(innovations @ innovations) / max(n - 1 - fitted, 1)
     return (Noise(rho, math.sqrt(variance), max(n * (1 - rho) / (1 + rho) - 2, 3.0)),)

@@ -21,7 +21,7 @@ class Oscillation:
 
     ratio: float  # mean square successive difference, last half / first 30 %; inf after none
     reversals: int  # turns of the block means by more than a share of their range
-    amplitude: float  # median size of the swings between those turns, in the series' unit
+    amplitude: float  # median size of the swings into and out of those turns, 0 without any
 
 
 def oscillation(values: Array, *, share: float = 0.3) -> Oscillation | None:
@@ -45,7 +45,7 @@ def oscillation(values: Array, *, share: float = 0.3) -> Oscillation | None:
     noise = (noise_sd(unit, order=2) or 0.0) / math.sqrt(width)
     turns = turning_points(course, max(share * float(np.ptp(course)), NOISE * noise))
     swings = np.abs(np.diff(turns))
-    amplitude = unscaled(float(np.median(swings)), exponent) if swings.size else 0.0
+    amplitude = unscaled(float(np.median(swings)), exponent) if swings.size > 1 else 0.0
     return Oscillation(_roughness_ratio(unit), max(len(turns) - 2, 0), amplitude)
 
 

@@ -31,7 +31,7 @@ from rlvitals.metrics.exploration import ENTROPY
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import ACTION, ACTION_COUNT
 from rlvitals.records import Series, Trace
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.level import first_last_change
 
@@ -124,14 +124,25 @@ def _finding(trace: Trace, shares: Shares, top: int, began: int) -> Finding:
         f"the policy collapsed onto {what} {shares.names[top]}: it takes {course[-1]:.0%} of the "
         f"last decisions, {course[0]:.0%} of the first",
         severity=_severity(now),
-        metric=ENTROPY.name if ENTROPY.name in trace else ACTION.name,
+        metric=_metric(trace),
         began=int(shares.starts[began]),
         ended=int(shares.ends[-1]),
         observed=float(course[-1]),
         bound=LIMIT,
+        curve=Curve(f"share of {what} {shares.names[top]}", _drawn(shares, course)),
         evidence=tuple(evidence),
         counter=(f"meanwhile {now.sentence}",) if now.improves else (),
     )
+
+
+def _metric(trace: Trace) -> str:
+    if ACTION.name in trace:
+        return ACTION.name
+    return f"{ACTION_COUNT.name}/{next(iter(trace.family(ACTION_COUNT.name)))}"
+
+
+def _drawn(shares: Shares, course: NDArray[np.float64]) -> Series:
+    return Series(shares.ends, np.full(len(course), np.nan), course)
 
 
 def _is_scheduler(trace: Trace) -> bool:

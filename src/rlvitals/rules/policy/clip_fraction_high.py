@@ -1,7 +1,8 @@
 """Much of every update is clipped away.
 
 ## What it sees
-`policy/clip_fraction` above the profile's upper end (0.3 for control and scheduler PPO, 0.2 for
+`policy/clip_fraction`, or where that is not logged `policy/clip_fraction_effective`, above the
+profile's upper end (0.3 for control and scheduler PPO, 0.2 for
 language models) in at least half of 20 successive updates (10 in a short run): a warning where the
 outcome is proven not to improve, or where it cannot be told and more than half of the samples are
 clipped; an error where both hold; a note where the outcome improves.
@@ -24,7 +25,7 @@ acts) is about half of PPO's |r - 1| > eps: the two are kept apart and this rule
 """
 
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION
+from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE
 from rlvitals.records import Profile, Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
 from rlvitals.rules.shapes import Stretch, above
@@ -38,8 +39,9 @@ TINY_RANGE, TINY_KL = 0.02, 1e-4  # a clip range this small clips updates that h
 
 def check(trace: Trace) -> Answer:
     """Compare with the profile's band; let the outcome decide how bad it is."""
-    clip = trace[CLIP_FRACTION.name]
-    limit = CLIP_FRACTION.band(trace.profile).ceiling(trace) or Bound(0.3, "default")
+    metric = CLIP_FRACTION if CLIP_FRACTION.name in trace else CLIP_FRACTION_EFFECTIVE
+    clip = trace[metric.name]
+    limit = metric.band(trace.profile).ceiling(trace) or Bound(0.3, "default")
     window = WINDOW if len(clip) >= 2 * WINDOW else SHORT_WINDOW
     stretch = above(clip, limit.value, window)
     if stretch is None:
@@ -51,7 +53,7 @@ def check(trace: Trace) -> Answer:
     return Finding(
         f"{middle:.0%} of samples are clipped in the middle of it, {stretch.worst:.0%} at most",
         severity=stretch.severity(_severity(now, middle)),
-        metric=CLIP_FRACTION.name,
+        metric=metric.name,
         began=stretch.began,
         ended=stretch.ended,
         observed=stretch.worst,
@@ -84,7 +86,8 @@ def _tiny_range(trace: Trace, stretch: Stretch) -> tuple[tuple[str, ...], tuple[
 
 RULE = Rule(
     name="clip-fraction-high",
-    needs=(CLIP_FRACTION,),
+    needs=(),
+    needs_any=(CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE),
     at_least=SHORT_WINDOW,
     check=check,
     doc=__doc__,

@@ -1,9 +1,9 @@
 """The total reward is negative although the absolute score is positive: the delta part drowns it.
 
 ## What it sees
-By windows of 50 decisions, the mean of `reward/step` below zero while the mean of
-`reward/absolute` is above zero, in more than half of the windows over at least a fifth of the
-run. A warning where the outcome does not improve.
+By twelfths of the run, the mean of `outcome/reward` (else `reward/step`) below zero while the mean
+of `reward/absolute` is above zero: in a fifth of them and still at the end, or in half of them. A
+warning where the outcome does not improve.
 
 ## Why it matters
 The policy is punished for states that are good by the absolute score, because they are a little
@@ -24,68 +24,79 @@ part's own mean is given as evidence.
 import numpy as np
 
 from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.outcome import REWARD
 from rlvitals.metrics.reward import ABSOLUTE, DELTA, STEP
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
 from rlvitals.rules.shapes import LASTING
 from rlvitals.rules.standing import standing
-from rlvitals.signals.blocks import block_means
 
-WINDOW = 50  # decisions
-LEAST = 4  # windows
+MOSTLY = 0.5  # of the run, where it is over by the end
+WINDOWS = 12  # of the run: short enough to date it, long enough that single rewards do not matter
+LEAST = 5  # numbers in each
 
 
 def check(trace: Trace) -> Answer:
     """Compare the signs of the two, window by window."""
-    total, absolute = trace[STEP.name].finite(), trace[ABSOLUTE.name].finite()
-    steps = np.intersect1d(total.steps, absolute.steps)
-    total, absolute = _at(total, steps), _at(absolute, steps)
-    width = max(5, min(WINDOW, len(steps) // LEAST))
-    if len(steps) < LEAST * width:
-        return Clear()
-    paid, meant = block_means(total.values, width), block_means(absolute.values, width)
-    held = (paid < 0) & (meant > 0)
-    if held.mean() < max(LASTING, 0.5 if held[-1] else 1.0):
+    paid = trace[REWARD.name if REWARD.name in trace else STEP.name].finite()
+    edges = np.linspace(trace.first_step, trace.last_step + 1, WINDOWS + 1)
+    total, absolute = _means(paid, edges), _means(trace[ABSOLUTE.name].finite(), edges)
+    known = np.isfinite(total) & np.isfinite(absolute)
+    if known.sum() < WINDOWS // 2:
+        return Undecided("too few rewards to compare over the run", (STEP.name, ABSOLUTE.name))
+    held = known & (total < 0) & (absolute > 0)
+    share = held.sum() / known.sum()
+    if share < (LASTING if held[-1] else MOSTLY):
         return Clear()
     where = np.flatnonzero(held)
-    offset = len(steps) - width * len(held)
-    began = int(steps[offset + where[0] * width])
+    began = int(np.ceil(edges[where[0]]))
     now = standing(trace, since=began)
     evidence, counter = weigh.sides(now)
     return Finding(
-        f"total reward is negative ({paid[held].mean():.3g}) while the absolute score is positive "
-        f"({meant[held].mean():.3g}) in {held.mean():.0%} of the run",
+        f"total reward is negative ({total[held].mean():.3g}) while the absolute score is positive "
+        f"({absolute[held].mean():.3g}) in {share:.0%} of the run",
         severity=weigh.severity(now),
-        metric=STEP.name,
+        metric=REWARD.name if REWARD.name in trace else STEP.name,
         began=began,
-        ended=int(steps[offset + (where[-1] + 1) * width - 1]),
-        observed=float(paid[held].mean()),
+        ended=min(int(edges[where[-1] + 1]), trace.last_step),
+        observed=float(total[held].mean()),
         bound=Bound(0.0, "zero"),
         evidence=(*_delta(trace), *evidence),
         counter=counter,
     )
 
 
-def _at(series: Series, steps: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Series:
-    """Keep the last point at each of the steps."""
-    last = np.searchsorted(series.steps, steps, side="right") - 1
-    return series.where(last)
+def _means(series: Series, edges: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[
+    tuple[int], np.dtype[np.float64]
+]:
+    """Average a series over windows of steps; NaN where a window holds too few points."""
+    inside = np.digitize(series.steps, edges) - 1
+    counts = np.bincount(inside, minlength=WINDOWS)[:WINDOWS]
+    sums = np.bincount(inside, weights=series.values, minlength=WINDOWS)[:WINDOWS]
+    enough = counts >= min(LEAST, len(series) // WINDOWS or 1)
+    return np.where(enough, sums / np.maximum(counts, 1), np.nan)
 
 
 def _delta(trace: Trace) -> tuple[str, ...]:
     delta = trace.get(DELTA.name)
     values = None if delta is None else delta.finite().values
-    return (f"the delta part is {values.mean():.3g} on average",) if values is not None and len(values) else ()
+    if values is None or not len(values):
+        return ()
+    return (f"the delta part is {values.mean():.3g} on average",)
 
 
 RULE = Rule(
     name="total-negative-absolute-positive",
-    needs=(STEP, ABSOLUTE),
-    at_least=LEAST * 5,
+    needs=(ABSOLUTE,),
+    needs_any=(REWARD, STEP),
+    at_least=WINDOWS,
     check=check,
     doc=__doc__,
     causes=("the delta part's penalty for getting worse is too heavy", "another penalty dominates"),
-    remedies=("lower gamma, the weight of what got worse", "raise beta, the weight of what got better"),
+    remedies=(
+        "lower gamma, the weight of what got worse",
+        "raise beta, the weight of what got better",
+    ),
     profiles=(Profile.SCHEDULER_PPO,),
 )

@@ -3,7 +3,7 @@
 ## What it sees
 Steps per second over windows of at least 20 seconds (half a second where the clock has fractions),
 from `throughput/elapsed` or the log's wall times. The last five windows and a fifth of the run
-all below 70 % of the median of what came before is a note; below half of it, a warning.
+below 70 % of the median of what came before, but for one in five, is a note; half of it a warning.
 
 ## Why it matters
 Slower collection wastes hours and money and rarely repairs itself. Frameworks that log a mean
@@ -31,6 +31,7 @@ from rlvitals.rules.shapes import LASTING
 
 SLOWER, HALVED = 0.7, 0.5  # of the run's own past
 WINDOWS = 5  # at the end, all of them slow
+MOSTLY = 0.8  # of the windows since
 BEFORE = 3  # windows at the start that say what was usual
 LEAST = BEFORE + WINDOWS  # windows in all
 FIRST_UPDATE = ("optimiser/loss", "policy/loss", "value/loss", "optimiser/grad_norm")
@@ -62,8 +63,8 @@ def _slow_since(speed: Pace) -> int | None:
     """Return the first window of the slow stretch that lasts to the end; None if there is none."""
     tail = max(WINDOWS, int(LASTING * len(speed.rates)))
     for split in range(BEFORE, len(speed.rates) - tail + 1):
-        usual = float(np.median(speed.rates[:split]))
-        if (speed.rates[split:] < SLOWER * usual).all():
+        slow = speed.rates[split:] < SLOWER * float(np.median(speed.rates[:split]))
+        if slow.mean() >= MOSTLY and slow[0] and slow[-1]:
             return split
     return None
 

@@ -20,8 +20,8 @@ are they and the rewards normalised, is the discount's horizon shorter than what
 Explained variance is 1 - Var(R - V) / Var(R): blind to a constant offset, and as lambda-returns
 contain V, a high one is no proof of a good critic either. Short rollouts (A2C: 5 steps) keep it
 near 0 in runs that learn well, so below 256 samples for each estimate this is never more than
-a note. It falls far below 0 where all returns are alike, as at a task's maximum. RLlib cuts it
-off at -1. TRL's `ppo/val/var_explained` uses the squared error: there an offset counts too.
+a note, and that only where the outcome is proven to stall. It falls far below 0 where all returns
+are alike, as at a task's maximum. RLlib cuts it off at -1. TRL's `ppo/val/var_explained` uses the squared error: there an offset counts too.
 
 ## References
 - Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized Advantage
@@ -30,6 +30,7 @@ off at -1. TRL's `ppo/val/var_explained` uses the squared error: there an offset
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.value import EXPLAINED_VARIANCE, LOSS, MSE_EXPLAINED_VARIANCE
@@ -37,8 +38,9 @@ from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import Stretch, below
-from rlvitals.rules.standing import standing
-from rlvitals.signals.spread import median
+from rlvitals.rules.standing import Standing, outcome, standing
+
+Array = NDArray[np.float64]
 
 LIMIT = Bound(0.1, "default")  # a tenth of the variance; healthy critics pass it once they learn
 WINDOW = 20  # updates
@@ -46,6 +48,7 @@ SHORT_WINDOW = 10  # updates, where fewer than two windows are logged
 LASTING = 0.2  # share of the run so far: critics start at 0
 SAMPLES = 256  # for each estimate: below it, A2C's healthy runs stay at 0
 ALIKE = 1e-4  # of its highest level: a value loss below it leaves no variance to explain
+WORSE = -0.01  # clearly below 0, where a constant would stand
 ABSURD = -1e3  # an explained variance below it divides by a variance of nearly 0
 
 
@@ -62,7 +65,24 @@ def check(trace: Trace) -> Answer:
     stretch = below(judged, LIMIT.value, window)
     if stretch is None or stretch.share * len(judged) < LASTING * len(logged):
         return Clear()
-    return _finding(trace, metric.name, judged, stretch)
+    during = judged.since(stretch.began).until(stretch.ended).values
+    if float(np.median(during)) >= LIMIT.value:
+        return Clear()  # low at either end, better in between
+    return _weighed(trace, metric.name, during, stretch)
+
+
+def _weighed(trace: Trace, metric: str, during: Array, stretch: Stretch) -> Answer:
+    """Ask whether there was anything to explain, from enough samples, and what came of it."""
+    if _all_alike(trace, stretch):
+        return Undecided("the outcome is constant: there is no variance to explain")
+    now = standing(trace, since=stretch.began, until=stretch.ended)
+    samples = _samples(trace)
+    few = samples is not None and samples < SAMPLES
+    if few and weigh.content(now):
+        return Clear()
+    if few and now.state == "unknown":
+        return Undecided(f"an estimate rests on {samples:.0f} samples only, and {now.sentence}")
+    return _finding(metric, during, stretch, now, samples if few else None)
 
 
 def _where_returns_vary(trace: Trace, values: Series) -> Series:
@@ -76,19 +96,26 @@ def _where_returns_vary(trace: Trace, values: Series) -> Series:
     return values.where(~small[np.maximum(at, 0)])
 
 
-def _finding(trace: Trace, metric: str, judged: Series, stretch: Stretch) -> Finding:
-    during = judged.since(stretch.began).until(stretch.ended).values
-    middle = median(during) or 0.0
-    now = standing(trace, since=stretch.began, until=stretch.ended)
+def _all_alike(trace: Trace, stretch: Stretch) -> bool:
+    picked = outcome(trace)
+    if picked is None:
+        return False
+    values = picked[1].since(stretch.began).until(stretch.ended).values
+    return values.size > 1 and bool((values == values[0]).all())
+
+
+def _finding(
+    metric: str, during: Array, stretch: Stretch, now: Standing, few: float | None
+) -> Finding:
+    middle = float(np.median(during))
     evidence, counter = weigh.sides(now)
     severity = stretch.severity(weigh.severity(now))
-    samples = _samples(trace)
-    if samples is not None and samples < SAMPLES:
+    if few is not None:
         severity = Severity.NOTE
-        counter = (*counter, f"an estimate rests on {samples:.0f} samples only: near 0 is usual")
-    negative = float((during < 0).mean())
+        counter = (*counter, f"an estimate rests on {few:.0f} samples only: near 0 is usual")
+    negative = float((during < WORSE).mean())
     if negative > 0:
-        evidence = (*evidence, f"below 0, worse than a constant, in {negative:.0%} of these updates")
+        evidence = (*evidence, f"worse than a constant, below 0, in {negative:.0%} of them")
     return Finding(
         f"the critic explains nothing: explained variance is {middle:.2g} in the middle of "
         f"{during.size} updates, {float(during.mean()):.2g} on average",

@@ -42,6 +42,7 @@ Array = NDArray[np.float64]
 LIMIT = Bound(1.0, "default: one standard deviation")
 WINDOW = 20  # updates
 SHORT_WINDOW = 10  # updates, where fewer than two windows are logged
+CAP = 10.0  # standard deviations: beyond, the loss is measured after the update and says no more
 PERSISTENT = 0.75  # share of a window: a critic that catches up now and then does not drift
 
 
@@ -92,7 +93,7 @@ def _drifts(trace: Trace) -> Series | None:
             variance = np.maximum(squared - gap * gap, 1e-6 * squared)
         else:
             return None
-        ratio = gap / np.sqrt(variance)
+        ratio = np.minimum(gap / np.sqrt(variance), CAP)
     return Series(means.steps, means.times, ratio).where(variance > 0).finite()
 
 

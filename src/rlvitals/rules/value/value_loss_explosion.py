@@ -1,11 +1,12 @@
 """The value loss jumps far above all it has been, beside the scale of the returns.
 
 ## What it sees
-`value/loss` above 5 x its median over the 50 points before and above 3 x the highest such median
-so far. Both limits grow with the square of the largest return so far, where a return is logged:
-returns that grow make the loss grow, as their square, in healthy runs. One such jump counts
-only beside a KL spike (8 x its median) within 5 points or an outcome that falls afterwards;
-5 of 10 successive points count by themselves. Never an absolute number.
+`value/loss` above 4 x its median over the 20 points before and above 3 x the highest such median
+so far. The first limit grows with the square of the largest return so far, where one is logged:
+returns that grow make the loss grow, as their square, in healthy runs; and an error below 3 % of
+that return is too small to matter. One such jump counts only beside a KL spike (8 x its median)
+within 5 points or an outcome that is worse afterwards; 5 of 10 successive points count by
+themselves. Never an absolute number.
 
 ## Why it matters
 Advantages come from the critic. While it is wildly wrong, so are they, and where policy and
@@ -17,8 +18,9 @@ a resume without the normaliser's statistics. Then bound it: clip gradients, cli
 rewards, lower the learning rate.
 
 ## When it is wrong
-A first success in a sparse task, or the first failure after many perfect episodes, makes a large
-error once; neither is reported unless the policy moved or the outcome fell with it. Frameworks
+The first failure after many perfect episodes makes a large error once: it is not reported
+unless the policy moved or the outcome fell with it. A first success in a sparse task makes
+large errors for long: it is not reported where the outcome is far better than before. Frameworks
 halve the loss or not and average it differently: only a run's own past is compared.
 
 ## References
@@ -30,6 +32,7 @@ halve the loss or not and average it differently: only a run's own past is compa
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from rlvitals.metrics.metric import Bound
@@ -44,14 +47,15 @@ from rlvitals.signals.spread import median
 
 Array = NDArray[np.float64]
 
-FACTOR = 5.0  # x the recent median; healthy runs pass it on single points only
+FACTOR = 4.0  # x the recent median; healthy runs pass it on single points only
 HIGHEST = 3.0  # x the highest recent median so far: a converged critic's first error is none
-PAST = 50  # points of the recent median
+PAST = 20  # points of the recent median
 LEAST = 10  # points before any is judged: a critic that starts is wrong
 RUN_OF, WITHIN = 5, 10  # this many of successive points: no outlier
 NEAR = 5  # points around a jump in which KL may answer for it
 KL_FACTOR, KL_FLOOR = 8.0, 0.05  # as of a KL spike
-SCALE_JUMP = 3.0  # x within 5 points: the return's scale itself changed
+SMALL = 1e-3  # x the square of the largest return: an error of 3 % of it
+SCALE_JUMP = 10.0  # x within 5 points: the return's scale itself changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ def check(trace: Trace) -> Answer:
     series = trace[LOSS.name].finite()
     scale = _scale(trace, series)
     limit, by_scale = _limits(series.values, scale)
-    above = np.flatnonzero(series.values > limit)
+    above = np.flatnonzero(series.values > np.maximum(limit, _least(trace, scale)))
     if above.size:
         jump = _Jump(above, _in_a_row(above))
         return _judged(trace, series, jump, limit) or _scaled(trace, series, scale, by_scale)
@@ -86,27 +90,28 @@ def _scale(trace: Trace, series: Series) -> Array:
     return np.maximum(largest[np.maximum(at, 0)], np.finfo(np.float64).tiny)
 
 
+def _least(trace: Trace, scale: Array) -> Array:
+    """Return the smallest loss that matters beside the returns; 0 where none is logged."""
+    with np.errstate(over="ignore"):
+        return SMALL * scale * scale if outcome(trace) else np.zeros(scale.size)
+
+
 def _limits(values: Array, scale: Array) -> tuple[Array, Array]:
     """Return each point's limit, and the limit it would have if returns had not grown."""
     count = values.size
-    with_growth, without = np.full(count, np.inf), np.full(count, np.inf)
-    highest, highest_scale = 0.0, 1.0
-    for i in range(LEAST, count):
-        start = max(0, i - PAST)
-        recent, then = float(np.median(values[start:i])), float(np.median(scale[start:i]))
-        if recent > highest:
-            highest, highest_scale = recent, then
-        with np.errstate(over="ignore"):
-            grown = max(scale[i] / then, 1.0) ** 2
-            since = max(scale[i] / highest_scale, 1.0) ** 2
-        without[i] = max(FACTOR * recent, HIGHEST * highest)
-        # While returns grow, the highest level is one of smaller returns: take the lesser growth.
-        with_growth[i] = max(FACTOR * recent * grown, HIGHEST * highest * min(since, grown))
-    return with_growth, without
+    padded = [np.concatenate((np.full(PAST - LEAST, np.nan), v)) for v in (values, scale)]
+    with np.errstate(all="ignore"):  # 1e308: an infinite limit is never passed
+        recent, then = (np.nanmedian(sliding_window_view(v, PAST), axis=1)[:-1] for v in padded)
+        highest = HIGHEST * np.maximum.accumulate(recent)
+        grown = np.maximum(scale[LEAST:] / then, 1.0) ** 2
+        own = np.maximum(FACTOR * recent, highest)
+        fair = np.maximum(FACTOR * recent * grown, highest)
+    early = np.full(min(LEAST, count), np.inf)
+    return np.concatenate((early, fair)), np.concatenate((early, own))
 
 
 def _in_a_row(at: NDArray[np.int64]) -> bool:
-    return bool((at[RUN_OF - 1 :] - at[: at.size - RUN_OF + 1] < WITHIN).any())
+    return at.size >= RUN_OF and bool((at[RUN_OF - 1 :] - at[: 1 - RUN_OF] < WITHIN).any())
 
 
 def _judged(trace: Trace, series: Series, jump: _Jump, limit: Array) -> Finding | None:
@@ -115,8 +120,9 @@ def _judged(trace: Trace, series: Series, jump: _Jump, limit: Array) -> Finding 
     began = int(series.steps[first])
     now = standing(trace, since=began)
     kl = _kl_spike(trace, series, jump)
-    if not (jump.lasts or kl or now.state == "falling"):
-        return None
+    moved = _outcome_moved(trace, began, now)
+    if moved > 0 or not (jump.lasts or kl or moved < 0):
+        return None  # an unforeseen success, or an outlier without consequence
     evidence, counter = weigh.sides(now)
     if kl:
         evidence = (f"KL per update spikes beside it: {kl:.3g}", *evidence)
@@ -125,8 +131,8 @@ def _judged(trace: Trace, series: Series, jump: _Jump, limit: Array) -> Finding 
     highest = float(series.values[worst])
     return Finding(
         f"the value loss jumps to {highest:.3g} at step {series.steps[worst]:,}, from {before:.3g} "
-        f"in the middle of the points before; {jump.at.size} points stand above the limit",
-        severity=_severity(now, jump, kl),
+        f"in the middle of the points before; {_count(jump.at.size)} above the limit",
+        severity=_severity(now, moved, jump, kl),
         metric=LOSS.name,
         began=began,
         ended=int(series.steps[last]),
@@ -137,10 +143,29 @@ def _judged(trace: Trace, series: Series, jump: _Jump, limit: Array) -> Finding 
     )
 
 
-def _severity(now: Standing, jump: _Jump, kl: float) -> Severity:
-    """Ask the outcome; where it cannot tell, a KL spike is the second witness of a long one."""
-    stalled = Severity.ERROR if jump.lasts or kl else Severity.WARNING
-    return weigh.severity(now, stalled, Severity.WARNING if jump.lasts and kl else Severity.NOTE)
+def _count(points: int) -> str:
+    return "it alone is" if points == 1 else f"{points} points are"
+
+
+def _outcome_moved(trace: Trace, began: int, now: Standing) -> int:
+    """Compare the outcome before and after: 1 for much better, -1 for much worse, else 0."""
+    picked = outcome(trace)
+    if picked is None:
+        return 0
+    before = median(picked[1].until(began - 1).tail(LEAST).values)
+    after = median(picked[1].since(began).values)
+    if before is None or after is None or not abs(after - before) > now.material:
+        return 0
+    return 1 if after > before else -1
+
+
+def _severity(now: Standing, moved: int, jump: _Jump, kl: float) -> Severity:
+    """Ask the outcome: worse than before is a fault, stalled one where the jump lasts."""
+    if weigh.content(now) or not (moved < 0 or jump.lasts):
+        return Severity.NOTE
+    if moved < 0:
+        return Severity.ERROR if jump.lasts else Severity.WARNING
+    return Severity.WARNING if now.stalled or kl else Severity.NOTE
 
 
 def _kl_spike(trace: Trace, series: Series, jump: _Jump) -> float:
@@ -151,7 +176,8 @@ def _kl_spike(trace: Trace, series: Series, jump: _Jump) -> float:
     found = [s for s in jumps(kl, KL_FACTOR, KL_FLOOR) if np.isfinite(s.value)]
     low = series.steps[np.maximum(jump.at - NEAR, 0)]
     high = series.steps[np.minimum(jump.at + NEAR, len(series) - 1)]
-    near = [s.value for s in found if ((low <= kl.steps[s.index]) & (kl.steps[s.index] <= high)).any()]
+    at = [int(kl.steps[s.index]) for s in found]
+    near = [s.value for s, k in zip(found, at, strict=True) if ((low <= k) & (k <= high)).any()]
     return max(near, default=0.0)
 
 
@@ -159,7 +185,8 @@ def _scaled(trace: Trace, series: Series, scale: Array, limit: Array) -> Answer:
     """Report, as a note, a loss that rose only because the returns' own scale jumped."""
     before = np.concatenate((np.full(NEAR, np.inf), scale[:-NEAR]))[: scale.size]
     # A first reward after none has no scale to be compared with.
-    jumped = (scale > SCALE_JUMP * before) & (before > np.finfo(np.float64).tiny)
+    with np.errstate(over="ignore"):
+        jumped = (scale > SCALE_JUMP * before) & (before > np.finfo(np.float64).tiny)
     at = np.flatnonzero((series.values > limit) & jumped)
     if not at.size or not _in_a_row(np.flatnonzero(series.values > limit)):
         return Clear()
@@ -167,9 +194,10 @@ def _scaled(trace: Trace, series: Series, scale: Array, limit: Array) -> Answer:
     began, highest = int(series.steps[first]), float(series.values[first:].max())
     level = median(series.values[:first]) or 0.0
     evidence, counter = weigh.sides(standing(trace, since=began))
+    evidence = ("a reward whose scale was changed does that; so does a first success", *evidence)
     return Finding(
         f"the value loss jumps from {level:.3g} to {highest:.3g} as the returns' scale does, from "
-        f"{before[first]:.3g} to {scale[first]:.3g} within {NEAR} points: the reward changed",
+        f"{before[first]:.3g} to {scale[first]:.3g} within {NEAR} points",
         severity=Severity.NOTE,
         metric=LOSS.name,
         began=began,

@@ -1,0 +1,149 @@
+"""Gradients grow to many times what they were.
+
+## What it sees
+`optimiser/grad_norm` (before clipping) above 10 x the median of the 50 points before, and above
+the run's `max_grad_norm` where one is set. Three such points within 20 count by the outcome:
+error where it falls, warning where it is flat or a supervised loss grew, else a note; fewer are
+a note. A norm that is 10 x
+its start's level over the last 20 points counts as well, however slowly it rose. Zeros, updates
+without a signal, are no baseline.
+
+## Why it matters
+One update along such a gradient can undo thousands. Clipping bounds the step's length, not its
+direction: that is still the one of the batch that exploded.
+
+## What to do
+Clip gradients (`max_grad_norm` 0.5 to 1), then lower the learning rate, then look at the batch:
+a reward or an advantage without bounds, a ratio far from 1, a sequence of one token.
+
+## When it is wrong
+A run whose groups are mostly solved has small gradients between normal ones. A first reward in a
+sparse task has a gradient of its own. With clipping on, healthy policy-gradient runs log norms
+far above the limit all the time: only a run's own past is compared.
+
+## References
+- Pascanu et al. 2013, "On the difficulty of training recurrent neural networks".
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.optimiser import GRAD_NORM, LOSS
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.shapes import jumps, start
+from rlvitals.rules.standing import standing
+from rlvitals.signals.spike import Spike
+from rlvitals.signals.spread import median
+
+FACTOR = 10.0  # a healthy run's norms scatter by less than this around their median
+OFTEN, WITHIN = 3, 20  # jumps within so many points: no outlier
+TAIL = 20  # points whose median tells the level at the end
+GREW = 1.5  # x: a loss this much higher afterwards is a second witness
+NO_CLIPPING = 1e6  # a max_grad_norm above this is how some frameworks say "do not clip"
+
+
+def check(trace: Trace) -> Answer:
+    """Find jumps, or a level at the end far above the start's."""
+    logged = trace[GRAD_NORM.name]
+    norms = logged.where(~(logged.values == 0))
+    if len(norms.finite()) < TAIL:
+        return Undecided("gradients are zero in nearly all updates", (GRAD_NORM.name,))
+    own = trace.number("max_grad_norm")
+    floor = own if own is not None and own < NO_CLIPPING else 0.0
+    found = [s for s in jumps(norms, FACTOR, floor) if np.isfinite(s.value)]
+    if found:
+        return _jumped(trace, norms, found, floor)
+    return _rose(trace, norms, floor)
+
+
+def _jumped(trace: Trace, norms: Series, found: list[Spike], floor: float) -> Finding:
+    at = np.array([s.index for s in found])
+    often = at.size >= OFTEN and bool((at[OFTEN - 1 :] - at[: 1 - OFTEN] < WITHIN).any())
+    worst = max(found, key=lambda s: s.ratio)
+    times = f"{at.size} such jumps" if at.size > 1 else "the only such jump"
+    summary = (
+        f"the gradient norm jumps to {worst.value:.3g}, {worst.ratio:.3g} x the median of the "
+        f"points before ({worst.baseline:.3g}); {times}"
+    )
+    limit = Bound(max(FACTOR * worst.baseline, floor), f"{FACTOR:g} x this run's own median")
+    return _finding(trace, norms, (int(at[0]), int(at[-1])), summary, limit, worst.value, often)
+
+
+def _rose(trace: Trace, norms: Series, floor: float) -> Answer:
+    known = norms.finite()
+    first, last = start(known), median(known.values[-TAIL:])
+    if first is None or last is None or not last > max(FACTOR * first, floor):
+        return Clear()
+    above = np.flatnonzero(known.values <= FACTOR * first)
+    began = int(above[-1]) + 1 if above.size else 0
+    summary = (
+        f"the gradient norm rose from {first:.3g} to {last:.3g}, {last / first:.3g} x its start"
+    )
+    limit = Bound(max(FACTOR * first, floor), f"{FACTOR:g} x this run's own start")
+    began = min(began, len(known) - TAIL)
+    return _finding(trace, known, (began, len(known) - 1), summary, limit, last, often=True)
+
+
+def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two callers above
+    trace: Trace,
+    norms: Series,
+    span: tuple[int, int],
+    summary: str,
+    limit: Bound,
+    observed: float,
+    often: bool,  # noqa: FBT001
+) -> Finding:
+    began = int(norms.steps[span[0]])
+    now = standing(trace, since=began)
+    evidence, counter = weigh.sides(now)
+    stalled = Severity.ERROR if now.state == "falling" else Severity.WARNING
+    unknown = Severity.NOTE
+    if grew := _loss_grew(trace, began):
+        evidence, unknown = (grew, *evidence), Severity.WARNING
+    return Finding(
+        summary,
+        severity=weigh.severity(now, stalled, unknown) if often else Severity.NOTE,
+        metric=GRAD_NORM.name,
+        began=began,
+        ended=int(norms.steps[span[1]]),
+        observed=observed,
+        bound=limit,
+        evidence=evidence,
+        counter=counter,
+    )
+
+
+def _loss_grew(trace: Trace, began: int) -> str:
+    """Say how a supervised loss, which ought to fall, grew instead; empty where it did not."""
+    loss = trace.get(LOSS.name)
+    if trace.profile is not Profile.SUPERVISED or loss is None:
+        return ""
+    before = median(loss.until(began - 1).tail(TAIL).values)
+    after = median(loss.since(began).values)
+    if before is None or after is None or not after > GREW * before > 0:
+        return ""
+    return f"the loss is {after:.3g} in the middle of what follows, {before:.3g} before"
+
+
+RULE = Rule(
+    name="gradient-explosion",
+    needs=(GRAD_NORM,),
+    at_least=TAIL,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "learning rate too high",
+        "no gradient clipping",
+        "rewards, advantages or ratios without bounds",
+    ),
+    remedies=(
+        "clip gradients: max_grad_norm 0.5 to 1",
+        "lower the learning rate",
+        "normalise advantages, clip rewards",
+        "restart from a checkpoint before the jump",
+    ),
+    explained_by=("learning-rate-jump",),
+    verdict="unstable",
+)

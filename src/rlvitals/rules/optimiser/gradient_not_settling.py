@@ -1,0 +1,74 @@
+"""Gradients keep growing while the outcome does not.
+
+## What it sees
+`optimiser/grad_norm` rises (the 95 % interval of its trend lies above 0) and is at the end more
+than 1.5 x what it was at the start, while the outcome is not proven to improve. A note.
+
+## Why it matters
+A run that settles has gradients that settle: they shrink or keep their level. Growing ones, with
+nothing gained, mean that updates pull in changing directions or that the loss grows.
+
+## What to do
+Lower the learning rate, or let it decay. Larger batches make the gradient less noisy.
+
+## When it is wrong
+A policy that becomes more certain has sparser, larger gradients: in runs that learn this is
+normal, and not reported. Supervised losses near their floor do the same.
+
+## References
+- McCandlish et al. 2018, "An Empirical Model of Large-Batch Training", on gradient noise.
+"""
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.optimiser import GRAD_NORM
+from rlvitals.records import Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.standing import standing
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.trend import trend
+
+RATIO = 1.5  # last fifth over first fifth
+AT_LEAST = 30  # updates: fewer show no trend through this noise
+
+
+def check(trace: Trace) -> Answer:
+    """Compare the last fifth with the first, and ask the trend."""
+    norms = trace[GRAD_NORM.name].finite()
+    found, levels = trend(norms.values), first_last_change(norms.values)
+    if found is None or levels is None:
+        return Undecided("too few gradient norms for a trend", (GRAD_NORM.name,))
+    first, last = levels
+    if not (found.rises and last > RATIO * first):
+        return Clear()
+    now = standing(trace)
+    if weigh.content(now):
+        return Clear()
+    evidence, _ = weigh.sides(now)
+    over = norms.values > RATIO * first
+    return Finding(
+        f"the gradient norm grows: {first:.3g} in the first fifth, {last:.3g} in the last",
+        severity=Severity.NOTE,
+        metric=GRAD_NORM.name,
+        began=int(norms.steps[int(over.argmax())]),
+        ended=int(norms.steps[-1]),
+        observed=last,
+        bound=Bound(RATIO * first, f"{RATIO:g} x this run's first fifth"),
+        evidence=evidence,
+    )
+
+
+RULE = Rule(
+    name="gradient-not-settling",
+    needs=(GRAD_NORM,),
+    at_least=AT_LEAST,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "learning rate too high for this stage",
+        "batches too small: the gradient is mostly noise",
+        "the loss grows with the returns' or the KL penalty's scale",
+    ),
+    remedies=("lower the learning rate or let it decay", "use larger batches"),
+    explained_by=("gradient-explosion",),
+)

@@ -1,0 +1,150 @@
+"""The learning rate jumps up, or reaches zero long before the run ends.
+
+## What it sees
+`optimiser/learning_rate` more than 5 x the value logged before, after any warm-up (the rise from
+the start to the first fall or pause): a note, or a warning where KL or the gradient norm
+spikes within the next 20 updates and the outcome does not improve afterwards. Or at zero over
+the last tenth of the run (5 points at least), or before nine tenths of its budget: a note.
+
+## Why it matters
+A jump moves the policy further in one update than the trust region was set for, and Adam's
+second moments, measured at the old rate, do not see it coming. At zero, nothing is learnt any
+more: what is paid for is only sampling.
+
+## What to do
+Give the scheduler the run's real length (`max_steps`, `total_timesteps`). After a resume, check
+that the scheduler's state was restored. Where a restart is meant, restart lower.
+
+## When it is wrong
+Cosine schedules with restarts jump by design. A step decay goes down, which is not reported.
+
+## References
+- Loshchilov and Hutter 2017, "SGDR: Stochastic Gradient Descent with Warm Restarts".
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.optimiser import GRAD_NORM, LEARNING_RATE
+from rlvitals.metrics.policy import APPROX_KL
+from rlvitals.records import Series, Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.shapes import jumps
+from rlvitals.rules.standing import standing
+
+FACTOR = Bound(5.0, "default")
+ZERO = 1e-9  # of its highest value: schedules end at 0 or at a rounding of it
+TAIL, FEWEST = 0.1, 5  # of the run, points: a schedule that ends with the run has one at most
+PLANNED = 0.9  # of the budget
+AFTER = 20  # updates in which a spike may follow
+SPIKES = ((APPROX_KL, 8.0, 0.05), (GRAD_NORM, 10.0, 0.0))  # factor over the median before, floor
+
+
+def check(trace: Trace) -> Answer:
+    """Look for a jump after the warm-up, then for an early end."""
+    rates = trace[LEARNING_RATE.name].finite()
+    highest = float(np.abs(rates.values).max())
+    if highest == 0:
+        return _ended(rates, 0, trace)
+    up = _jumps_up(rates)
+    if up.size:
+        return _jumped(trace, rates, up)
+    on = np.flatnonzero(rates.values > ZERO * highest)
+    first = int(on[-1]) + 1
+    return _ended(rates, first, trace) if _early(trace, rates, first) else Clear()
+
+
+def _jumps_up(rates: Series) -> np.typing.NDArray[np.int64]:
+    """Return the indices after each jump, warm-up left out."""
+    values = rates.values
+    grows = values[1:] > values[:-1]
+    falls = np.flatnonzero(~grows)
+    warm = int(falls[0]) if falls.size else len(values)
+    # A rate that stands still from the start has no warm-up: `falls` begins at once.
+    with np.errstate(over="ignore"):
+        up = np.flatnonzero((values[1:] > FACTOR.value * np.abs(values[:-1])) & grows) + 1
+    return up[up > warm]
+
+
+def _jumped(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -> Finding:
+    first = int(up[0])
+    began = int(rates.steps[first])
+    before, after = float(rates.values[first - 1]), float(rates.values[first])
+    followed = _spikes(trace, [int(rates.steps[i]) for i in up])
+    now = standing(trace, since=began)
+    evidence, counter = weigh.sides(now)
+    often = f", the first of {up.size} such jumps" if up.size > 1 else ""
+    worse = followed and not weigh.content(now)
+    return Finding(
+        f"the learning rate jumps from {before:.3g} to {after:.3g} at step {began:,}{often}",
+        severity=Severity.WARNING if worse else Severity.NOTE,
+        metric=LEARNING_RATE.name,
+        began=began,
+        ended=int(rates.steps[int(up[-1])]),
+        observed=after / before if before > 0 else float("inf"),
+        bound=Bound(FACTOR.value * before, f"{FACTOR.value:g} x the rate logged before"),
+        evidence=(*followed, *evidence),
+        counter=counter,
+    )
+
+
+def _spikes(trace: Trace, steps: list[int]) -> tuple[str, ...]:
+    """Say what spikes within the updates after a jump."""
+    said = []
+    for metric, factor, floor in SPIKES:
+        series = trace.get(metric.name)
+        if series is None:
+            continue
+        at = np.searchsorted(series.steps, steps)
+        for spike in jumps(series, factor, floor):
+            if ((at <= spike.index) & (spike.index < at + AFTER)).any():
+                where = f"at step {series.steps[spike.index]:,}"
+                said.append(f"{metric.title} spikes {where}: {spike.value:.3g}")
+                break
+    return tuple(said)
+
+
+def _early(trace: Trace, rates: Series, first: int) -> bool:
+    left = len(rates) - first
+    if left < FEWEST:
+        return False
+    if trace.budget is not None:
+        return bool(rates.steps[first] < PLANNED * trace.budget.steps)
+    return left >= TAIL * len(rates)
+
+
+def _ended(rates: Series, first: int, trace: Trace) -> Finding:
+    began = int(rates.steps[first])
+    evidence, counter = weigh.sides(standing(trace, since=began))
+    return Finding(
+        f"the learning rate is zero from step {began:,} on, {len(rates) - first} of "
+        f"{len(rates)} logged updates: nothing is learnt there",
+        severity=Severity.NOTE,
+        metric=LEARNING_RATE.name,
+        began=began,
+        ended=int(rates.steps[-1]),
+        observed=0.0,
+        bound=Bound(0.0, "a schedule should end with its run"),
+        evidence=evidence,
+        counter=counter,
+    )
+
+
+RULE = Rule(
+    name="learning-rate-jump",
+    needs=(LEARNING_RATE,),
+    at_least=10,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "a schedule set for another length than the run's",
+        "a schedule with restarts",
+        "a resume that did not restore the scheduler",
+    ),
+    remedies=(
+        "give the scheduler the run's real number of updates",
+        "restore the scheduler's state on resume",
+        "restart at a lower rate, with a warm-up",
+    ),
+)

@@ -1,0 +1,116 @@
+"""The loss of a run that is meant to lower it does not fall.
+
+## What it sees
+`optimiser/loss` at the end no more than 5 % below its start (the medians of the last fifth and
+of the first points), judged after 50 logged points, or half of the budget where it is known. In
+supervised training that is a warning. In PSR, NSR and W-REINFORCE, whose losses fall in healthy
+runs too, it is a note, and not reported where the outcome improves. The guides' measure, standard
+deviation over mean of the last ten losses (below 0.01: converged), is given as evidence, and so
+is the curve's shape. Elsewhere in RL the loss is no score, and the rule does not apply.
+
+## Why it matters
+A supervised run that does not lower its loss learns nothing: the learning rate is too low, or
+the labels do not reach the loss.
+
+## What to do
+Raise the learning rate by factors of 3 and watch the first fifty updates. Then check masks and
+labels: which tokens count, and whether they are the right ones.
+
+## When it is wrong
+A long warm-up holds the loss up for as long. A model that starts near its floor, resumed from a
+good checkpoint, has little left to lower.
+
+## References
+- Smith 2017, "Cyclical Learning Rates for Training Neural Networks", section 3.3.
+- Zhu et al. 2025, "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning".
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.optimiser import LOSS
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.standing import standing
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.shape import shape, tail_ratio
+from rlvitals.signals.spread import median
+
+FALL = Bound(0.05, "default: a share of the loss at the start")
+START = 5  # points: a loss that falls at all falls fast at first
+ENOUGH = 50  # points without a budget
+OF_BUDGET = 0.5
+CONVERGED = 0.01  # the guides' limit for standard deviation / mean
+
+
+def check(trace: Trace) -> Answer:
+    """Compare the end with the start, once enough of the run is seen."""
+    loss = trace[LOSS.name].finite()
+    if not _enough(trace, loss):
+        return Undecided(f"too early: {len(loss)} losses are logged")
+    levels = first_last_change(loss.values)
+    if levels is None:
+        return Undecided("too few losses for a level")
+    first, last = max(median(loss.values[:START]) or 0.0, levels[0]), levels[1]
+    fall = first - last
+    if fall > FALL.value * abs(first):
+        return Clear()
+    now = standing(trace)
+    supervised = trace.profile is Profile.SUPERVISED
+    if weigh.content(now):
+        return Clear()
+    evidence, counter = weigh.sides(now)
+    share = f", a fall of {fall / abs(first):.1%}" if fall >= 0 and first else ""
+    return Finding(
+        f"the loss does not decrease: {first:.4g} at the start, {last:.4g} at the end{share}",
+        severity=Severity.WARNING if supervised else Severity.NOTE,
+        metric=LOSS.name,
+        began=int(loss.steps[0]),
+        ended=int(loss.steps[-1]),
+        observed=last,
+        bound=FALL,
+        evidence=(*_picture(loss), *evidence),
+        counter=counter,
+    )
+
+
+def _enough(trace: Trace, loss: Series) -> bool:
+    if len(loss) >= ENOUGH:
+        return True
+    return trace.budget is not None and trace.last_step >= OF_BUDGET * trace.budget.steps
+
+
+def _picture(loss: Series) -> tuple[str, ...]:
+    """Describe the curve as the guides do."""
+    said = []
+    if (seen := shape(loss.values)) is not None:
+        said.append(f"the curve is {seen}")
+    ratio = tail_ratio(loss.values)
+    if ratio is not None and np.isfinite(ratio):
+        word = "below" if ratio < CONVERGED else "above"
+        said.append(f"std / mean of the last ten losses is {ratio:.2g}, {word} {CONVERGED}")
+    return tuple(said)
+
+
+RULE = Rule(
+    name="loss-not-decreasing",
+    needs=(LOSS,),
+    at_least=20,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "learning rate too low, or zero",
+        "learning rate too high: the loss left its start upwards",
+        "labels or masks are wrong: nothing that can be learnt counts",
+        "rewards do not tell samples apart",
+    ),
+    remedies=(
+        "raise the learning rate by factors of 3",
+        "check labels, masks and rewards on one batch by hand",
+        "try to over-fit a single batch",
+    ),
+    profiles=(Profile.SUPERVISED, Profile.PSR, Profile.NSR, Profile.W_REINFORCE),
+    explained_by=("gradient-explosion", "learning-rate-jump", "policy-loss-flat"),
+    verdict="stalled",
+)

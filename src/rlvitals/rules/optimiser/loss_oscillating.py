@@ -1,0 +1,110 @@
+"""A loss swings more and more, and the run does not get better.
+
+## What it sees
+A supervised run's `optimiser/loss`, or a critic's `value/loss`, by its logarithm, as its size says
+nothing: the mean square of its steps in the last half against the first 30 %, above 4 (somewhat
+more for short runs), while the late steps are a quarter of the level. The outcome decides: a
+warning where it is proven to stall, a note where it cannot be told, nothing where it improves.
+Policy and total losses are not looked at: they are noise around zero.
+
+## Why it matters
+A loss that grows rougher is one whose steps overshoot: each undoes part of the one before.
+
+## What to do
+Lower the learning rate, or let it decay; larger batches and gradient clipping help as well.
+
+## When it is wrong
+Sign changes of a loss say nothing (white noise has 67 %), nor does its spread over its mean, which
+is infinite around zero; so only growth against the run's own past counts. A run that swings
+from its first step on is not seen here. Data that becomes harder makes a loss rougher too.
+
+## References
+- von Neumann 1941, "Distribution of the Ratio of the Mean Square Successive Difference to the
+  Variance".
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.optimiser import LOSS
+from rlvitals.metrics.value import LOSS as VALUE_LOSS
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.standing import standing
+from rlvitals.signals.oscillation import oscillation
+from rlvitals.signals.spread import noise_sd
+
+ROUGHER = 4.0  # mean square step, last half / first 30 %; about 1 for noise that stays as it is
+SHORT = 20  # points of slack: short stretches differ more by chance
+LOUD = 0.25  # standard deviation of the late logarithms: swings of a quarter of the level
+AT_LEAST = 40
+
+
+def check(trace: Trace) -> Answer:
+    """Compare the roughness of the last half with that of the start."""
+    supervised = trace.profile is Profile.SUPERVISED
+    name = LOSS.name if supervised else VALUE_LOSS.name
+    logged = trace.get(name)
+    if logged is None or len(logged := logged.finite()) < AT_LEAST:
+        return Undecided(f"fewer than {AT_LEAST} points of {name}", (name,))
+    series = logged.where(logged.values > 0)  # so has every loss that is a square or a surprise
+    values = np.log(series.values)
+    found = oscillation(values)
+    if found is None:
+        return Undecided(f"too few points of {name}", (name,))
+    limit = ROUGHER * (1 + SHORT / values.size)
+    loud = (noise_sd(values[values.size // 2 :]) or 0.0) > LOUD
+    if not (found.ratio > limit and loud):
+        return Clear()
+    return _finding(trace, name, series, found.ratio, limit)
+
+
+def _finding(trace: Trace, name: str, series: Series, ratio: float, limit: float) -> Answer:
+    half = series.where(slice(len(series) // 2, None))
+    now = standing(trace)  # a critic may swing around a plateau that the run has climbed to
+    if weigh.content(now):
+        return Clear()
+    evidence, counter = weigh.sides(now)
+    low, high = float(half.values.min()), float(half.values.max())
+    return Finding(
+        f"{name} swings {np.sqrt(ratio):.2g} x as widely as in the first 30 % of the run: between "
+        f"{low:.3g} and {high:.3g} in its last half",
+        severity=Severity.WARNING if now.stalled else Severity.NOTE,
+        metric=name,
+        began=int(half.steps[0]),
+        ended=int(half.steps[-1]),
+        observed=ratio,
+        bound=Bound(limit, "this run's own first 30 %: mean square step, as a multiple of it"),
+        evidence=evidence,
+        counter=counter,
+    )
+
+
+RULE = Rule(
+    name="loss-oscillating",
+    needs=(),
+    needs_any=(LOSS, VALUE_LOSS),
+    at_least=AT_LEAST,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "learning rate too high for this stage",
+        "batches too small, or of very different difficulty",
+        "no gradient clipping",
+    ),
+    remedies=(
+        "lower the learning rate or let it decay",
+        "use larger batches",
+        "clip gradients",
+    ),
+    profiles=(
+        Profile.SUPERVISED,
+        Profile.CONTROL_PPO,
+        Profile.SCHEDULER_PPO,
+        Profile.RLHF_PPO,
+        Profile.ON_POLICY,
+    ),
+    explained_by=("gradient-explosion", "learning-rate-jump", "value-loss-explosion"),
+    verdict="unstable",
+)

@@ -1,0 +1,162 @@
+"""A number that training computes is no number any more: NaN or infinite.
+
+## What it sees
+NaN or infinity, logged as such, in a loss, KL, ratio, gradient or weight norm. An error where
+the last 3 points of the metric are (1, if that is all there is after a number), or more than a
+fifth of all are; else a note. The rest has its own measure: a gradient norm that is infinite now
+and then is mixed precision's loss scaler skipping a step, a note at most; explained variance
+that is NaN in a fifth of the points says that returns had no variance, a note; a mean return
+that is NaN says that no episode ended, and an entropy or a length that is missing says nothing.
+
+## Why it matters
+Once a weight is NaN, every output is, and no later update can mend it. What was trained since
+then is lost; what was saved since then must not be resumed from.
+
+## What to do
+Restart from a checkpoint before the step at which it began. Lower the learning rate, clip
+gradients, and look for what divides by zero: a standard deviation of equal rewards, a logarithm
+of 0, a mask over everything, a reward or an observation that is NaN itself.
+
+## When it is wrong
+A metric that is not computed in every update should be left out of the log, not logged as NaN:
+where only one unimportant metric is NaN, look there first. The reverse happens too: Stable-
+Baselines3 stops with an exception before a NaN row is written, transformers' `Trainer` replaces a
+NaN loss by 0 in its log, and some writers turn NaN into 0.
+
+## References
+- Micikevicius et al. 2018, "Mixed Precision Training", section 3.2, on skipped steps.
+- transformers, `TrainingArguments.logging_nan_inf_filter`.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.optimiser import EVAL_LOSS, GRAD_NORM, LOSS, WEIGHT_NORM
+from rlvitals.metrics.policy import APPROX_KL, KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN, RATIO
+from rlvitals.metrics.policy import LOSS as POLICY_LOSS
+from rlvitals.metrics.value import EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE
+from rlvitals.metrics.value import LOSS as VALUE_LOSS
+from rlvitals.metrics.value import LOSS_SUM as VALUE_LOSS_SUM
+from rlvitals.metrics.value import MEAN as VALUE_MEAN
+from rlvitals.records import Series, Trace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+
+# In the order of their weight: the first that fails names the finding.
+WATCHED = (
+    WEIGHT_NORM,
+    LOSS,
+    POLICY_LOSS,
+    VALUE_LOSS,
+    VALUE_LOSS_SUM,
+    APPROX_KL,
+    RATIO,
+    KL_TO_REFERENCE,
+    KL_TO_REFERENCE_PER_TOKEN,
+    VALUE_MEAN,
+    GRAD_NORM,
+    EVAL_LOSS,
+)
+VARIANCE = (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE)
+LASTING = 3  # points at the end: one may be an overflow that the next update mends
+SHARE = 0.2  # of all points
+BOUND = Bound(0.0, "no such point belongs in a log")
+
+
+def check(trace: Trace) -> Answer:
+    """Judge each watched metric by itself; the gravest answer counts, the earliest of equals."""
+    watched = [(m.name, trace[m.name]) for m in WATCHED if len(trace.get(m.name) or ())]
+    found = [f for name, series in watched if (f := _judge(name, series)) is not None]
+    if found:
+        worst = max(f.severity for f in found)
+        first = min((f for f in found if f.severity == worst), key=lambda f: f.began)
+        return _with_others(first, found)
+    for metric in VARIANCE:
+        series = trace.get(metric.name)
+        if series is not None and (note := _no_variance(metric.name, series)):
+            return note
+    if not watched:
+        return Undecided("no loss, KL or gradient norm is logged", (LOSS.name, GRAD_NORM.name))
+    return Clear()
+
+
+def _judge(name: str, series: Series) -> Finding | None:
+    bad = ~np.isfinite(series.values)
+    if not bad.any():
+        return None
+    good = np.flatnonzero(~bad)
+    tail = len(series) - (int(good[-1]) + 1 if good.size else 0)
+    lasts = tail >= min(LASTING, len(series)) or (tail > 0 and float(bad.mean()) > SHARE)
+    if not lasts and name != GRAD_NORM.name:
+        lasts = float(bad.mean()) > SHARE
+    nan = bool(np.isnan(series.values[bad]).any())
+    first = int(bad.argmax()) if not lasts or tail == 0 else len(series) - tail
+    where = np.flatnonzero(bad)
+    word = "NaN" if nan else "infinite"
+    severity = Severity.ERROR if lasts else Severity.NOTE
+    to_the_end = f"from step {series.steps[first]:,} to the end" if tail and lasts else "in all"
+    return Finding(
+        f"{name} is {word} in {where.size} of {len(series)} points, {tail or where.size} of them "
+        f"{to_the_end}",
+        severity=severity,
+        metric=name,
+        began=int(series.steps[first]),
+        ended=int(series.steps[where[-1]]),
+        observed=float(series.values[where[-1]]),
+        bound=BOUND,
+        counter=() if lasts else ("it was a number again afterwards",) if not tail else (),
+    )
+
+
+def _with_others(first: Finding, found: list[Finding]) -> Finding:
+    others = tuple(f.summary for f in found if f is not first)
+    return Finding(
+        first.summary,
+        severity=first.severity,
+        metric=first.metric,
+        began=first.began,
+        ended=first.ended,
+        observed=first.observed,
+        bound=first.bound,
+        evidence=others,
+        counter=first.counter,
+    )
+
+
+def _no_variance(name: str, series: Series) -> Finding | None:
+    """Say what a NaN explained variance means: its denominator is the returns' variance."""
+    bad = np.flatnonzero(~np.isfinite(series.values))
+    if bad.size <= SHARE * len(series):
+        return None
+    return Finding(
+        f"{name} is no number in {bad.size} of {len(series)} points: returns have zero variance",
+        severity=Severity.NOTE,
+        metric=name,
+        began=int(series.steps[bad[0]]),
+        ended=int(series.steps[bad[-1]]),
+        observed=bad.size / len(series),
+        bound=Bound(SHARE, "default"),
+        causes=("all rewards are equal", "gamma = 0 with a constant reward"),
+        remedies=("look at the rewards: what is there to be learnt from them?",),
+    )
+
+
+RULE = Rule(
+    name="not-a-number",
+    needs=(),
+    check=check,
+    doc=__doc__,
+    causes=(
+        "learning rate too high, or no gradient clipping",
+        "a division by zero or a logarithm of 0 in the loss",
+        "a reward or an observation that is NaN",
+        "overflow in half precision",
+    ),
+    remedies=(
+        "restart from a checkpoint before the step at which it began",
+        "lower the learning rate and clip gradients",
+        "check rewards and observations for NaN where they enter",
+        "train in bfloat16 or float32 instead of float16",
+    ),
+    explained_by=("gradient-explosion", "learning-rate-jump"),
+    verdict="failed",
+)

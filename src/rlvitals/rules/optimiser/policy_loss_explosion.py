@@ -1,0 +1,93 @@
+"""The policy loss is far larger than normalised advantages can make it.
+
+## What it sees
+`policy/loss` beyond 1 in size, and beyond its median over the run by 8 robust standard
+deviations, in a kind of run whose advantages are normalised (mean 0, standard deviation 1).
+Three such points within 20 count by the outcome: error where it falls, warning where it is
+flat; fewer are a note. Undecided where the settings say that advantages are not normalised.
+
+## Why it matters
+With advantages of size 1 and a ratio near 1, the clipped surrogate stays well below 1. A larger
+one means ratios of many times 1 where the clip does not act: an action that the new policy makes
+likely and whose advantage is negative. That is the part of PPO's objective without a bound.
+
+## What to do
+Lower the learning rate, or run fewer epochs. See whether the old log-probabilities are those
+of the policy that sampled: same temperature, same masks, same dropout. A dual clip bounds it.
+
+## When it is wrong
+Without normalised advantages the loss has the scale of the rewards (A2C's is 10 in runs that
+learn well) and the rule does not apply. GRPO's loss holds a KL term and is not looked at.
+
+## References
+- Ye et al. 2020, "Mastering Complex Control in MOBA Games with Deep Reinforcement Learning",
+  section 3.4, the dual clip.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.policy import LOSS
+from rlvitals.records import Profile, Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.standing import standing
+from rlvitals.signals.spread import median, robust_sd
+
+LIMIT = Bound(1.0, "the size of one normalised advantage")
+Z = 8.0  # robust standard deviations
+OFTEN, WITHIN = 3, 20  # points beyond within so many: no outlier
+AT_LEAST = 20
+
+
+def check(trace: Trace) -> Answer:
+    """Find points beyond both limits."""
+    if trace.settings.get("normalize_advantage") is False:
+        return Undecided("advantages are not normalised: the loss has the scale of the rewards")
+    loss = trace[LOSS.name].finite()
+    middle, sd = median(loss.values) or 0.0, robust_sd(loss.values) or 0.0
+    with np.errstate(over="ignore"):
+        beyond = (np.abs(loss.values) > LIMIT.value) & (np.abs(loss.values - middle) > Z * sd)
+    at = np.flatnonzero(beyond)
+    if not at.size:
+        return Clear()
+    often = at.size >= OFTEN and bool((at[OFTEN - 1 :] - at[: 1 - OFTEN] < WITHIN).any())
+    worst = int(at[np.abs(loss.values[at]).argmax()])
+    began = int(loss.steps[at[0]])
+    now = standing(trace, since=began)
+    evidence, counter = weigh.sides(now)
+    stalled = Severity.ERROR if now.state == "falling" else Severity.WARNING
+    return Finding(
+        f"the policy loss explodes: {loss.values[worst]:.3g} at step {loss.steps[worst]:,}, "
+        f"{middle:.2g} in the middle of the run; beyond 1 in {at.size} points",
+        severity=weigh.severity(now, stalled) if often else Severity.NOTE,
+        metric=LOSS.name,
+        began=began,
+        ended=int(loss.steps[at[-1]]),
+        observed=float(loss.values[worst]),
+        bound=LIMIT,
+        evidence=evidence,
+        counter=counter,
+    )
+
+
+RULE = Rule(
+    name="policy-loss-explosion",
+    needs=(LOSS,),
+    at_least=AT_LEAST,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "learning rate too high, or too many epochs over one batch",
+        "old log-probabilities that are not the sampling policy's",
+        "advantages with outliers: a reward without bounds",
+    ),
+    remedies=(
+        "lower the learning rate or the number of epochs",
+        "check that the ratio is 1 in the first minibatch of an update",
+        "clip rewards or advantages",
+    ),
+    profiles=(Profile.CONTROL_PPO, Profile.SCHEDULER_PPO, Profile.RLHF_PPO),
+    explained_by=("learning-rate-jump", "gradient-explosion"),
+    verdict="unstable",
+)

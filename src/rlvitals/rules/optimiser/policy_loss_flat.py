@@ -1,0 +1,158 @@
+"""The policy gets no signal: its loss, or its gradient, is zero update after update.
+
+## What it sees
+`policy/loss` within 1e-6 of zero in 20 successive updates, and a second sign in the same updates:
+KL per update below 1e-6, or a gradient norm of zero. Where language models are trained in
+groups (GRPO, PSR, NSR, W-REINFORCE) the loss is zero by construction as long as the policy is
+the one that sampled; there it is the gradient norm: zero in 18 of 20 successive updates. A
+warning only where the outcome is proven to stall.
+
+## Why it matters
+No signal, no learning: advantages are zero or cancel, or the policy is so certain that its
+gradient vanishes. The run goes on paying for samples.
+
+## What to do
+Find which factor is zero. Rewards all equal: change the task's difficulty or the reward. Entropy
+near zero: the policy has collapsed; restart from before. Otherwise the learning rate, a
+frozen parameter, a mask that covers everything.
+
+## When it is wrong
+A run at its maximum has nothing left to learn from; that is said in its favour, and is a note.
+SAC's and DQN's losses are no policy losses and are not looked at.
+
+## References
+- Yu et al. 2025, "DAPO", section 3.2, on groups without a gradient.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.optimiser import GRAD_NORM
+from rlvitals.metrics.policy import APPROX_KL, LOSS
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.shapes import Stretch, below
+from rlvitals.rules.standing import outcome, standing
+
+NOTHING = Bound(1e-6, "default: with advantages of size 1, no signal")
+STILL = 1e-6  # nats: a KL this small is one update of a rate of zero
+ZERO = 1e-10  # gradient norm: float32's rounding of nothing
+WINDOW = 20  # updates
+GROUPS = 0.9  # of a window: now and then one group of many still differs
+GROUPED = (Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE)
+
+
+def check(trace: Trace) -> Answer:
+    """Look at the gradient where groups are compared, else at the loss and a second sign."""
+    if trace.profile in GROUPED:
+        return _by_gradient(trace)
+    loss = trace.get(LOSS.name)
+    if loss is None or len(loss.finite()) < WINDOW:
+        return Undecided(f"fewer than {WINDOW} policy losses are logged", (LOSS.name,))
+    stretch = below(_size(loss), NOTHING.value, WINDOW, 1.0)
+    if stretch is None:
+        return Clear()
+    second = _second_sign(trace, stretch)
+    if second is None:
+        return Undecided(
+            "the policy loss is zero, but neither KL nor gradients are logged",
+            (APPROX_KL.name, GRAD_NORM.name),
+        )
+    if not second:
+        return Clear()
+    what = f"the policy loss is within {NOTHING.value:g} of zero"
+    return _finding(trace, LOSS.name, loss, stretch, (what, second), NOTHING)
+
+
+def _by_gradient(trace: Trace) -> Answer:
+    norms = trace.get(GRAD_NORM.name)
+    if norms is None or len(norms.finite()) < WINDOW:
+        return Undecided(f"fewer than {WINDOW} gradient norms are logged", (GRAD_NORM.name,))
+    stretch = below(_size(norms), ZERO, WINDOW, GROUPS)
+    if stretch is None:
+        return Clear()
+    during = norms.since(stretch.began).until(stretch.ended).values
+    zero = f"{float((np.abs(during) < ZERO).mean()):.0%} of these updates have no gradient at all"
+    what = ("the gradient is zero", zero)
+    return _finding(trace, GRAD_NORM.name, norms, stretch, what, Bound(ZERO, "default"))
+
+
+def _size(series: Series) -> Series:
+    return Series(series.steps, series.times, np.abs(series.values))
+
+
+def _second_sign(trace: Trace, stretch: Stretch) -> str | None:
+    """Say what else shows that nothing moves; empty if it moves, None if nothing can tell."""
+    known = False
+    for metric, limit in ((APPROX_KL, STILL), (GRAD_NORM, ZERO)):
+        series = trace.get(metric.name)
+        during = series.since(stretch.began).until(stretch.ended).finite() if series else None
+        if during is not None and len(during):
+            known = True
+            middle = float(np.median(np.abs(during.values)))
+            if middle < limit:
+                return f"{metric.title} is {middle:.2g} in the middle of these updates"
+    return "" if known else None
+
+
+def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two callers above
+    trace: Trace,
+    metric: str,
+    series: Series,
+    stretch: Stretch,
+    what: tuple[str, str],
+    bound: Bound,
+) -> Finding:
+    now = standing(trace, since=stretch.began, until=stretch.ended)
+    evidence, counter = weigh.sides(now)
+    during = series.since(stretch.began).until(stretch.ended)
+    unknown = Severity.WARNING if _constant(trace, stretch) else Severity.NOTE
+    severity = stretch.severity(weigh.severity(now, unknown=unknown))
+    return Finding(
+        f"no signal reaches the policy: {what[0]} over {len(during)} updates",
+        severity=severity,
+        metric=metric,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=float(np.nanmedian(during.values)),
+        bound=bound,
+        evidence=(what[1], *evidence),
+        counter=counter,
+    )
+
+
+def _constant(trace: Trace, stretch: Stretch) -> bool:
+    """Tell whether the outcome repeats one value: too little for a trend, enough for us."""
+    picked = outcome(trace)
+    if picked is None:
+        return False
+    values = picked[1].since(stretch.began).until(stretch.ended).values
+    return values.size >= WINDOW and bool((values == values[0]).all())
+
+
+RULE = Rule(
+    name="policy-loss-flat",
+    needs=(),
+    needs_any=(LOSS, GRAD_NORM),
+    at_least=WINDOW,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "rewards are all equal: every advantage is zero",
+        "the policy is certain of every action: its gradient vanishes",
+        "a learning rate of nearly zero, a frozen parameter, a mask over everything",
+    ),
+    remedies=(
+        "check that rewards differ within a batch, and within a group",
+        "look at entropy: restart from before it collapsed",
+        "check which parameters the optimiser holds",
+    ),
+    profiles=(
+        Profile.CONTROL_PPO,
+        Profile.SCHEDULER_PPO,
+        Profile.RLHF_PPO,
+        Profile.ON_POLICY,
+        *GROUPED,
+    ),
+)

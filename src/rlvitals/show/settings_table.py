@@ -1,0 +1,25 @@
+"""The options as a table for the manual, from their schema."""
+
+from rlvitals import settings
+
+
+def settings_table() -> str:
+    """Write every section of `rlvitals.toml` as Markdown."""
+    lines: list[str] = []
+    for section, schema in settings.SCHEMA.items():
+        about = (schema.__doc__ or "").strip()
+        lines += [f"## `[{section}]`", "", about, ""]
+        lines += ["| option | meaning | default | flag | variable |", "|---|---|---|---|---|"]
+        for option in settings.options(section):
+            choices = f" ({', '.join(option.choices)})" if option.choices else ""
+            default = f"`{option.default}`" if option.default else ""
+            lines.append(
+                f"| `{option.key}` | {option.doc}{choices} | {default} | `{option.flag}` "
+                f"| `{option.variable}` |"
+            )
+        lines.append("")
+    for section, (doc, flag) in settings.FREE.items():
+        variable = f"`{settings.PREFIX}{section.upper()}`"
+        lines += [f"## `[{section}]`", "", f"{doc[0].upper()}{doc[1:]}.", ""]
+        lines += [f"On the command line `{flag} KEY=VALUE`, in the environment {variable}.", ""]
+    return "\n".join(lines).rstrip()

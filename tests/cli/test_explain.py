@@ -1,0 +1,98 @@
+"""Every name has a page, and a name with several meanings shows them all."""
+
+import pytest
+
+from rlvitals import metrics, settings
+from rlvitals.errors import UsageError
+from rlvitals.metrics import environments, glossary
+from rlvitals.metrics.names import TABLES
+from rlvitals.rules import CATALOGUE
+from rlvitals.show.explain import explain, known
+from rlvitals.show.page import blocks
+
+
+def test_every_known_name_has_a_page():
+    for name in sorted(known()):
+        assert explain(name).startswith("# "), name
+
+
+def test_every_kind_of_name_is_known():
+    names = known()
+    assert {m.name for m in metrics.CATALOGUE} <= names
+    assert {r.name for r in CATALOGUE} <= names
+    assert {t.name for t in glossary.TERMS} <= names
+    assert {e.name for e in environments.ENVIRONMENTS} <= names
+    assert {k for t in TABLES for k in (*t.keys, *t.settings)} <= names
+    assert {o.key for o in settings.options("diagnose")} <= names
+
+
+@pytest.mark.parametrize(
+    ("name", "heads"),
+    [
+        ("entropy", ["# term entropy", "# key entropy", "# metric exploration/entropy"]),
+        ("train/approx_kl", ["# key train/approx_kl", "# metric policy/approx_kl"]),
+        ("policy/approx_kl", ["# metric policy/approx_kl"]),
+        ("kl-above-target", ["# rule kl-above-target"]),
+        ("kl_above_target", ["# rule kl-above-target"]),
+        ("target_kl", ["# setting target_kl"]),
+        ("--fail-on", ["# option diagnose.fail_on"]),
+        ("CartPole-v1", ["# environment CartPole"]),
+        ("reward/component/format", ["# metric reward/component/..."]),
+    ],
+)
+def test_all_meanings_are_shown(name, heads):
+    found = [line for line in explain(name).splitlines() if line.startswith("# ")]
+    assert found == heads
+
+
+def test_a_key_says_how_its_framework_measures_it():
+    assert "k3, mean over the minibatches of the last epoch" in explain("train/approx_kl")
+
+
+def test_a_flipped_sign_is_told():
+    assert "logged x -1" in explain("train/entropy_loss")
+
+
+def test_a_typo_names_the_nearest():
+    with pytest.raises(UsageError) as error:
+        explain("kl-above-targt")
+    assert error.value.hint.startswith("did you mean kl-above-target")
+
+
+def test_a_page_reads_as_blocks():
+    page = "# head\n\ntwo\nlines\n\n- an item\n  goes on\n- next\n\n    a formula\n## two\nunder"
+    assert [b for b in blocks(page) if b[0] != "blank"] == [
+        ("heading 1", "head"),
+        ("paragraph", "two lines"),
+        ("item", "an item goes on"),
+        ("item", "next"),
+        ("formula", "a formula"),
+        ("heading 2", "two"),
+        ("paragraph", "under"),
+    ]
+
+
+def test_the_command_takes_names_with_blanks(call):
+    code, out, _ = call("explain", "explained", "variance")
+    assert code == 0
+    assert "value/explained_variance" in out
+
+
+def test_the_lists(call):
+    assert "kl-above-target" in call("rules")[1]
+    assert "sb3-csv" in call("readers")[1]
+    assert "policy/approx_kl" in call("metrics")[1]
+    assert "train/approx_kl" in call("metrics", "--framework", "sb3")[1]
+
+
+def test_the_keys_of_a_run(call, healthy):
+    out = call("metrics", healthy)[1]
+    assert "rollout/ep_rew_mean" in out
+    assert "outcome/return" in out
+    unmapped = call("metrics", healthy, "--unmapped")[1]
+    assert "--map my/score=outcome/score" in unmapped
+    assert "rollout/ep_rew_mean" not in unmapped
+
+
+def test_a_range_says_which_setting_overrides_it():
+    assert "up to 0.02, or the run's `target_kl`" in explain("policy/approx_kl")

@@ -1,0 +1,322 @@
+"""The optimiser's rules: the traps they once fell into, and the bounds they keep."""
+
+import made_traces as made
+import numpy as np
+import pytest
+
+from rlvitals.records import Profile
+from rlvitals.rules.optimiser import (
+    gradient_always_clipped,
+    gradient_explosion,
+    gradient_not_settling,
+    learning_rate_jump,
+    loss_not_decreasing,
+    loss_oscillating,
+    not_a_number,
+    policy_loss_explosion,
+    policy_loss_flat,
+)
+from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
+
+NUMBER = not_a_number.RULE
+EXPLOSION = gradient_explosion.RULE
+CLIPPED = gradient_always_clipped.RULE
+SETTLING = gradient_not_settling.RULE
+RATE = learning_rate_jump.RULE
+FALLS = loss_not_decreasing.RULE
+SWINGS = loss_oscillating.RULE
+BIG = policy_loss_explosion.RULE
+NOTHING = policy_loss_flat.RULE
+ALL = (NUMBER, EXPLOSION, CLIPPED, SETTLING, RATE, FALLS, SWINGS, BIG, NOTHING)
+
+
+def some(count=100, level=1.0, seed=3):
+    return level * np.exp(0.3 * made.noise(count, seed))
+
+
+def with_(values, at, what):
+    values = np.array(values, dtype=np.float64)
+    values[at] = what
+    return values
+
+
+# not-a-number
+
+
+@pytest.mark.parametrize("metric", ["optimiser__loss", "policy__approx_kl", "value__loss"])
+def test_a_loss_or_kl_that_is_nan_to_the_end_is_an_error(metric):
+    found = NUMBER.judge(made.trace(**{metric: with_(some(), slice(60, None), np.nan)}))
+    assert found.severity is Severity.ERROR
+    assert found.began == 61 * made.STEP
+
+
+def test_a_loss_that_is_nan_from_the_first_step_is_an_error_not_undecided():
+    assert NUMBER.judge(made.trace(optimiser__loss=np.full(20, np.nan))).severity is Severity.ERROR
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_infinite_gradients_now_and_then_are_a_scaler_that_skips(count):
+    at = np.linspace(5, 80, count).astype(int)
+    found = NUMBER.judge(made.trace(optimiser__grad_norm=with_(some(), at, np.inf)))
+    assert found.severity is Severity.NOTE
+
+
+def test_rllib_s_nan_return_without_a_finished_episode_is_healthy():
+    run = made.trace(outcome__return=with_(made.rising(), slice(0, 15), np.nan), value__loss=some())
+    assert isinstance(NUMBER.judge(run), Clear)
+
+
+def test_entropy_missing_in_a_hundred_rows_is_healthy():
+    run = made.trace(
+        exploration__entropy=with_(some(300), slice(50, 150), np.nan), policy__loss=some(300)
+    )
+    assert isinstance(NUMBER.judge(run), Clear)
+
+
+def test_explained_variance_that_is_nan_says_that_returns_had_no_variance():
+    ev = with_(some(), slice(1, None), np.nan)
+    found = NUMBER.judge(made.trace(value__loss=some(), value__explained_variance=ev))
+    assert found.severity is Severity.NOTE
+    assert "zero variance" in found.summary
+
+
+def test_nothing_logged_is_undecided():
+    assert isinstance(NUMBER.judge(made.trace(outcome__return=made.rising())), Undecided)
+
+
+# gradients
+
+
+def jumping(count, outcome, settings=None):
+    norms = with_(some(), 60 + 3 * np.arange(count), 50.0)
+    return made.trace(settings=settings, optimiser__grad_norm=norms, outcome__return=outcome)
+
+
+@pytest.mark.parametrize(
+    ("count", "outcome", "severity"),
+    [
+        (1, made.falling(), Severity.NOTE),
+        (2, made.falling(), Severity.NOTE),
+        (3, made.falling(), Severity.ERROR),
+        (3, made.flat(), Severity.WARNING),
+        (3, made.rising(), Severity.NOTE),
+    ],
+)
+def test_how_often_gradients_jump_and_the_outcome_decide(count, outcome, severity):
+    assert EXPLOSION.judge(jumping(count, outcome)).severity is severity
+
+
+def test_gradients_below_the_clip_limit_do_not_explode():
+    assert isinstance(EXPLOSION.judge(jumping(3, made.flat(), {"max_grad_norm": 60.0})), Clear)
+
+
+def test_solved_groups_without_a_gradient_are_no_baseline():
+    norms = some()
+    norms[::2] = 0.0
+    norms[1::4] = 1e-12 * 0
+    assert isinstance(EXPLOSION.judge(made.trace(optimiser__grad_norm=norms)), Clear)
+
+
+def test_a_norm_that_creeps_up_explodes_as_well():
+    norms = 1.04 ** np.arange(100) * some()
+    found = EXPLOSION.judge(made.trace(optimiser__grad_norm=norms, outcome__return=made.flat()))
+    assert found.severity is Severity.WARNING
+
+
+def test_always_clipped_needs_the_limit_of_the_run():
+    run = made.trace(optimiser__grad_norm=some(level=9.0), outcome__return=made.flat())
+    answer = CLIPPED.judge(run)
+    assert isinstance(answer, Undecided)
+    assert answer.wants == ("max_grad_norm",)
+
+
+@pytest.mark.parametrize(("outcome", "kind"), [(made.flat(), Finding), (made.rising(), Clear)])
+def test_always_clipped_is_a_note_where_the_run_does_not_learn(outcome, kind):
+    run = made.trace(
+        settings={"max_grad_norm": 1.0},
+        optimiser__grad_norm=some(level=9.0),
+        outcome__return=outcome,
+    )
+    assert isinstance(CLIPPED.judge(run), kind)
+
+
+def test_norms_logged_after_clipping_sit_at_their_limit():
+    norms = np.minimum(some(level=90.0), 40.0)
+    run = made.trace(optimiser__clipped_grad_norm=norms, outcome__return=made.flat())
+    assert CLIPPED.judge(run).bound.value == 40.0
+
+
+@pytest.mark.parametrize(("outcome", "kind"), [(made.flat(), Finding), (made.rising(), Clear)])
+def test_growing_gradients_are_worth_a_note_where_nothing_is_gained(outcome, kind):
+    norms = np.linspace(1, 3, 100) * some()
+    run = made.trace(optimiser__grad_norm=norms, outcome__return=outcome)
+    assert isinstance(SETTLING.judge(run), kind)
+
+
+# learning-rate-jump
+
+
+def test_a_warm_up_is_healthy_and_so_is_a_decay_to_the_last_step():
+    rates = np.concatenate(([0.0, 1e-6], np.linspace(1e-5, 1e-3, 8), np.linspace(1e-3, 0, 90)))
+    assert isinstance(RATE.judge(made.trace(optimiser__learning_rate=rates)), Clear)
+
+
+def test_a_step_decay_by_a_hundred_is_healthy():
+    rates = np.repeat([1e-2, 1e-4], 50)
+    assert isinstance(RATE.judge(made.trace(optimiser__learning_rate=rates)), Clear)
+
+
+@pytest.mark.parametrize(
+    ("kl", "outcome", "severity"),
+    [
+        (some(level=0.01), made.flat(), Severity.NOTE),
+        (with_(some(level=0.01), 55, 5.0), made.flat(), Severity.WARNING),
+        (with_(some(level=0.01), 55, 5.0), made.rising(), Severity.NOTE),
+        (with_(some(level=0.01), 85, 5.0), made.flat(), Severity.NOTE),
+    ],
+)
+def test_a_jump_is_a_warning_only_beside_a_spike_and_a_stalled_outcome(kl, outcome, severity):
+    run = made.trace(
+        optimiser__learning_rate=np.repeat([1e-4, 1e-2], 50),
+        policy__approx_kl=kl,
+        outcome__return=outcome,
+    )
+    assert RATE.judge(run).severity is severity
+
+
+def test_a_rate_of_zero_for_a_third_of_the_run_is_noted():
+    rates = np.concatenate((np.linspace(1e-3, 0, 66), np.zeros(34)))
+    found = RATE.judge(made.trace(optimiser__learning_rate=rates))
+    assert found.severity is Severity.NOTE
+    assert found.began == 66 * made.STEP
+
+
+# losses
+
+
+def test_a_supervised_loss_that_stays_is_a_warning_and_one_that_falls_is_clear():
+    stays = made.trace(Profile.SUPERVISED, optimiser__loss=3.9 + 0.01 * made.noise(100))
+    falls = made.trace(Profile.SUPERVISED, optimiser__loss=np.linspace(3.9, 3.0, 100))
+    assert FALLS.judge(stays).severity is Severity.WARNING
+    assert isinstance(FALLS.judge(falls), Clear)
+
+
+def test_an_on_policy_loss_is_no_score():
+    assert not FALLS.applies(Profile.GRPO)
+    assert not FALLS.applies(Profile.CONTROL_PPO)
+    run = made.trace(Profile.NSR, optimiser__loss=np.full(100, 0.5), outcome__reward=made.flat())
+    assert FALLS.judge(run).severity is Severity.NOTE
+
+
+def test_a_young_run_has_not_failed_to_lower_its_loss():
+    run = made.trace(Profile.SUPERVISED, optimiser__loss=np.full(30, 3.9))
+    assert isinstance(FALLS.judge(run), Undecided)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_white_noise_does_not_oscillate(seed):
+    run = made.trace(value__loss=some(200, 5.0, seed), outcome__return=made.flat(200))
+    assert isinstance(SWINGS.judge(run), Clear)
+
+
+def swinging():
+    spread = np.concatenate((np.full(50, 0.05), np.full(50, 0.8)))
+    return np.exp(spread * made.noise(100))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind"), [(made.flat(), Finding), (made.falling(), Finding), (made.rising(), Clear)]
+)
+def test_a_loss_that_grows_rougher_is_a_fault_only_where_the_run_stalls(outcome, kind):
+    answer = SWINGS.judge(made.trace(value__loss=swinging(), outcome__return=outcome))
+    assert isinstance(answer, kind)
+    assert kind is Clear or answer.severity is Severity.WARNING
+
+
+def test_policy_losses_are_noise_around_zero_and_not_looked_at():
+    run = made.trace(policy__loss=swinging() - 1, outcome__return=made.flat())
+    assert isinstance(SWINGS.judge(run), Undecided)
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"), [({}, Finding), ({"normalize_advantage": False}, Undecided)]
+)
+def test_a_policy_loss_of_3_is_an_explosion_only_with_normalised_advantages(settings, kind):
+    loss = with_(0.01 * made.noise(100), [60, 63, 66], 3.0)
+    run = made.trace(settings=settings, policy__loss=loss, outcome__return=made.falling())
+    answer = BIG.judge(run)
+    assert isinstance(answer, kind)
+    assert kind is Undecided or answer.severity is Severity.ERROR
+    assert not BIG.applies(Profile.ON_POLICY)
+
+
+def test_on_policy_grpo_has_a_loss_of_0_by_construction():
+    run = made.trace(
+        Profile.GRPO,
+        optimiser__loss=np.zeros(100),
+        optimiser__grad_norm=some(),
+        outcome__reward=made.flat(),
+    )
+    assert isinstance(NOTHING.judge(run), Clear)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "severity"),
+    [
+        (made.flat(), Severity.WARNING),
+        (np.zeros(100), Severity.WARNING),
+        (made.rising(), Severity.NOTE),
+    ],
+)
+def test_groups_without_a_gradient_are_weighed_by_the_outcome(outcome, severity):
+    run = made.trace(Profile.GRPO, optimiser__grad_norm=np.zeros(100), outcome__reward=outcome)
+    assert NOTHING.judge(run).severity is severity
+
+
+@pytest.mark.parametrize(
+    ("kl", "kind"), [(np.zeros(100), Finding), (some(level=0.01), Clear), (None, Undecided)]
+)
+def test_a_flat_policy_loss_needs_a_second_sign(kl, kind):
+    other = {} if kl is None else {"policy__approx_kl": kl}
+    run = made.trace(policy__loss=np.full(100, 1e-9), outcome__return=made.flat(), **other)
+    assert isinstance(NOTHING.judge(run), kind)
+
+
+# every rule, on any data
+
+
+AWKWARD = {
+    "empty": [],
+    "one": [1.0],
+    "nan": np.full(60, np.nan),
+    "inf": np.full(60, np.inf),
+    "minus inf": np.full(60, -np.inf),
+    "zeros": np.zeros(60),
+    "huge": np.full(60, 1e308),
+    "huge and back": np.tile([1e308, -1e308], 30),
+    "tiny": np.full(60, 5e-324),
+    "mixed": np.tile([np.nan, 1.0, np.inf, -1.0, 0.0, 1e308], 10),
+}
+
+
+@pytest.mark.parametrize("kind", AWKWARD)
+@pytest.mark.parametrize("outcome", ["nan", "zeros", "huge and back", "mixed"])
+def test_no_data_makes_a_rule_raise(kind, outcome):
+    from rlvitals.rules import value
+
+    names = [m for rule in ALL for m in (*rule.needs, *rule.needs_any)]
+    names += [m for rule in value_rules(value) for m in (*rule.needs, *rule.needs_any)]
+    logged = {metric.name: made.series(AWKWARD[kind]) for metric in names}
+    logged["value/return_var"] = made.series(AWKWARD[kind])
+    logged["outcome/return"] = made.series(AWKWARD[outcome])
+    for profile in Profile:
+        run = made.trace(profile, how={"value/loss": "half"}, **logged)
+        for rule in (*ALL, *value_rules(value)):
+            answer = rule.judge(run)
+            assert kind != "nan" or rule is NUMBER or not isinstance(answer, Clear), rule.name
+
+
+def value_rules(value):
+    from rlvitals.rules import CATALOGUE
+
+    return [rule for rule in CATALOGUE if rule.check.__module__.startswith(value.__name__)]

@@ -1,0 +1,188 @@
+"""The critic's rules: the traps they once fell into, and the bounds they keep."""
+
+import made_traces as made
+import numpy as np
+import pytest
+
+from rlvitals.records import Profile
+from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
+from rlvitals.rules.value import (
+    critic_explains_nothing,
+    value_clip_high,
+    value_drifts_from_return,
+    value_loss_explosion,
+)
+
+CRITIC = critic_explains_nothing.RULE
+EXPLOSION = value_loss_explosion.RULE
+DRIFT = value_drifts_from_return.RULE
+CLIP = value_clip_high.RULE
+CARTPOLE = {"env_id": "CartPole-v1", "n_steps": 256, "n_envs": 4}
+
+
+def low_ev(count=100, seed=1):
+    return 0.02 * made.noise(count, seed)
+
+
+# critic-explains-nothing
+
+
+def test_trap_1_ev_minus_43_at_maximum_reward_is_convergence():
+    returns = np.minimum(made.rising(100, 900), 500.0)
+    loss = np.where(returns < 500, 50.0, 5e-8)
+    ev = np.where(returns < 500, 0.8, -43.0)
+    run = made.trace(
+        settings=CARTPOLE, value__explained_variance=ev, value__loss=loss, outcome__return=returns
+    )
+    assert isinstance(CRITIC.judge(run), Clear)
+
+
+def test_trap_1_ev_of_minus_3e13_where_returns_have_no_variance():
+    run = made.trace(value__explained_variance=np.full(60, -3e13), outcome__return=made.flat(60))
+    assert isinstance(CRITIC.judge(run), Undecided)
+
+
+def test_trap_9_a2c_with_20_samples_an_estimate_learns_at_ev_0():
+    run = made.trace(
+        Profile.ON_POLICY,
+        {"n_steps": 5, "n_envs": 4},
+        value__explained_variance=low_ev(),
+        outcome__return=made.rising(),
+    )
+    assert isinstance(CRITIC.judge(run), Clear)
+
+
+def test_few_samples_are_never_more_than_a_note():
+    run = made.trace(
+        Profile.ON_POLICY,
+        {"n_steps": 5, "n_envs": 4},
+        value__explained_variance=low_ev(),
+        outcome__return=made.flat(),
+    )
+    assert CRITIC.judge(run).severity is Severity.NOTE
+
+
+@pytest.mark.parametrize(
+    ("returns", "severity"),
+    [
+        (made.falling(), Severity.WARNING),
+        (made.flat(), Severity.WARNING),
+        (made.rising(), Severity.NOTE),
+    ],
+)
+def test_the_outcome_decides_what_a_low_explained_variance_means(returns, severity):
+    run = made.trace(value__explained_variance=low_ev(), outcome__return=returns)
+    found = CRITIC.judge(run)
+    assert found.severity is severity
+    assert bool(found.counter) == (severity is Severity.NOTE)
+
+
+def test_explained_variance_alone_is_no_evidence():
+    found = CRITIC.judge(made.trace(value__explained_variance=low_ev()))
+    assert found.severity is Severity.NOTE
+
+
+def test_a_critic_that_explains_more_after_a_tenth_of_the_run_is_clear():
+    ev = np.concatenate((low_ev(10), np.full(90, 0.7)))
+    run = made.trace(value__explained_variance=ev, outcome__return=made.flat())
+    assert isinstance(CRITIC.judge(run), Clear)
+
+
+def test_a_constant_outcome_leaves_nothing_to_explain():
+    run = made.trace(value__explained_variance=low_ev(), outcome__return=np.zeros(100))
+    assert isinstance(CRITIC.judge(run), Undecided)
+
+
+def test_trl_s_squared_error_variant_is_judged_where_it_is_all_there_is():
+    run = made.trace(
+        Profile.RLHF_PPO,
+        value__mse_explained_variance=low_ev(),
+        outcome__score=made.falling(),
+    )
+    assert CRITIC.judge(run).metric == "value/mse_explained_variance"
+
+
+# value-loss-explosion
+
+
+def test_a_loss_that_grows_as_the_square_of_the_return_is_healthy():
+    returns = 20 * 1.05 ** np.arange(100)
+    loss = 0.01 * returns**2 * np.exp(0.2 * made.noise(100))
+    run = made.trace(value__loss=loss, outcome__return=returns)
+    assert isinstance(EXPLOSION.judge(run), Clear)
+
+
+def test_a_value_loss_of_1e7_is_only_a_large_reward():
+    loss = 1e7 * np.exp(0.2 * made.noise(100))
+    run = made.trace(value__loss=loss, outcome__return=1e3 * made.rising())
+    assert isinstance(EXPLOSION.judge(run), Clear)
+
+
+def exploding(after):
+    loss = np.concatenate((np.full(60, 10.0), np.full(40, 5000.0))) * np.exp(0.2 * made.noise(100))
+    return made.trace(value__loss=loss, outcome__return=np.concatenate((made.rising(60), after)))
+
+
+def test_an_explosion_that_takes_the_return_along_is_an_error():
+    found = EXPLOSION.judge(exploding(10 + made.noise(40)))
+    assert found.severity is Severity.ERROR
+    assert found.began == 61 * made.STEP
+
+
+def test_an_explosion_in_a_run_that_goes_on_rising_is_no_fault():
+    answer = EXPLOSION.judge(exploding(np.linspace(200, 400, 40)))
+    assert isinstance(answer, Clear) or answer.severity is Severity.NOTE
+
+
+def test_the_first_failure_after_many_perfect_episodes_is_not_reported():
+    loss = np.concatenate((np.full(40, 50.0), np.full(59, 1e-6), [30.0]))
+    returns = np.concatenate((np.linspace(20, 500, 40), np.full(60, 500.0)))
+    run = made.trace(value__loss=loss, outcome__return=returns)
+    assert isinstance(EXPLOSION.judge(run), Clear)
+
+
+def test_a_first_success_in_a_sparse_task_is_not_reported():
+    returns = np.concatenate((np.full(50, -10.0), np.full(50, 90.0))) + made.noise(100)
+    loss = np.concatenate((np.full(50, 1e-3), np.full(50, 40.0)))
+    answer = EXPLOSION.judge(made.trace(value__loss=loss, outcome__return=returns))
+    assert isinstance(answer, Clear) or answer.severity is Severity.NOTE
+
+
+# value-drifts-from-return, value-clip-high
+
+
+def drifting(gap, how="half the squared error"):
+    returns = made.rising()
+    return made.trace(
+        value__mean=returns - gap,
+        value__return_mean=returns,
+        value__loss=np.full(100, (gap * gap + 1.0) / 2),
+        outcome__return=made.flat(),
+        how={"value__loss": how},
+    )
+
+
+@pytest.mark.parametrize(("gap", "fires"), [(0.9, False), (1.1, True)])
+def test_drift_counts_from_one_standard_deviation_of_the_errors(gap, fires):
+    answer = DRIFT.judge(drifting(gap))
+    assert isinstance(answer, Finding) is fires
+    assert not fires or answer.severity is Severity.WARNING
+
+
+def test_drift_is_undecided_where_nothing_tells_the_scatter():
+    assert isinstance(DRIFT.judge(drifting(5.0, how="mean squared error")), Undecided)
+
+
+def test_drift_uses_the_logged_variance_of_returns():
+    run = drifting(1.1, how="")
+    variance = {**run.series, "value/return_var": made.series(np.full(100, 4.0))}
+    from dataclasses import replace
+
+    assert isinstance(DRIFT.judge(replace(run, series=variance)), Clear)
+
+
+def test_value_clipping_is_never_more_than_a_note():
+    run = made.trace(
+        Profile.RLHF_PPO, value__clip_fraction=np.full(60, 0.8), outcome__score=made.falling(60)
+    )
+    assert CLIP.judge(run).severity is Severity.NOTE

@@ -1,0 +1,107 @@
+"""The public API: what it exports, that it loads late, and that no module overwrites a function."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rlvitals
+from rlvitals import api
+
+SB3 = "time/total_timesteps,rollout/ep_rew_mean,train/approx_kl\n"
+
+
+def write(folder, rows=60):
+    folder.mkdir(parents=True)
+    lines = (f"{i * 2048},{i * 5 + i % 3},0.01\n" for i in range(1, rows + 1))
+    (folder / "progress.csv").write_text(SB3 + "".join(lines))
+    return folder
+
+
+def test_exported_names():
+    assert rlvitals.__all__ == sorted(rlvitals.__all__)
+    assert api.__all__ == sorted(api.__all__)
+    assert set(rlvitals.__all__) == {*api.__all__, "__version__"}
+    assert dir(rlvitals) == rlvitals.__all__
+    for name in rlvitals.__all__:
+        assert getattr(rlvitals, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'diagnoze'"):
+        _ = rlvitals.diagnoze
+
+
+def test_no_module_is_named_like_a_public_name():
+    modules = {path.stem for path in Path(rlvitals.__file__).parent.iterdir()}
+    assert not modules & set(rlvitals.__all__)
+
+
+def test_importing_every_module_leaves_the_functions_functions():
+    code = (
+        "import pkgutil, rlvitals\n"
+        "for m in pkgutil.walk_packages(rlvitals.__path__, 'rlvitals.'):\n"
+        "    if not m.name.endswith('__main__'): __import__(m.name)\n"
+        "assert callable(rlvitals.diagnose) and callable(rlvitals.explain), rlvitals.diagnose\n"
+        "assert callable(rlvitals.read) and callable(rlvitals.runs) and callable(rlvitals.trace)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_diagnose_a_folder(tmp_path):
+    found = rlvitals.diagnose(write(tmp_path / "one"), settings={"target_kl": 0.02})
+    assert isinstance(found, rlvitals.Diagnosis)
+    assert found.verdict.word is rlvitals.Word.LEARNING
+    assert found.trace.settings["target_kl"] == 0.02
+    assert found.trace.lifecycle.age >= 0
+
+
+def test_diagnose_a_trace_by_its_arguments_alone(tmp_path):
+    trace = rlvitals.trace(write(tmp_path / "one"))
+    found = rlvitals.diagnose(trace, only=["kl-above-target"], profile="off-policy")
+    assert found.trace.profile is rlvitals.Profile.OFF_POLICY
+    assert {rule.name for rule in found.clear} <= {"kl-above-target"}
+    with pytest.raises(rlvitals.UsageError, match="names already"):
+        rlvitals.diagnose(trace, map={"a": "outcome/return"})
+
+
+def test_a_framework_s_own_name_for_a_setting_is_understood(tmp_path):
+    found = rlvitals.trace(write(tmp_path / "one"), settings={"kl_target": 0.5})
+    assert 0.5 in found.settings.values()
+    with pytest.raises(rlvitals.UsageError, match="no setting is called"):
+        rlvitals.trace(tmp_path / "one", settings={"kl_targett": 0.5})
+
+
+def test_several_runs_are_named_and_the_way_out_too(tmp_path):
+    write(tmp_path / "all" / "one")
+    write(tmp_path / "all" / "two")
+    assert [t.name for t in rlvitals.runs(tmp_path / "all")] == ["one", "two"]
+    for function in (rlvitals.diagnose, rlvitals.trace, rlvitals.read):
+        with pytest.raises(rlvitals.UsageError, match="2 runs are here: one, two") as error:
+            function(tmp_path / "all")
+        assert "rlvitals.runs(path)" in error.value.hint
+
+
+def test_read_gives_the_logs_as_they_are(tmp_path):
+    (log,) = rlvitals.read(write(tmp_path / "one"))
+    assert "rollout/ep_rew_mean" in log.series
+
+
+def test_age_is_counted_from_the_newest_wall_time_else_the_file(tmp_path):
+    from rlvitals import loading, sources
+    from rlvitals.metrics.assemble import Given
+
+    (run,) = sources.find(write(tmp_path / "one"))
+    written = (tmp_path / "one" / "progress.csv").stat().st_mtime
+    assert loading.load(run, Given(), now=written + 90).lifecycle.age == pytest.approx(90)
+    monitor = tmp_path / "0.monitor.csv"
+    head = '#{"t_start": 1700000000.0, "env_id": "CartPole-v1"}\nr,l,t\n'
+    monitor.write_text(head + "".join(f"{i}.0,{i},{i}.5\n" for i in range(1, 61)))
+    (run,) = sources.find(monitor)
+    age = loading.load(run, Given(), now=1.7e9 + 100).lifecycle.age
+    assert age == pytest.approx(100 - 60.5)
+
+
+def test_explain_returns_a_page():
+    assert rlvitals.explain("kl-above-target").startswith("# rule kl-above-target")
