@@ -1,4 +1,4 @@
-"""Cut the rules' traces out of recorded runs: `cut_traces.py CORPUS [RULE ...]`.
+"""Cut the tests' logs out of recorded runs: `cut_traces.py CORPUS [NAME ...]`.
 
 CORPUS holds what `record_control_runs.py`, `record_scheduler_runs.py`, `record_language_runs.py`
 and `record_rlhf_runs.py` left, one folder each. Every `tests/traces/<rule>/trace.toml` says which
@@ -14,7 +14,8 @@ run its two logs come from:
 
 `injected` takes `factor` (multiply), `value` (set), `add`, or `ramp` (multiply by a factor that
 grows to this at the end), `from` a row on, up to row `to`; `rows = [7, 31]` picks single ones. A column
-the run has not is made. The cut keeps the run's format: CSV stays CSV, a trainer_state.json stays one.
+the run has not is made. The cut keeps the run's format: CSV stays CSV, a trainer_state.json stays one. Every
+`tests/runs/<name>/run.toml` says in the same words, under [run], which whole run it is.
 """
 
 import csv
@@ -25,27 +26,26 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-TRACES = Path(__file__).resolve().parent.parent / "tests" / "traces"
+TESTS = Path(__file__).resolve().parent.parent / "tests"
 STEPS = ("time/total_timesteps", "step", "data_type", "timestamp", "datetime", "epoch")
 
 Row = dict[str, Any]
 
 
 def main(corpus: Path, wanted: list[str]) -> None:
-    for recipe in sorted(TRACES.glob("*/trace.toml")):
+    recipes = [*TESTS.glob("traces/*/trace.toml"), *TESTS.glob("runs/*/run.toml")]
+    for recipe in sorted(recipes):
         if wanted and recipe.parent.name not in wanted:
             continue
-        made = tomllib.loads(recipe.read_text())
-        for which in ("fires", "quiet"):
-            source = corpus / made[which]["run"]
-            written = cut(source, made[which], recipe.parent / which)
+        for which, made in tomllib.loads(recipe.read_text()).items():
+            written = cut(corpus / made["run"], made, recipe.parent / which)
             print(f"{recipe.parent.name}/{written.name}: {written.stat().st_size:,} bytes")
 
 
 def cut(source: Path, made: dict[str, Any], target: Path) -> Path:
     """Write one trace beside its recipe, in the format of its run; returns its path."""
     for old in target.parent.glob(f"{target.name}.*"):
-        if old.suffix != ".txt":
+        if old.suffix not in {".txt", ".toml"}:
             old.unlink()
     path = target.with_suffix(source.suffix)
     if source.suffix == ".json":

@@ -270,6 +270,18 @@ class GradNorm(BaseCallback):
         return True
 
 
+class Advantages(BaseCallback):
+    """Log mean and standard deviation of each rollout's advantages, not normalised."""
+
+    def _on_rollout_end(self) -> None:
+        advantages = self.model.rollout_buffer.advantages
+        self.logger.record_mean("advantage_mean", float(advantages.mean()))
+        self.logger.record_mean("advantage_std", float(advantages.std()))
+
+    def _on_step(self) -> bool:
+        return True
+
+
 class SleepInSecondHalf(BaseCallback):
     """Each environment step of the second half takes 8 ms longer."""
 
@@ -369,6 +381,14 @@ TD3 = Run(
 # fmt: on
 
 
+RAW = replace(
+    PPO,
+    name="ppo-cartpole-raw-advantages",
+    during=Advantages,
+    options={**PPO.options, "normalize_advantage": False},
+)
+
+
 def broken(healthy: Run, fault: str, **changes: Any) -> Run:
     """`healthy` with one fault: `options` are added to its own, the other fields replaced."""
     options = {**healthy.options, **changes.pop("options", {})}
@@ -387,6 +407,9 @@ RUNS: tuple[Run, ...] = (
     *seeds(broken(PPO, "lr-1e-7", options={"learning_rate": 1e-7}), 0, 1),
     *seeds(broken(PPO, "vf-coef-0", options={"vf_coef": 0.0}), 0, 1),
     *seeds(broken(PPO, "reward-zero", world=ZeroReward, monitor=True), 0, 1),
+    # advantages as they are
+    *seeds(RAW, 0, 1),
+    *seeds(broken(RAW, "lr-1e-7", options={"learning_rate": 1e-7}), 0),
     # healthy, other tasks and algorithms
     *seeds(replace(PPO, name="ppo-cartpole-converged", options=CARTPOLE_ZOO, n_envs=8,
                    steps=102_400, log_interval=4), 0, 1),
@@ -463,13 +486,12 @@ RUNS: tuple[Run, ...] = (
     *seeds(broken(LANDER, "constant-observation", world=ConstantObservation), 0),
     *seeds(broken(HILL_CAR, "not-normalised", normalise=False), 0),
     # DQN
-    *seeds(broken(DQN, "no-target", options={"target_update_interval": 1, "tau": 1.0}), 0),
     *seeds(broken(DQN, "eps-0", options={"exploration_initial_eps": 0.0,
                                          "exploration_final_eps": 0.0}), 0),
     *seeds(broken(DQN, "eps-1", log_interval=25, options={"exploration_initial_eps": 1.0,
                                          "exploration_final_eps": 1.0}), 0),
     *seeds(broken(DQN, "lr-x100", log_interval=25, options={"learning_rate": 0.23}), 0),
-    *seeds(broken(DQN, "q-diverges", world=NeverTerminal, log_interval=1, steps=40_000,
+    *seeds(broken(DQN, "gamma-1-no-terminal", world=NeverTerminal, log_interval=1, steps=40_000,
                   options={"gamma": 1.0, "target_update_interval": 1}), 0),
     *seeds(broken(DQN, "late-start", options={"learning_starts": 45_000}, log_interval=25), 0),
     *seeds(broken(DQN, "buffer-100", options={"buffer_size": 100}), 0),

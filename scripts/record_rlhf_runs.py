@@ -211,6 +211,9 @@ def sampler_of(run: Run) -> Iterator[None]:
         responses, logits = original(model, queries, size, pad, generation)
         return responses, logits * run.sampled_at / run.recorded_at
 
+    if run.sampled_at == run.recorded_at == 1.0:
+        yield
+        return
     ppo_trainer.batch_generation = batch_generation
     try:
         yield

@@ -66,7 +66,7 @@ def untrained(tok: PreTrainedTokenizerFast, seed: int = 0) -> Qwen2ForCausalLM:
 
 def problems(count: int, seed: int, offset: int = 0) -> list[dict[str, str]]:
     """Single-digit sums. An `offset` of 100 asks for answers that no warm start has ever seen."""
-    dice = random.Random(seed)  # noqa: S311 - data, no secret
+    dice = random.Random(seed)
     pairs = [(dice.randint(0, 9), dice.randint(0, 9)) for _ in range(count)]
     return [{"prompt": f"{a}+{b}=", "answer": str(a + b + offset)} for a, b in pairs]
 
@@ -84,7 +84,7 @@ def warm_start(
     `ending` follows every answer; anything but `EOS` gives a model that cannot stop.
     Returns the last loss in nats a token.
     """
-    dice = random.Random(1)  # noqa: S311 - data, no secret
+    dice = random.Random(1)
     optimiser = torch.optim.AdamW(model.parameters(), lr=2e-3)
     model.train()
     loss = torch.tensor(0.0)

@@ -8,13 +8,28 @@ from rlvitals.metrics.assemble import Given, trace
 from rlvitals.records import Profile
 
 TRACES = Path(__file__).parent / "traces"
+RUNS = Path(__file__).parent / "runs"
 
 
 def load(rule_name, which):
     """Read `tests/traces/<rule>/<which>.*` with the settings that its trace.toml says."""
-    folder = TRACES / rule_name
-    log = next(path for path in sorted(folder.glob(f"{which}.*")) if path.suffix != ".txt")
-    made = tomllib.loads((folder / "trace.toml").read_text())[which]
+    return _load(TRACES / rule_name / "trace.toml", which, which)
+
+
+def load_run(name):
+    """Read `tests/runs/<name>/run.*` with the settings that its run.toml says."""
+    return _load(RUNS / name / "run.toml", "run", name)
+
+
+def recipe(name):
+    """What a run's run.toml says of it."""
+    return tomllib.loads((RUNS / name / "run.toml").read_text())["run"]
+
+
+def _load(file, which, name):
+    found = sorted(file.parent.glob(f"{which}.*"))
+    log = next(path for path in found if path.suffix not in {".txt", ".toml"})
+    made = tomllib.loads(file.read_text())[which]
     profile = Profile(made["profile"]) if "profile" in made else None
     given = Given(settings=made.get("settings", {}), profile=profile)
-    return trace([readers.read(log)], given, name=which)
+    return trace([readers.read(log)], given, name=name)

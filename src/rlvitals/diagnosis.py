@@ -88,10 +88,10 @@ def fold(found: Sequence[tuple[Rule, Finding]]) -> tuple[Case, ...]:
     parent: dict[str, str] = {}
     for rule, finding in found:
         for cause in rule.explained_by:
-            if cause in by_name and by_name[cause][1].began <= finding.ended:
-                if rule.name not in _ancestors(cause, parent):
-                    parent[rule.name] = cause
-                    break
+            was_there = cause in by_name and by_name[cause][1].began <= finding.ended
+            if was_there and rule.name not in _ancestors(cause, parent):
+                parent[rule.name] = cause
+                break
     cases = {rule.name: Case(rule, finding) for rule, finding in found}
 
     def grow(name: str) -> Case:

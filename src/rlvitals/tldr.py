@@ -10,7 +10,7 @@ import numpy as np
 
 from rlvitals import metrics
 from rlvitals.records import Trace
-from rlvitals.rules.rule import Finding, Rule
+from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import standing
 from rlvitals.signals.level import first_last_change
 
@@ -32,17 +32,17 @@ def tldr(trace: Trace, found: Sequence[tuple[Rule, Finding]] = ()) -> tuple[Sent
     """Write the five sentences: reward, KL, entropy, clipping, critic."""
     findings = {rule.name: finding for rule, finding in found}
     return (
-        _reward(trace, findings.get("return-collapse")),
+        _reward(trace, findings.get("return-collapse") or findings.get("return-up-success-flat")),
         _kl(trace),
-        _entropy(trace),
+        _entropy(trace, findings.get("entropy-collapse")),
         _clipping(trace, findings.get("updates-hardly-move")),
         _critic(trace),
     )
 
 
-def _reward(trace: Trace, collapse: Finding | None) -> Sentence:
-    if collapse is not None:
-        return Sentence("reward", collapse.summary[0].upper() + collapse.summary[1:] + ".", "bad")
+def _reward(trace: Trace, against: Finding | None) -> Sentence:
+    if against is not None and against.severity > Severity.NOTE:
+        return Sentence("reward", against.summary[0].upper() + against.summary[1:] + ".", "bad")
     now = standing(trace)
     sign: Sign = "good" if now.improves else "bad" if now.stalled else "unknown"
     text = now.sentence[0].upper() + now.sentence[1:]
@@ -79,7 +79,9 @@ def _kl(trace: Trace) -> Sentence:
     return Sentence("KL", f"{text}, target {ceiling.value:g}: {stable}.", "good" if good else "bad")
 
 
-def _entropy(trace: Trace) -> Sentence:
+def _entropy(trace: Trace, collapse: Finding | None) -> Sentence:
+    if collapse is not None:
+        return Sentence("entropy", collapse.summary[0].upper() + collapse.summary[1:] + ".", "bad")
     found = _levels(trace, "exploration/entropy", "exploration/entropy_sequence")
     if found is None:
         return Sentence("entropy", "Entropy is not logged: exploration is not known.", "unknown")
@@ -105,7 +107,7 @@ def _clipping(trace: Trace, still: Finding | None) -> Sentence:
         ceiling = metrics.policy.CLIP_FRACTION.band(trace.profile).ceiling(trace)
         parts.append(f"{np.median(values):.2%} of samples are clipped, {values.max():.2%} at most")
         if ceiling is not None:
-            sign = "good" if np.mean(values > ceiling.value) < OFTEN else "bad"
+            sign = "bad" if np.mean(values > ceiling.value) >= OFTEN else _if_it_learns(trace)
     if ratio is not None:
         parts.append(f"the mean ratio ends at {ratio[2]:.3g}")
     ending = {"good": ": updates are gentle.", "bad": ": updates are too large."}.get(sign, ".")
@@ -113,6 +115,11 @@ def _clipping(trace: Trace, still: Finding | None) -> Sentence:
         ending, sign = ": updates hardly move the policy.", "bad"
     text = "; ".join(parts)
     return Sentence("clipping", text[0].upper() + text[1:] + ending, sign)
+
+
+def _if_it_learns(trace: Trace) -> Sign:
+    """Call a number good only beside an outcome that improves: alone it proves nothing."""
+    return "good" if standing(trace).improves else "neutral"
 
 
 def _critic(trace: Trace) -> Sentence:
@@ -128,6 +135,6 @@ def _critic(trace: Trace) -> Sentence:
         if not standing(trace).improves and explained[2] < 0.1:  # noqa: PLR2004 - rule VAL02's bound
             sign = "bad"
         elif explained[2] > 0.5:  # noqa: PLR2004 - more than half
-            sign = "good"
+            sign = _if_it_learns(trace)
     text = "; ".join(parts)
     return Sentence("critic", text[0].upper() + text[1:] + ".", sign)

@@ -47,7 +47,7 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
         if word in said and not (now.improves and word in OUTCOME_DECIDES):
             return Verdict(word, said[word].summary)
     plateau = next((f for r, f in findings if r.verdict == Word.PLATEAU), None)
-    if plateau is not None and not now.state == "at its ceiling":
+    if plateau is not None and now.state != "at its ceiling":
         return Verdict(Word.PLATEAU, plateau.summary)
     return _by_outcome(now)
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from rlvitals.records import Profile
+from rlvitals.rules import CATALOGUE
 from rlvitals.rules.optimiser import (
     gradient_always_clipped,
     gradient_explosion,
@@ -27,6 +28,7 @@ FALLS = loss_not_decreasing.RULE
 SWINGS = loss_oscillating.RULE
 BIG = policy_loss_explosion.RULE
 NOTHING = policy_loss_flat.RULE
+VALUE = tuple(r for r in CATALOGUE if r.check.__module__.startswith("rlvitals.rules.value"))
 ALL = (NUMBER, EXPLOSION, CLIPPED, SETTLING, RATE, FALLS, SWINGS, BIG, NOTHING)
 
 
@@ -302,21 +304,13 @@ AWKWARD = {
 @pytest.mark.parametrize("kind", AWKWARD)
 @pytest.mark.parametrize("outcome", ["nan", "zeros", "huge and back", "mixed"])
 def test_no_data_makes_a_rule_raise(kind, outcome):
-    from rlvitals.rules import value
-
     names = [m for rule in ALL for m in (*rule.needs, *rule.needs_any)]
-    names += [m for rule in value_rules(value) for m in (*rule.needs, *rule.needs_any)]
+    names += [m for rule in VALUE for m in (*rule.needs, *rule.needs_any)]
     logged = {metric.name: made.series(AWKWARD[kind]) for metric in names}
     logged["value/return_var"] = made.series(AWKWARD[kind])
     logged["outcome/return"] = made.series(AWKWARD[outcome])
     for profile in Profile:
         run = made.trace(profile, how={"value/loss": "half"}, **logged)
-        for rule in (*ALL, *value_rules(value)):
+        for rule in (*ALL, *VALUE):
             answer = rule.judge(run)
             assert kind != "nan" or rule is NUMBER or not isinstance(answer, Clear), rule.name
-
-
-def value_rules(value):
-    from rlvitals.rules import CATALOGUE
-
-    return [rule for rule in CATALOGUE if rule.check.__module__.startswith(value.__name__)]

@@ -1,18 +1,24 @@
 """The critic's rules: the traps they once fell into, and the bounds they keep."""
 
+from dataclasses import replace
+
 import made_traces as made
 import numpy as np
 import pytest
 
+from rlvitals import api
 from rlvitals.records import Profile
+from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.value import (
+    advantage_off_centre,
     critic_explains_nothing,
     value_clip_high,
     value_drifts_from_return,
     value_loss_explosion,
 )
 
+ADVANTAGE = advantage_off_centre.RULE
 CRITIC = critic_explains_nothing.RULE
 EXPLOSION = value_loss_explosion.RULE
 DRIFT = value_drifts_from_return.RULE
@@ -176,8 +182,6 @@ def test_drift_is_undecided_where_nothing_tells_the_scatter():
 def test_drift_uses_the_logged_variance_of_returns():
     run = drifting(1.1, how="")
     variance = {**run.series, "value/return_var": made.series(np.full(100, 4.0))}
-    from dataclasses import replace
-
     assert isinstance(DRIFT.judge(replace(run, series=variance)), Clear)
 
 
@@ -186,3 +190,55 @@ def test_value_clipping_is_never_more_than_a_note():
         Profile.RLHF_PPO, value__clip_fraction=np.full(60, 0.8), outcome__score=made.falling(60)
     )
     assert CLIP.judge(run).severity is Severity.NOTE
+
+
+# advantage-off-centre
+
+
+def advantages(mean, std, outcome):
+    return made.trace(
+        policy__advantage_mean=mean + 0.1 * std * made.noise(100),
+        policy__advantage_std=np.full(100, std),
+        outcome__return=outcome,
+    )
+
+
+def test_whitened_advantages_are_centred_by_construction_and_say_nothing():
+    run = made.trace(policy__advantage_mean=np.zeros(60), policy__advantage_std=np.ones(60))
+    assert isinstance(ADVANTAGE.judge(run), Undecided)
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 1000.0])
+@pytest.mark.parametrize(("offset", "fires"), [(0.3, False), (0.8, True), (-0.8, True)])
+def test_advantages_count_from_half_their_own_deviation(scale, offset, fires):
+    run = advantages(offset * scale, scale, made.flat())
+    answer = ADVANTAGE.judge(run)
+    assert isinstance(answer, Finding) is fires
+    assert not fires or answer.severity is Severity.WARNING
+
+
+def test_off_centre_advantages_are_usual_in_a_run_that_learns():
+    assert isinstance(ADVANTAGE.judge(advantages(4.0, 1.0, made.rising())), Clear)
+
+
+# other people's runs
+
+
+@pytest.mark.real_logs
+def test_the_collapsed_scheduler_s_critic_explains_nothing_while_the_reward_falls(real_logs):
+    found = CRITIC.judge(api.trace(real_logs / "vidurrl-20250917_201326"))
+    assert found.severity is Severity.WARNING
+    assert "falling" in " ".join(found.evidence)
+
+
+@pytest.mark.real_logs
+@pytest.mark.parametrize("folder", ["sb3-monitor", "rllib"])
+def test_nothing_of_the_critic_or_the_optimiser_is_wrong_in_healthy_runs(real_logs, folder):
+    families = ("rlvitals.rules.value", "rlvitals.rules.optimiser")
+    for run in sorted((real_logs / folder).iterdir()):
+        trace = api.trace(run)
+        for rule in CATALOGUE:
+            if rule.check.__module__.startswith(families) and rule.applies(trace.profile):
+                answer = rule.judge(trace)
+                note = isinstance(answer, Finding) and answer.severity is Severity.NOTE
+                assert note or not isinstance(answer, Finding), (run.name, rule.name, answer)

@@ -11,7 +11,6 @@ from rlvitals.metrics.names import lookup
 from rlvitals.metrics.names.name import Name, Table
 from rlvitals.records import Budget, Lifecycle, Log, Measured, Profile, Series, Setting, Trace
 
-
 SPANS = 0.5  # of the run's last step: a column that ends before counts other steps, or stopped
 
 

@@ -1,4 +1,4 @@
-"""Where a run's outcome stands: the first thing every rule asks before it calls a symptom a fault."""
+"""Where a run's outcome stands: what a rule asks first, before it calls a symptom a fault."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -77,9 +77,15 @@ class Standing:
         """Say it with its numbers."""
         if self.state == "unknown":
             return f"whether the outcome improves cannot be told: {self.why}"
-        name = self.metric.split("/", 1)[1].replace("_", " ")
+        name = label(self.metric)
         state = self.state if up(self.metric) > 0 else LOSS_WORDS.get(self.state, self.state)
         return f"{name} is {state}: {self.first:.4g} to {self.last:.4g}"
+
+
+def label(name: str) -> str:
+    """Return a canonical name as one says it: "outcome/rlhf_reward" is the "RLHF reward"."""
+    own = name.split("/", 1)[-1].removeprefix("component/")
+    return own.replace("_", " ").replace("rlhf", "RLHF")
 
 
 def outcome(trace: Trace) -> tuple[str, Series] | None:
@@ -181,6 +187,8 @@ def _holds(whole: Series, series: Series, material: float) -> bool:
     before = trend(whole.until(int(series.steps[-1])).values)
     width = max(1, len(whole) // PARTS)
     course = block_means(whole.values, width)
+    if float(course.max()) - float(course[0]) < material:
+        return False
     last = float(np.median(series.values[-width:]))
     near = max(material, HOLDS * float(np.ptp(course)))
     return before is not None and before.change_low > 0 and last >= float(course.max()) - near

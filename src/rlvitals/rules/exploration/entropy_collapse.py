@@ -68,7 +68,8 @@ def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
         return ENTROPY.name, entropy, Bound(own, "the run's entropy_min")
     most = max_entropy(trace)
     if most is not None:
-        return ENTROPY.name, entropy, Bound(LOW * most.value, f"{LOW:.0%} of ln(actions), {most.origin}")
+        origin = f"{LOW:.0%} of ln(actions), {most.origin}"
+        return ENTROPY.name, entropy, Bound(LOW * most.value, origin)
     first = start(entropy) or 0.0
     if first < DECIDED:
         return ENTROPY.name, entropy, Bound(DECIDED, "default: p > .998 for one action")
@@ -84,7 +85,7 @@ def _outcome(trace: Trace, stretch: Stretch) -> Standing:
     return since
 
 
-def _finding(
+def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what became of the run
     trace: Trace, name: str, series: Series, limit: Bound, stretch: Stretch, now: Standing
 ) -> Finding:
     first, last = float(series.values[0]), float(series.values[-FEW:].mean())
@@ -99,7 +100,8 @@ def _finding(
     what = "entropy is" if name == ENTROPY.name else "the actions' standard deviation is"
     unit = " nats" if name == ENTROPY.name else ""
     return Finding(
-        f"{what} down to {last:.2g}{unit}, from {first:.3g} at the start, and the outcome is no better",
+        f"{what} down to {last:.2g}{unit}, from {first:.3g} at the start, and the outcome is no "
+        "better",
         severity=Severity.ERROR if severe or now.state == "falling" else Severity.WARNING,
         metric=name,
         began=stretch.began,
@@ -119,10 +121,8 @@ def _cold(trace: Trace, stretch: Stretch) -> list[str]:
     late = temperature.since(stretch.began).finite().values
     if not len(late) or late.mean() >= floor.value:
         return []
-    return [
-        f"the sampling temperature is low too ({late.mean():.2g}): lower qps_sensitivity or raise "
-        "min_temperature"
-    ]
+    said = f"the sampling temperature is low too ({late.mean():.2g})"
+    return [f"{said}: lower qps_sensitivity or raise min_temperature"]
 
 
 RULE = Rule(

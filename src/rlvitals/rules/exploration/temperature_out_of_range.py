@@ -61,8 +61,8 @@ def _finding(trace: Trace, series: Series, stretch: Stretch, bound: Bound, side:
     middle = median(series.since(stretch.began).until(stretch.ended).values) or stretch.worst
     improves = standing(trace, since=stretch.began).improves
     return Finding(
-        f"the sampling temperature is {side} {bound.value:g} outside of pulses: {middle:.2f} in the "
-        f"middle, {stretch.worst:.2f} at the extreme",
+        f"the sampling temperature is {side} {bound.value:g} outside of pulses: {middle:.2f} in "
+        f"the middle, {stretch.worst:.2f} at the extreme",
         severity=Severity.NOTE if improves else stretch.severity(Severity.WARNING),
         metric=TEMPERATURE.name,
         began=stretch.began,

@@ -2,8 +2,9 @@
 
 ## What it sees
 The share of updates whose `optimiser/grad_norm` exceeds the run's own `max_grad_norm`: above 90 %
-is a note, where the outcome is not proven to improve. Undecided where that setting is not known. Where a framework logs the norm only
-after clipping, the share of updates that sit at its largest value stands in.
+is a note, where the outcome is not proven to improve. Undecided where that setting is not known.
+Where a framework logs the norm only after clipping, the share of updates that sit at its largest
+value stands in.
 
 ## Why it matters
 When every gradient is cut to the same length, clipping sets the step size and the gradient's own

@@ -2,8 +2,8 @@
 
 ## What it sees
 A single shift in the level of `outcome/episode_length` that stands out of its noise, happens
-within a few points, and changes the length by at least a quarter. A note: what it means depends on the
-task, and the return at that step tells.
+within a few points, and changes the length by at least a quarter. A note: what it means depends
+on the task, and the return at that step tells.
 
 ## Why it matters
 A jump is a change of behaviour: the agent learned to survive, to finish, to run in circles, or
@@ -21,7 +21,7 @@ Tasks with bottlenecks are learned in jumps.
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
-from rlvitals.records import Trace
+from rlvitals.records import Profile, Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
 from rlvitals.signals.changepoint import LEAST, change_point
 from rlvitals.signals.spread import median
@@ -64,5 +64,10 @@ RULE = Rule(
     doc=__doc__,
     causes=("a change of behaviour", "another time limit, or another task"),
     remedies=("look at episodes on both sides of the step",),
+    profiles=(
+        Profile.CONTROL_PPO,
+        Profile.ON_POLICY,
+        Profile.OFF_POLICY,
+    ),
     explained_by=("return-collapse", "kl-spike", "learning-rate-jump"),
 )

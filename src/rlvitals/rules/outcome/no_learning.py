@@ -28,7 +28,7 @@ construction. The interval comes from the run's own noise, so a noisy return is 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
-from rlvitals.rules.standing import OUTCOME_METRICS, Standing, environment, outcome, standing
+from rlvitals.rules.standing import OUTCOME_METRICS, Standing, environment, label, outcome, standing
 
 SPENT = 0.4  # of the budget: before it a flat start is ordinary
 LIVE = 600.0  # seconds: a log that grew this recently belongs to a run that goes on
@@ -74,14 +74,14 @@ def _too_early(trace: Trace) -> str:
 
 
 def _sentence(now: Standing) -> str:
-    name = now.metric.split("/", 1)[1].replace("_", " ")
+    name = label(now.metric)
     does = "falls" if now.state == "falling" else "is flat"
     return f"{name} does not improve, it {does}: {now.first:.4g} to {now.last:.4g}, best {now.best:.4g}"
 
 
 def _way(trace: Trace, now: Standing) -> tuple[str, ...]:
     env = environment(trace)
-    if env is None or not env.way or not now.metric.endswith("return"):
+    if env is None or env.random_return is None or not env.way or not now.metric.endswith("return"):
         return ()
     share = (now.last - env.random_return) / env.way
     return (f"{max(share, 0):.0%} of the way from a random to a solved {env.name}",)

@@ -23,7 +23,7 @@ Progress comes in steps on tasks with bottlenecks: a plateau may end by itself.
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
-from rlvitals.rules.standing import OUTCOME_METRICS, environment, outcome, standing
+from rlvitals.rules.standing import OUTCOME_METRICS, environment, label, outcome, standing
 from rlvitals.signals.plateau import LEAST, TOLERANCE, plateau_start
 
 
@@ -44,16 +44,16 @@ def check(trace: Trace) -> Answer:
     if tail.state in ("rising", "at its ceiling"):
         return Clear()
     part = (series.steps[-1] - step) / max(int(series.steps[-1] - series.steps[0]), 1)
-    label = name.split("/", 1)[1].replace("_", " ")
+    said = label(name)
     env = environment(trace)
     evidence = []
-    if env is not None and env.way and name.endswith("return"):
+    if env is not None and env.random_return is not None and env.way and name.endswith("return"):
         evidence.append(
             f"that is {(now.last - env.random_return) / env.way:.0%} of the way from a random to a "
             f"solved {env.name}"
         )
     return Finding(
-        f"{label} has not changed over the last {part:.0%} of the run: {now.last:.4g}",
+        f"{said} has not changed over the last {part:.0%} of the run: {now.last:.4g}",
         severity=Severity.NOTE,
         metric=name,
         began=step,

@@ -31,7 +31,7 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
-from rlvitals.rules.standing import OUTCOME_METRICS, outcome, standing, up
+from rlvitals.rules.standing import OUTCOME_METRICS, label, outcome, standing, up
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import noise_sd
 
@@ -88,10 +88,10 @@ def _finding(name: str, series: Series, course: Course) -> Finding:
     fell = course.peak + int(below[0]) if len(below) else len(course.blocks) - 1
     end = float(course.blocks[-LAST:].mean())
     at = int(series.steps[offset + course.peak * course.width])
-    label = name.split("/", 1)[1].replace("_", " ")
+    said = label(name)
     sign = up(name)
     return Finding(
-        f"{label} reached {sign * best:.4g} around step {at:,} and is at {sign * end:.4g} now: "
+        f"{said} reached {sign * best:.4g} around step {at:,} and is at {sign * end:.4g} now: "
         f"{course.lost / course.gain:.0%} of what was gained is lost",
         severity=Severity.ERROR,
         metric=name,

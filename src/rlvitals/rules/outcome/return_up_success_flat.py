@@ -32,7 +32,7 @@ from rlvitals.metrics.reward import COMPONENT
 from rlvitals.metrics.reward import MEAN as REWARD_MEAN
 from rlvitals.records import Series, Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
-from rlvitals.rules.standing import OF_A_SHARE, standing
+from rlvitals.rules.standing import OF_A_SHARE, label, standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import Trend, trend
 
@@ -83,9 +83,9 @@ def _finding(  # noqa: PLR0913 - the two directions and what tells them
     never = not success.values.any()
     falls = found.change_high < 0
     does = "falls" if falls else "is never reached" if never else "does not follow"
-    label = name.split("/", 1)[1].replace("_", " ")
+    said = label(name)
     return Finding(
-        f"{paid}, but {label} {does}: {levels[0]:.3g} to {levels[1]:.3g}",
+        f"{paid}, but {said} {does}: {levels[0]:.3g} to {levels[1]:.3g}",
         severity=Severity.NOTE if never else Severity.WARNING,
         metric=name,
         began=int(success.steps[0]),

@@ -23,6 +23,7 @@ right. Where the outcome rises meanwhile this is a note, and where it cannot be 
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from rlvitals.metrics.exploration import ENTROPY
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import ACTION, ACTION_COUNT
-from rlvitals.records import Series, Trace
+from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.level import first_last_change
@@ -87,7 +88,7 @@ def _by_decision(chosen: Series) -> Shares:
     actions = np.unique(chosen.values)
     rows = [
         (chosen.values[a:b, None] == actions).mean(axis=0)
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        for a, b in pairwise(edges)
     ]
     names = tuple(f"{action:g}" for action in actions)
     ends = chosen.steps[edges[1:] - 1]
@@ -112,7 +113,7 @@ def _by_count(counts: dict[str, Series]) -> Shares | None:
 def _finding(trace: Trace, shares: Shares, top: int, began: int) -> Finding:
     course = shares.values[:, top]
     now = standing(trace, since=int(shares.starts[began]))
-    what = "replica" if "replica" in trace.step_unit or _is_scheduler(trace) else "action"
+    what = "replica" if trace.profile is Profile.SCHEDULER_PPO else "action"
     listed = " ".join(f"{share:.2f}".lstrip("0") for share in np.round(course, 2))
     evidence = [f"its share by windows of {shares.size}: {listed}"]
     entropy = trace.get(ENTROPY.name)
@@ -145,10 +146,6 @@ def _drawn(shares: Shares, course: NDArray[np.float64]) -> Series:
     return Series(shares.ends, np.full(len(course), np.nan), course)
 
 
-def _is_scheduler(trace: Trace) -> bool:
-    return trace.profile == "scheduler-ppo"
-
-
 def _severity(now: Standing) -> Severity:
     if now.improves:
         return Severity.NOTE
@@ -173,5 +170,6 @@ RULE = Rule(
         "check the reward's terms on the collapsed action",
         "restart from a checkpoint before the step at which it began",
     ),
+    profiles=(Profile.SCHEDULER_PPO,),
     verdict="collapsed",
 )

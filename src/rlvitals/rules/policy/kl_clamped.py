@@ -25,7 +25,7 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import APPROX_KL
-from rlvitals.records import Trace
+from rlvitals.records import Profile, Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
 
 LEAST = 2  # exact zeros: one may be a coincidence of rounding
@@ -48,8 +48,8 @@ def check(trace: Trace) -> Answer:
     where = np.flatnonzero(zeros)
     how = f"{measured.framework} averages k1 and clamps it" if known else "as a clamped k1 would be"
     return Finding(
-        f"{count} of {len(kl)} KL values are exactly 0: a clamped estimator's artefact, not updates "
-        "that moved nothing",
+        f"{count} of {len(kl)} KL values are exactly 0: a clamped estimator's artefact, not "
+        "updates that moved nothing",
         severity=Severity.NOTE,
         metric=APPROX_KL.name,
         began=int(kl.steps[where[0]]),
@@ -68,4 +68,5 @@ RULE = Rule(
     doc=__doc__,
     causes=("the trainer logs max(0, mean(log p_old - log p_new))",),
     remedies=("log k3 = mean((r - 1) - log r) beside it",),
+    profiles=(Profile.CONTROL_PPO, Profile.SCHEDULER_PPO, Profile.RLHF_PPO),
 )

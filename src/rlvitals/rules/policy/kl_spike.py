@@ -27,7 +27,7 @@ from rlvitals.metrics.policy import APPROX_KL
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
 from rlvitals.rules.shapes import jumps
-from rlvitals.rules.standing import standing
+from rlvitals.rules.standing import label, standing
 from rlvitals.signals.spike import Spike
 
 FACTOR = 8.0  # x the median before: approx_kl is heavy-tailed, 3-4 x is ordinary
@@ -75,7 +75,7 @@ def _lost(trace: Trace, step: int) -> tuple[str, ...]:
     before, after = standing(trace, until=step), standing(trace, since=step)
     if before.last - after.last <= max(before.material, LOST * abs(before.last)):
         return ()
-    name = before.metric.split("/", 1)[1].replace("_", " ")
+    name = label(before.metric)
     return (f"{name} was {before.last:.4g} before and is {after.last:.4g} since",)
 
 
@@ -111,10 +111,6 @@ RULE = Rule(
         Profile.CONTROL_PPO,
         Profile.SCHEDULER_PPO,
         Profile.RLHF_PPO,
-        Profile.GRPO,
-        Profile.PSR,
-        Profile.NSR,
-        Profile.W_REINFORCE,
     ),
     explained_by=("learning-rate-jump", "gradient-explosion"),
     verdict="unstable",

@@ -54,10 +54,11 @@ def check(trace: Trace) -> Answer:
         step = int(ratio.steps[peak])
         stretch = Stretch(step, step, float(ratio.values[peak]), 0.0, goes_on=False)
         return _finding(trace, ratio, stretch, Severity.ERROR, Bound(ABSURD, "default"))
-    for limit, severity in ((FAR, Severity.ERROR), (OFF, Severity.WARNING), (SLIGHT, Severity.NOTE)):
-        if stretch := above(far, limit, WINDOW):
+    grades = ((FAR, Severity.ERROR), (OFF, Severity.WARNING), (SLIGHT, Severity.NOTE))
+    for limit, severity in grades:
+        if held := above(far, limit, WINDOW):
             bound = Bound(float(np.exp(limit)), "default, and as far below one")
-            return _finding(trace, ratio, stretch, severity, bound)
+            return _finding(trace, ratio, held, severity, bound)
     return _scatter(trace)
 
 
@@ -70,7 +71,7 @@ def _scatter(trace: Trace) -> Answer:
     worst = max(found, key=lambda spike: spike.value)
     steps = variance.finite().steps
     return Finding(
-        f"the ratio's variance jumps to {worst.value:.2g} in one update, {worst.baseline:.1g} before",
+        f"the ratio's variance jumps to {worst.value:.2g} in one update, from {worst.baseline:.1g}",
         severity=Severity.NOTE,
         metric=RATIO_VAR.name,
         began=int(steps[found[0].index]),

@@ -46,8 +46,8 @@ def check(trace: Trace) -> Answer:
     now = standing(trace, since=stretch.began)
     evidence, counter = weigh.sides(now)
     return Finding(
-        f"rewards scatter {stretch.worst / first:.0f} x as much as at the start: standard deviation "
-        f"{first:.3g} to {stretch.worst:.3g}",
+        f"rewards scatter {stretch.worst / first:.0f} x as much as at the start: standard "
+        f"deviation {first:.3g} to {stretch.worst:.3g}",
         severity=stretch.severity(weigh.severity(now)),
         metric=STD.name,
         began=stretch.began,

@@ -72,7 +72,8 @@ def _lost(latency: Series) -> int | None:
     """Return the step from which latency repeats one value to the end, over a fifth of the run."""
     moved = np.flatnonzero(np.diff(latency.values) != 0)
     first = int(moved[-1]) + 1 if len(moved) else 0
-    return int(latency.steps[first]) if len(latency) - first >= max(LEAST, len(latency) // 5) else None
+    lasting = len(latency) - first >= max(LEAST, len(latency) // 5)
+    return int(latency.steps[first]) if lasting else None
 
 
 RULE = Rule(

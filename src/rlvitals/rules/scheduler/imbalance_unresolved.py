@@ -48,7 +48,8 @@ def check(trace: Trace) -> Answer:
     now = standing(trace)
     evidence, counter = weigh.sides(now)
     return Finding(
-        f"the load stays uneven: balance penalty {levels[0]:.2f} at first, {levels[1]:.2f} at the end",
+        f"the load stays uneven: balance penalty {levels[0]:.2f} at first, {levels[1]:.2f} at the "
+        "end",
         severity=weigh.severity(now),
         metric=BALANCE_PENALTY.name,
         began=int(penalty.steps[0]),

@@ -14,8 +14,9 @@ Look at what changed at that step: another job on the machine, memory growing in
 that is rewritten whole at every row, an environment that became slower with longer episodes.
 
 ## When it is wrong
-Off-policy methods slow down when learning starts: the first tenth of the time is left out, and only what came
-after the first update is compared. Longer episodes or responses cost time by themselves.
+Off-policy methods slow down when learning starts: the first tenth of the time is left out, and
+only what came after the first update is compared. Longer episodes or responses cost time by
+themselves.
 
 ## References
 - Huang et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization", on SPS.
@@ -39,7 +40,7 @@ FIRST_UPDATE = ("optimiser/loss", "policy/loss", "value/loss", "optimiser/grad_n
 
 def check(trace: Trace) -> Answer:
     """Compare the end with the run's own past, from its first update on."""
-    firsts = [int(trace[name].steps[0]) for name in FIRST_UPDATE if name in trace]
+    firsts = [int(s.steps[0]) for n in FIRST_UPDATE if (s := trace.get(n)) is not None and len(s)]
     speed = pace(trace.since(min(firsts)) if firsts else trace)
     if speed is None or len(speed.rates) < LEAST:
         return Undecided("no clock, or too few intervals of it", ("throughput/elapsed",))

@@ -20,8 +20,9 @@ are they and the rewards normalised, is the discount's horizon shorter than what
 Explained variance is 1 - Var(R - V) / Var(R): blind to a constant offset, and as lambda-returns
 contain V, a high one is no proof of a good critic either. Short rollouts (A2C: 5 steps) keep it
 near 0 in runs that learn well, so below 256 samples for each estimate this is never more than
-a note, and that only where the outcome is proven to stall. It falls far below 0 where all returns
-are alike, as at a task's maximum. RLlib cuts it off at -1. TRL's `ppo/val/var_explained` uses the squared error: there an offset counts too.
+a note, and that only where the outcome is proven to stall. It falls far below 0 where all
+returns are alike, as at a task's maximum. RLlib cuts it off at -1. TRL's
+`ppo/val/var_explained` uses the squared error: there an offset counts too.
 
 ## References
 - Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized Advantage

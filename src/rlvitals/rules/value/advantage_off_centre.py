@@ -1,0 +1,120 @@
+"""Advantages are not centred: every action looks better than expected, or worse.
+
+## What it sees
+`policy/advantage_mean` beyond half of `policy/advantage_std`, on one side, in at least three
+quarters of 20 successive updates (10 where fewer than 40 are logged), over at least a fifth of
+the run. Only where advantages are logged as they are: normalised ones have mean 0 and standard
+deviation 1 by construction, and say nothing.
+
+## Why it matters
+An advantage is what an action is worth beyond what the critic expects. If the mean stays on one
+side, the critic is off, and without normalisation every action taken is pushed up alike, or
+down: that moves entropy, not the choice between actions.
+
+## What to do
+Look at the critic first: `value/mean` against the returns, its learning rate and weight. A mean
+that is off from the first update on points at the computation: a value that is not bootstrapped
+at a time limit, a sum over steps that runs past an episode's end.
+
+## When it is wrong
+Returns that grow outrun their critic: in runs that learn, the mean may stand at 1 to 5 standard
+deviations for most of the way, which is why they are not reported. A batch with one rare success
+is skewed. Where the framework normalises afterwards, only the critic's message is left.
+
+## References
+- Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized Advantage
+  Estimation".
+- Andrychowicz et al. 2021, "What Matters for On-Policy Deep Actor-Critic Methods?", section 3.5,
+  on advantage normalisation.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.policy import ADVANTAGE_MEAN, ADVANTAGE_STD
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
+from rlvitals.rules.shapes import LASTING, Stretch, above
+from rlvitals.rules.standing import standing
+
+LIMIT = Bound(0.5, "default: half a standard deviation")
+WINDOW = 20  # updates
+SHORT_WINDOW = 10  # updates, where fewer than two windows are logged
+PERSISTENT = 0.75  # share of a window
+WHITE = 0.02  # this near to mean 0 and standard deviation 1 throughout, they are normalised
+
+
+def check(trace: Trace) -> Answer:
+    """Find a stretch in which the mean stays on one side of zero."""
+    offsets = _offsets(trace)
+    if offsets is None:
+        return Undecided("advantages are logged after normalisation: centred by construction")
+    if len(offsets) < SHORT_WINDOW:
+        return Undecided("too few updates hold both mean and spread", (ADVANTAGE_STD.name,))
+    window = WINDOW if len(offsets) >= 2 * WINDOW else SHORT_WINDOW
+    for sign in (1.0, -1.0):
+        side = Series(offsets.steps, offsets.times, sign * offsets.values)
+        stretch = above(side, LIMIT.value, window, PERSISTENT)
+        if stretch is not None and stretch.share >= LASTING:
+            return _weighed(trace, offsets, stretch)
+    return Clear()
+
+
+def _offsets(trace: Trace) -> Series | None:
+    """Return mean / standard deviation, update by update; None where they are normalised."""
+    mean, spread = trace[ADVANTAGE_MEAN.name].finite(), trace[ADVANTAGE_STD.name].finite()
+    _, ours, theirs = np.intersect1d(mean.steps, spread.steps, return_indices=True)
+    mean, spread = mean.where(ours), spread.where(theirs)
+    white = (np.abs(mean.values) < WHITE) & (np.abs(spread.values - 1) < WHITE)
+    if len(mean) and white.all():
+        return None
+    mean, sd = mean.where(spread.values > 0), spread.values[spread.values > 0]
+    with np.errstate(over="ignore"):
+        return Series(mean.steps, mean.times, mean.values / sd).finite()
+
+
+def _weighed(trace: Trace, offsets: Series, stretch: Stretch) -> Answer:
+    during = offsets.since(stretch.began).until(stretch.ended).values
+    middle = float(np.median(during))
+    now = standing(trace, since=stretch.began, until=stretch.ended)
+    if weigh.content(now):
+        return Clear()
+    evidence, _ = weigh.sides(now)
+    word = "better" if middle > 0 else "worse"
+    return Finding(
+        f"advantages are off centre: {middle:.2g} standard deviations in the middle of "
+        f"{during.size} updates; every action looks {word} than the critic expects",
+        severity=stretch.severity(weigh.severity(now)),
+        metric=ADVANTAGE_MEAN.name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=middle,
+        bound=LIMIT,
+        evidence=evidence,
+    )
+
+
+RULE = Rule(
+    name="advantage-off-centre",
+    needs=(ADVANTAGE_MEAN, ADVANTAGE_STD),
+    at_least=SHORT_WINDOW,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "the critic lags behind the returns, or does not learn",
+        "advantages are computed past an episode's end, or without a bootstrapped value",
+    ),
+    remedies=(
+        "raise value_coef or the critic's learning rate",
+        "check the advantages by hand on one short episode",
+        "normalise advantages",
+    ),
+    profiles=(
+        Profile.CONTROL_PPO,
+        Profile.SCHEDULER_PPO,
+        Profile.RLHF_PPO,
+        Profile.ON_POLICY,
+    ),
+    explained_by=("critic-explains-nothing", "value-drifts-from-return"),
+)
