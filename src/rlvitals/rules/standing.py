@@ -146,7 +146,7 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     )
 
 
-def _when_flat(  # noqa: PLR0913 - what tells the three kinds of flat apart
+def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat apart
     trace: Trace, name: str, whole: Series, series: Series, last: float, material: float
 ) -> State:
     env = environment(trace) if name.endswith("return") else None
@@ -218,6 +218,6 @@ def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
         return last >= 1.0 - AT_THE_TOP
     if any(_always_succeeds(trace, share) for share in SHARES):
         return True
-    # An outcome that varied on its way up and then repeats its best value exactly is bounded there.
+    # An outcome that varied on its way up and repeats its best value exactly is bounded there.
     stuck = int(max(STUCK_TOP * len(values), LEAST))
     return bool((values[-stuck:] == values.max()).all() and values[0] < values.max())
