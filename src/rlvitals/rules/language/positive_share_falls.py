@@ -36,7 +36,7 @@ from rlvitals.metrics.language import (
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.signals.blocks import block_length, block_means
 from rlvitals.signals.level import first_last_change
@@ -64,6 +64,11 @@ class Fall:
 
 def check(trace: Trace) -> Answer:
     """Judge the course since the best block, and the level against the start."""
+    with np.errstate(over="ignore", invalid="ignore"):  # 1e308: an infinite mean decides nothing
+        return _judge(trace)
+
+
+def _judge(trace: Trace) -> Answer:
     found = _share(trace)
     if found is None or len(found[1]) < LEAST:
         return Undecided("the positive share cannot be worked out", (POSITIVE_SHARE.name,))
@@ -83,6 +88,7 @@ def check(trace: Trace) -> Answer:
         bound=FALLS,
         evidence=(fall.proof, *evidence),
         counter=counter,
+        curve=Curve("positive share", share),
     )
 
 

@@ -36,7 +36,7 @@ from rlvitals.metrics.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import reference
 from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import above
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.level import first_last_change
@@ -66,6 +66,11 @@ class Course:
 
 def check(trace: Trace) -> Answer:
     """Ask the run's own target first, then the level, then the course."""
+    with np.errstate(over="ignore", invalid="ignore"):  # 1e308: an infinite mean decides nothing
+        return _judge(trace)
+
+
+def _judge(trace: Trace) -> Answer:
     course = _course(trace)
     if course is None:
         return Undecided("KL to the reference has no number", (KL_TO_REFERENCE.name,))
@@ -143,7 +148,12 @@ def _too_high(trace: Trace, course: Course, window: int) -> Answer | None:
         bound=FAR if far else HIGH,
         evidence=(*course.how, *evidence),
         counter=counter,
+        curve=_curve(course),
     )
+
+
+def _curve(course: Course) -> Curve | None:
+    return Curve("KL to the reference per token", course.series) if course.how else None
 
 
 def _last_half(course: Course) -> Series | None:
@@ -175,6 +185,7 @@ def _grows(trace: Trace, course: Course) -> Answer | None:
         observed=last,
         bound=Bound(GROWS * first, f"{GROWS:g} x its level at the middle of the run"),
         evidence=(*course.how, *sides(now)[0]),
+        curve=_curve(course),
         causes=("over-optimisation of the reward model", "kl_coef or beta too small"),
     )
 
