@@ -208,6 +208,8 @@ def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
     env = environment(trace) if name.endswith("return") else None
     values = whole.values
     if env is not None and env.way and env.solved_return is not None:
+        if not values.any():
+            return False  # a return of exactly zero throughout is a reward that never arrives
         top = env.max_return if env.best_return is None else env.best_return
         if top is not None and last >= top - AT_THE_TOP * env.way:
             return True

@@ -144,6 +144,12 @@ RULE = Rule(
         "check temperature pulses and the entropy floor where there are any",
     ),
     profiles=tuple(p for p in Profile if p is not Profile.SUPERVISED),
-    explained_by=("action-collapse", "kl-above-target", "kl-spike", "learning-rate-jump"),
+    explained_by=(
+        "action-collapse",
+        "impossible-return",
+        "learning-rate-jump",
+        "kl-spike",
+        "kl-above-target",
+    ),
     verdict="collapsed",
 )

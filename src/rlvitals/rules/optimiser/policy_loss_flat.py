@@ -148,6 +148,7 @@ RULE = Rule(
         "look at entropy: restart from before it collapsed",
         "check which parameters the optimiser holds",
     ),
+    explained_by=("entropy-collapse", "action-collapse"),
     profiles=(
         Profile.CONTROL_PPO,
         Profile.SCHEDULER_PPO,

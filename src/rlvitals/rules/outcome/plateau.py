@@ -76,6 +76,12 @@ RULE = Rule(
         "restore exploration where entropy is low",
         "lower the learning rate where the outcome still scatters",
     ),
-    explained_by=("entropy-collapse",),
+    explained_by=(
+        "entropy-collapse",
+        "constant-reward",
+        "response-length-explodes",
+        "zero-variance-groups",
+        "reference-kl-out-of-range",
+    ),
     verdict="plateau",
 )

@@ -126,6 +126,9 @@ RULE = Rule(
         "kl-above-target",
         "entropy-collapse",
         "action-collapse",
+        "threshold-off-correctness",
+        "reference-kl-out-of-range",
+        "response-length-explodes",
     ),
     verdict="collapsed",
 )

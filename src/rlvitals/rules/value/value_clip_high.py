@@ -26,7 +26,7 @@ only far off at the start.
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.value import CLIP_FRACTION
-from rlvitals.records import Trace
+from rlvitals.records import Profile, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
 from rlvitals.rules.shapes import above
@@ -77,4 +77,5 @@ RULE = Rule(
         "normalise rewards",
         "lower the learning rate or run fewer epochs per batch",
     ),
+    profiles=(Profile.RLHF_PPO,),
 )

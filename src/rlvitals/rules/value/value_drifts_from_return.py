@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.value import LOSS, MEAN, RETURN_MEAN, RETURN_VAR
-from rlvitals.records import Series, Trace
+from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
 from rlvitals.rules.shapes import LASTING, above
@@ -127,5 +127,6 @@ RULE = Rule(
         "normalise rewards or returns",
         "widen the value clip range",
     ),
+    profiles=(Profile.SCHEDULER_PPO, Profile.RLHF_PPO),
     explained_by=("value-clip-high",),
 )

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import APPROX_KL
 from rlvitals.metrics.value import LOSS
-from rlvitals.records import Series, Trace
+from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
 from rlvitals.rules.shapes import jumps
@@ -226,6 +226,13 @@ RULE = Rule(
         "check the returns by hand on one episode",
         "restart from a checkpoint before the jump",
     ),
-    explained_by=("learning-rate-jump",),
+    profiles=(
+        Profile.CONTROL_PPO,
+        Profile.SCHEDULER_PPO,
+        Profile.RLHF_PPO,
+        Profile.ON_POLICY,
+        Profile.OFF_POLICY,
+    ),
+    explained_by=("learning-rate-jump", "kl-spike"),
     verdict="unstable",
 )

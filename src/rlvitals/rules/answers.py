@@ -1,0 +1,52 @@
+"""What a language model is judged by when its reward may pay for something else.
+
+A composed reward rises by its easy parts, and a reward less a KL penalty rises by giving up
+what was learned. The share of right answers, or the plain score, does not.
+"""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from rlvitals.metrics.outcome import ACCURACY, RLHF_REWARD, SCORE, SUCCESS_RATE
+from rlvitals.metrics.reward import COMPONENT
+from rlvitals.records import Series, Trace
+from rlvitals.rules.standing import LEAST, Standing, standing
+
+CHECKS_THE_ANSWER = re.compile(r"correct|accura|success|solve|pass", re.IGNORECASE)
+
+
+def answers(trace: Trace) -> tuple[str, Series] | None:
+    """Return the share of right answers, as finite points in [0, 1], and its canonical name."""
+    named = [(m.name, trace[m.name]) for m in (ACCURACY, SUCCESS_RATE) if m.name in trace]
+    named += [
+        (f"{COMPONENT.name}/{member}", series)
+        for member, series in trace.family(COMPONENT.name).items()
+        if CHECKS_THE_ANSWER.search(member)
+    ]
+    for name, series in named:
+        found = series.finite()
+        if len(found) >= LEAST and found.values.min() >= 0 and found.values.max() <= 1:
+            return name, found
+    return None
+
+
+def learned(trace: Trace, since: int | None = None) -> Standing:
+    """Judge by right answers; without them by the score before the KL penalty; else as usual."""
+    found = answers(trace)
+    if found is not None:
+        name, series = found
+        now = standing(replace(trace, series={SUCCESS_RATE.name: series}), since)
+        return replace(now, metric=name, why=now.why.replace(SUCCESS_RATE.name, name))
+    score = trace.get(SCORE.name)
+    if score is not None and len(score.finite()) >= LEAST:
+        rest = {k: s for k, s in trace.series.items() if k != RLHF_REWARD.name}
+        return standing(replace(trace, series=rest), since)
+    return standing(trace, since)
+
+
+def last_share(trace: Trace, count: int = 20) -> float | None:
+    """Return the mean share of right answers over the last `count` points; None if not logged."""
+    found = answers(trace)
+    return None if found is None else float(np.mean(found[1].tail(count).values))

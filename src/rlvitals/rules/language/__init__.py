@@ -1,0 +1,1 @@
+"""Language models: the reference, groups and filters, lengths and endings."""

@@ -1,0 +1,100 @@
+"""Responses stop ending by themselves: end-of-sequence tokens vanish from the batches.
+
+## What it sees
+`language/eos_tokens` below half of its own start in at least half of 10 successive updates.
+Below a tenth, and to the end, nearly no response is complete: an error where the score does not
+improve. Where it does improve this is a note, unless KL to the reference says that the text has
+left everything the reference would write (above one nat per token): then it is a warning.
+
+## Why it matters
+A reward model has seen finished answers. On text that is merely cut off its score means little,
+and a policy that is paid by length learns first of all never to end.
+
+## What to do
+Look at a few responses. Set a penalty for a missing end token; check that the chat template and
+the stop token belong to this model, that padding is not the end token's id in the loss, and that
+nothing pays for length.
+
+## When it is wrong
+Tasks whose responses have a fixed length by design. The count is of one process and depends on
+the batch size, so only the run's own start is a scale.
+
+## References
+- Singhal et al. 2023, "A Long Way to Go: Investigating Length Correlations in RLHF".
+- huggingface/trl, ppo_trainer.py: `missing_eos_penalty` and `val/num_eos_tokens`.
+"""
+
+from rlvitals.metrics.language import EOS_TOKENS
+from rlvitals.metrics.metric import Bound
+from rlvitals.records import Profile, Trace
+from rlvitals.rules import reference
+from rlvitals.rules.answers import learned
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.shapes import Stretch, below, start
+from rlvitals.rules.standing import Standing
+from rlvitals.rules.weigh import sides
+from rlvitals.signals.spread import median
+
+WINDOW = 10  # updates
+FEWER, GONE = 0.5, 0.1  # of the run's own start
+
+
+def check(trace: Trace) -> Answer:
+    """Compare the count with the run's own start."""
+    counts = trace[EOS_TOKENS.name]
+    first = start(counts)
+    if not first:
+        return Undecided("no response ended by itself at the start: there is nothing to lose")
+    stretch = below(counts, FEWER * first, WINDOW)
+    if stretch is None:
+        return Clear()
+    last = median(counts.finite().tail(WINDOW).values) or 0.0
+    now = learned(trace, since=stretch.began)
+    evidence, counter = sides(now)
+    far = reference.far(trace, stretch.began)
+    return Finding(
+        f"responses stop ending by themselves: {first:.4g} end tokens per batch at the start, "
+        f"{last:.4g} now",
+        severity=stretch.severity(_severity(now, last / first, stretch, strayed=bool(far))),
+        metric=EOS_TOKENS.name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=stretch.worst,
+        bound=Bound(FEWER * first, f"{FEWER:g} x this run's start"),
+        evidence=(*evidence, *far),
+        counter=counter,
+    )
+
+
+def _severity(now: Standing, left: float, stretch: Stretch, *, strayed: bool) -> Severity:
+    if now.improves:
+        return Severity.WARNING if strayed else Severity.NOTE
+    gone = left < GONE and stretch.goes_on
+    return Severity.ERROR if now.stalled and gone else Severity.WARNING
+
+
+RULE = Rule(
+    name="eos-missing",
+    needs=(EOS_TOKENS,),
+    at_least=2 * WINDOW,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "a reward that grows with length",
+        "no penalty for a response without an end token",
+        "the end token is masked out of the loss, often because it doubles as padding",
+    ),
+    remedies=(
+        "read some responses from the end of the run",
+        "set missing_eos_penalty, or give no reward to unfinished responses",
+        "check the stop token and the padding token against the tokenizer",
+    ),
+    profiles=(
+        Profile.RLHF_PPO,
+        Profile.GRPO,
+        Profile.PSR,
+        Profile.NSR,
+        Profile.W_REINFORCE,
+    ),
+    explained_by=("response-length-explodes",),
+)

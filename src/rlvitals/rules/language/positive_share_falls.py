@@ -1,0 +1,168 @@
+"""The share of samples above the reward threshold falls: the model unlearns.
+
+## What it sees
+The positive share (logged, or from the counts, or one minus the negative share) lower by a
+twentieth or more since its best tenth of the run, with a 99 % interval of the trend since then
+below zero; or over the last half of the run lower than in its first tenth by four standard
+errors. A rising share is what training is for, and is never
+reported.
+
+## Why it matters
+PSR, NSR and W-REINFORCE learn from which side of the threshold a sample falls. Their own signed
+rewards can hide a fall: NSR's is negative by design.
+
+## What to do
+Lower the learning rate; check that the threshold separates right answers from wrong ones; in NSR,
+where pushing wrong answers down spreads probability over everything else, watch entropy and
+truncation, or mix positives in (W-REINFORCE).
+
+## When it is wrong
+Prompts that get harder by a curriculum, or a threshold that is raised on purpose.
+
+## References
+- Zhu et al. 2025, "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning".
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.metrics.language import (
+    NEGATIVE_SAMPLES,
+    NEGATIVE_SHARE,
+    POSITIVE_SAMPLES,
+    POSITIVE_SHARE,
+)
+from rlvitals.metrics.metric import Bound
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules.answers import learned
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.weigh import severity, sides
+from rlvitals.signals.blocks import block_length, block_means
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.spread import noise_sd
+from rlvitals.signals.trend import trend
+
+FALLS = Bound(0.05, "of all samples, default")
+LEAST = 20  # updates
+PARTS = 10  # blocks that the best is taken over
+CONFIDENCE = 0.99  # the best block is picked by looking, so ask more than 95 %
+ERRORS = 4.0  # standard errors below the start
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """Where the share was, where it is, and what shows that this is no noise."""
+
+    before: float
+    after: float
+    when: str
+    began: int  # step
+    proof: str
+    unknown: Severity = Severity.NOTE  # where the outcome says nothing
+
+
+def check(trace: Trace) -> Answer:
+    """Judge the course since the best block, and the level against the start."""
+    found = _share(trace)
+    if found is None or len(found[1]) < LEAST:
+        return Undecided("the positive share cannot be worked out", (POSITIVE_SHARE.name,))
+    name, share = found
+    fall = _since_best(share) or _below_start(share)
+    if fall is None:
+        return Clear()
+    now = learned(trace, since=fall.began)
+    evidence, counter = sides(now)
+    return Finding(
+        f"the positive share falls: {fall.before:.1%} {fall.when} to {fall.after:.1%}",
+        severity=severity(now, unknown=fall.unknown),
+        metric=name,
+        began=fall.began,
+        ended=int(share.steps[-1]),
+        observed=fall.after - fall.before,
+        bound=FALLS,
+        evidence=(fall.proof, *evidence),
+        counter=counter,
+    )
+
+
+def _since_best(share: Series) -> Fall | None:
+    width = max(1, len(share) // PARTS)
+    blocks = block_means(share.values, width)
+    best = int(blocks.argmax())
+    since = share.where(slice(len(share) - width * (len(blocks) - best), None))
+    fitted = trend(since.values, confidence=CONFIDENCE)
+    levels = first_last_change(since.values)
+    if fitted is None or levels is None or fitted.change_high >= 0:
+        return None
+    if blocks[best] - levels[1] < FALLS.value:
+        return None
+    proof = (
+        f"99 % interval of the change since its best: {fitted.change_low:+.3g} to "
+        f"{fitted.change_high:+.3g}"
+    )
+    return Fall(float(blocks[best]), levels[1], "at its best", int(since.steps[0]), proof)
+
+
+def _below_start(share: Series) -> Fall | None:
+    """See a sudden fall that nothing made good: no trend, but never again as at the start."""
+    head = share.values[: max(PARTS // 2, len(share) // PARTS)]
+    half = share.tail(len(share) // 2)
+    blocks = block_means(half.values, block_length(half.values))
+    noise = noise_sd(share.values) or 0.0
+    after = float(np.mean(half.values))
+    # A half that is one sluggish block has no error of its own: its range stands in.
+    own = blocks.std(ddof=1) / np.sqrt(len(blocks)) if len(blocks) > 1 else np.ptp(half.values)
+    error = float(np.hypot(noise / np.sqrt(len(head)), own))
+    before = float(np.mean(head))
+    if before - after < max(FALLS.value, ERRORS * error):
+        return None
+    low = np.flatnonzero(share.values < after)
+    began = int(share.steps[max(int(low[0]) - 1, 0)]) if len(low) else int(share.steps[0])
+    proof = f"standard error of that difference: {error:.2g}"
+    return Fall(before, after, "at the start", began, proof, Severity.WARNING)
+
+
+def _share(trace: Trace) -> tuple[str, Series] | None:
+    """Return the positive share as finite points, and the metric it was taken from."""
+    if POSITIVE_SHARE.name in trace:
+        return POSITIVE_SHARE.name, trace[POSITIVE_SHARE.name].finite()
+    if NEGATIVE_SHARE.name in trace:
+        rest = trace[NEGATIVE_SHARE.name].finite()
+        return NEGATIVE_SHARE.name, Series(rest.steps, rest.times, 1.0 - rest.values)
+    if POSITIVE_SAMPLES.name not in trace or NEGATIVE_SAMPLES.name not in trace:
+        return None
+    positive, negative = trace[POSITIVE_SAMPLES.name], trace[NEGATIVE_SAMPLES.name]
+    _, at, within = np.intersect1d(positive.steps, negative.steps, return_indices=True)
+    found = positive.where(at)
+    total = found.values + negative.values[within]
+    keep = total > 0
+    kept = found.where(keep)
+    return POSITIVE_SAMPLES.name, Series(kept.steps, kept.times, kept.values / total[keep]).finite()
+
+
+RULE = Rule(
+    name="positive-share-falls",
+    needs=(),
+    needs_any=(POSITIVE_SHARE, NEGATIVE_SHARE, POSITIVE_SAMPLES),
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "learning rate too high",
+        "negatives pushed down without anything to push up",
+        "prompts that got harder",
+    ),
+    remedies=(
+        "lower the learning rate",
+        "mix in positive samples: w-reinforce with lambda 0.1",
+        "return to the checkpoint before this step",
+    ),
+    profiles=(Profile.PSR, Profile.NSR, Profile.W_REINFORCE),
+    explained_by=(
+        "learning-rate-jump",
+        "entropy-collapse",
+        "responses-truncated",
+        "threshold-off-correctness",
+    ),
+)

@@ -1,0 +1,241 @@
+"""The policy is too far from the reference model, or has not left it at all.
+
+## What it sees
+KL per sequence above twice the run's own `kl_target`, where one is set. Without one, KL per
+token (a KL per sequence is divided by the response length, or by the response limit) and what is
+learned meanwhile: above 0.2 nats while nothing better is learned; still growing over the last
+half of the run while nothing better is learned: over-optimisation; below 0.0001 all that time:
+the policy has not moved. A run that learns is only noted above one nat per token.
+
+## Why it matters
+KL is the price of the score. A reward model is trusted near the text it was trained on; beyond
+that the score goes on rising while the text gets worse. At zero, nothing was learned, whatever
+the loss says; at exactly zero the reference is the policy itself.
+
+## What to do
+Too far: raise `kl_coef` (or `beta`), lower the learning rate, stop earlier, and read responses.
+Not moved: raise the learning rate, lower the coefficient, check that weights are trainable and
+that the adapter is switched off for the reference.
+
+## When it is wrong
+Training by verified rewards needs no reference and goes far from it. KL grows with the length of
+responses: compare per token.
+
+## References
+- Gao, Schulman and Hilton 2023, "Scaling Laws for Reward Model Overoptimization".
+- Ziegler et al. 2019, "Fine-Tuning Language Models from Human Preferences", adaptive KL target.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.optimiser import GRAD_NORM
+from rlvitals.metrics.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import reference
+from rlvitals.rules.answers import learned
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.shapes import above
+from rlvitals.rules.weigh import sides
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.spread import median
+from rlvitals.signals.trend import trend
+
+WINDOW, SHORT_WINDOW = 20, 10  # updates
+OF_THE_TARGET = 2.0  # an adaptive controller holds KL well within this
+# Guides name 0.01 to 0.1 nats per token as usual; twice that asks for a second witness.
+HIGH = Bound(0.2, "nats per token, default")
+LOW = Bound(1e-4, "nats per token, default")
+FAR = Bound(reference.FAR, "nats per token, default: e times as likely as under the reference")
+GROWS = 1.5  # over the last half of the run
+LEAST = 40  # updates: before that a policy may not have moved yet
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """KL per token where the length is known, else per sequence."""
+
+    series: Series
+    metric: str
+    unit: str
+    known: bool  # whether it is per token
+    how: tuple[str, ...]
+
+
+def check(trace: Trace) -> Answer:
+    """Ask the run's own target first, then the level, then the course."""
+    course = _course(trace)
+    if course is None:
+        return Undecided("KL to the reference has no number", (KL_TO_REFERENCE.name,))
+    window = WINDOW if len(course.series) >= 2 * WINDOW else SHORT_WINDOW
+    for answer in (
+        _above_target(trace, window),
+        _too_high(trace, course, window),
+        _grows(trace, course),
+        _not_moved(trace, course),
+    ):
+        if answer is not None:
+            return answer
+    return Clear()
+
+
+def _course(trace: Trace) -> Course | None:
+    found = reference.per_token(trace)
+    if found is not None:
+        how = (found.how,) if found.how else ()
+        return Course(found.series, found.metric, "nats per token", known=True, how=how)
+    name = KL_TO_REFERENCE.name
+    if name in trace and len(series := trace[name].finite()):
+        return Course(series, name, "nats per sequence", known=False, how=())
+    return None
+
+
+def _above_target(trace: Trace, window: int) -> Answer | None:
+    target = trace.number("kl_target")
+    name = KL_TO_REFERENCE.name
+    if not target or target < 0 or name not in trace:
+        return None
+    stretch = above(trace[name], OF_THE_TARGET * target, window)
+    if stretch is None:
+        return None
+    now = learned(trace, since=stretch.began)
+    evidence, counter = sides(now)
+    return Finding(
+        f"KL to the reference stays above twice its target: {stretch.worst:.3g} nats per sequence "
+        f"at most, target {target:g}",
+        severity=stretch.severity(Severity.NOTE if now.improves else Severity.WARNING),
+        metric=name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=stretch.worst,
+        bound=Bound(target, "the run's kl_target"),
+        evidence=evidence,
+        counter=counter,
+    )
+
+
+def _too_high(trace: Trace, course: Course, window: int) -> Answer | None:
+    if not course.known:
+        return None
+    stretch = above(course.series, HIGH.value, window)
+    if stretch is None:
+        return None
+    during = course.series.since(stretch.began).until(stretch.ended)
+    level = median(during.values) or stretch.worst
+    now = learned(trace, since=stretch.began)
+    far = level > FAR.value
+    if not (now.stalled or far):
+        if now.state != "unknown":
+            return None
+        return Undecided(f"KL is {level:.2g} {course.unit}, and {now.sentence}")
+    evidence, counter = sides(now)
+    severity = Severity.WARNING if now.stalled else Severity.NOTE
+    return Finding(
+        f"the policy is far from the reference: KL {level:.3g} {course.unit} in the middle of this "
+        f"stretch, {stretch.worst:.3g} at most",
+        severity=stretch.severity(severity),
+        metric=course.metric,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=level,
+        bound=FAR if far else HIGH,
+        evidence=(*course.how, *evidence),
+        counter=counter,
+    )
+
+
+def _last_half(course: Course) -> Series | None:
+    half = course.series.tail(len(course.series) // 2)
+    return half if 2 * len(half) >= LEAST else None
+
+
+def _grows(trace: Trace, course: Course) -> Answer | None:
+    half = _last_half(course)
+    found = None if half is None else trend(half.values)
+    levels = None if half is None else first_last_change(half.values)
+    if half is None or found is None or levels is None or found.change_low <= 0:
+        return None
+    first, last = levels
+    # Far below the high bound growth is only the way there; per sequence nothing is known.
+    material = HIGH.value / 10 if course.known else 1.0
+    if last < max(GROWS * first, material):
+        return None
+    now = learned(trace, since=int(half.steps[0]))
+    if not now.stalled:
+        return None
+    return Finding(
+        f"KL to the reference goes on growing, {first:.3g} to {last:.3g} {course.unit} over the "
+        "last half of the run, and buys nothing",
+        severity=Severity.WARNING,
+        metric=course.metric,
+        began=int(half.steps[0]),
+        ended=int(half.steps[-1]),
+        observed=last,
+        bound=Bound(GROWS * first, f"{GROWS:g} x its level at the middle of the run"),
+        evidence=(*course.how, *sides(now)[0]),
+        causes=("over-optimisation of the reward model", "kl_coef or beta too small"),
+    )
+
+
+def _not_moved(trace: Trace, course: Course) -> Answer | None:
+    half = _last_half(course)
+    if half is None:
+        return None
+    level = float(np.abs(half.values).mean())
+    same = not np.any(half.values) and _trains(trace, half)
+    limit = LOW.value if course.known else LOW.value * 10
+    now = learned(trace, since=int(half.steps[0]))
+    if level >= limit or now.improves or (now.state == "holding its best" and not same):
+        return None
+    what = "exactly 0: the reference is the policy itself" if same else f"{level:.2g} {course.unit}"
+    return Finding(
+        f"the policy has not left the reference: KL over the last half of the run is {what}",
+        severity=Severity.WARNING if same or now.stalled else Severity.NOTE,
+        metric=course.metric,
+        began=int(course.series.steps[0]),
+        ended=int(half.steps[-1]),
+        observed=level,
+        bound=Bound(limit, LOW.origin),
+        evidence=sides(now)[0],
+        causes=(
+            "reference not frozen, or its adapter not switched off",
+            "weights that do not change at this precision",
+        )
+        if same
+        else ("learning rate too low", "kl_coef or beta too large"),
+        remedies=(
+            "check that the reference is a frozen copy, and that weights are trainable",
+            "raise the learning rate",
+            "lower kl_coef or beta",
+        ),
+    )
+
+
+def _trains(trace: Trace, half: Series) -> bool:
+    norms = trace.get(GRAD_NORM.name)
+    during = None if norms is None else norms.since(int(half.steps[0])).finite()
+    return during is not None and len(during) > 0 and bool((during.values > 0).all())
+
+
+RULE = Rule(
+    name="reference-kl-out-of-range",
+    needs=(),
+    needs_any=(KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN),
+    at_least=SHORT_WINDOW,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "kl_coef or beta too small, or zero",
+        "learning rate too high",
+        "a reward that pays for text the reference would not write",
+    ),
+    remedies=(
+        "read responses from before and after this step",
+        "raise kl_coef or beta",
+        "lower the learning rate, or stop at the best score for its KL",
+    ),
+    profiles=(Profile.RLHF_PPO, Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE),
+    explained_by=("kl-spike", "kl-above-target", "learning-rate-jump", "response-length-explodes"),
+)

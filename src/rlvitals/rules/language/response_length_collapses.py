@@ -1,0 +1,80 @@
+"""Responses shrink to less than half of what they were.
+
+## What it sees
+Mean response length below half of its own start in at least half of 20 successive updates, while
+what is learned does not improve. A note: short answers are sometimes right.
+
+## Why it matters
+A few tokens that earn a format bonus, an empty answer that avoids a penalty, or an end token at
+once are cheap local optima, and a policy that stopped writing cannot find its way back.
+
+## What to do
+Read some. Check what an empty or one-word answer earns, and whether a length penalty or a limit on
+responses taught brevity.
+
+## When it is wrong
+Answers that were padded at the start get shorter as they get better: where right answers improve,
+nothing is reported.
+
+## References
+- Singhal et al. 2023, "A Long Way to Go: Investigating Length Correlations in RLHF".
+"""
+
+from rlvitals.metrics.language import LENGTH_MEAN
+from rlvitals.metrics.metric import Bound
+from rlvitals.records import Profile, Trace
+from rlvitals.rules.answers import learned
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.shapes import below, start
+from rlvitals.rules.weigh import sides
+from rlvitals.signals.spread import median
+
+FACTOR = 0.5  # of its own start
+WINDOW, SHORT_WINDOW = 20, 10  # updates
+
+
+def check(trace: Trace) -> Answer:
+    """Compare with the run's own start."""
+    lengths = trace[LENGTH_MEAN.name]
+    first = start(lengths)
+    if not first:
+        return Undecided("responses were empty at the start: there is no scale")
+    window = WINDOW if len(lengths) >= 2 * WINDOW else SHORT_WINDOW
+    stretch = below(lengths, FACTOR * first, window)
+    if stretch is None:
+        return Clear()
+    now = learned(trace)
+    if now.improves or now.state == "holding its best":
+        return Clear()
+    last = median(lengths.finite().tail(window).values) or stretch.worst
+    return Finding(
+        f"responses shrank from {first:.4g} to {last:.4g} tokens",
+        severity=Severity.NOTE,
+        metric=LENGTH_MEAN.name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=stretch.worst,
+        bound=Bound(FACTOR * first, f"{FACTOR:g} x this run's start"),
+        evidence=sides(now)[0],
+    )
+
+
+RULE = Rule(
+    name="response-length-collapses",
+    needs=(LENGTH_MEAN,),
+    at_least=SHORT_WINDOW,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "an empty or short answer that earns as much as a good one",
+        "a penalty for length or for unfinished responses",
+        "a collapsed policy",
+    ),
+    remedies=(
+        "read some responses",
+        "score an empty answer by hand",
+        "weaken what pays for brevity",
+    ),
+    profiles=(Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE, Profile.RLHF_PPO),
+    explained_by=("entropy-collapse", "learning-rate-jump"),
+)

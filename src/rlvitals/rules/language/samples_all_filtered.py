@@ -1,0 +1,215 @@
+"""The filter leaves nothing to learn from: no positive sample in PSR, no negative one in NSR.
+
+## What it sees
+Successive updates whose batch holds no sample of the side that the mode learns from. How many
+are too many follows from the run's own rate before: the chance of such a stretch, with the
+prompts of a batch taken as independent and the samples of one prompt not, is below one in a
+thousand. Where the side was never seen, 20 updates are asked. W-REINFORCE is told when either
+side is gone.
+
+## Why it matters
+With nothing left there is no policy gradient. The optimiser's momentum still moves the weights
+for a while, so that the log goes on looking alive.
+
+## What to do
+PSR without positives: look at the reward first (does a right answer earn it?), then lower the
+threshold to what a right answer earns, never below. NSR without negatives: if answers are right,
+the data is too easy, take harder prompts or more completions; if they are not, the threshold lies
+below what a wrong answer earns: raise it.
+
+## When it is wrong
+An NSR batch without negatives is also what success looks like: with right answers at 95 % this is
+a note. A KL penalty, an entropy bonus or an auxiliary loss goes on training all the same.
+
+## References
+- Zhu et al. 2025, "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning".
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.metrics.language import (
+    NEGATIVE_SAMPLES,
+    NEGATIVE_SHARE,
+    POSITIVE_SAMPLES,
+    POSITIVE_SHARE,
+)
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.optimiser import GRAD_NORM
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules.answers import last_share, learned
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.shapes import LASTING
+from rlvitals.rules.standing import Standing
+from rlvitals.rules.weigh import sides
+
+CHANCE = 1e-3  # of such a stretch anywhere in the run
+NEVER_SEEN = 20  # updates from the start without a single sample
+FEWEST = 3  # updates in a stretch, whatever the rate
+GROUP = 8  # completions per prompt where it is not logged: TRL's default num_generations
+SOLVED = 0.95  # share of right answers
+AT_MOST = 64.0  # samples of a batch where neither total nor share tells: see _samples
+REMEDIES = {
+    "positive": (
+        "check that a right answer earns the reward at all",
+        "lower reward_threshold to what a right answer earns, not below",
+        "take easier prompts, or more completions per prompt",
+    ),
+    "negative": (
+        "if answers are right: take harder prompts or more completions per prompt",
+        "if they are not: raise reward_threshold above what a wrong answer earns",
+        "check the reward on wrong answers",
+    ),
+}
+CAUSES = {
+    "positive": ("reward_threshold above what a right answer earns", "prompts too hard"),
+    "negative": ("reward_threshold below what a wrong answer earns", "prompts too easy"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A stretch of updates without one side."""
+
+    side: str
+    metric: str
+    began: int  # step
+    ended: int  # step
+    updates: int
+    samples: float  # in all
+    rate: float  # share of that side before
+    share: float  # of the run
+    goes_on: bool
+
+
+def check(trace: Trace) -> Answer:
+    """Look for each side that the mode learns from."""
+    wanted = {
+        Profile.PSR: (("positive", POSITIVE_SAMPLES.name),),
+        Profile.NSR: (("negative", NEGATIVE_SAMPLES.name),),
+    }.get(trace.profile, (("positive", POSITIVE_SAMPLES.name), ("negative", NEGATIVE_SAMPLES.name)))
+    found = [
+        gone
+        for side, name in wanted
+        if name in trace and (gone := _gone(trace, side, name)) is not None
+    ]
+    if not found:
+        return Clear()
+    return _finding(trace, max(found, key=lambda gone: gone.updates))
+
+
+def _gone(trace: Trace, side: str, name: str) -> Gone | None:
+    counts = trace[name].finite()
+    first, last = _longest_zero(counts.values)
+    updates = last - first + 1
+    if updates < FEWEST or not len(counts):
+        return None
+    size = _samples(trace, side, counts)
+    independent = max(1.0, size / (trace.number("num_generations") or GROUP))
+    before = counts.values[:first]
+    rate = float(before.mean()) / size if before.any() else 0.0
+    if rate > 0:
+        chance = len(counts) * (1.0 - min(rate, 1.0)) ** (independent * updates)
+        if chance > CHANCE:
+            return None
+    elif updates < NEVER_SEEN:
+        return None
+    return Gone(
+        side,
+        name,
+        int(counts.steps[first]),
+        int(counts.steps[last]),
+        updates,
+        updates * size,
+        rate,
+        updates / len(counts),
+        goes_on=last == len(counts) - 1,
+    )
+
+
+def _longest_zero(values: NDArray[np.float64]) -> tuple[int, int]:
+    """Return the first and last index of the longest run of zeros, the newest of equals."""
+    padded = np.concatenate(([False], values == 0, [False]))
+    edges = np.flatnonzero(padded[1:] != padded[:-1])
+    if not edges.size:
+        return 0, -1
+    starts, ends = edges[::2], edges[1::2]
+    longest = len(starts) - 1 - int(np.argmax((ends - starts)[::-1]))
+    return int(starts[longest]), int(ends[longest]) - 1
+
+
+def _samples(trace: Trace, side: str, counts: Series) -> float:
+    """Return the samples of one batch: both sides, a count over its share, or the settings."""
+    other = trace.get((NEGATIVE_SAMPLES if side == "positive" else POSITIVE_SAMPLES).name)
+    if other is not None and len(other.finite()):
+        return max(1.0, float(np.max(other.finite().values)))
+    share = trace.get((POSITIVE_SHARE if side == "positive" else NEGATIVE_SHARE).name)
+    if share is not None:
+        both, at, within = np.intersect1d(counts.steps, share.steps, return_indices=True)
+        parts = share.values[within] if len(both) else np.zeros(0)
+        seen = parts > 0
+        if seen.any():
+            return max(1.0, float(np.median(counts.values[at][seen] / parts[seen])))
+    own = trace.number("batch_size") or trace.number("minibatch_size")
+    return max(1.0, own or AT_MOST, float(counts.values.max()))
+
+
+def _finding(trace: Trace, gone: Gone) -> Finding:
+    now = learned(trace, since=gone.began)
+    right = last_share(trace.until(gone.ended))
+    solved = gone.side == "negative" and right is not None and right >= SOLVED
+    evidence, counter = sides(now)
+    severity = _severity(trace.profile, gone, now, solved=solved)
+    before = f"; {gone.rate:.1%} of samples were {gone.side} before" if gone.rate else ""
+    says = " (answers are right: the data is too easy by now)" if solved else ""
+    return Finding(
+        f"no {gone.side} sample in {gone.updates:,} successive updates{before}{says}",
+        severity=severity,
+        metric=gone.metric,
+        began=gone.began,
+        ended=gone.ended,
+        observed=0.0,
+        bound=Bound(CHANCE, "chance of this by the run's own rate")
+        if gone.rate
+        else Bound(NEVER_SEEN, "updates from the start, default"),
+        evidence=(*_right(right), *_gradient(trace, gone), *evidence),
+        counter=("right answers near 100 %: nothing is left to unlearn",) if solved else counter,
+        causes=CAUSES[gone.side],
+        remedies=REMEDIES[gone.side],
+    )
+
+
+def _severity(profile: Profile, gone: Gone, now: Standing, *, solved: bool) -> Severity:
+    if solved or now.improves or not (gone.goes_on or gone.share >= LASTING):
+        return Severity.NOTE
+    # W-REINFORCE goes on learning from the other side.
+    return Severity.WARNING if profile is Profile.W_REINFORCE else Severity.ERROR
+
+
+def _right(right: float | None) -> tuple[str, ...]:
+    return () if right is None else (f"{right:.0%} of answers are right by then",)
+
+
+def _gradient(trace: Trace, gone: Gone) -> tuple[str, ...]:
+    norms = trace.get(GRAD_NORM.name)
+    during = None if norms is None else norms.since(gone.began).until(gone.ended).finite()
+    if during is None or not len(during) or np.any(during.values != 0):
+        return ()
+    return (f"grad norm is 0 in all {len(during):,} of these updates",)
+
+
+RULE = Rule(
+    name="samples-all-filtered",
+    needs=(),
+    needs_any=(POSITIVE_SAMPLES, NEGATIVE_SAMPLES),
+    at_least=10,
+    check=check,
+    doc=__doc__,
+    causes=("the threshold does not separate right answers from wrong ones",),
+    remedies=("put reward_threshold between what a wrong and what a right answer earns",),
+    profiles=(Profile.PSR, Profile.NSR, Profile.W_REINFORCE),
+    explained_by=("constant-reward",),
+    verdict="stalled",
+)

@@ -1,0 +1,197 @@
+"""Most prompts teach nothing: all completions of a group earn the same reward.
+
+## What it sees
+`reward/group_zero_std` above a half in at least half of 20 successive updates, or a reward for
+right answers without any spread in the batch. How many of those groups are all right and how many
+all wrong is worked out from the share of right answers, because the two ask for opposite
+remedies. A note while right answers rise; a warning where they do not; an error where nearly every
+group is without contrast and most of them are all wrong.
+
+## Why it matters
+GRPO's advantage is a difference within the group. A group without one costs its whole generation
+and gives no gradient. A dense bonus (format, length) can hide it: then groups differ, but not in
+what matters.
+
+## What to do
+All right: take harder prompts, drop solved ones. All wrong: take easier prompts or a curriculum,
+check the verifier on a known right answer, allow longer responses. Both: more completions per
+prompt, or sample prompts until groups have contrast.
+
+## When it is wrong
+Late in good training most groups are all right: with p of the answers right and groups of G, p^G
+of them are. With two completions a half is ordinary.
+
+## References
+- Shao et al. 2024, "DeepSeekMath", GRPO's group-relative advantage.
+- Yu et al. 2025, "DAPO", section 3.2, dynamic sampling.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.outcome import REWARD
+from rlvitals.metrics.reward import COMPONENT, COMPONENT_STD, GROUP_ZERO_STD
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules.answers import answers, learned
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.shapes import Stretch, above
+from rlvitals.rules.standing import Standing
+from rlvitals.rules.weigh import sides
+from rlvitals.signals.spread import median
+
+HALF = 0.5  # of the groups
+TWO = 0.75  # with two completions, a half is what p = 1/2 gives by chance
+NEARLY_ALL = 0.75
+WINDOW, SHORT_WINDOW = 20, 10  # updates
+REMEDIES_RIGHT = ("take harder prompts", "drop prompts that are solved in every completion")
+REMEDIES_WRONG = (
+    "check the verifier on an answer known to be right",
+    "take easier prompts first, or a curriculum",
+    "allow longer responses, or more completions per prompt",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Shares of all groups."""
+
+    right: float  # every completion right
+    wrong: float  # every completion wrong
+
+
+def check(trace: Trace) -> Answer:
+    """Take the share of groups; beside it, the spread of the reward for right answers."""
+    two = trace.number("num_generations") == 2  # noqa: PLR2004
+    limit = Bound(TWO, "default for groups of two") if two else Bound(HALF, "default")
+    shares = trace[GROUP_ZERO_STD.name]
+    window = WINDOW if len(shares) >= 2 * WINDOW else SHORT_WINDOW
+    stretch = above(shares, limit.value, window)
+    if stretch is not None:
+        return _finding(trace, stretch, limit)
+    return _behind_a_bonus(trace) or Clear()
+
+
+def _finding(trace: Trace, stretch: Stretch, limit: Bound) -> Finding:
+    during = trace[GROUP_ZERO_STD.name].since(stretch.began).until(stretch.ended).finite()
+    level = median(during.values) or 0.0
+    now = learned(trace, since=stretch.began)
+    split = _split(trace, during)
+    evidence, counter = sides(now)
+    says = (
+        f"about {split.right:.0%} of groups are all right and {split.wrong:.0%} all wrong"
+        if split
+        else "all right or all wrong: log a reward for right answers to tell"
+    )
+    return Finding(
+        f"{level:.0%} of groups earn one and the same reward: that share of all completions "
+        "teaches nothing",
+        severity=stretch.severity(_severity(now, level, split)),
+        metric=GROUP_ZERO_STD.name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=level,
+        bound=limit,
+        evidence=(says, *evidence),
+        counter=counter,
+        causes=_causes(split),
+        remedies=_remedies(split),
+    )
+
+
+def _split(trace: Trace, during: Series) -> Split | None:
+    """Work out the two sides from p = right + (1 - right - wrong) x one half.
+
+    Groups with contrast hold both kinds; a half is their mean where nothing more is known.
+    """
+    found = answers(trace)
+    if found is None:
+        reward = trace.get(REWARD.name)
+        if reward is None or not len(values := reward.finite().values):
+            return None
+        if values.min() < 0 or values.max() > 1:
+            return None
+        series = reward.finite()
+    else:
+        series = found[1]
+    series = series.since(int(during.steps[0])).until(int(during.steps[-1]))
+    if not len(series):
+        return None
+    same, p = float(during.values.mean()), float(series.values.mean())
+    right = float(np.clip(p - (1 - same) / 2, 0.0, same))
+    return Split(right, same - right)
+
+
+def _severity(now: Standing, level: float, split: Split | None) -> Severity:
+    if not now.stalled:
+        return Severity.NOTE
+    hopeless = split is not None and split.wrong > split.right
+    return Severity.ERROR if hopeless and level > NEARLY_ALL else Severity.WARNING
+
+
+def _causes(split: Split | None) -> tuple[str, ...]:
+    if split is None:
+        return ()
+    if split.wrong > split.right:
+        return ("prompts far too hard", "a verifier that accepts nothing", "a collapsed policy")
+    return ("prompts too easy by now", "a reward that everything earns")
+
+
+def _remedies(split: Split | None) -> tuple[str, ...]:
+    if split is None:
+        return ()
+    return REMEDIES_WRONG if split.wrong > split.right else REMEDIES_RIGHT
+
+
+def _behind_a_bonus(trace: Trace) -> Finding | None:
+    """See groups that differ, but never in whether the answer is right."""
+    found = answers(trace)
+    if found is None or not found[0].startswith(COMPONENT.name):
+        return None
+    name = f"{COMPONENT_STD.name}/{found[0].removeprefix(COMPONENT.name + '/')}"
+    spread = trace.get(name)
+    if spread is None or len(spread := spread.finite()) < WINDOW:
+        return None
+    tail = spread.tail(WINDOW)
+    if np.any(tail.values != 0):
+        return None
+    nonzero = np.flatnonzero(spread.values)
+    first = int(nonzero[-1]) + 1 if len(nonzero) else 0
+    right = float(found[1].tail(WINDOW).values.mean())
+    now = learned(trace, since=int(spread.steps[first]))
+    wrong = right < HALF
+    evidence, counter = sides(now)
+    return Finding(
+        f"groups differ, but not in whether the answer is right: {'none' if wrong else 'all'} are "
+        f"in the last {len(spread) - first} updates",
+        severity=Severity.WARNING if now.stalled else Severity.NOTE,
+        metric=name,
+        began=int(spread.steps[first]),
+        ended=int(spread.steps[-1]),
+        observed=0.0,
+        bound=Bound(0.0, "a spread of exactly zero"),
+        evidence=evidence,
+        counter=counter,
+        remedies=REMEDIES_WRONG if wrong else REMEDIES_RIGHT,
+    )
+
+
+RULE = Rule(
+    name="zero-variance-groups",
+    needs=(GROUP_ZERO_STD,),
+    at_least=SHORT_WINDOW,
+    check=check,
+    doc=__doc__,
+    causes=("prompts too easy or too hard for this model", "too few completions per prompt"),
+    remedies=(
+        "look at which groups are uniform: solved, or hopeless?",
+        "raise num_generations, or sample prompts until groups have contrast",
+    ),
+    profiles=(Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE),
+    explained_by=(
+        "constant-reward",
+        "response-length-explodes",
+        "responses-truncated",
+    ),
+)

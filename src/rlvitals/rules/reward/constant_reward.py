@@ -1,0 +1,155 @@
+"""Rewards do not differ at all: there is nothing to tell a good action from a bad one.
+
+## What it sees
+Rewards of a batch of responses without any spread in 10 successive updates, or an outcome (score,
+reward, return) that is exactly the same number for as long: to the end of the run or for a fifth
+of it. Not where the outcome climbed to its highest value and stays there, and not where answers
+are right: that is convergence. Spread over single steps is no evidence: many environments pay the
+same for every step.
+
+## Why it matters
+Advantages are differences. Without any, the update is zero or normalised noise, and noise keeps
+KL and clip fraction looking healthy.
+
+## What to do
+Score a response known to be good and one known to be bad, by hand. Then look for what made them
+equal: a parser that never matches, an exception scored as a default, a reward clipped at its limit.
+
+## When it is wrong
+Sparse rewards are constant until the first success: give them time, or a shaped reward. Rounded
+logs make small differences vanish.
+
+## References
+- Henderson et al. 2018, "Deep Reinforcement Learning that Matters", on reward scale.
+- Shao et al. 2024, "DeepSeekMath", GRPO's group-relative advantage.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.outcome import RETURN, REWARD, SCORE
+from rlvitals.metrics.reward import GROUP_STD, SCORE_STD, STD
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules.answers import last_share
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.shapes import LASTING
+from rlvitals.rules.standing import standing
+from rlvitals.rules.weigh import sides
+from rlvitals.signals.level import stays_above
+
+UPDATES = 10
+NEARLY = 0.9  # of ten: one odd sample in a batch does not make a signal
+LANGUAGE = (
+    Profile.RLHF_PPO,
+    Profile.GRPO,
+    Profile.PSR,
+    Profile.NSR,
+    Profile.W_REINFORCE,
+)
+SPREADS = (GROUP_STD.name, SCORE_STD.name, STD.name)
+LEVELS = (SCORE.name, RETURN.name, REWARD.name)
+SOLVED = 0.95  # share of right answers
+
+
+def check(trace: Trace) -> Answer:
+    """Look at the spread of a batch of responses, else at an outcome that never changes."""
+    picked = _constant(trace)
+    if picked is None:
+        return Undecided("no spread of rewards and no outcome is logged", (STD.name,))
+    name, series, (first, last) = picked
+    count = last - first + 1
+    lasts = last == len(series) - 1 or count >= LASTING * len(series)
+    if count < UPDATES or not lasts:
+        return Clear()
+    began, ended = int(series.steps[first]), int(series.steps[last])
+    right = last_share(trace.until(ended))
+    if right is not None and right >= SOLVED:
+        return Clear()
+    now = standing(trace)
+    if now.state == "at its ceiling" or _at_its_top(name, series, first):
+        return Clear()
+    return _finding(trace, name, (began, ended), count, series)
+
+
+def _constant(trace: Trace) -> tuple[str, Series, tuple[int, int]] | None:
+    """Return the series to judge with the stretch over which it is constant."""
+    language = trace.profile in LANGUAGE
+    names = [*(SPREADS if language else ()), *LEVELS]
+    logged = [(n, s.finite()) for n in names if (s := trace.get(n)) is not None]
+    logged = [(n, s) for n, s in logged if len(s) >= UPDATES]
+    if not logged:
+        return None
+    name, series = logged[0]
+    same = series.values == 0 if name in SPREADS else _repeats(series.values)
+    return name, series, _stays(same)
+
+
+def _repeats(values: np.ndarray) -> np.ndarray:
+    """Tell which points equal the number that stands longest."""
+    kinds, counts = np.unique(values, return_counts=True)
+    return np.asarray(values == kinds[int(counts.argmax())])
+
+
+def _stays(same: np.ndarray) -> tuple[int, int]:
+    """Return the first and last index of the stretch; a single exception does not end it."""
+    return stays_above(same.astype(np.float64), 0.5, UPDATES, NEARLY) or (0, -1)
+
+
+def _at_its_top(name: str, series: Series, first: int) -> bool:
+    """See a level that was climbed to: lower before, and never higher."""
+    if name in SPREADS or first == 0:
+        return False
+    return bool(series.values[first] == series.values.max() > series.values[0])
+
+
+def _finding(
+    trace: Trace, name: str, between: tuple[int, int], count: int, series: Series
+) -> Finding:
+    now = standing(trace, since=between[0])
+    evidence, counter = sides(now)
+    label = name.split("/", 1)[1].replace("_", " ")
+    value = float(series.until(between[1]).values[-1])
+    spread = name in SPREADS
+    what = "rewards of a batch do not differ at all" if spread else f"{label} is {value:.4g}"
+    severity = Severity.NOTE if now.improves else Severity.WARNING
+    if between[0] == int(series.steps[0]) and count == len(series) and trace.profile in LANGUAGE:
+        severity = Severity.ERROR
+    return Finding(
+        f"{what} in {count:,} successive updates",
+        severity=severity,
+        metric=name,
+        began=between[0],
+        ended=between[1],
+        observed=value,
+        bound=Bound(UPDATES, "updates, default"),
+        evidence=evidence,
+        counter=counter,
+    )
+
+
+RULE = Rule(
+    name="constant-reward",
+    needs=(),
+    needs_any=(STD, GROUP_STD, SCORE_STD, SCORE, RETURN, REWARD),
+    at_least=UPDATES,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "a reward function that returns a default: parser, exception, timeout",
+        "a task in which nothing succeeds yet",
+        "rewards clipped at a limit",
+    ),
+    remedies=(
+        "score one good and one bad sample by hand",
+        "log how often the reward falls back to its default",
+        "take easier tasks until some succeed",
+    ),
+    explained_by=(
+        "action-collapse",
+        "entropy-collapse",
+        "response-length-explodes",
+        "responses-truncated",
+        "reference-kl-out-of-range",
+    ),
+    verdict="stalled",
+)
