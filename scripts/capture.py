@@ -1,7 +1,9 @@
-"""Draw what the terminal shows as an SVG: `capture.py PATH OUT.svg`.
+"""Draw what the terminal shows as an SVG: `capture.py PATH OUT.svg [LINES]`.
 
 The picture in the README is the real output of `rlvitals diagnose PATH`: the command is run with
-colours forced, and rich draws what came out.
+colours forced, and rich draws what came out, cut after LINES lines with their number said.
+
+    python scripts/capture.py examples/failing docs/capture.svg 40
 """
 
 import os
@@ -19,26 +21,29 @@ WIDTH = 92  # columns
 FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
 
-def main(path: str, out: Path) -> None:
-    said = run("diagnose", path)
+def main(path: str, out: Path, most: int | None = None) -> None:
+    lines = run("diagnose", path).splitlines()
+    shown = lines[:most]
     console = Console(file=StringIO(), record=True, width=WIDTH, force_terminal=True)
     console.print(Text.assemble(("$ ", "bold"), f"rlvitals diagnose {path}"))
-    console.print(Text.from_ansi(said))
+    console.print(Text.from_ansi("\n".join(shown)))
+    if len(shown) < len(lines):
+        console.print(Text(f"... and {len(lines) - len(shown)} more lines", "dim"))
     svg = console.export_svg(title="rlvitals", unique_id="capture")
     svg = FONT_FACE.sub("", svg).replace("Fira Code", "DejaVu Sans Mono, Menlo, Consolas")
     svg = "\n".join(line.rstrip() for line in svg.splitlines())
     out.write_text(svg + "\n", encoding="utf-8")
-    print(f"{out}: {len(said.splitlines())} lines of output")
+    print(f"{out}: {len(shown)} of {len(lines)} lines")
 
 
 def run(*argv: str) -> str:
     env = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": str(WIDTH)}
     env.pop("NO_COLOR", None)
     command = [sys.executable, "-m", "rlvitals", *argv]
-    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)  # noqa: S603 - our own program
     assert done.returncode in {0, 1}, done.stderr
     return done.stdout
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else None)

@@ -13,9 +13,10 @@ run its two logs come from:
     "train/grad_norm" = { from = 30, factor = 50.0 }
 
 `injected` takes `factor` (multiply), `value` (set), `add`, or `ramp` (multiply by a factor that
-grows to this at the end), `from` a row on, up to row `to`; `rows = [7, 31]` picks single ones. A column
-the run has not is made. The cut keeps the run's format: CSV stays CSV, a trainer_state.json stays one. Every
-`tests/runs/<name>/run.toml` says in the same words, under [run], which whole run it is.
+grows to this at the end), `from` a row on, up to row `to`; `rows = [7, 31]` picks single ones.
+A column the run has not is made. The cut keeps the run's format: CSV stays CSV, a
+trainer_state.json stays one. Every `tests/runs/<name>/run.toml` says in the same words, under
+[run], which whole run it is.
 """
 
 import csv

@@ -323,7 +323,7 @@ class Run:
     during: type[BaseCallback] | None = None
     grad_norm: bool = False
     normalise: bool = False  # running normalisation of observations and rewards
-    monitor: bool = False
+    monitors: int = 0  # how many of the environments write a monitor file
     formats: tuple[str, ...] = ("csv",)
 
 
@@ -398,15 +398,19 @@ def broken(healthy: Run, fault: str, **changes: Any) -> Run:
 
 # fmt: off
 RUNS: tuple[Run, ...] = (
+    # What the project ships: `record_control_runs.py examples healthy failing`.
+    replace(PPO, name="healthy", grad_norm=True, monitors=4),
+    replace(PPO, name="failing", fault="lr-spike", seed=1, grad_norm=True, monitors=4,
+            options={**PPO.options, "learning_rate": spike}),
     # healthy, PPO
-    *seeds(replace(PPO, grad_norm=True, monitor=True), 0, 1),
+    *seeds(replace(PPO, grad_norm=True, monitors=1), 0, 1),
     *seeds(PPO, 2, 3),
-    *seeds(replace(PPO, formats=("csv", "json", "tensorboard"), monitor=True), 4),
+    *seeds(replace(PPO, formats=("csv", "json", "tensorboard"), monitors=1), 4),
     # PPO, the faults that much else is built on
     *seeds(broken(PPO, "lr-x300", options={"learning_rate": 0.09}), 0, 1),
     *seeds(broken(PPO, "lr-1e-7", options={"learning_rate": 1e-7}), 0, 1),
     *seeds(broken(PPO, "vf-coef-0", options={"vf_coef": 0.0}), 0, 1),
-    *seeds(broken(PPO, "reward-zero", world=ZeroReward, monitor=True), 0, 1),
+    *seeds(broken(PPO, "reward-zero", world=ZeroReward, monitors=1), 0, 1),
     # advantages as they are
     *seeds(RAW, 0, 1),
     *seeds(broken(RAW, "lr-1e-7", options={"learning_rate": 1e-7}), 0),
@@ -469,7 +473,7 @@ RUNS: tuple[Run, ...] = (
         env_id="CorridorCoinGrowsBack"),
     *seeds(broken(PENDULUM, "ent-coef-0.5", steps=61_440, options={"ent_coef": 0.5}), 0),
     # PPO, faults of the machine
-    *seeds(broken(PPO, "slow-second-half", during=SleepInSecondHalf, monitor=True,
+    *seeds(broken(PPO, "slow-second-half", during=SleepInSecondHalf, monitors=1,
                   formats=("csv", "tensorboard")), 0),
     *seeds(broken(PPO, "nan-weight", during=NanWeight), 0),
     # A2C
@@ -514,7 +518,7 @@ def make_env(run: Run, number: int, folder: Path) -> gym.Env:
     env = OWN_WORLDS[run.env_id]() if run.env_id in OWN_WORLDS else gym.make(run.env_id)
     env = run.world(env) if run.world else env
     env.action_space.seed(1000 * run.seed + number)
-    return Monitor(env, str(folder / str(number)) if run.monitor and number == 0 else None)
+    return Monitor(env, str(folder / str(number)) if number < run.monitors else None)
 
 
 def settings_of(run: Run, model: Any) -> dict[str, Any]:

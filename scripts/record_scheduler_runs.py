@@ -360,7 +360,7 @@ def stamp(seconds: float) -> dict[str, Any]:
     }
 
 
-def learn(
+def learn(  # noqa: PLR0913, PLR0917 - the parts of one training loop
     run: Run,
     policy: Policy,
     optimiser: torch.optim.Optimizer,

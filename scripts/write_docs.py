@@ -296,7 +296,7 @@ def navigation(text: str) -> str:
     lines = [NAV_FROM]
     for area, rules in _areas().items():
         lines.append(f"{indent}- {area.capitalize()}:")
-        lines += [f"{indent}    - rules/{rule.name}.md" for rule in rules]
+        lines += [f"{indent}    - {rule.name}: rules/{rule.name}.md" for rule in rules]
     return before + "\n".join([*lines, f"{indent}{NAV_TO}"]) + after
 
 
@@ -309,6 +309,15 @@ def _others() -> Iterator[tuple[str, str]]:
     yield "commands.md", _commands()
     yield "glossary.md", _glossary()
     yield "environments.md", _environments()
+    yield "decisions/index.md", _decisions()
+
+
+def _decisions() -> str:
+    lines = ["# Decisions", "", "Choices that a successor would question, a page each.", ""]
+    for path in sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md")):
+        title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        lines.append(f"- {path.name[:4].lstrip('0')}: [{title}]({path.name})")
+    return "\n".join(lines)
 
 
 def _readers() -> str:

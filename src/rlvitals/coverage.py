@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rlvitals import metrics
+from rlvitals.records import Profile, Trace
 from rlvitals.rules.rule import Rule, Undecided
 
 
@@ -21,15 +23,60 @@ class Coverage:
 
     judged: int
     asked: int
-    wanted: tuple[Wanted, ...]  # the most useful first
+    wanted: tuple[Wanted, ...]  # metrics, the most useful first
+    wanted_settings: tuple[Wanted, ...]
+    unknown_settings: tuple[str, ...]  # without which a run can be neither judged nor repeated
 
 
-def coverage(asked: int, undecided: Sequence[tuple[Rule, Undecided]]) -> Coverage:
+# What a change of which makes another run: a log without them cannot be reproduced.
+REPRODUCES = (
+    "learning_rate",
+    "clip_range",
+    "batch_size",
+    "n_epochs",
+    "entropy_coef",
+    "value_coef",
+    "gamma",
+    "gae_lambda",
+    "seed",
+)
+NEEDED_BY = {
+    Profile.SUPERVISED: ("learning_rate", "batch_size", "seed"),
+    Profile.OFF_POLICY: ("learning_rate", "batch_size", "gamma", "seed"),
+    Profile.ON_POLICY: tuple(name for name in REPRODUCES if name not in ("clip_range", "n_epochs")),
+}
+NO_CRITIC = (Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE)
+ORDER = {"outcome": 0, "health": 1, "performance": 2, "setting": 3}
+
+
+def coverage(
+    trace: Trace, asked: int, undecided: Sequence[tuple[Rule, Undecided]]
+) -> Coverage:
     """Count what could be judged; rank what is missing by the rules it would let judge."""
     waiting: Counter[str] = Counter()
     for _, answer in undecided:
         waiting.update(set(answer.wants))
-    wanted = tuple(
-        Wanted(name, count) for name, count in sorted(waiting.items(), key=lambda i: (-i[1], i[0]))
+    wanted = sorted(
+        (Wanted(name, count) for name, count in waiting.items() if name not in trace),
+        key=lambda w: (-w.rules, ORDER[_kind(w.name)], w.name),
     )
-    return Coverage(asked - len(undecided), asked, wanted)
+    return Coverage(
+        judged=asked - len(undecided),
+        asked=asked,
+        wanted=tuple(w for w in wanted if _kind(w.name) != "setting"),
+        wanted_settings=tuple(w for w in wanted if _kind(w.name) == "setting"),
+        unknown_settings=_unknown(trace),
+    )
+
+
+def _kind(name: str) -> str:
+    metric = metrics.find(name)
+    return "setting" if metric is None else metric.kind
+
+
+def _unknown(trace: Trace) -> tuple[str, ...]:
+    names = NEEDED_BY.get(trace.profile, REPRODUCES)
+    if trace.profile in NO_CRITIC:
+        names = ("learning_rate", "batch_size", "num_generations", "beta", "seed")
+    logged = {"learning_rate"} if "optimiser/learning_rate" in trace else set()
+    return tuple(name for name in names if name not in trace.settings and name not in logged)

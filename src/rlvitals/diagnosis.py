@@ -74,7 +74,7 @@ def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE) -> Diagnosis:
         cases=fold(found),
         clear=tuple(clear),
         undecided=tuple(undecided),
-        coverage=coverage(len(asked), undecided),
+        coverage=coverage(trace, len(asked), undecided),
         tldr=tldr(trace, found),
     )
 

@@ -91,7 +91,8 @@ def _entropy(trace: Trace, collapse: Finding | None) -> Sentence:
         return Sentence("entropy", f"{text}.", "neutral")
     lost = 1 - last / first
     if lost <= SLOW or standing(trace).improves:
-        return Sentence("entropy", f"{text}: from exploring to exploiting.", "good")
+        sign = _if_it_learns(trace)
+        return Sentence("entropy", f"{text}: from exploring to exploiting.", sign)
     return Sentence("entropy", f"{text}: {lost:.0%} of it is gone with no gain to show.", "bad")
 
 

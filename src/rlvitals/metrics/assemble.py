@@ -33,6 +33,16 @@ class _Column:
     rank: tuple[bool, int, int] = (False, 0, 0)  # spans the run, numbers it holds, the earlier log
 
 
+@dataclass(slots=True)
+class _Gathered:
+    """What a pass over the logs collects."""
+
+    best: dict[str, _Column] = field(default_factory=dict)
+    settings: dict[str, Setting] = field(default_factory=dict)
+    unmapped: list[str] = field(default_factory=list)
+    twice: int = 0
+
+
 def trace(
     logs: Sequence[Log],
     given: Given | None = None,
@@ -42,32 +52,49 @@ def trace(
 ) -> Trace:
     """Name the columns of a run's logs canonically; what no table covers is listed.
 
-    A metric that several logs or keys hold is taken once, from the column with most numbers among those
-    that span the run.
+    A metric that several logs or keys hold is taken once, from the column with most numbers
+    among those that span the run.
     """
     given = given or Given()
-    best: dict[str, _Column] = {}
-    unmapped: list[str] = []
-    settings: dict[str, Setting] = {}
-    twice = 0
-    last = max((int(s.steps.max()) for log in logs for s in log.series.values() if len(s)), default=0)
+    found = _gather(logs, given)
+    straight = {key: seams.straighten(column.series) for key, column in found.best.items()}
+    measured = {key: column.measured for key, column in found.best.items()}
+    resumed = max((s.seams for s in straight.values()), key=len, default=())
+    settings = {**found.settings, **given.settings}
+    return Trace(
+        series={key: s.series for key, s in straight.items() if len(s.series)},
+        measured=measured,
+        settings=settings,
+        profile=given.profile or profile.infer(found.best.keys(), measured, settings),
+        budget=_budget(settings.get("total_steps")),
+        lifecycle=lifecycle or Lifecycle(attempts=1 + len(resumed)),
+        notes=_notes(logs, found.twice, resumed),
+        unmapped=tuple(found.unmapped),
+        step_unit=next((log.step_unit for log in logs if log.step_unit != "steps"), "steps"),
+        name=name,
+    )
+
+
+def _gather(logs: Sequence[Log], given: Given) -> _Gathered:
+    """Choose one column for each metric, over all logs of a run."""
+    found = _Gathered()
+    last = max((int(s.steps.max()) for g in logs for s in g.series.values() if len(s)), default=0)
     for order, log in enumerate(logs):
         table = lookup.choose(log.source, log.series, names.TABLES)
-        settings = {**_settings(log, table), **settings}
+        found.settings = {**_settings(log, table), **found.settings}
         for key, series in log.series.items():
             column = _column(log, table, key, series, given)
             if column is None:
-                unmapped.append(key)
+                found.unmapped.append(key)
                 continue
             # One of four environments' own log counts a quarter of the run's steps.
             spans = len(series) > 0 and series.steps.max() >= SPANS * last
             numbers = int(np.isfinite(series.values).sum())
             column = replace(column, rank=(bool(spans), numbers, -order))
-            twice += column.name in best
-            if column.name not in best or column.rank > best[column.name].rank:
-                best[column.name] = column
-    settings |= given.settings
-    return _finish(best, settings, given, lifecycle, logs, tuple(unmapped), twice, name)
+            found.twice += column.name in found.best
+            if column.name not in found.best or column.rank > found.best[column.name].rank:
+                found.best[column.name] = column
+    return found
 
 
 def _column(
@@ -97,41 +124,15 @@ def _settings(log: Log, table: Table | None) -> dict[str, Setting]:
     return {known.get(key, key): value for key, value in log.settings.items()}
 
 
-def _finish(  # noqa: PLR0913 - the parts of one noun, gathered by the one caller above
-    best: Mapping[str, _Column],
-    settings: Mapping[str, Setting],
-    given: Given,
-    lifecycle: Lifecycle | None,
-    logs: Sequence[Log],
-    unmapped: tuple[str, ...],
-    twice: int,
-    name: str,
-) -> Trace:
-    straight = {key: seams.straighten(column.series) for key, column in best.items()}
-    measured = {key: column.measured for key, column in best.items()}
-    own_notes = [f"{log.where}: {note}" if log.where else note for log in logs for note in log.notes]
+def _notes(logs: Sequence[Log], twice: int, resumed: Sequence[int]) -> tuple[str, ...]:
+    said = [f"{g.where}: {note}" if g.where else note for g in logs for note in g.notes]
     if twice:
-        own_notes.append(
-            f"{twice} metrics stand in more than one place; each is read from the fullest"
-        )
-    resumed = max((s.seams for s in straight.values()), key=len, default=())
-    for step in resumed:
-        own_notes.append(f"resumed at step {step:,}: the later attempt is judged")
-    life = lifecycle or Lifecycle(attempts=1 + len(resumed))
-    total = settings.get("total_steps")
-    budget = None
-    if isinstance(total, int | float) and not isinstance(total, bool) and 0 < total < np.inf:
-        budget = Budget(int(total), "the run's total_steps")
-    return Trace(
-        series={key: s.series for key, s in straight.items() if len(s.series)},
-        measured=measured,
-        settings=dict(settings),
-        profile=given.profile or profile.infer(best.keys(), measured, settings),
-        budget=budget,
-        lifecycle=life,
-        notes=tuple(own_notes),
-        unmapped=unmapped,
-        step_unit=next((log.step_unit for log in logs if log.step_unit != "steps"), "steps"),
-        name=name,
-    )
+        said.append(f"{twice} metrics stand in more than one place; each is read from the fullest")
+    said += [f"resumed at step {step:,}: the later attempt is judged" for step in resumed]
+    return tuple(said)
 
+
+def _budget(total: Setting | None) -> Budget | None:
+    if isinstance(total, int | float) and not isinstance(total, bool) and 0 < total < np.inf:
+        return Budget(int(total), "the run's total_steps")
+    return None

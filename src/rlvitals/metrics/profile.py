@@ -47,19 +47,26 @@ def infer(
     return _by_metrics(names)
 
 
+# What only one kind of run logs, the most telling first.
+TELLING: tuple[tuple[Profile, frozenset[str]], ...] = (
+    (Profile.RLHF_PPO, frozenset({"outcome/rlhf_reward", "reward/non_score"})),
+    (Profile.GRPO, frozenset({"reward/group_zero_std"})),
+    (
+        Profile.OFF_POLICY,
+        frozenset({"value/q_mean", "exploration/epsilon", "optimiser/target_updates"}),
+    ),
+    (Profile.CONTROL_PPO, frozenset({"policy/clip_fraction", "policy/approx_kl"})),
+    (
+        Profile.ON_POLICY,
+        frozenset({"policy/loss", "policy/loss_sum", "value/loss", "value/explained_variance"}),
+    ),
+)
+REWARDED = ("outcome/return", "outcome/reward", "outcome/score", "outcome/success", "reward/")
+
+
 def _by_metrics(names: Collection[str]) -> Profile:
-    logged = set(names)
-    has_outcome = any(n.startswith(("outcome/", "reward/")) for n in logged)
-    if "outcome/rlhf_reward" in logged or "reward/non_score" in logged:
-        return Profile.RLHF_PPO
-    if "reward/group_zero_std" in logged:
-        return Profile.GRPO
-    if logged & {"value/q_mean", "exploration/epsilon", "policy/actor_loss"}:
-        return Profile.OFF_POLICY
-    if logged & {"policy/clip_fraction", "policy/approx_kl"}:
-        return Profile.CONTROL_PPO
-    if logged & {"policy/loss", "policy/loss_sum", "value/loss", "value/explained_variance"}:
-        return Profile.ON_POLICY
-    if "optimiser/loss" in logged and not has_outcome:
-        return Profile.SUPERVISED
-    return Profile.UNKNOWN
+    for profile, metrics in TELLING:
+        if not metrics.isdisjoint(names):
+            return profile
+    rewarded = any(name.startswith(REWARDED) for name in names)
+    return Profile.SUPERVISED if "optimiser/loss" in names and not rewarded else Profile.UNKNOWN

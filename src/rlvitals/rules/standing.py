@@ -31,6 +31,7 @@ OUTCOMES = (
     "outcome/success_rate",
     "outcome/win_rate_ema",
     "language/filtered_reward",
+    "reward/step",
 )
 SHARES = ("outcome/accuracy", "outcome/success_rate", "outcome/win_rate_ema")  # between 0 and 1
 OUTCOME_METRICS = tuple(m for m in metrics.CATALOGUE if m.name in (*OUTCOMES, "optimiser/loss"))
@@ -43,6 +44,7 @@ LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets bett
 PLAINLY, LOUD = 3.0, 6.0  # times what counts, and times the scatter from point to point
 HOLDS = 0.1  # of the outcome's range: this near to its best block it holds what it learned
 AT_ONCE = 3  # points
+MANY, STRETCHES = 1000, 200  # points beyond which an outcome is averaged over so many stretches
 PARTS = 20  # blocks that the range and the best are taken over
 STUCK_TOP = 0.2  # share of the run spent at exactly its best value
 
@@ -84,6 +86,8 @@ class Standing:
 
 def label(name: str) -> str:
     """Return a canonical name as one says it: "outcome/rlhf_reward" is the "RLHF reward"."""
+    if name in ("reward/step", "reward/mean"):
+        return "reward"
     own = name.split("/", 1)[-1].removeprefix("component/")
     return own.replace("_", " ").replace("rlhf", "RLHF")
 
@@ -92,13 +96,31 @@ def outcome(trace: Trace) -> tuple[str, Series] | None:
     """Pick the metric a run is judged by, as finite points with up = better."""
     for name in OUTCOMES:
         if (series := trace.get(name)) is not None and len(found := series.finite()) >= LEAST:
-            return name, found
+            return name, by_steps(found)
     loss_name = "optimiser/loss"
     loss = trace.get(loss_name)
     if trace.profile is Profile.SUPERVISED and loss is not None and len(loss.finite()) >= LEAST:
         found = loss.finite()
         return loss_name, Series(found.steps, found.times, up(loss_name) * found.values)
     return None
+
+
+def by_steps(series: Series) -> Series:
+    """Average a long series of finite points over equal stretches of steps.
+
+    An episode log counts episodes: a policy that fails fast would fill most of it with the
+    little time it takes. Short series are given back as they are.
+    """
+    if len(series) <= MANY:
+        return series
+    first, last = int(series.steps[0]), int(series.steps[-1])
+    place = (series.steps - first) * STRETCHES // max(last - first + 1, 1)
+    starts = np.flatnonzero(np.diff(place, prepend=-1))
+    counts = np.diff(starts, append=len(series))
+    size = float(np.abs(series.values).max()) or 1.0  # a sum of 1e308s must not overflow
+    means = np.add.reduceat(series.values / size, starts) / counts * size
+    ends = starts + counts - 1
+    return Series(series.steps[ends], series.times[ends], means)
 
 
 def up(name: str) -> float:
@@ -146,7 +168,7 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     )
 
 
-def _when_flat(  # noqa: PLR0913 - what tells the three kinds of flat apart
+def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat apart
     trace: Trace, name: str, whole: Series, series: Series, last: float, material: float
 ) -> State:
     env = environment(trace) if name.endswith("return") else None
@@ -208,6 +230,8 @@ def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
     env = environment(trace) if name.endswith("return") else None
     values = whole.values
     if env is not None and env.way and env.solved_return is not None:
+        if not values.any():
+            return False  # a return of exactly zero throughout is a reward that never arrives
         top = env.max_return if env.best_return is None else env.best_return
         if top is not None and last >= top - AT_THE_TOP * env.way:
             return True
@@ -216,6 +240,6 @@ def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
         return last >= 1.0 - AT_THE_TOP
     if any(_always_succeeds(trace, share) for share in SHARES):
         return True
-    # An outcome that varied on its way up and then repeats its best value exactly is bounded there.
+    # An outcome that varied on its way up and repeats its best value exactly is bounded there.
     stuck = int(max(STUCK_TOP * len(values), LEAST))
     return bool((values[-stuck:] == values.max()).all() and values[0] < values.max())

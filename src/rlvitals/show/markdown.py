@@ -62,6 +62,8 @@ def _rest(found: Diagnosis) -> list[str]:
     lines = [f"**Coverage**: {safe(wording.coverage(found))}", "", "<details>"]
     lines += ["<summary>What was clear, what could not be judged, how it was read</summary>", ""]
     lines += [f"- note: {safe(note)}" for note in wording.notes(trace)]
+    if unknown := wording.unknown_settings(found):
+        lines.append(f"- settings of this run that are not known: {unknown}")
     if found.clear:
         lines.append(f"- clear: {', '.join(sorted(f'`{rule.name}`' for rule in found.clear))}")
     for why, names in wording.undecided(found).items():

@@ -58,7 +58,8 @@ def _levels(
     size = float(np.abs(kept).max()) or 1.0  # a sum of 1e308s must not overflow
     means = np.full(width, np.nan)
     np.divide(np.bincount(at, kept / size, width) * 1.0, counts, out=means, where=counts > 0)
-    if np.ptp(kept / size) <= PEAK * np.nanmax(np.abs(means - np.nanmedian(means))):
+    switch = np.isin(kept, (0.0, 1.0)).all()  # a switch is drawn as the share of time it is on
+    if switch or np.ptp(kept / size) <= PEAK * np.nanmax(np.abs(means - np.nanmedian(means))):
         return means * size
     order = np.argsort(np.abs(kept / size - np.median(kept / size)), kind="stable")
     levels = np.full(width, np.nan)

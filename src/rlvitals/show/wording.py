@@ -29,6 +29,9 @@ VERDICT: Mapping[Word, str] = {
 }
 
 
+MORE = 3  # further names to log, after the first: a list of everything helps nobody
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A labelled line of a finding."""
@@ -116,25 +119,29 @@ def coverage(diagnosis: Diagnosis) -> str:
     """Say how many rules could judge, and what to log so that more can."""
     found = diagnosis.coverage
     said = f"{found.judged} of {found.asked} rules could judge this run."
-    if not found.wanted:
-        return said
-    more = found.wanted[1:]
-    first = wanted(diagnosis.trace, found.wanted[0])
-    if not more:
-        return f"{said} Log {first}."
-    return f"{said} Log {first}; {len(more)} more would help: {_some(diagnosis.trace, more)}."
+    if found.wanted:
+        more = found.wanted[1 : 1 + MORE]
+        also = f"; then {', '.join(_key(diagnosis.trace, w) for w in more)}" if more else ""
+        said += f" Log {wanted(diagnosis.trace, found.wanted[0])}{also}."
+    if found.wanted_settings:
+        names = [f"--set {w.name}=..." for w in found.wanted_settings[:MORE]]
+        said += f" Say what the log does not: {', '.join(names)}."
+    return said
 
 
-def _some(trace: Trace, more: tuple[Wanted, ...], most: int = 3) -> str:
-    names = [key_for(trace, w.name) or w.name for w in more[:most]]
-    rest = len(more) - len(names)
-    return ", ".join(names) + (f" and {rest} other{'s' if rest > 1 else ''}" if rest else "")
+def unknown_settings(diagnosis: Diagnosis) -> str:
+    """Name the settings that a run cannot be repeated without; empty where all are logged."""
+    return ", ".join(diagnosis.coverage.unknown_settings)
+
+
+def _key(trace: Trace, missing: Wanted) -> str:
+    return key_for(trace, missing.name) or missing.name
 
 
 def wanted(trace: Trace, missing: Wanted) -> str:
     """Name what is missing as the run's own framework calls it, and what it would unlock."""
     rules = f"{missing.rules} more rule{'s' if missing.rules > 1 else ''} could judge"
-    return f"{key_for(trace, missing.name) or missing.name} and {rules}"
+    return f"{_key(trace, missing)} and {rules}"
 
 
 def key_for(trace: Trace, name: str) -> str | None:

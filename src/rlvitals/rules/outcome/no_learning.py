@@ -76,12 +76,15 @@ def _too_early(trace: Trace) -> str:
 def _sentence(now: Standing) -> str:
     name = label(now.metric)
     does = "falls" if now.state == "falling" else "is flat"
-    return f"{name} does not improve, it {does}: {now.first:.4g} to {now.last:.4g}, best {now.best:.4g}"
+    levels = f"{now.first:.4g} to {now.last:.4g}, best {now.best:.4g}"
+    return f"{name} does not improve, it {does}: {levels}"
 
 
 def _way(trace: Trace, now: Standing) -> tuple[str, ...]:
     env = environment(trace)
-    if env is None or env.random_return is None or not env.way or not now.metric.endswith("return"):
+    if env is None or env.random_return is None or not env.way:
+        return ()
+    if not now.metric.endswith("return"):
         return ()
     share = (now.last - env.random_return) / env.way
     return (f"{max(share, 0):.0%} of the way from a random to a solved {env.name}",)

@@ -72,7 +72,7 @@ def _success(trace: Trace) -> tuple[str, Series] | None:
     return None
 
 
-def _finding(  # noqa: PLR0913 - the two directions and what tells them
+def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them
     name: str,
     success: Series,
     paid: str,

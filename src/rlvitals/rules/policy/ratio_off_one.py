@@ -2,8 +2,8 @@
 
 ## What it sees
 `policy/ratio` outside 0.5-2 in at least half of 10 successive updates is a warning; outside
-0.1-10, or above 200 once, an error. A mean that wanders from 1 by more than 0.05 is a note; so is a single update in which
-`policy/ratio_var` exceeds 0.1 and ten times what it was.
+0.1-10, or above 200 once, an error. A mean that wanders from 1 by more than 0.05 is a note; so
+is a single update in which `policy/ratio_var` exceeds 0.1 and ten times what it was.
 
 ## Why it matters
 E_old[pi_new / pi_old] is 1 whatever the update does, because probabilities sum to one. Off one,

@@ -25,9 +25,9 @@ themselves.
 import numpy as np
 
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Trace
+from rlvitals.records import Series, Trace
 from rlvitals.rules.pace import Pace, pace
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import LASTING
 
 SLOWER, HALVED = 0.7, 0.5  # of the run's own past
@@ -56,6 +56,7 @@ def check(trace: Trace) -> Answer:
         ended=int(speed.steps[-1]),
         observed=after,
         bound=Bound(SLOWER * before, f"{SLOWER:.0%} of this run's own speed before"),
+        curve=Curve(f"{trace.step_unit} per second", _drawn(speed)),
         evidence=(f"measured over windows of {speed.seconds:,.3g} s",),
     )
 
@@ -68,6 +69,10 @@ def _slow_since(speed: Pace) -> int | None:
         if slow.mean() >= MOSTLY and slow[0] and slow[-1]:
             return split
     return None
+
+
+def _drawn(speed: Pace) -> Series:
+    return Series(speed.steps, np.full(len(speed.rates), np.nan), speed.rates)
 
 
 def _shown(trace: Trace) -> str:

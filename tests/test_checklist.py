@@ -1,0 +1,76 @@
+"""The checklist of the guides says nothing that is not so: its tests exist, its commands parse."""
+
+import ast
+import re
+import tomllib
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from rlvitals import rules
+from rlvitals.cli import COMMANDS
+from rlvitals.cli.program import parser
+
+ROOT = Path(__file__).resolve().parent.parent
+LIST = tomllib.loads((ROOT / "tests" / "checklist.toml").read_text(encoding="utf-8"))
+ROWS = LIST["row"]
+EVERY = 302  # rows
+SHOWN_BY = sorted({name for row in ROWS for name in row.get("by", ())})
+
+
+def test_every_row_is_there_once():
+    assert [row["number"] for row in ROWS] == list(range(1, EVERY + 1))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["number"]))
+def test_a_row_is_shown_by_something_or_open(row):
+    assert set(row) <= {"number", "guide", "item", "status", "note", "by"}
+    assert re.fullmatch(r"00[0-4]:\d+(-\d+)?(,\d+(-\d+)?)*", row["guide"])
+    assert row["item"]
+    if row["status"] == "shown":
+        assert row["by"]
+    else:
+        assert row["status"] == "open"
+        assert bool(row.get("by")) == bool(row.get("note")), "say which part is there"
+
+
+@pytest.mark.parametrize("name", SHOWN_BY)
+def test_what_shows_a_row_exists(name):
+    if name.startswith("rlvitals "):
+        parser(COMMANDS).parse_args(name.split()[1:])
+        return
+    path, _, test = name.partition("::")
+    base, _, parameter = test.partition("[")
+    assert base in _tests(path), name
+    if parameter:
+        assert parameter.removesuffix("]") in _parameters(path), name
+
+
+def test_the_count_is_the_one_that_is_said():
+    count = Counter(row["status"] for row in ROWS)
+    begun = sum(row["status"] == "open" and "by" in row for row in ROWS)
+    assert LIST["count"] == {"shown": count["shown"], "open": count["open"], "begun": begun}
+
+
+@cache
+def _tree(path):
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+
+
+@cache
+def _tests(path):
+    return {node.name for node in ast.walk(_tree(path)) if isinstance(node, ast.FunctionDef)}
+
+
+def _parameters(path):
+    """The ids of the two parametrised tests that rows name: by rule, and by the guides' metrics."""
+    if path == "tests/test_rules.py":
+        return {rule.name for rule in rules.CATALOGUE}
+    guides = next(
+        node.value
+        for node in _tree(path).body
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "GUIDES"
+    )
+    return {"-".join(row) for row in ast.literal_eval(guides)}

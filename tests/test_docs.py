@@ -1,0 +1,108 @@
+"""The manual keeps up with the code, its links lead somewhere, its commands parse."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlvitals import metrics, rules
+from rlvitals.cli import COMMANDS
+from rlvitals.cli.program import parser
+from rlvitals.errors import VitalsError
+from rlvitals.metrics import environments, glossary
+from rlvitals.readers import READERS
+
+ROOT = Path(__file__).resolve().parent.parent
+WRITER = ROOT / "scripts" / "write_docs.py"
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+BY_HAND = [p for p in PAGES if not p.read_text().startswith("<!-- Written by")]
+
+
+def check(root):
+    command = [sys.executable, root / "scripts" / "write_docs.py", "--check"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_generated_pages_are_up_to_date():
+    done = check(ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_stale_a_missing_and_a_left_over_page_are_named(tmp_path):
+    for name in ("docs", "scripts"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "tests" / "traces", tmp_path / "tests" / "traces")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    assert check(tmp_path).returncode == 0
+    rule = tmp_path / "docs" / "rules" / "kl-above-target.md"
+    rule.write_text(rule.read_text().replace("trust region", "comfort zone"))
+    (tmp_path / "docs" / "rules" / "no-such-rule.md").write_text(
+        (tmp_path / "docs" / "rules" / "index.md").read_text()
+    )
+    (tmp_path / "docs" / "glossary.md").unlink()
+    done = check(tmp_path)
+    assert done.returncode == 1
+    assert {line.split()[0] for line in done.stdout.splitlines()} == {
+        "docs/rules/kl-above-target.md",
+        "docs/rules/no-such-rule.md",
+        "docs/glossary.md",
+    }
+
+
+def test_nothing_is_left_out():
+    read = {path.relative_to(DOCS).as_posix(): path.read_text() for path in DOCS.rglob("*.md")}
+    for rule in rules.CATALOGUE:
+        assert f"# {rule.name}\n" in read[f"rules/{rule.name}.md"]
+        assert f"({rule.name}.md)" in read["rules/index.md"]
+    listed = "\n".join(text for name, text in read.items() if name.startswith("metrics/"))
+    assert [m.name for m in metrics.CATALOGUE if f"## {m.name}" not in listed] == []
+    assert [r.name for r in READERS if f"| {r.name} |" not in read["readers.md"]] == []
+    assert [c.name for c in COMMANDS if f"## rlvitals {c.name}\n" not in read["commands.md"]] == []
+    assert [t.name for t in glossary.TERMS if f"## {t.name}\n" not in read["glossary.md"]] == []
+    known = environments.ENVIRONMENTS
+    assert [e.name for e in known if f"| {e.name} |" not in read["environments.md"]] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith("http"):
+            continue
+        path, _, anchor = target.partition("#")
+        file = page if not path else (page.parent / path).resolve()
+        assert file.exists(), f"{target} leads nowhere"
+        if anchor:
+            assert anchor in _anchors(file), f"{target} has no such heading"
+
+
+def _anchors(file):
+    for heading in re.findall(r"^#+ (.*)$", file.read_text(), flags=re.MULTILINE):
+        own = re.search(r"\{ #(\S+) \}$", heading)
+        yield own[1] if own else re.sub(r"[^\w]+", "-", heading.lower()).strip("-")
+
+
+COMMAND = re.compile(r"^\$ rlvitals (.*?)(?:\s+#.*|\s*\|.*)?$|^  rlvitals (.*)$", re.MULTILINE)
+SHOWN = sorted({a or b for page in PAGES for a, b in COMMAND.findall(page.read_text())})
+
+
+@pytest.mark.parametrize("command", SHOWN)
+def test_every_command_shown_parses(command):
+    try:
+        parser(COMMANDS).parse_args(command.split())
+    except VitalsError as error:
+        pytest.fail(f"rlvitals {command}: {error}")
+
+
+@pytest.mark.parametrize("page", BY_HAND, ids=lambda p: str(p.relative_to(ROOT)))
+def test_files_and_verbs_named_by_hand_exist(page):
+    text = page.read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    for verb in re.findall(r"`make (\w+)`", text):
+        assert f"\n{verb}:" in makefile, verb
+    for name in re.findall(r"`((?:src|tests|scripts|docs|examples)/[\w./-]+)`", text):
+        assert (ROOT / name).exists(), name
