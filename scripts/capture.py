@@ -1,9 +1,7 @@
 """Draw what the terminal shows as an SVG: `capture.py PATH OUT.svg [LINES]`.
 
 The picture in the README is the real output of `rlvitals diagnose PATH`: the command is run with
-colours forced, and rich draws what came out, cut after LINES lines with their number said.
-
-    python scripts/capture.py examples/failing docs/capture.svg 40
+colours forced, and rich draws what came out, cut after LINES lines. `make docs` draws it anew.
 """
 
 import os
@@ -28,7 +26,7 @@ def main(path: str, out: Path, most: int | None = None) -> None:
     console.print(Text.assemble(("$ ", "bold"), f"rlvitals diagnose {path}"))
     console.print(Text.from_ansi("\n".join(shown)))
     if len(shown) < len(lines):
-        console.print(Text(f"... and {len(lines) - len(shown)} more lines", "dim"))
+        console.print(Text("... and more", "dim"))
     svg = console.export_svg(title="rlvitals", unique_id="capture")
     svg = FONT_FACE.sub("", svg).replace("Fira Code", "DejaVu Sans Mono, Menlo, Consolas")
     svg = "\n".join(line.rstrip() for line in svg.splitlines())
