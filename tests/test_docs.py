@@ -55,8 +55,8 @@ def test_a_stale_a_missing_and_a_left_over_page_are_named(tmp_path):
 
 def test_the_picture_is_what_the_terminal_shows(tmp_path):
     drawn = re.search(r"scripts/capture.py (\S+) (\S+) (\d+)", (ROOT / "Makefile").read_text())
-    run, picture, lines = drawn.groups()
-    command = [sys.executable, ROOT / "scripts" / "capture.py", run, tmp_path / "new.svg", lines]
+    run, picture, parts = drawn.groups()
+    command = [sys.executable, ROOT / "scripts" / "capture.py", run, tmp_path / "new.svg", parts]
     subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
     assert (tmp_path / "new.svg").read_text() == (ROOT / picture).read_text(), "run make docs"
 
