@@ -28,7 +28,7 @@ from rlvitals.metrics.policy import KL_COEF, KL_TO_REFERENCE
 from rlvitals.metrics.reward import NON_SCORE
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import start
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.signals.spread import median
@@ -76,6 +76,7 @@ def check(trace: Trace) -> Answer:
         bound=limit,
         evidence=evidence,
         counter=counter,
+        curve=Curve("KL coefficient", coefficient),
     )
 
 

@@ -1,11 +1,11 @@
 """The share of samples above the reward threshold falls: the model unlearns.
 
 ## What it sees
-The positive share (logged, or from the counts, or one minus the negative share) lower by a
-twentieth or more since its best tenth of the run, with a 99 % interval of the trend since then
-below zero; or over the last half of the run lower than in its first tenth by four standard
-errors. A rising share is what training is for, and is never
-reported.
+The positive share (logged, or from the counts, or one minus the negative share) lower by five
+points and by a fifth over the whole run, with a 99 % interval of its trend below zero; or halved
+since its best tenth of the run, with such a trend since then; or over the last half of the run
+lower than in its first tenth by four standard errors. A rising share is what training is for, and
+is never reported.
 
 ## Why it matters
 PSR, NSR and W-REINFORCE learn from which side of the threshold a sample falls. Their own signed
@@ -36,17 +36,19 @@ from rlvitals.metrics.language import (
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.weigh import severity, sides
-from rlvitals.signals.blocks import block_length, block_means
+from rlvitals.signals.blocks import block_means
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
 
 FALLS = Bound(0.05, "of all samples, default")
+A_FIFTH = 0.2  # of what it was: slow noise alone moves a share by five points
 LEAST = 20  # updates
 PARTS = 10  # blocks that the best is taken over
-CONFIDENCE = 0.99  # the best block is picked by looking, so ask more than 95 %
+CONFIDENCE = 0.99  # asked again and again while a run goes on
+HALVED = 0.5  # of its best
 ERRORS = 4.0  # standard errors below the start
 
 
@@ -63,12 +65,17 @@ class Fall:
 
 
 def check(trace: Trace) -> Answer:
-    """Judge the course since the best block, and the level against the start."""
+    """Judge the course of the run, the course since its best, and the level against the start."""
+    with np.errstate(over="ignore", invalid="ignore"):  # 1e308: an infinite mean decides nothing
+        return _judge(trace)
+
+
+def _judge(trace: Trace) -> Answer:
     found = _share(trace)
     if found is None or len(found[1]) < LEAST:
         return Undecided("the positive share cannot be worked out", (POSITIVE_SHARE.name,))
     name, share = found
-    fall = _since_best(share) or _below_start(share)
+    fall = _throughout(share) or _since_best(share) or _below_start(share)
     if fall is None:
         return Clear()
     now = learned(trace, since=fall.began)
@@ -83,7 +90,12 @@ def check(trace: Trace) -> Answer:
         bound=FALLS,
         evidence=(fall.proof, *evidence),
         counter=counter,
+        curve=Curve("positive share", share),
     )
+
+
+def _throughout(share: Series) -> Fall | None:
+    return _falls(share, "at the start", None)
 
 
 def _since_best(share: Series) -> Fall | None:
@@ -91,31 +103,34 @@ def _since_best(share: Series) -> Fall | None:
     blocks = block_means(share.values, width)
     best = int(blocks.argmax())
     since = share.where(slice(len(share) - width * (len(blocks) - best), None))
-    fitted = trend(since.values, confidence=CONFIDENCE)
-    levels = first_last_change(since.values)
+    found = _falls(since, "at its best", float(blocks[best]))
+    # Anything falls from its own best: only a loss of half of it is no selection by looking.
+    return found if found is not None and found.after <= HALVED * found.before else None
+
+
+def _falls(share: Series, when: str, before: float | None) -> Fall | None:
+    fitted = trend(share.values, confidence=CONFIDENCE)
+    levels = first_last_change(share.values)
     if fitted is None or levels is None or fitted.change_high >= 0:
         return None
-    if blocks[best] - levels[1] < FALLS.value:
+    before = levels[0] if before is None else before
+    if before - levels[1] < max(FALLS.value, A_FIFTH * before):
         return None
-    proof = (
-        f"99 % interval of the change since its best: {fitted.change_low:+.3g} to "
-        f"{fitted.change_high:+.3g}"
-    )
-    return Fall(float(blocks[best]), levels[1], "at its best", int(since.steps[0]), proof)
+    proof = f"99 % interval of the change: {fitted.change_low:+.3g} to {fitted.change_high:+.3g}"
+    return Fall(before, levels[1], when, int(share.steps[0]), proof)
 
 
 def _below_start(share: Series) -> Fall | None:
     """See a sudden fall that nothing made good: no trend, but never again as at the start."""
     head = share.values[: max(PARTS // 2, len(share) // PARTS)]
     half = share.tail(len(share) // 2)
-    blocks = block_means(half.values, block_length(half.values))
-    noise = noise_sd(share.values) or 0.0
+    # How much means of that many updates differ anyway: slow noise shows there, not in neighbours.
+    blocks = block_means(half.values, len(head))
+    noise = (noise_sd(share.values) or 0.0) / float(np.sqrt(len(head)))
+    error = float(np.hypot(noise, blocks.std(ddof=1)))
     after = float(np.mean(half.values))
-    # A half that is one sluggish block has no error of its own: its range stands in.
-    own = blocks.std(ddof=1) / np.sqrt(len(blocks)) if len(blocks) > 1 else np.ptp(half.values)
-    error = float(np.hypot(noise / np.sqrt(len(head)), own))
     before = float(np.mean(head))
-    if before - after < max(FALLS.value, ERRORS * error):
+    if before - after < max(FALLS.value, A_FIFTH * before, ERRORS * error):
         return None
     low = np.flatnonzero(share.values < after)
     began = int(share.steps[max(int(low[0]) - 1, 0)]) if len(low) else int(share.steps[0])

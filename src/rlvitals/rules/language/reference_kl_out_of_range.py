@@ -5,7 +5,7 @@ KL per sequence above twice the run's own `kl_target`, where one is set. Without
 token (a KL per sequence is divided by the response length, or by the response limit) and what is
 learned meanwhile: above 0.2 nats while nothing better is learned; still growing over the last
 half of the run while nothing better is learned: over-optimisation; below 0.0001 all that time:
-the policy has not moved. A run that learns is only noted above one nat per token.
+the policy has not moved. A run that learns is only noted above half a nat per token.
 
 ## Why it matters
 KL is the price of the score. A reward model is trusted near the text it was trained on; beyond
@@ -36,7 +36,7 @@ from rlvitals.metrics.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import reference
 from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import above
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.level import first_last_change
@@ -48,7 +48,7 @@ OF_THE_TARGET = 2.0  # an adaptive controller holds KL well within this
 # Guides name 0.01 to 0.1 nats per token as usual; twice that asks for a second witness.
 HIGH = Bound(0.2, "nats per token, default")
 LOW = Bound(1e-4, "nats per token, default")
-FAR = Bound(reference.FAR, "nats per token, default: e times as likely as under the reference")
+PLAIN = Bound(0.5, "nats per token, default: 1.6 x as likely as under the reference")
 GROWS = 1.5  # over the last half of the run
 LEAST = 40  # updates: before that a policy may not have moved yet
 
@@ -66,6 +66,11 @@ class Course:
 
 def check(trace: Trace) -> Answer:
     """Ask the run's own target first, then the level, then the course."""
+    with np.errstate(over="ignore", invalid="ignore"):  # 1e308: an infinite mean decides nothing
+        return _judge(trace)
+
+
+def _judge(trace: Trace) -> Answer:
     course = _course(trace)
     if course is None:
         return Undecided("KL to the reference has no number", (KL_TO_REFERENCE.name,))
@@ -125,7 +130,7 @@ def _too_high(trace: Trace, course: Course, window: int) -> Answer | None:
     during = course.series.since(stretch.began).until(stretch.ended)
     level = median(during.values) or stretch.worst
     now = learned(trace, since=stretch.began)
-    far = level > FAR.value
+    far = level > PLAIN.value
     if not (now.stalled or far):
         if now.state != "unknown":
             return None
@@ -140,10 +145,15 @@ def _too_high(trace: Trace, course: Course, window: int) -> Answer | None:
         began=stretch.began,
         ended=stretch.ended,
         observed=level,
-        bound=FAR if far else HIGH,
+        bound=PLAIN if far else HIGH,
         evidence=(*course.how, *evidence),
         counter=counter,
+        curve=_curve(course),
     )
+
+
+def _curve(course: Course) -> Curve | None:
+    return Curve("KL to the reference per token", course.series) if course.how else None
 
 
 def _last_half(course: Course) -> Series | None:
@@ -175,6 +185,7 @@ def _grows(trace: Trace, course: Course) -> Answer | None:
         observed=last,
         bound=Bound(GROWS * first, f"{GROWS:g} x its level at the middle of the run"),
         evidence=(*course.how, *sides(now)[0]),
+        curve=_curve(course),
         causes=("over-optimisation of the reward model", "kl_coef or beta too small"),
     )
 

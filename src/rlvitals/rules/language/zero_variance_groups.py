@@ -193,5 +193,7 @@ RULE = Rule(
         "constant-reward",
         "response-length-explodes",
         "responses-truncated",
+        "entropy-collapse",
+        "threshold-off-correctness",
     ),
 )

@@ -50,7 +50,7 @@ def check(trace: Trace) -> Answer:
     up = _jumps_up(rates)
     if up.size:
         return _jumped(trace, rates, up)
-    on = np.flatnonzero(rates.values > ZERO * highest)
+    on = np.flatnonzero(np.abs(rates.values) > ZERO * highest)
     first = int(on[-1]) + 1
     return _ended(rates, first, trace) if _early(trace, rates, first) else Clear()
 

@@ -111,6 +111,12 @@ RULE = Rule(
         "try to over-fit a single batch",
     ),
     profiles=(Profile.SUPERVISED, Profile.PSR, Profile.NSR, Profile.W_REINFORCE),
-    explained_by=("gradient-explosion", "learning-rate-jump", "policy-loss-flat"),
+    explained_by=(
+        "gradient-explosion",
+        "learning-rate-jump",
+        "policy-loss-flat",
+        "samples-all-filtered",
+        "threshold-off-correctness",
+    ),
     verdict="stalled",
 )

@@ -148,7 +148,13 @@ RULE = Rule(
         "look at entropy: restart from before it collapsed",
         "check which parameters the optimiser holds",
     ),
-    explained_by=("entropy-collapse", "action-collapse"),
+    explained_by=(
+        "entropy-collapse",
+        "action-collapse",
+        "samples-all-filtered",
+        "constant-reward",
+        "zero-variance-groups",
+    ),
     profiles=(
         Profile.CONTROL_PPO,
         Profile.SCHEDULER_PPO,

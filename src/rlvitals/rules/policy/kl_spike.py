@@ -73,7 +73,7 @@ def check(trace: Trace) -> Answer:
 def _lost(trace: Trace, step: int) -> tuple[str, ...]:
     """Say what the outcome lost at a step, where that is more than counts for it."""
     before, after = standing(trace, until=step), standing(trace, since=step)
-    if before.last - after.last <= max(before.material, LOST * abs(before.last)):
+    if not before.last - after.last > max(before.material, LOST * abs(before.last)):  # or NaN
         return ()
     name = label(before.metric)
     return (f"{name} was {before.last:.4g} before and is {after.last:.4g} since",)

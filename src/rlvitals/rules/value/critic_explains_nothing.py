@@ -83,7 +83,9 @@ def _weighed(trace: Trace, metric: str, during: Array, stretch: Stretch) -> Answ
         return Clear()
     if few and now.state == "unknown":
         return Undecided(f"an estimate rests on {samples:.0f} samples only, and {now.sentence}")
-    return _finding(metric, during, stretch, now, samples if few else None)
+    # What the critic caught up with has cost a late start, no more.
+    later = None if stretch.goes_on else standing(trace, since=stretch.began)
+    return _finding(metric, during, stretch, now, later, samples if few else None)
 
 
 def _where_returns_vary(trace: Trace, values: Series) -> Series:
@@ -105,12 +107,20 @@ def _all_alike(trace: Trace, stretch: Stretch) -> bool:
     return values.size > 1 and bool((values == values[0]).all())
 
 
-def _finding(
-    metric: str, during: Array, stretch: Stretch, now: Standing, few: float | None
+def _finding(  # noqa: PLR0913, PLR0917 - the finding's parts, from the one caller above
+    metric: str,
+    during: Array,
+    stretch: Stretch,
+    now: Standing,
+    later: Standing | None,
+    few: float | None,
 ) -> Finding:
     middle = float(np.median(during))
     evidence, counter = weigh.sides(now)
     severity = stretch.severity(weigh.severity(now))
+    if later is not None and weigh.content(later):
+        severity = Severity.NOTE
+        counter = (*counter, f"it is over, and {later.sentence} since it began")
     if few is not None:
         severity = Severity.NOTE
         counter = (*counter, f"an estimate rests on {few:.0f} samples only: near 0 is usual")

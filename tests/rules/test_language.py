@@ -1,0 +1,439 @@
+"""The language rules: the traps they must not fall into, and the bounds they keep."""
+
+import made_traces as made
+import numpy as np
+import pytest
+
+from rlvitals.records import Profile
+from rlvitals.rules import CATALOGUE
+from rlvitals.rules.language import (
+    eos_missing,
+    kl_coefficient_runaway,
+    kl_penalty_dominates,
+    positive_share_falls,
+    reference_kl_negative,
+    reference_kl_out_of_range,
+    response_length_explodes,
+    responses_truncated,
+    samples_all_filtered,
+    threshold_off_correctness,
+    zero_variance_groups,
+)
+from rlvitals.rules.reward import constant_reward
+from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
+
+OURS = [
+    rule
+    for rule in CATALOGUE
+    if ".language." in rule.check.__module__ or rule.name == "constant-reward"
+]
+LANGUAGE = (Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE, Profile.RLHF_PPO)
+
+
+def share(low, high, count=150, seed=3, spread=0.05):
+    """A share of right answers that goes from low to high."""
+    return np.clip(np.linspace(low, high, count) + spread * made.noise(count, seed), 0, 1)
+
+
+def level(value, count=150, seed=4, spread=0.02):
+    return value + spread * made.noise(count, seed)
+
+
+def grpo(**metrics):
+    return made.trace(Profile.GRPO, **metrics)
+
+
+# zero-variance-groups
+
+
+def test_trap_a_late_healthy_run_without_contrast_is_a_note_at_most():
+    p = share(0.3, 0.9)
+    run = grpo(reward__group_zero_std=share(0.2, 0.86, seed=5), reward__component__correct=p)
+    found = zero_variance_groups.RULE.judge(run)
+    assert isinstance(found, Finding)
+    assert found.severity is Severity.NOTE
+    assert found.counter
+
+
+def test_two_completions_per_prompt_share_a_reward_half_of_the_time():
+    run = made.trace(
+        Profile.GRPO,
+        {"num_generations": 2},
+        reward__group_zero_std=level(0.58),
+        reward__component__correct=level(0.5),
+    )
+    assert isinstance(zero_variance_groups.RULE.judge(run), Clear)
+
+
+def test_solved_and_hopeless_groups_get_opposite_remedies():
+    hopeless = grpo(
+        reward__group_zero_std=level(0.95), reward__component__correct=level(0.05, spread=0.005)
+    )
+    solved = grpo(
+        reward__group_zero_std=level(0.95), reward__component__correct=level(0.93, spread=0.005)
+    )
+    wrong = zero_variance_groups.RULE.judge(hopeless)
+    right = zero_variance_groups.RULE.judge(solved)
+    assert wrong.severity is Severity.ERROR
+    assert right.severity is Severity.WARNING
+    assert "check the verifier" in wrong.remedies[0]
+    assert "harder prompts" in right.remedies[0]
+
+
+def test_a_dense_bonus_does_not_hide_that_no_answer_is_ever_right():
+    run = grpo(
+        reward__group_zero_std=np.zeros(150),
+        reward__component__correct=np.zeros(150),
+        reward__component_std__correct=np.zeros(150),
+        reward__component__length=share(0.1, 0.9),
+    )
+    found = zero_variance_groups.RULE.judge(run)
+    assert found.metric == "reward/component_std/correct"
+    assert found.severity is Severity.WARNING
+
+
+# samples-all-filtered
+
+
+def test_trap_no_negative_among_four_for_three_updates_is_ordinary_at_80_percent():
+    for seed in range(20):
+        negatives = np.random.default_rng(seed).binomial(4, 0.2, 300).astype(float)
+        run = made.trace(
+            Profile.NSR,
+            {"num_generations": 4},
+            language__negative_samples=negatives,
+            language__negative_share=negatives / 4,
+        )
+        assert isinstance(samples_all_filtered.RULE.judge(run), Clear), seed
+
+
+def test_nsr_that_runs_out_of_wrong_answers_is_a_note():
+    right = np.concatenate([share(0.7, 0.95, 60), np.ones(90)])
+    negatives = np.round(64 * (1 - right))
+    run = made.trace(
+        Profile.NSR, language__negative_samples=negatives, reward__component__correct=right
+    )
+    found = samples_all_filtered.RULE.judge(run)
+    assert found.severity is Severity.NOTE
+    assert "too easy" in found.summary
+
+
+@pytest.mark.parametrize(
+    ("profile", "side", "advice"),
+    [
+        (Profile.PSR, "positive", "lower reward_threshold"),
+        (Profile.NSR, "negative", "raise reward_threshold"),
+    ],
+)
+def test_the_threshold_moves_the_other_way_in_nsr(profile, side, advice):
+    run = made.trace(
+        profile,
+        **{f"language__{side}_samples": np.zeros(60), "reward__component__correct": level(0.3, 60)},
+    )
+    found = samples_all_filtered.RULE.judge(run)
+    assert found.severity is Severity.ERROR
+    assert any(advice in remedy for remedy in found.remedies)
+
+
+def test_a_rate_of_a_half_makes_a_few_empty_batches_of_64_a_fault():
+    counts = np.concatenate([np.full(80, 32.0), np.zeros(10)])
+    run = made.trace(
+        Profile.PSR,
+        {"num_generations": 8},
+        language__positive_samples=counts,
+        language__positive_share=counts / 64,
+    )
+    found = samples_all_filtered.RULE.judge(run)
+    assert isinstance(found, Finding)
+    assert found.began == 81 * made.STEP
+
+
+# NSR's reward
+
+
+def test_trap_negative_reward_in_nsr_is_no_fault_of_any_rule():
+    right = share(0.3, 0.7)
+    run = made.trace(
+        Profile.NSR,
+        {"num_generations": 8, "reward_threshold": 0.5},
+        language__filtered_reward=-(1 - right),
+        language__negative_samples=np.round(64 * (1 - right)),
+        language__negative_share=1 - right,
+        reward__component__correct=right,
+        outcome__reward=right - 1,
+        reward__group_zero_std=level(0.2),
+        language__length_mean=level(100.0),
+        language__truncated_share=np.zeros(150),
+    )
+    for rule in CATALOGUE:
+        if rule.applies(Profile.NSR):
+            assert not isinstance(rule.judge(run), Finding), rule.name
+
+
+# positive-share-falls, threshold-off-correctness
+
+
+def test_trap_a_positive_share_that_rises_is_what_training_is_for():
+    run = made.trace(Profile.W_REINFORCE, language__positive_share=share(0.34, 0.83))
+    assert isinstance(positive_share_falls.RULE.judge(run), Clear)
+
+
+def test_a_falling_share_is_told_from_negatives_and_from_counts():
+    p = share(0.7, 0.2)
+    for metrics in (
+        {"language__negative_share": 1 - p},
+        {"language__positive_samples": 64 * p, "language__negative_samples": 64 * (1 - p)},
+    ):
+        run = made.trace(Profile.W_REINFORCE, reward__component__correct=p, **metrics)
+        found = positive_share_falls.RULE.judge(run)
+        assert found.severity is Severity.WARNING
+        assert found.observed == pytest.approx(-0.4, abs=0.05)  # means of the first and last fifth
+
+
+def test_slow_noise_after_a_rise_is_no_fall():
+    for seed in range(30):
+        slow = np.zeros(150)
+        for i, kick in enumerate(made.noise(150, seed)[1:], start=1):
+            slow[i] = 0.95 * slow[i - 1] + 0.31 * kick
+        p = np.clip(0.7 - 0.4 * np.exp(-np.arange(150) / 30) + 0.05 * slow, 0, 1)
+        counts = np.random.default_rng(seed).binomial(64, p) / 64
+        run = made.trace(Profile.PSR, language__positive_share=counts)
+        assert isinstance(positive_share_falls.RULE.judge(run), Clear), seed
+
+
+def test_half_of_the_best_lost_is_a_fall_although_the_start_was_low():
+    p = np.concatenate([share(0.2, 0.8, 75), share(0.8, 0.2, 75)])
+    run = made.trace(Profile.PSR, language__positive_share=p, reward__component__correct=p)
+    found = positive_share_falls.RULE.judge(run)
+    assert isinstance(found, Finding)
+    assert "at its best" in found.summary
+
+
+def test_all_samples_positive_is_right_where_all_answers_are():
+    run = made.trace(
+        Profile.PSR,
+        language__positive_share=np.ones(60),
+        reward__component__correct=level(0.97, 60, spread=0.01),
+    )
+    assert isinstance(threshold_off_correctness.RULE.judge(run), Clear)
+
+
+# reference-kl-out-of-range, reference-kl-negative
+
+
+def test_trap_a_kl_of_6_per_sequence_is_trls_default_target():
+    run = made.trace(
+        Profile.RLHF_PPO,
+        {"max_completion_length": 53, "kl_coef": 0.05},
+        policy__kl_to_reference=np.linspace(0, 6, 150) + 0.2 * made.noise(150),
+        outcome__score=np.linspace(0, 2, 150) + 0.1 * made.noise(150, 1),
+    )
+    assert isinstance(reference_kl_out_of_range.RULE.judge(run), Clear)
+
+
+def test_the_same_kl_per_sequence_is_far_for_short_responses_only():
+    kl, score = level(9.0, spread=0.3), level(1.0)
+    short, long = (
+        made.trace(
+            Profile.RLHF_PPO,
+            policy__kl_to_reference=kl,
+            outcome__score=score,
+            language__length_mean=np.full(150, length),
+        )
+        for length in (10.0, 500.0)
+    )
+    assert reference_kl_out_of_range.RULE.judge(short).severity is Severity.WARNING
+    assert isinstance(reference_kl_out_of_range.RULE.judge(long), Clear)
+
+
+def test_kl_that_goes_on_growing_while_the_score_stands_still_is_over_optimisation():
+    score = np.concatenate([level(1.0, 75), level(1.0, 75, 9)])
+    run = made.trace(
+        Profile.RLHF_PPO,
+        {"max_completion_length": 100},
+        policy__kl_to_reference=np.linspace(1, 15, 150) + 0.2 * made.noise(150),
+        outcome__score=score,
+    )
+    found = reference_kl_out_of_range.RULE.judge(run)
+    assert found.severity is Severity.WARNING
+    assert "over-optimisation" in found.causes[0]
+
+
+def test_kl_of_exactly_zero_while_gradients_flow_means_the_reference_is_the_policy():
+    run = grpo(
+        policy__kl_to_reference_per_token=np.zeros(100),
+        optimiser__grad_norm=np.ones(100),
+        reward__component__correct=share(0.2, 0.3, 100),
+    )
+    found = reference_kl_out_of_range.RULE.judge(run)
+    assert "the policy itself" in found.summary
+
+
+def test_the_runs_own_kl_target_is_the_bound_where_it_is_set():
+    run = made.trace(
+        Profile.RLHF_PPO,
+        {"kl_target": 2.0},
+        policy__kl_to_reference=level(5.0),
+        outcome__score=level(1.0),
+    )
+    assert reference_kl_out_of_range.RULE.judge(run).bound.origin == "the run's kl_target"
+
+
+def test_single_negative_batches_of_k1_are_ordinary():
+    run = made.trace(
+        Profile.RLHF_PPO,
+        policy__kl_to_reference=0.05 + 0.3 * made.noise(100),
+        outcome__score=level(1.0, 100),
+    )
+    assert isinstance(reference_kl_negative.RULE.judge(run), Clear)
+
+
+@pytest.mark.parametrize(("mean", "severity"), [(-0.5, Severity.NOTE), (-1.5, Severity.WARNING)])
+def test_a_negative_mean_is_a_note_and_below_trls_limit_a_warning(mean, severity):
+    run = made.trace(
+        Profile.RLHF_PPO,
+        policy__kl_to_reference=mean + 0.3 * made.noise(100),
+        outcome__score=np.linspace(0, 1, 100),
+    )
+    assert reference_kl_negative.RULE.judge(run).severity is severity
+
+
+# kl-coefficient-runaway, kl-penalty-dominates
+
+
+def test_a_coefficient_that_brings_kl_down_does_its_work():
+    coefficient = np.linspace(0.01, 0.2, 100)
+    for kl, expected in ((np.linspace(20, 6, 100), Clear), (np.full(100, 20.0), Finding)):
+        run = made.trace(
+            Profile.RLHF_PPO,
+            policy__kl_to_reference=kl,
+            policy__kl_coef=coefficient,
+            outcome__score=level(1.0, 100),
+        )
+        assert isinstance(kl_coefficient_runaway.RULE.judge(run), expected)
+
+
+def test_trap_an_offset_of_the_score_says_nothing_about_the_penalty():
+    kl = np.abs(np.linspace(0, 6, 100) + 0.1 * made.noise(100))
+    for offset in (-5.0, 0.0, 5.0):
+        run = made.trace(
+            Profile.RLHF_PPO,
+            {"kl_coef": 0.05},
+            policy__kl_to_reference=kl,
+            reward__non_score=-0.05 * kl,
+            outcome__score=offset + np.linspace(0, 2, 100) + 0.1 * made.noise(100, 2),
+        )
+        assert isinstance(kl_penalty_dominates.RULE.judge(run), Clear), offset
+
+
+def test_the_penaltys_sign_and_coefficient_are_checked_by_the_identity():
+    kl = np.abs(1 + 0.5 * made.noise(100))
+    run = made.trace(
+        Profile.RLHF_PPO,
+        {"kl_coef": 0.05},
+        policy__kl_to_reference=kl,
+        reward__non_score=-5.0 * kl,
+        outcome__score=level(0.2, 100),
+    )
+    found = kl_penalty_dominates.RULE.judge(run)
+    assert found.severity is Severity.WARNING
+    assert "penalty / KL is 5, but the run's kl_coef is 0.05" in found.evidence[0]
+
+
+# Lengths and endings
+
+
+def test_trap_length_that_doubles_with_right_answers_is_reasoning():
+    run = grpo(
+        language__length_mean=np.linspace(300, 1500, 150) + 20 * made.noise(150),
+        language__truncated_share=np.full(150, 0.02),
+        reward__component__correct=share(0.2, 0.7),
+        outcome__reward=share(0.2, 0.7),
+    )
+    assert isinstance(response_length_explodes.RULE.judge(run), Clear)
+
+
+def test_length_that_is_paid_while_right_answers_fall_is_a_bias():
+    lengths = np.linspace(300, 1500, 150) + 20 * made.noise(150)
+    run = grpo(
+        language__length_mean=lengths,
+        reward__component__correct=share(0.6, 0.2),
+        outcome__reward=lengths / 300,
+    )
+    assert response_length_explodes.RULE.judge(run).severity is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("right", "cut", "severity"),
+    [
+        (share(0.2, 0.7), 0.9, Severity.NOTE),
+        (share(0.3, 0.3, spread=0.01), 0.5, Severity.WARNING),
+        (share(0.3, 0.3, spread=0.01), 0.95, Severity.ERROR),
+    ],
+)
+def test_right_answers_decide_how_bad_truncation_is(right, cut, severity):
+    run = grpo(language__truncated_share=np.full(150, cut), reward__component__correct=right)
+    assert responses_truncated.RULE.judge(run).severity is severity
+
+
+def test_end_tokens_that_vanish_while_the_score_stands_still_are_an_error():
+    run = made.trace(
+        Profile.RLHF_PPO,
+        language__eos_tokens=np.concatenate([np.full(40, 64.0), np.zeros(60)]),
+        outcome__score=level(1.0, 100),
+    )
+    assert eos_missing.RULE.judge(run).severity is Severity.ERROR
+
+
+def test_a_run_that_never_had_end_tokens_is_undecided():
+    run = made.trace(Profile.RLHF_PPO, language__eos_tokens=np.zeros(100))
+    assert isinstance(eos_missing.RULE.judge(run), Undecided)
+
+
+# constant-reward
+
+
+def test_trap_step_rewards_without_spread_are_cartpole():
+    run = made.trace(reward__std=np.zeros(100), outcome__return=made.rising())
+    assert isinstance(constant_reward.RULE.judge(run), Clear)
+
+
+def test_trap_a_return_that_climbed_to_its_ceiling_is_convergence():
+    run = made.trace(
+        settings={"env_id": "CartPole-v1"}, outcome__return=np.minimum(made.rising(100, 900), 500.0)
+    )
+    assert isinstance(constant_reward.RULE.judge(run), Clear)
+
+
+def test_one_odd_sample_does_not_make_a_signal():
+    score = np.ones(100)
+    score[44] = 0.998
+    found = constant_reward.RULE.judge(made.trace(Profile.RLHF_PPO, outcome__score=score))
+    assert found.severity is Severity.ERROR
+    assert found.began == made.STEP
+
+
+# Everything
+
+
+@pytest.mark.parametrize("rule", OURS, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("count", [0, 1, 12, 60])
+@pytest.mark.parametrize(
+    "fill", [0.0, 1.0, -1.0, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, "mixed", "huge"]
+)
+def test_no_data_makes_a_rule_fail(rule, count, fill):
+    random = np.random.default_rng(0)
+    if fill == "mixed":
+        values = random.choice([0.0, 1.0, np.nan, np.inf, -np.inf, 1e308, -1e308, 64.0], count)
+    elif fill == "huge":
+        values = np.clip(random.standard_normal(count), -1, 1) * 1e308
+    else:
+        values = np.full(count, fill)
+    names = {m.name for other in OURS for m in (*other.needs, *other.needs_any)}
+    names |= {"reward/component/correct", "reward/component_std/correct", "optimiser/grad_norm"}
+    names |= {"language/length_std", "language/terminated_length_mean", "outcome/rlhf_reward"}
+    logged = {name.replace("/", "__"): values for name in names if count}
+    for profile in LANGUAGE:
+        answer = rule.judge(made.trace(profile, {"beta": 0.1, "kl_coef": 0.0}, **logged))
+        if not np.isfinite(values).any():
+            assert isinstance(answer, Undecided), answer
