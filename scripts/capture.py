@@ -1,9 +1,8 @@
-"""Draw what the terminal shows as an SVG: `capture.py PATH OUT.svg [LINES]`.
+"""Draw what the terminal shows as an SVG: `capture.py PATH OUT.svg [PARTS]`.
 
 The picture in the README is the real output of `rlvitals diagnose PATH`: the command is run with
-colours forced, and rich draws what came out, cut after LINES lines with their number said.
-
-    python scripts/capture.py examples/failing docs/capture.svg 40
+colours forced, and rich draws what came out, cut after the first PARTS of its parts (a blank line
+ends a part). `make docs` draws it anew.
 """
 
 import os
@@ -22,18 +21,18 @@ FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
 
 def main(path: str, out: Path, most: int | None = None) -> None:
-    lines = run("diagnose", path).splitlines()
-    shown = lines[:most]
+    parts = run("diagnose", path).rstrip().split("\n\n")
+    shown = parts[:most]
     console = Console(file=StringIO(), record=True, width=WIDTH, force_terminal=True)
     console.print(Text.assemble(("$ ", "bold"), f"rlvitals diagnose {path}"))
-    console.print(Text.from_ansi("\n".join(shown)))
-    if len(shown) < len(lines):
-        console.print(Text(f"... and {len(lines) - len(shown)} more lines", "dim"))
+    console.print(Text.from_ansi("\n\n".join(shown)))
+    if len(shown) < len(parts):
+        console.print(Text("\n... and more", "dim"))
     svg = console.export_svg(title="rlvitals", unique_id="capture")
     svg = FONT_FACE.sub("", svg).replace("Fira Code", "DejaVu Sans Mono, Menlo, Consolas")
     svg = "\n".join(line.rstrip() for line in svg.splitlines())
     out.write_text(svg + "\n", encoding="utf-8")
-    print(f"{out}: {len(shown)} of {len(lines)} lines")
+    print(f"{out}: {len(shown)} of {len(parts)} parts")
 
 
 def run(*argv: str) -> str:

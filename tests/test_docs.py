@@ -53,6 +53,14 @@ def test_a_stale_a_missing_and_a_left_over_page_are_named(tmp_path):
     }
 
 
+def test_the_picture_is_what_the_terminal_shows(tmp_path):
+    drawn = re.search(r"scripts/capture.py (\S+) (\S+) (\d+)", (ROOT / "Makefile").read_text())
+    run, picture, parts = drawn.groups()
+    command = [sys.executable, ROOT / "scripts" / "capture.py", run, tmp_path / "new.svg", parts]
+    subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    assert (tmp_path / "new.svg").read_text() == (ROOT / picture).read_text(), "run make docs"
+
+
 def test_nothing_is_left_out():
     read = {path.relative_to(DOCS).as_posix(): path.read_text() for path in DOCS.rglob("*.md")}
     for rule in rules.CATALOGUE:
