@@ -38,6 +38,8 @@ def pace(trace: Trace, counted: Series | None = None) -> Pace | None:
     if counted is not None:
         both = np.isin(clock.steps, counted.steps)
         clock = clock.where(both)
+        if not len(clock):
+            return None
         at = counted.values[np.searchsorted(counted.steps, clock.steps)]
     keep = clock.values >= clock.values[0] + 0.1 * (clock.values[-1] - clock.values[0])
     clock, at = clock.where(keep), at[keep]
