@@ -82,11 +82,12 @@ def _kl(trace: Trace) -> Sentence:
 def _entropy(trace: Trace, collapse: Finding | None) -> Sentence:
     if collapse is not None:
         return Sentence("entropy", collapse.summary[0].upper() + collapse.summary[1:] + ".", "bad")
-    found = _levels(trace, "exploration/entropy", "exploration/entropy_sequence")
+    found = _levels(trace, *(f"exploration/entropy{kind}" for kind in ("", "_sequence", "_sum")))
     if found is None:
         return Sentence("entropy", "Entropy is not logged: exploration is not known.", "unknown")
-    _, first, last = found
-    text = f"Entropy goes {first:.3g} to {last:.3g} nats"
+    name, first, last = found
+    unit = {"exploration/entropy": "nats", "exploration/entropy_sequence": "nats a response"}
+    text = f"Entropy goes {first:.3g} to {last:.3g} {unit.get(name, 'nats a batch')}"
     if first <= 0 or last >= first:
         return Sentence("entropy", f"{text}.", "neutral")
     lost = 1 - last / first

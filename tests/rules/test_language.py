@@ -107,6 +107,19 @@ def test_trap_no_negative_among_four_for_three_updates_is_ordinary_at_80_percent
         assert isinstance(samples_all_filtered.RULE.judge(run), Clear), seed
 
 
+def test_unequal_prompts_make_empty_batches_ordinary_whatever_their_size():
+    # Half of the prompts are always right: batches of one prompt without negatives are common.
+    for seed in range(20):
+        right = np.random.default_rng(seed).random(300) < 0.5
+        run = made.trace(
+            Profile.NSR,
+            {"num_generations": 8},
+            language__negative_samples=np.where(right, 0.0, 60.0),
+            language__negative_share=np.where(right, 0.0, 60 / 64),
+        )
+        assert isinstance(samples_all_filtered.RULE.judge(run), Clear), seed
+
+
 def test_nsr_that_runs_out_of_wrong_answers_is_a_note():
     right = np.concatenate([share(0.7, 0.95, 60), np.ones(90)])
     negatives = np.round(64 * (1 - right))

@@ -6,9 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.records import Series, Trace
+from rlvitals.rules.shapes import LASTING
 
 SHORTEST = 20.0  # seconds: SB3 logs whole seconds, so shorter windows are mostly rounding
 FINEST = 0.5  # seconds, where the clock has fractions
+SLOWER = 0.7  # of the run's own past
+MOSTLY = 0.8  # of the windows since then
+BEFORE, AFTER = 3, 5  # windows that say what was usual, and that must be slow
+LEAST = BEFORE + AFTER
 WINDOWS = 30  # at most: enough to date a change, few enough to be steady
 
 
@@ -66,3 +71,13 @@ def _rates(clock: Series, at: NDArray[np.float64], length: float) -> Pace | None
         return None
     seconds = np.diff(clock.values[edges])
     return Pace(clock.steps[edges[1:]], np.diff(at[edges]) / seconds, float(seconds.mean()))
+
+
+def slow_since(speed: Pace) -> int | None:
+    """Return the first window of the slow stretch that lasts to the end; None if there is none."""
+    tail = max(AFTER, int(LASTING * len(speed.rates)))
+    for split in range(BEFORE, len(speed.rates) - tail + 1):
+        slow = speed.rates[split:] < SLOWER * float(np.median(speed.rates[:split]))
+        if slow.mean() >= MOSTLY and slow[0] and slow[-1]:
+            return split
+    return None

@@ -221,7 +221,8 @@ def _material(trace: Trace, name: str, whole: Series) -> tuple[float, str]:
         return OF_A_SHARE, f"{OF_A_SHARE:.0%} of a success rate"
     env = environment(trace) if name.endswith("return") else None
     if env is not None and env.way:
-        return OF_THE_WAY * env.way, f"{OF_THE_WAY:.0%} of the way from random to solved ({env.name})"
+        origin = f"{OF_THE_WAY:.0%} of the way from random to solved ({env.name})"
+        return OF_THE_WAY * env.way, origin
     start, _ = first_last_change(whole.values) or (np.nan, np.nan)
     return OF_THE_START * abs(start), f"{OF_THE_START:.0%} of its first level"
 

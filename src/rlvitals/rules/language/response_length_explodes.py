@@ -28,7 +28,7 @@ from rlvitals.records import Profile, Trace
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import Stretch, above, start
-from rlvitals.rules.standing import standing
+from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 
@@ -49,9 +49,9 @@ def check(trace: Trace) -> Answer:
     if stretch is None:
         return Clear()
     last = median(lengths.finite().tail(window).values) or stretch.worst
-    witness = (*_bias(trace), *_cut(trace), *_scatter(trace))
     now = learned(trace)
-    biased, cut = bool(_bias(trace)), bool(_cut(trace))
+    biased, cut = _bias(trace, now), _cut(trace)
+    witness = (*biased, *cut, *_scatter(trace))
     if now.improves and not (biased or cut):
         return Clear()
     if now.state == "unknown" and not cut:
@@ -81,8 +81,8 @@ def _began(trace: Trace, stretch: Stretch, first: float) -> int:
     return int(under.steps[-1]) if len(under) else stretch.began
 
 
-def _bias(trace: Trace) -> tuple[str, ...]:
-    paid, meant = standing(trace), learned(trace)
+def _bias(trace: Trace, meant: Standing) -> tuple[str, ...]:
+    paid = standing(trace)
     if paid.metric == meant.metric or not (paid.improves and meant.stalled):
         return ()
     return (f"{paid.sentence}, but {meant.sentence}",)

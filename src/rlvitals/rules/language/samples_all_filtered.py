@@ -1,11 +1,11 @@
 """The filter leaves nothing to learn from: no positive sample in PSR, no negative one in NSR.
 
 ## What it sees
-Successive updates whose batch holds no sample of the side that the mode learns from. How many
-are too many follows from the run's own rate before: the chance of such a stretch, with the
-prompts of a batch taken as independent and the samples of one prompt not, is below one in a
-thousand. Where the side was never seen, 20 updates are asked. W-REINFORCE is told when either
-side is gone.
+Successive updates whose batch holds no sample of the side that the mode learns from. How many are
+too many follows from the run itself: its rate before, with the prompts of a batch taken as
+independent and the samples of one prompt not, and how often a batch had none before. The chance of
+such a stretch anywhere in the run must be below one in a thousand by both. Where the side was
+never seen, 20 updates are asked. W-REINFORCE is told when either side is gone.
 
 ## Why it matters
 With nothing left there is no policy gradient. The optimiser's momentum still moves the weights
@@ -50,7 +50,6 @@ NEVER_SEEN = 20  # updates from the start without a single sample
 FEWEST = 3  # updates in a stretch, whatever the rate
 GROUP = 8  # completions per prompt where it is not logged: TRL's default num_generations
 SOLVED = 0.95  # share of right answers
-AT_MOST = 64.0  # samples of a batch where neither total nor share tells: see _samples
 REMEDIES = {
     "positive": (
         "check that a right answer earns the reward at all",
@@ -112,12 +111,10 @@ def _gone(trace: Trace, side: str, name: str) -> Gone | None:
     if updates < FEWEST or not len(counts):
         return None
     size = _samples(trace, side, counts)
-    independent = max(1.0, size / (trace.number("num_generations") or GROUP))
     before = counts.values[:first]
     rate = float(before.mean()) / size if before.any() else 0.0
     if rate > 0:
-        chance = len(counts) * (1.0 - min(rate, 1.0)) ** (independent * updates)
-        if chance > CHANCE:
+        if len(counts) * _chance(trace, before, rate, size) ** updates > CHANCE:
             return None
     elif updates < NEVER_SEEN:
         return None
@@ -132,6 +129,18 @@ def _gone(trace: Trace, side: str, name: str) -> Gone | None:
         updates / len(counts),
         goes_on=last == len(counts) - 1,
     )
+
+
+def _chance(trace: Trace, before: NDArray[np.float64], rate: float, size: float) -> float:
+    """Return the chance of one batch without that side: the larger of two estimates.
+
+    By samples, taking each prompt's as one; and by how many batches had none before, which
+    knows how unequal prompts are (Laplace's rule of succession).
+    """
+    prompts = max(1.0, size / (trace.number("num_generations") or GROUP))
+    seen = (float((before == 0).sum()) + 1.0) / (len(before) + 2.0)
+    by_samples: float = (1.0 - min(rate, 1.0)) ** prompts
+    return max(by_samples, seen)
 
 
 def _longest_zero(values: NDArray[np.float64]) -> tuple[int, int]:
@@ -158,7 +167,7 @@ def _samples(trace: Trace, side: str, counts: Series) -> float:
         if seen.any():
             return max(1.0, float(np.median(counts.values[at][seen] / parts[seen])))
     own = trace.number("batch_size") or trace.number("minibatch_size")
-    return max(1.0, own or AT_MOST, float(counts.values.max()))
+    return max(1.0, own or 0.0, float(counts.values.max()))
 
 
 def _finding(trace: Trace, gone: Gone) -> Finding:

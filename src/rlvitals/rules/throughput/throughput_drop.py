@@ -26,15 +26,10 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
-from rlvitals.rules.pace import Pace, pace
+from rlvitals.rules.pace import LEAST, SLOWER, Pace, pace, slow_since
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
-from rlvitals.rules.shapes import LASTING
 
-SLOWER, HALVED = 0.7, 0.5  # of the run's own past
-WINDOWS = 5  # at the end, all of them slow
-MOSTLY = 0.8  # of the windows since
-BEFORE = 3  # windows at the start that say what was usual
-LEAST = BEFORE + WINDOWS  # windows in all
+HALVED = 0.5  # of the run's own past
 FIRST_UPDATE = ("optimiser/loss", "policy/loss", "value/loss", "optimiser/grad_norm")
 
 
@@ -44,7 +39,7 @@ def check(trace: Trace) -> Answer:
     speed = pace(trace.since(min(firsts)) if firsts else trace)
     if speed is None or len(speed.rates) < LEAST:
         return Undecided("no clock, or too few intervals of it", ("throughput/elapsed",))
-    split = _slow_since(speed)
+    split = slow_since(speed)
     if split is None:
         return Clear()
     before, after = float(np.median(speed.rates[:split])), float(np.median(speed.rates[split:]))
@@ -59,16 +54,6 @@ def check(trace: Trace) -> Answer:
         curve=Curve(f"{trace.step_unit} per second", _drawn(speed)),
         evidence=(f"measured over windows of {speed.seconds:,.3g} s",),
     )
-
-
-def _slow_since(speed: Pace) -> int | None:
-    """Return the first window of the slow stretch that lasts to the end; None if there is none."""
-    tail = max(WINDOWS, int(LASTING * len(speed.rates)))
-    for split in range(BEFORE, len(speed.rates) - tail + 1):
-        slow = speed.rates[split:] < SLOWER * float(np.median(speed.rates[:split]))
-        if slow.mean() >= MOSTLY and slow[0] and slow[-1]:
-            return split
-    return None
 
 
 def _drawn(speed: Pace) -> Series:
