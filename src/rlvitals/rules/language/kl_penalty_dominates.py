@@ -64,7 +64,7 @@ def _per_sequence(trace: Trace, now: Standing) -> Answer:
     scatter, own = noise_sd(penalty.values), noise_sd(score.values)
     if not own or not np.median(np.abs(np.diff(score.values))):
         return Undecided("the score hardly varies: there is nothing to compare with")
-    price = -float(penalty.tail(len(penalty) // 2).values.mean())
+    price = -_level(penalty)
     gain = _gain(score)
     if not scatter or scatter <= own or price <= max(gain, own) or now.improves:
         return Clear()
@@ -97,7 +97,7 @@ def _per_token(trace: Trace, now: Standing) -> Answer:
         return Undecided(f"fewer than {LEAST} updates")
     if not spread:
         return Undecided("rewards do not differ: there is nothing to compare with")
-    price = beta * float(kl.tail(len(kl) // 2).values.mean())
+    price = beta * _level(kl)
     gain, noise = _gain(reward) / spread, (noise_sd(reward.values) or 0.0) / spread
     if price <= max(gain, noise) or now.improves:
         return Clear()
@@ -118,6 +118,12 @@ def _per_token(trace: Trace, now: Standing) -> Answer:
 def _unknown(price: float, bound: float) -> Severity:
     """Scatter and price are two witnesses: plainly above, they need no third."""
     return Severity.WARNING if price > PLAINLY * bound else Severity.NOTE
+
+
+def _level(series: Series) -> float:
+    """Return the mean of the last half."""
+    half = len(series) // 2
+    return float(block_means(series.values, half)[-1])
 
 
 def _gain(series: Series) -> float:

@@ -53,7 +53,7 @@ def check(trace: Trace) -> Answer:
 def _judge(trace: Trace) -> Answer:
     kl = trace[KL_TO_REFERENCE.name].finite()
     half = kl.tail(max(len(kl) // 2, LEAST // 2))
-    mean = float(half.values.mean())
+    mean = float(block_means(half.values, len(half))[0])  # a sum might overflow
     if mean >= ROUNDING.value:
         return Clear()
     blocks = block_means(half.values, block_length(half.values))
@@ -63,6 +63,8 @@ def _judge(trace: Trace) -> Answer:
         blocks = block_means(half.values, len(half) // BLOCKS)
     error = float(blocks.std(ddof=1)) / math.sqrt(len(blocks))
     high = float(blocks.mean()) + t_quantile(CONFIDENCE, len(blocks) - 1.0) * error
+    if not np.isfinite(high):
+        return Undecided("KL is too large to be averaged")
     if high >= 0:
         return Clear()
     now = learned(trace)

@@ -39,6 +39,7 @@ from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import above
 from rlvitals.rules.weigh import sides
+from rlvitals.signals.blocks import block_means
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.signals.trend import trend
@@ -194,7 +195,7 @@ def _not_moved(trace: Trace, course: Course) -> Answer | None:
     half = _last_half(course)
     if half is None:
         return None
-    level = float(np.abs(half.values).mean())
+    level = float(block_means(np.abs(half.values), len(half))[0])
     same = not np.any(half.values) and _trains(trace, half)
     limit = LOW.value if course.known else LOW.value * 10
     now = learned(trace, since=int(half.steps[0]))

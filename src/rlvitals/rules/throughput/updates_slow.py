@@ -59,9 +59,9 @@ def _split(trace: Trace) -> tuple[str, float] | None:
     phases = {k: median(s.values) or 0.0 for k, s in trace.family(PHASE_TIME.name).items()}
     collect = max(((t, k) for k, t in phases.items() if k.startswith(COLLECTS)), default=None)
     learn = max((t for k, t in phases.items() if k.startswith(LEARNS)), default=0.0)
-    if collect is None or not learn:
+    if collect is None or collect[0] <= 0 or learn <= 0:
         return None
-    return collect[1], collect[0] / (collect[0] + learn)
+    return collect[1], 1 / (1 + learn / collect[0])
 
 
 def _slowed(trace: Trace) -> Answer | None:
