@@ -10,6 +10,7 @@ import re
 import sys
 from argparse import Action, ArgumentParser, _SubParsersAction
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from html import escape
 from pathlib import Path
 from types import ModuleType
 
@@ -127,11 +128,19 @@ def _linked(page: str) -> Callable[[re.Match[str]], str]:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; a bar within a cell is escaped."""
+    """Lay rows out as a Markdown table."""
     lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines
-    )
+    return "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in lines)
+
+
+def _cell(text: str) -> str:
+    """Keep a bar from ending its cell: renderers differ about one that is escaped within code."""
+    return re.sub(r"`+([^`]*\|[^`]*)`+", _code, text).replace("|", "\\|")
+
+
+def _code(found: re.Match[str]) -> str:
+    pattern = escape(found[1]).replace("|", "&#124;<wbr>")
+    return f'<code class="pattern">{pattern}</code>'
 
 
 def _title(module: ModuleType) -> str:
@@ -392,11 +401,11 @@ def _command(name: str, sub: ArgumentParser) -> str:
 
 
 def _argument(action: Action) -> tuple[str, str]:
-    value = "|".join(action.choices) if action.choices else action.metavar
-    value = str(value or ("" if action.nargs == 0 else action.dest.upper()))
+    value = str(action.metavar or ("" if action.nargs == 0 else action.dest.upper()))
     shown = " ".join(part for part in (", ".join(action.option_strings), value) if part)
-    more = {"?": " (may be left out)", "+": " (one or more)"}.get(str(action.nargs), "")
-    return f"`{shown}`", f"{action.help or ''}{more}"
+    count = {"?": " (may be left out)", "+": " (one or more)"}.get(str(action.nargs), "")
+    choices = f": {', '.join(map(str, action.choices))}" if action.choices else ""
+    return f"`{shown}`", f"{action.help or ''}{count}{choices}"
 
 
 def _glossary() -> str:

@@ -1,0 +1,80 @@
+"""What the guides want to be said together: two symptoms that mean more than each alone."""
+
+import made_traces as made
+import numpy as np
+
+from rlvitals.records import Profile
+from rlvitals.rules.exploration import entropy_collapse
+from rlvitals.rules.policy import kl_above_target, ratio_off_one
+from rlvitals.rules.rule import Clear, Severity
+
+ENTROPY = entropy_collapse.RULE
+KL = kl_above_target.RULE
+RATIO = ratio_off_one.RULE
+COLD = "lower qps_sensitivity or raise min_temperature"
+
+
+def entropy_of_4_actions(count=200):
+    return np.concatenate((np.full(count // 4, 1.3), np.full(count - count // 4, 0.03)))
+
+
+def collapsed(temperature):
+    return ENTROPY.ask(
+        made.trace(
+            Profile.SCHEDULER_PPO,
+            {"n_actions": 4},
+            exploration__entropy=entropy_of_4_actions(),
+            exploration__temperature=np.full(200, temperature),
+            outcome__reward=made.flat(200),
+        )
+    )
+
+
+def test_entropy_that_collapses_under_a_low_temperature_names_the_controller():
+    assert any(COLD in said for said in collapsed(0.2).evidence)
+    assert not any(COLD in said for said in collapsed(1.0).evidence)
+
+
+def high_kl(outcome, kl=0.1):
+    return KL.ask(
+        made.trace(
+            settings={"target_kl": 0.02},
+            policy__approx_kl=kl * np.exp(0.1 * made.noise(100)),
+            outcome__return=outcome,
+        )
+    )
+
+
+def test_high_kl_with_a_falling_return_is_divergence_an_error():
+    assert high_kl(made.falling()).severity is Severity.ERROR
+    assert high_kl(made.rising()).severity is Severity.WARNING
+    assert isinstance(high_kl(made.falling(), kl=0.01), Clear)
+
+
+def off_ratio(kl, clip):
+    return RATIO.ask(
+        made.trace(
+            Profile.RLHF_PPO,
+            policy__ratio=3.0 + 0.1 * made.noise(100),
+            policy__approx_kl=np.full(100, kl),
+            policy__clip_fraction=np.full(100, clip),
+            outcome__rlhf_reward=made.flat(100),
+        )
+    )
+
+
+def test_a_ratio_off_one_beside_high_kl_and_clipping_is_one_cause():
+    together = off_ratio(kl=0.2, clip=0.5)
+    assert [said.split()[0] for said in together.evidence] == ["KL", "50%"]
+    assert "too drastic" in together.causes[0]
+    alone = off_ratio(kl=0.001, clip=0.01)
+    assert not alone.evidence
+    assert not any("too drastic" in cause for cause in (*alone.causes, *RATIO.causes))
+
+
+def test_a_jump_of_the_ratio_s_variance_is_a_note():
+    variance = 0.005 * np.exp(0.1 * made.noise(100))
+    variance[70] = 2.0
+    found = RATIO.ask(made.trace(policy__ratio=np.full(100, 1.0), policy__ratio_var=variance))
+    assert found.severity is Severity.NOTE
+    assert (found.began, found.observed) == (71 * made.STEP, 2.0)
