@@ -76,7 +76,8 @@ def _too_early(trace: Trace) -> str:
 def _sentence(now: Standing) -> str:
     name = now.metric.split("/", 1)[1].replace("_", " ")
     does = "falls" if now.state == "falling" else "is flat"
-    return f"{name} does not improve, it {does}: {now.first:.4g} to {now.last:.4g}, best {now.best:.4g}"
+    says = "hardly improves" if now.hardly else f"does not improve, it {does}"
+    return f"{name} {says}: {now.first:.4g} to {now.last:.4g}, best {now.best:.4g}"
 
 
 def _way(trace: Trace, now: Standing) -> tuple[str, ...]:
