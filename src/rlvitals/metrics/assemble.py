@@ -118,6 +118,9 @@ def _finish(  # noqa: PLR0913 - the parts of one noun, gathered by the one calle
     resumed = max((s.seams for s in straight.values()), key=len, default=())
     for step in resumed:
         own_notes.append(f"resumed at step {step:,}: the later attempt is judged")
+    shuffled = max((s.shuffled for s in straight.values()), default=0)
+    if shuffled:
+        own_notes.append(f"steps go back in {shuffled} places: judged in the order of steps")
     life = lifecycle or Lifecycle(attempts=1 + len(resumed))
     total = settings.get("total_steps")
     budget = None
