@@ -39,7 +39,7 @@ from rlvitals.signals.level import first_last_change
 WINDOW = 200  # decisions: the standard error of a share of .8 is then .03
 WINDOWS = 5  # at least this many of them, or the windows are made shorter
 SHORTEST = 30  # decisions: below this a share of .8 happens by chance too often
-MOST = 1e12  # decisions: a count beyond is damage
+MOST = 1e15  # beyond it a float64 counts no longer one by one
 LIMIT = Bound(0.8, "default")
 LEAVES = 0.1  # above its first level: three standard errors of a window of 200
 
@@ -100,8 +100,9 @@ def _by_count(counts: dict[str, Series]) -> Shares | None:
     first = next(iter(counts.values()))
     if any(len(s) != len(first) for s in counts.values()) or len(first) < WINDOWS:
         return None
-    table = np.stack([s.values for s in counts.values()], axis=1)
-    table = np.where(np.isfinite(table) & (table >= 0) & (table < MOST), table, 0.0)
+    table = np.stack([np.nan_to_num(s.values) for s in counts.values()], axis=1)
+    if (table < 0).any() or table.max() > MOST:
+        return None  # no counts
     windows = np.array_split(np.arange(len(first)), min(10, len(first)))
     rows = np.array([table[w].sum(axis=0) for w in windows])
     if (rows.sum(axis=1) < SHORTEST).any():
