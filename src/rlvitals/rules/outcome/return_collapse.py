@@ -101,6 +101,11 @@ def _plainly_lost(values: Array, course: Course) -> bool:
     return drop >= LOUD * max(noise_sd(values) or 0.0, TINY)
 
 
+def _share(course: Course) -> str:
+    share = course.lost / course.gain
+    return "all" if share >= 1 else f"{share:.0%}"
+
+
 def _finding(name: str, series: Series, course: Course) -> Finding:
     best = float(course.blocks[course.peak])
     limit = best - LOST * course.gain
@@ -114,7 +119,7 @@ def _finding(name: str, series: Series, course: Course) -> Finding:
     sign = up(name)
     return Finding(
         f"{said} reached {sign * best:.4g} around step {at:,} and is at {sign * end:.4g} now: "
-        f"{course.lost / course.gain:.0%} of what was gained is lost",
+        f"{_share(course)} of what was gained is lost",
         severity=Severity.ERROR,
         metric=name,
         began=int(series.steps[offset + fell * course.width]),
