@@ -75,12 +75,19 @@ class Standing:
         return self.state in ("flat", "falling")
 
     @property
+    def hardly(self) -> bool:
+        """Proven to get better, and proven to do so by less than what counts."""
+        return self.state == "flat" and self.low > 0
+
+    @property
     def sentence(self) -> str:
         """Say it with its numbers."""
         if self.state == "unknown":
             return f"whether the outcome improves cannot be told: {self.why}"
         name = label(self.metric)
-        state = self.state if up(self.metric) > 0 else LOSS_WORDS.get(self.state, self.state)
+        state = str(self.state if up(self.metric) > 0 else LOSS_WORDS.get(self.state, self.state))
+        if self.hardly:
+            state = f"{'rising' if up(self.metric) > 0 else 'falling'} by less than counts"
         return f"{name} is {state}: {self.first:.4g} to {self.last:.4g}"
 
 

@@ -76,8 +76,8 @@ def _too_early(trace: Trace) -> str:
 def _sentence(now: Standing) -> str:
     name = label(now.metric)
     does = "falls" if now.state == "falling" else "is flat"
-    levels = f"{now.first:.4g} to {now.last:.4g}, best {now.best:.4g}"
-    return f"{name} does not improve, it {does}: {levels}"
+    says = "hardly improves" if now.hardly else f"does not improve, it {does}"
+    return f"{name} {says}: {now.first:.4g} to {now.last:.4g}, best {now.best:.4g}"
 
 
 def _way(trace: Trace, now: Standing) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 ## What it sees
 The reward is proven (or plain) to rise; throughput's level over the last fifth is not 5 % above
 the first; latency's is not 10 % below it, or latency stopped being measured: it repeats one value
-exactly over the last fifth.
+exactly over the last fifth. A note where latency is measured and so noisy that it may have fallen.
 
 ## Why it matters
 The reward is a proxy for what the cluster does. If it rises alone, the policy found a term that
@@ -29,6 +29,7 @@ from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.signals.level import first_last_change
+from rlvitals.signals.trend import trend
 
 GAIN = Bound(0.05, "default: 5 % more throughput")
 RELIEF = 0.10  # of the latency
@@ -55,15 +56,19 @@ def check(trace: Trace) -> Answer:
     if gain > GAIN.value or (waits[1] < (1 - RELIEF) * waits[0] and lost is None):
         return Clear()
     masked = () if lost is None else (f"latency repeats {waits[1]:g} exactly since step {lost:,}",)
+    course = None if masked else trend(latency.values)
+    # Latency swings for long: that it fell by a tenth must be ruled out, not merely be unseen.
+    proven = bool(masked) or (course is not None and course.change_low > -RELIEF * waits[0])
     return Finding(
         f"{paid.sentence}, but throughput does not follow: {levels[0]:.3g} to {levels[1]:.3g}",
-        severity=Severity.WARNING,
+        severity=Severity.WARNING if proven else Severity.NOTE,
         metric=paid.metric,
         began=int(served.steps[0]) if lost is None else lost,
         ended=int(served.steps[-1]),
         observed=gain,
         bound=GAIN,
         evidence=(*masked, f"latency goes {waits[0]:.3g} to {waits[1]:.3g}"),
+        counter=() if proven else ("latency is too noisy to say that it did not fall",),
         causes=("latency is no longer measured, so its penalty is masked",) if masked else (),
     )
 
