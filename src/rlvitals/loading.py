@@ -18,6 +18,8 @@ from rlvitals.rules.rule import Rule
 from rlvitals.settings import Settings
 from rlvitals.sources import Run
 
+POSITIVE = ("total_steps", "total_episodes", "total_epochs", "n_actions", "target_kl", "kl_target")
+
 
 def runs(path: Path) -> tuple[Run, ...]:
     """Find the runs at a path. Raises UnreadableLog where there is none."""
@@ -50,7 +52,20 @@ def canonical(said: Mapping[str, Setting]) -> dict[str, Setting]:
         if key not in known and key not in foreign:
             hint = nearest(key, {*known, *foreign}) or "rlvitals metrics"
             raise UsageError(f"no setting is called {key!r}", where="--set", hint=hint)
-    return {key if key in known else foreign[key]: value for key, value in said.items()}
+    found = {key if key in known else foreign[key]: value for key, value in said.items()}
+    for key, value in found.items():
+        _check_number(key, value)
+    return found
+
+
+def _check_number(name: str, value: Setting) -> None:
+    """Refuse a text for what is measured in a unit, and less than one of what is counted."""
+    metric = metrics.find(name)
+    unit = metric.unit if metric else ""
+    if unit and isinstance(value, str | bool):
+        raise UsageError(f"{name} cannot be {value!r}", where="--set", hint="a number")
+    if name in POSITIVE and not isinstance(value, str) and value <= 0:
+        raise UsageError(f"{name} cannot be {value}", where="--set", hint="a number above 0")
 
 
 def chosen_rules(only: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[Rule, ...]:

@@ -59,7 +59,7 @@ def find(path: Path) -> tuple[Run, ...]:
 
     Raises UnreadableLog where there is none, saying what was looked for and what was found.
     """
-    if not path.is_dir():
+    if not _is_folder(path):
         files = ((path, readers.reader_of(path)),)
         return (Run(_file_name(path), path.parent, files),)
     walk = Walk(path)
@@ -82,6 +82,13 @@ def find(path: Path) -> tuple[Run, ...]:
         for home, files in sorted(groups.items(), key=lambda pair: pair[0].parts)
         for run in _runs(home, files, path, tuple(notes))
     )
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name that is too long; whoever opens it says so
+        return False
 
 
 def _claimed(files: Iterable[Path], root: Path, notes: list[str]) -> list[tuple[Path, Reader]]:

@@ -13,6 +13,7 @@ from rlvitals.records import Trace
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import standing
 from rlvitals.signals.level import first_last_change
+from rlvitals.signals.spread import median
 
 Sign = Literal["good", "bad", "neutral", "unknown"]
 OFTEN = 0.2  # of the updates
@@ -70,7 +71,7 @@ def _kl(trace: Trace) -> Sentence:
         return Sentence("KL", text, "bad" if last < 0 else "neutral")
     values = trace[found[0]].finite().values
     ceiling = metrics.policy.APPROX_KL.band(trace.profile).ceiling(trace)
-    middle = float(np.median(values))
+    middle = median(values) or 0.0
     text = f"KL per update is {middle:.2g} in the middle and {values.max():.2g} at most"
     if ceiling is None or ceiling.origin == "default":
         return Sentence("KL", f"{text}; no target is set.", "neutral")
@@ -107,7 +108,7 @@ def _clipping(trace: Trace, still: Finding | None) -> Sentence:
     if clip is not None:
         values = trace[clip[0]].finite().values
         ceiling = metrics.policy.CLIP_FRACTION.band(trace.profile).ceiling(trace)
-        parts.append(f"{np.median(values):.2%} of samples are clipped, {values.max():.2%} at most")
+        parts.append(f"{median(values) or 0.0:.2%} of samples are clipped, {values.max():.2%} at most")
         if ceiling is not None:
             sign = "bad" if np.mean(values > ceiling.value) >= OFTEN else _if_it_learns(trace)
     if ratio is not None:

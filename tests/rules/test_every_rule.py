@@ -110,7 +110,9 @@ def traces(draw, rule, lengths=LENGTHS):
             n: s if len(s) != len(longest) else Series(longest.steps, longest.times, s.values)
             for n, s in logged.items()
         }
-    numbers = st.sampled_from([0, 1, -1, 0.02, 0.5, 1.0, 4, 1e-300, 1e308, 1000, math.inf, math.nan])
+    numbers = st.sampled_from(
+        [0, 1, -1, 0.02, 0.5, 1.0, 4, 1e-300, 1e308, 1000, math.inf, math.nan]
+    )
     told = draw(st.dictionaries(st.sampled_from(SETTINGS), numbers | st.just("auto"), max_size=4))
     for name in looked_at(rule):
         if name in SETTINGS and draw(st.booleans()):
@@ -120,9 +122,13 @@ def traces(draw, rule, lengths=LENGTHS):
     return Trace(
         series={n: s for n, s in logged.items() if len(s)},
         measured={
-            n: Measured("made", n, draw(st.sampled_from(["", "max", "mean over epochs"])),
-                        draw(st.sampled_from(["", "k1", "k1 clamped", "k3"])),
-                        draw(st.sampled_from([1, 1, 100])))
+            n: Measured(
+                "made",
+                n,
+                draw(st.sampled_from(["", "max", "mean over epochs"])),
+                draw(st.sampled_from(["", "k1", "k1 clamped", "k3"])),
+                draw(st.sampled_from([1, 1, 100])),
+            )
             for n in logged
         },
         settings=told,
@@ -191,9 +197,7 @@ def _is(name, needed):
 def test_where_steps_start_is_no_matter(rule, data):
     trace = replace(data.draw(traces(rule, lengths=(12, 64, 150))), budget=None)
     by = 1000 * data.draw(st.integers(1, 10**6))
-    moved = {
-        n: Series(s.steps + by, s.times, s.values) for n, s in trace.series.items()
-    }
+    moved = {n: Series(s.steps + by, s.times, s.values) for n, s in trace.series.items()}
     one, two = rule.ask(trace), rule.ask(replace(trace, series=moved))
     assert type(one) is type(two), (one, two)
     if isinstance(one, Finding):

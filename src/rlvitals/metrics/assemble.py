@@ -60,6 +60,7 @@ def trace(
     straight = {key: seams.straighten(column.series) for key, column in found.best.items()}
     measured = {key: column.measured for key, column in found.best.items()}
     resumed = max((s.seams for s in straight.values()), key=len, default=())
+    shuffled = max((s.shuffled for s in straight.values()), default=0)
     settings = {**found.settings, **given.settings}
     return Trace(
         series={key: s.series for key, s in straight.items() if len(s.series)},
@@ -68,7 +69,7 @@ def trace(
         profile=given.profile or profile.infer(found.best.keys(), measured, settings),
         budget=_budget(settings.get("total_steps")),
         lifecycle=lifecycle or Lifecycle(attempts=1 + len(resumed)),
-        notes=_notes(logs, found.twice, resumed),
+        notes=_notes(logs, found.twice, resumed, shuffled),
         unmapped=tuple(found.unmapped),
         step_unit=next((log.step_unit for log in logs if log.step_unit != "steps"), "steps"),
         name=name,
@@ -124,11 +125,15 @@ def _settings(log: Log, table: Table | None) -> dict[str, Setting]:
     return {known.get(key, key): value for key, value in log.settings.items()}
 
 
-def _notes(logs: Sequence[Log], twice: int, resumed: Sequence[int]) -> tuple[str, ...]:
+def _notes(
+    logs: Sequence[Log], twice: int, resumed: Sequence[int], shuffled: int
+) -> tuple[str, ...]:
     said = [f"{g.where}: {note}" if g.where else note for g in logs for note in g.notes]
     if twice:
         said.append(f"{twice} metrics stand in more than one place; each is read from the fullest")
     said += [f"resumed at step {step:,}: the later attempt is judged" for step in resumed]
+    if shuffled:
+        said.append(f"steps go back in {shuffled} places: judged in the order of steps")
     return tuple(said)
 
 

@@ -10,6 +10,7 @@ A last line without its newline is still being written ("20480" may read "20") a
 for the next call. Lines over 16 MB are skipped and counted, in bounded memory.
 """
 
+import os
 import stat
 import zlib
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, nearest
 
 HEAD_BYTES = 65536  # what `claims` gets to see
 MAX_LINE_BYTES = 16 * 2**20
@@ -46,9 +47,20 @@ def opened(path: Path) -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         why = error.strerror or str(error)
-        raise UnreadableLog(
-            f"cannot read the log: {why}", where=str(path), hint=f"ls -l {path}"
-        ) from None
+        hint = _spelt(path) if isinstance(error, FileNotFoundError) else f"ls -l {path}"
+        raise UnreadableLog(f"cannot read the log: {why}", where=str(path), hint=hint) from None
+
+
+def _spelt(path: Path) -> str:
+    """Name what lies there and is spelt almost like the first part of a path that does not exist."""
+    missing = path
+    while not os.path.lexists(missing.parent) and missing.parent != missing:
+        missing = missing.parent
+    try:
+        there = os.listdir(missing.parent)
+    except OSError:
+        there = []
+    return nearest(missing.name, there) or f"ls -l {missing.parent}"
 
 
 def read_head(path: Path) -> bytes:

@@ -40,7 +40,7 @@ STORM, WITHIN = 3, 50  # spikes within so many updates are no longer an accident
 def check(trace: Trace) -> Answer:
     """Look for isolated jumps, then for what the outcome did after them."""
     kl = trace[APPROX_KL.name].finite()
-    target = trace.number("target_kl")
+    target = max(trace.number("target_kl") or 0.0, 0.0)
     floor = OF_TARGET * target if target else FLOOR
     found = jumps(kl, FACTOR, floor)
     if not found:
