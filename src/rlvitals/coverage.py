@@ -49,9 +49,7 @@ NO_CRITIC = (Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE)
 ORDER = {"outcome": 0, "health": 1, "performance": 2, "setting": 3}
 
 
-def coverage(
-    trace: Trace, asked: int, undecided: Sequence[tuple[Rule, Undecided]]
-) -> Coverage:
+def coverage(trace: Trace, asked: int, undecided: Sequence[tuple[Rule, Undecided]]) -> Coverage:
     """Count what could be judged; rank what is missing by the rules it would let judge."""
     waiting: Counter[str] = Counter()
     for _, answer in undecided:

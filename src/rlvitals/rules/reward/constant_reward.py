@@ -33,7 +33,7 @@ from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.answers import last_share
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import LASTING
-from rlvitals.rules.standing import standing
+from rlvitals.rules.standing import environment, standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.level import stays_above
 
@@ -111,7 +111,11 @@ def _finding(
     value = float(series.until(between[1]).values[-1])
     spread = name in SPREADS
     what = "rewards of a batch do not differ at all" if spread else f"{label} is {value:.4g}"
-    severity = Severity.NOTE if now.improves else Severity.WARNING
+    env = environment(trace)
+    waits = name == RETURN.name and env is not None and value == env.random_return
+    severity = Severity.NOTE if now.improves or waits else Severity.WARNING
+    if waits:
+        counter = (*counter, "it is what a random policy gets: nothing has succeeded yet")
     if between[0] == int(series.steps[0]) and count == len(series) and trace.profile in LANGUAGE:
         severity = Severity.ERROR
     return Finding(
