@@ -33,8 +33,8 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import GRAD_NORM
 from rlvitals.metrics.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
-from rlvitals.records import Profile, Series, Trace
-from rlvitals.rules import reference
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds, reference
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import above
@@ -248,6 +248,6 @@ RULE = Rule(
         "raise kl_coef or beta",
         "lower the learning rate, or stop at the best score for its KL",
     ),
-    profiles=(Profile.RLHF_PPO, Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE),
+    profiles=kinds.LANGUAGE,
     explained_by=("kl-spike", "kl-above-target", "learning-rate-jump", "response-length-explodes"),
 )

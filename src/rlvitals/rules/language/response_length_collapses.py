@@ -22,7 +22,8 @@ nothing is reported.
 
 from rlvitals.metrics.language import LENGTH_MEAN
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Profile, Trace
+from rlvitals.records import Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import below, start
@@ -75,6 +76,6 @@ RULE = Rule(
         "score an empty answer by hand",
         "weaken what pays for brevity",
     ),
-    profiles=(Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE, Profile.RLHF_PPO),
+    profiles=kinds.LANGUAGE,
     explained_by=("entropy-collapse", "learning-rate-jump"),
 )

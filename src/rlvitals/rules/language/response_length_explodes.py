@@ -24,7 +24,8 @@ A task may need the length before it pays: judge by right answers on held-out pr
 
 from rlvitals.metrics.language import LENGTH_MEAN, LENGTH_STD, TRUNCATED_SHARE
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Profile, Trace
+from rlvitals.records import Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import Stretch, above, start
@@ -121,7 +122,7 @@ RULE = Rule(
         "take length out of the reward, or penalise it near the limit",
         "use a token-summed loss (dr_grpo, dapo)",
     ),
-    profiles=(Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE, Profile.RLHF_PPO),
+    profiles=kinds.LANGUAGE,
     explained_by=(
         "learning-rate-jump",
         "threshold-off-correctness",

@@ -25,7 +25,8 @@ same, only compute is lost.
 
 from rlvitals.metrics.language import TERMINATED_LENGTH_MEAN, TRUNCATED_SHARE
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Profile, Trace
+from rlvitals.records import Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
 from rlvitals.rules.shapes import Stretch, above
@@ -102,7 +103,7 @@ RULE = Rule(
         "raise max_completion_length where they are nearly done",
         "check the end token, the chat template and what the reward pays for length",
     ),
-    profiles=(Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE, Profile.RLHF_PPO),
+    profiles=kinds.LANGUAGE,
     explained_by=(
         "response-length-explodes",
         "threshold-off-correctness",

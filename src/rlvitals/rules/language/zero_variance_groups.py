@@ -33,7 +33,8 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import REWARD
 from rlvitals.metrics.reward import COMPONENT, COMPONENT_STD, GROUP_ZERO_STD
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import answers, learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
 from rlvitals.rules.shapes import Stretch, above
@@ -188,7 +189,7 @@ RULE = Rule(
         "look at which groups are uniform: solved, or hopeless?",
         "raise num_generations, or sample prompts until groups have contrast",
     ),
-    profiles=(Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE),
+    profiles=kinds.GROUPED,
     explained_by=(
         "constant-reward",
         "response-length-explodes",

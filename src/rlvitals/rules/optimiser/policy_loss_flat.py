@@ -29,8 +29,8 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import GRAD_NORM
 from rlvitals.metrics.policy import APPROX_KL, LOSS
-from rlvitals.records import Profile, Series, Trace
-from rlvitals.rules import weigh
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import Stretch, below
 from rlvitals.rules.standing import outcome, standing
@@ -40,12 +40,11 @@ STILL = 1e-6  # nats: a KL this small is one update of a rate of zero
 ZERO = 1e-10  # gradient norm: float32's rounding of nothing
 WINDOW = 20  # updates
 GROUPS = 0.9  # of a window: now and then one group of many still differs
-GROUPED = (Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE)
 
 
 def check(trace: Trace) -> Answer:
     """Look at the gradient where groups are compared, else at the loss and a second sign."""
-    if trace.profile in GROUPED:
+    if trace.profile in kinds.GROUPED:
         return _by_gradient(trace)
     loss = trace.get(LOSS.name)
     if loss is None or len(loss.finite()) < WINDOW:
@@ -155,11 +154,5 @@ RULE = Rule(
         "constant-reward",
         "zero-variance-groups",
     ),
-    profiles=(
-        Profile.CONTROL_PPO,
-        Profile.SCHEDULER_PPO,
-        Profile.RLHF_PPO,
-        Profile.ON_POLICY,
-        *GROUPED,
-    ),
+    profiles=(*kinds.ACTOR_CRITIC, *kinds.GROUPED),
 )

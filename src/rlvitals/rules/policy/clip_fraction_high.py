@@ -26,7 +26,8 @@ acts) is about half of PPO's |r - 1| > eps: the two are kept apart and this rule
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE
-from rlvitals.records import Profile, Trace
+from rlvitals.records import Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
 from rlvitals.rules.shapes import Stretch, above
 from rlvitals.rules.standing import Standing, standing
@@ -97,6 +98,6 @@ RULE = Rule(
         "run fewer epochs per batch",
         "use larger minibatches",
     ),
-    profiles=(Profile.CONTROL_PPO, Profile.SCHEDULER_PPO, Profile.RLHF_PPO),
+    profiles=kinds.PPO,
     explained_by=("kl-above-target", "learning-rate-jump"),
 )

@@ -30,6 +30,7 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION, RATIO, RATIO_VAR
 from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
 from rlvitals.rules.shapes import Stretch, above, jumps
 from rlvitals.rules.standing import standing
@@ -139,11 +140,6 @@ RULE = Rule(
     doc=__doc__,
     causes=CAUSES,
     remedies=REMEDIES,
-    profiles=(
-        Profile.CONTROL_PPO,
-        Profile.SCHEDULER_PPO,
-        Profile.RLHF_PPO,
-        Profile.GRPO,
-    ),
+    profiles=(*kinds.PPO, Profile.GRPO),
     verdict="unstable",
 )

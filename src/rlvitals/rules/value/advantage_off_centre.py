@@ -32,8 +32,8 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import ADVANTAGE_MEAN, ADVANTAGE_STD
-from rlvitals.records import Profile, Series, Trace
-from rlvitals.rules import weigh
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
 from rlvitals.rules.shapes import LASTING, Stretch, above
 from rlvitals.rules.standing import standing
@@ -110,11 +110,6 @@ RULE = Rule(
         "check the advantages by hand on one short episode",
         "normalise advantages",
     ),
-    profiles=(
-        Profile.CONTROL_PPO,
-        Profile.SCHEDULER_PPO,
-        Profile.RLHF_PPO,
-        Profile.ON_POLICY,
-    ),
+    profiles=kinds.ACTOR_CRITIC,
     explained_by=("critic-explains-nothing", "value-drifts-from-return"),
 )

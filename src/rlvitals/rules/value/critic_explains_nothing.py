@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.value import EXPLAINED_VARIANCE, LOSS, MSE_EXPLAINED_VARIANCE
-from rlvitals.records import Profile, Series, Trace
-from rlvitals.rules import weigh
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import Stretch, below
 from rlvitals.rules.standing import Standing, outcome, standing
@@ -168,10 +168,5 @@ RULE = Rule(
         "check that returns are bootstrapped and cut at episode ends",
         "lower gamma, or collect more steps per update",
     ),
-    profiles=(
-        Profile.CONTROL_PPO,
-        Profile.SCHEDULER_PPO,
-        Profile.RLHF_PPO,
-        Profile.ON_POLICY,
-    ),
+    profiles=kinds.ACTOR_CRITIC,
 )
