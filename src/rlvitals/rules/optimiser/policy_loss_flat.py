@@ -71,7 +71,7 @@ def _by_gradient(trace: Trace) -> Answer:
     stretch = below(_size(norms), ZERO, WINDOW, GROUPS)
     if stretch is None:
         return Clear()
-    during = norms.since(stretch.began).until(stretch.ended).values
+    during = stretch.of(norms).values
     zero = f"{float((np.abs(during) < ZERO).mean()):.0%} of these updates have no gradient at all"
     what = ("the gradient is zero", zero)
     return _finding(trace, GRAD_NORM.name, norms, stretch, what, Bound(ZERO, "default"))
@@ -86,7 +86,7 @@ def _second_sign(trace: Trace, stretch: Stretch) -> str | None:
     known = False
     for metric, limit in ((APPROX_KL, STILL), (GRAD_NORM, ZERO)):
         series = trace.get(metric.name)
-        during = series.since(stretch.began).until(stretch.ended).finite() if series else None
+        during = stretch.of(series).finite() if series else None
         if during is not None and len(during):
             known = True
             middle = float(np.median(np.abs(during.values)))
@@ -105,7 +105,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
 ) -> Finding:
     now = standing(trace, since=stretch.began, until=stretch.ended)
     evidence, counter = weigh.sides(now)
-    during = series.since(stretch.began).until(stretch.ended)
+    during = stretch.of(series)
     unknown = Severity.WARNING if _constant(trace, stretch) else Severity.NOTE
     severity = stretch.severity(weigh.severity(now, unknown=unknown))
     return Finding(
@@ -126,7 +126,7 @@ def _constant(trace: Trace, stretch: Stretch) -> bool:
     picked = outcome(trace)
     if picked is None:
         return False
-    values = picked[1].since(stretch.began).until(stretch.ended).values
+    values = stretch.of(picked[1]).values
     return values.size >= WINDOW and bool((values == values[0]).all())
 
 

@@ -29,11 +29,10 @@ from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRACTION_EFFE
 from rlvitals.records import Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
-from rlvitals.rules.shapes import Stretch, above
+from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.spread import median
 
-WINDOW, SHORT_WINDOW = 20, 10  # updates
 SEVERE = 0.5  # most samples give no gradient
 TINY_RANGE, TINY_KL = 0.02, 1e-4  # a clip range this small clips updates that hardly move
 
@@ -43,11 +42,10 @@ def check(trace: Trace) -> Answer:
     metric = CLIP_FRACTION if CLIP_FRACTION.name in trace else CLIP_FRACTION_EFFECTIVE
     clip = trace[metric.name]
     limit = metric.band(trace.profile).ceiling(trace) or Bound(0.3, "default")
-    window = WINDOW if len(clip) >= 2 * WINDOW else SHORT_WINDOW
-    stretch = above(clip, limit.value, window)
+    stretch = above(clip, limit.value)
     if stretch is None:
         return Clear()
-    during = clip.since(stretch.began).until(stretch.ended)
+    during = stretch.of(clip)
     middle = median(during.values) or stretch.worst
     now = standing(trace, since=stretch.began)
     causes, remedies = _tiny_range(trace, stretch)

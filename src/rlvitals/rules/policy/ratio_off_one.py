@@ -87,7 +87,7 @@ def _scatter(trace: Trace) -> Answer:
 def _finding(
     trace: Trace, ratio: Series, stretch: Stretch, severity: Severity, bound: Bound
 ) -> Finding:
-    during = ratio.since(stretch.began).until(stretch.ended)
+    during = stretch.of(ratio)
     worst = float(during.values[np.abs(np.log(np.maximum(during.values, 1e-12))).argmax()])
     together = _together(trace, stretch)
     causes = ("updates are too drastic: learning rate or epochs too high",) if together else ()
