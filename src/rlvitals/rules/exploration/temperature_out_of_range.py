@@ -58,7 +58,7 @@ def _outside_pulses(trace: Trace) -> Series:
 
 
 def _finding(trace: Trace, series: Series, stretch: Stretch, bound: Bound, side: str) -> Finding:
-    middle = median(series.since(stretch.began).until(stretch.ended).values) or stretch.worst
+    middle = median(stretch.of(series).values) or stretch.worst
     improves = standing(trace, since=stretch.began).improves
     return Finding(
         f"the sampling temperature is {side} {bound.value:g} outside of pulses: {middle:.2f} in "
