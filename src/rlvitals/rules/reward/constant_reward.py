@@ -34,11 +34,7 @@ from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import LASTING
-<<<<<<< HEAD
-from rlvitals.rules.standing import environment, standing
-=======
-from rlvitals.rules.standing import label, standing
->>>>>>> review
+from rlvitals.rules.standing import environment, label, standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.level import stays_above
 
@@ -107,20 +103,14 @@ def _finding(
     evidence, counter = sides(now)
     value = float(series.until(between[1]).values[-1])
     spread = name in SPREADS
-<<<<<<< HEAD
-    what = "rewards of a batch do not differ at all" if spread else f"{label} is {value:.4g}"
+    what = "rewards of a batch do not differ at all" if spread else f"{label(name)} is {value:.4g}"
     env = environment(trace)
     waits = name == RETURN.name and env is not None and value == env.random_return
     severity = Severity.NOTE if now.improves or waits else Severity.WARNING
     if waits:
         counter = (*counter, "it is what a random policy gets: nothing has succeeded yet")
-    if between[0] == int(series.steps[0]) and count == len(series) and trace.profile in LANGUAGE:
-=======
-    what = "rewards of a batch do not differ at all" if spread else f"{label(name)} is {value:.4g}"
-    severity = Severity.NOTE if now.improves else Severity.WARNING
     throughout = between[0] == int(series.steps[0]) and count == len(series)
     if throughout and trace.profile in kinds.LANGUAGE:
->>>>>>> review
         severity = Severity.ERROR
     return Finding(
         f"{what} in {count:,} successive updates",
