@@ -136,7 +136,7 @@ def _critic(trace: Trace) -> Sentence:
         parts.append(f"value loss goes {loss[1]:.3g} to {loss[2]:.3g}")
     if explained is not None:
         parts.append(f"the critic explains {explained[2]:.2f} of the returns' variance at the end")
-        if not standing(trace).improves and explained[2] < 0.1:  # noqa: PLR2004 - rule VAL02's bound
+        if standing(trace).stalled and explained[2] < 0.1:  # noqa: PLR2004 - rule VAL02's bound
             sign = "bad"
         elif explained[2] > 0.5:  # noqa: PLR2004 - more than half
             sign = _if_it_learns(trace)

@@ -154,13 +154,21 @@ def standing(trace: Trace, since: int | None = None, until: int | None = None) -
     """Judge the outcome between two steps (default: the whole run)."""
     picked = outcome(trace)
     if picked is None:
-        return Standing("unknown", why="no outcome is logged (return, reward, score, success)")
+        return Standing("unknown", why=_why_none(trace))
     name, whole = picked
     series = whole if since is None else whole.since(since)
     series = series if until is None else series.until(until)
     if len(series) < LEAST:
         return Standing("unknown", name, f"{name} has {len(series)} points there")
     return _judge(trace, name, whole, series)
+
+
+def _why_none(trace: Trace) -> str:
+    for name in OUTCOMES:
+        if name in trace:
+            numbers = len(trace[name].finite())
+            return f"{name} has {numbers} numbers of the {LEAST} needed"
+    return "no outcome is logged (return, reward, score, success)"
 
 
 def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
