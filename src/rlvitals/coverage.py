@@ -45,13 +45,13 @@ NEEDED_BY = {
     Profile.OFF_POLICY: ("learning_rate", "batch_size", "gamma", "seed"),
     Profile.ON_POLICY: tuple(name for name in REPRODUCES if name not in ("clip_range", "n_epochs")),
 }
+# Settings that trainers log beside their metrics, because schedules may change them.
+LOGGED = {"learning_rate": "optimiser/learning_rate", "clip_range": "policy/clip_range"}
 NO_CRITIC = (Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE)
 ORDER = {"outcome": 0, "health": 1, "performance": 2, "setting": 3}
 
 
-def coverage(
-    trace: Trace, asked: int, undecided: Sequence[tuple[Rule, Undecided]]
-) -> Coverage:
+def coverage(trace: Trace, asked: int, undecided: Sequence[tuple[Rule, Undecided]]) -> Coverage:
     """Count what could be judged; rank what is missing by the rules it would let judge."""
     waiting: Counter[str] = Counter()
     for _, answer in undecided:
@@ -78,5 +78,5 @@ def _unknown(trace: Trace) -> tuple[str, ...]:
     names = NEEDED_BY.get(trace.profile, REPRODUCES)
     if trace.profile in NO_CRITIC:
         names = ("learning_rate", "batch_size", "num_generations", "beta", "seed")
-    logged = {"learning_rate"} if "optimiser/learning_rate" in trace else set()
+    logged = {name for name, metric in LOGGED.items() if metric in trace}
     return tuple(name for name in names if name not in trace.settings and name not in logged)

@@ -120,8 +120,8 @@ def _finding(
         metric=name,
         began=between[0],
         ended=between[1],
-        observed=value,
-        bound=Bound(UPDATES, "updates, default"),
+        observed=float(count),
+        bound=Bound(UPDATES, "default: so many updates"),
         evidence=evidence,
         counter=counter,
     )
@@ -134,6 +134,7 @@ RULE = Rule(
     at_least=UPDATES,
     check=check,
     doc=__doc__,
+    profiles=tuple(p for p in Profile if p is not Profile.SUPERVISED),
     causes=(
         "a reward function that returns a default: parser, exception, timeout",
         "a task in which nothing succeeds yet",
