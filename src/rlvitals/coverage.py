@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rlvitals import metrics
 from rlvitals.records import Profile, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.rule import Rule, Undecided
 
 
@@ -44,10 +45,12 @@ NEEDED_BY = {
     Profile.SUPERVISED: ("learning_rate", "batch_size", "seed"),
     Profile.OFF_POLICY: ("learning_rate", "batch_size", "gamma", "seed"),
     Profile.ON_POLICY: tuple(name for name in REPRODUCES if name not in ("clip_range", "n_epochs")),
+    **dict.fromkeys(
+        kinds.GROUPED, ("learning_rate", "batch_size", "num_generations", "beta", "seed")
+    ),
 }
 # Settings that trainers log beside their metrics, because schedules may change them.
 LOGGED = {"learning_rate": "optimiser/learning_rate", "clip_range": "policy/clip_range"}
-NO_CRITIC = (Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE)
 ORDER = {"outcome": 0, "health": 1, "performance": 2, "setting": 3}
 
 
@@ -76,7 +79,5 @@ def _kind(name: str) -> str:
 
 def _unknown(trace: Trace) -> tuple[str, ...]:
     names = NEEDED_BY.get(trace.profile, REPRODUCES)
-    if trace.profile in NO_CRITIC:
-        names = ("learning_rate", "batch_size", "num_generations", "beta", "seed")
     logged = {name for name, metric in LOGGED.items() if metric in trace}
     return tuple(name for name in names if name not in trace.settings and name not in logged)

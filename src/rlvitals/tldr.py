@@ -10,14 +10,13 @@ from typing import Literal
 import numpy as np
 
 from rlvitals import metrics
-from rlvitals.coverage import NO_CRITIC
 from rlvitals.records import Profile, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
-from rlvitals.verdict import LANGUAGE
 
 Sign = Literal["good", "bad", "neutral", "unknown"]
 OFTEN = 0.2  # of the updates
@@ -25,7 +24,7 @@ SLOW = 0.7  # of its first level: an entropy that loses more than this fell fast
 FELL = 0.1  # of its first level: less is noise
 # What is not missed there: a Q-learner has no clipped ratio, a group baseline no critic.
 UNUSUAL: Mapping[Profile, tuple[str, ...]] = {
-    **dict.fromkeys(NO_CRITIC, ("critic",)),
+    **dict.fromkeys(kinds.GROUPED, ("critic",)),
     Profile.ON_POLICY: ("KL", "clipping"),
     Profile.OFF_POLICY: ("KL", "entropy", "clipping"),
     Profile.SUPERVISED: ("KL", "entropy", "clipping", "critic"),
@@ -57,7 +56,7 @@ def tldr(trace: Trace, found: Sequence[tuple[Rule, Finding]] = ()) -> tuple[Sent
 
 def _now(trace: Trace) -> Standing:
     """Judge the outcome as the verdict does."""
-    return learned(trace) if trace.profile in LANGUAGE else standing(trace)
+    return learned(trace) if trace.profile in kinds.LANGUAGE else standing(trace)
 
 
 def _reward(trace: Trace, against: Finding | None) -> Sentence:

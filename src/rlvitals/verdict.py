@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rlvitals.records import Profile, Trace
+from rlvitals.records import Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import Standing, standing
@@ -31,15 +32,12 @@ class Verdict:
     why: str
 
 
-LANGUAGE = (Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE, Profile.RLHF_PPO)
-
-
 def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict:
     """Judge the run as a whole. A run whose outcome rises is learning, whatever else is found."""
     if trace.lifecycle.exit_code or trace.lifecycle.traceback:
         reason = trace.lifecycle.traceback.strip().rsplit("\n", 1)[-1]
         return Verdict(Word.FAILED, reason or f"exit code {trace.lifecycle.exit_code}")
-    now = learned(trace) if trace.profile in LANGUAGE else standing(trace)
+    now = learned(trace) if trace.profile in kinds.LANGUAGE else standing(trace)
     # What the outcome shows says more than what explains it.
     ranked = sorted(findings, key=lambda pair: not pair[1].metric.startswith("outcome/"))
     said = {

@@ -38,6 +38,9 @@ OUTCOMES = (
 )
 SHARES = ("outcome/accuracy", "outcome/success_rate", "outcome/win_rate_ema")  # between 0 and 1
 OUTCOME_METRICS = tuple(m for m in metrics.CATALOGUE if m.name in (*OUTCOMES, "optimiser/loss"))
+# A reward model's zero means nothing, nor does a tenth of its first level: where such an outcome
+# is proven to rise, nobody can say that it rises by too little.
+OFFSET = ("outcome/score", "outcome/rlhf_reward")
 LEAST = 10  # numbers: fewer cannot show a trend at all
 OF_THE_WAY = 0.10  # of the way from a random to a solved policy: less is not learning
 OF_THE_START = 0.10  # of the first level, where the task's scale is not known
@@ -174,7 +177,7 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
         state = "rising"
     elif high < 0 and first - last >= material:
         state = "falling"
-    elif high <= material:
+    elif high <= material and not (name in OFFSET and low > 0):
         state = _when_flat(trace, name, whole, series, last, material)
     elif _fell_back(series.values, material):
         state = "fallen back"

@@ -29,6 +29,7 @@ VERDICT: Mapping[Word, str] = {
 }
 
 
+KEY = 60  # characters of a key: one that is longer is not a name
 MORE = 3  # further names to log, after the first: a list of everything helps nobody
 
 
@@ -185,6 +186,6 @@ def unmapped(trace: Trace, most: int = 8) -> str:
     keys = trace.unmapped
     if not keys:
         return ""
-    shown = ", ".join(keys[:most])
+    shown = ", ".join(key if len(key) <= KEY else f"{key[:KEY]}..." for key in keys[:most])
     rest = f" and {len(keys) - most} more" if len(keys) > most else ""
     return f"{shown}{rest} (rlvitals metrics PATH --unmapped)"

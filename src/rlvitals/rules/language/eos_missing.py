@@ -26,8 +26,8 @@ the batch size, so only the run's own start is a scale.
 
 from rlvitals.metrics.language import EOS_TOKENS
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Profile, Trace
-from rlvitals.rules import reference
+from rlvitals.records import Trace
+from rlvitals.rules import kinds, reference
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import Stretch, below, start
@@ -89,12 +89,6 @@ RULE = Rule(
         "set missing_eos_penalty, or give no reward to unfinished responses",
         "check the stop token and the padding token against the tokenizer",
     ),
-    profiles=(
-        Profile.RLHF_PPO,
-        Profile.GRPO,
-        Profile.PSR,
-        Profile.NSR,
-        Profile.W_REINFORCE,
-    ),
+    profiles=kinds.LANGUAGE,
     explained_by=("response-length-explodes",),
 )

@@ -28,7 +28,8 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import REWARD, SCORE
 from rlvitals.metrics.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
 from rlvitals.metrics.reward import NON_SCORE, STD
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import Standing
@@ -165,6 +166,6 @@ RULE = Rule(
         "rewards far smaller than usual",
     ),
     remedies=("lower kl_coef or beta by ten", "scale rewards to a spread near one"),
-    profiles=(Profile.RLHF_PPO, Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE),
+    profiles=kinds.LANGUAGE,
     explained_by=("reference-kl-out-of-range", "constant-reward"),
 )

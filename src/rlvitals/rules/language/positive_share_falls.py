@@ -34,7 +34,8 @@ from rlvitals.metrics.language import (
     POSITIVE_SHARE,
 )
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.weigh import severity, sides
@@ -173,7 +174,7 @@ RULE = Rule(
         "mix in positive samples: w-reinforce with lambda 0.1",
         "return to the checkpoint before this step",
     ),
-    profiles=(Profile.PSR, Profile.NSR, Profile.W_REINFORCE),
+    profiles=kinds.FILTERED,
     explained_by=(
         "learning-rate-jump",
         "entropy-collapse",

@@ -33,18 +33,17 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import GRAD_NORM
 from rlvitals.metrics.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
-from rlvitals.records import Profile, Series, Trace
-from rlvitals.rules import reference
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds, reference
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
-from rlvitals.rules.shapes import above
+from rlvitals.rules.shapes import SHORT_WINDOW, above
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.signals.trend import trend
 
-WINDOW, SHORT_WINDOW = 20, 10  # updates
 OF_THE_TARGET = 2.0  # an adaptive controller holds KL well within this
 # Guides name 0.01 to 0.1 nats per token as usual; twice that asks for a second witness.
 HIGH = Bound(0.2, "nats per token, default")
@@ -75,10 +74,9 @@ def _judge(trace: Trace) -> Answer:
     course = _course(trace)
     if course is None:
         return Undecided("KL to the reference has no number", (KL_TO_REFERENCE.name,))
-    window = WINDOW if len(course.series) >= 2 * WINDOW else SHORT_WINDOW
     for answer in (
-        _above_target(trace, window),
-        _too_high(trace, course, window),
+        _above_target(trace),
+        _too_high(trace, course),
         _grows(trace, course),
         _not_moved(trace, course),
     ):
@@ -98,12 +96,12 @@ def _course(trace: Trace) -> Course | None:
     return None
 
 
-def _above_target(trace: Trace, window: int) -> Answer | None:
+def _above_target(trace: Trace) -> Answer | None:
     target = trace.number("kl_target")
     name = KL_TO_REFERENCE.name
     if not target or target < 0 or name not in trace:
         return None
-    stretch = above(trace[name], OF_THE_TARGET * target, window)
+    stretch = above(trace[name], OF_THE_TARGET * target)
     if stretch is None:
         return None
     now = learned(trace, since=stretch.began)
@@ -122,13 +120,13 @@ def _above_target(trace: Trace, window: int) -> Answer | None:
     )
 
 
-def _too_high(trace: Trace, course: Course, window: int) -> Answer | None:
+def _too_high(trace: Trace, course: Course) -> Answer | None:
     if not course.known:
         return None
-    stretch = above(course.series, HIGH.value, window)
+    stretch = above(course.series, HIGH.value)
     if stretch is None:
         return None
-    during = course.series.since(stretch.began).until(stretch.ended)
+    during = stretch.of(course.series)
     level = median(during.values) or stretch.worst
     now = learned(trace, since=stretch.began)
     far = level > PLAIN.value
@@ -248,6 +246,6 @@ RULE = Rule(
         "raise kl_coef or beta",
         "lower the learning rate, or stop at the best score for its KL",
     ),
-    profiles=(Profile.RLHF_PPO, Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE),
+    profiles=kinds.LANGUAGE,
     explained_by=("kl-spike", "kl-above-target", "learning-rate-jump", "response-length-explodes"),
 )

@@ -22,15 +22,15 @@ nothing is reported.
 
 from rlvitals.metrics.language import LENGTH_MEAN
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Profile, Trace
+from rlvitals.records import Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
-from rlvitals.rules.shapes import below, start
+from rlvitals.rules.shapes import SHORT_WINDOW, below, start, window
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
 
 FACTOR = 0.5  # of its own start
-WINDOW, SHORT_WINDOW = 20, 10  # updates
 
 
 def check(trace: Trace) -> Answer:
@@ -39,14 +39,13 @@ def check(trace: Trace) -> Answer:
     first = start(lengths)
     if not first:
         return Undecided("responses were empty at the start: there is no scale")
-    window = WINDOW if len(lengths) >= 2 * WINDOW else SHORT_WINDOW
-    stretch = below(lengths, FACTOR * first, window)
+    stretch = below(lengths, FACTOR * first)
     if stretch is None:
         return Clear()
     now = learned(trace)
     if now.improves or now.state == "holding its best":
         return Clear()
-    last = median(lengths.finite().tail(window).values) or stretch.worst
+    last = median(lengths.finite().tail(window(lengths)).values) or stretch.worst
     return Finding(
         f"responses shrank from {first:.4g} to {last:.4g} tokens",
         severity=Severity.NOTE,
@@ -75,6 +74,6 @@ RULE = Rule(
         "score an empty answer by hand",
         "weaken what pays for brevity",
     ),
-    profiles=(Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE, Profile.RLHF_PPO),
+    profiles=kinds.LANGUAGE,
     explained_by=("entropy-collapse", "learning-rate-jump"),
 )

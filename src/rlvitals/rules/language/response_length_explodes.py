@@ -24,10 +24,11 @@ A task may need the length before it pays: judge by right answers on held-out pr
 
 from rlvitals.metrics.language import LENGTH_MEAN, LENGTH_STD, TRUNCATED_SHARE
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Profile, Trace
+from rlvitals.records import Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
-from rlvitals.rules.shapes import Stretch, above, start
+from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above, start, window
 from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
@@ -35,7 +36,6 @@ from rlvitals.signals.spread import median
 FACTOR = 2.0  # of its own start
 SPREAD = 5.0  # of the spread's own start: some responses never end
 CUT_MORE = 0.2  # share of responses more than at the start
-WINDOW, SHORT_WINDOW = 20, 10  # updates
 
 
 def check(trace: Trace) -> Answer:
@@ -44,11 +44,10 @@ def check(trace: Trace) -> Answer:
     first = start(lengths)
     if not first:
         return Undecided("responses were empty at the start: there is no scale")
-    window = WINDOW if len(lengths) >= 2 * WINDOW else SHORT_WINDOW
-    stretch = above(lengths, FACTOR * first, window)
+    stretch = above(lengths, FACTOR * first)
     if stretch is None:
         return Clear()
-    last = median(lengths.finite().tail(window).values) or stretch.worst
+    last = median(lengths.finite().tail(window(lengths)).values) or stretch.worst
     now = learned(trace)
     biased, cut = _bias(trace, now), _cut(trace)
     witness = (*biased, *cut, *_scatter(trace))
@@ -121,7 +120,7 @@ RULE = Rule(
         "take length out of the reward, or penalise it near the limit",
         "use a token-summed loss (dr_grpo, dapo)",
     ),
-    profiles=(Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE, Profile.RLHF_PPO),
+    profiles=kinds.LANGUAGE,
     explained_by=(
         "learning-rate-jump",
         "threshold-off-correctness",

@@ -25,27 +25,26 @@ same, only compute is lost.
 
 from rlvitals.metrics.language import TERMINATED_LENGTH_MEAN, TRUNCATED_SHARE
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Profile, Trace
+from rlvitals.records import Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
-from rlvitals.rules.shapes import Stretch, above
+from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
 
 MANY = Bound(0.3, "default")  # a third of the batch is judged by where it was cut
 NEARLY_ALL = 0.8
-WINDOW, SHORT_WINDOW = 20, 10  # updates
 
 
 def check(trace: Trace) -> Answer:
     """Find a lasting share of cut responses and weigh it by what is learned meanwhile."""
     cut = trace[TRUNCATED_SHARE.name]
-    window = WINDOW if len(cut) >= 2 * WINDOW else SHORT_WINDOW
-    stretch = above(cut, MANY.value, window)
+    stretch = above(cut, MANY.value)
     if stretch is None:
         return Clear()
-    level = median(cut.since(stretch.began).until(stretch.ended).finite().values) or 0.0
+    level = median(stretch.of(cut).finite().values) or 0.0
     now = learned(trace, since=stretch.began)
     evidence, counter = sides(now)
     return Finding(
@@ -72,7 +71,7 @@ def _severity(now: Standing, level: float) -> Severity:
 
 def _none_ends(trace: Trace, stretch: Stretch) -> tuple[str, ...]:
     ended = trace.get(TERMINATED_LENGTH_MEAN.name)
-    during = None if ended is None else ended.since(stretch.began).until(stretch.ended).finite()
+    during = None if ended is None else stretch.of(ended).finite()
     if during is None or not len(during):
         return ()
     none = int((during.values == 0).sum())
@@ -102,7 +101,7 @@ RULE = Rule(
         "raise max_completion_length where they are nearly done",
         "check the end token, the chat template and what the reward pays for length",
     ),
-    profiles=(Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE, Profile.RLHF_PPO),
+    profiles=kinds.LANGUAGE,
     explained_by=(
         "response-length-explodes",
         "threshold-off-correctness",

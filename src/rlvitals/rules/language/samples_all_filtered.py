@@ -39,6 +39,7 @@ from rlvitals.metrics.language import (
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import GRAD_NORM
 from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share, learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
 from rlvitals.rules.shapes import LASTING
@@ -223,7 +224,7 @@ RULE = Rule(
     doc=__doc__,
     causes=("the threshold does not separate right answers from wrong ones",),
     remedies=("put reward_threshold between what a wrong and what a right answer earns",),
-    profiles=(Profile.PSR, Profile.NSR, Profile.W_REINFORCE),
+    profiles=kinds.FILTERED,
     explained_by=("constant-reward",),
     verdict="stalled",
 )

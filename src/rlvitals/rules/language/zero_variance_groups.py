@@ -33,10 +33,11 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import REWARD
 from rlvitals.metrics.reward import COMPONENT, COMPONENT_STD, GROUP_ZERO_STD
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import answers, learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
-from rlvitals.rules.shapes import Stretch, above
+from rlvitals.rules.shapes import SHORT_WINDOW, WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
@@ -44,7 +45,6 @@ from rlvitals.signals.spread import median
 HALF = 0.5  # of the groups
 TWO = 0.75  # with two completions, a half is what p = 1/2 gives by chance
 NEARLY_ALL = 0.75
-WINDOW, SHORT_WINDOW = 20, 10  # updates
 REMEDIES_RIGHT = ("take harder prompts", "drop prompts that are solved in every completion")
 REMEDIES_WRONG = (
     "check the verifier on an answer known to be right",
@@ -66,15 +66,14 @@ def check(trace: Trace) -> Answer:
     two = trace.number("num_generations") == 2  # noqa: PLR2004
     limit = Bound(TWO, "default for groups of two") if two else Bound(HALF, "default")
     shares = trace[GROUP_ZERO_STD.name]
-    window = WINDOW if len(shares) >= 2 * WINDOW else SHORT_WINDOW
-    stretch = above(shares, limit.value, window)
+    stretch = above(shares, limit.value)
     if stretch is not None:
         return _finding(trace, stretch, limit)
     return _behind_a_bonus(trace) or Clear()
 
 
 def _finding(trace: Trace, stretch: Stretch, limit: Bound) -> Finding:
-    during = trace[GROUP_ZERO_STD.name].since(stretch.began).until(stretch.ended).finite()
+    during = stretch.of(trace[GROUP_ZERO_STD.name]).finite()
     level = median(during.values) or 0.0
     now = learned(trace, since=stretch.began)
     split = _split(trace, during)
@@ -188,7 +187,7 @@ RULE = Rule(
         "look at which groups are uniform: solved, or hopeless?",
         "raise num_generations, or sample prompts until groups have contrast",
     ),
-    profiles=(Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE),
+    profiles=kinds.GROUPED,
     explained_by=(
         "constant-reward",
         "response-length-explodes",

@@ -30,7 +30,7 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import LOSS
 from rlvitals.records import Profile, Series, Trace
-from rlvitals.rules import weigh
+from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.signals.level import first_last_change
@@ -110,7 +110,7 @@ RULE = Rule(
         "check labels, masks and rewards on one batch by hand",
         "try to over-fit a single batch",
     ),
-    profiles=(Profile.SUPERVISED, Profile.PSR, Profile.NSR, Profile.W_REINFORCE),
+    profiles=(Profile.SUPERVISED, *kinds.FILTERED),
     explained_by=(
         "gradient-explosion",
         "learning-rate-jump",

@@ -29,7 +29,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import LOSS
 from rlvitals.metrics.value import LOSS as VALUE_LOSS
 from rlvitals.records import Profile, Series, Trace
-from rlvitals.rules import weigh
+from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.signals.oscillation import oscillation
@@ -98,13 +98,7 @@ RULE = Rule(
         "use larger batches",
         "clip gradients",
     ),
-    profiles=(
-        Profile.SUPERVISED,
-        Profile.CONTROL_PPO,
-        Profile.SCHEDULER_PPO,
-        Profile.RLHF_PPO,
-        Profile.ON_POLICY,
-    ),
+    profiles=(Profile.SUPERVISED, *kinds.ACTOR_CRITIC),
     explained_by=("gradient-explosion", "learning-rate-jump", "value-loss-explosion"),
     verdict="unstable",
 )

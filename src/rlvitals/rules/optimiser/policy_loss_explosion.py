@@ -28,8 +28,8 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import LOSS
-from rlvitals.records import Profile, Trace
-from rlvitals.rules import weigh
+from rlvitals.records import Trace
+from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median, robust_sd
@@ -87,7 +87,7 @@ RULE = Rule(
         "check that the ratio is 1 in the first minibatch of an update",
         "clip rewards or advantages",
     ),
-    profiles=(Profile.CONTROL_PPO, Profile.SCHEDULER_PPO, Profile.RLHF_PPO),
+    profiles=kinds.PPO,
     explained_by=("learning-rate-jump", "gradient-explosion"),
     verdict="unstable",
 )

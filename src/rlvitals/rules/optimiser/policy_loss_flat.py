@@ -29,8 +29,8 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import GRAD_NORM
 from rlvitals.metrics.policy import APPROX_KL, LOSS
-from rlvitals.records import Profile, Series, Trace
-from rlvitals.rules import weigh
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import Stretch, below
 from rlvitals.rules.standing import outcome, standing
@@ -40,12 +40,11 @@ STILL = 1e-6  # nats: a KL this small is one update of a rate of zero
 ZERO = 1e-10  # gradient norm: float32's rounding of nothing
 WINDOW = 20  # updates
 GROUPS = 0.9  # of a window: now and then one group of many still differs
-GROUPED = (Profile.GRPO, Profile.PSR, Profile.NSR, Profile.W_REINFORCE)
 
 
 def check(trace: Trace) -> Answer:
     """Look at the gradient where groups are compared, else at the loss and a second sign."""
-    if trace.profile in GROUPED:
+    if trace.profile in kinds.GROUPED:
         return _by_gradient(trace)
     loss = trace.get(LOSS.name)
     if loss is None or len(loss.finite()) < WINDOW:
@@ -72,7 +71,7 @@ def _by_gradient(trace: Trace) -> Answer:
     stretch = below(_size(norms), ZERO, WINDOW, GROUPS)
     if stretch is None:
         return Clear()
-    during = norms.since(stretch.began).until(stretch.ended).values
+    during = stretch.of(norms).values
     zero = f"{float((np.abs(during) < ZERO).mean()):.0%} of these updates have no gradient at all"
     what = ("the gradient is zero", zero)
     return _finding(trace, GRAD_NORM.name, norms, stretch, what, Bound(ZERO, "default"))
@@ -87,7 +86,7 @@ def _second_sign(trace: Trace, stretch: Stretch) -> str | None:
     known = False
     for metric, limit in ((APPROX_KL, STILL), (GRAD_NORM, ZERO)):
         series = trace.get(metric.name)
-        during = series.since(stretch.began).until(stretch.ended).finite() if series else None
+        during = stretch.of(series).finite() if series else None
         if during is not None and len(during):
             known = True
             middle = float(np.median(np.abs(during.values)))
@@ -106,7 +105,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
 ) -> Finding:
     now = standing(trace, since=stretch.began, until=stretch.ended)
     evidence, counter = weigh.sides(now)
-    during = series.since(stretch.began).until(stretch.ended)
+    during = stretch.of(series)
     unknown = Severity.WARNING if _constant(trace, stretch) else Severity.NOTE
     severity = stretch.severity(weigh.severity(now, unknown=unknown))
     return Finding(
@@ -127,7 +126,7 @@ def _constant(trace: Trace, stretch: Stretch) -> bool:
     picked = outcome(trace)
     if picked is None:
         return False
-    values = picked[1].since(stretch.began).until(stretch.ended).values
+    values = stretch.of(picked[1]).values
     return values.size >= WINDOW and bool((values == values[0]).all())
 
 
@@ -155,11 +154,5 @@ RULE = Rule(
         "constant-reward",
         "zero-variance-groups",
     ),
-    profiles=(
-        Profile.CONTROL_PPO,
-        Profile.SCHEDULER_PPO,
-        Profile.RLHF_PPO,
-        Profile.ON_POLICY,
-        *GROUPED,
-    ),
+    profiles=(*kinds.ACTOR_CRITIC, *kinds.GROUPED),
 )

@@ -21,7 +21,8 @@ Tasks with bottlenecks are learned in jumps.
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
-from rlvitals.records import Profile, Trace
+from rlvitals.records import Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
 from rlvitals.signals.changepoint import LEAST, change_point
 from rlvitals.signals.spread import median
@@ -64,10 +65,6 @@ RULE = Rule(
     doc=__doc__,
     causes=("a change of behaviour", "another time limit, or another task"),
     remedies=("look at episodes on both sides of the step",),
-    profiles=(
-        Profile.CONTROL_PPO,
-        Profile.ON_POLICY,
-        Profile.OFF_POLICY,
-    ),
+    profiles=kinds.CONTROL,
     explained_by=("return-collapse", "kl-spike", "learning-rate-jump"),
 )

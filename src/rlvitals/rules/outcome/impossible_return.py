@@ -24,7 +24,8 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import EVAL_RETURN, RETURN
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import environment
 
@@ -81,9 +82,5 @@ RULE = Rule(
         "compare one random episode's reward with the environment's documentation",
         "place the monitor below the wrappers that change the reward",
     ),
-    profiles=(
-        Profile.CONTROL_PPO,
-        Profile.ON_POLICY,
-        Profile.OFF_POLICY,
-    ),
+    profiles=kinds.CONTROL,
 )

@@ -46,6 +46,7 @@ NOISE = 3.0  # standard deviations of a block's mean
 PLAIN, LOUD = 5.0, 7.0  # sd of a difference of blocks, sd from point to point: see `_plainly_lost`
 LEAST = 20  # points: two a block would be noise
 LAST = 2  # blocks, a tenth of the run
+SINGLE = "reward/step"  # of single decisions: it follows the load, in long smooth swings
 TINY = float(np.finfo(np.float64).tiny)  # a noiseless series still has to fall
 
 
@@ -71,7 +72,7 @@ def check(trace: Trace) -> Answer:
     material = standing(trace).material
     if course.gain <= max(material, NOISE * course.noise):
         return Clear()  # nothing was gained: no_learning's business
-    if course.lost < LOST * course.gain or not _plainly_lost(series.values, course):
+    if course.lost < LOST * course.gain or not _plainly_lost(name, series.values, course):
         return Clear()
     return _finding(name, series, course)
 
@@ -85,7 +86,7 @@ def _course(series: Series) -> Course:
     return Course(blocks, width, peak, best - float(blocks[0]), best - end, noise)
 
 
-def _plainly_lost(values: Array, course: Course) -> bool:
+def _plainly_lost(name: str, values: Array, course: Course) -> bool:
     """Tell a loss from the ups and downs of a noisy outcome.
 
     Over every prefix of 50 healthy runs the fall stays below 4.8 and 6.3; of 30 that lost what
@@ -94,6 +95,8 @@ def _plainly_lost(values: Array, course: Course) -> bool:
     found = drawdown(values)
     if found is not None and found.size >= PLAIN:
         return True
+    if name == SINGLE:
+        return False
     start = len(values) - (len(course.blocks) - course.peak) * course.width
     half = course.width // 2
     around = values[max(start - half, 0) : start + course.width + half + 1]

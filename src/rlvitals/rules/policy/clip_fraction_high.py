@@ -26,13 +26,13 @@ acts) is about half of PPO's |r - 1| > eps: the two are kept apart and this rule
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE
-from rlvitals.records import Profile, Trace
+from rlvitals.records import Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
-from rlvitals.rules.shapes import Stretch, above
+from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.spread import median
 
-WINDOW, SHORT_WINDOW = 20, 10  # updates
 SEVERE = 0.5  # most samples give no gradient
 TINY_RANGE, TINY_KL = 0.02, 1e-4  # a clip range this small clips updates that hardly move
 
@@ -42,11 +42,10 @@ def check(trace: Trace) -> Answer:
     metric = CLIP_FRACTION if CLIP_FRACTION.name in trace else CLIP_FRACTION_EFFECTIVE
     clip = trace[metric.name]
     limit = metric.band(trace.profile).ceiling(trace) or Bound(0.3, "default")
-    window = WINDOW if len(clip) >= 2 * WINDOW else SHORT_WINDOW
-    stretch = above(clip, limit.value, window)
+    stretch = above(clip, limit.value)
     if stretch is None:
         return Clear()
-    during = clip.since(stretch.began).until(stretch.ended)
+    during = stretch.of(clip)
     middle = median(during.values) or stretch.worst
     now = standing(trace, since=stretch.began)
     causes, remedies = _tiny_range(trace, stretch)
@@ -97,6 +96,6 @@ RULE = Rule(
         "run fewer epochs per batch",
         "use larger minibatches",
     ),
-    profiles=(Profile.CONTROL_PPO, Profile.SCHEDULER_PPO, Profile.RLHF_PPO),
+    profiles=kinds.PPO,
     explained_by=("kl-above-target", "learning-rate-jump"),
 )

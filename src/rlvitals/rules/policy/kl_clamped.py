@@ -25,7 +25,8 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import APPROX_KL
-from rlvitals.records import Profile, Trace
+from rlvitals.records import Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
 
 LEAST = 2  # exact zeros: one may be a coincidence of rounding
@@ -68,5 +69,5 @@ RULE = Rule(
     doc=__doc__,
     causes=("the trainer logs max(0, mean(log p_old - log p_new))",),
     remedies=("log k3 = mean((r - 1) - log r) beside it",),
-    profiles=(Profile.CONTROL_PPO, Profile.SCHEDULER_PPO, Profile.RLHF_PPO),
+    profiles=kinds.PPO,
 )

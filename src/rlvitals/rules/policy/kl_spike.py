@@ -24,7 +24,8 @@ seen. A metric that logs the last minibatch alone is noisier than one that avera
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import APPROX_KL
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
 from rlvitals.rules.shapes import jumps
 from rlvitals.rules.standing import label, standing
@@ -107,11 +108,7 @@ RULE = Rule(
         "set target_kl, which cuts such an update short",
         "look at that batch's rewards",
     ),
-    profiles=(
-        Profile.CONTROL_PPO,
-        Profile.SCHEDULER_PPO,
-        Profile.RLHF_PPO,
-    ),
+    profiles=kinds.PPO,
     explained_by=("learning-rate-jump", "gradient-explosion"),
     verdict="unstable",
 )

@@ -36,6 +36,7 @@ from rlvitals.metrics.policy import (
     RATIO_VAR,
 )
 from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
 from rlvitals.rules.shapes import Stretch, above, jumps
 from rlvitals.rules.standing import standing
@@ -92,7 +93,7 @@ def _scatter(trace: Trace) -> Answer:
 def _finding(
     trace: Trace, ratio: Series, stretch: Stretch, severity: Severity, bound: Bound
 ) -> Finding:
-    during = ratio.since(stretch.began).until(stretch.ended)
+    during = stretch.of(ratio)
     worst = float(during.values[np.abs(np.log(np.maximum(during.values, 1e-12))).argmax()])
     together = _together(trace, stretch)
     causes = ("updates are too drastic: learning rate or epochs too high",) if together else ()
@@ -146,11 +147,6 @@ RULE = Rule(
     doc=__doc__,
     causes=CAUSES,
     remedies=REMEDIES,
-    profiles=(
-        Profile.CONTROL_PPO,
-        Profile.SCHEDULER_PPO,
-        Profile.RLHF_PPO,
-        Profile.GRPO,
-    ),
+    profiles=(*kinds.PPO, Profile.GRPO),
     verdict="unstable",
 )

@@ -30,22 +30,16 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import RETURN, REWARD, SCORE
 from rlvitals.metrics.reward import GROUP_STD, SCORE_STD, STD
 from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import LASTING
-from rlvitals.rules.standing import standing
+from rlvitals.rules.standing import environment, label, standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.level import stays_above
 
 UPDATES = 10
 NEARLY = 0.9  # of ten: one odd sample in a batch does not make a signal
-LANGUAGE = (
-    Profile.RLHF_PPO,
-    Profile.GRPO,
-    Profile.PSR,
-    Profile.NSR,
-    Profile.W_REINFORCE,
-)
 SPREADS = (GROUP_STD.name, SCORE_STD.name, STD.name)
 LEVELS = (SCORE.name, RETURN.name, REWARD.name)
 SOLVED = 0.95  # share of right answers
@@ -73,7 +67,7 @@ def check(trace: Trace) -> Answer:
 
 def _constant(trace: Trace) -> tuple[str, Series, tuple[int, int]] | None:
     """Return the series to judge with the stretch over which it is constant."""
-    language = trace.profile in LANGUAGE
+    language = trace.profile in kinds.LANGUAGE
     names = [*(SPREADS if language else ()), *LEVELS]
     logged = [(n, s.finite()) for n in names if (s := trace.get(n)) is not None]
     logged = [(n, s) for n, s in logged if len(s) >= UPDATES]
@@ -107,12 +101,16 @@ def _finding(
 ) -> Finding:
     now = standing(trace, since=between[0])
     evidence, counter = sides(now)
-    label = name.split("/", 1)[1].replace("_", " ")
     value = float(series.until(between[1]).values[-1])
     spread = name in SPREADS
-    what = "rewards of a batch do not differ at all" if spread else f"{label} is {value:.4g}"
-    severity = Severity.NOTE if now.improves else Severity.WARNING
-    if between[0] == int(series.steps[0]) and count == len(series) and trace.profile in LANGUAGE:
+    what = "rewards of a batch do not differ at all" if spread else f"{label(name)} is {value:.4g}"
+    env = environment(trace)
+    waits = name == RETURN.name and env is not None and value == env.random_return
+    severity = Severity.NOTE if now.improves or waits else Severity.WARNING
+    if waits:
+        counter = (*counter, "it is what a random policy gets: nothing has succeeded yet")
+    throughout = between[0] == int(series.steps[0]) and count == len(series)
+    if throughout and trace.profile in kinds.LANGUAGE:
         severity = Severity.ERROR
     return Finding(
         f"{what} in {count:,} successive updates",

@@ -32,15 +32,13 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import ADVANTAGE_MEAN, ADVANTAGE_STD
-from rlvitals.records import Profile, Series, Trace
-from rlvitals.rules import weigh
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
-from rlvitals.rules.shapes import LASTING, Stretch, above
+from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import standing
 
 LIMIT = Bound(0.5, "default: half a standard deviation")
-WINDOW = 20  # updates
-SHORT_WINDOW = 10  # updates, where fewer than two windows are logged
 PERSISTENT = 0.75  # share of a window
 WHITE = 0.02  # this near to mean 0 and standard deviation 1 throughout, they are normalised
 
@@ -52,10 +50,9 @@ def check(trace: Trace) -> Answer:
         return Undecided("advantages are logged after normalisation: centred by construction")
     if len(offsets) < SHORT_WINDOW:
         return Undecided("too few updates hold both mean and spread", (ADVANTAGE_STD.name,))
-    window = WINDOW if len(offsets) >= 2 * WINDOW else SHORT_WINDOW
     for sign in (1.0, -1.0):
         side = Series(offsets.steps, offsets.times, sign * offsets.values)
-        stretch = above(side, LIMIT.value, window, PERSISTENT)
+        stretch = above(side, LIMIT.value, share=PERSISTENT)
         if stretch is not None and stretch.share >= LASTING:
             return _weighed(trace, offsets, stretch)
     return Clear()
@@ -75,7 +72,7 @@ def _offsets(trace: Trace) -> Series | None:
 
 
 def _weighed(trace: Trace, offsets: Series, stretch: Stretch) -> Answer:
-    during = offsets.since(stretch.began).until(stretch.ended).values
+    during = stretch.of(offsets).values
     middle = float(np.median(during))
     now = standing(trace, since=stretch.began, until=stretch.ended)
     if weigh.content(now):
@@ -110,11 +107,6 @@ RULE = Rule(
         "check the advantages by hand on one short episode",
         "normalise advantages",
     ),
-    profiles=(
-        Profile.CONTROL_PPO,
-        Profile.SCHEDULER_PPO,
-        Profile.RLHF_PPO,
-        Profile.ON_POLICY,
-    ),
+    profiles=kinds.ACTOR_CRITIC,
     explained_by=("critic-explains-nothing", "value-drifts-from-return"),
 )

@@ -35,17 +35,15 @@ from numpy.typing import NDArray
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.value import EXPLAINED_VARIANCE, LOSS, MSE_EXPLAINED_VARIANCE
-from rlvitals.records import Profile, Series, Trace
-from rlvitals.rules import weigh
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
-from rlvitals.rules.shapes import Stretch, below
+from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, below
 from rlvitals.rules.standing import Standing, outcome, standing
 
 Array = NDArray[np.float64]
 
 LIMIT = Bound(0.1, "default")  # a tenth of the variance; healthy critics pass it once they learn
-WINDOW = 20  # updates
-SHORT_WINDOW = 10  # updates, where fewer than two windows are logged
 LASTING = 0.2  # share of the run so far: critics start at 0
 SAMPLES = 256  # for each estimate: below it, A2C's healthy runs stay at 0
 ALIKE = 1e-4  # of its highest level: a value loss below it leaves no variance to explain
@@ -62,11 +60,10 @@ def check(trace: Trace) -> Answer:
         return Clear()
     if len(judged) < SHORT_WINDOW:
         return Undecided("returns hardly vary: there is no variance to explain")
-    window = WINDOW if len(judged) >= 2 * WINDOW else SHORT_WINDOW
-    stretch = below(judged, LIMIT.value, window)
+    stretch = below(judged, LIMIT.value)
     if stretch is None or stretch.share * len(judged) < LASTING * len(logged):
         return Clear()
-    during = judged.since(stretch.began).until(stretch.ended).values
+    during = stretch.of(judged).values
     if float(np.median(during)) >= LIMIT.value:
         return Clear()  # low at either end, better in between
     return _weighed(trace, metric.name, during, stretch)
@@ -104,7 +101,7 @@ def _all_alike(trace: Trace, stretch: Stretch) -> bool:
     picked = outcome(trace)
     if picked is None:
         return False
-    values = picked[1].since(stretch.began).until(stretch.ended).values
+    values = stretch.of(picked[1]).values
     return values.size > 1 and bool((values == values[0]).all())
 
 
@@ -169,10 +166,5 @@ RULE = Rule(
         "check that returns are bootstrapped and cut at episode ends",
         "lower gamma, or collect more steps per update",
     ),
-    profiles=(
-        Profile.CONTROL_PPO,
-        Profile.SCHEDULER_PPO,
-        Profile.RLHF_PPO,
-        Profile.ON_POLICY,
-    ),
+    profiles=kinds.ACTOR_CRITIC,
 )

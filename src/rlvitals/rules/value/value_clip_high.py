@@ -29,12 +29,10 @@ from rlvitals.metrics.value import CLIP_FRACTION
 from rlvitals.records import Profile, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
-from rlvitals.rules.shapes import above
+from rlvitals.rules.shapes import SHORT_WINDOW, above
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median
 
-WINDOW = 20  # updates
-SHORT_WINDOW = 10  # updates, where fewer than two windows are logged
 FALLBACK = Bound(0.3, "default")
 
 
@@ -42,11 +40,10 @@ def check(trace: Trace) -> Answer:
     """Find a stretch above the healthy band."""
     clipped = trace[CLIP_FRACTION.name]
     bound = CLIP_FRACTION.band(trace.profile).ceiling(trace) or FALLBACK
-    window = WINDOW if len(clipped) >= 2 * WINDOW else SHORT_WINDOW
-    stretch = above(clipped, bound.value, window)
+    stretch = above(clipped, bound.value)
     if stretch is None:
         return Clear()
-    middle = median(clipped.since(stretch.began).until(stretch.ended).values) or 0.0
+    middle = median(stretch.of(clipped).values) or 0.0
     evidence, counter = weigh.sides(standing(trace, since=stretch.began))
     return Finding(
         f"{middle:.0%} of value updates are clipped in the median, {stretch.worst:.0%} at most",

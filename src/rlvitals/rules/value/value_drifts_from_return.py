@@ -33,15 +33,13 @@ from rlvitals.metrics.value import LOSS, MEAN, RETURN_MEAN, RETURN_VAR
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
-from rlvitals.rules.shapes import LASTING, above
+from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, above
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median
 
 Array = NDArray[np.float64]
 
 LIMIT = Bound(1.0, "default: one standard deviation")
-WINDOW = 20  # updates
-SHORT_WINDOW = 10  # updates, where fewer than two windows are logged
 CAP = 10.0  # standard deviations: beyond, the loss is measured after the update and says no more
 PERSISTENT = 0.75  # share of a window: a critic that catches up now and then does not drift
 
@@ -55,11 +53,10 @@ def check(trace: Trace) -> Answer:
         )
     if len(drifts) < SHORT_WINDOW:
         return Undecided("too few updates hold both means", (MEAN.name, RETURN_MEAN.name))
-    window = WINDOW if len(drifts) >= 2 * WINDOW else SHORT_WINDOW
-    stretch = above(drifts, LIMIT.value, window, PERSISTENT)
+    stretch = above(drifts, LIMIT.value, share=PERSISTENT)
     if stretch is None or not (stretch.goes_on or stretch.share >= LASTING):
         return Clear()
-    during = drifts.since(stretch.began).until(stretch.ended).values
+    during = stretch.of(drifts).values
     middle = median(during) or 0.0
     now = standing(trace, since=stretch.began, until=stretch.ended)
     evidence, counter = weigh.sides(now)

@@ -39,7 +39,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import APPROX_KL
 from rlvitals.metrics.value import LOSS
 from rlvitals.records import Profile, Series, Trace
-from rlvitals.rules import weigh
+from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
 from rlvitals.rules.shapes import jumps
 from rlvitals.rules.standing import Standing, outcome, standing
@@ -226,13 +226,7 @@ RULE = Rule(
         "check the returns by hand on one episode",
         "restart from a checkpoint before the jump",
     ),
-    profiles=(
-        Profile.CONTROL_PPO,
-        Profile.SCHEDULER_PPO,
-        Profile.RLHF_PPO,
-        Profile.ON_POLICY,
-        Profile.OFF_POLICY,
-    ),
+    profiles=(*kinds.ACTOR_CRITIC, Profile.OFF_POLICY),
     explained_by=("learning-rate-jump", "kl-spike"),
     verdict="unstable",
 )

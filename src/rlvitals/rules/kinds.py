@@ -1,0 +1,10 @@
+"""Kinds of training that rules treat alike, each group in one place."""
+
+from rlvitals.records import Profile
+
+CONTROL = (Profile.CONTROL_PPO, Profile.ON_POLICY, Profile.OFF_POLICY)  # episodes, a return
+PPO = (Profile.CONTROL_PPO, Profile.SCHEDULER_PPO, Profile.RLHF_PPO)  # a clipped ratio, a critic
+ACTOR_CRITIC = (*PPO, Profile.ON_POLICY)
+FILTERED = (Profile.PSR, Profile.NSR, Profile.W_REINFORCE)  # samples on one side of a threshold
+GROUPED = (Profile.GRPO, *FILTERED)  # several completions of each prompt, no critic
+LANGUAGE = (Profile.RLHF_PPO, *GROUPED)
