@@ -105,8 +105,9 @@ def label(name: str) -> str:
     """Return a canonical name as one says it: "outcome/rlhf_reward" is the "RLHF reward"."""
     if name in ("reward/step", "reward/mean"):
         return "reward"
-    own = name.split("/", 1)[-1].removeprefix("component/")
-    return own.replace("_", " ").replace("rlhf", "RLHF")
+    own = name.split("/", 1)[-1].replace("_", " ").replace("rlhf", "RLHF")
+    part = own.removeprefix("component/")
+    return own if part == own else f"{part.removesuffix(' reward')} reward"
 
 
 def outcome(trace: Trace) -> tuple[str, Series] | None:
@@ -188,11 +189,17 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
         state = _when_flat(trace, name, whole, series, last, material)
     elif _fell_back(series.values, material):
         state = "fallen back"
-    why = "" if state != "unknown" else f"{name} is too noisy or too short over these steps"
+    why = "" if state != "unknown" else _why_unknown(name, first, last)
     sign = up(name)
     return Standing(
         state, name, why, sign * first, sign * last, sign * best, low, high, material, origin
     )
+
+
+def _why_unknown(name: str, first: float, last: float) -> str:
+    sign = up(name)
+    course = f"{label(name)} goes {sign * first:.4g} to {sign * last:.4g}"
+    return f"{course}, too noisy or too short to tell"
 
 
 def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat apart
@@ -277,5 +284,8 @@ def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
     if any(_always_succeeds(trace, share) for share in SHARES):
         return True
     # An outcome that varied on its way up and repeats its best value exactly is bounded there.
+    # One lucky episode above the floor is no way up.
     stuck = int(max(STUCK_TOP * len(values), LEAST))
-    return bool((values[-stuck:] == values.max()).all() and values[0] < values.max())
+    top = values.max()
+    climbed = values[0] < top and np.ptp(values) > AT_THE_TOP * abs(top)
+    return bool((values[-stuck:] == top).all() and climbed)

@@ -30,7 +30,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import RETURN, REWARD, SUCCESS_RATE, WIN_RATE_EMA
 from rlvitals.metrics.reward import COMPONENT
 from rlvitals.metrics.reward import MEAN as REWARD_MEAN
-from rlvitals.records import Series, Trace
+from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import OF_A_SHARE, label, standing
 from rlvitals.signals.level import first_last_change
@@ -106,6 +106,7 @@ RULE = Rule(
     at_least=LEAST,
     check=check,
     doc=__doc__,
+    profiles=tuple(p for p in Profile if p is not Profile.SUPERVISED),
     causes=(
         "reward hacking: a term that can be farmed without success",
         "return and success measure different things",
