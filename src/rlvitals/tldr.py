@@ -159,7 +159,9 @@ def _critic(trace: Trace) -> Sentence:
     if loss is not None:
         parts.append(f"value loss goes {loss[1]:.3g} to {loss[2]:.3g}")
     if explained is not None:
-        share = f"the critic explains {explained[2]:.0%} of the returns' variance at the end"
+        share = (
+            f"the critic explains {max(explained[2], 0.0):.0%} of the returns' variance at the end"
+        )
         worse = (
             f"the critic is worse than a constant: explained variance {explained[2]:.2g} at the end"
         )
