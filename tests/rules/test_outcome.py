@@ -1,0 +1,63 @@
+"""What is said of a whole run by its outcome: floors, ceilings, and what was had and lost."""
+
+import made_traces as made
+import numpy as np
+import pytest
+
+from rlvitals.diagnosis import diagnose
+from rlvitals.records import Profile
+from rlvitals.rules.standing import standing
+from rlvitals.tldr import tldr
+from rlvitals.verdict import Word
+
+
+def topics(trace):
+    return [sentence.topic for sentence in tldr(trace)]
+
+
+def test_a_lucky_episode_above_the_floor_is_no_ceiling():
+    acrobot = np.concatenate((np.full(40, -500.0), np.full(40, -499.8)))
+    now = standing(made.trace(outcome__return=acrobot))
+    assert now.stalled
+    assert not now.improves
+
+
+def test_a_bound_that_was_climbed_to_is_a_ceiling():
+    cartpole = np.minimum(made.rising(100, 900), 500.0)
+    assert standing(made.trace(outcome__return=cartpole)).state == "at its ceiling"
+
+
+def test_a_return_that_was_had_and_lost_has_collapsed_above_its_start_too():
+    up = np.linspace(30, 220, 60)
+    lost = np.concatenate((up, np.linspace(220, 70, 10), np.full(30, 70.0)))
+    found = diagnose(made.trace(outcome__return=lost + 2 * made.noise(100)))
+    assert found.verdict.word is Word.COLLAPSED
+
+
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        (Profile.CONTROL_PPO, ["reward", "KL", "entropy", "clipping", "critic"]),
+        (Profile.ON_POLICY, ["reward", "entropy", "critic"]),
+        (Profile.GRPO, ["reward", "KL", "entropy", "clipping"]),
+        (Profile.OFF_POLICY, ["reward", "critic"]),
+        (Profile.SUPERVISED, ["reward"]),
+    ],
+)
+def test_what_a_kind_of_training_does_not_have_is_not_missed(profile, said):
+    assert topics(made.trace(profile, outcome__return=made.rising())) == said
+
+
+def test_what_is_logged_is_said_of_any_kind_of_training():
+    run = made.trace(
+        Profile.OFF_POLICY, outcome__return=made.rising(), exploration__entropy=np.full(100, 0.5)
+    )
+    assert topics(run) == ["reward", "entropy", "critic"]
+
+
+def test_an_entropy_that_stays_is_not_said_to_go_from_exploring_to_exploiting():
+    steady = made.trace(
+        outcome__return=made.rising(), exploration__entropy=np.linspace(0.69, 0.68, 100)
+    )
+    text = next(s.text for s in tldr(steady) if s.topic == "entropy")
+    assert text.endswith("nats.")
