@@ -6,6 +6,7 @@ import pytest
 
 from rlvitals.diagnosis import diagnose
 from rlvitals.records import Profile
+from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import standing
 from rlvitals.tldr import tldr
 from rlvitals.verdict import Word
@@ -61,3 +62,25 @@ def test_an_entropy_that_stays_is_not_said_to_go_from_exploring_to_exploiting():
     )
     text = next(s.text for s in tldr(steady) if s.topic == "entropy")
     assert text.endswith("nats.")
+
+
+def test_answers_that_are_all_right_leave_nothing_to_learn():
+    right = np.full(100, 1.0)
+    right[::17] = 0.98
+    shares = made.series(right)
+    run = made.trace(
+        Profile.GRPO,
+        outcome__reward=right - 0.01,
+        reward__component__correct=shares,
+        exploration__entropy=np.full(100, 0.005),
+    )
+    found = diagnose(run)
+    assert found.verdict.word is Word.CONVERGED
+    assert not [rule.name for rule, f in found.findings if f.severity > Severity.NOTE]
+
+
+def test_a_part_of_the_reward_that_is_no_share_says_nothing_of_answers():
+    run = made.trace(
+        Profile.GRPO, outcome__reward=made.flat(), reward__component__correct=np.full(100, 2.0)
+    )
+    assert standing(run).stalled

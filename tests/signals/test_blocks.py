@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -91,6 +91,8 @@ def test_decimating_a_moving_average_makes_it_white(moving_average):
 
 @given(arrays(np.float64, st.integers(12, 80), elements=FLOATS), FLOATS)
 def test_tau_knows_no_scale_and_no_holes(x, hole_at):
+    tiny = np.finfo(np.float64).tiny  # eight times a subnormal number is another number
+    assume(not ((x != 0) & (np.abs(x) < tiny)).any())
     tau = autocorrelation_time(x)
     assert autocorrelation_time(8 * x) == pytest.approx(tau, rel=1e-6)
     assert autocorrelation_time(np.insert(x, int(abs(hole_at)) % x.size, np.nan)) == tau

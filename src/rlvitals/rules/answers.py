@@ -4,7 +4,6 @@ A composed reward rises by its easy parts, and a reward less a KL penalty rises 
 what was learned. The share of right answers, or the plain score, does not.
 """
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,9 +11,7 @@ import numpy as np
 from rlvitals.metrics.outcome import ACCURACY, RLHF_REWARD, SCORE, SUCCESS_RATE
 from rlvitals.metrics.reward import COMPONENT
 from rlvitals.records import Series, Trace
-from rlvitals.rules.standing import LEAST, Standing, standing
-
-CHECKS_THE_ANSWER = re.compile(r"correct|accura|success|solve|pass", re.IGNORECASE)
+from rlvitals.rules.standing import LEAST, RIGHT, Standing, standing
 
 
 def answers(trace: Trace) -> tuple[str, Series] | None:
@@ -23,7 +20,7 @@ def answers(trace: Trace) -> tuple[str, Series] | None:
     named += [
         (f"{COMPONENT.name}/{member}", series)
         for member, series in trace.family(COMPONENT.name).items()
-        if CHECKS_THE_ANSWER.search(member)
+        if RIGHT.search(member)
     ]
     for name, series in named:
         found = series.finite()

@@ -1,5 +1,6 @@
 """Where a run's outcome stands: what a rule asks first, before it calls a symptom a fault."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from rlvitals import metrics
 from rlvitals.metrics import environments
 from rlvitals.metrics.environments import Environment
+from rlvitals.metrics.reward import COMPONENT
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import drawdown
@@ -47,6 +49,7 @@ OF_THE_START = 0.10  # of the first level, where the task's scale is not known
 OF_A_SHARE = 0.05  # of a success rate
 AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left to learn
 LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
+RIGHT = re.compile(r"correct|accura|success|solve|pass", re.IGNORECASE)
 HALF = 0.5  # of what was gained
 UNLIKELY = 5.0  # sd of a block's noise: pure noise stays below 4.2 in 99 of 100 series
 PLAINLY, LOUD = 3.0, 6.0  # times what counts, and times the scatter from point to point
@@ -239,9 +242,16 @@ def _fell_back(values: NDArray[np.float64], material: float) -> bool:
     return found.share >= HALF and found.size >= UNLIKELY
 
 
+def checks_the_answer(name: str) -> bool:
+    """See a reward component that is named for right answers."""
+    return name.startswith(f"{COMPONENT.name}/") and bool(RIGHT.search(name))
+
+
 def _always_succeeds(trace: Trace, name: str) -> bool:
-    levels = first_last_change(trace[name].values) if name in trace else None
-    return levels is not None and levels[1] >= 1.0 - AT_THE_TOP
+    values = trace[name].finite().values
+    levels = first_last_change(values)
+    a_share = len(values) > 0 and values.min() >= 0 and values.max() <= 1
+    return a_share and levels is not None and levels[1] >= 1.0 - AT_THE_TOP
 
 
 def _holds(whole: Series, series: Series, material: float) -> bool:
@@ -281,7 +291,8 @@ def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
         return last >= env.solved_return and plateau_start(values) is not None
     if name in SHARES:
         return last >= 1.0 - AT_THE_TOP
-    if any(_always_succeeds(trace, share) for share in SHARES):
+    checked = (n for n in trace.series if n in SHARES or checks_the_answer(n))
+    if any(_always_succeeds(trace, name) for name in checked):
         return True
     # An outcome that varied on its way up and repeats its best value exactly is bounded there.
     # One lucky episode above the floor is no way up.

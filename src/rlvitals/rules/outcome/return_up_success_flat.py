@@ -22,8 +22,6 @@ A success rate already near one cannot follow; a bonus for speed or style may be
 - Ng, Harada and Russell 1999, "Policy invariance under reward transformations".
 """
 
-import re
-
 import numpy as np
 
 from rlvitals.metrics.metric import Bound
@@ -32,11 +30,10 @@ from rlvitals.metrics.reward import COMPONENT
 from rlvitals.metrics.reward import MEAN as REWARD_MEAN
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
-from rlvitals.rules.standing import OF_A_SHARE, label, standing
+from rlvitals.rules.standing import OF_A_SHARE, RIGHT, label, standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import Trend, trend
 
-CHECKS_THE_ANSWER = re.compile(r"correct|accura|success|solve|pass", re.IGNORECASE)
 SATURATED = 0.95  # a success rate beyond this has nowhere to go
 LEAST = 20  # values of each
 
@@ -67,7 +64,7 @@ def _success(trace: Trace) -> tuple[str, Series] | None:
         if metric.name in trace:
             return metric.name, trace[metric.name].finite()
     for member, series in trace.family(COMPONENT.name).items():
-        if CHECKS_THE_ANSWER.search(member):
+        if RIGHT.search(member):
             return f"{COMPONENT.name}/{member}", series.finite()
     return None
 
