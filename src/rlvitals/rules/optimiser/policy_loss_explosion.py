@@ -31,6 +31,7 @@ from rlvitals.metrics.policy import LOSS
 from rlvitals.records import Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.shapes import crowd
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median, robust_sd
 
@@ -51,7 +52,7 @@ def check(trace: Trace) -> Answer:
     at = np.flatnonzero(beyond)
     if not at.size:
         return Clear()
-    often = at.size >= OFTEN and bool((at[OFTEN - 1 :] - at[: 1 - OFTEN] < WITHIN).any())
+    often = crowd(at, OFTEN, WITHIN)
     worst = int(at[np.abs(loss.values[at]).argmax()])
     began = int(loss.steps[at[0]])
     now = standing(trace, since=began)
