@@ -47,8 +47,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("advantages are not normalised: the loss has the scale of the rewards")
     loss = trace[LOSS.name].finite()
     middle, sd = median(loss.values) or 0.0, robust_sd(loss.values) or 0.0
-    with np.errstate(over="ignore"):
-        beyond = (np.abs(loss.values) > LIMIT.value) & (np.abs(loss.values - middle) > Z * sd)
+    beyond = (np.abs(loss.values) > LIMIT.value) & (np.abs(loss.values - middle) > Z * sd)
     at = np.flatnonzero(beyond)
     if not at.size:
         return Clear()

@@ -22,21 +22,18 @@ A success rate already near one cannot follow; a bonus for speed or style may be
 - Ng, Harada and Russell 1999, "Policy invariance under reward transformations".
 """
 
-import re
-
 import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import RETURN, REWARD, SUCCESS_RATE, WIN_RATE_EMA
-from rlvitals.metrics.reward import COMPONENT
 from rlvitals.metrics.reward import MEAN as REWARD_MEAN
 from rlvitals.records import Series, Trace
+from rlvitals.rules.answers import checks
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import OF_A_SHARE, label, standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import Trend, trend
 
-CHECKS_THE_ANSWER = re.compile(r"correct|accura|success|solve|pass", re.IGNORECASE)
 SATURATED = 0.95  # a success rate beyond this has nowhere to go
 LEAST = 20  # values of each
 
@@ -66,10 +63,7 @@ def _success(trace: Trace) -> tuple[str, Series] | None:
     for metric in (SUCCESS_RATE, WIN_RATE_EMA):
         if metric.name in trace:
             return metric.name, trace[metric.name].finite()
-    for member, series in trace.family(COMPONENT.name).items():
-        if CHECKS_THE_ANSWER.search(member):
-            return f"{COMPONENT.name}/{member}", series.finite()
-    return None
+    return next(((name, series.finite()) for name, series in checks(trace)), None)
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them

@@ -92,8 +92,7 @@ def _scale(trace: Trace, series: Series) -> Array:
 
 def _least(trace: Trace, scale: Array) -> Array:
     """Return the smallest loss that matters beside the returns; 0 where none is logged."""
-    with np.errstate(over="ignore"):
-        return SMALL * scale * scale if outcome(trace) else np.zeros(scale.size)
+    return SMALL * scale * scale if outcome(trace) else np.zeros(scale.size)
 
 
 def _limits(values: Array, scale: Array) -> tuple[Array, Array]:
@@ -181,8 +180,7 @@ def _scaled(trace: Trace, series: Series, scale: Array, limit: Array) -> Answer:
     """Report, as a note, a loss that rose only because the returns' own scale jumped."""
     before = np.concatenate((np.full(NEAR, np.inf), scale[:-NEAR]))[: scale.size]
     # A first reward after none has no scale to be compared with.
-    with np.errstate(over="ignore"):
-        jumped = (scale > SCALE_JUMP * before) & (before > np.finfo(np.float64).tiny)
+    jumped = (scale > SCALE_JUMP * before) & (before > np.finfo(np.float64).tiny)
     at = np.flatnonzero((series.values > limit) & jumped)
     if not at.size or not crowd(np.flatnonzero(series.values > limit), RUN_OF, WITHIN):
         return Clear()
