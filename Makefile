@@ -33,6 +33,7 @@ docs: $(VENV)/.installed ## write the generated pages and build the site into si
 	$(BIN)/mkdocs build --strict
 
 bench: $(VENV)/.installed ## every benchmark, with its peer beside it
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .[bench]
 	$(BIN)/python benchmarks/run.py
 
 soak: $(VENV)/.installed ## the long tests

@@ -5,7 +5,8 @@
     python scripts/record_control_runs.py OUT --all --jobs 3
     python scripts/record_control_runs.py OUT --summary        # only rewrite OUT/SUMMARY.md
 
-Each run leaves `OUT/<name>/progress.csv`, written by Stable-Baselines3 itself, and `settings.json`,
+Each run leaves `OUT/<name>/progress.csv`, written by Stable-Baselines3 itself, `rlvitals.toml` with
+the settings it was given, and `settings.json`,
 written here. To add a run, add one entry to `RUNS`; `Run` says what its fields mean, and what an
 entry does not say is PPO on CartPole with the library's defaults.
 
@@ -566,7 +567,20 @@ def record(run: Run, out: Path) -> str:
         events.rename(events.with_name(events.name.replace(platform.node(), "host")))
     settings["ended"] = ended
     (folder / "settings.json").write_text(json.dumps(settings, indent=2) + "\n")
+    (folder / "rlvitals.toml").write_text(as_toml(settings))
     return f"{run.name}: {ended}, {time.perf_counter() - began:.0f} s"
+
+
+# What `rlvitals` has no name for: how a run was made, and switches that no rule reads.
+ABOUT = ("fault", "made_by", "ended", "stable_baselines3", "gymnasium", "normalise",
+         "normalize_advantage", "use_sde")  # fmt: skip
+
+
+def as_toml(settings: Mapping[str, Any]) -> str:
+    """Write what the run was given as `rlvitals diagnose` takes it from beside a log."""
+    given = {k: v for k, v in settings.items() if k not in ABOUT and not isinstance(v, list | dict)}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in given.items() if value is not None]
+    return "\n".join(["[settings]", *lines]) + "\n"
 
 
 # --------------------------------------------------------------------------- the summary

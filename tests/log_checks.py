@@ -13,7 +13,7 @@ RANDOM_CUTS = 500
 
 def chance_of(seed):
     """Return a generator that gives the same numbers on every run."""
-    return random.Random(seed)  # noqa: S311  # nothing secret
+    return random.Random(seed)  # nothing secret
 
 
 def points(log):

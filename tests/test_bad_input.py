@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import resource
 import stat
 import subprocess
@@ -98,12 +97,12 @@ def test_an_empty_file(refused, tmp_path):
 
 @pytest.mark.parametrize("name", ["progress.csv", "progress.json", "trainer_state.json", "x.jsonl"])
 def test_binary_noise(refused, tmp_path, name):
-    (tmp_path / name).write_bytes(random.Random(1).randbytes(50_000))
+    (tmp_path / name).write_bytes(np.random.default_rng(1).bytes(50_000))
     refused(tmp_path / name, "not a training log")
 
 
 def test_binary_noise_as_an_event_file(call, tmp_path):
-    (tmp_path / EVENTS).write_bytes(random.Random(1).randbytes(50_000))
+    (tmp_path / EVENTS).write_bytes(np.random.default_rng(1).bytes(50_000))
     code, out, err = call("diagnose", tmp_path / EVENTS)
     assert code in (3, 4)
     assert "0 rows" in out or "error: " in err
@@ -386,7 +385,8 @@ def _measured(path):
     """Diagnose in a process of its own: exit code, stdout, seconds, peak megabytes."""
     began = time.monotonic()
     code = (
-        "import resource, sys; from rlvitals.cli import main; code = main(['diagnose', sys.argv[1]]);"
+        "import resource, sys; from rlvitals.cli import main;"
+        "code = main(['diagnose', sys.argv[1]]);"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024); sys.exit(code)"
     )
     done = subprocess.run(

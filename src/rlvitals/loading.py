@@ -35,6 +35,9 @@ def load(run: Run, given: Given, now: float | None = None) -> Trace:
     return replace(trace, lifecycle=replace(trace.lifecycle, age=age), notes=notes)
 
 
+SAID = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
+
+
 def given(chosen: Settings) -> Given:
     """Check what a person says about a run. Raises UsageError for a name nobody knows."""
     return Given(
@@ -51,7 +54,7 @@ def canonical(said: Mapping[str, Setting]) -> dict[str, Setting]:
     for key in said:
         if key not in known and key not in foreign:
             hint = nearest(key, {*known, *foreign}) or "rlvitals metrics"
-            raise UsageError(f"no setting is called {key!r}", where="--set", hint=hint)
+            raise UsageError(f"no setting is called {key!r}", where=SAID, hint=hint)
     found = {key if key in known else foreign[key]: value for key, value in said.items()}
     for key, value in found.items():
         _check_number(key, value)

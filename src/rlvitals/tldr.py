@@ -108,7 +108,8 @@ def _clipping(trace: Trace, still: Finding | None) -> Sentence:
     if clip is not None:
         values = trace[clip[0]].finite().values
         ceiling = metrics.policy.CLIP_FRACTION.band(trace.profile).ceiling(trace)
-        parts.append(f"{median(values) or 0.0:.2%} of samples are clipped, {values.max():.2%} at most")
+        middle = median(values) or 0.0
+        parts.append(f"{middle:.2%} of samples are clipped, {values.max():.2%} at most")
         if ceiling is not None:
             sign = "bad" if np.mean(values > ceiling.value) >= OFTEN else _if_it_learns(trace)
     if ratio is not None:

@@ -66,5 +66,6 @@ def _by_outcome(now: Standing) -> Verdict:
         "holding its best": Word.PLATEAU,
         "flat": Word.STALLED,
         "falling": Word.STALLED,
+        "fallen back": Word.COLLAPSED,
     }
     return Verdict(words.get(now.state, Word.UNKNOWN), now.sentence)

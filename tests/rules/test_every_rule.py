@@ -82,6 +82,8 @@ def looked_at(rule):
     families = {m.name for m in (*rule.needs, *rule.needs_any) if m.family}
     families |= {m.name for m in said if isinstance(m, Metric) and m.family}
     members = {f"{name}/{part}" for name in families for part in ("0", "1", "format")}
+    # Asked for by other modules, for many rules.
+    named |= {"throughput/elapsed", "outcome/return", "exploration/entropy"} & set(NAMES)
     return tuple(sorted(named | members))
 
 

@@ -52,12 +52,12 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _spelt(path: Path) -> str:
-    """Name what lies there and is spelt almost like the first part of a path that does not exist."""
+    """Name what lies there and is spelt almost like the first part that does not exist."""
     missing = path
     while not os.path.lexists(missing.parent) and missing.parent != missing:
         missing = missing.parent
     try:
-        there = os.listdir(missing.parent)
+        there = [entry.name for entry in missing.parent.iterdir()]
     except OSError:
         there = []
     return nearest(missing.name, there) or f"ls -l {missing.parent}"

@@ -41,6 +41,8 @@ def pace(trace: Trace, counted: Series | None = None) -> Pace | None:
         if not len(clock):
             return None
         at = counted.values[np.searchsorted(counted.steps, clock.steps)]
+        if not len(clock):
+            return None
     keep = clock.values >= clock.values[0] + 0.1 * (clock.values[-1] - clock.values[0])
     clock, at = clock.where(keep), at[keep]
     least = SHORTEST if (clock.values == np.rint(clock.values)).all() else FINEST
@@ -58,6 +60,8 @@ def _clock(trace: Trace) -> Series | None:
             return None
         longest = max(timed, key=len)
         found = Series(longest.steps, longest.times, longest.times).finite()
+    if not len(found):
+        return None
     keep = np.concatenate(([True], np.diff(found.steps) > 0))
     found = found.where(keep)
     # A resumed run's clock starts anew or has a gap: only a rising clock is a clock.

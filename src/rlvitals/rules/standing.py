@@ -11,12 +11,15 @@ from rlvitals.metrics import environments
 from rlvitals.metrics.environments import Environment
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.signals.blocks import block_means
+from rlvitals.signals.drawdown import drawdown
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.plateau import plateau_start
 from rlvitals.signals.spread import median, noise_sd, robust_sd
 from rlvitals.signals.trend import trend
 
-State = Literal["rising", "holding its best", "flat", "falling", "at its ceiling", "unknown"]
+State = Literal[
+    "rising", "holding its best", "flat", "falling", "fallen back", "at its ceiling", "unknown"
+]
 
 # Product truth before proxies, dense before sparse: the first of these that is logged often
 # enough is the outcome a run is judged by.
@@ -41,6 +44,8 @@ OF_THE_START = 0.10  # of the first level, where the task's scale is not known
 OF_A_SHARE = 0.05  # of a success rate
 AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left to learn
 LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
+HALF = 0.5  # of what was gained
+UNLIKELY = 5.0  # sd of a block's noise: pure noise stays below 4.2 in 99 of 100 series
 PLAINLY, LOUD = 3.0, 6.0  # times what counts, and times the scatter from point to point
 HOLDS = 0.1  # of the outcome's range: this near to its best block it holds what it learned
 AT_ONCE = 3  # points
@@ -72,7 +77,7 @@ class Standing:
     @property
     def stalled(self) -> bool:
         """Proven not to get better, and not merely done with getting better."""
-        return self.state in ("flat", "falling")
+        return self.state in ("flat", "falling", "fallen back")
 
     @property
     def hardly(self) -> bool:
@@ -86,6 +91,8 @@ class Standing:
             return f"whether the outcome improves cannot be told: {self.why}"
         name = label(self.metric)
         state = str(self.state if up(self.metric) > 0 else LOSS_WORDS.get(self.state, self.state))
+        if self.state == "fallen back":
+            return f"{name} has fallen back: {self.best:.4g} at best, {self.last:.4g} at the end"
         if self.hardly:
             state = f"{'rising' if up(self.metric) > 0 else 'falling'} by less than counts"
         return f"{name} is {state}: {self.first:.4g} to {self.last:.4g}"
@@ -177,6 +184,8 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
         state = "falling"
     elif high <= material:
         state = _when_flat(trace, name, whole, series, last, material)
+    elif _fell_back(series.values, material):
+        state = "fallen back"
     why = "" if state != "unknown" else f"{name} is too noisy or too short over these steps"
     sign = up(name)
     return Standing(
@@ -216,6 +225,14 @@ def _plainly_rises(values: NDArray[np.float64], material: float) -> bool:
     gain = (median(tail) or 0.0) - (median(head) or 0.0)
     noise = noise_sd(values) or 0.0
     return bool(tail.min() > head.max()) and gain >= max(PLAINLY * material, LOUD * noise)
+
+
+def _fell_back(values: NDArray[np.float64], material: float) -> bool:
+    """See a rise that was lost again: neither a trend nor a flat line fits it."""
+    found = drawdown(values)
+    if found is None or found.best - found.last < material:
+        return False
+    return found.share >= HALF and found.size >= UNLIKELY
 
 
 def _always_succeeds(trace: Trace, name: str) -> bool:

@@ -81,7 +81,7 @@ def _jumped(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -> Fin
         metric=LEARNING_RATE.name,
         began=began,
         ended=int(rates.steps[int(up[-1])]),
-        observed=after / before if before > 0 else float("inf"),
+        observed=after,
         bound=Bound(FACTOR.value * before, f"{FACTOR.value:g} x the rate logged before"),
         evidence=(*followed, *evidence),
         counter=counter,

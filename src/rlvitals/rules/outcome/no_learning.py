@@ -50,8 +50,8 @@ def check(trace: Trace) -> Answer:
     now = standing(trace)
     if now.state == "unknown":
         return Undecided(now.sentence, ("outcome/return",) if not now.metric else ())
-    if not now.stalled:
-        return Clear()
+    if not now.stalled or now.state == "fallen back":
+        return Clear()  # it did learn: whether it kept that is return_collapse's business
     if now.metric == SELF_PLAY:
         return Undecided("a win rate may be one half by construction: log a score besides")
     picked = outcome(trace)

@@ -4,8 +4,9 @@
 The outcome's last tenth is below half of what the run had gained at its best (best block of
 twenty, less the first), and the outcome had gained something that counts. The best of twenty
 blocks is high by its luck too, so the fall must stand out: five standard deviations of such a
-difference under autocorrelated noise, or seven times the scatter from point to point. Asked anew at every step: a dip that recovers is no collapse, and
-a finding from within a dip is retracted once later data clear it.
+difference under autocorrelated noise, or seven times the scatter from point to point. Asked anew
+at every step: a dip that recovers is no collapse, and a finding from within a dip is retracted once
+later data clear it.
 
 ## Why it matters
 The final policy is worse than one that was held before. If checkpoints were kept it can be had
@@ -45,6 +46,7 @@ NOISE = 3.0  # standard deviations of a block's mean
 PLAIN, LOUD = 5.0, 7.0  # sd of a difference of blocks, sd from point to point: see `_plainly_lost`
 LEAST = 20  # points: two a block would be noise
 LAST = 2  # blocks, a tenth of the run
+SINGLE = "reward/step"  # of single decisions: it follows the load, in long smooth swings
 TINY = float(np.finfo(np.float64).tiny)  # a noiseless series still has to fall
 
 
@@ -70,7 +72,7 @@ def check(trace: Trace) -> Answer:
     material = standing(trace).material
     if course.gain <= max(material, NOISE * course.noise):
         return Clear()  # nothing was gained: no_learning's business
-    if course.lost < LOST * course.gain or not _plainly_lost(series.values, course):
+    if course.lost < LOST * course.gain or not _plainly_lost(name, series.values, course):
         return Clear()
     return _finding(name, series, course)
 
@@ -84,7 +86,7 @@ def _course(series: Series) -> Course:
     return Course(blocks, width, peak, best - float(blocks[0]), best - end, noise)
 
 
-def _plainly_lost(values: Array, course: Course) -> bool:
+def _plainly_lost(name: str, values: Array, course: Course) -> bool:
     """Tell a loss from the ups and downs of a noisy outcome.
 
     Over every prefix of 50 healthy runs the fall stays below 4.8 and 6.3; of 30 that lost what
@@ -93,12 +95,19 @@ def _plainly_lost(values: Array, course: Course) -> bool:
     found = drawdown(values)
     if found is not None and found.size >= PLAIN:
         return True
+    if name == SINGLE:
+        return False
     start = len(values) - (len(course.blocks) - course.peak) * course.width
     half = course.width // 2
     around = values[max(start - half, 0) : start + course.width + half + 1]
     end = values[-LAST * course.width :]
     drop = (median(around) or 0.0) - (median(end) or 0.0)
     return drop >= LOUD * max(noise_sd(values) or 0.0, TINY)
+
+
+def _share(course: Course) -> str:
+    share = course.lost / course.gain
+    return "all" if share >= 1 else f"{share:.0%}"
 
 
 def _finding(name: str, series: Series, course: Course) -> Finding:
@@ -114,7 +123,7 @@ def _finding(name: str, series: Series, course: Course) -> Finding:
     sign = up(name)
     return Finding(
         f"{said} reached {sign * best:.4g} around step {at:,} and is at {sign * end:.4g} now: "
-        f"{course.lost / course.gain:.0%} of what was gained is lost",
+        f"{_share(course)} of what was gained is lost",
         severity=Severity.ERROR,
         metric=name,
         began=int(series.steps[offset + fell * course.width]),

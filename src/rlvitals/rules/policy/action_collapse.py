@@ -87,10 +87,7 @@ def _by_decision(chosen: Series) -> Shares:
     count = len(chosen) // size
     edges = len(chosen) - size * np.arange(count, -1, -1)  # whole windows, up to the last decision
     actions = np.unique(chosen.values)
-    rows = [
-        (chosen.values[a:b, None] == actions).mean(axis=0)
-        for a, b in pairwise(edges)
-    ]
+    rows = [(chosen.values[a:b, None] == actions).mean(axis=0) for a, b in pairwise(edges)]
     names = tuple(f"{action:g}" for action in actions)
     ends = chosen.steps[edges[1:] - 1]
     return Shares(names, np.array(rows), chosen.steps[edges[:-1]], ends, f"{size} decisions")

@@ -28,7 +28,13 @@ it is driven by single samples. Then KL and clip fraction are high as well, and 
 import numpy as np
 
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION, RATIO, RATIO_VAR
+from rlvitals.metrics.policy import (
+    APPROX_KL,
+    CLIP_FRACTION,
+    CLIP_FRACTION_EFFECTIVE,
+    RATIO,
+    RATIO_VAR,
+)
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
@@ -114,6 +120,7 @@ def _together(trace: Trace, stretch: Stretch) -> tuple[str, ...]:
     for metric, limit, words in (
         (APPROX_KL, HIGH_KL, "KL per update is {:.2g} nats meanwhile"),
         (CLIP_FRACTION, HIGH_CLIP, "{:.0%} of samples are clipped meanwhile"),
+        (CLIP_FRACTION_EFFECTIVE, HIGH_CLIP, "{:.0%} of tokens are clipped meanwhile"),
     ):
         series = trace.get(metric.name)
         middle = None if series is None else median(series.since(stretch.began).values)

@@ -34,7 +34,7 @@ from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import LASTING
-from rlvitals.rules.standing import label, standing
+from rlvitals.rules.standing import environment, label, standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.level import stays_above
 
@@ -104,7 +104,11 @@ def _finding(
     value = float(series.until(between[1]).values[-1])
     spread = name in SPREADS
     what = "rewards of a batch do not differ at all" if spread else f"{label(name)} is {value:.4g}"
-    severity = Severity.NOTE if now.improves else Severity.WARNING
+    env = environment(trace)
+    waits = name == RETURN.name and env is not None and value == env.random_return
+    severity = Severity.NOTE if now.improves or waits else Severity.WARNING
+    if waits:
+        counter = (*counter, "it is what a random policy gets: nothing has succeeded yet")
     throughout = between[0] == int(series.steps[0]) and count == len(series)
     if throughout and trace.profile in kinds.LANGUAGE:
         severity = Severity.ERROR

@@ -67,9 +67,9 @@ def check(trace: Trace) -> Answer:
     )
 
 
-def _means(series: Series, edges: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[
-    tuple[int], np.dtype[np.float64]
-]:
+def _means(
+    series: Series, edges: np.ndarray[tuple[int], np.dtype[np.float64]]
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Average a series over windows of steps; NaN where a window holds too few points."""
     inside = np.digitize(series.steps, edges) - 1
     counts = np.bincount(inside, minlength=WINDOWS)[:WINDOWS]

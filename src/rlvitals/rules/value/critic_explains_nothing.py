@@ -80,7 +80,8 @@ def _weighed(trace: Trace, metric: str, during: Array, stretch: Stretch) -> Answ
         return Clear()
     if few and now.state == "unknown":
         return Undecided(f"an estimate rests on {samples:.0f} samples only, and {now.sentence}")
-    # What the critic caught up with has cost a late start, no more.
+    if weigh.content(now) and not stretch.goes_on:
+        return Clear()  # the policy learned without it, and the critic caught up since
     later = None if stretch.goes_on else standing(trace, since=stretch.began)
     return _finding(metric, during, stretch, now, later, samples if few else None)
 

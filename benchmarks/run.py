@@ -1,0 +1,11 @@
+"""Run every benchmark: each prints its table, with the peer beside us."""
+
+import platform
+from importlib.metadata import version
+
+import read_tensorboard
+
+if __name__ == "__main__":
+    print(f"Python {platform.python_version()}, {platform.machine()}, numpy {version('numpy')},")
+    print(f"TensorBoard {version('tensorboard')}\n")
+    read_tensorboard.main()
