@@ -1,4 +1,4 @@
-"""Outcomes for which less is better: the words and the signs are those of the loss itself."""
+"""What is said of an outcome: of losses, for which less is better, and of what was lost again."""
 
 import made_traces as made
 import numpy as np
@@ -7,6 +7,7 @@ import pytest
 from rlvitals.records import Profile
 from rlvitals.rules.outcome import no_learning
 from rlvitals.rules.rule import Severity
+from rlvitals.rules.standing import standing
 
 RULE = no_learning.RULE
 
@@ -41,3 +42,10 @@ def test_a_return_that_falls_is_said_to_fall():
     assert "return does not improve, it falls" in found.summary
     low, high = interval(found)
     assert low < high < 0
+
+
+def test_what_was_learned_at_once_is_held_only_while_it_is_there():
+    values = np.concatenate((np.full(3, 20.0), np.full(60, 200.0), np.full(37, 20.0)))
+    run = made.trace(outcome__return=values + 2 * made.noise(100))
+    assert standing(run, since=4_000, until=60_000).state == "holding its best"
+    assert standing(run, since=65_000).state == "flat"

@@ -199,7 +199,7 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
     env = environment(trace) if _is_return(name) else None
     if env is not None and env.solved_return is not None and last >= env.solved_return:
         return "at its ceiling"
-    if _rose_at_once(whole.values, material) or _holds(whole, series, material):
+    if _rose_at_once(whole.values, last, material) or _holds(whole, series, material):
         return "holding its best"
     return "flat"
 
@@ -209,9 +209,9 @@ def _is_return(name: str) -> bool:
     return name.endswith("return")
 
 
-def _rose_at_once(values: NDArray[np.float64], material: float) -> bool:
-    """See a task that was learned within the first few points: flat ever since is no fault."""
-    gain = (median(values) or 0.0) - (median(values[:AT_ONCE]) or 0.0)
+def _rose_at_once(values: NDArray[np.float64], last: float, material: float) -> bool:
+    """See a task that was learned within the first few points, and is still: flat is no fault."""
+    gain = min(median(values) or 0.0, last) - (median(values[:AT_ONCE]) or 0.0)
     return gain > max(material, LOUD * (robust_sd(values) or 0.0))
 
 
