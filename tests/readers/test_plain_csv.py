@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from loading import read_log
 from promises import assert_cuts_read_as_prefixes, assert_grows
 
-from rlvitals import readers
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import guesses, plain_csv
 from rlvitals.readers.lines import REPLACED, read_head
@@ -161,7 +161,7 @@ def test_what_is_no_log_is_refused_by_name(write, text):
     path = write(text)
     assert not READER.claims(path, read_head(path))
     with pytest.raises(UnreadableLog) as error:
-        readers.read(path)
+        read_log(path)
     assert str(path) in error.value.where
     with pytest.raises(UnreadableLog):
         READER.read(path, None)
@@ -169,7 +169,7 @@ def test_what_is_no_log_is_refused_by_name(write, text):
 
 def test_a_table_without_a_step_is_refused_with_its_columns(write):
     with pytest.raises(UnreadableLog) as error:
-        readers.read(write("sepal,petal\n1,2\n"))
+        read_log(write("sepal,petal\n1,2\n"))
     assert "sepal, petal" in error.value.where
 
 
@@ -220,7 +220,7 @@ def test_a_file_that_cannot_be_opened_is_refused_by_name(tmp_path):
     path = tmp_path / "run.csv"
     path.symlink_to(tmp_path / "gone.csv")
     with pytest.raises(UnreadableLog, match="cannot read the log: No such file"):
-        readers.read(path)
+        read_log(path)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from loading import read_log
 from promises import assert_cuts_read_as_prefixes, assert_grows, columns
 
-from rlvitals import readers
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import plain_jsonl
 from rlvitals.readers.lines import REPLACED, read_head
+from rlvitals.readers.lookup import reader_of
 
 READER = plain_jsonl.READER
 
@@ -29,7 +30,7 @@ def lines(*rows):
 
 
 def read(path):
-    assert readers.reader_of(path) is READER
+    assert reader_of(path) is READER
     return READER.read(path, None)[0]
 
 
@@ -133,7 +134,7 @@ def test_what_is_no_log_is_refused_by_name(write, text, name):
     path = write(text, name)
     assert not READER.claims(path, read_head(path))
     with pytest.raises(UnreadableLog) as error:
-        readers.read(path)
+        read_log(path)
     assert str(path) in error.value.where
 
 

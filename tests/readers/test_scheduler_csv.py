@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from loading import read_log
 from promises import assert_cuts_read_as_prefixes, assert_grows
 
-from rlvitals import readers
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import scheduler_csv
+from rlvitals.readers.lookup import reader_of
 
 READER = scheduler_csv.READER
 START = datetime(2026, 1, 31, 10, 0, tzinfo=UTC)
@@ -232,8 +233,8 @@ REAL = "vidurrl-2025{}/metrics/ppo_metrics_2025{}.csv"
 
 def real(folder, run, file):
     path = folder / REAL.format(run, file)
-    assert readers.reader_of(path) is READER
-    return readers.read(path)
+    assert reader_of(path) is READER
+    return read_log(path)
 
 
 @pytest.mark.real_logs

@@ -4,12 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from loading import read_log
 from promises import assert_cuts_read_as_prefixes, columns
 
-from rlvitals import readers
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import trainer_state
 from rlvitals.readers.lines import REPLACED
+from rlvitals.readers.lookup import reader_of
 
 READER = trainer_state.READER
 
@@ -37,7 +38,7 @@ def path(tmp_path):
 
 
 def test_rows_and_settings(path):
-    assert readers.reader_of(path) is READER
+    assert reader_of(path) is READER
     log, _ = READER.read(path, None)
     assert log.series["loss"].steps.tolist() == list(range(10, 130, 10))
     assert log.series["eval_loss"].steps.tolist() == [40, 80, 120]
@@ -109,7 +110,7 @@ def test_rows_without_a_step_are_refused_and_counted(path, row):
 def test_junk_is_refused_by_name(path, junk):
     path.write_bytes(junk)
     with pytest.raises(UnreadableLog, match="log_history") as error:
-        readers.read(path)
+        read_log(path)
     assert str(path) in error.value.where
 
 
