@@ -49,6 +49,8 @@ NEEDED_BY = {
         kinds.GROUPED, ("learning_rate", "batch_size", "num_generations", "beta", "seed")
     ),
 }
+# Settings that trainers log beside their metrics, because schedules may change them.
+LOGGED = {"learning_rate": "optimiser/learning_rate", "clip_range": "policy/clip_range"}
 ORDER = {"outcome": 0, "health": 1, "performance": 2, "setting": 3}
 
 
@@ -77,5 +79,5 @@ def _kind(name: str) -> str:
 
 def _unknown(trace: Trace) -> tuple[str, ...]:
     names = NEEDED_BY.get(trace.profile, REPRODUCES)
-    logged = {"learning_rate"} if "optimiser/learning_rate" in trace else set()
+    logged = {name for name, metric in LOGGED.items() if metric in trace}
     return tuple(name for name in names if name not in trace.settings and name not in logged)

@@ -71,7 +71,7 @@ def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE) -> Diagnosis:
     return Diagnosis(
         trace=trace,
         verdict=verdict(trace, tuple(found)),
-        cases=fold(found),
+        cases=fold(found, slack=(trace.last_step - trace.first_step) // 50),
         clear=tuple(clear),
         undecided=tuple(undecided),
         coverage=coverage(trace, len(asked), undecided),
@@ -79,16 +79,18 @@ def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE) -> Diagnosis:
     )
 
 
-def fold(found: Sequence[tuple[Rule, Finding]]) -> tuple[Case, ...]:
+def fold(found: Sequence[tuple[Rule, Finding]], *, slack: int = 0) -> tuple[Case, ...]:
     """Put each finding under the one that explains it, where that one was there in its time.
 
-    A cause explains a symptom only if it began no later than the symptom ended.
+    A cause explains a symptom only if it began before the symptom could be known, give or take
+    `slack` steps: what sets in during a rollout is logged at its end.
     """
     by_name = {rule.name: (rule, finding) for rule, finding in found}
     parent: dict[str, str] = {}
     for rule, finding in found:
         for cause in rule.explained_by:
-            was_there = cause in by_name and by_name[cause][1].began <= finding.ended
+            by_then = finding.known if finding.known >= 0 else finding.ended
+            was_there = cause in by_name and by_name[cause][1].began <= by_then + slack
             if was_there and rule.name not in _ancestors(cause, parent):
                 parent[rule.name] = cause
                 break

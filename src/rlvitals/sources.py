@@ -220,7 +220,11 @@ def _without_copies(files: Files) -> tuple[list[tuple[Path, Reader]], list[str]]
 def _state_rank(file: Path) -> tuple[int, bool]:
     """Rank a trainer's states by their last step; of equals the output folder's own wins."""
     found = CHECKPOINT.fullmatch(file.parent.name)
-    written = re.search(rb'"global_step":\s*(\d+)', read_head(file))
+    try:
+        head = read_head(file)
+    except UnreadableLog:  # gone since it was found: reading it says so
+        head = b""
+    written = re.search(rb'"global_step":\s*(\d+)', head)
     step = int(written[1]) if written else 0
     return (int(found[1]) if found else step), found is None
 

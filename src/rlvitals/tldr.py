@@ -1,23 +1,34 @@
 """A run in five sentences: is reward rising, KL small, entropy falling slowly, clipping rare,
-the critic useful? Each sentence is made from the run's own numbers or says what is missing.
+the critic useful? Each sentence is made from the run's own numbers or says what is missing;
+what this kind of training does not have is not missed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from rlvitals import metrics
-from rlvitals.records import Trace
+from rlvitals.records import Profile, Trace
+from rlvitals.rules import kinds
+from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Finding, Rule, Severity
-from rlvitals.rules.standing import standing
+from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 
 Sign = Literal["good", "bad", "neutral", "unknown"]
 OFTEN = 0.2  # of the updates
 SLOW = 0.7  # of its first level: an entropy that loses more than this fell fast or far
+FELL = 0.1  # of its first level: less is noise
+# What is not missed there: a Q-learner has no clipped ratio, a group baseline no critic.
+UNUSUAL: Mapping[Profile, tuple[str, ...]] = {
+    **dict.fromkeys(kinds.GROUPED, ("critic",)),
+    Profile.ON_POLICY: ("KL", "clipping"),
+    Profile.OFF_POLICY: ("KL", "entropy", "clipping"),
+    Profile.SUPERVISED: ("KL", "entropy", "clipping", "critic"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +41,33 @@ class Sentence:
 
 
 def tldr(trace: Trace, found: Sequence[tuple[Rule, Finding]] = ()) -> tuple[Sentence, ...]:
-    """Write the five sentences: reward, KL, entropy, clipping, critic."""
+    """Write the sentences: reward, KL, entropy, clipping, critic."""
     findings = {rule.name: finding for rule, finding in found}
-    return (
+    said = (
         _reward(trace, findings.get("return-collapse") or findings.get("return-up-success-flat")),
         _kl(trace),
         _entropy(trace, findings.get("entropy-collapse")),
         _clipping(trace, findings.get("updates-hardly-move")),
         _critic(trace),
     )
+    unusual = UNUSUAL.get(trace.profile, ())
+    return tuple(s for s in said if s.sign != "unknown" or s.topic not in unusual)
+
+
+def _now(trace: Trace) -> Standing:
+    """Judge the outcome as the verdict does."""
+    return learned(trace) if trace.profile in kinds.LANGUAGE else standing(trace)
 
 
 def _reward(trace: Trace, against: Finding | None) -> Sentence:
     if against is not None and against.severity > Severity.NOTE:
         return Sentence("reward", against.summary[0].upper() + against.summary[1:] + ".", "bad")
-    now = standing(trace)
+    now = _now(trace)
     sign: Sign = "good" if now.improves else "bad" if now.stalled else "unknown"
     text = now.sentence[0].upper() + now.sentence[1:]
-    ending = {"good": ": learning works.", "bad": ": it is not learning.", "unknown": "."}
+    ending = {"good": ". Learning works.", "bad": ". It is not learning.", "unknown": "."}
+    if now.state == "at its ceiling" and now.last - now.first < now.material:
+        return Sentence("reward", f"{text}. There is nothing left to gain.", sign)
     return Sentence("reward", text + ending[sign], sign)
 
 
@@ -72,7 +92,7 @@ def _kl(trace: Trace) -> Sentence:
     values = trace[found[0]].finite().values
     ceiling = metrics.policy.APPROX_KL.band(trace.profile).ceiling(trace)
     middle = median(values) or 0.0
-    text = f"KL per update is {middle:.2g} in the middle and {values.max():.2g} at most"
+    text = f"KL per update is {middle:.2g} in the median and {values.max():.2g} at most"
     if ceiling is None or ceiling.origin == "default":
         return Sentence("KL", f"{text}; no target is set.", "neutral")
     good = middle <= ceiling.value
@@ -89,10 +109,10 @@ def _entropy(trace: Trace, collapse: Finding | None) -> Sentence:
     name, first, last = found
     unit = {"exploration/entropy": "nats", "exploration/entropy_sequence": "nats a response"}
     text = f"Entropy goes {first:.3g} to {last:.3g} {unit.get(name, 'nats a batch')}"
-    if first <= 0 or last >= first:
+    if first <= 0 or last > (1 - FELL) * first:
         return Sentence("entropy", f"{text}.", "neutral")
     lost = 1 - last / first
-    if lost <= SLOW or standing(trace).improves:
+    if lost <= SLOW or _now(trace).improves:
         sign = _if_it_learns(trace)
         return Sentence("entropy", f"{text}: from exploring to exploiting.", sign)
     return Sentence("entropy", f"{text}: {lost:.0%} of it is gone with no gain to show.", "bad")
@@ -108,8 +128,8 @@ def _clipping(trace: Trace, still: Finding | None) -> Sentence:
     if clip is not None:
         values = trace[clip[0]].finite().values
         ceiling = metrics.policy.CLIP_FRACTION.band(trace.profile).ceiling(trace)
-        middle = median(values) or 0.0
-        parts.append(f"{middle:.2%} of samples are clipped, {values.max():.2%} at most")
+        share = f"{median(values) or 0.0:.2%} of samples are clipped, {values.max():.2%} at most"
+        parts.append(share if values.any() else "no sample is clipped")
         if ceiling is not None:
             sign = "bad" if np.mean(values > ceiling.value) >= OFTEN else _if_it_learns(trace)
     if ratio is not None:
@@ -123,11 +143,15 @@ def _clipping(trace: Trace, still: Finding | None) -> Sentence:
 
 def _if_it_learns(trace: Trace) -> Sign:
     """Call a number good only beside an outcome that improves: alone it proves nothing."""
-    return "good" if standing(trace).improves else "neutral"
+    return "good" if _now(trace).improves else "neutral"
 
 
 def _critic(trace: Trace) -> Sentence:
     explained, loss = _levels(trace, "value/explained_variance"), _levels(trace, "value/loss")
+    difference = _levels(trace, "optimiser/loss") if trace.profile is Profile.OFF_POLICY else None
+    if explained is None and loss is None and difference is not None:
+        text = f"The loss goes {difference[1]:.3g} to {difference[2]:.3g}."
+        return Sentence("critic", text, "neutral")
     if explained is None and loss is None:
         return Sentence("critic", "Nothing of a critic is logged.", "unknown")
     parts: list[str] = []
@@ -135,8 +159,14 @@ def _critic(trace: Trace) -> Sentence:
     if loss is not None:
         parts.append(f"value loss goes {loss[1]:.3g} to {loss[2]:.3g}")
     if explained is not None:
-        parts.append(f"the critic explains {explained[2]:.2f} of the returns' variance at the end")
-        if not standing(trace).improves and explained[2] < 0.1:  # noqa: PLR2004 - rule VAL02's bound
+        share = (
+            f"the critic explains {max(explained[2], 0.0):.0%} of the returns' variance at the end"
+        )
+        worse = (
+            f"the critic is worse than a constant: explained variance {explained[2]:.2g} at the end"
+        )
+        parts.append(share if explained[2] > -0.005 else worse)  # noqa: PLR2004 - rounds to 0 %
+        if _now(trace).stalled and explained[2] < 0.1:  # noqa: PLR2004 - rule VAL02's bound
             sign = "bad"
         elif explained[2] > 0.5:  # noqa: PLR2004 - more than half
             sign = _if_it_learns(trace)

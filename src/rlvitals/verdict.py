@@ -46,7 +46,10 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
         if rule.verdict and finding.severity >= Severity.WARNING
     }
     for word in Word:
-        if word in said and not (now.improves and word in OUTCOME_DECIDES):
+        if word not in said:
+            continue
+        lost = word is Word.COLLAPSED and said[word].metric.startswith("outcome/")
+        if lost or not (now.improves and word in OUTCOME_DECIDES):
             return Verdict(word, said[word].summary)
     plateau = next((f for r, f in findings if r.verdict == Word.PLATEAU), None)
     if plateau is not None and now.state != "at its ceiling":
@@ -55,7 +58,8 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
 
 
 # A policy that is nearly deterministic or unstable by its own numbers while its outcome still
-# rises has not collapsed: the finding stands, the verdict does not.
+# rises has not collapsed: the finding stands, the verdict does not. An outcome that was had and
+# lost has collapsed, even if its end is above its start.
 OUTCOME_DECIDES = (Word.COLLAPSED, Word.UNSTABLE, Word.STALLED)
 
 

@@ -42,7 +42,7 @@ def per_token(trace: Trace) -> PerToken | None:
     if lengths is not None and len(lengths):
         per = np.maximum(np.interp(found.steps, lengths.steps, lengths.values), 1.0)
         middle = median(per) or 1.0
-        how = f"per sequence / mean response length ({middle:.4g} tokens in the middle)"
+        how = f"per sequence / mean response length (median {middle:.4g} tokens)"
         return PerToken(_over(found, per), name, how, middle)
     limit = trace.number("max_completion_length")
     if limit is None or limit < 1:

@@ -38,6 +38,9 @@ OUTCOMES = (
 )
 SHARES = ("outcome/accuracy", "outcome/success_rate", "outcome/win_rate_ema")  # between 0 and 1
 OUTCOME_METRICS = tuple(m for m in metrics.CATALOGUE if m.name in (*OUTCOMES, "optimiser/loss"))
+# A reward model's zero means nothing, nor does a tenth of its first level: where such an outcome
+# is proven to rise, nobody can say that it rises by too little.
+OFFSET = ("outcome/score", "outcome/rlhf_reward")
 LEAST = 10  # numbers: fewer cannot show a trend at all
 OF_THE_WAY = 0.10  # of the way from a random to a solved policy: less is not learning
 OF_THE_START = 0.10  # of the first level, where the task's scale is not known
@@ -102,8 +105,9 @@ def label(name: str) -> str:
     """Return a canonical name as one says it: "outcome/rlhf_reward" is the "RLHF reward"."""
     if name in ("reward/step", "reward/mean"):
         return "reward"
-    own = name.split("/", 1)[-1].removeprefix("component/")
-    return own.replace("_", " ").replace("rlhf", "RLHF")
+    own = name.split("/", 1)[-1].replace("_", " ").replace("rlhf", "RLHF")
+    part = own.removeprefix("component/")
+    return own if part == own else f"{part.removesuffix(' reward')} reward"
 
 
 def outcome(trace: Trace) -> tuple[str, Series] | None:
@@ -160,13 +164,21 @@ def standing(trace: Trace, since: int | None = None, until: int | None = None) -
     """Judge the outcome between two steps (default: the whole run)."""
     picked = outcome(trace)
     if picked is None:
-        return Standing("unknown", why="no outcome is logged (return, reward, score, success)")
+        return Standing("unknown", why=_why_none(trace))
     name, whole = picked
     series = whole if since is None else whole.since(since)
     series = series if until is None else series.until(until)
     if len(series) < LEAST:
         return Standing("unknown", name, f"{name} has {len(series)} points there")
     return _judge(trace, name, whole, series)
+
+
+def _why_none(trace: Trace) -> str:
+    for name in OUTCOMES:
+        if name in trace:
+            numbers = len(trace[name].finite())
+            return f"{name} has {numbers} numbers of the {LEAST} needed"
+    return "no outcome is logged (return, reward, score, success)"
 
 
 def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
@@ -182,15 +194,21 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
         state = "rising"
     elif high < 0 and first - last >= material:
         state = "falling"
-    elif high <= material:
+    elif high <= material and not (name in OFFSET and low > 0):
         state = _when_flat(trace, name, whole, series, last, material)
     elif _fell_back(series.values, material):
         state = "fallen back"
-    why = "" if state != "unknown" else f"{name} is too noisy or too short over these steps"
+    why = "" if state != "unknown" else _why_unknown(name, first, last)
     sign = up(name)
     return Standing(
         state, name, why, sign * first, sign * last, sign * best, low, high, material, origin
     )
+
+
+def _why_unknown(name: str, first: float, last: float) -> str:
+    sign = up(name)
+    course = f"{label(name)} goes {sign * first:.4g} to {sign * last:.4g}"
+    return f"{course}, too noisy or too short to tell"
 
 
 def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat apart
@@ -280,5 +298,8 @@ def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
     if any(_always_succeeds(trace, share) for share in SHARES):
         return True
     # An outcome that varied on its way up and repeats its best value exactly is bounded there.
+    # One lucky episode above the floor is no way up.
     stuck = int(max(STUCK_TOP * len(values), LEAST))
-    return bool((values[-stuck:] == values.max()).all() and values[0] < values.max())
+    top = values.max()
+    climbed = values[0] < top and np.ptp(values) > AT_THE_TOP * abs(top)
+    return bool((values[-stuck:] == top).all() and climbed)

@@ -28,4 +28,4 @@ def sides(now: Standing) -> tuple[Sentences, Sentences]:
         return (), (f"{now.sentence} all the same",)
     if now.stalled:
         return (f"{now.sentence} meanwhile",), ()
-    return (now.sentence,), ()
+    return (), ()  # an outcome that cannot be told is evidence of nothing

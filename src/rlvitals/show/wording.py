@@ -1,5 +1,6 @@
 """What every view says of a diagnosis, in words: the views only lay it out."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ VERDICT: Mapping[Word, str] = {
 }
 
 
+KEY = 60  # characters of a key: one that is longer is not a name
+TOO_FEW = re.compile(r" has \d+ numbers of the \d+ needed$")
 MORE = 3  # further names to log, after the first: a list of everything helps nobody
 
 
@@ -162,10 +165,16 @@ def framework(trace: Trace) -> Table | None:
 
 
 def undecided(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:
-    """Group the rules that could not judge by why, the commonest reason first."""
+    """Group the rules that could not judge by why, the commonest reason first.
+
+    Where two metrics or more are only too short as yet, that is one reason.
+    """
+    short = {a.why for _, a in diagnosis.undecided if TOO_FEW.search(a.why)}
     reasons: dict[str, list[str]] = {}
     for rule, answer in diagnosis.undecided:
-        reasons.setdefault(answer.why, []).append(rule.name)
+        together = len(short) > 1 and answer.why in short
+        why = "too few numbers yet: let it run, or log more often" if together else answer.why
+        reasons.setdefault(why, []).append(rule.name)
     ordered = sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))
     return {why: tuple(sorted(names)) for why, names in ordered}
 
@@ -185,6 +194,6 @@ def unmapped(trace: Trace, most: int = 8) -> str:
     keys = trace.unmapped
     if not keys:
         return ""
-    shown = ", ".join(keys[:most])
+    shown = ", ".join(key if len(key) <= KEY else f"{key[:KEY]}..." for key in keys[:most])
     rest = f" and {len(keys) - most} more" if len(keys) > most else ""
     return f"{shown}{rest} (rlvitals metrics PATH --unmapped)"

@@ -34,6 +34,7 @@ from rlvitals.rules.shapes import Stretch, last_stretch_below, start
 from rlvitals.rules.standing import LEAST, Standing, standing
 
 LOW, SEVERE = 0.25, 0.05  # of what it could be: p = .95 and p = .99 of two actions
+BELONGS = 0.9  # of the first value: a last one above it has not fallen
 FEW = 5  # updates below the limit: one low batch is no collapse
 
 
@@ -99,9 +100,10 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
     severe = last < SEVERE / LOW * limit.value
     what = "entropy is" if name == ENTROPY.name else "the actions' standard deviation is"
     unit = " nats" if name == ENTROPY.name else ""
+    fell = f"down to {last:.2g}{unit}, from {first:.3g} at the start,"
+    there = f"as low as {last:.2g}{unit} from the start on,"
     return Finding(
-        f"{what} down to {last:.2g}{unit}, from {first:.3g} at the start, and the outcome is no "
-        "better",
+        f"{what} {fell if last < BELONGS * first else there} and the outcome is no better",
         severity=Severity.ERROR if severe or now.state == "falling" else Severity.WARNING,
         metric=name,
         began=stretch.began,

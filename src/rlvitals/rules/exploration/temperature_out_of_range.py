@@ -29,7 +29,6 @@ from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import Stretch, above, below
 from rlvitals.rules.standing import standing
-from rlvitals.signals.spread import median
 
 WINDOW = 20  # decisions outside of pulses
 
@@ -58,11 +57,12 @@ def _outside_pulses(trace: Trace) -> Series:
 
 
 def _finding(trace: Trace, series: Series, stretch: Stretch, bound: Bound, side: str) -> Finding:
-    middle = median(stretch.of(series).values) or stretch.worst
+    during = series.since(stretch.began).until(stretch.ended).values
+    outside = during > bound.value if side == "above" else during < bound.value
     improves = standing(trace, since=stretch.began).improves
     return Finding(
-        f"the sampling temperature is {side} {bound.value:g} outside of pulses: {middle:.2f} in "
-        f"the middle, {stretch.worst:.2f} at the extreme",
+        f"the sampling temperature is {side} {bound.value:g} outside of pulses in "
+        f"{outside.mean():.0%} of these decisions, {stretch.worst:.2f} at the extreme",
         severity=Severity.NOTE if improves else stretch.severity(Severity.WARNING),
         metric=TEMPERATURE.name,
         began=stretch.began,

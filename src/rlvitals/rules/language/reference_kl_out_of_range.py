@@ -132,8 +132,8 @@ def _too_high(trace: Trace, course: Course) -> Answer | None:
     evidence, counter = sides(now)
     severity = Severity.WARNING if now.stalled else Severity.NOTE
     return Finding(
-        f"the policy is far from the reference: KL {level:.3g} {course.unit} in the middle of this "
-        f"stretch, {stretch.worst:.3g} at most",
+        f"the policy is far from the reference: KL {level:.3g} {course.unit} in the median, "
+        f"{stretch.worst:.3g} at most",
         severity=stretch.severity(severity),
         metric=course.metric,
         began=stretch.began,

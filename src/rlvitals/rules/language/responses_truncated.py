@@ -48,7 +48,7 @@ def check(trace: Trace) -> Answer:
     now = learned(trace, since=stretch.began)
     evidence, counter = sides(now)
     return Finding(
-        f"{level:.0%} of responses are cut at the length limit in the middle of this stretch, "
+        f"{level:.0%} of responses are cut at the length limit in the median update, "
         f"{stretch.worst:.0%} at most",
         severity=stretch.severity(_severity(now, level)),
         metric=TRUNCATED_SHARE.name,

@@ -180,10 +180,10 @@ def _finding(trace: Trace, gone: Gone) -> Finding:
         metric=gone.metric,
         began=gone.began,
         ended=gone.ended,
-        observed=0.0,
+        observed=0.0 if gone.rate else float(gone.updates),
         bound=Bound(CHANCE, "chance of this by the run's own rate")
         if gone.rate
-        else Bound(NEVER_SEEN, "updates from the start, default"),
+        else Bound(NEVER_SEEN, "default: so many updates from the start"),
         evidence=(*_right(right), *_gradient(trace, gone), *evidence),
         counter=("right answers near 100 %: nothing is left to unlearn",) if solved else counter,
         causes=CAUSES[gone.side],

@@ -84,8 +84,8 @@ def _finding(trace: Trace, stretch: Stretch, limit: Bound) -> Finding:
         else "all right or all wrong: log a reward for right answers to tell"
     )
     return Finding(
-        f"{level:.0%} of groups earn one and the same reward: that share of all completions "
-        "teaches nothing",
+        f"in {level:.0%} of groups every completion earns the same reward: these groups teach "
+        "nothing",
         severity=stretch.severity(_severity(now, level, split)),
         metric=GROUP_ZERO_STD.name,
         began=stretch.began,

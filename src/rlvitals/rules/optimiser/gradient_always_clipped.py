@@ -66,8 +66,8 @@ def _answer(
     evidence, _ = weigh.sides(now)
     which = np.flatnonzero(beyond)
     return Finding(
-        f"{share:.0%} of updates are clipped: the gradient norm is {np.median(norms.values):.3g} "
-        f"in the middle, the limit {bound.value:.3g}",
+        f"{share:.0%} of updates are clipped: the median gradient norm is "
+        f"{np.median(norms.values):.3g}, the limit {bound.value:.3g}",
         severity=Severity.NOTE,
         metric=metric,
         began=int(norms.steps[which[0]]),

@@ -124,7 +124,7 @@ def _loss_grew(trace: Trace, began: int) -> str:
     after = median(loss.since(began).values)
     if before is None or after is None or not after > GREW * before > 0:
         return ""
-    return f"the loss is {after:.3g} in the middle of what follows, {before:.3g} before"
+    return f"the loss is {after:.3g} in the median of what follows, {before:.3g} before"
 
 
 RULE = Rule(
@@ -141,7 +141,7 @@ RULE = Rule(
     remedies=(
         "clip gradients: max_grad_norm 0.5 to 1",
         "lower the learning rate",
-        "normalise advantages, clip rewards",
+        "with RL: normalise advantages, clip rewards",
         "restart from a checkpoint before the jump",
     ),
     explained_by=("learning-rate-jump",),

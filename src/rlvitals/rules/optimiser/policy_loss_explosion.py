@@ -59,7 +59,7 @@ def check(trace: Trace) -> Answer:
     stalled = Severity.ERROR if now.state == "falling" else Severity.WARNING
     return Finding(
         f"the policy loss explodes: {loss.values[worst]:.3g} at step {loss.steps[worst]:,}, "
-        f"{middle:.2g} in the middle of the run; beyond 1 in {at.size} points",
+        f"{middle:.2g} in the median; beyond 1 in {at.size} points",
         severity=weigh.severity(now, stalled) if often else Severity.NOTE,
         metric=LOSS.name,
         began=began,

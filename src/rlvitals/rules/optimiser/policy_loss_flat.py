@@ -91,7 +91,7 @@ def _second_sign(trace: Trace, stretch: Stretch) -> str | None:
             known = True
             middle = float(np.median(np.abs(during.values)))
             if middle < limit:
-                return f"{metric.title} is {middle:.2g} in the middle of these updates"
+                return f"{metric.title} is {middle:.2g} in the median of these updates"
     return "" if known else None
 
 

@@ -51,8 +51,8 @@ def check(trace: Trace) -> Answer:
         metric=EPISODE_LENGTH.name,
         began=step,
         ended=step,
-        observed=change.after,
-        bound=Bound(MATERIAL, "default: a quarter of the length before"),
+        observed=abs(change.after - change.before),
+        bound=Bound(MATERIAL * abs(change.before), "change by a quarter of the length before"),
         evidence=tuple(evidence),
     )
 

@@ -4,9 +4,9 @@
 The outcome's last tenth is below half of what the run had gained at its best (best block of
 twenty, less the first), and the outcome had gained something that counts. The best of twenty
 blocks is high by its luck too, so the fall must stand out: five standard deviations of such a
-difference under autocorrelated noise, or seven times the scatter from point to point. Asked anew
-at every step: a dip that recovers is no collapse, and a finding from within a dip is retracted once
-later data clear it.
+difference under autocorrelated noise, or seven times the scatter from point to point. Asked
+anew at every step: a dip that recovers is no collapse, and a finding from within a dip is
+retracted once later data clear it.
 
 ## Why it matters
 The final policy is worse than one that was held before. If checkpoints were kept it can be had
@@ -147,10 +147,11 @@ RULE = Rule(
     ),
     remedies=(
         "go back to the checkpoint before it began",
-        "lower the learning rate from there, or set target_kl",
+        "lower the learning rate from there; with PPO, set target_kl",
         "compare settings, data and environment on both sides of the step at which it began",
     ),
     explained_by=(
+        "not-a-number",
         "kl-spike",
         "learning-rate-jump",
         "gradient-explosion",

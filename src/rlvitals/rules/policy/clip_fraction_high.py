@@ -50,7 +50,7 @@ def check(trace: Trace) -> Answer:
     now = standing(trace, since=stretch.began)
     causes, remedies = _tiny_range(trace, stretch)
     return Finding(
-        f"{middle:.0%} of samples are clipped in the middle of it, {stretch.worst:.0%} at most",
+        f"too many samples are clipped: {middle:.0%} in the median, {stretch.worst:.0%} at most",
         severity=stretch.severity(_severity(now, middle)),
         metric=metric.name,
         began=stretch.began,

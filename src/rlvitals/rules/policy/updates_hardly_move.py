@@ -83,7 +83,7 @@ def _finding(
     if kl is not None:
         parts.append(f"KL per update is {kl:.1e} nats")
     return Finding(
-        f"updates hardly move the policy: {'; '.join(parts)} in the middle of the second half",
+        f"updates hardly move the policy: {'; '.join(parts)} (medians of the second half)",
         severity=Severity.NOTE if lone else Severity.WARNING,
         metric=name,
         began=stretch.began if stretch else int(series.steps[0]),

@@ -23,7 +23,7 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.reward import STD
-from rlvitals.records import Trace
+from rlvitals.records import Profile, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
 from rlvitals.rules.shapes import above, start
@@ -75,6 +75,7 @@ RULE = Rule(
     at_least=2 * WINDOW,
     check=check,
     doc=__doc__,
+    profiles=tuple(p for p in Profile if p is not Profile.SUPERVISED),
     causes=("a few extreme rewards", "a reward model far from the data it was trained on"),
     remedies=("look at the samples with extreme rewards", "clip rewards or transform them by rank"),
 )

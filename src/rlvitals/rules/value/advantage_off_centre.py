@@ -79,7 +79,7 @@ def _weighed(trace: Trace, offsets: Series, stretch: Stretch) -> Answer:
     evidence, _ = weigh.sides(now)
     word = "better" if middle > 0 else "worse"
     return Finding(
-        f"advantages are off centre: {middle:.2g} standard deviations in the middle of "
+        f"advantages are off centre: {middle:.2g} standard deviations in the median of "
         f"{during.size} updates; every action looks {word} than the critic expects",
         severity=stretch.severity(weigh.severity(now)),
         metric=ADVANTAGE_MEAN.name,

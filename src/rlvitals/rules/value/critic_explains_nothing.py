@@ -126,8 +126,8 @@ def _finding(  # noqa: PLR0913, PLR0917 - the finding's parts, from the one call
     if negative > 0:
         evidence = (*evidence, f"worse than a constant, below 0, in {negative:.0%} of them")
     return Finding(
-        f"the critic explains nothing: explained variance is {middle:.2g} in the middle of "
-        f"{during.size} updates, {float(during.mean()):.2g} on average",
+        f"the critic explains nothing: over {during.size} updates the median explained variance is "
+        f"{middle:.2g}, the mean {float(during.mean()):.2g}",
         severity=severity,
         metric=metric,
         began=stretch.began,

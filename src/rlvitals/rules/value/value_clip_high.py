@@ -46,7 +46,7 @@ def check(trace: Trace) -> Answer:
     middle = median(stretch.of(clipped).values) or 0.0
     evidence, counter = weigh.sides(standing(trace, since=stretch.began))
     return Finding(
-        f"{middle:.0%} of value updates are clipped in the middle, {stretch.worst:.0%} at most",
+        f"{middle:.0%} of value updates are clipped in the median, {stretch.worst:.0%} at most",
         severity=Severity.NOTE,
         metric=CLIP_FRACTION.name,
         began=stretch.began,

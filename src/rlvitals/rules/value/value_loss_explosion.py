@@ -126,7 +126,7 @@ def _judged(trace: Trace, series: Series, jump: _Jump, limit: Array) -> Finding 
     highest = float(series.values[worst])
     return Finding(
         f"the value loss jumps to {highest:.3g} at step {series.steps[worst]:,}, from {before:.3g} "
-        f"in the middle of the points before; {_count(jump.at.size)} above the limit",
+        f"in the median before; {_count(jump.at.size)} above the limit",
         severity=_severity(now, moved, jump, kl),
         metric=LOSS.name,
         began=began,
