@@ -27,7 +27,8 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import RETURN, REWARD, SUCCESS_RATE, WIN_RATE_EMA
 from rlvitals.metrics.reward import MEAN as REWARD_MEAN
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import checks
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import OF_A_SHARE, label, standing
@@ -100,7 +101,7 @@ RULE = Rule(
     at_least=LEAST,
     check=check,
     doc=__doc__,
-    profiles=tuple(p for p in Profile if p is not Profile.SUPERVISED),
+    profiles=kinds.REINFORCED,
     causes=(
         "reward hacking: a term that can be farmed without success",
         "return and success measure different things",
