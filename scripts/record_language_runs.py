@@ -15,7 +15,6 @@ os.environ.update(
     OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1"
 )
 
-import argparse
 import sys
 import tempfile
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from datasets import Dataset
-from tiny_language import EOS, keep_run, problems, warm_folder, write_summary
+from tiny_language import EOS, keep_run, problems, record_named, warm_folder, write_summary
 from transformers import set_seed
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
@@ -432,30 +431,5 @@ def record(run: Run, out: Path, bases: Path) -> None:
     write_summary(out, SUMMARY)
 
 
-def main() -> int:
-    """Record the runs named on the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("out", type=Path, nargs="?")
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--all", action="store_true", help="every run not yet in OUT")
-    parser.add_argument("--list", action="store_true", help="names and faults")
-    options = parser.parse_args()
-    if options.list:
-        sys.stdout.writelines(f"{run.name:28s} {run.fault}\n" for run in RUNS)
-        return 0
-    unknown = set(options.names) - {run.name for run in RUNS}
-    if options.out is None or unknown or not (options.names or options.all):
-        parser.error(f"unknown: {', '.join(sorted(unknown))}" if unknown else "give OUT and NAME")
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as bases:
-        for run in RUNS:
-            missing = not (options.out / run.name / "settings.json").exists()
-            if run.name in options.names or (options.all and missing):
-                record(run, options.out, Path(bases))
-                sys.stdout.write(f"recorded {run.name}\n")
-                sys.stdout.flush()
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(record_named(RUNS, record, __doc__))

@@ -6,8 +6,12 @@ The model is a Qwen2 of about 130,000 parameters over single characters; the tas
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
+import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,8 +19,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Mapping, Sequence
 
 PAD, EOS, BOS, UNKNOWN = "<pad>", "<eos>", "<bos>", "<unk>"
 LETTERS = "0123456789+-*=?.,:; abcdefghijklmnopqrstuvwxyz"
@@ -161,3 +164,28 @@ def write_summary(out: Path, columns: Mapping[str, str]) -> None:
         cells = [first_to_last(rows, key) for key in columns.values()]
         lines.append(f"| {run.name} | {fault} | {len(rows)} | {' | '.join(cells)} |")
     (out / "SUMMARY.md").write_text("\n".join(lines) + "\n")
+
+
+def record_named(runs: Sequence[Any], record: Callable[[Any, Path, Path], None], page: str) -> int:
+    """Record the runs named on the command line: `record(run, out, folder of base models)`."""
+    parser = argparse.ArgumentParser(description=page.splitlines()[0])
+    parser.add_argument("out", type=Path, nargs="?")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--all", action="store_true", help="every run not yet in OUT")
+    parser.add_argument("--list", action="store_true", help="names and faults")
+    options = parser.parse_args()
+    if options.list:
+        sys.stdout.writelines(f"{run.name:28s} {run.fault}\n" for run in runs)
+        return 0
+    unknown = set(options.names) - {run.name for run in runs}
+    if options.out is None or unknown or not (options.names or options.all):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}" if unknown else "give OUT and NAME")
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as bases:
+        for run in runs:
+            missing = not (options.out / run.name / "settings.json").exists()
+            if run.name in options.names or (options.all and missing):
+                record(run, options.out, Path(bases))
+                sys.stdout.write(f"recorded {run.name}\n")
+                sys.stdout.flush()
+    return 0

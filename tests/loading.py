@@ -3,12 +3,17 @@
 import tomllib
 from pathlib import Path
 
-from rlvitals import readers
 from rlvitals.metrics.assemble import Given, trace
+from rlvitals.readers.lookup import reader_of
 from rlvitals.records import Profile
 
 TRACES = Path(__file__).parent / "traces"
 RUNS = Path(__file__).parent / "runs"
+
+
+def read_log(path):
+    """Read one log file from its start with the reader that claims it."""
+    return reader_of(path).read(path, None)[0]
 
 
 def load(rule_name, which):
@@ -32,4 +37,4 @@ def _load(file, which, name):
     made = tomllib.loads(file.read_text())[which]
     profile = Profile(made["profile"]) if "profile" in made else None
     given = Given(settings=made.get("settings", {}), profile=profile)
-    return trace([readers.read(log)], given, name=name)
+    return trace([read_log(log)], given, name=name)

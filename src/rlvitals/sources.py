@@ -13,9 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rlvitals import readers
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import joining, rllib, trainer_state
+from rlvitals.readers import joining, lookup, rllib, trainer_state
 from rlvitals.readers.lines import read_head
 from rlvitals.readers.reader import Reader
 from rlvitals.readers.walk import Walk
@@ -60,7 +59,7 @@ def find(path: Path) -> tuple[Run, ...]:
     Raises UnreadableLog where there is none, saying what was looked for and what was found.
     """
     if not _is_folder(path):
-        files = ((path, readers.reader_of(path)),)
+        files = ((path, lookup.reader_of(path)),)
         return (Run(_file_name(path), path.parent, files),)
     walk = Walk(path)
     notes = list(walk.notes)
@@ -71,7 +70,7 @@ def find(path: Path) -> tuple[Run, ...]:
             where=f"{path} ({f'found {walk.kinds()}' if walk.files else 'it is empty'}"
             + "".join(f"; {note}" for note in notes)
             + ")",
-            hint=f"point at a folder with one of these: {readers.looked_for()}",
+            hint=f"point at a folder with one of these: {lookup.looked_for()}",
         )
     groups: dict[Path, list[tuple[Path, Reader]]] = defaultdict(list)
     for file, reader in claimed:
@@ -102,7 +101,7 @@ def _claimed(files: Iterable[Path], root: Path, notes: list[str]) -> list[tuple[
         if any(WANDB.fullmatch(part) for part in inside.parts[:-1]) or not _may_be_log(file):
             continue
         try:
-            reader = readers.claim(file)
+            reader = lookup.claim(file)
         except UnreadableLog as error:
             notes.append(f"{inside}: {error.problem}")
             continue

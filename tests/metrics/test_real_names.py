@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from loading import read_log
 
-from rlvitals import readers
 from rlvitals.metrics.assemble import trace
 
 pytestmark = pytest.mark.real_logs
@@ -35,7 +35,7 @@ LOGS = [
 
 
 def read(folder, log):
-    return trace([readers.read(folder / log)])
+    return trace([read_log(folder / log)])
 
 
 @pytest.mark.parametrize("log", LOGS)

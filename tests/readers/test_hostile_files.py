@@ -9,7 +9,8 @@ from test_rllib import csv_log, json_log
 from test_sb3 import monitor_log, sb3_csv_log, sb3_json_log
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import reader_of, rllib, sb3_csv, sb3_json, sb3_monitor, tensorboard
+from rlvitals.readers import rllib, sb3_csv, sb3_json, sb3_monitor, tensorboard
+from rlvitals.readers.lookup import reader_of
 
 EVENTS = "events.out.tfevents.1.host.1.0"
 CASES = {

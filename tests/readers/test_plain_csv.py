@@ -1,10 +1,10 @@
 """Any table with a step-like column: told by name, read by cell, refused by row."""
 
+import log_checks
 import numpy as np
 import pytest
-from promises import assert_cuts_read_as_prefixes, assert_grows
+from loading import read_log
 
-from rlvitals import readers
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import guesses, plain_csv
 from rlvitals.readers.lines import REPLACED, read_head
@@ -161,7 +161,7 @@ def test_what_is_no_log_is_refused_by_name(write, text):
     path = write(text)
     assert not READER.claims(path, read_head(path))
     with pytest.raises(UnreadableLog) as error:
-        readers.read(path)
+        read_log(path)
     assert str(path) in error.value.where
     with pytest.raises(UnreadableLog):
         READER.read(path, None)
@@ -169,7 +169,7 @@ def test_what_is_no_log_is_refused_by_name(write, text):
 
 def test_a_table_without_a_step_is_refused_with_its_columns(write):
     with pytest.raises(UnreadableLog) as error:
-        readers.read(write("sepal,petal\n1,2\n"))
+        read_log(write("sepal,petal\n1,2\n"))
     assert "sepal, petal" in error.value.where
 
 
@@ -179,25 +179,26 @@ TABLE = "step,loss,note\n" + "".join(
 )
 
 
-def test_cuts_read_as_prefixes(write, tmp_path):
+def test_cuts_read_as_prefixes(write):
     path = write(TABLE)
     assert path.stat().st_size > 700
-    assert assert_cuts_read_as_prefixes(READER, path, tmp_path) > 500
+    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 500
 
 
-def test_cuts_without_a_step_column_read_as_prefixes(write, tmp_path):
+def test_cuts_without_a_step_column_read_as_prefixes(write):
     path = write("loss,acc\n" + "".join(f"{n},{n / 7:.4f}\n" for n in range(80)))
-    assert assert_cuts_read_as_prefixes(READER, path, tmp_path) > 500
+    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 500
 
 
-def test_500_cuts_of_a_long_log_read_as_prefixes(write, tmp_path):
+def test_500_cuts_of_a_long_log_read_as_prefixes(write):
     path = write("step,loss\n" + "".join(f"{n},{n / 7:.9f}\n" for n in range(1500)))
-    assert assert_cuts_read_as_prefixes(READER, path, tmp_path) > 400
+    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 400
 
 
 @pytest.mark.parametrize("text", [TABLE, "loss,acc\n" + "1,2\n" * 300])
-def test_a_growing_file_reads_once(write, tmp_path, text):
-    assert_grows(READER, write(text), tmp_path, [5, 40, 41, 300, 500, 501, 502])
+def test_a_growing_file_reads_once(write, text):
+    path = write(text)
+    log_checks.check_growth(READER, path, path.read_bytes(), [5, 40, 41, 300, 500, 501, 502])
 
 
 def test_a_file_written_anew_is_read_from_its_start(write):
@@ -220,7 +221,7 @@ def test_a_file_that_cannot_be_opened_is_refused_by_name(tmp_path):
     path = tmp_path / "run.csv"
     path.symlink_to(tmp_path / "gone.csv")
     with pytest.raises(UnreadableLog, match="cannot read the log: No such file"):
-        readers.read(path)
+        read_log(path)
 
 
 @pytest.mark.parametrize(

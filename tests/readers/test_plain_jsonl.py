@@ -2,14 +2,15 @@
 
 import json
 
+import log_checks
 import numpy as np
 import pytest
-from promises import assert_cuts_read_as_prefixes, assert_grows, columns
+from loading import read_log
 
-from rlvitals import readers
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import plain_jsonl
 from rlvitals.readers.lines import REPLACED, read_head
+from rlvitals.readers.lookup import reader_of
 
 READER = plain_jsonl.READER
 
@@ -29,7 +30,7 @@ def lines(*rows):
 
 
 def read(path):
-    assert readers.reader_of(path) is READER
+    assert reader_of(path) is READER
     return READER.read(path, None)[0]
 
 
@@ -133,7 +134,7 @@ def test_what_is_no_log_is_refused_by_name(write, text, name):
     path = write(text, name)
     assert not READER.claims(path, read_head(path))
     with pytest.raises(UnreadableLog) as error:
-        readers.read(path)
+        read_log(path)
     assert str(path) in error.value.where
 
 
@@ -149,21 +150,25 @@ ARRAY = "[" + ",\n".join(LOG.splitlines()) + "]\n"
 
 
 @pytest.mark.parametrize("text", [LOG, ARRAY], ids=["lines", "array"])
-def test_cuts_read_as_prefixes(write, tmp_path, text):
-    assert assert_cuts_read_as_prefixes(READER, write(text), tmp_path) > 500
+def test_cuts_read_as_prefixes(write, text):
+    path = write(text)
+    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 500
 
 
-def test_500_cuts_of_a_long_log_read_as_prefixes(write, tmp_path):
+def test_500_cuts_of_a_long_log_read_as_prefixes(write):
     text = lines(*({"step": n, "loss": n / 7} for n in range(1000)))
-    assert assert_cuts_read_as_prefixes(READER, write(text), tmp_path) > 400
+    path = write(text)
+    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 400
 
 
-def test_a_growing_file_reads_once(write, tmp_path):
-    assert_grows(READER, write(LOG), tmp_path, [10, 60, 61, 500, 501, 900])
+def test_a_growing_file_reads_once(write):
+    path = write(LOG)
+    log_checks.check_growth(READER, path, path.read_bytes(), [10, 60, 61, 500, 501, 900])
 
 
-def test_a_growing_array_reads_once(write, tmp_path):
-    assert_grows(READER, write(ARRAY), tmp_path, [10, 60, 61, 500, 501, 900])
+def test_a_growing_array_reads_once(write):
+    path = write(ARRAY)
+    log_checks.check_growth(READER, path, path.read_bytes(), [10, 60, 61, 500, 501, 900])
 
 
 @pytest.mark.parametrize("text", [LOG, ARRAY], ids=["lines", "array"])
@@ -179,7 +184,7 @@ def test_a_file_written_anew_is_read_from_its_start(write, text):
 def test_nothing_new_is_nothing(write):
     path = write(ARRAY)
     _, cursor = READER.read(path, None)
-    assert columns(READER.read(path, cursor)[0]) == {}
+    assert log_checks.points(READER.read(path, cursor)[0]) == {}
 
 
 def test_a_line_of_100_megabytes_costs_one_row(write):

@@ -8,7 +8,8 @@ import log_checks
 import numpy as np
 import pytest
 
-from rlvitals.readers import reader_of, rllib, sb3_monitor, tensorboard
+from rlvitals.readers import rllib, sb3_monitor, tensorboard
+from rlvitals.readers.lookup import reader_of
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
 pytestmark = [

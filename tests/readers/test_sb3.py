@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import reader_of, sb3_csv, sb3_json, sb3_monitor
+from rlvitals.readers import sb3_csv, sb3_json, sb3_monitor
+from rlvitals.readers.lookup import reader_of
 
 CSV = "progress.csv"
 JSON = "progress.json"

@@ -3,13 +3,14 @@
 import csv
 from datetime import UTC, datetime, timedelta
 
+import log_checks
 import numpy as np
 import pytest
-from promises import assert_cuts_read_as_prefixes, assert_grows
+from loading import read_log
 
-from rlvitals import readers
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import scheduler_csv
+from rlvitals.readers.lookup import reader_of
 
 READER = scheduler_csv.READER
 START = datetime(2026, 1, 31, 10, 0, tzinfo=UTC)
@@ -191,9 +192,9 @@ def test_numbers_that_are_none_are_kept_as_logged(tmp_path, rows):
     np.testing.assert_array_equal(found.values, [np.nan, np.inf, 1e308, np.nan])
 
 
-def test_cuts_read_as_prefixes(mixed, tmp_path):
+def test_cuts_read_as_prefixes(mixed):
     assert mixed.stat().st_size > 2000
-    assert assert_cuts_read_as_prefixes(READER, mixed, tmp_path) > 100
+    assert log_checks.check_truncations(READER, mixed, mixed.read_bytes(), refusals=True) > 100
 
 
 def test_cuts_of_a_shifting_file_read_as_prefixes(tmp_path, rows):
@@ -204,11 +205,11 @@ def test_cuts_of_a_shifting_file_read_as_prefixes(tmp_path, rows):
         for row in rows[1:12]
     ]
     path = write(tmp_path / "m.csv", names, cells)
-    assert assert_cuts_read_as_prefixes(READER, path, tmp_path) > 100
+    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 100
 
 
-def test_a_growing_file_reads_once(mixed, tmp_path):
-    assert_grows(READER, mixed, tmp_path, [10, 900, 901, 1500, 2000, 2300])
+def test_a_growing_file_reads_once(mixed):
+    log_checks.check_growth(READER, mixed, mixed.read_bytes(), [10, 900, 901, 1500, 2000, 2300])
 
 
 @pytest.mark.parametrize("junk", [b"", b"\x00\xff" * 500, b"a,b\n1,2\n", b"step,timestamp\n"])
@@ -232,8 +233,8 @@ REAL = "vidurrl-2025{}/metrics/ppo_metrics_2025{}.csv"
 
 def real(folder, run, file):
     path = folder / REAL.format(run, file)
-    assert readers.reader_of(path) is READER
-    return readers.read(path)
+    assert reader_of(path) is READER
+    return read_log(path)
 
 
 @pytest.mark.real_logs
@@ -276,5 +277,4 @@ def test_a_real_table_that_loads_and_lies_comes_out_right(real_logs):
 def test_cuts_of_real_tables_read_as_prefixes(real_logs, tmp_path):
     data = (real_logs / REAL.format("0918_232535", "0918_233015")).read_bytes()[:150_000]
     path = tmp_path / "part.csv"
-    path.write_bytes(data)
-    assert assert_cuts_read_as_prefixes(READER, path, tmp_path) > 400
+    assert log_checks.check_truncations(READER, path, data, refusals=True) > 400

@@ -9,8 +9,9 @@ import pytest
 import tfrecords as tf
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import reader_of, tensorboard
+from rlvitals.readers import tensorboard
 from rlvitals.readers.crc32c import crc32c
+from rlvitals.readers.lookup import reader_of
 from rlvitals.readers.protobuf import Malformed, fields, signed, varint
 from rlvitals.readers.tensorboard_records import MAX_RECORD_BYTES, Records
 

@@ -2,14 +2,15 @@
 
 import json
 
+import log_checks
 import numpy as np
 import pytest
-from promises import assert_cuts_read_as_prefixes, columns
+from loading import read_log
 
-from rlvitals import readers
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import trainer_state
 from rlvitals.readers.lines import REPLACED
+from rlvitals.readers.lookup import reader_of
 
 READER = trainer_state.READER
 
@@ -37,7 +38,7 @@ def path(tmp_path):
 
 
 def test_rows_and_settings(path):
-    assert readers.reader_of(path) is READER
+    assert reader_of(path) is READER
     log, _ = READER.read(path, None)
     assert log.series["loss"].steps.tolist() == list(range(10, 130, 10))
     assert log.series["eval_loss"].steps.tolist() == [40, 80, 120]
@@ -59,9 +60,9 @@ def test_the_last_row_of_a_finished_training_is_no_point(path):
     assert log.series["epoch"].steps.tolist() == [10, 20]
 
 
-def test_cuts_read_as_prefixes(path, tmp_path):
+def test_cuts_read_as_prefixes(path):
     assert path.stat().st_size < 8000
-    assert assert_cuts_read_as_prefixes(READER, path, tmp_path) > 700
+    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 700
 
 
 def test_a_cut_is_said(path):
@@ -82,7 +83,7 @@ def test_a_later_state_reads_on(path):
         range(10, 130, 10)
     )
     again, _ = READER.read(path, cursor)
-    assert columns(again) == {}
+    assert log_checks.points(again) == {}
 
 
 def test_a_state_of_another_training_is_read_from_its_start(path):
@@ -109,7 +110,7 @@ def test_rows_without_a_step_are_refused_and_counted(path, row):
 def test_junk_is_refused_by_name(path, junk):
     path.write_bytes(junk)
     with pytest.raises(UnreadableLog, match="log_history") as error:
-        readers.read(path)
+        read_log(path)
     assert str(path) in error.value.where
 
 

@@ -40,7 +40,7 @@ class _Gathered:
     best: dict[str, _Column] = field(default_factory=dict)
     settings: dict[str, Setting] = field(default_factory=dict)
     unmapped: list[str] = field(default_factory=list)
-    twice: int = 0
+    twice: set[str] = field(default_factory=set)  # metrics that several columns claim to be
 
 
 def trace(
@@ -69,7 +69,7 @@ def trace(
         profile=given.profile or profile.infer(found.best.keys(), measured, settings),
         budget=_budget(settings.get("total_steps")),
         lifecycle=lifecycle or Lifecycle(attempts=1 + len(resumed)),
-        notes=_notes(logs, found.twice, resumed, shuffled),
+        notes=_notes(logs, len(found.twice), resumed, shuffled),
         unmapped=tuple(found.unmapped),
         step_unit=next((log.step_unit for log in logs if log.step_unit != "steps"), "steps"),
         name=name,
@@ -92,8 +92,10 @@ def _gather(logs: Sequence[Log], given: Given) -> _Gathered:
             spans = len(series) > 0 and series.steps.max() >= SPANS * last
             numbers = int(np.isfinite(series.values).sum())
             column = replace(column, rank=(bool(spans), numbers, -order))
-            found.twice += column.name in found.best
-            if column.name not in found.best or column.rank > found.best[column.name].rank:
+            best = found.best.setdefault(column.name, column)
+            if best is not column:
+                found.twice.add(column.name)
+            if column.rank > best.rank:
                 found.best[column.name] = column
     return found
 
@@ -130,7 +132,8 @@ def _notes(
 ) -> tuple[str, ...]:
     said = [f"{g.where}: {note}" if g.where else note for g in logs for note in g.notes]
     if twice:
-        said.append(f"{twice} metrics stand in more than one place; each is read from the fullest")
+        stand = "metrics stand" if twice > 1 else "metric stands"
+        said.append(f"{twice} {stand} in more than one place; each is read from the fullest")
     said += [f"resumed at step {step:,}: the later attempt is judged" for step in resumed]
     if shuffled:
         said.append(f"steps go back in {shuffled} places: judged in the order of steps")

@@ -17,16 +17,20 @@ from rlvitals.rules.standing import LEAST, RIGHT, Standing, standing
 def answers(trace: Trace) -> tuple[str, Series] | None:
     """Return the share of right answers, as finite points in [0, 1], and its canonical name."""
     named = [(m.name, trace[m.name]) for m in (ACCURACY, SUCCESS_RATE) if m.name in trace]
-    named += [
-        (f"{COMPONENT.name}/{member}", series)
-        for member, series in trace.family(COMPONENT.name).items()
-        if RIGHT.search(member)
-    ]
-    for name, series in named:
+    for name, series in (*named, *checks(trace)):
         found = series.finite()
         if len(found) >= LEAST and found.values.min() >= 0 and found.values.max() <= 1:
             return name, found
     return None
+
+
+def checks(trace: Trace) -> list[tuple[str, Series]]:
+    """Return the reward components whose names say that they check the answer, sorted."""
+    return [
+        (f"{COMPONENT.name}/{member}", series)
+        for member, series in trace.family(COMPONENT.name).items()
+        if RIGHT.search(member)
+    ]
 
 
 def learned(trace: Trace, since: int | None = None) -> Standing:

@@ -8,3 +8,4 @@ ACTOR_CRITIC = (*PPO, Profile.ON_POLICY)
 FILTERED = (Profile.PSR, Profile.NSR, Profile.W_REINFORCE)  # samples on one side of a threshold
 GROUPED = (Profile.GRPO, *FILTERED)  # several completions of each prompt, no critic
 LANGUAGE = (Profile.RLHF_PPO, *GROUPED)
+REINFORCED = tuple(kind for kind in Profile if kind is not Profile.SUPERVISED)  # by a reward

@@ -70,7 +70,7 @@ class Standing:
     first: float = np.nan  # level of the first fifth
     last: float = np.nan  # level of the last fifth
     best: float = np.nan
-    low: float = np.nan  # 95 % interval of the change over the stretch
+    low: float = np.nan  # 95 % interval of the change over the stretch, up = better
     high: float = np.nan
     material: float = np.nan  # the least change that counts
     material_from: str = ""
@@ -154,6 +154,15 @@ def environment(trace: Trace) -> Environment | None:
     return environments.lookup(str(trace.settings.get("env_id", "")))
 
 
+def way_gone(trace: Trace, now: Standing) -> str:
+    """Say how far the outcome has come from a random to a solved policy; empty if not known."""
+    env = environment(trace)
+    if env is None or env.random_return is None or not env.way or not _is_return(now.metric):
+        return ""
+    share = max((now.last - env.random_return) / env.way, 0.0)
+    return f"{share:.0%} of the way from a random to a solved {env.name}"
+
+
 def standing(trace: Trace, since: int | None = None, until: int | None = None) -> Standing:
     """Judge the outcome between two steps (default: the whole run)."""
     picked = outcome(trace)
@@ -208,17 +217,22 @@ def _why_unknown(name: str, first: float, last: float) -> str:
 def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat apart
     trace: Trace, name: str, whole: Series, series: Series, last: float, material: float
 ) -> State:
-    env = environment(trace) if name.endswith("return") else None
+    env = environment(trace) if _is_return(name) else None
     if env is not None and env.solved_return is not None and last >= env.solved_return:
         return "at its ceiling"
-    if _rose_at_once(whole.values, material) or _holds(whole, series, material):
+    if _rose_at_once(whole.values, last, material) or _holds(whole, series, material):
         return "holding its best"
     return "flat"
 
 
-def _rose_at_once(values: NDArray[np.float64], material: float) -> bool:
-    """See a task that was learned within the first few points: flat ever since is no fault."""
-    gain = (median(values) or 0.0) - (median(values[:AT_ONCE]) or 0.0)
+def _is_return(name: str) -> bool:
+    """Tell whether a metric is on the scale of the environment's own rewards."""
+    return name.endswith("return")
+
+
+def _rose_at_once(values: NDArray[np.float64], last: float, material: float) -> bool:
+    """See a task that was learned within the first few points, and is still: flat is no fault."""
+    gain = min(median(values) or 0.0, last) - (median(values[:AT_ONCE]) or 0.0)
     return gain > max(material, LOUD * (robust_sd(values) or 0.0))
 
 
@@ -271,7 +285,7 @@ def _holds(whole: Series, series: Series, material: float) -> bool:
 def _material(trace: Trace, name: str, whole: Series) -> tuple[float, str]:
     if name in SHARES:
         return OF_A_SHARE, f"{OF_A_SHARE:.0%} of a success rate"
-    env = environment(trace) if name.endswith("return") else None
+    env = environment(trace) if _is_return(name) else None
     if env is not None and env.way:
         origin = f"{OF_THE_WAY:.0%} of the way from random to solved ({env.name})"
         return OF_THE_WAY * env.way, origin
@@ -280,7 +294,7 @@ def _material(trace: Trace, name: str, whole: Series) -> tuple[float, str]:
 
 
 def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
-    env = environment(trace) if name.endswith("return") else None
+    env = environment(trace) if _is_return(name) else None
     values = whole.values
     if env is not None and env.way and env.solved_return is not None:
         if not values.any():

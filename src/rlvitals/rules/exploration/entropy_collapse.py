@@ -27,7 +27,8 @@ have no floor: there the standard deviation is read instead, against its own sta
 
 from rlvitals.metrics.exploration import ENTROPY, STD, TEMPERATURE
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.freedom import DECIDED, max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_below, start
@@ -145,7 +146,7 @@ RULE = Rule(
         "normalise or clip rewards",
         "check temperature pulses and the entropy floor where there are any",
     ),
-    profiles=tuple(p for p in Profile if p is not Profile.SUPERVISED),
+    profiles=kinds.REINFORCED,
     explained_by=(
         "action-collapse",
         "impossible-return",

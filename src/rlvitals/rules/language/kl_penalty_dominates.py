@@ -45,11 +45,6 @@ AGREES = 0.05  # of the coefficient: logged values are rounded and averaged
 
 def check(trace: Trace) -> Answer:
     """Compare prices and gains of the same reduction."""
-    with np.errstate(over="ignore", invalid="ignore"):  # 1e308: an infinite mean decides nothing
-        return _judge(trace)
-
-
-def _judge(trace: Trace) -> Answer:
     now = learned(trace)
     if NON_SCORE.name in trace and SCORE.name in trace:
         return _per_sequence(trace, now)

@@ -67,11 +67,6 @@ class Fall:
 
 def check(trace: Trace) -> Answer:
     """Judge the course of the run, the course since its best, and the level against the start."""
-    with np.errstate(over="ignore", invalid="ignore"):  # 1e308: an infinite mean decides nothing
-        return _judge(trace)
-
-
-def _judge(trace: Trace) -> Answer:
     found = _share(trace)
     if found is None or len(found[1]) < LEAST:
         return Undecided("the positive share cannot be worked out", (POSITIVE_SHARE.name,))

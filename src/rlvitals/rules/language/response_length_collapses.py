@@ -1,8 +1,9 @@
 """Responses shrink to less than half of what they were.
 
 ## What it sees
-Mean response length below half of its own start in at least half of 20 successive updates, while
-what is learned does not improve. A note: short answers are sometimes right.
+Mean response length below half of its own start in at least half of 20 successive updates (10
+where fewer than 40 are logged), while what is learned neither improves nor holds its best. A
+note: short answers are sometimes right.
 
 ## Why it matters
 A few tokens that earn a format bonus, an empty answer that avoids a penalty, or an end token at

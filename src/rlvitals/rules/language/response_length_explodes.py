@@ -1,10 +1,10 @@
 """Responses grow and grow, and what they are for does not.
 
 ## What it sees
-Mean response length at more than twice its start in at least half of 20 successive updates,
-together with one of: the reward rises while right answers do not (a length bias); what is
-learned stalls; ever more responses are cut at the limit. Growth with rising right answers is what
-training to reason looks like, and is not reported.
+Mean response length at more than twice its start in at least half of 20 successive updates (10
+where fewer than 40 are logged), together with one of: the reward rises while right answers do not
+(a length bias); what is learned stalls; ever more responses are cut at the limit. Growth with
+rising right answers is what training to reason looks like, and is not reported.
 
 ## Why it matters
 Length is the easiest thing to learn. Reward models prefer long answers, and a loss that averages

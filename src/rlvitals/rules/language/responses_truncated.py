@@ -1,9 +1,10 @@
 """Many responses are cut at the length limit instead of ending by themselves.
 
 ## What it sees
-`language/truncated_share` above 0.3 in at least half of 20 successive updates. What the model
-gets right decides: a warning where that does not improve, an error above 0.8 (which includes
-runs in which no response ends at all), a note where it improves.
+`language/truncated_share` above 0.3 in at least half of 20 successive updates (10 where fewer
+than 40 are logged). What the model gets right decides: a warning where that is proven not to
+improve, an error above 0.8 (which includes runs in which no response ends at all); a note where
+it improves or, up to 0.8, cannot be told.
 
 ## Why it matters
 A cut response usually earns nothing although its beginning may be right, so the reward teaches

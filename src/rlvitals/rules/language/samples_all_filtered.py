@@ -86,11 +86,6 @@ class Gone:
 
 def check(trace: Trace) -> Answer:
     """Look for each side that the mode learns from."""
-    with np.errstate(over="ignore", invalid="ignore"):  # 1e308: an infinite mean decides nothing
-        return _judge(trace)
-
-
-def _judge(trace: Trace) -> Answer:
     wanted = {
         Profile.PSR: (("positive", POSITIVE_SAMPLES.name),),
         Profile.NSR: (("negative", NEGATIVE_SAMPLES.name),),

@@ -1,11 +1,12 @@
 """Most prompts teach nothing: all completions of a group earn the same reward.
 
 ## What it sees
-`reward/group_zero_std` above a half in at least half of 20 successive updates, or a reward for
-right answers without any spread in the batch. How many of those groups are all right and how many
-all wrong is worked out from the share of right answers, because the two ask for opposite
-remedies. A note while right answers rise; a warning where they do not; an error where nearly every
-group is without contrast and most of them are all wrong.
+`reward/group_zero_std` above a half (three quarters for groups of two) in at least half of 20
+successive updates (10 where fewer than 40 are logged), or a reward for right answers without any
+spread in the last 20 batches. How many of those groups are all right and how many all wrong is
+worked out from the share of right answers, because the two ask for opposite remedies. A note while
+right answers rise; a warning where they do not; an error where nearly every group is without
+contrast and most of them are all wrong.
 
 ## Why it matters
 GRPO's advantage is a difference within the group. A group without one costs its whole generation

@@ -32,7 +32,7 @@ from rlvitals.metrics.optimiser import GRAD_NORM, LOSS
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
-from rlvitals.rules.shapes import jumps, start
+from rlvitals.rules.shapes import crowd, jumps, start
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spike import Spike
 from rlvitals.signals.spread import median
@@ -60,7 +60,7 @@ def check(trace: Trace) -> Answer:
 
 def _jumped(trace: Trace, norms: Series, found: list[Spike], floor: float) -> Finding:
     at = np.array([s.index for s in found])
-    often = at.size >= OFTEN and bool((at[OFTEN - 1 :] - at[: 1 - OFTEN] < WITHIN).any())
+    often = crowd(at, OFTEN, WITHIN)
     worst = max(found, key=lambda s: s.ratio)
     times = f"{at.size} such jumps" if at.size > 1 else "the only such jump"
     summary = (

@@ -62,8 +62,7 @@ def _jumps_up(rates: Series) -> np.typing.NDArray[np.int64]:
     falls = np.flatnonzero(~grows)
     warm = int(falls[0]) if falls.size else len(values)
     # A rate that stands still from the start has no warm-up: `falls` begins at once.
-    with np.errstate(over="ignore"):
-        up = np.flatnonzero((values[1:] > FACTOR.value * np.abs(values[:-1])) & grows) + 1
+    up = np.flatnonzero((values[1:] > FACTOR.value * np.abs(values[:-1])) & grows) + 1
     return up[up > warm]
 
 

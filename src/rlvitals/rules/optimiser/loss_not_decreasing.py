@@ -1,12 +1,13 @@
 """The loss of a run that is meant to lower it does not fall.
 
 ## What it sees
-`optimiser/loss` at the end no more than 5 % below its start (the medians of the last fifth and
-of the first points), judged after 50 logged points, or half of the budget where it is known. In
-supervised training that is a warning. In PSR, NSR and W-REINFORCE, whose losses fall in healthy
-runs too, it is a note, and not reported where the outcome improves. The guides' measure, standard
-deviation over mean of the last ten losses (below 0.01: converged), is given as evidence, and so
-is the curve's shape. Elsewhere in RL the loss is no score, and the rule does not apply.
+`optimiser/loss` at the end no more than 5 % below its start (the level of the last fifth against
+the higher of the first five points and the first fifth), judged after 50 logged points, or half of
+the budget where it is known. In supervised training that is a warning. In PSR, NSR and
+W-REINFORCE, whose losses fall in healthy runs too, it is a note. Where the outcome improves or
+holds its best it is not reported. The guides' measure, standard deviation over mean of the last
+ten losses (below 0.01: converged), is given as evidence, and so is the curve's shape. Elsewhere in
+RL the loss is no score, and the rule does not apply.
 
 ## Why it matters
 A supervised run that does not lower its loss learns nothing: the learning rate is too low, or

@@ -1,12 +1,12 @@
 """A number that training computes is no number any more: NaN or infinite.
 
 ## What it sees
-NaN or infinity, logged as such, in a loss, KL, ratio, gradient or weight norm. An error where
-the last 3 points of the metric are (1, if that is all there is after a number), or more than a
-fifth of all are; else a note. The rest has its own measure: a gradient norm that is infinite now
-and then is mixed precision's loss scaler skipping a step, a note at most; explained variance
-that is NaN in a fifth of the points says that returns had no variance, a note; a mean return
-that is NaN says that no episode ended, and an entropy or a length that is missing says nothing.
+NaN or infinity, logged as such, in a loss, KL, ratio, gradient or weight norm. An error where the
+last 3 points of the metric are (all, where there are fewer), or more than a fifth of all are; else
+a note. The rest has its own measure: a gradient norm that is infinite now and then is mixed
+precision's loss scaler skipping a step, a note at most; explained variance that is NaN in a fifth
+of the points says that returns had no variance, a note; a mean return that is NaN says that no
+episode ended, and an entropy or a length that is missing says nothing.
 
 ## Why it matters
 Once a weight is NaN, every output is, and no later update can mend it. What was trained since
@@ -27,6 +27,8 @@ NaN loss by 0 in its log, and some writers turn NaN into 0.
 - Micikevicius et al. 2018, "Mixed Precision Training", section 3.2, on skipped steps.
 - transformers, `TrainingArguments.logging_nan_inf_filter`.
 """
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -85,9 +87,8 @@ def _judge(name: str, series: Series) -> Finding | None:
         return None
     good = np.flatnonzero(~bad)
     tail = len(series) - (int(good[-1]) + 1 if good.size else 0)
-    lasts = tail >= min(LASTING, len(series)) or (tail > 0 and float(bad.mean()) > SHARE)
-    if not lasts and name != GRAD_NORM.name:
-        lasts = float(bad.mean()) > SHARE
+    often = float(bad.mean()) > SHARE and (tail > 0 or name != GRAD_NORM.name)
+    lasts = often or tail >= min(LASTING, len(series))
     nan = bool(np.isnan(series.values[bad]).any())
     first = int(bad.argmax()) if not lasts or tail == 0 else len(series) - tail
     where = np.flatnonzero(bad)
@@ -103,23 +104,13 @@ def _judge(name: str, series: Series) -> Finding | None:
         ended=int(series.steps[where[-1]]),
         observed=float(series.values[where[-1]]),
         bound=BOUND,
-        counter=() if lasts else ("it was a number again afterwards",) if not tail else (),
+        counter=() if lasts or tail else ("it was a number again afterwards",),
     )
 
 
 def _with_others(first: Finding, found: list[Finding]) -> Finding:
     others = tuple(f.summary for f in found if f is not first)
-    return Finding(
-        first.summary,
-        severity=first.severity,
-        metric=first.metric,
-        began=first.began,
-        ended=first.ended,
-        observed=first.observed,
-        bound=first.bound,
-        evidence=others,
-        counter=first.counter,
-    )
+    return replace(first, evidence=others)
 
 
 def _no_variance(name: str, series: Series) -> Finding | None:

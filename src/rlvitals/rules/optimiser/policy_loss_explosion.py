@@ -31,6 +31,7 @@ from rlvitals.metrics.policy import LOSS
 from rlvitals.records import Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.shapes import crowd
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median, robust_sd
 
@@ -46,12 +47,11 @@ def check(trace: Trace) -> Answer:
         return Undecided("advantages are not normalised: the loss has the scale of the rewards")
     loss = trace[LOSS.name].finite()
     middle, sd = median(loss.values) or 0.0, robust_sd(loss.values) or 0.0
-    with np.errstate(over="ignore"):
-        beyond = (np.abs(loss.values) > LIMIT.value) & (np.abs(loss.values - middle) > Z * sd)
+    beyond = (np.abs(loss.values) > LIMIT.value) & (np.abs(loss.values - middle) > Z * sd)
     at = np.flatnonzero(beyond)
     if not at.size:
         return Clear()
-    often = at.size >= OFTEN and bool((at[OFTEN - 1 :] - at[: 1 - OFTEN] < WITHIN).any())
+    often = crowd(at, OFTEN, WITHIN)
     worst = int(at[np.abs(loss.values[at]).argmax()])
     began = int(loss.steps[at[0]])
     now = standing(trace, since=began)

@@ -2,10 +2,10 @@
 
 ## What it sees
 `policy/loss` within 1e-6 of zero in 20 successive updates, and a second sign in the same updates:
-KL per update below 1e-6, or a gradient norm of zero. Where language models are trained in
-groups (GRPO, PSR, NSR, W-REINFORCE) the loss is zero by construction as long as the policy is
-the one that sampled; there it is the gradient norm: zero in 18 of 20 successive updates. A
-warning only where the outcome is proven to stall.
+KL per update below 1e-6, or a gradient norm of zero. Where language models are trained in groups
+(GRPO, PSR, NSR, W-REINFORCE) the loss is zero by construction as long as the policy is the one
+that sampled; there it is the gradient norm: zero in 18 of 20 successive updates. A warning only
+where the outcome is proven to stall or repeats one value exactly.
 
 ## Why it matters
 No signal, no learning: advantages are zero or cancel, or the policy is so certain that its

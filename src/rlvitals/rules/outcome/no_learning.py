@@ -28,7 +28,15 @@ construction. The interval comes from the run's own noise, so a noisy return is 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
-from rlvitals.rules.standing import OUTCOME_METRICS, Standing, environment, label, outcome, standing
+from rlvitals.rules.standing import (
+    OUTCOME_METRICS,
+    Standing,
+    label,
+    outcome,
+    standing,
+    up,
+    way_gone,
+)
 
 SPENT = 0.4  # of the budget: before it a flat start is ordinary
 LIVE = 600.0  # seconds: a log that grew this recently belongs to a run that goes on
@@ -48,6 +56,8 @@ def check(trace: Trace) -> Answer:
         return Undecided("a win rate may be one half by construction: log a score besides")
     picked = outcome(trace)
     steps = (trace.first_step,) if picked is None else picked[1].steps
+    low, high = sorted(up(now.metric) * end for end in (now.low, now.high))
+    way = way_gone(trace, now)
     return Finding(
         _sentence(now),
         severity=Severity.ERROR if now.state == "falling" else Severity.WARNING,
@@ -57,8 +67,8 @@ def check(trace: Trace) -> Answer:
         observed=now.last - now.first,
         bound=Bound(now.material, now.material_from),
         evidence=(
-            f"95 % interval of the change: {now.low:+.3g} to {now.high:+.3g}",
-            *_way(trace, now),
+            f"95 % interval of the change: {low:+.3g} to {high:+.3g}",
+            *([way] if way else []),
         ),
     )
 
@@ -75,19 +85,10 @@ def _too_early(trace: Trace) -> str:
 
 def _sentence(now: Standing) -> str:
     name = label(now.metric)
-    does = "falls" if now.state == "falling" else "is flat"
+    worse = "falls" if up(now.metric) > 0 else "rises"
+    does = worse if now.state == "falling" else "is flat"
     says = "hardly improves" if now.hardly else f"does not improve, it {does}"
     return f"{name} {says}: {now.first:.4g} to {now.last:.4g}, best {now.best:.4g}"
-
-
-def _way(trace: Trace, now: Standing) -> tuple[str, ...]:
-    env = environment(trace)
-    if env is None or env.random_return is None or not env.way:
-        return ()
-    if not now.metric.endswith("return"):
-        return ()
-    share = (now.last - env.random_return) / env.way
-    return (f"{max(share, 0):.0%} of the way from a random to a solved {env.name}",)
 
 
 RULE = Rule(

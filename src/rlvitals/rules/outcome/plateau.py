@@ -23,7 +23,7 @@ Progress comes in steps on tasks with bottlenecks: a plateau may end by itself.
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
-from rlvitals.rules.standing import OUTCOME_METRICS, environment, label, outcome, standing
+from rlvitals.rules.standing import OUTCOME_METRICS, label, outcome, standing, way_gone
 from rlvitals.signals.plateau import LEAST, TOLERANCE, plateau_start
 
 
@@ -45,13 +45,7 @@ def check(trace: Trace) -> Answer:
         return Clear()
     part = (series.steps[-1] - step) / max(int(series.steps[-1] - series.steps[0]), 1)
     said = label(name)
-    env = environment(trace)
-    evidence = []
-    if env is not None and env.random_return is not None and env.way and name.endswith("return"):
-        evidence.append(
-            f"that is {(now.last - env.random_return) / env.way:.0%} of the way from a random to a "
-            f"solved {env.name}"
-        )
+    way = way_gone(trace, now)
     return Finding(
         f"{said} has not changed over the last {part:.0%} of the run: {now.last:.4g}",
         severity=Severity.NOTE,
@@ -60,7 +54,7 @@ def check(trace: Trace) -> Answer:
         ended=int(series.steps[-1]),
         observed=now.last,
         bound=Bound(TOLERANCE, "share of this run's own range within which the end stays"),
-        evidence=tuple(evidence),
+        evidence=(f"that is {way}",) if way else (),
     )
 
 

@@ -26,11 +26,12 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import RETURN, REWARD, SUCCESS_RATE, WIN_RATE_EMA
-from rlvitals.metrics.reward import COMPONENT
 from rlvitals.metrics.reward import MEAN as REWARD_MEAN
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
+from rlvitals.rules.answers import checks
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
-from rlvitals.rules.standing import OF_A_SHARE, RIGHT, label, standing
+from rlvitals.rules.standing import OF_A_SHARE, label, standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import Trend, trend
 
@@ -63,10 +64,7 @@ def _success(trace: Trace) -> tuple[str, Series] | None:
     for metric in (SUCCESS_RATE, WIN_RATE_EMA):
         if metric.name in trace:
             return metric.name, trace[metric.name].finite()
-    for member, series in trace.family(COMPONENT.name).items():
-        if RIGHT.search(member):
-            return f"{COMPONENT.name}/{member}", series.finite()
-    return None
+    return next(((name, series.finite()) for name, series in checks(trace)), None)
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them
@@ -103,7 +101,7 @@ RULE = Rule(
     at_least=LEAST,
     check=check,
     doc=__doc__,
-    profiles=tuple(p for p in Profile if p is not Profile.SUPERVISED),
+    profiles=kinds.REINFORCED,
     causes=(
         "reward hacking: a term that can be farmed without success",
         "return and success measure different things",

@@ -1,9 +1,9 @@
 """The logged KL is an estimate clamped at zero: its zeros are artefacts.
 
 ## What it sees
-`policy/approx_kl` is exactly 0.0 in a few but not all updates (at least two), never negative,
-while the policy is known to have moved (clip fraction, policy loss or gradient norm not zero) or
-other updates show a KL. A note, never more.
+`policy/approx_kl` is exactly 0.0 in at least two updates and at most nine of ten, never negative,
+and positive in the others. Frameworks known to log k2 or k3, which are 0 only where nothing
+moved, are left out. A note, never more.
 
 ## Why it matters
 `max(0, mean(log p_old - log p_new))` averages the signed k1 estimator, then cuts off its

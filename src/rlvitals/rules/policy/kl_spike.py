@@ -22,12 +22,14 @@ seen. A metric that logs the last minibatch alone is noisier than one that avera
 - Andrychowicz et al. 2021, "What Matters for On-Policy Deep Actor-Critic Methods?", section 3.
 """
 
+import numpy as np
+
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import APPROX_KL
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
-from rlvitals.rules.shapes import jumps
+from rlvitals.rules.shapes import crowd, jumps
 from rlvitals.rules.standing import label, standing
 from rlvitals.signals.spike import Spike
 
@@ -49,8 +51,9 @@ def check(trace: Trace) -> Answer:
     worst = max(found, key=lambda spike: spike.value)
     after = standing(trace, since=int(kl.steps[found[0].index]))
     lost = _lost(trace, int(kl.steps[found[0].index]))
+    storm = crowd(np.array([spike.index for spike in found]), STORM, WITHIN)
     severity = Severity.NOTE
-    if (_storm(found) and not after.improves) or after.state == "falling" or lost:
+    if (storm and not after.improves) or after.state == "falling" or lost:
         severity = Severity.WARNING
     bound = max(
         Bound(FACTOR * worst.baseline, f"{FACTOR:g} x the median of the updates before it"),
@@ -78,12 +81,6 @@ def _lost(trace: Trace, step: int) -> tuple[str, ...]:
         return ()
     name = label(before.metric)
     return (f"{name} was {before.last:.4g} before and is {after.last:.4g} since",)
-
-
-def _storm(found: tuple[Spike, ...]) -> bool:
-    indices = [spike.index for spike in found]
-    pairs = zip(indices, indices[STORM - 1 :], strict=False)
-    return any(last - first < WITHIN for first, last in pairs)
 
 
 def _listed(kl: Series, found: tuple[Spike, ...]) -> str:

@@ -29,7 +29,7 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import RETURN, REWARD, SCORE
 from rlvitals.metrics.reward import GROUP_STD, SCORE_STD, STD
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
@@ -132,7 +132,7 @@ RULE = Rule(
     at_least=UPDATES,
     check=check,
     doc=__doc__,
-    profiles=tuple(p for p in Profile if p is not Profile.SUPERVISED),
+    profiles=kinds.REINFORCED,
     causes=(
         "a reward function that returns a default: parser, exception, timeout",
         "a task in which nothing succeeds yet",

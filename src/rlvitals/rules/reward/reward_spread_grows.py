@@ -23,8 +23,8 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.reward import STD
-from rlvitals.records import Profile, Trace
-from rlvitals.rules import weigh
+from rlvitals.records import Trace
+from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
 from rlvitals.rules.shapes import above, start
 from rlvitals.rules.standing import outcome, standing
@@ -75,7 +75,7 @@ RULE = Rule(
     at_least=2 * WINDOW,
     check=check,
     doc=__doc__,
-    profiles=tuple(p for p in Profile if p is not Profile.SUPERVISED),
+    profiles=kinds.REINFORCED,
     causes=("a few extreme rewards", "a reward model far from the data it was trained on"),
     remedies=("look at the samples with extreme rewards", "clip rewards or transform them by rank"),
 )

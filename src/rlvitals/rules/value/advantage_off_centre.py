@@ -67,8 +67,7 @@ def _offsets(trace: Trace) -> Series | None:
     if len(mean) and white.all():
         return None
     mean, sd = mean.where(spread.values > 0), spread.values[spread.values > 0]
-    with np.errstate(over="ignore"):
-        return Series(mean.steps, mean.times, mean.values / sd).finite()
+    return Series(mean.steps, mean.times, mean.values / sd).finite()
 
 
 def _weighed(trace: Trace, offsets: Series, stretch: Stretch) -> Answer:

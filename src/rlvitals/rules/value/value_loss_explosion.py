@@ -41,7 +41,7 @@ from rlvitals.metrics.value import LOSS
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
-from rlvitals.rules.shapes import jumps
+from rlvitals.rules.shapes import crowd, jumps
 from rlvitals.rules.standing import Standing, outcome, standing
 from rlvitals.signals.spread import median
 
@@ -73,7 +73,7 @@ def check(trace: Trace) -> Answer:
     limit, by_scale = _limits(series.values, scale)
     above = np.flatnonzero(series.values > np.maximum(limit, _least(trace, scale)))
     if above.size:
-        jump = _Jump(above, _in_a_row(above))
+        jump = _Jump(above, crowd(above, RUN_OF, WITHIN))
         return _judged(trace, series, jump, limit) or _scaled(trace, series, scale, by_scale)
     return _scaled(trace, series, scale, by_scale)
 
@@ -92,8 +92,7 @@ def _scale(trace: Trace, series: Series) -> Array:
 
 def _least(trace: Trace, scale: Array) -> Array:
     """Return the smallest loss that matters beside the returns; 0 where none is logged."""
-    with np.errstate(over="ignore"):
-        return SMALL * scale * scale if outcome(trace) else np.zeros(scale.size)
+    return SMALL * scale * scale if outcome(trace) else np.zeros(scale.size)
 
 
 def _limits(values: Array, scale: Array) -> tuple[Array, Array]:
@@ -108,10 +107,6 @@ def _limits(values: Array, scale: Array) -> tuple[Array, Array]:
         fair = np.maximum(FACTOR * recent * grown, highest)
     early = np.full(min(LEAST, count), np.inf)
     return np.concatenate((early, fair)), np.concatenate((early, own))
-
-
-def _in_a_row(at: NDArray[np.int64]) -> bool:
-    return at.size >= RUN_OF and bool((at[RUN_OF - 1 :] - at[: 1 - RUN_OF] < WITHIN).any())
 
 
 def _judged(trace: Trace, series: Series, jump: _Jump, limit: Array) -> Finding | None:
@@ -185,10 +180,9 @@ def _scaled(trace: Trace, series: Series, scale: Array, limit: Array) -> Answer:
     """Report, as a note, a loss that rose only because the returns' own scale jumped."""
     before = np.concatenate((np.full(NEAR, np.inf), scale[:-NEAR]))[: scale.size]
     # A first reward after none has no scale to be compared with.
-    with np.errstate(over="ignore"):
-        jumped = (scale > SCALE_JUMP * before) & (before > np.finfo(np.float64).tiny)
+    jumped = (scale > SCALE_JUMP * before) & (before > np.finfo(np.float64).tiny)
     at = np.flatnonzero((series.values > limit) & jumped)
-    if not at.size or not _in_a_row(np.flatnonzero(series.values > limit)):
+    if not at.size or not crowd(np.flatnonzero(series.values > limit), RUN_OF, WITHIN):
         return Clear()
     first = int(at[0])
     began, highest = int(series.steps[first]), float(series.values[first:].max())

@@ -1,0 +1,37 @@
+"""Which reader reads a file."""
+
+from pathlib import Path
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers import READERS, plain_csv
+from rlvitals.readers.lines import read_head
+from rlvitals.readers.reader import Reader
+
+
+def looked_for() -> str:
+    """List the files that the readers look for."""
+    kinds = (kind for reader in READERS for kind in reader.looks_for.split(", "))
+    return ", ".join(dict.fromkeys(kinds))
+
+
+def claim(path: Path) -> Reader | None:
+    """Return the reader that claims a file. Raises UnreadableLog where it cannot be opened."""
+    head = read_head(path)
+    return next((reader for reader in READERS if reader.claims(path, head)), None)
+
+
+def reader_of(path: Path) -> Reader:
+    """Return the reader that claims a file. Raises UnreadableLog where none does."""
+    if reader := claim(path):
+        return reader
+    head = read_head(path)
+    problem = "not a training log that any reader knows" if head else "the file is empty"
+    if path.suffix == ".wandb":
+        problem = "Weights & Biases' own files are not read yet"
+    table = plain_csv.head_of(head)
+    columns = f", a table with the columns {', '.join(table.names[:12])}" if table else ""
+    raise UnreadableLog(
+        problem,
+        where=f"{path}{columns}",
+        hint=f"point at one of these, or at the folder that holds it: {looked_for()}",
+    )

@@ -1,0 +1,81 @@
+"""Several logs of one run, one column for each metric; steps that go back."""
+
+import numpy as np
+import pytest
+
+from rlvitals.metrics.assemble import Given, trace
+from rlvitals.metrics.optimiser import LOSS
+from rlvitals.metrics.seams import straighten
+from rlvitals.records import Log, Profile, Series
+
+
+def series(steps, values=None):
+    steps = np.asarray(steps, dtype=np.int64)
+    values = np.ones(len(steps)) if values is None else np.asarray(values, dtype=np.float64)
+    return Series(steps, np.full(len(steps), np.nan), values)
+
+
+def log(where, *, source="csv", settings=None, **columns):
+    return Log(source, columns, settings or {}, where=where)
+
+
+def test_the_fullest_column_is_taken_once_and_said_so():
+    short, full = series([1, 5, 9]), series(range(1, 10))
+    run = trace([log("a", approx_kl=short), log("b", approx_kl=full), log("c", approx_kl=short)])
+    assert run["policy/approx_kl"].steps is full.steps
+    assert run.measured["policy/approx_kl"].where == "b"
+    assert run.notes == ("1 metric stands in more than one place; each is read from the fullest",)
+
+
+def test_of_equals_the_earlier_log_is_taken():
+    run = trace([log("a", approx_kl=series([1, 9])), log("b", approx_kl=series([2, 9]))])
+    assert run.measured["policy/approx_kl"].where == "a"
+
+
+def test_numbers_count_not_rows():
+    empty = series([1, 2, 9], [np.nan, np.nan, 1.0])
+    run = trace([log("a", approx_kl=empty), log("b", approx_kl=series([1, 9]))])
+    assert run.measured["policy/approx_kl"].where == "b"
+
+
+def test_a_column_that_counts_other_steps_does_not_win_by_its_length():
+    quarter, whole = series(range(1, 26)), series([20, 60, 100])
+    run = trace([log("env", ep_rew_mean=quarter), log("all", ep_rew_mean=whole)])
+    assert run.measured["outcome/return"].where == "all"
+
+
+def test_what_a_person_says_overrules_the_log():
+    run = trace(
+        [log("a", settings={"target_kl": 0.1}, my_score=series([1, 2]), other=series([1, 2]))],
+        Given({"my_score": LOSS}, {"target_kl": 0.02}, Profile.SUPERVISED),
+    )
+    assert run.measured["optimiser/loss"].key == "my_score"
+    assert run.number("target_kl") == 0.02
+    assert run.profile is Profile.SUPERVISED
+    assert run.unmapped == ("other",)
+
+
+@pytest.mark.parametrize("total", ["many", True, 0, -5, float("nan"), float("inf")])
+def test_what_is_no_length_is_no_budget(total):
+    assert trace([log("a", settings={"total_steps": total}, loss=series([1]))]).budget is None
+
+
+def test_a_resume_keeps_the_later_attempt():
+    found = straighten(series([1, 2, 3, 4, 3, 4, 5], [1, 2, 3, 4, 30, 40, 50]))
+    assert found.series.steps.tolist() == [1, 2, 3, 4, 5]
+    assert found.series.values.tolist() == [1, 2, 30, 40, 50]
+    assert (found.seams, found.superseded, found.shuffled) == ((3,), 2, 0)
+
+
+def test_a_stray_row_is_put_in_its_place():
+    found = straighten(series([1, 2, 4, 3, 5, 6], [1, 2, 4, 3, 5, 6]))
+    assert found.series.values.tolist() == [1, 2, 3, 4, 5, 6]
+    assert (found.seams, found.superseded, found.shuffled) == ((), 0, 1)
+
+
+def test_an_order_that_was_lost_is_no_chain_of_resumes():
+    steps = np.tile([1, 2], 40)
+    found = straighten(series(steps))
+    assert found.seams == ()
+    assert len(found.series) == len(steps)
+    assert (np.diff(found.series.steps) >= 0).all()
