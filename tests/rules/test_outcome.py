@@ -6,6 +6,7 @@ import pytest
 
 from rlvitals.diagnosis import diagnose
 from rlvitals.records import Profile
+from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import standing
 from rlvitals.tldr import tldr
@@ -84,3 +85,8 @@ def test_a_part_of_the_reward_that_is_no_share_says_nothing_of_answers():
         Profile.GRPO, outcome__reward=made.flat(), reward__component__correct=np.full(100, 2.0)
     )
     assert standing(run).stalled
+
+
+def test_a_share_of_right_answers_that_cannot_be_judged_keeps_its_name():
+    now = learned(made.trace(Profile.GRPO, reward__component__correct=made.noise(30) % 1))
+    assert "correct reward goes" in now.why

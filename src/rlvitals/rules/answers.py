@@ -11,7 +11,7 @@ import numpy as np
 from rlvitals.metrics.outcome import ACCURACY, RLHF_REWARD, SCORE, SUCCESS_RATE
 from rlvitals.metrics.reward import COMPONENT
 from rlvitals.records import Series, Trace
-from rlvitals.rules.standing import LEAST, RIGHT, Standing, standing
+from rlvitals.rules.standing import LEAST, RIGHT, Standing, label, standing
 
 
 def answers(trace: Trace) -> tuple[str, Series] | None:
@@ -39,7 +39,8 @@ def learned(trace: Trace, since: int | None = None) -> Standing:
     if found is not None:
         name, series = found
         now = standing(replace(trace, series={SUCCESS_RATE.name: series}), since)
-        return replace(now, metric=name, why=now.why.replace(SUCCESS_RATE.name, name))
+        why = now.why.replace(SUCCESS_RATE.name, name)
+        return replace(now, metric=name, why=why.replace(label(SUCCESS_RATE.name), label(name)))
     score = trace.get(SCORE.name)
     if score is not None and len(score.finite()) >= LEAST:
         rest = {k: s for k, s in trace.series.items() if k != RLHF_REWARD.name}

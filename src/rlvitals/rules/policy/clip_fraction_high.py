@@ -57,7 +57,7 @@ def check(trace: Trace) -> Answer:
         ended=stretch.ended,
         observed=stretch.worst,
         bound=limit,
-        evidence=(f"meanwhile {now.sentence}",) if not now.improves else (),
+        evidence=(f"meanwhile {now.sentence}",) if now.stalled else (),
         counter=(f"{now.sentence} all the same",) if now.improves else (),
         causes=causes,
         remedies=remedies,
