@@ -25,7 +25,7 @@ class Case:
         return max((self.finding.severity, *(s.severity for s in self.symptoms)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Diagnosis:
     """Every rule that applies ends in exactly one of `cases`, `clear` and `undecided`."""
 
@@ -36,6 +36,12 @@ class Diagnosis:
     undecided: tuple[tuple[Rule, Undecided], ...]
     coverage: Coverage
     tldr: tuple[Sentence, ...]
+
+    def __repr__(self) -> str:
+        """Name the run, the verdict and how many rules found something: never the series."""
+        name = f" of {self.trace.name}" if self.trace.name else ""
+        found = f"{len(self.findings)} findings, {len(self.clear)} clear"
+        return f"<Diagnosis{name}: {self.verdict.word}, {found}, {len(self.undecided)} undecided>"
 
     @property
     def findings(self) -> tuple[tuple[Rule, Finding], ...]:

@@ -43,7 +43,7 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     said = {
         Word(rule.verdict): finding
         for rule, finding in reversed(ranked)
-        if rule.verdict and finding.severity >= Severity.WARNING
+        if rule.verdict and finding.severity >= _least(Word(rule.verdict), finding)
     }
     for word in Word:
         if word not in said:
@@ -55,6 +55,12 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     if plateau is not None and now.state != "at its ceiling":
         return Verdict(Word.PLATEAU, plateau.summary)
     return _by_outcome(now)
+
+
+def _least(word: Word, finding: Finding) -> Severity:
+    """Return how bad a finding must be to name the run: a policy collapsed only beyond doubt."""
+    by_outcome = finding.metric.startswith("outcome/")
+    return Severity.ERROR if word is Word.COLLAPSED and not by_outcome else Severity.WARNING
 
 
 # A policy that is nearly deterministic or unstable by its own numbers while its outcome still

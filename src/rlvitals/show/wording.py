@@ -32,6 +32,8 @@ VERDICT: Mapping[Word, str] = {
 
 KEY = 60  # characters of a key: one that is longer is not a name
 TOO_FEW = re.compile(r" has \d+ numbers of the \d+ needed$")
+ABSENT = re.compile(r"(\S+/\S+) is not logged")
+LONG = 1e9  # beyond it digits are counted, not read
 MORE = 3  # further names to log, after the first: a list of everything helps nobody
 
 
@@ -45,7 +47,7 @@ class Line:
 
 def number(value: float) -> str:
     """Write a number as a person reads it: four digits, thousands separated."""
-    if abs(value) < 1e15 and value == int(value):  # noqa: PLR2004 - NaN and beyond are no integers
+    if abs(value) < LONG and value == int(value):
         return f"{int(value):,}"
     return f"{value:.4g}"
 
@@ -167,14 +169,20 @@ def framework(trace: Trace) -> Table | None:
 def undecided(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:
     """Group the rules that could not judge by why, the commonest reason first.
 
-    Where two metrics or more are only too short as yet, that is one reason.
+    Where two metrics or more are only too short as yet, that is one reason; so is that two or
+    more are not logged.
     """
     short = {a.why for _, a in diagnosis.undecided if TOO_FEW.search(a.why)}
+    absent = {m[1]: a.why for _, a in diagnosis.undecided if (m := ABSENT.fullmatch(a.why))}
+    together = {}
+    if len(short) > 1:
+        together = dict.fromkeys(short, "too few numbers yet: let it run, or log more often")
+    if len(absent) > 1:
+        missing = ", ".join(sorted(absent))
+        together |= dict.fromkeys(absent.values(), f"not logged: {missing}")
     reasons: dict[str, list[str]] = {}
     for rule, answer in diagnosis.undecided:
-        together = len(short) > 1 and answer.why in short
-        why = "too few numbers yet: let it run, or log more often" if together else answer.why
-        reasons.setdefault(why, []).append(rule.name)
+        reasons.setdefault(together.get(answer.why, answer.why), []).append(rule.name)
     ordered = sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))
     return {why: tuple(sorted(names)) for why, names in ordered}
 
