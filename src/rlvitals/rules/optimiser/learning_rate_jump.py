@@ -30,7 +30,7 @@ from rlvitals.metrics.policy import APPROX_KL
 from rlvitals.records import Series, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
-from rlvitals.rules.shapes import jumps
+from rlvitals.rules.shapes import KL_SPIKE, jumps
 from rlvitals.rules.standing import standing
 
 FACTOR = Bound(5.0, "default")
@@ -38,7 +38,7 @@ ZERO = 1e-9  # of its highest value: schedules end at 0 or at a rounding of it
 TAIL, FEWEST = 0.1, 5  # of the run, points: a schedule that ends with the run has one at most
 PLANNED = 0.9  # of the budget
 AFTER = 20  # updates in which a spike may follow
-SPIKES = ((APPROX_KL, 8.0, 0.05), (GRAD_NORM, 10.0, 0.0))  # factor over the median before, floor
+SPIKES = ((APPROX_KL, *KL_SPIKE), (GRAD_NORM, 10.0, 0.0))  # factor over the median before, floor
 
 
 def check(trace: Trace) -> Answer:

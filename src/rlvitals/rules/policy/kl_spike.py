@@ -29,12 +29,11 @@ from rlvitals.metrics.policy import APPROX_KL
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
-from rlvitals.rules.shapes import crowd, jumps
+from rlvitals.rules.shapes import KL_SPIKE, crowd, jumps
 from rlvitals.rules.standing import label, standing
 from rlvitals.signals.spike import Spike
 
-FACTOR = 8.0  # x the median before: approx_kl is heavy-tailed, 3-4 x is ordinary
-FLOOR = 0.05  # nats: twice the usual targets, and then some
+FACTOR, FLOOR = KL_SPIKE  # 3-4 x is ordinary; twice the usual targets, and then some
 OF_TARGET = 5.0
 LOST = 0.25  # of the outcome's level before
 STORM, WITHIN = 3, 50  # spikes within so many updates are no longer an accident

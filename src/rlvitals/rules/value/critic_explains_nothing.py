@@ -38,13 +38,12 @@ from rlvitals.metrics.value import EXPLAINED_VARIANCE, LOSS, MSE_EXPLAINED_VARIA
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
-from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, below
+from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, Stretch, below
 from rlvitals.rules.standing import Standing, outcome, standing
 
 Array = NDArray[np.float64]
 
 LIMIT = Bound(0.1, "default")  # a tenth of the variance; healthy critics pass it once they learn
-LASTING = 0.2  # share of the run so far: critics start at 0
 SAMPLES = 256  # for each estimate: below it, A2C's healthy runs stay at 0
 ALIKE = 1e-4  # of its highest level: a value loss below it leaves no variance to explain
 WORSE = -0.01  # clearly below 0, where a constant would stand

@@ -41,7 +41,7 @@ from rlvitals.metrics.value import LOSS
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
-from rlvitals.rules.shapes import crowd, jumps
+from rlvitals.rules.shapes import KL_SPIKE, crowd, jumps
 from rlvitals.rules.standing import Standing, outcome, standing
 from rlvitals.signals.spread import median
 
@@ -53,7 +53,6 @@ PAST = 20  # points of the recent median
 LEAST = 10  # points before any is judged: a critic that starts is wrong
 RUN_OF, WITHIN = 5, 10  # this many of successive points: no outlier
 NEAR = 5  # points around a jump in which KL may answer for it
-KL_FACTOR, KL_FLOOR = 8.0, 0.05  # as of a KL spike
 SMALL = 1e-3  # x the square of the largest return: an error of 3 % of it
 SCALE_JUMP = 10.0  # x within 5 points: the return's scale itself changed
 
@@ -168,7 +167,7 @@ def _kl_spike(trace: Trace, series: Series, jump: _Jump) -> float:
     kl = trace.get(APPROX_KL.name)
     if kl is None:
         return 0.0
-    found = [s for s in jumps(kl, KL_FACTOR, KL_FLOOR) if np.isfinite(s.value)]
+    found = [s for s in jumps(kl, *KL_SPIKE) if np.isfinite(s.value)]
     low = series.steps[np.maximum(jump.at - NEAR, 0)]
     high = series.steps[np.minimum(jump.at + NEAR, len(series) - 1)]
     at = [int(kl.steps[s.index]) for s in found]
