@@ -44,6 +44,7 @@ REPRODUCES = (
 NEEDED_BY = {
     Profile.SUPERVISED: ("learning_rate", "batch_size", "seed"),
     Profile.OFF_POLICY: ("learning_rate", "batch_size", "gamma", "seed"),
+    Profile.RLHF_PPO: ("learning_rate", "batch_size", "n_epochs", "clip_range", "kl_coef", "seed"),
     Profile.ON_POLICY: tuple(name for name in REPRODUCES if name not in ("clip_range", "n_epochs")),
     **dict.fromkeys(
         kinds.GROUPED, ("learning_rate", "batch_size", "num_generations", "beta", "seed")

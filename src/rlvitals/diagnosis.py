@@ -89,14 +89,17 @@ def fold(found: Sequence[tuple[Rule, Finding]], *, slack: int = 0) -> tuple[Case
     """Put each finding under the one that explains it, where that one was there in its time.
 
     A cause explains a symptom only if it began before the symptom could be known, give or take
-    `slack` steps: what sets in during a rollout is logged at its end.
+    `slack` steps: what sets in during a rollout is logged at its end. A note explains nothing
+    graver than a note.
     """
-    by_name = {rule.name: (rule, finding) for rule, finding in found}
+    by_name = {rule.name: finding for rule, finding in found}
     parent: dict[str, str] = {}
     for rule, finding in found:
-        for cause in rule.explained_by:
+        grave = min(finding.severity, Severity.WARNING)
+        named = [n for n in rule.explained_by if n in by_name and by_name[n].severity >= grave]
+        for cause in named:
             by_then = finding.known if finding.known >= 0 else finding.ended
-            was_there = cause in by_name and by_name[cause][1].began <= by_then + slack
+            was_there = by_name[cause].began <= by_then + slack
             if was_there and rule.name not in _ancestors(cause, parent):
                 parent[rule.name] = cause
                 break

@@ -166,7 +166,7 @@ def _critic(trace: Trace) -> Sentence:
             f"the critic is worse than a constant: explained variance {explained[2]:.2g} at the end"
         )
         parts.append(share if explained[2] > -0.005 else worse)  # noqa: PLR2004 - rounds to 0 %
-        if _now(trace).stalled and explained[2] < 0.1:  # noqa: PLR2004 - rule VAL02's bound
+        if _now(trace).stalled and explained[2] < 0.1:  # noqa: PLR2004 - the bound of critic-explains-nothing
             sign = "bad"
         elif explained[2] > 0.5:  # noqa: PLR2004 - more than half
             sign = _if_it_learns(trace)

@@ -169,8 +169,8 @@ def standing(trace: Trace, since: int | None = None, until: int | None = None) -
     if picked is None:
         return Standing("unknown", why=_why_none(trace))
     name, whole = picked
+    whole = whole if until is None else whole.until(until)
     series = whole if since is None else whole.since(since)
-    series = series if until is None else series.until(until)
     if len(series) < LEAST:
         return Standing("unknown", name, f"{name} has {len(series)} points there")
     return _judge(trace, name, whole, series)

@@ -128,6 +128,11 @@ RULE = Rule(
         "response-length-explodes",
         "responses-truncated",
         "positive-share-falls",
+        "not-a-number",
+        "gradient-explosion",
+        "learning-rate-jump",
+        "policy-loss-flat",
+        "loss-not-decreasing",
     ),
     verdict="stalled",
 )
