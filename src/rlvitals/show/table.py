@@ -47,7 +47,8 @@ def _row(name: str, found: Diagnosis | VitalsError) -> tuple[Text, Text, Text, T
         return Text("unreadable", "bold red"), Text(), run, Text(harmless(found.problem))
     word = found.verdict.word
     # The worst finding says more than the verdict where the two speak of different things.
-    why = found.cases[0].finding.summary if found.cases else found.verdict.why
+    graver = found.worst is not None and found.worst > Severity.NOTE
+    why = found.cases[0].finding.summary if graver else found.verdict.why
     style = f"bold {wording.VERDICT[word]}"
     return Text(word.value, style), _counts(found), run, Text(harmless(why))
 
