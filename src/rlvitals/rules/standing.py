@@ -91,6 +91,11 @@ class Standing:
         return self.state == "flat" and self.low > 0
 
     @property
+    def sags(self) -> bool:
+        """Not proven to get worse, though it ends lower by more than what counts."""
+        return self.state == "flat" and up(self.metric) * (self.first - self.last) > self.material
+
+    @property
     def sentence(self) -> str:
         """Say it with its numbers."""
         if self.state == "unknown":
@@ -99,6 +104,8 @@ class Standing:
         state = str(self.state if up(self.metric) > 0 else LOSS_WORDS.get(self.state, self.state))
         if self.state == "fallen back":
             return f"{name} has fallen back: {self.best:.4g} at best, {self.last:.4g} at the end"
+        if self.sags:
+            state = "not getting better"
         if self.hardly:
             state = f"{'rising' if up(self.metric) > 0 else 'falling'} by less than counts"
         return f"{name} is {state}: {self.first:.4g} to {self.last:.4g}"

@@ -87,7 +87,9 @@ def _sentence(now: Standing) -> str:
     name = label(now.metric)
     worse = "falls" if up(now.metric) > 0 else "rises"
     does = worse if now.state == "falling" else "is flat"
-    says = "hardly improves" if now.hardly else f"does not improve, it {does}"
+    says = "does not improve" if now.sags else f"does not improve, it {does}"
+    if now.hardly:
+        says = "hardly improves"
     return f"{name} {says}: {now.first:.4g} to {now.last:.4g}, best {now.best:.4g}"
 
 
