@@ -18,6 +18,7 @@ from rlvitals.rules.rule import Rule
 from rlvitals.settings import Settings
 from rlvitals.sources import Run
 
+SAID = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
 POSITIVE = ("total_steps", "total_episodes", "total_epochs", "n_actions", "target_kl", "kl_target")
 
 
@@ -33,9 +34,6 @@ def load(run: Run, given: Given, now: float | None = None) -> Trace:
     age = _age(logs, (file for file, _ in run.files), time.time() if now is None else now)
     notes = (*trace.notes, *_unused(logs, given.mapping))
     return replace(trace, lifecycle=replace(trace.lifecycle, age=age), notes=notes)
-
-
-SAID = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
 
 
 def given(chosen: Settings) -> Given:
@@ -66,9 +64,9 @@ def _check_number(name: str, value: Setting) -> None:
     metric = metrics.find(name)
     unit = metric.unit if metric else ""
     if unit and isinstance(value, str | bool):
-        raise UsageError(f"{name} cannot be {value!r}", where="--set", hint="a number")
+        raise UsageError(f"{name} cannot be {value!r}", where=SAID, hint="a number")
     if name in POSITIVE and not isinstance(value, str) and value <= 0:
-        raise UsageError(f"{name} cannot be {value}", where="--set", hint="a number above 0")
+        raise UsageError(f"{name} cannot be {value}", where=SAID, hint="a number above 0")
 
 
 def chosen_rules(only: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[Rule, ...]:

@@ -12,9 +12,10 @@ import numpy as np
 from rlvitals import metrics
 from rlvitals.records import Profile, Trace
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Finding, Rule, Severity
-from rlvitals.rules.standing import Standing, standing
+from rlvitals.rules.standing import Standing
+from rlvitals.rules.value import critic_explains_nothing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 
@@ -43,28 +44,23 @@ class Sentence:
 def tldr(trace: Trace, found: Sequence[tuple[Rule, Finding]] = ()) -> tuple[Sentence, ...]:
     """Write the sentences: reward, KL, entropy, clipping, critic."""
     findings = {rule.name: finding for rule, finding in found}
+    now = judged(trace)
     said = (
-        _reward(trace, findings.get("return-collapse") or findings.get("return-up-success-flat")),
+        _reward(now, findings.get("return-collapse") or findings.get("return-up-success-flat")),
         _kl(trace),
-        _entropy(trace, findings.get("entropy-collapse")),
-        _clipping(trace, findings.get("updates-hardly-move")),
-        _critic(trace),
+        _entropy(trace, now, findings.get("entropy-collapse")),
+        _clipping(trace, now, findings.get("updates-hardly-move")),
+        _critic(trace, now),
     )
     unusual = UNUSUAL.get(trace.profile, ())
     return tuple(s for s in said if s.sign != "unknown" or s.topic not in unusual)
 
 
-def _now(trace: Trace) -> Standing:
-    """Judge the outcome as the verdict does."""
-    return learned(trace) if trace.profile in kinds.LANGUAGE else standing(trace)
-
-
-def _reward(trace: Trace, against: Finding | None) -> Sentence:
+def _reward(now: Standing, against: Finding | None) -> Sentence:
     if against is not None and against.severity > Severity.NOTE:
-        return Sentence("reward", against.summary[0].upper() + against.summary[1:] + ".", "bad")
-    now = _now(trace)
+        return Sentence("reward", f"{_opened(against.summary)}.", "bad")
     sign: Sign = "good" if now.improves else "bad" if now.stalled else "unknown"
-    text = now.sentence[0].upper() + now.sentence[1:]
+    text = _opened(now.sentence)
     ending = {"good": ". Learning works.", "bad": ". It is not learning.", "unknown": "."}
     if now.state == "at its ceiling" and now.last - now.first < now.material:
         return Sentence("reward", f"{text}. There is nothing left to gain.", sign)
@@ -100,9 +96,9 @@ def _kl(trace: Trace) -> Sentence:
     return Sentence("KL", f"{text}, target {ceiling.value:g}: {stable}.", "good" if good else "bad")
 
 
-def _entropy(trace: Trace, collapse: Finding | None) -> Sentence:
+def _entropy(trace: Trace, now: Standing, collapse: Finding | None) -> Sentence:
     if collapse is not None:
-        return Sentence("entropy", collapse.summary[0].upper() + collapse.summary[1:] + ".", "bad")
+        return Sentence("entropy", f"{_opened(collapse.summary)}.", "bad")
     found = _levels(trace, *(f"exploration/entropy{kind}" for kind in ("", "_sequence", "_sum")))
     if found is None:
         return Sentence("entropy", "Entropy is not logged: exploration is not known.", "unknown")
@@ -112,13 +108,13 @@ def _entropy(trace: Trace, collapse: Finding | None) -> Sentence:
     if first <= 0 or last > (1 - FELL) * first:
         return Sentence("entropy", f"{text}.", "neutral")
     lost = 1 - last / first
-    if lost <= SLOW or _now(trace).improves:
-        sign = _if_it_learns(trace)
+    if lost <= SLOW or now.improves:
+        sign = _if_it_learns(now)
         return Sentence("entropy", f"{text}: from exploring to exploiting.", sign)
     return Sentence("entropy", f"{text}: {lost:.0%} of it is gone with no gain to show.", "bad")
 
 
-def _clipping(trace: Trace, still: Finding | None) -> Sentence:
+def _clipping(trace: Trace, now: Standing, still: Finding | None) -> Sentence:
     clip = _levels(trace, "policy/clip_fraction", "policy/clip_fraction_effective")
     ratio = _levels(trace, "policy/ratio")
     if clip is None and ratio is None:
@@ -131,22 +127,21 @@ def _clipping(trace: Trace, still: Finding | None) -> Sentence:
         share = f"{median(values) or 0.0:.2%} of samples are clipped, {values.max():.2%} at most"
         parts.append(share if values.any() else "no sample is clipped")
         if ceiling is not None:
-            sign = "bad" if np.mean(values > ceiling.value) >= OFTEN else _if_it_learns(trace)
+            sign = "bad" if np.mean(values > ceiling.value) >= OFTEN else _if_it_learns(now)
     if ratio is not None:
         parts.append(f"the mean ratio ends at {ratio[2]:.3g}")
     ending = {"good": ": updates are gentle.", "bad": ": updates are too large."}.get(sign, ".")
     if still is not None:
         ending, sign = ": updates hardly move the policy.", "bad"
-    text = "; ".join(parts)
-    return Sentence("clipping", text[0].upper() + text[1:] + ending, sign)
+    return Sentence("clipping", _opened("; ".join(parts)) + ending, sign)
 
 
-def _if_it_learns(trace: Trace) -> Sign:
+def _if_it_learns(now: Standing) -> Sign:
     """Call a number good only beside an outcome that improves: alone it proves nothing."""
-    return "good" if _now(trace).improves else "neutral"
+    return "good" if now.improves else "neutral"
 
 
-def _critic(trace: Trace) -> Sentence:
+def _critic(trace: Trace, now: Standing) -> Sentence:
     explained, loss = _levels(trace, "value/explained_variance"), _levels(trace, "value/loss")
     difference = _levels(trace, "optimiser/loss") if trace.profile is Profile.OFF_POLICY else None
     if explained is None and loss is None and difference is not None:
@@ -166,9 +161,13 @@ def _critic(trace: Trace) -> Sentence:
             f"the critic is worse than a constant: explained variance {explained[2]:.2g} at the end"
         )
         parts.append(share if explained[2] > -0.005 else worse)  # noqa: PLR2004 - rounds to 0 %
-        if _now(trace).stalled and explained[2] < 0.1:  # noqa: PLR2004 - the bound of critic-explains-nothing
+        if now.stalled and explained[2] < critic_explains_nothing.LIMIT.value:
             sign = "bad"
         elif explained[2] > 0.5:  # noqa: PLR2004 - more than half
-            sign = _if_it_learns(trace)
-    text = "; ".join(parts)
-    return Sentence("critic", text[0].upper() + text[1:] + ".", sign)
+            sign = _if_it_learns(now)
+    return Sentence("critic", f"{_opened('; '.join(parts))}.", sign)
+
+
+def _opened(text: str) -> str:
+    """Begin a sentence with a capital; the rest keeps its own, as in "RLHF"."""
+    return text[0].upper() + text[1:]

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rlvitals.records import Trace
-from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Finding, Rule, Severity
-from rlvitals.rules.standing import Standing, standing
+from rlvitals.rules.standing import Standing
 
 
 class Word(StrEnum):
@@ -37,9 +36,9 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     if trace.lifecycle.exit_code or trace.lifecycle.traceback:
         reason = trace.lifecycle.traceback.strip().rsplit("\n", 1)[-1]
         return Verdict(Word.FAILED, reason or f"exit code {trace.lifecycle.exit_code}")
-    now = learned(trace) if trace.profile in kinds.LANGUAGE else standing(trace)
+    now = judged(trace)
     # What the outcome shows says more than what explains it.
-    ranked = sorted(findings, key=lambda pair: not pair[1].metric.startswith("outcome/"))
+    ranked = sorted(findings, key=lambda pair: not _of_the_outcome(pair[1]))
     said = {
         Word(rule.verdict): finding
         for rule, finding in reversed(ranked)
@@ -48,7 +47,7 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     for word in Word:
         if word not in said:
             continue
-        lost = word is Word.COLLAPSED and said[word].metric.startswith("outcome/")
+        lost = word is Word.COLLAPSED and _of_the_outcome(said[word])
         if lost or not (now.improves and word in OUTCOME_DECIDES):
             return Verdict(word, said[word].summary)
     plateau = next((f for r, f in findings if r.verdict == Word.PLATEAU), None)
@@ -59,8 +58,12 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
 
 def _least(word: Word, finding: Finding) -> Severity:
     """Return how bad a finding must be to name the run: a policy collapsed only beyond doubt."""
-    by_outcome = finding.metric.startswith("outcome/")
-    return Severity.ERROR if word is Word.COLLAPSED and not by_outcome else Severity.WARNING
+    doubtful = word is Word.COLLAPSED and not _of_the_outcome(finding)
+    return Severity.ERROR if doubtful else Severity.WARNING
+
+
+def _of_the_outcome(finding: Finding) -> bool:
+    return finding.metric.startswith("outcome/")
 
 
 # A policy that is nearly deterministic or unstable by its own numbers while its outcome still

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from rlvitals.metrics.outcome import ACCURACY, RLHF_REWARD, SCORE, SUCCESS_RATE
-from rlvitals.metrics.reward import COMPONENT
 from rlvitals.records import Series, Trace
-from rlvitals.rules.standing import LEAST, RIGHT, Standing, label, standing
+from rlvitals.rules import kinds
+from rlvitals.rules.standing import LEAST, Standing, checks_the_answer, label, standing
 
 
 def answers(trace: Trace) -> tuple[str, Series] | None:
@@ -26,11 +26,7 @@ def answers(trace: Trace) -> tuple[str, Series] | None:
 
 def checks(trace: Trace) -> list[tuple[str, Series]]:
     """Return the reward components whose names say that they check the answer, sorted."""
-    return [
-        (f"{COMPONENT.name}/{member}", series)
-        for member, series in trace.family(COMPONENT.name).items()
-        if RIGHT.search(member)
-    ]
+    return [(name, trace[name]) for name in sorted(trace.series) if checks_the_answer(name)]
 
 
 def learned(trace: Trace, since: int | None = None) -> Standing:
@@ -46,6 +42,11 @@ def learned(trace: Trace, since: int | None = None) -> Standing:
         rest = {k: s for k, s in trace.series.items() if k != RLHF_REWARD.name}
         return standing(replace(trace, series=rest), since)
     return standing(trace, since)
+
+
+def judged(trace: Trace) -> Standing:
+    """Judge a run's outcome as its verdict does: a language model's by what it learned."""
+    return learned(trace) if trace.profile in kinds.LANGUAGE else standing(trace)
 
 
 def last_share(trace: Trace, count: int = 20) -> float | None:

@@ -192,7 +192,7 @@ def _why_none(trace: Trace) -> str:
 
 
 def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
-    material, origin = _material(trace, name, whole)
+    material, origin = least_that_counts(trace, name, whole)
     first, last = first_last_change(series.values) or (np.nan, np.nan)
     best = float(series.values.max())
     found = trend(series.values)
@@ -279,7 +279,7 @@ def _holds(whole: Series, series: Series, material: float) -> bool:
     """Tell a run that rose before and stays up there from one that never got anywhere."""
     if len(series) == len(whole):
         return False
-    before = trend(whole.until(int(series.steps[-1])).values)
+    before = trend(whole.values)
     width = max(1, len(whole) // PARTS)
     course = block_means(whole.values, width)
     if float(course.max()) - float(course[0]) < material:
@@ -289,7 +289,8 @@ def _holds(whole: Series, series: Series, material: float) -> bool:
     return before is not None and before.change_low > 0 and last >= float(course.max()) - near
 
 
-def _material(trace: Trace, name: str, whole: Series) -> tuple[float, str]:
+def least_that_counts(trace: Trace, name: str, whole: Series) -> tuple[float, str]:
+    """Return the least change of an outcome that is material, and where that comes from."""
     if name in SHARES:
         return OF_A_SHARE, f"{OF_A_SHARE:.0%} of a success rate"
     env = environment(trace) if _is_return(name) else None

@@ -33,7 +33,7 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
-from rlvitals.rules.standing import OUTCOME_METRICS, label, outcome, standing, up
+from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import drawdown
 from rlvitals.signals.finite import Array
@@ -69,7 +69,7 @@ def check(trace: Trace) -> Answer:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
     name, series = picked
     course = _course(series)
-    material = standing(trace).material
+    material, _ = least_that_counts(trace, name, series)
     if course.gain <= max(material, NOISE * course.noise):
         return Clear()  # nothing was gained: no_learning's business
     if course.lost < LOST * course.gain or not _plainly_lost(name, series.values, course):
