@@ -4,17 +4,19 @@
         logs = read(run)
 
 A run's files lie in one folder and in those below it whose names say what they hold, not which
-run they are (`tensorboard/`, `metrics/`, `train/`, `eval/`, `checkpoint-500/`).
+run they are (`tensorboard/`, `metrics/`, `train/`, `eval/`, `checkpoint-500/`). A database holds
+several runs: `mlflow.db/NAME` is one of them.
 """
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rlvitals.errors import UnreadableLog
-from rlvitals.readers import joining, lookup, rllib, trainer_state
+from rlvitals.errors import UnreadableLog, nearest
+from rlvitals.readers import joining, lookup, rllib, settings_files, trainer_state
 from rlvitals.readers.lines import read_head
 from rlvitals.readers.reader import Reader
 from rlvitals.readers.walk import Walk
@@ -32,11 +34,9 @@ PARTS = frozenset(
 EVALUATIONS = frozenset({"eval", "evals", "evaluation", "val", "valid", "validation", "test"})
 CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 HPARAMS = re.compile(r"\d{10}\.\d+")  # torch's add_hparams writes a folder named by the time
-WANDB = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-\w+")
+TRACKED = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-(\w+)")  # a run's folder of W&B, SwanLab
+TRACKERS = frozenset({"wandb", "swanlog"})  # the folders that hold those
 MONITOR = re.compile(r"(?:(.*)\.)?monitor\.csv")
-LOG_SUFFIXES = frozenset(
-    {".csv", ".tsv", ".txt", ".log", ".json", ".jsonl", ".ndjson", ".jsonlines"}
-)
 EVENTS = "tfevents"  # in the name of every TensorBoard file
 MAX_NAMED = 3  # files that a note names
 
@@ -51,6 +51,7 @@ class Run:
     root: Path
     files: tuple[tuple[Path, Reader], ...]
     notes: tuple[str, ...] = ()
+    settings: tuple[Path, ...] = ()  # files that hold settings alone
 
 
 def find(path: Path) -> tuple[Run, ...]:
@@ -59,8 +60,7 @@ def find(path: Path) -> tuple[Run, ...]:
     Raises UnreadableLog where there is none, saying what was looked for and what was found.
     """
     if not _is_folder(path):
-        files = ((path, lookup.reader_of(path)),)
-        return (Run(_file_name(path), path.parent, files),)
+        return _of_file(path)
     walk = Walk(path)
     notes = list(walk.notes)
     claimed = _claimed(walk.files, path, notes)
@@ -73,14 +73,50 @@ def find(path: Path) -> tuple[Run, ...]:
             hint=f"point at a folder with one of these: {lookup.looked_for()}",
         )
     groups: dict[Path, list[tuple[Path, Reader]]] = defaultdict(list)
+    runs: list[Run] = []
     for file, reader in claimed:
-        groups[_home(file, path)].append((file, reader))
+        if reader.runs is None:
+            groups[_home(file, reader, path)].append((file, reader))
+        else:
+            runs += _contained(file, reader, file.relative_to(path).with_suffix("").as_posix())
     _adopt_trainer_runs(groups)
-    return tuple(
-        run
-        for home, files in sorted(groups.items(), key=lambda pair: pair[0].parts)
-        for run in _runs(home, files, path, tuple(notes))
-    )
+    _adopt_tracked_runs(groups)
+    settings: dict[Path, list[Path]] = defaultdict(list)
+    for file in filter(settings_files.is_settings, walk.files):
+        settings[_up(file.parent, path)].append(file)
+    for home, files in sorted(groups.items(), key=lambda pair: pair[0].parts):
+        found = _runs(home, files, path, tuple(notes))
+        if len(found) == 1:  # of several runs in one folder nobody can say whose they are
+            found = [replace(found[0], settings=tuple(settings[home]))]
+        runs += found
+    return tuple(runs)
+
+
+def _of_file(path: Path) -> tuple[Run, ...]:
+    """Return the run, or the runs, of one file; `runs.db/NAME` is a run in a file."""
+    if not os.path.exists(path) and os.path.isfile(path.parent):  # noqa: PTH110, PTH113
+        reader = lookup.reader_of(path.parent)
+        found = _contained(path.parent, reader, "") if reader.runs else ()
+        for run in found:
+            if run.name == path.name:
+                return (run,)
+        hint = nearest(path.name, (run.name for run in found))
+        hint = hint or ", ".join(run.name for run in found[:MAX_NAMED])
+        raise UnreadableLog(f"no run called {path.name!r}", where=str(path.parent), hint=hint)
+    reader = lookup.reader_of(path)
+    if reader.runs is not None:
+        return tuple(_contained(path, reader, ""))
+    settings = settings_files.beside(path)
+    return (Run(_file_name(path), path.parent, ((path, reader),), settings=settings),)
+
+
+def _contained(file: Path, reader: Reader, within: str) -> list[Run]:
+    """Return the runs that a file holds, each under its own name."""
+    found = reader.runs(file) if reader.runs else {}
+    return [
+        Run(f"{within}/{name}" if within else name, file.parent, ((file, inner),))
+        for name, inner in found.items()
+    ]
 
 
 def _is_folder(path: Path) -> bool:
@@ -93,50 +129,40 @@ def _is_folder(path: Path) -> bool:
 def _claimed(files: Iterable[Path], root: Path, notes: list[str]) -> list[tuple[Path, Reader]]:
     """Return the files that a reader claims; note those that no one can open."""
     claimed: list[tuple[Path, Reader]] = []
-    wandb: list[str] = []
     for file in files:
-        inside = file.relative_to(root)
-        if file.suffix == ".wandb":
-            wandb.append(str(inside))
-        if any(WANDB.fullmatch(part) for part in inside.parts[:-1]) or not _may_be_log(file):
+        if not lookup.may_be_log(file):
             continue
         try:
             reader = lookup.claim(file)
         except UnreadableLog as error:
-            notes.append(f"{inside}: {error.problem}")
+            notes.append(f"{file.relative_to(root)}: {error.problem}")
             continue
         if reader is not None:
             claimed.append((file, reader))
-    if wandb:
-        some = "1 file" if len(wandb) == 1 else f"{len(wandb)} files"
-        notes.append(f"{some} of Weights & Biases not read yet: {_some(wandb)}")
     return claimed
 
 
-def _may_be_log(file: Path) -> bool:
-    return file.suffix.lower() in LOG_SUFFIXES or EVENTS in file.name
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"{', '.join(names[:MAX_NAMED])}{more}"
-
-
-def _home(file: Path, root: Path) -> Path:
+def _home(file: Path, reader: Reader, root: Path) -> Path:
     """Return the folder of the run that a file belongs to, `root` at the highest."""
-    home = file.parent
-    while home != root and _is_part(home.name):
-        home = home.parent
-    return home
+    home = reader.home(file) if reader.home else file.parent
+    return _up(home if home.is_relative_to(root) else root, root)
 
 
-def _is_part(folder: str) -> bool:
-    name = folder.lower()
+def _up(folder: Path, root: Path) -> Path:
+    """Go up from folders that say what they hold to the one that says which run it is."""
+    while folder != root and _is_part(folder):
+        folder = folder.parent
+    return folder
+
+
+def _is_part(folder: Path) -> bool:
+    name = folder.name.lower()
     return (
         name in PARTS
         or name in EVALUATIONS
         or CHECKPOINT.fullmatch(name) is not None
         or HPARAMS.fullmatch(name) is not None
+        or (name == "files" and TRACKED.fullmatch(folder.parent.name) is not None)
     )
 
 
@@ -146,6 +172,21 @@ def _adopt_trainer_runs(groups: dict[Path, list[tuple[Path, Reader]]]) -> None:
         owner = home.parent.parent
         if home.parent.name == "runs" and owner in groups and _has_state(groups[owner]):
             groups[owner] += groups.pop(home)
+
+
+def _adopt_tracked_runs(groups: dict[Path, list[tuple[Path, Reader]]]) -> None:
+    """Join a tracker's folders of one run; hand the only one under `<run>/wandb/` to `<run>`."""
+    tracked: dict[Path, dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
+    for home in sorted(groups):
+        if found := TRACKED.fullmatch(home.name):
+            tracked[home.parent][found[1]].append(home)
+    for folder, runs in tracked.items():
+        for first, *resumed in runs.values():
+            for home in resumed:  # the same id: another attempt of the run
+                groups[first] += groups.pop(home)
+        if len(runs) == 1 and folder.name in TRACKERS and folder.parent in groups:
+            ((home, *_),) = runs.values()
+            groups[folder.parent] += groups.pop(home)
 
 
 def _has_state(files: Files) -> bool:
@@ -253,6 +294,9 @@ def read(run: Run) -> tuple[Log, ...]:
     if not logs:
         raise _none_readable(errors)
     joined = joining.join(logs)
+    for file in run.settings:
+        settings, said = settings_files.read(file)
+        joined.append(Log("settings", {}, settings, tuple(said), str(file.relative_to(run.root))))
     if notes:
         joined.append(Log(source="files", series={}, notes=tuple(notes)))
     return tuple(joined)

@@ -262,20 +262,6 @@ def test_a_folder_of_other_things_says_what_it_holds(tmp_path):
     assert "found 2 .png, 1 .csv, 1 .pt, 1 without an ending" in error.value.where
 
 
-def test_wandb_is_named_but_not_read(tmp_path):
-    run = "wandb/run-20260131_100000-ab12cd34"
-    files = {f"{run}/run-ab12cd34.wandb": b":W&B", f"{run}/files/wandb-history.jsonl": LINES}
-    root = build(tmp_path, files)
-    with pytest.raises(UnreadableLog) as error:
-        sources.find(root)
-    assert f"1 file of Weights & Biases not read yet: {run}/run-ab12cd34.wandb" in str(error.value)
-    build(tmp_path, {"progress.csv": SB3})
-    (found_run,) = sources.find(root)
-    assert any("not read yet" in note for note in found_run.notes)
-    with pytest.raises(UnreadableLog, match="not read yet"):
-        sources.find(root / run / "run-ab12cd34.wandb")
-
-
 def test_what_is_not_there(tmp_path):
     with pytest.raises(UnreadableLog, match="No such file") as error:
         sources.find(tmp_path / "gone")

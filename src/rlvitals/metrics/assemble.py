@@ -68,20 +68,33 @@ def trace(
         settings=settings,
         profile=given.profile or profile.infer(found.best.keys(), measured, settings),
         budget=_budget(settings.get("total_steps")),
-        lifecycle=lifecycle or Lifecycle(attempts=1 + len(resumed)),
+        lifecycle=lifecycle or _lifecycle(logs, attempts=1 + len(resumed)),
         notes=_notes(logs, len(found.twice), resumed, shuffled),
         unmapped=tuple(found.unmapped),
         step_unit=next((log.step_unit for log in logs if log.step_unit != "steps"), "steps"),
         name=name,
+        histograms={key: found for log in logs for key, found in log.histograms.items()},
+        texts={key: found for log in logs for key, found in log.texts.items()},
+        tables={key: found for log in logs for key, found in log.tables.items()},
     )
+
+
+def _lifecycle(logs: Sequence[Log], attempts: int) -> Lifecycle:
+    """Put together what the logs say of the end: of an exit code 0 no traceback speaks."""
+    endings = [log.ending for log in logs if log.ending is not None]
+    exit_code = next((e.exit_code for e in endings if e.exit_code is not None), None)
+    traceback = next((e.traceback for e in endings if e.traceback), "")
+    return Lifecycle(None, exit_code, "" if exit_code == 0 else traceback, attempts)
 
 
 def _gather(logs: Sequence[Log], given: Given) -> _Gathered:
     """Choose one column for each metric, over all logs of a run."""
     found = _Gathered()
     last = max((int(s.steps.max()) for g in logs for s in g.series.values() if len(s)), default=0)
-    for order, log in enumerate(logs):
-        table = lookup.choose(log.source, log.series, names.TABLES)
+    tables = [lookup.choose(log.source, log.series, names.TABLES) for log in logs]
+    main = next((table for table in tables if table is not None), None)
+    for order, (log, own) in enumerate(zip(logs, tables, strict=True)):
+        table = own or main  # a file of settings speaks as the run's logs do
         found.settings = {**_settings(log, table), **found.settings}
         for key, series in log.series.items():
             column = _column(log, table, key, series, given)

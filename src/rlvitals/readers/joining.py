@@ -2,18 +2,20 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.records import Log, Series
 
+T = TypeVar("T")
 # Their files go on where the one before ended; the order is that of their start.
-RESUMED = frozenset({"tensorboard", "scheduler-csv"})
+RESUMED = frozenset({"tensorboard", "scheduler-csv", "wandb", "swanlab", "trl-completions"})
 MONITOR = "sb3-monitor"
-STARTED = re.compile(r"tfevents\.(\d+)|ppo_metrics_(\d+_\d+)")
+STARTED = re.compile(r"tfevents\.(\d+)|(?:ppo_metrics_|run-)(\d+_\d+)")
 
 
 def join(logs: Sequence[tuple[str, Log]]) -> list[Log]:
@@ -66,8 +68,26 @@ def _whole(logs: list[Log], series: dict[str, Series], *notes: str) -> Log:
     settings = {key: value for log in logs for key, value in log.settings.items()}
     told = [f"{log.where}: {note}" for log in logs for note in log.notes]
     where = f"{logs[0].where} and {len(logs) - 1} more"
-    first = logs[0]
-    return replace(first, series=series, settings=settings, notes=(*told, *notes), where=where)
+    return replace(
+        logs[0],
+        series=series,
+        settings=settings,
+        notes=(*told, *notes),
+        where=where,
+        histograms=_chained(log.histograms for log in logs),
+        texts=_chained(log.texts for log in logs),
+        tables={key: table for log in logs for key, table in log.tables.items()},
+        ending=logs[-1].ending,
+    )
+
+
+def _chained(parts: Iterable[Mapping[str, Sequence[T]]]) -> dict[str, list[T]]:
+    """Put what each key holds one after another, file by file."""
+    found: dict[str, list[T]] = defaultdict(list)
+    for part in parts:
+        for key, items in part.items():
+            found[key] += items
+    return dict(found)
 
 
 def _interleaved(logs: list[Log]) -> Log:

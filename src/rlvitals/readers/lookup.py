@@ -1,5 +1,8 @@
 """Which reader reads a file."""
 
+import re
+from fnmatch import translate
+from functools import lru_cache
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
@@ -14,6 +17,17 @@ def looked_for() -> str:
     return ", ".join(dict.fromkeys(kinds))
 
 
+@lru_cache(maxsize=1)
+def _names() -> re.Pattern[str]:
+    patterns = {pattern for reader in READERS for pattern in reader.files}
+    return re.compile("|".join(translate(pattern) for pattern in sorted(patterns)))
+
+
+def may_be_log(path: Path) -> bool:
+    """Tell by its name alone whether a file in a folder is worth opening."""
+    return _names().match(path.name.lower()) is not None
+
+
 def claim(path: Path) -> Reader | None:
     """Return the reader that claims a file. Raises UnreadableLog where it cannot be opened."""
     head = read_head(path)
@@ -26,8 +40,6 @@ def reader_of(path: Path) -> Reader:
         return reader
     head = read_head(path)
     problem = "not a training log that any reader knows" if head else "the file is empty"
-    if path.suffix == ".wandb":
-        problem = "Weights & Biases' own files are not read yet"
     table = plain_csv.head_of(head)
     columns = f", a table with the columns {', '.join(table.names[:12])}" if table else ""
     raise UnreadableLog(

@@ -245,6 +245,7 @@ READER = Reader(
     title="Any CSV with a step column",
     looks_for="*.csv or *.tsv with a step-like column",
     example="run/metrics.csv",
+    files=("*.csv", "*.tsv", "*.txt", "*.log"),
     claims=claims,
     read=read,
 )

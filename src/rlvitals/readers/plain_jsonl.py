@@ -247,6 +247,7 @@ READER = Reader(
     title="Any JSON lines with a step key",
     looks_for="*.jsonl or *.json with a step-like key",
     example="run/metrics.jsonl",
+    files=("*.json", "*.jsonl", "*.ndjson", "*.jsonlines", "*.log", "*.txt"),
     claims=claims,
     read=read,
 )

@@ -239,6 +239,7 @@ READER = Reader(
     title="RLlib results",
     looks_for="progress.csv, result.json",
     example="ray_results/PPO/PPO_CartPole-v1_0/progress.csv",
+    files=("*.csv", "*.json", "*.jsonl"),
     claims=claims,
     read=read,
 )

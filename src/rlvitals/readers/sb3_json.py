@@ -42,6 +42,7 @@ READER = Reader(
     title="Stable-Baselines3 JSON lines",
     looks_for="progress.json",
     example="logs/ppo/progress.json",
+    files=("*.json",),
     claims=claims,
     read=read,
 )

@@ -129,6 +129,7 @@ READER = Reader(
     title="Stable-Baselines3 episode monitor",
     looks_for="*.monitor.csv",
     example="logs/ppo/0.monitor.csv",
+    files=("*monitor.csv",),
     claims=claims,
     read=read,
 )

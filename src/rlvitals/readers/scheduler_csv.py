@@ -140,6 +140,7 @@ READER = Reader(
     title="Serving scheduler, mixed-row CSV",
     looks_for="ppo_metrics_*.csv",
     example="run/metrics/ppo_metrics_20250917_201349.csv",
+    files=("*.csv",),
     claims=claims,
     read=read,
 )

@@ -200,6 +200,7 @@ READER = Reader(
     title="TensorBoard event file",
     looks_for="events.out.tfevents.*",
     example="runs/ppo/events.out.tfevents.1758154414.host.62338.0",
+    files=("*tfevents*",),
     claims=claims,
     read=read,
 )

@@ -137,6 +137,7 @@ READER = Reader(
     title="Hugging Face Trainer, TRL",
     looks_for="trainer_state.json",
     example="run/checkpoint-500/trainer_state.json",
+    files=("*.json",),
     claims=claims,
     read=read,
 )
