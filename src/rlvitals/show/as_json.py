@@ -20,6 +20,7 @@ from rlvitals.records import Series, Trace
 from rlvitals.rules.rule import Rule
 
 FORMAT = 1
+HELD = ("series", "histograms", "texts", "tables")  # what a trace holds by key
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
@@ -61,8 +62,15 @@ def _trace(run: Trace, *, columns: bool) -> dict[str, Json]:
     series: dict[str, Json] = {
         _text(name): _columns(s) if columns else _extent(s) for name, s in run.series.items()
     }
-    rest = {f.name: _plain(getattr(run, f.name)) for f in fields(run) if f.name != "series"}
-    return {**rest, "series": series}
+    rest = {f.name: _plain(getattr(run, f.name)) for f in fields(run) if f.name not in HELD}
+    held: dict[str, Json] = {
+        name: {
+            _text(key): _plain(found) if columns else {"entries": len(found)}
+            for key, found in getattr(run, name).items()
+        }
+        for name in HELD[1:]
+    }
+    return {**rest, "series": series, **held}
 
 
 def _extent(series: Series) -> Json:
@@ -106,6 +114,8 @@ def _plain(value: object) -> Json:  # noqa: C901, PLR0911 - one case for each ki
             return {_text(str(k)): _plain(v) for k, v in value.items()}
         case tuple() | list():
             return [_plain(v) for v in value]
+        case np.ndarray():
+            return [_plain(v) for v in value.tolist()]
     return _fields(value)
 
 

@@ -62,6 +62,7 @@ def run(trace: Trace, *, unmapped_only: bool = False) -> RenderableType:
     if not unmapped_only:
         parts += _measured(trace)
         parts += [_settings(trace)] if trace.settings else []
+        parts += [_held(trace)] if trace.histograms or trace.texts or trace.tables else []
     if trace.unmapped:
         parts += [Text("not mapped: shown, never judged", "dim"), _unmapped(trace)]
     elif unmapped_only:
@@ -84,6 +85,13 @@ def _settings(trace: Trace) -> RenderableType:
         (key, number(v) if isinstance(v, float) else str(v)) for key, v in trace.settings.items()
     ]
     return columns(("setting", "value"), rows)
+
+
+def _held(trace: Trace) -> RenderableType:
+    """What is no number over steps: shown under the names that it was logged with."""
+    kinds = (("histograms", trace.histograms), ("texts", trace.texts), ("rows", trace.tables))
+    rows = [(key, f"{len(held):,} {kind}") for kind, found in kinds for key, held in found.items()]
+    return columns(("also logged", "how many"), rows)
 
 
 def _unmapped(trace: Trace) -> RenderableType:
