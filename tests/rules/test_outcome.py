@@ -36,6 +36,29 @@ def test_a_return_that_was_had_and_lost_has_collapsed_above_its_start_too():
     assert found.verdict.word is Word.COLLAPSED
 
 
+def test_a_dip_that_ended_just_now_is_no_collapse():
+    dip = made.flat(300, 90.0)
+    dip[:20] = 60.0
+    still = dip.copy()
+    dip[265:280] = still[265:] = -50.0
+    assert diagnose(made.trace(outcome__return=dip)).verdict.word is not Word.COLLAPSED
+    assert diagnose(made.trace(outcome__return=still)).verdict.word is Word.COLLAPSED
+
+
+def test_a_game_is_learned_far_below_what_people_reach():
+    scores = np.concatenate((np.linspace(200, 800, 100), np.linspace(800, 1700, 100)))
+    scores += 60 * made.noise(200)
+    seaquest = {"env_id": "SeaquestNoFrameskip-v4"}  # people reach 42,055
+    found = diagnose(made.trace(settings=seaquest, outcome__return=scores))
+    assert found.verdict.word is Word.LEARNING
+
+
+def test_a_run_that_starts_almost_at_the_top_holds_it():
+    top = {"env_id": "MountainCarContinuous-v0"}  # solved at 90
+    run = made.trace(settings=top, outcome__return=88 + made.noise(100))
+    assert standing(run).state == "holding its best"
+
+
 @pytest.mark.parametrize(
     ("profile", "said"),
     [

@@ -23,6 +23,7 @@ class Environment:
     action_dim: int | None = None  # dimensions of a continuous action
     best_return: float | None = None  # mean of the best agent published, below `max_return`
     source: str = ""
+    by_people: bool = False  # `solved_return` is a human's score: agents may never come near it
 
     @property
     def way(self) -> float | None:
@@ -184,6 +185,7 @@ ENVIRONMENTS: tuple[Environment, ...] = (
             horizon=ATARI_HORIZON,
             actions=actions,
             source=ATARI,
+            by_people=True,
         )
         for game, (chance, human, actions) in ATARI_SCORES.items()
     ),

@@ -46,6 +46,8 @@ OFFSET = ("outcome/score", "outcome/rlhf_reward")
 LEAST = 10  # numbers: fewer cannot show a trend at all
 OF_THE_WAY = 0.10  # of the way from a random to a solved policy: less is not learning
 OF_THE_START = 0.10  # of the first level, where the task's scale is not known
+OF_A_SCORE = 0.30  # of the first level, where "solved" is what people reach and agents may never
+NEARLY = 0.90  # of the way: a flat outcome up there is not one that learned nothing
 OF_A_SHARE = 0.05  # of a success rate
 AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left to learn
 LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
@@ -227,7 +229,13 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
     env = environment(trace) if _is_return(name) else None
     if env is not None and env.solved_return is not None and last >= env.solved_return:
         return "at its ceiling"
-    if _rose_at_once(whole.values, last, material) or _holds(whole, series, material):
+    nearly = (
+        env is not None
+        and env.random_return is not None
+        and env.way is not None
+        and last >= env.random_return + NEARLY * env.way
+    )
+    if nearly or _rose_at_once(whole.values, last, material) or _holds(whole, series, material):
         return "holding its best"
     return "flat"
 
@@ -294,10 +302,12 @@ def least_that_counts(trace: Trace, name: str, whole: Series) -> tuple[float, st
     if name in SHARES:
         return OF_A_SHARE, f"{OF_A_SHARE:.0%} of a success rate"
     env = environment(trace) if _is_return(name) else None
-    if env is not None and env.way:
-        origin = f"{OF_THE_WAY:.0%} of the way from random to solved ({env.name})"
-        return OF_THE_WAY * env.way, origin
     start, _ = first_last_change(whole.values) or (np.nan, np.nan)
+    if env is not None and env.way:
+        least = OF_THE_WAY * env.way
+        if env.by_people and (of_start := OF_A_SCORE * abs(start)) < least:
+            return of_start, f"{OF_A_SCORE:.0%} of its first level"
+        return least, f"{OF_THE_WAY:.0%} of the way from random to solved ({env.name})"
     return OF_THE_START * abs(start), f"{OF_THE_START:.0%} of its first level"
 
 

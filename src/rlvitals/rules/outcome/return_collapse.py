@@ -46,6 +46,8 @@ NOISE = 3.0  # standard deviations of a block's mean
 PLAIN, LOUD = 5.0, 7.0  # sd of a difference of blocks, sd from point to point: see `_plainly_lost`
 LEAST = 20  # points: two a block would be noise
 LAST = 2  # blocks, a tenth of the run
+NEWEST = 5  # values
+OUT = 0.75  # of a dip's depth
 SINGLE = "reward/step"  # of single decisions: it follows the load, in long smooth swings
 TINY = float(np.finfo(np.float64).tiny)  # a noiseless series still has to fall
 
@@ -72,7 +74,9 @@ def check(trace: Trace) -> Answer:
     material, _ = least_that_counts(trace, name, series)
     if course.gain <= max(material, NOISE * course.noise):
         return Clear()  # nothing was gained: no_learning's business
-    if course.lost < LOST * course.gain or not _plainly_lost(name, series.values, course):
+    if course.lost < LOST * course.gain or _is_back(series.values, course):
+        return Clear()
+    if not _plainly_lost(name, series.values, course):
         return Clear()
     return _finding(name, series, course)
 
@@ -84,6 +88,13 @@ def _course(series: Series) -> Course:
     best, end = float(blocks[peak]), float(blocks[-LAST:].mean())
     noise = (noise_sd(series.values) or 0.0) / float(np.sqrt(width))
     return Course(blocks, width, peak, best - float(blocks[0]), best - end, noise)
+
+
+def _is_back(values: Array, course: Course) -> bool:
+    """See a dip that ended within the last block: the newest values have climbed out of it."""
+    newest = median(values[-max(NEWEST, course.width // 2) :]) or 0.0
+    best, low = float(course.blocks[course.peak]), float(course.blocks[course.peak :].min())
+    return newest - low > OUT * (best - low)
 
 
 def _plainly_lost(name: str, values: Array, course: Course) -> bool:
