@@ -330,4 +330,7 @@ def test_real_folders(real_logs):
     assert {reader.name for _, reader in run.files} == {"tensorboard", "scheduler-csv"}
     assert len(sources.find(real_logs / "sb3-monitor")) == 5
     runs = sources.find(real_logs / "wandb")
-    assert [run.name for run in runs] == [f"run-{r}" for r in WANDB]
+    assert [run.name for run in runs] == [
+        "run-20230330_004402-22gd2nys",
+        "run-20230402_020025-14kim7w1",
+    ]

@@ -1,8 +1,10 @@
 """A run that the real library logs, in a process of its own: FOLDER HOW."""
 
 import os
+import pathlib
 import signal
 import sys
+import time
 
 import numpy as np
 import wandb
@@ -15,7 +17,7 @@ run = wandb.init(
     id=f"id{how}", settings=settings,
 )  # fmt: skip
 run.define_metric("eval/*", step_metric="eval_at")
-for update in range(40):
+for update in range(200 if how == "killed" else 40):
     run.log(
         {
             "loss": 1.0 / (update + 1),
@@ -35,9 +37,9 @@ for update in range(40):
         run.log({"table": wandb.Table(columns=["a"], data=[[1]])})
 run.summary["best"] = 7.5
 if how == "killed":
-    import time
-
-    time.sleep(1.5)  # the library's own process writes a moment later
+    file = next(pathlib.Path(folder).glob("wandb/off*/*.wandb"))
+    while file.stat().st_size < 40_000:  # the library's own process writes a moment later
+        time.sleep(0.05)
     os.kill(os.getpid(), signal.SIGKILL)
 if how == "raises":
     raise ValueError("the loss is gone")

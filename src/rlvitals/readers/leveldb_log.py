@@ -177,4 +177,4 @@ class Records:
         end = begin + PIECE.size + length
         if not FULL <= kind <= LAST or end > len(self._chunk):
             return False
-        return zlib.crc32(self._chunk[begin + PIECE.size : end], SEEDS[kind]) == check
+        return bool(zlib.crc32(self._chunk[begin + PIECE.size : end], SEEDS[kind]) == check)

@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.columns import NAN, Columns
 from rlvitals.readers.leveldb_log import HEADER, Format, Records
 from rlvitals.readers.lines import REPLACED, Position, opened, place
 from rlvitals.readers.objects import flatten, parse_object
-from rlvitals.readers.protobuf import BYTES, Field, Malformed, fields, signed, varint
+from rlvitals.readers.protobuf import BYTES, Field, Malformed, fields, signed, sized, varint
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.readers.wandb_media import histogram, media_kind
-from rlvitals.readers.wandb_rows import Rows, key_and_value, parse
+from rlvitals.readers.wandb_media import histogram, media_kind, take_media
+from rlvitals.readers.wandb_rows import key_and_value, parse
 from rlvitals.readers.wandb_steps import OWN, RowSteps, StepChoice
 from rlvitals.records import Ending, Histogram, Log, Setting
 
@@ -137,11 +136,9 @@ class _Run:
             if tag == SUMMARY_TAG:
                 return
             if tag == HISTORY_TAG:
-                size, begin = varint(payload, at + 1)
-                if begin + size > len(payload):
-                    raise Malformed
-                self._rows.append(payload[begin : begin + size])
-                self._bytes += size
+                row = sized(payload, at + 1)
+                self._rows.append(row)
+                self._bytes += len(row)
                 if len(self._rows) >= BATCH_ROWS or self._bytes >= BATCH_BYTES:
                     self.flush()
                 return
@@ -213,6 +210,7 @@ class _Run:
         if not self._rows:
             return
         rows = parse(self._rows)
+        media = take_media(rows)
         self._rows, self._bytes = [], 0
         self._malformed += rows.malformed
         steps = RowSteps(rows, self._steps)
@@ -222,26 +220,20 @@ class _Run:
         where, values = rows.numbers.get(TIMESTAMP, (np.zeros(0, np.int64), np.zeros(0)))
         times[where] = values
         for key, (where, values) in rows.numbers.items():
-            if key in (OWN, TIMESTAMP):
-                continue
             good = steps.good[where]
-            if not good.all():
-                where, values = where[good], values[good]
-            if len(where):
-                self.columns.extend(key, steps.of(key)[where], values, times[where])
-        self._take_others(rows, steps, times)
+            at = where[good]
+            if len(at) and key not in (OWN, TIMESTAMP):
+                self.columns.extend(key, steps.of(key)[at], values[good], times[at])
+        for row, key, value in media:
+            if steps.good[row]:
+                self._take_media(int(steps.of(key)[row]), float(times[row]), key, value)
 
-    def _take_others(self, rows: Rows, steps: RowSteps, times: NDArray[np.float64]) -> None:
-        for row, key, value in rows.others:
-            kind = media_kind(value)
-            found = histogram(value)
-            if found is None and kind:
-                self._media[key] = kind
-            if found is None or not steps.good[row]:
-                continue
-            edges, counts = found
-            entry = Histogram(int(steps.of(key)[row]), float(times[row]), edges, counts)
-            self.histograms.setdefault(key, []).append(entry)
+    def _take_media(self, step: int, time: float, key: str, value: Mapping[str, object]) -> None:
+        found = histogram(value)
+        if found is None:
+            self._media[key] = media_kind(value)
+        else:
+            self.histograms.setdefault(key, []).append(Histogram(step, time, *found))
 
     def settings(self) -> dict[str, Setting]:
         """Return the config, nested values under names joined by "/", and the run's own facts."""

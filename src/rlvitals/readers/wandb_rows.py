@@ -161,8 +161,9 @@ def side_by_side(payloads: Sequence[bytes]) -> Rows | None:
     has[key, items.row] = True
     if int(has.sum()) < len(key):  # a key twice in a row
         return None
-    if names and ("_step" not in names or (~has[names.index("_step")] & ~odd).any()):
-        return None  # a row that says its step otherwise
+    stepped = has[names.index("_step")] if "_step" in names else np.zeros(len(payloads), bool)
+    if not (stepped | odd).all():  # a row that says its step otherwise
+        return None
     rows = Rows(len(payloads))
     if not _values(text, items, key, names, rows):
         return None
@@ -170,9 +171,7 @@ def side_by_side(payloads: Sequence[bytes]) -> Rows | None:
     return rows if not len(strange) else _merged(rows, one_by_one(payloads, strange.tolist()))
 
 
-def _walk(
-    data: NDArray[np.uint8], starts: Index, ends: Index
-) -> tuple[_Items, NDArray[np.bool_]]:
+def _walk(data: NDArray[np.uint8], starts: Index, ends: Index) -> tuple[_Items, NDArray[np.bool_]]:
     """Find the items of rows. bool [rows]: those that hold something else than expected."""
     odd = np.zeros(len(starts), bool)
     row, at, end = np.arange(len(starts)), starts, ends
@@ -341,13 +340,12 @@ def _numbers(text: bytes, at: Index, size: Index) -> NDArray[np.float64] | None:
 def _merged(rows: Rows, more: Rows) -> Rows:
     """Put two readings of different rows together, in the rows' order."""
     numbers = dict(rows.numbers)
-    for key, (where, values) in more.numbers.items():
-        if key in numbers:
-            where = np.concatenate([numbers[key][0], where])
-            values = np.concatenate([numbers[key][1], values])
-            order = np.argsort(where, kind="stable")
-            where, values = where[order], values[order]
-        numbers[key] = (where, values)
+    for key, column in more.numbers.items():
+        if key not in numbers:
+            numbers[key] = column
+            continue
+        where = np.concatenate([numbers[key][0], column[0]])
+        order = np.argsort(where, kind="stable")
+        numbers[key] = where[order], np.concatenate([numbers[key][1], column[1]])[order]
     others = sorted([*rows.others, *more.others], key=lambda other: other[0])
     return Rows(rows.count, numbers, others, rows.malformed + more.malformed)
-

@@ -125,7 +125,7 @@ class RowSteps:
         newest = np.maximum.accumulate(np.where(has, np.arange(len(has)), -1))
         first = self._before.last.get(name)
         if first is None and name != self.choice.main:  # nothing yet: as the other keys
-            start = self.of("")
+            start = self._fill(self.choice.main or OWN)
         else:
             start = np.full(len(values), first or 0, np.int64)
         return np.where(newest >= 0, values[newest], start)
