@@ -109,7 +109,7 @@ def test_a_dip_is_not_a_collapse(real_logs):
         (["vidurrl-20250918_232535", "--set", "target_kl=0.02"], 1),
         (["sb3-monitor"], 0),
         (["rllib"], 0),
-        (["wandb"], 0),
+        (["wandb"], 4),
     ],
 )
 def test_exit_codes(real_logs, arguments, code, capsys):

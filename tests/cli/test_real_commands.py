@@ -35,7 +35,7 @@ def test_healthy_runs_one_line_each(call, real_logs, folder):
 
 def test_wandb_runs_under_names_that_nobody_knows(call, real_logs):
     code, out, _ = call("diagnose", real_logs / "wandb")
-    assert code == 0
+    assert code == 4
     assert out.count("unknown") == 2
     mapped = [
         *("--map", "train/0_reward=outcome/return"),
@@ -43,4 +43,5 @@ def test_wandb_runs_under_names_that_nobody_knows(call, real_logs):
     ]
     code, out, _ = call("diagnose", real_logs / "wandb", *mapped)
     assert code == 0
-    assert out.count("learning  ") + out.count("converged  ") == 2
+    assert "plateau" in out
+    assert "converged" in out

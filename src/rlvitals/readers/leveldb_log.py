@@ -88,30 +88,38 @@ class Records:
         crc32, unpack, size = zlib.crc32, PIECE.unpack_from, PIECE.size
         at: int | None = self.offset
         while at is not None:
-            left = BLOCK_BYTES - at % BLOCK_BYTES
-            if left < size:
-                at += left
-                left = BLOCK_BYTES
+            if BLOCK_BYTES - at % BLOCK_BYTES < size:
+                at += BLOCK_BYTES - at % BLOCK_BYTES
             self._load(at)
-            chunk, begin = self._chunk, at - self._base
-            if begin + size > len(chunk):
-                break
-            check, length, kind = unpack(chunk, begin)
-            end = begin + size + length
-            data = chunk[begin + size : end]
-            if size + length > left or not FULL <= kind <= LAST:
-                at = self._resume(at, None)
-            elif end > len(chunk):
-                break
-            elif crc32(data, SEEDS[kind]) != check:
-                at = self._resume(at, at + size + length)
-            elif kind == FULL and self._start < 0:
-                at += size + length
-                self.offset = at
+            chunk, base = self._chunk, self._base
+            begin, block = at - base, at - at % BLOCK_BYTES + BLOCK_BYTES - base
+            last = min(block, len(chunk)) - size
+            while begin <= last:
+                check, length, kind = unpack(chunk, begin)
+                end = begin + size + length
+                data = chunk[begin + size : end]
+                if kind != FULL or end > last + size or self._start >= 0:
+                    break
+                if crc32(data, SEEDS[FULL]) != check:
+                    break
+                begin = end
+                self.offset = base + end
                 yield data
             else:
+                at = base + begin
+                if last + size < block:  # the file ends in this block
+                    return
+                continue
+            at = base + begin
+            if end > block or not FULL <= kind <= LAST:
+                at = self._resume(at, None)
+            elif end > len(chunk):
+                return
+            elif crc32(data, SEEDS[kind]) != check:
+                at = self._resume(at, base + end)
+            else:
                 whole = self._assemble(kind, at, data)
-                at += size + length
+                at = base + end
                 if whole is not None:
                     self.offset = at
                     yield whole

@@ -6,7 +6,7 @@ nested ones joined by "/"; what the run record says of the run stands under `wan
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -18,7 +18,7 @@ from rlvitals.readers.columns import NAN, Columns
 from rlvitals.readers.leveldb_log import HEADER, Format, Records
 from rlvitals.readers.lines import REPLACED, Position, opened, place
 from rlvitals.readers.objects import flatten, parse_object
-from rlvitals.readers.protobuf import BYTES, Field, Malformed, fields, signed, sized, varint
+from rlvitals.readers.protobuf import BYTES, Field, Malformed, fields, signed, sized
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.wandb_media import histogram, media_kind, take_media
 from rlvitals.readers.wandb_rows import key_and_value, parse
@@ -29,6 +29,7 @@ FORMAT = Format(b":W&B", 0xBEE1, (0,))
 # Record
 HISTORY, OUTPUT, CONFIG, METRIC, OUTPUT_RAW, RUN, EXIT = 2, 4, 5, 12, 13, 17, 18
 NUM_TAG, HISTORY_TAG, SUMMARY_TAG = b"\x08", b"\x12", b"\x1a"
+MAX_NUM = 11  # bytes of a tag and the longest varint
 # ConfigRecord, RunRecord, GitRepoRecord, MetricRecord, RunExitRecord, OutputRecord
 UPDATE, REMOVE = 1, 2
 RUN_CONFIG, RUN_TAGS, RUN_RESUMED, RUN_GIT = 4, 10, 18, 21
@@ -74,9 +75,7 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
             cursor = WandbCursor()
         run = _Run(cursor)
         records = Records(file, cursor.position.offset)
-        for payload in records:
-            run.take(payload)
-        run.flush()
+        run.take(records)
         offset = records.offset if file.seek(0, 2) >= HEADER.size else 0
         end = run.cursor(place(file, offset))
     notes = ([REPLACED] if replaced else []) + records.notes() + run.notes()
@@ -128,25 +127,35 @@ class _Run:
             position, self._steps, self._config, self._about, self._exit_code, self._console
         )
 
-    def take(self, payload: bytes) -> None:
-        """Take one record; history rows are kept until there are enough of them."""
-        try:
-            at = varint(payload, 1)[1] if payload[:1] == NUM_TAG else 0
+    def take(self, payloads: Iterable[bytes]) -> None:
+        """Take records, and read the history rows among them, many at a time."""
+        for payload in payloads:
+            at = 0
+            if payload[:1] == NUM_TAG and len(payload) > MAX_NUM:  # Record.num stands before
+                at = 2
+                while payload[at - 1] > 127 and at < MAX_NUM:  # noqa: PLR2004 - a varint goes on
+                    at += 1
             tag = payload[at : at + 1]
             if tag == SUMMARY_TAG:
-                return
-            if tag == HISTORY_TAG:
+                continue
+            try:
+                if tag != HISTORY_TAG:
+                    self._take(payload)
+                    continue
                 row = sized(payload, at + 1)
-                self._rows.append(row)
-                self._bytes += len(row)
-                if len(self._rows) >= BATCH_ROWS or self._bytes >= BATCH_BYTES:
-                    self.flush()
-                return
-            for part in fields(payload):
-                if part.wire == BYTES:
-                    self._record(part)
-        except Malformed:
-            self._malformed += 1
+            except Malformed:
+                self._malformed += 1
+                continue
+            self._rows.append(row)
+            self._bytes += len(row)
+            if len(self._rows) >= BATCH_ROWS or self._bytes >= BATCH_BYTES:
+                self.flush()
+        self.flush()
+
+    def _take(self, payload: bytes) -> None:
+        for part in fields(payload):
+            if part.wire == BYTES:
+                self._record(part)
 
     def _record(self, part: Field) -> None:
         if part.id == HISTORY:
