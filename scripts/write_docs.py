@@ -339,8 +339,8 @@ claims a file reads it; files that belong to one run are read together and count
 {table(("reader", "reads", "looks for", "such as"), rows)}
 
 Every reader reads a growing file as a prefix of the finished one, keeps NaN and infinity as data,
-refuses damaged rows one by one, and says in the notes how many and why. Weights & Biases' own
-`.wandb` files are not read: export the run as CSV or JSON lines.
+refuses damaged rows one by one, and says in the notes how many and why. Of Weights & Biases the
+`.wandb` file that lies in the run's folder is read, synced or not: no account is needed.
 
 {READER_DOC.rstrip()}
 """

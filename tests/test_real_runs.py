@@ -109,13 +109,13 @@ def test_a_dip_is_not_a_collapse(real_logs):
         (["vidurrl-20250918_232535", "--set", "target_kl=0.02"], 1),
         (["sb3-monitor"], 0),
         (["rllib"], 0),
-        (["wandb"], 3),
+        (["wandb"], 4),
     ],
 )
 def test_exit_codes(real_logs, arguments, code, capsys):
     name, *options = arguments
     assert main(["diagnose", str(real_logs / name), *options]) == code
-    assert capsys.readouterr().out or code == 3
+    assert capsys.readouterr().out
 
 
 def test_a_folder_of_runs_is_a_line_each_worst_first(real_logs, capsys):

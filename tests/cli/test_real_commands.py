@@ -33,7 +33,15 @@ def test_healthy_runs_one_line_each(call, real_logs, folder):
         assert not [c for c in one["cases"] if c["finding"]["severity"] != "note"]
 
 
-def test_formats_that_are_not_read_yet_are_named(call, real_logs):
-    code, out, err = call("diagnose", real_logs / "wandb")
-    assert (code, out) == (3, "")
-    assert "Weights & Biases" in err
+def test_wandb_runs_under_names_that_nobody_knows(call, real_logs):
+    code, out, _ = call("diagnose", real_logs / "wandb")
+    assert code == 4
+    assert out.count("unknown") == 2
+    mapped = [
+        *("--map", "train/0_reward=outcome/return"),
+        *("--map", "test/0_reward=outcome/eval_return"),
+    ]
+    code, out, _ = call("diagnose", real_logs / "wandb", *mapped)
+    assert code == 0
+    assert "plateau" in out
+    assert "converged" in out

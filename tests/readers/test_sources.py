@@ -325,9 +325,12 @@ def test_a_pipe_does_not_hang(tmp_path):
 def test_real_folders(real_logs):
     names = [run.name for run in sources.find(real_logs)]
     assert names == sorted(names)
-    assert len(names) == 4 + 5 + 3
+    assert len(names) == 4 + 5 + 3 + 2
     (run,) = sources.find(real_logs / "vidurrl-20250918_232535")
     assert {reader.name for _, reader in run.files} == {"tensorboard", "scheduler-csv"}
     assert len(sources.find(real_logs / "sb3-monitor")) == 5
-    with pytest.raises(UnreadableLog, match="no training log"):
-        sources.find(real_logs / "wandb")
+    runs = sources.find(real_logs / "wandb")
+    assert [run.name for run in runs] == [
+        "run-20230330_004402-22gd2nys",
+        "run-20230402_020025-14kim7w1",
+    ]

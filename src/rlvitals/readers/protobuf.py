@@ -41,6 +41,14 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
+def sized(data: bytes, at: int) -> bytes:
+    """Return the bytes behind a length. Raises Malformed."""
+    size, begin = varint(data, at)
+    if begin + size > len(data):
+        raise Malformed
+    return data[begin : begin + size]
+
+
 def signed(number: int) -> int:
     """Return an unsigned 64-bit varint as the int64 (or int32) that it encodes."""
     return number - 2**64 if number >= 2**63 else number

@@ -1,0 +1,188 @@
+"""LevelDB's log framing, as W&B and SwanLab use it: payloads in, with their checksums verified.
+
+After a header of 7 bytes (`ident | u16 magic | u8 version`) the file is blocks of 32 KiB, the
+header being part of the first. A piece is `u32 CRC | u16 length | u8 kind | data` and never
+crosses a block's end; a record is one FULL piece, or FIRST, any number of MIDDLE, and LAST. The
+rest of a block that is too short for a piece is zeros. The checksum is zlib's CRC-32 of the kind
+and the data, not masked. Source: github.com/google/leveldb/blob/main/doc/log_format.md.
+"""
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+HEADER = struct.Struct("<4sHB")
+PIECE = struct.Struct("<IHB")
+BLOCK_BYTES = 32768
+CHUNK_BYTES = 128 * BLOCK_BYTES
+MAX_RECORD_BYTES = 64 * 2**20  # longer ones are passed over, not held
+NOTHING, FULL, FIRST, MIDDLE, LAST = range(5)
+SEEDS = tuple(zlib.crc32(bytes([kind])) for kind in range(5))
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What the header of a format says."""
+
+    ident: bytes
+    magic: int
+    versions: tuple[int, ...]
+
+    def begins(self, head: bytes) -> bool:
+        """Tell whether a file's first bytes are, or may become, this format's header."""
+        start = self.ident + self.magic.to_bytes(2, "little")
+        return head[: len(start)] == start[: len(head)]
+
+    def version(self, head: bytes) -> int | None:
+        """Return the version that a whole header names; None for a header that is cut."""
+        return head[HEADER.size - 1] if len(head) >= HEADER.size else None
+
+
+class Records:
+    """Iterates over the intact records of a file from a byte offset on.
+
+    A torn tail ends the iteration before it: it is still being written. Damage is passed over up
+    to the next intact piece, at the place that the damaged one names or at the start of a later
+    block; damage that reaches the file's end is left for the next reading, as bytes may also
+    arrive out of order. `offset` is where to go on: the end of the last whole record.
+    """
+
+    def __init__(self, file: BinaryIO, offset: int = 0) -> None:
+        """Start at a byte offset, which must be the start of a record; 0 is before the first."""
+        self.offset = max(offset, HEADER.size)
+        self.skipped = 0  # bytes passed over as damaged
+        self.first_skipped = 0  # offset of the first of them
+        self.oversized = 0  # records over MAX_RECORD_BYTES
+        self._file = file
+        self._size = file.seek(0, os.SEEK_END)
+        self._chunk = b""
+        self._base = 0
+        self._parts: list[bytes] = []  # of a record in several pieces
+        self._held = 0  # bytes of the pieces so far
+        self._start = -1  # where those pieces begin; -1: none are open
+
+    @property
+    def unsure(self) -> int:
+        """Bytes at the end that are damaged, or not written yet."""
+        return max(self._size - self.offset, 0)
+
+    def notes(self) -> list[str]:
+        """Say what a person should know of this reading: empty where all is well."""
+        notes = []
+        if self.skipped:
+            at = self.first_skipped
+            notes.append(f"{self.skipped:,} damaged bytes skipped: the first at byte {at:,}")
+        if self.oversized:
+            limit = MAX_RECORD_BYTES // 2**20
+            plural = "" if self.oversized == 1 else "s"
+            notes.append(f"{self.oversized} record{plural} over {limit} MiB passed over")
+        if self.unsure:
+            notes.append(f"the last {self.unsure:,} bytes are damaged or not complete yet: left")
+        return notes
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield every intact payload once, in order."""
+        crc32, unpack, size = zlib.crc32, PIECE.unpack_from, PIECE.size
+        at: int | None = self.offset
+        while at is not None:
+            if BLOCK_BYTES - at % BLOCK_BYTES < size:
+                at += BLOCK_BYTES - at % BLOCK_BYTES
+            self._load(at)
+            chunk, base = self._chunk, self._base
+            begin, block = at - base, at - at % BLOCK_BYTES + BLOCK_BYTES - base
+            last = min(block, len(chunk)) - size
+            while begin <= last:
+                check, length, kind = unpack(chunk, begin)
+                end = begin + size + length
+                data = chunk[begin + size : end]
+                if kind != FULL or end > last + size or self._start >= 0:
+                    break
+                if crc32(data, SEEDS[FULL]) != check:
+                    break
+                begin = end
+                self.offset = base + end
+                yield data
+            else:
+                at = base + begin
+                if last + size < block:  # the file ends in this block
+                    return
+                continue
+            at = base + begin
+            if end > block or not FULL <= kind <= LAST:
+                at = self._resume(at, None)
+            elif end > len(chunk):
+                return
+            elif crc32(data, SEEDS[kind]) != check:
+                at = self._resume(at, base + end)
+            else:
+                whole = self._assemble(kind, at, data)
+                at = base + end
+                if whole is not None:
+                    self.offset = at
+                    yield whole
+
+    def _load(self, at: int) -> None:
+        """Have the block that holds an offset in memory, and those after it."""
+        if not self._base <= at < self._base + len(self._chunk):
+            self._base = at - at % BLOCK_BYTES
+            self._file.seek(self._base)
+            self._chunk = self._file.read(CHUNK_BYTES)
+
+    def _assemble(self, kind: int, at: int, data: bytes) -> bytes | None:
+        """Take a piece; return the record that it completes, None where it completes none."""
+        if kind in (FULL, FIRST) and self._start >= 0:  # the one before was never completed
+            self._lose(self._start, at)
+        if kind == FULL:
+            return data
+        if kind == FIRST:
+            self._start, self._parts, self._held = at, [data], len(data)
+            return None
+        if self._start < 0:  # its beginning was lost
+            self._lose(at, at + PIECE.size + len(data))
+            if kind == LAST:
+                self.offset = at + PIECE.size + len(data)
+            return None
+        self._held += len(data)
+        if self._held <= MAX_RECORD_BYTES:
+            self._parts.append(data)
+        if kind == MIDDLE:
+            return None
+        parts, fits = self._parts, self._held <= MAX_RECORD_BYTES
+        self._start, self._parts = -1, []
+        if fits:
+            return b"".join(parts)
+        self.oversized += 1
+        self.offset = at + PIECE.size + len(data)
+        return None
+
+    def _lose(self, start: int, end: int) -> None:
+        self.first_skipped = self.first_skipped if self.skipped else start
+        self.skipped += end - start
+        self._start, self._parts = -1, []
+
+    def _resume(self, at: int, stated: int | None) -> int | None:
+        """Return where the next intact piece after damage is; None where there is none (yet)."""
+        place = stated if stated is not None and self._intact(stated) else None
+        block = at - at % BLOCK_BYTES + BLOCK_BYTES
+        while place is None and block < self._size:
+            place = block if self._intact(block) else None
+            block += BLOCK_BYTES
+        if place is not None:
+            self._lose(at if self._start < 0 else self._start, place)
+        return place
+
+    def _intact(self, at: int) -> bool:
+        left = BLOCK_BYTES - at % BLOCK_BYTES
+        at = at if left >= PIECE.size else at + left
+        self._load(at)
+        begin = at - self._base
+        if begin + PIECE.size > len(self._chunk):
+            return False
+        check, length, kind = PIECE.unpack_from(self._chunk, begin)
+        end = begin + PIECE.size + length
+        if not FULL <= kind <= LAST or end > len(self._chunk):
+            return False
+        return bool(zlib.crc32(self._chunk[begin + PIECE.size : end], SEEDS[kind]) == check)

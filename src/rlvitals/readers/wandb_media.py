@@ -1,0 +1,82 @@
+"""What W&B logs beside numbers: objects with a `_type`.
+
+Source: `wandb/sdk/data_types/histogram.py`: `bins` (edges) and `values` (counts), or
+`packedBins` {min, size, count} in place of the edges. New files hold such an object member by
+member, as nested keys: its numbers are no metrics.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.readers.columns import json_number
+from rlvitals.readers.wandb_rows import MAX_NESTED, Rows
+
+HISTOGRAM = "histogram"
+TYPE = "._type"  # the end of a nested key
+MAX_BINS = 2**16
+
+
+def take_media(rows: Rows) -> list[tuple[int, str, Mapping[str, object]]]:
+    """Take the media objects out of some rows: (row, key, object), in the rows' order."""
+    whole = [(r, k, v) for r, k, v in rows.others if isinstance(v, Mapping) and media_kind(v)]
+    parts: dict[tuple[int, str], dict[str, object]] = defaultdict(dict)
+    homes: dict[str, set[int]] = defaultdict(set)  # the rows in which a key is an object
+    for row, key, value in rows.others:
+        if key.endswith(TYPE) and isinstance(value, str):
+            homes[key.removesuffix(TYPE)].add(row)
+    if not homes:
+        return whole
+    for row, key, value in rows.others:
+        for home in (h for h in _above(key) if row in homes.get(h, ())):
+            parts[row, home][key.removeprefix(f"{home}.")] = value
+    for key in list(rows.numbers):
+        for home in (h for h in _above(key) if h in homes):
+            where, values = rows.numbers[key]
+            inside = np.isin(where, list(homes[home]))
+            for row, value in zip(where[inside].tolist(), values[inside].tolist(), strict=True):
+                parts[row, home][key.removeprefix(f"{home}.")] = value
+            rows.numbers[key] = where[~inside], values[~inside]
+    found = [(row, key, part) for (row, key), part in parts.items()]
+    return sorted([*whole, *found], key=lambda media: media[0])
+
+
+def _above(key: str) -> list[str]:
+    """Return the keys that a nested key is inside of: "a" and "a.b" for "a.b.c"."""
+    words = key.split(".")[:MAX_NESTED]
+    return [".".join(words[:count]) for count in range(1, len(words))]
+
+
+def media_kind(value: object) -> str:
+    """Return the kind of a media object, "" for anything else."""
+    kind = value.get("_type") if isinstance(value, Mapping) else None
+    return kind[:40] if isinstance(kind, str) else ""
+
+
+def histogram(value: object) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return a histogram's edges [n + 1] and counts [n]; None for what is none."""
+    if not isinstance(value, Mapping) or media_kind(value) != HISTOGRAM:
+        return None
+    counts = _numbers(value.get("values"))
+    edges = _numbers(value.get("bins"))
+    if edges is None and counts is not None:
+        packed = value.get("packedBins")
+        packed = packed if isinstance(packed, Mapping) else {}
+        low = json_number(packed.get("min", value.get("packedBins.min")))
+        width = json_number(packed.get("size", value.get("packedBins.size")))
+        if low is not None and width is not None:
+            edges = np.asarray(low + width * np.arange(len(counts) + 1), np.float64)
+    if edges is None or counts is None or len(edges) != len(counts) + 1 or not len(counts):
+        return None
+    return (edges, counts) if (np.diff(edges) >= 0).all() else None
+
+
+def _numbers(value: object) -> NDArray[np.float64] | None:
+    if not isinstance(value, list) or len(value) > MAX_BINS:
+        return None
+    numbers = [json_number(item) for item in value]
+    if any(number is None for number in numbers):
+        return None
+    return np.array(numbers, np.float64)

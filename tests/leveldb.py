@@ -1,0 +1,29 @@
+"""LevelDB's log framing, written: for the tests of W&B's and SwanLab's files."""
+
+import struct
+import zlib
+
+BLOCK = 32768
+WANDB = b":W&B\xe1\xbe\x00"
+SWANLAB = b":SWL\xd6\xe1\x02"
+
+
+def framed(header, payloads):
+    """Return a file of these records, and the offset after each of them."""
+    data, ends = bytearray(header), []
+    for payload in payloads:
+        rest, kinds = payload, (1, 2)
+        while True:
+            left = BLOCK - len(data) % BLOCK
+            if left < 7:
+                data += bytes(left)
+                left = BLOCK
+            piece, rest = rest[: left - 7], rest[left - 7 :]
+            kind = kinds[1] if rest else kinds[0]
+            check = zlib.crc32(piece, zlib.crc32(bytes([kind])))
+            data += struct.pack("<IHB", check, len(piece), kind) + piece
+            kinds = (4, 3)
+            if not rest:
+                break
+        ends.append(len(data))
+    return bytes(data), ends
