@@ -94,15 +94,17 @@ def find(path: Path) -> tuple[Run, ...]:
 
 def _of_file(path: Path) -> tuple[Run, ...]:
     """Return the run, or the runs, of one file; `runs.db/NAME` is a run in a file."""
-    if not os.path.exists(path) and os.path.isfile(path.parent):  # noqa: PTH110, PTH113
-        reader = lookup.reader_of(path.parent)
-        found = _contained(path.parent, reader, "") if reader.runs else ()
+    holder = next((p for p in path.parents if os.path.isfile(p)), None)  # noqa: PTH113
+    if holder is not None:
+        name = path.relative_to(holder).as_posix()
+        reader = lookup.reader_of(holder)
+        found = _contained(holder, reader, "") if reader.runs else ()
         for run in found:
-            if run.name == path.name:
+            if run.name == name:
                 return (run,)
-        hint = nearest(path.name, (run.name for run in found))
+        hint = nearest(name, (run.name for run in found))
         hint = hint or ", ".join(run.name for run in found[:MAX_NAMED])
-        raise UnreadableLog(f"no run called {path.name!r}", where=str(path.parent), hint=hint)
+        raise UnreadableLog(f"no run called {name!r}", where=str(holder), hint=hint)
     reader = lookup.reader_of(path)
     if reader.runs is not None:
         return tuple(_contained(path, reader, ""))
