@@ -10,7 +10,7 @@ several runs: `mlflow.db/NAME` is one of them.
 
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +29,7 @@ PARTS = frozenset(
         *("metrics", "metric", "logs", "log", "csv", "json", "jsonl", "events", "scalars"),
         *("summaries", "monitor", "monitors", "stats", "history", "progress", "result"),
         *("results", "train", "training", "rollout", "rollouts", "trainer_state", "output"),
+        *("artifacts", "dvclive"),
     }
 )
 EVALUATIONS = frozenset({"eval", "evals", "evaluation", "val", "valid", "validation", "test"})
@@ -39,6 +40,7 @@ TRACKERS = frozenset({"wandb", "swanlog"})  # the folders that hold those
 MONITOR = re.compile(r"(?:(.*)\.)?monitor\.csv")
 EVENTS = "tfevents"  # in the name of every TensorBoard file
 MAX_NAMED = 3  # files that a note names
+NAME_LETTERS = 8  # of a folder's name, where two runs have one name
 
 Files = Sequence[tuple[Path, Reader]]
 
@@ -89,7 +91,18 @@ def find(path: Path) -> tuple[Run, ...]:
         if len(found) == 1:  # of several runs in one folder nobody can say whose they are
             found = [replace(found[0], settings=tuple(settings[home]))]
         runs += found
-    return tuple(runs)
+    return _told_apart(runs)
+
+
+def _told_apart(runs: Sequence[Run]) -> tuple[Run, ...]:
+    """Put the folder's name behind a run's name that another run has too."""
+    counts = Counter(run.name for run in runs)
+    return tuple(
+        replace(run, name=f"{run.name} ({run.root.name[:NAME_LETTERS]})")
+        if counts[run.name] > 1
+        else run
+        for run in runs
+    )
 
 
 def _of_file(path: Path) -> tuple[Run, ...]:
@@ -109,7 +122,7 @@ def _of_file(path: Path) -> tuple[Run, ...]:
     if reader.runs is not None:
         return tuple(_contained(path, reader, ""))
     settings = settings_files.beside(path)
-    return (Run(_file_name(path), path.parent, ((path, reader),), settings=settings),)
+    return (Run(_file_name(path, reader), path.parent, ((path, reader),), settings=settings),)
 
 
 def _contained(file: Path, reader: Reader, within: str) -> list[Run]:
@@ -210,7 +223,8 @@ def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[
             _run(f"{inside}/{stem}" if inside else stem, home, by_name[stem], notes)
             for stem in sorted(by_name)
         ]
-    return [_run(inside or name, home, files, notes)]
+    called = next((reader.run_name(file) for file, reader in files if reader.run_name), "")
+    return [_run(called or inside or name, home, files, notes)]
 
 
 def _own_name(file: Path) -> str:
@@ -226,7 +240,9 @@ def _own_name(file: Path) -> str:
     return "" if is_part else stem
 
 
-def _file_name(path: Path) -> str:
+def _file_name(path: Path, reader: Reader) -> str:
+    if reader.run_name:
+        return reader.run_name(path)
     return _own_name(path) or path.resolve().parent.name
 
 

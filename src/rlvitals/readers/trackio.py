@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import guesses, sqlite
+from rlvitals.readers import guesses, run_names, sqlite
 from rlvitals.readers.columns import NAN, whole
 from rlvitals.readers.lines import REPLACED
 from rlvitals.readers.objects import flatten, parse_object
@@ -35,12 +35,11 @@ NEEDED = {
 }
 SYSTEM = "system/"  # before the machine's keys
 ALERTS = "alerts"
-ID_LETTERS = 8  # of an id, where two runs have one name
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run of the database: its name, and the column and value that its rows are found by."""
+    """A run of the database: the name it was given, and what its rows are found by."""
 
     name: str
     column: str  # "run_id"; "run_name" in a database of before 0.24
@@ -65,8 +64,8 @@ def claims(path: Path, head: bytes) -> bool:
 def runs(path: Path) -> dict[str, Reader]:
     """Return a reader for each run, in the order they were started. Raises UnreadableLog."""
     return {
-        run.name: replace(READER, read=partial(_read, run=run), runs=None)
-        for run in sqlite.reading(path, _runs)
+        name: replace(READER, read=partial(_read, run=run), runs=None)
+        for name, run in sqlite.reading(path, _runs).items()
     }
 
 
@@ -74,11 +73,11 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the only run of a database. Raises UnreadableLog where there are several."""
     found = sqlite.reading(path, _runs)
     if len(found) == 1:
-        return _read(path, since, run=found[0])
+        return _read(path, since, run=next(iter(found.values())))
     raise UnreadableLog(
         f"a database of {len(found)} runs: say which",
         where=str(path),
-        hint=", ".join(f"{path}/{run.name}" for run in found[:3]),
+        hint=", ".join(f"{path}/{name}" for name in list(found)[:3]),
     )
 
 
@@ -87,23 +86,16 @@ def _read(path: Path, since: Cursor | None = None, *, run: _Run) -> tuple[Log, C
     return sqlite.reading(path, lambda db: _log(db, str(path), run, seen))
 
 
-def _runs(db: "Connection") -> list[_Run]:
+def _runs(db: "Connection") -> dict[str, _Run]:
     column = "run_id" if "run_id" in sqlite.columns(db, "metrics") else "run_name"
     query = (
         f"SELECT {column}, run_name FROM metrics GROUP BY {column}"  # noqa: S608 - one of two
         " ORDER BY MIN(timestamp), MIN(id)"
     )
-    found: dict[str, _Run] = {}
-    for value, said in sqlite.rows(db, query):
-        if not isinstance(value, str):
-            continue  # damage: the column holds text
-        name = str(said) or value
-        if name in found:
-            name = f"{name} ({value[:ID_LETTERS]})"
-        if name in found:
-            name = f"{said} ({value})"
-        found[name] = _Run(name, column, value)
-    return list(found.values())
+    # The column holds text: anything else is damage.
+    said = {value: str(name) for value, name in sqlite.rows(db, query) if isinstance(value, str)}
+    names = run_names.unique((name, value) for value, name in said.items())
+    return {name: _Run(said[value], column, value) for name, value in names.items()}
 
 
 def _log(db: "Connection", where: str, run: _Run, seen: _Seen) -> tuple[Log, Cursor]:
