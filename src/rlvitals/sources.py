@@ -10,7 +10,7 @@ several runs: `mlflow.db/NAME` is one of them.
 
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +29,7 @@ PARTS = frozenset(
         *("metrics", "metric", "logs", "log", "csv", "json", "jsonl", "events", "scalars"),
         *("summaries", "monitor", "monitors", "stats", "history", "progress", "result"),
         *("results", "train", "training", "rollout", "rollouts", "trainer_state", "output"),
+        *("artifacts", "dvclive"),
     }
 )
 EVALUATIONS = frozenset({"eval", "evals", "evaluation", "val", "valid", "validation", "test"})
@@ -39,6 +40,7 @@ TRACKERS = frozenset({"wandb", "swanlog"})  # the folders that hold those
 MONITOR = re.compile(r"(?:(.*)\.)?monitor\.csv")
 EVENTS = "tfevents"  # in the name of every TensorBoard file
 MAX_NAMED = 3  # files that a note names
+NAME_LETTERS = 8  # of a folder's name, where two runs have one name
 
 Files = Sequence[tuple[Path, Reader]]
 
@@ -89,25 +91,38 @@ def find(path: Path) -> tuple[Run, ...]:
         if len(found) == 1:  # of several runs in one folder nobody can say whose they are
             found = [replace(found[0], settings=tuple(settings[home]))]
         runs += found
-    return tuple(runs)
+    return _told_apart(runs)
+
+
+def _told_apart(runs: Sequence[Run]) -> tuple[Run, ...]:
+    """Put the folder's name behind a run's name that another run has too."""
+    counts = Counter(run.name for run in runs)
+    return tuple(
+        replace(run, name=f"{run.name} ({run.root.name[:NAME_LETTERS]})")
+        if counts[run.name] > 1
+        else run
+        for run in runs
+    )
 
 
 def _of_file(path: Path) -> tuple[Run, ...]:
     """Return the run, or the runs, of one file; `runs.db/NAME` is a run in a file."""
-    if not os.path.exists(path) and os.path.isfile(path.parent):  # noqa: PTH110, PTH113
-        reader = lookup.reader_of(path.parent)
-        found = _contained(path.parent, reader, "") if reader.runs else ()
+    holder = next((p for p in path.parents if os.path.isfile(p)), None)  # noqa: PTH113
+    if holder is not None:
+        name = path.relative_to(holder).as_posix()
+        reader = lookup.reader_of(holder)
+        found = _contained(holder, reader, "") if reader.runs else ()
         for run in found:
-            if run.name == path.name:
+            if run.name == name:
                 return (run,)
-        hint = nearest(path.name, (run.name for run in found))
+        hint = nearest(name, (run.name for run in found))
         hint = hint or ", ".join(run.name for run in found[:MAX_NAMED])
-        raise UnreadableLog(f"no run called {path.name!r}", where=str(path.parent), hint=hint)
+        raise UnreadableLog(f"no run called {name!r}", where=str(holder), hint=hint)
     reader = lookup.reader_of(path)
     if reader.runs is not None:
         return tuple(_contained(path, reader, ""))
     settings = settings_files.beside(path)
-    return (Run(_file_name(path), path.parent, ((path, reader),), settings=settings),)
+    return (Run(_file_name(path, reader), path.parent, ((path, reader),), settings=settings),)
 
 
 def _contained(file: Path, reader: Reader, within: str) -> list[Run]:
@@ -208,7 +223,8 @@ def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[
             _run(f"{inside}/{stem}" if inside else stem, home, by_name[stem], notes)
             for stem in sorted(by_name)
         ]
-    return [_run(inside or name, home, files, notes)]
+    called = next((reader.run_name(file) for file, reader in files if reader.run_name), "")
+    return [_run(called or inside or name, home, files, notes)]
 
 
 def _own_name(file: Path) -> str:
@@ -224,7 +240,9 @@ def _own_name(file: Path) -> str:
     return "" if is_part else stem
 
 
-def _file_name(path: Path) -> str:
+def _file_name(path: Path, reader: Reader) -> str:
+    if reader.run_name:
+        return reader.run_name(path)
     return _own_name(path) or path.resolve().parent.name
 
 

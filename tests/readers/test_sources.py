@@ -126,6 +126,18 @@ CASES = {
         },
         {"": {"metrics.jsonl"}},
     ),
+    "what an MLflow run holds is its own": (
+        {
+            f"mlruns/1/{run}/{name}": data
+            for run in ("aa", "bb")
+            for name, data in {
+                "meta.yaml": b"run_id: %s\nrun_name: %s\n" % (run.encode(), run.encode()),
+                "metrics/train/loss": b"1700000000000 0.5 1\n",
+                "artifacts/metrics.csv": TABLE,
+            }.items()
+        },
+        {f"1/{run}": {"meta.yaml", "artifacts/metrics.csv"} for run in ("aa", "bb")},
+    ),
     "hparams beside a run's events": (
         {FIRST: EVENTS, f"1700000001.25/{SECOND}": EVENTS},
         {"": {FIRST, f"1700000001.25/{SECOND}"}},

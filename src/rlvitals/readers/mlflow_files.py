@@ -1,0 +1,162 @@
+"""MLflow's file store: `mlruns/<experiment>/<run>/` with a file for each metric.
+
+`meta.yaml` names the run; `metrics/train/loss` holds a line "milliseconds value step" for each
+point of `train/loss`, `params/lr` the text of a setting, `tags/` the same. Source:
+`mlflow/store/tracking/file_store.py` (`_log_run_metric`, `_get_metric_from_line`), 3.17.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers import mlflow_values
+from rlvitals.readers.columns import Columns, parse_number, whole
+from rlvitals.readers.lines import REPLACED, Lines, Position, opened
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.readers.rows import Refused
+from rlvitals.readers.yaml_text import parse_yaml
+from rlvitals.records import Log
+
+NAME = "mlflow-files"
+IS_RUN = re.compile(rb"^run_(?:id|uuid):", re.MULTILINE)  # an experiment's file has none
+DELETED = re.compile(rb"^lifecycle_stage: *['\"]?deleted", re.MULTILINE)
+MAX_FILES = 20_000  # of one kind in a run
+MAX_TEXT = 65536  # bytes of a parameter or of meta.yaml
+MAX_NOTES = 4  # metric files that a note is said of
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Where each metric's file was left."""
+
+    places: Mapping[str, Position] = field(default_factory=dict)
+
+
+def claims(path: Path, head: bytes) -> bool:
+    """Claim the `meta.yaml` of a run that was not deleted."""
+    return path.name == "meta.yaml" and bool(IS_RUN.search(head)) and not DELETED.search(head)
+
+
+def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+    """Read the lines after a cursor of every metric's file. Raises UnreadableLog."""
+    seen = since if isinstance(since, _Seen) else _Seen()
+    columns, places, notes, replaced = _metrics(path.parent / "metrics", seen)
+    if replaced:
+        columns, places, notes, _ = _metrics(path.parent / "metrics", _Seen())
+        notes = [REPLACED, *notes]
+    meta, said = _meta(path)
+    params, tags = (_texts(path.parent / kind) for kind in ("params", "tags"))
+    ended, told = mlflow_values.ending(meta.get("status"))
+    log = Log(
+        source=NAME,
+        series=columns.series(),
+        settings=mlflow_values.settings(params, tags),
+        notes=(*notes, *said, *told),
+        where=str(path),
+        ending=ended,
+    )
+    return log, _Seen(places)
+
+
+def run_name(path: Path) -> str:
+    """Return "experiment/run" as a run's `meta.yaml` and its experiment's name them."""
+    meta, _ = _meta(path)
+    experiment: dict[str, object] = {}
+    above = path.parent.parent / "meta.yaml"
+    if above.is_file():
+        experiment, _ = _meta(above)
+    tags = path.parent / "tags" / "mlflow.runName"  # where it stood before 1.30
+    name = meta.get("run_name") or (_text(tags) if tags.is_file() else "") or path.parent.name
+    return f"{experiment.get('name') or path.parent.parent.name}/{name}"
+
+
+def _meta(path: Path) -> tuple[dict[str, object], list[str]]:
+    try:
+        item = parse_yaml(_text(path))
+    except (ValueError, UnreadableLog) as error:
+        return {}, [f"{path.name} cannot be read, only the metrics: {error}".splitlines()[0]]
+    return (item, []) if isinstance(item, dict) else ({}, [f"{path.name} says nothing"])
+
+
+def _text(path: Path) -> str:
+    with opened(path) as file:
+        return file.read(MAX_TEXT).decode(errors="replace")
+
+
+def _texts(folder: Path) -> dict[str, str]:
+    """Return what each file under a folder holds; what cannot be read is left out."""
+    found = {}
+    for key, file in _files(folder):
+        try:
+            found[key] = _text(file)
+        except UnreadableLog:  # gone, or no regular file
+            continue
+    return found
+
+
+def _files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield each file under a folder with its name from there, sorted."""
+    count = 0
+    for root, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            count += 1
+            if count > MAX_FILES:
+                return
+            file = Path(root, name)
+            yield file.relative_to(folder).as_posix(), file
+
+
+def _metrics(folder: Path, seen: _Seen) -> tuple[Columns, dict[str, Position], list[str], bool]:
+    """Return the new points, where each file ends, notes, and whether a file was replaced."""
+    columns, places, notes, replaced = Columns(), dict(seen.places), list[str](), False
+    for key, path in _files(folder):
+        refused = Refused("line")
+        try:
+            with opened(path) as file:
+                lines = Lines(file, seen.places.get(key))
+                for line in lines:
+                    _add(columns, key, line.text, line.number, refused)
+                places[key] = lines.position()
+        except UnreadableLog as error:
+            notes.append(f"metrics/{key}: {error.problem}")
+            continue
+        replaced = replaced or lines.replaced
+        notes += [f"metrics/{key}: {note}" for note in (*lines.notes(), *refused.notes())]
+    if len(notes) > MAX_NOTES:
+        more = f"and {len(notes) - MAX_NOTES} more such notes"
+        notes = [*notes[:MAX_NOTES], more]
+    return columns, places, notes, replaced
+
+
+def _add(columns: Columns, key: str, text: str, number: int, refused: Refused) -> None:
+    """Add a line's point: "milliseconds value step", what follows names a data set."""
+    fields = text.split()
+    if not fields:
+        return
+    try:
+        time = parse_number(fields[0])
+        value = parse_number(fields[1])
+        step = whole(parse_number(fields[2])) if fields[2:] else 0
+    except (ValueError, IndexError):
+        time = value = step = None
+    if time is None or value is None or step is None:
+        refused.add(number, f"is not `milliseconds value step`: {text[:40]!r}")
+    else:
+        columns.add(key, step, value, time / 1000.0)
+
+
+READER = Reader(
+    name=NAME,
+    title="MLflow run folder",
+    looks_for="meta.yaml of an MLflow run",
+    example="mlruns/0/80ade0145d874eadb130c188f3148933/meta.yaml",
+    files=("meta.yaml",),
+    claims=claims,
+    read=read,
+    home=lambda path: path.parent,
+    run_name=run_name,
+)

@@ -1,0 +1,159 @@
+"""MLflow's database, `mlflow.db`: the runs of every experiment.
+
+`metrics` has a row for each point. SQL knows neither NaN nor infinity: a NaN is 0 with `is_nan`
+set, an infinity the largest float64. Runs and experiments that were deleted stay, marked so, and
+are left out. Source: `mlflow/store/tracking/sqlalchemy_store.py` (`sanitize_metric_value`) and
+`dbmodels/models.py`, 3.17; databases of before 1.0 have no `step`, older ones no `is_nan`.
+"""
+
+import math
+import sys
+import zlib
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers import mlflow_values, run_names, sqlite
+from rlvitals.readers.columns import NAN, Columns, whole
+from rlvitals.readers.lines import REPLACED
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.readers.rows import Refused
+from rlvitals.records import Log
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+NAME = "mlflow-sqlite"
+NEEDED = {
+    "metrics": frozenset({"key", "value", "timestamp", "run_uuid"}),
+    "runs": frozenset({"run_uuid", "name", "status", "lifecycle_stage", "experiment_id"}),
+    "experiments": frozenset({"experiment_id", "name", "lifecycle_stage"}),
+}
+RUNS = """
+SELECT e.name, r.name, r.run_uuid,
+    (SELECT t.value FROM tags AS t WHERE t.run_uuid = r.run_uuid AND t.key = 'mlflow.runName')
+FROM runs AS r JOIN experiments AS e ON e.experiment_id = r.experiment_id
+WHERE r.lifecycle_stage = 'active' AND e.lifecycle_stage = 'active'
+ORDER BY r.start_time, r.rowid
+"""
+WITH_POINTS = "SELECT DISTINCT run_uuid FROM metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The last row that was read, and what it held."""
+
+    row: int = 0
+    mark: int = 0
+
+
+def claims(path: Path, head: bytes) -> bool:
+    """Claim a database that has MLflow's tables."""
+    return sqlite.has_columns(path, head, NEEDED)
+
+
+def runs(path: Path) -> dict[str, Reader]:
+    """Return a reader for each run, in the order they were started. Raises UnreadableLog."""
+    found = sqlite.reading(path, _runs)
+    return {
+        name: replace(READER, read=partial(_read, run=run), runs=None)
+        for name, run in found.items()
+    }
+
+
+def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+    """Read the only run of a database. Raises UnreadableLog where there are several."""
+    found = sqlite.reading(path, _runs)
+    if len(found) == 1:
+        return _read(path, since, run=next(iter(found.values())))
+    raise UnreadableLog(
+        f"a database of {len(found)} runs: say which",
+        where=str(path),
+        hint=", ".join(f"{path}/{name}" for name in list(found)[:3]),
+    )
+
+
+def _read(path: Path, since: Cursor | None = None, *, run: str) -> tuple[Log, Cursor]:
+    seen = since if isinstance(since, _Seen) else _Seen()
+    return sqlite.reading(path, lambda db: _log(db, str(path), run, seen))
+
+
+def _runs(db: "Connection") -> dict[str, str]:
+    logged = {run for (run,) in sqlite.rows(db, WITH_POINTS)}
+    found = [
+        (f"{experiment}/{name or tag or run}", run)
+        for experiment, name, run, tag in sqlite.rows(db, RUNS)
+        if isinstance(run, str)
+    ]
+    # Runs without a point, such as the parent of a search, only where no run has any.
+    with_points = [pair for pair in found if pair[1] in logged]
+    return run_names.unique(with_points or found)
+
+
+def _log(db: "Connection", where: str, run: str, seen: _Seen) -> tuple[Log, Cursor]:
+    replaced = seen.row and _mark(db, run, seen.row) != seen.mark
+    if replaced:
+        seen = _Seen()
+    there = sqlite.columns(db, "metrics")
+    step, is_nan = ((name if name in there else "0") for name in ("step", "is_nan"))
+    query = (
+        f"SELECT rowid, key, value, timestamp, {step}, {is_nan} FROM metrics"  # noqa: S608
+        " WHERE run_uuid = ? AND rowid > ? ORDER BY rowid"
+    )
+    columns, refused, last = Columns(), Refused(), seen.row
+    for row in sqlite.rows(db, query, (run, seen.row)):
+        last = int(str(row[0]))
+        _add(columns, refused, last, row[1:])
+    status = next(sqlite.rows(db, "SELECT status FROM runs WHERE run_uuid = ?", (run,)), (None,))
+    ended, told = mlflow_values.ending(status[0])
+    notes = [note.replace("line ", "metrics row ", 1) for note in refused.notes()]
+    log = Log(
+        source=NAME,
+        series=columns.series(),
+        settings=mlflow_values.settings(_texts(db, "params", run), _texts(db, "tags", run)),
+        notes=(*([REPLACED] if replaced else []), *notes, *told),
+        where=where,
+        ending=ended,
+    )
+    return log, _Seen(last, _mark(db, run, last))
+
+
+def _add(columns: Columns, refused: Refused, number: int, row: sqlite.Row) -> None:
+    """Add a row (key, value, milliseconds, step, is NaN)."""
+    key, value, time, step, is_nan = row
+    at = whole(step) if isinstance(step, int | float) else None
+    if not isinstance(key, str) or not isinstance(value, int | float) or at is None:
+        refused.add(number, "is no point")
+        return
+    found = NAN if is_nan else float(value)
+    if abs(found) == sys.float_info.max:
+        found = math.copysign(math.inf, found)
+    columns.add(key, at, found, time / 1000.0 if isinstance(time, int | float) else NAN)
+
+
+def _texts(db: "Connection", table: str, run: str) -> dict[str, str]:
+    if not {"key", "value", "run_uuid"} <= sqlite.columns(db, table):
+        return {}
+    query = f"SELECT key, value FROM {table} WHERE run_uuid = ? ORDER BY key"  # noqa: S608 - ours
+    return {str(key): str(value) for key, value in sqlite.rows(db, query, (run,))}
+
+
+def _mark(db: "Connection", run: str, row: int) -> int:
+    """Return a fingerprint of the row that a cursor stands on; 0 where it is gone."""
+    query = "SELECT key, value, timestamp FROM metrics WHERE rowid = ? AND run_uuid = ?"
+    found = next(sqlite.rows(db, query, (row, run)), None)
+    return zlib.crc32(repr(found).encode()) if found else 0
+
+
+READER = Reader(
+    name=NAME,
+    title="MLflow database",
+    looks_for="mlflow.db",
+    example="mlflow.db",
+    files=("*.db", "*.sqlite", "*.sqlite3"),
+    claims=claims,
+    read=read,
+    runs=runs,
+)

@@ -1,0 +1,249 @@
+"""SQLite databases that other programs own: read as they stand, never written, never waited for.
+
+    kinds = tables(path)                            # table -> its columns; for `claims`
+    found = reading(path, lambda db: rows(db, "SELECT a, b FROM t"))
+
+A reader must leave no file beside a person's database, but SQLite itself leaves a `-wal` and a
+`-shm` wherever it opens a database in WAL mode, read-only or not. So a database whose log is
+empty is opened as immutable, and read again if it changed meanwhile; one that a program has
+open (both files are there) is read with that program's locks; one that was left unfinished, by
+a crash or a copy, is read from a copy of its own, as is one in a folder we cannot write to.
+Source: sqlite.org's pages "URI Filenames", "Write-Ahead Logging" and "Defense Against The Dark
+Arts" (the settings for a file that nobody vouches for).
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers.lines import opened
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+T = TypeVar("T")
+Row = tuple[object, ...]
+
+MAGIC = b"SQLite format 3\x00"
+HEADER_BYTES = 100
+WAL_BYTE = 18  # of the header: 2 where the database is in WAL mode
+WAIT = 5.0  # seconds for a writer's lock
+CLAIM_WAIT = 0.5  # the same, while it is only asked whose the file is
+ATTEMPTS = 4  # at a database that changes while it is read
+MAX_COPY_BYTES = 2 * 2**30
+MAX_VALUE_BYTES = 64 * 2**20
+# A table takes some bytes and some instructions a row. Far more of these than the file has
+# bytes is a tree of pages that was damaged into a loop.
+FREE_INSTRUCTIONS, INSTRUCTIONS_PER_BYTE = 20_000_000, 4
+BETWEEN_CHECKS = 100_000  # instructions
+NO_DATABASE = "not an SQLite database, or an encrypted one"
+LOCKED = "the database is locked by the program that writes it"
+
+
+class _State(NamedTuple):
+    """What a database's files look like: another one means that someone wrote."""
+
+    size: int
+    changed: int  # ns
+    wal: int  # bytes; -1 for none
+    shm: bool
+    journal: int
+
+
+def is_database(head: bytes) -> bool:
+    """Tell by its first bytes whether a file is an SQLite database; an encrypted one is not."""
+    return head.startswith(MAGIC)
+
+
+def tables(path: Path) -> Mapping[str, frozenset[str]]:
+    """Return the names of the tables, each with its columns' names. Raises UnreadableLog."""
+    return reading(path, _tables, CLAIM_WAIT)
+
+
+def has_columns(path: Path, head: bytes, wanted: Mapping[str, frozenset[str]]) -> bool:
+    """Tell for `claims` whether a file is a database that has these tables and columns.
+
+    One that cannot be opened now is told by the names in its head, so that its reader can say
+    what is wrong with it.
+    """
+    if not is_database(head):
+        return False
+    try:
+        there = tables(path)
+    except UnreadableLog:
+        return all(column.encode() in head for names in wanted.values() for column in names)
+    return all(names <= there.get(table, frozenset()) for table, names in wanted.items())
+
+
+def reading(path: Path, work: Callable[["Connection"], T], wait: float = WAIT) -> T:
+    """Return what `work` reads in one transaction: one moment of the database.
+
+    `wait` is for a writer's lock, in seconds.
+
+    Raises UnreadableLog where it is no database, locked, damaged or forever changing.
+    """
+    import sqlite3  # noqa: PLC0415 - only for databases
+
+    head = _header(path)
+    copy = False
+    for _ in range(ATTEMPTS):
+        state = _state(path)
+        immutable = head[WAL_BYTE] > 1 and state.wal <= 0 and not state.shm
+        copy = copy or (state.wal > 0 and not state.shm)
+        try:
+            if copy:
+                result = _from_copy(path, work, wait)
+            else:
+                options = "mode=ro&immutable=1" if immutable else "mode=ro"
+                result = _work(f"{path.absolute().as_uri()}?{options}", state, work, wait)
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # a message may quote damage
+            if not copy and _needs_copy(error):
+                copy = True
+            elif _is_lock(error) or _state(path) == state:  # else half of a write was seen
+                raise _refusal(path, error) from None
+            continue
+        if _state(path) == state or not (immutable or copy):
+            return result
+    raise UnreadableLog("the database changes faster than it can be read", where=str(path))
+
+
+def _header(path: Path) -> bytes:
+    """Return the file's header. Raises UnreadableLog where there is none, or pages are missing.
+
+    SQLite itself would read what is missing of the last page as zeros.
+    """
+    with opened(path) as file:
+        head = file.read(HEADER_BYTES)
+    if not is_database(head) or len(head) < HEADER_BYTES:
+        raise UnreadableLog(NO_DATABASE, where=str(path))
+    page = int.from_bytes(head[16:18], "big")
+    pages = int.from_bytes(head[28:32], "big")
+    size, whole = path.stat().st_size, pages * (65536 if page == 1 else page)
+    kept_up = head[24:28] == head[92:96]  # the number of pages, by old versions of SQLite
+    if kept_up and size < whole and _size(path, "-journal") <= 0:  # no write is under way
+        raise UnreadableLog(
+            f"the database is cut short: {size:,} of {whole:,} bytes are there",
+            where=str(path),
+            hint=_recovery(path),
+        )
+    return head
+
+
+def rows(connection: "Connection", query: str, values: Row = ()) -> Iterator[Row]:
+    """Yield a query's rows."""
+    yield from connection.execute(query, values)
+
+
+def columns(connection: "Connection", table: str) -> frozenset[str]:
+    """Return the names of a table's columns; empty where there is no such table."""
+    return _tables(connection).get(table, frozenset())
+
+
+def _tables(connection: "Connection") -> dict[str, frozenset[str]]:
+    query = (
+        "SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c"
+        " WHERE m.type = 'table'"
+    )
+    found: dict[str, set[str]] = {}
+    for table, column in rows(connection, query):
+        found.setdefault(str(table), set()).add(str(column))
+    return {table: frozenset(names) for table, names in found.items()}
+
+
+def _work(uri: str, state: _State, work: Callable[["Connection"], T], wait: float) -> T:
+    import sqlite3  # noqa: PLC0415
+
+    left = FREE_INSTRUCTIONS + INSTRUCTIONS_PER_BYTE * (state.size + max(state.wal, 0))
+
+    def watch() -> bool:  # true stops the query
+        nonlocal left
+        left -= BETWEEN_CHECKS
+        return left < 0
+
+    connection = sqlite3.connect(uri, timeout=wait, isolation_level=None, uri=True)
+    with closing(connection):
+        connection.text_factory = _text
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+        connection.set_progress_handler(watch, BETWEEN_CHECKS)
+        for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
+            connection.execute(f"PRAGMA {pragma}")
+        connection.execute("BEGIN")
+        return work(connection)
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")
+
+
+def _state(path: Path) -> _State:
+    with opened(path):  # says what is wrong with the file
+        status = path.stat()
+    wal, shm, journal = (_size(path, end) for end in ("-wal", "-shm", "-journal"))
+    return _State(status.st_size, status.st_mtime_ns, wal, shm >= 0, journal)
+
+
+def _beside(path: Path, end: str) -> Path:
+    return path.with_name(path.name + end)
+
+
+def _size(path: Path, end: str) -> int:
+    try:
+        return _beside(path, end).stat().st_size
+    except OSError:
+        return -1
+
+
+def _needs_copy(error: Exception) -> bool:
+    """Tell whether SQLite would have to write first: undo or redo what a crash left."""
+    code = getattr(error, "sqlite_errorname", "")
+    return code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
+
+
+def _from_copy(path: Path, work: Callable[["Connection"], T], wait: float) -> T:
+    with _copied(path) as copy:
+        return _work(f"{copy.absolute().as_uri()}?mode=rw", _state(copy), work, wait)
+
+
+@contextmanager
+def _copied(path: Path) -> Iterator[Path]:
+    """Copy a database with its log and its journal to a folder that goes again."""
+    sizes = {end: _size(path, end) for end in ("", "-wal", "-journal")}
+    if sum(sizes.values()) > MAX_COPY_BYTES:
+        raise UnreadableLog(
+            "the database was left unfinished, and is too large to copy for reading",
+            where=str(path),
+            hint=f"close the program that writes it, or: sqlite3 {path} 'PRAGMA wal_checkpoint'",
+        )
+    with tempfile.TemporaryDirectory(prefix="rlvitals-") as folder:
+        copy = Path(folder, "copy.db")
+        for end, size in sizes.items():
+            if size >= 0:
+                with opened(_beside(path, end)) as source, _beside(copy, end).open("wb") as target:
+                    shutil.copyfileobj(source, target)
+        yield copy
+
+
+def _is_lock(error: Exception) -> bool:
+    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+def _refusal(path: Path, error: Exception) -> UnreadableLog:
+    """Say what SQLite's error means for who reads a log."""
+    code = getattr(error, "sqlite_errorname", "")
+    if _is_lock(error):
+        return UnreadableLog(LOCKED, where=str(path), hint="try again when it has written")
+    if code.startswith("SQLITE_NOTADB"):
+        problem = NO_DATABASE
+    elif code.startswith("SQLITE_INTERRUPT"):
+        problem = "the database is damaged: its tables never end"
+    else:
+        problem = f"the database cannot be read: {error}"
+    return UnreadableLog(problem, where=str(path), hint=_recovery(path))
+
+
+def _recovery(path: Path) -> str:
+    return f"sqlite3 {path} .recover | sqlite3 repaired.db"

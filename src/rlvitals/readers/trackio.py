@@ -1,0 +1,241 @@
+"""Trackio's database: `<project>.db` holds every run of a project.
+
+`metrics(id, run_id, timestamp, run_name, step, metrics)` has a row for each `log` call, its
+numbers as a JSON object with "NaN" and "Infinity" as text; before 0.24 there was no `run_id` and
+a run was its name. `configs` holds each run's settings, `system_metrics` what the machine did,
+with a time and no step, `alerts` what the run said. Source: `trackio/sqlite_storage.py`,
+`trackio/utils.py` (`serialize_values`), as of 0.43.
+"""
+
+import zlib
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers import guesses, run_names, sqlite
+from rlvitals.readers.columns import NAN, whole
+from rlvitals.readers.lines import REPLACED
+from rlvitals.readers.objects import flatten, parse_object
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.readers.rows import Refused
+from rlvitals.readers.trackio_values import Values, number
+from rlvitals.records import Log, Setting, Text
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+NAME = "trackio"
+NEEDED = {
+    "metrics": frozenset({"run_name", "step", "metrics", "timestamp"}),
+    "configs": frozenset({"run_name", "config"}),
+}
+SYSTEM = "system/"  # before the machine's keys
+ALERTS = "alerts"
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run of the database: the name it was given, and what its rows are found by."""
+
+    name: str
+    column: str  # "run_id"; "run_name" in a database of before 0.24
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The last rows that were read, by their ids, and what the last one held."""
+
+    metrics: int = 0
+    mark: int = 0
+    system: int = 0
+    alerts: int = 0
+
+
+def claims(path: Path, head: bytes) -> bool:
+    """Claim a database that has Trackio's tables."""
+    return sqlite.has_columns(path, head, NEEDED)
+
+
+def runs(path: Path) -> dict[str, Reader]:
+    """Return a reader for each run, in the order they were started. Raises UnreadableLog."""
+    return {
+        name: replace(READER, read=partial(_read, run=run), runs=None)
+        for name, run in sqlite.reading(path, _runs).items()
+    }
+
+
+def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+    """Read the only run of a database. Raises UnreadableLog where there are several."""
+    found = sqlite.reading(path, _runs)
+    if len(found) == 1:
+        return _read(path, since, run=next(iter(found.values())))
+    raise UnreadableLog(
+        f"a database of {len(found)} runs: say which",
+        where=str(path),
+        hint=", ".join(f"{path}/{name}" for name in list(found)[:3]),
+    )
+
+
+def _read(path: Path, since: Cursor | None = None, *, run: _Run) -> tuple[Log, Cursor]:
+    seen = since if isinstance(since, _Seen) else _Seen()
+    return sqlite.reading(path, lambda db: _log(db, str(path), run, seen))
+
+
+def _runs(db: "Connection") -> dict[str, _Run]:
+    column = "run_id" if "run_id" in sqlite.columns(db, "metrics") else "run_name"
+    query = (
+        f"SELECT {column}, run_name FROM metrics GROUP BY {column}"  # noqa: S608 - one of two
+        " ORDER BY MIN(timestamp), MIN(id)"
+    )
+    # The column holds text: anything else is damage.
+    said = {value: str(name) for value, name in sqlite.rows(db, query) if isinstance(value, str)}
+    names = run_names.unique((name, value) for value, name in said.items())
+    return {name: _Run(said[value], column, value) for name, value in names.items()}
+
+
+def _log(db: "Connection", where: str, run: _Run, seen: _Seen) -> tuple[Log, Cursor]:
+    replaced = seen.metrics and _mark(db, run, seen.metrics) != seen.mark
+    if replaced:
+        seen = _Seen()
+    values, refused = Values(), Refused()
+    last = seen.metrics
+    query = f"SELECT id, timestamp, step, metrics FROM metrics WHERE {run.column} = ?"  # noqa: S608
+    for row in sqlite.rows(db, f"{query} AND id > ? ORDER BY id", (run.value, seen.metrics)):
+        last = int(str(row[0]))
+        item, step = _item(row[3]), _step(row[2])
+        if item is None or step is None:
+            what = "has no step" if item is not None else "is not a JSON object"
+            refused.add(last, what)
+        else:
+            values.add(step, _time(row[1]), item)
+    clock = _Clock(db, run)
+    system = clock.add_system(db, run, seen.system, values)
+    texts, alerts = clock.alerts(db, run, seen.alerts)
+    notes = [note.replace("line ", "metrics row ", 1) for note in refused.notes()]
+    log = Log(
+        source=NAME,
+        series=values.columns.series(),
+        settings=_settings(db, run),
+        notes=(*([REPLACED] if replaced else []), *notes, *values.notes()),
+        where=where,
+        histograms=values.histograms,
+        tables=values.tables(),
+        texts={ALERTS: texts} if texts else {},
+    )
+    return log, _Seen(last, _mark(db, run, last), system, alerts)
+
+
+def _item(cell: object) -> dict[str, object] | None:
+    """Return the object that a cell holds as JSON, text or bytes."""
+    if isinstance(cell, bytes):
+        cell = cell.decode(errors="replace")
+    return parse_object(cell) if isinstance(cell, str) else None
+
+
+def _step(cell: object) -> int | None:
+    return whole(cell) if isinstance(cell, int | float) else None
+
+
+def _time(cell: object) -> float:
+    time = guesses.seconds(cell) if isinstance(cell, str | int | float) else None
+    return NAN if time is None else time
+
+
+def _mark(db: "Connection", run: _Run, row: int) -> int:
+    """Return a fingerprint of the row that a cursor stands on; 0 where it is gone."""
+    query = f"SELECT timestamp, step, metrics FROM metrics WHERE id = ? AND {run.column} = ?"  # noqa: S608
+    found = next(sqlite.rows(db, query, (row, run.value)), None)
+    return zlib.crc32(repr(found).encode()) if found else 0
+
+
+def _settings(db: "Connection", run: _Run) -> dict[str, Setting]:
+    """Return the run's settings without what Trackio adds (`_Username`, `_Created`, `_Group`)."""
+    column = run.column if run.column in sqlite.columns(db, "configs") else "run_name"
+    value = run.value if column == run.column else run.name
+    query = f"SELECT config FROM configs WHERE {column} = ?"  # noqa: S608 - one of two
+    settings: dict[str, Setting] = {}
+    for (cell,) in sqlite.rows(db, query, (value,)):
+        for key, found in flatten(_item(cell) or {}):
+            if not key.startswith("_") and isinstance(found, bool | int | float | str):
+                special = number(found) if isinstance(found, str) else None
+                settings[key] = found if special is None else special
+    return settings
+
+
+class _Clock:
+    """Gives what has a time and no step the step of the run's last row before it.
+
+    Rows from the last one on have no settled step yet: they are left for the next reading, so
+    that reading on gives what reading it all at once does.
+    """
+
+    def __init__(self, db: "Connection", run: _Run) -> None:
+        query = f"SELECT timestamp, step FROM metrics WHERE {run.column} = ? ORDER BY id"  # noqa: S608
+        self._points = (db, query, run.value)
+        self._known: tuple[np.ndarray[tuple[int], np.dtype[np.float64]], list[int]] | None = None
+
+    def _table(self) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], list[int]]:
+        if self._known is None:
+            db, query, value = self._points
+            pairs = [(_time(t), _step(s)) for t, s in sqlite.rows(db, query, (value,))]
+            kept = [(t, s) for t, s in pairs if t == t and s is not None]  # noqa: PLR0124 - NaN
+            times = np.maximum.accumulate(np.array([t for t, _ in kept], np.float64))
+            self._known = times, [s for _, s in kept]
+        return self._known
+
+    def step(self, time: float) -> int | None:
+        """Return the step at a time; None where it is not settled."""
+        times, steps = self._table()
+        if not len(times) or not time < times[-1]:
+            return None
+        at = int(np.searchsorted(times, time, side="right")) - 1
+        return steps[max(at, 0)]
+
+    def add_system(self, db: "Connection", run: _Run, since: int, values: Values) -> int:
+        """Add what the machine did since a row; return the last row that was added."""
+        if not {"id", run.column, "metrics"} <= sqlite.columns(db, "system_metrics"):
+            return since
+        query = f"SELECT id, timestamp, metrics FROM system_metrics WHERE {run.column} = ?"  # noqa: S608
+        for row in sqlite.rows(db, f"{query} AND id > ? ORDER BY id", (run.value, since)):
+            time = _time(row[1])
+            step, item = self.step(time), _item(row[2])
+            if step is None:
+                break
+            since = int(str(row[0]))
+            values.add(step, time, {f"{SYSTEM}{key}": value for key, value in (item or {}).items()})
+        return since
+
+    def alerts(self, db: "Connection", run: _Run, since: int) -> tuple[list[Text], int]:
+        """Return what the run said since a row, and the last row of it."""
+        wanted = {"id", run.column, "level", "title", "text", "step"}
+        found: list[Text] = []
+        if not wanted <= sqlite.columns(db, "alerts"):
+            return found, since
+        query = f"SELECT id, timestamp, step, level, title, text FROM alerts WHERE {run.column} = ?"  # noqa: S608
+        for row in sqlite.rows(db, f"{query} AND id > ? ORDER BY id", (run.value, since)):
+            time, step = _time(row[1]), _step(row[2])
+            if step is None:
+                step = self.step(time)
+            if step is None:
+                break
+            since = int(str(row[0]))
+            said = ": ".join(str(part) for part in row[3:] if part)
+            found.append(Text(step, time, said))
+        return found, since
+
+
+READER = Reader(
+    name=NAME,
+    title="Trackio project",
+    looks_for="*.db",
+    example="trackio/my-project.db",
+    files=("*.db",),
+    claims=claims,
+    read=read,
+    runs=runs,
+)
