@@ -17,6 +17,7 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog, nearest
 from rlvitals.readers import joining, lookup, rllib, settings_files, trainer_state
+from rlvitals.readers.compressed import bare
 from rlvitals.readers.lines import read_head
 from rlvitals.readers.reader import Reader
 from rlvitals.readers.walk import Walk
@@ -215,8 +216,8 @@ def _own_name(file: Path) -> str:
     """Return the name that a file gives its run; "" where it says what the file holds."""
     if EVENTS in file.name:
         return ""
-    found = MONITOR.fullmatch(file.name)
-    stem = (found[1] or "") if found else file.stem
+    found = MONITOR.fullmatch(bare(file).name)
+    stem = (found[1] or "") if found else bare(file).stem
     word = stem.lower()
     if word.isdigit() and found:
         return ""
@@ -242,16 +243,18 @@ def _order(file: Path) -> tuple[tuple[str, ...], str]:
 
 def _without_copies(files: Files) -> tuple[list[tuple[Path, Reader]], list[str]]:
     """Drop what another file of the run holds in full; say what was dropped."""
-    kept = list(files)
-    notes: list[str] = []
+    plain = {file for file, _ in files}
+    packed = [file for file in plain if bare(file) != file and bare(file) in plain]
+    kept = [pair for pair in files if pair[0] not in packed]
+    notes = [f"{file.name} not read: {bare(file).name} stands beside it" for file in sorted(packed)]
     states = [file for file, reader in kept if reader.name == trainer_state.READER.name]
     if len(states) > 1:
         best = max(states, key=_state_rank)
         kept = [pair for pair in kept if pair[0] not in states or pair[0] == best]
         notes.append(f"read of {len(states)} trainer_state.json: {best.parent.name}'s, the newest")
     tuned = [file for file, reader in kept if reader.name == rllib.READER.name]
-    results = {file.parent for file in tuned if file.name == "result.json"}
-    twins = [file for file in tuned if file.suffix == ".csv" and file.parent in results]
+    results = {file.parent for file in tuned if bare(file).name == "result.json"}
+    twins = [f for f in tuned if bare(f).suffix == ".csv" and f.parent in results]
     if twins:
         kept = [pair for pair in kept if pair[0] not in twins]
         notes.append("progress.csv not read: result.json holds the same and more")
