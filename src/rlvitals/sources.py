@@ -11,7 +11,7 @@ several runs: `mlflow.db/NAME` is one of them.
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,6 +30,7 @@ PARTS = frozenset(
         *("metrics", "metric", "logs", "log", "csv", "json", "jsonl", "events", "scalars"),
         *("summaries", "monitor", "monitors", "stats", "history", "progress", "result"),
         *("results", "train", "training", "rollout", "rollouts", "trainer_state", "output"),
+        settings_files.HYDRA,
     }
 )
 EVALUATIONS = frozenset({"eval", "evals", "evaluation", "val", "valid", "validation", "test"})
@@ -82,15 +83,40 @@ def find(path: Path) -> tuple[Run, ...]:
             runs += _contained(file, reader, file.relative_to(path).with_suffix("").as_posix())
     _adopt_trainer_runs(groups)
     _adopt_tracked_runs(groups)
-    settings: dict[Path, list[Path]] = defaultdict(list)
-    for file in filter(settings_files.is_settings, walk.files):
-        settings[_up(file.parent, path)].append(file)
+    settings = _settings(walk.files, path, groups.keys())
     for home, files in sorted(groups.items(), key=lambda pair: pair[0].parts):
         found = _runs(home, files, path, tuple(notes))
         if len(found) == 1:  # of several runs in one folder nobody can say whose they are
             found = [replace(found[0], settings=tuple(settings[home]))]
         runs += found
     return tuple(runs)
+
+
+def _settings(files: Iterable[Path], root: Path, homes: Collection[Path]) -> dict[Path, list[Path]]:
+    """Return the files of settings that belong to the run at each home.
+
+    They lie in the run's folder, in one just below it (rl-zoo), or above it where it is the only
+    run there (Hydra, DVC); ML-Agents' are every behaviour's. Of a trainer's checkpoints, which
+    all hold the same, the first is taken.
+    """
+    found: dict[Path, dict[tuple[Path, str], Path]] = defaultdict(dict)
+    for file in filter(settings_files.is_settings, files):
+        folder = _up(file.parent, root)
+        owners = [folder] if folder in homes else _owners(file, folder, homes)
+        if not owners and folder != root and folder.parent in homes:
+            owners = [folder.parent]
+        place = folder if CHECKPOINT.fullmatch(file.parent.name) else file.parent
+        for owner in owners:
+            found[owner].setdefault((place, file.name), file)
+    return defaultdict(list, {home: list(files.values()) for home, files in found.items()})
+
+
+def _owners(file: Path, folder: Path, homes: Collection[Path]) -> list[Path]:
+    """Return the runs below a folder that a file of settings in it belongs to."""
+    below = [home for home in homes if home.is_relative_to(folder)]
+    if file.name.startswith(settings_files.ML_AGENTS):
+        return [home for home in below if home.parent == folder]
+    return below if len(below) == 1 else []
 
 
 def _of_file(path: Path) -> tuple[Run, ...]:
@@ -298,8 +324,9 @@ def read(run: Run) -> tuple[Log, ...]:
         raise _none_readable(errors)
     joined = joining.join(logs)
     for file in run.settings:
-        settings, said = settings_files.read(file)
-        joined.append(Log("settings", {}, settings, tuple(said), str(file.relative_to(run.root))))
+        settings, said = settings_files.read(file, run.root.name)
+        where = os.path.relpath(file, run.root)
+        joined.append(Log("settings", {}, settings, tuple(said), where))
     if notes:
         joined.append(Log(source="files", series={}, notes=tuple(notes)))
     return tuple(joined)
