@@ -222,7 +222,8 @@ def _has_state(files: Files) -> bool:
 
 def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[Run]:
     """Make the runs of one folder: one, unless its files have names of their own."""
-    stems = [_own_name(file) for file, _ in files]
+    # A reader that tells the run's folder says that its files have no names of their own.
+    stems = ["" if reader.home else _own_name(file) for file, reader in files]
     name = home.name or str(home)
     if home == root:
         name = root.resolve().name or str(root)
