@@ -11,12 +11,13 @@ several runs: `mlflow.db/NAME` is one of them.
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog, nearest
 from rlvitals.readers import joining, lookup, rllib, settings_files, trainer_state
+from rlvitals.readers.compressed import bare
 from rlvitals.readers.lines import read_head
 from rlvitals.readers.reader import Reader
 from rlvitals.readers.walk import Walk
@@ -30,6 +31,7 @@ PARTS = frozenset(
         *("summaries", "monitor", "monitors", "stats", "history", "progress", "result"),
         *("results", "train", "training", "rollout", "rollouts", "trainer_state", "output"),
         *("artifacts", "dvclive"),
+        settings_files.HYDRA,
     }
 )
 EVALUATIONS = frozenset({"eval", "evals", "evaluation", "val", "valid", "validation", "test"})
@@ -83,9 +85,7 @@ def find(path: Path) -> tuple[Run, ...]:
             runs += _contained(file, reader, file.relative_to(path).with_suffix("").as_posix())
     _adopt_trainer_runs(groups)
     _adopt_tracked_runs(groups)
-    settings: dict[Path, list[Path]] = defaultdict(list)
-    for file in filter(settings_files.is_settings, walk.files):
-        settings[_up(file.parent, path)].append(file)
+    settings = _settings(walk.files, path, groups.keys())
     for home, files in sorted(groups.items(), key=lambda pair: pair[0].parts):
         found = _runs(home, files, path, tuple(notes))
         if len(found) == 1:  # of several runs in one folder nobody can say whose they are
@@ -103,6 +103,33 @@ def _told_apart(runs: Sequence[Run]) -> tuple[Run, ...]:
         else run
         for run in runs
     )
+
+
+def _settings(files: Iterable[Path], root: Path, homes: Collection[Path]) -> dict[Path, list[Path]]:
+    """Return the files of settings that belong to the run at each home.
+
+    They lie in the run's folder, in one just below it (rl-zoo), or above it where it is the only
+    run there (Hydra, DVC); ML-Agents' are every behaviour's. Of a trainer's checkpoints, which
+    all hold the same, the first is taken.
+    """
+    found: dict[Path, dict[tuple[Path, str], Path]] = defaultdict(dict)
+    for file in filter(settings_files.is_settings, files):
+        folder = _up(file.parent, root)
+        owners = [folder] if folder in homes else _owners(file, folder, homes)
+        if not owners and folder != root and folder.parent in homes:
+            owners = [folder.parent]
+        place = folder if CHECKPOINT.fullmatch(file.parent.name) else file.parent
+        for owner in owners:
+            found[owner].setdefault((place, file.name), file)
+    return defaultdict(list, {home: list(files.values()) for home, files in found.items()})
+
+
+def _owners(file: Path, folder: Path, homes: Collection[Path]) -> list[Path]:
+    """Return the runs below a folder that a file of settings in it belongs to."""
+    below = [home for home in homes if home.is_relative_to(folder)]
+    if file.name.startswith(settings_files.ML_AGENTS):
+        return [home for home in below if home.parent == folder]
+    return below if len(below) == 1 else []
 
 
 def _of_file(path: Path) -> tuple[Run, ...]:
@@ -210,7 +237,8 @@ def _has_state(files: Files) -> bool:
 
 def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[Run]:
     """Make the runs of one folder: one, unless its files have names of their own."""
-    stems = [_own_name(file) for file, _ in files]
+    # A reader that tells the run's folder says that its files have no names of their own.
+    stems = ["" if reader.home else _own_name(file) for file, reader in files]
     name = home.name or str(home)
     if home == root:
         name = root.resolve().name or str(root)
@@ -231,8 +259,8 @@ def _own_name(file: Path) -> str:
     """Return the name that a file gives its run; "" where it says what the file holds."""
     if EVENTS in file.name:
         return ""
-    found = MONITOR.fullmatch(file.name)
-    stem = (found[1] or "") if found else file.stem
+    found = MONITOR.fullmatch(bare(file).name)
+    stem = (found[1] or "") if found else bare(file).stem
     word = stem.lower()
     if word.isdigit() and found:
         return ""
@@ -260,16 +288,18 @@ def _order(file: Path) -> tuple[tuple[str, ...], str]:
 
 def _without_copies(files: Files) -> tuple[list[tuple[Path, Reader]], list[str]]:
     """Drop what another file of the run holds in full; say what was dropped."""
-    kept = list(files)
-    notes: list[str] = []
+    plain = {file for file, _ in files}
+    packed = [file for file in plain if bare(file) != file and bare(file) in plain]
+    kept = [pair for pair in files if pair[0] not in packed]
+    notes = [f"{file.name} not read: {bare(file).name} stands beside it" for file in sorted(packed)]
     states = [file for file, reader in kept if reader.name == trainer_state.READER.name]
     if len(states) > 1:
         best = max(states, key=_state_rank)
         kept = [pair for pair in kept if pair[0] not in states or pair[0] == best]
         notes.append(f"read of {len(states)} trainer_state.json: {best.parent.name}'s, the newest")
     tuned = [file for file, reader in kept if reader.name == rllib.READER.name]
-    results = {file.parent for file in tuned if file.name == "result.json"}
-    twins = [file for file in tuned if file.suffix == ".csv" and file.parent in results]
+    results = {file.parent for file in tuned if bare(file).name == "result.json"}
+    twins = [f for f in tuned if bare(f).suffix == ".csv" and f.parent in results]
     if twins:
         kept = [pair for pair in kept if pair[0] not in twins]
         notes.append("progress.csv not read: result.json holds the same and more")
@@ -313,8 +343,9 @@ def read(run: Run) -> tuple[Log, ...]:
         raise _none_readable(errors)
     joined = joining.join(logs)
     for file in run.settings:
-        settings, said = settings_files.read(file)
-        joined.append(Log("settings", {}, settings, tuple(said), str(file.relative_to(run.root))))
+        settings, said = settings_files.read(file, run.root.name)
+        where = os.path.relpath(file, run.root)
+        joined.append(Log("settings", {}, settings, tuple(said), where))
     if notes:
         joined.append(Log(source="files", series={}, notes=tuple(notes)))
     return tuple(joined)

@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 from rlvitals.records import Log, Series
 
 T = TypeVar("T")
-# Their files go on where the one before ended; the order is that of their start.
-RESUMED = frozenset({"tensorboard", "scheduler-csv", "wandb", "swanlab", "trl-completions"})
+# Their files go on where the one before ended; the order is that of their start. Of scope each
+# file holds another metric.
+RESUMED = frozenset(
+    {"tensorboard", "scheduler-csv", "wandb", "swanlab", "trl-completions", "scope"}
+)
 MONITOR = "sb3-monitor"
 STARTED = re.compile(r"tfevents\.(\d+)|(?:ppo_metrics_|run-)(\d+_\d+)")
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from rlvitals.errors import UnreadableLog, nearest
+from rlvitals.readers import compressed
 
 HEAD_BYTES = 65536  # what `claims` gets to see
 MAX_LINE_BYTES = 16 * 2**20
@@ -31,7 +32,23 @@ REPLACED = "the file was replaced since the last reading: read again from its st
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a log for reading bytes.
+    """Open a log for reading bytes: what gzip or zstd packed is unpacked.
+
+    Raises what `stored` raises, and UnreadableLog for a damaged file and for a bomb.
+    """
+    with stored(path) as file:
+        kind = compressed.kind_of(file.read(compressed.MAGIC_BYTES), path)
+        if kind is None:
+            file.seek(0)
+            yield file
+        else:
+            with compressed.inflated(file, kind, path) as plain:
+                yield plain
+
+
+@contextmanager
+def stored(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for reading its bytes as they are stored.
 
     Raises UnreadableLog where there is no such file, no permission, a folder, a pipe or a
     device (which would hang), and for any error of the file system while reading.
@@ -64,9 +81,29 @@ def _spelt(path: Path) -> str:
 
 
 def read_head(path: Path) -> bytes:
-    """Return a file's first 64 KiB, for `claims`. Raises UnreadableLog."""
-    with opened(path) as file:
+    """Return a file's first 64 KiB, unpacked, for `claims`. Raises UnreadableLog."""
+    with stored(path) as file:
+        kind = compressed.kind_of(file.read(compressed.MAGIC_BYTES), path)
+        if kind is not None:
+            return compressed.beginning(file, kind, path, HEAD_BYTES)
+        file.seek(0)
         return file.read(HEAD_BYTES)
+
+
+def is_packed(path: Path) -> bool:
+    """Tell whether a file is packed with gzip or zstd. Raises UnreadableLog."""
+    with stored(path) as file:
+        return compressed.kind_of(file.read(compressed.MAGIC_BYTES), path) is not None
+
+
+def packing(path: Path) -> str:
+    """Return what a person should know of how a file is packed: that it is cut short.
+
+    "" where all is well. Unpacks the whole file. Raises UnreadableLog.
+    """
+    with stored(path) as file:
+        kind = compressed.kind_of(file.read(compressed.MAGIC_BYTES), path)
+        return compressed.note_on(file, kind, path) if kind else ""
 
 
 @dataclass(frozen=True, slots=True)

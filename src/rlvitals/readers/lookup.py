@@ -1,14 +1,17 @@
 """Which reader reads a file."""
 
 import re
+from dataclasses import replace
 from fnmatch import translate
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import READERS, plain_csv
-from rlvitals.readers.lines import read_head
-from rlvitals.readers.reader import Reader
+from rlvitals.readers.compressed import bare
+from rlvitals.readers.lines import is_packed, packing, read_head
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.records import Log
 
 
 def looked_for() -> str:
@@ -25,13 +28,35 @@ def _names() -> re.Pattern[str]:
 
 def may_be_log(path: Path) -> bool:
     """Tell by its name alone whether a file in a folder is worth opening."""
-    return _names().match(path.name.lower()) is not None
+    return _names().match(bare(path).name.lower()) is not None
 
 
 def claim(path: Path) -> Reader | None:
     """Return the reader that claims a file. Raises UnreadableLog where it cannot be opened."""
     head = read_head(path)
-    return next((reader for reader in READERS if reader.claims(path, head)), None)
+    name = bare(path)
+    reader = next((reader for reader in READERS if reader.claims(name, head)), None)
+    return _unpacking(reader, path) if reader and is_packed(path) else reader
+
+
+def _unpacking(reader: Reader, path: Path) -> Reader:
+    """Return a reader as it reads a packed file: it says where that is not whole."""
+    if reader.runs is not None:
+        raise UnreadableLog(
+            "a compressed database: it is read in place", where=str(path), hint="unpack it first"
+        )
+    home = reader.home
+    return replace(
+        reader,
+        read=partial(_read_packed, reader),
+        home=None if home is None else lambda file: home(bare(file)),
+    )
+
+
+def _read_packed(reader: Reader, path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
+    log, cursor = reader.read(path, since)
+    note = packing(path)
+    return (replace(log, notes=(*log.notes, note)) if note else log), cursor
 
 
 def reader_of(path: Path) -> Reader:

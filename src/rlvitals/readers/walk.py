@@ -9,12 +9,14 @@ MAX_ENTRIES = 50_000  # files and folders looked at
 # Folders of programs, not of runs; a virtual environment also shows itself by its pyvenv.cfg.
 PROGRAMS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "lost+found"})
 
+SHOWN = frozenset({".hydra"})  # hidden, but a run's: its settings
+
 
 class Walk:
     """Every file under a folder, once: `files` sorted by path, `notes` on what was left out.
 
-    Hidden folders, packages and virtual environments are left out; so is what a link shows a
-    second time. Folders that cannot be opened, and limits that were reached, become notes.
+    Hidden folders but Hydra's, packages and virtual environments are left out; so is what a link
+    shows a second time. Folders that cannot be opened, and limits that were reached, become notes.
     """
 
     def __init__(self, root: Path) -> None:
@@ -66,7 +68,7 @@ class Walk:
                 links.append((place, depth + 1))
             elif not entry.is_dir(follow_symlinks=False):
                 self._visit(place, depth + 1, folders, links)
-            elif not entry.name.startswith(".") and entry.name not in PROGRAMS:
+            elif entry.name in SHOWN or not (entry.name.startswith(".") or entry.name in PROGRAMS):
                 folders.append((place, depth + 1))
 
     def _is_new(self, path: Path) -> bool:

@@ -1,0 +1,83 @@
+"""danijar's scope: a folder `scope/` with a file for each metric, `train-loss.float`.
+
+A file is packed rows of `>qd`: step and value, appended as they come. A "-" in its name stands for
+the "/" of the key. Texts lie beside them in folders, `<key>.txt/<step>-<id>.txt` under an `index`
+of rows `q8s` in the writer's own byte order; pictures and videos likewise, which are left.
+Source: danijar/scope, `scope/formats.py` and `writer.py`.
+
+Every file is a log of its own: a run's files become one, told by the folder `scope`.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers.columns import MAX_STEP, Columns
+from rlvitals.readers.lines import REPLACED, Position, opened, place
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.records import Log
+
+SUFFIX = ".float"
+FOLDER = "scope"
+KEY = re.compile(r"[a-z0-9_]+(?:/[a-z0-9_]+)?")  # what the writer accepts
+ROW = np.dtype([("step", ">i8"), ("value", ">f8")])
+
+
+def _key(path: Path) -> str:
+    return path.name.removesuffix(SUFFIX).replace("-", "/")
+
+
+def claims(path: Path, head: bytes) -> bool:
+    """Claim what is named as scope names it and starts with a row."""
+    if path.suffix != SUFFIX or KEY.match(_key(path)) is None or len(head) < ROW.itemsize:
+        return False
+    step = int(np.frombuffer(head, ROW, 1)["step"][0])
+    return -1 <= step <= MAX_STEP
+
+
+def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
+    """Read the rows after a cursor. Raises UnreadableLog."""
+    start = since if isinstance(since, Position) else Position()
+    with opened(path) as file:
+        replaced = start.offset > 0 and place(file, start.offset) != start
+        offset = 0 if replaced else start.offset
+        file.seek(offset)
+        data = file.read()
+        count = len(data) // ROW.itemsize  # the rest is a row that is still being written
+        end = place(file, offset + count * ROW.itemsize)
+    rows = np.frombuffer(data, ROW, count)
+    steps = rows["step"].astype(np.int64)
+    kept = np.abs(steps) <= MAX_STEP
+    if count and not kept.any():
+        raise UnreadableLog(
+            "not scope's: no row has a step", where=str(path), hint="rlvitals readers"
+        )
+    notes = [REPLACED] if replaced else []
+    if dropped := count - int(kept.sum()):
+        plural = "" if dropped == 1 else "s"
+        notes.append(f"{dropped:,} row{plural} refused: a step beyond 2**62")
+    if len(data) > count * ROW.itemsize:
+        notes.append("the last row is not complete: left for the next reading")
+    columns = Columns()
+    if kept.any():
+        columns.extend(_key(path), steps[kept], rows["value"].astype(np.float64)[kept])
+    return Log("scope", columns.series(), {}, tuple(notes), str(path)), end
+
+
+def home(path: Path) -> Path:
+    """Return the run's folder: the one that holds `scope/`."""
+    return path.parent.parent if path.parent.name == FOLDER else path.parent
+
+
+READER = Reader(
+    name="scope",
+    title="danijar's scope, DreamerV3",
+    looks_for="scope/*.float",
+    example="logdir/dreamer/scope/train-loss.float",
+    files=("*.float",),
+    claims=claims,
+    read=read,
+    home=home,
+)
