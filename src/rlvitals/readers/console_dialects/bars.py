@@ -1,0 +1,117 @@
+"""tqdm's progress bars: the step, the length of the run, the time a step takes, the postfix.
+
+` 10%|█         | 50/500 [15:30<2:18:45, 18.47s/it, loss=0.5, reward=1.2]`
+
+Which bar counts the run's steps is told by its description; a bar without one counts them
+until another takes its place before any row of numbers. A state of a bar is read when the next
+one shows, because its postfix is set after its count. Source: tqdm's `std.py`, `format_meter`.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from rlvitals.readers import guesses
+from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, Progress, number
+
+MAX_TEXT = 4000  # characters of a piece
+BAR = re.compile(
+    r"(?<!\d)\d{1,3}%(?:\|[^|]{0,400}\||\s)\s*(\d{1,15})/(\d{1,15})"
+    r" \[[\d:]{1,12}<[^,\]]{1,24}(?:, +([\d.]{1,12}|\?) *(\w{1,20})/(\w{1,20}))?(?:, ?([^\]]*))?\]"
+)
+POSTFIX = re.compile(r"([A-Za-z_][\w./%-]{0,80})=([^\s,\]]{1,40})")
+EPOCH = re.compile(r"(?:train(?:ing)? )?epochs?:? *[\[(]?(\d{1,9})(?:/\d+)?[\])]?", re.IGNORECASE)
+OF_TRAINING = re.compile(
+    r"(?:train(?:ing)?|learning|optimi[sz]ation|ppo|grpo|psr|nsr|w-reinforce)"
+    r"(?:[ _](?:progress|steps?|loop|epochs?|iterations?))?"
+    r"|(?:global |env )?(?:steps?|updates?|iterations?|episodes?|rollouts?)|progress",
+    re.IGNORECASE,
+)
+PER_STEP = "time_per_step"  # seconds
+UNIT = "steps"
+
+
+@dataclass(slots=True)
+class Bars:
+    """The bar that counts steps, and its last state until it moves on."""
+
+    key: tuple[str, int] | None = None  # kind of description, total
+    sure: bool = False  # its description says that it counts training
+    first_epoch: int = 0
+    by_epoch: bool = False
+    step: int = 0
+    written: int = 0  # the last step whose state was read
+    state: list[Pair] = field(default_factory=list)
+    open: bool = False
+
+    def take(self, page: Page) -> None:
+        """Read a bar's state."""
+        if len(page.text) > MAX_TEXT:
+            return
+        found = BAR.search(page.text)
+        if found is None:
+            return
+        step, total = int(found[1]), int(found[2])
+        description = page.text[: found.start()].strip(" :\t")
+        described = self._kind(description)
+        if described is None or not total or step > total:
+            return
+        kind, epoch = described
+        if not self._counts(kind, total, page):
+            return
+        if epoch is not None:
+            self.first_epoch = epoch if self.step == 0 else self.first_epoch
+            step += max(epoch - self.first_epoch, 0) * total
+        if step != self.step:
+            self._write(page)
+        self.by_epoch = epoch is not None
+        self.step, self.state = step, _numbers(found)
+        if found[1] == found[2]:  # the last: no next one will show
+            self._write(page)
+        page.shared.bar = Progress(step, 0 if self.by_epoch else total)
+
+    def _kind(self, description: str) -> tuple[str, int | None] | None:
+        """Return what a description says of a bar, and its epoch; None for other work."""
+        if not description:
+            return "", None
+        if epoch := EPOCH.fullmatch(description):
+            return "epoch", int(epoch[1])
+        last = description.rsplit("  ", maxsplit=1)[-1]
+        return ("training", None) if OF_TRAINING.fullmatch(last.strip(" :")) else None
+
+    def _counts(self, kind: str, total: int, page: Page) -> bool:
+        if self.key == (kind, total):
+            return True
+        named = bool(kind)
+        rows = page.shared.rows or page.shared.regular
+        if self.key is None or (named and not self.sure) or not (self.sure or rows):
+            self.key, self.sure = (kind, total), named
+            self.step, self.written, self.state = 0, 0, []
+            return True
+        return False
+
+    def _write(self, page: Page) -> None:
+        if self.step in {0, self.written} or page.shared.unit not in {"", UNIT}:
+            return
+        self.written = self.step
+        measures = any(guesses.is_measure(key) for key, _ in self.state)
+        if measures or self.sure:
+            page.add_regular(self.step, self.state, UNIT)
+        else:
+            page.columns.add_row(self.step, self.state)
+
+
+def _numbers(found: re.Match[str]) -> list[Pair]:
+    pairs: list[Pair] = []
+    rate, each, per = found[3], found[4], found[5]
+    if rate and rate != "?" and (value := number(rate)):
+        if each == "s":
+            pairs.append((PER_STEP, value))
+        elif per == "s":
+            pairs.append((PER_STEP, 1.0 / value))
+    for key, cell in POSTFIX.findall(found[6] or ""):
+        if key != "v_num" and (value := number(cell)) is not None:
+            pairs.append((key, value))
+    return pairs
+
+
+DIALECT = Dialect("tqdm", "tqdm's progress bars", ("it/s", "s/it", "%|"), Bars)

@@ -1,0 +1,121 @@
+"""Tables in a box, one key a line: Stable-Baselines3, Baselines, Spinning Up; AReaL's grid.
+
+`| rollout/            |          |`      a group: its keys are indented below it
+`|    ep_rew_mean      | 21.5     |`      "rollout/ep_rew_mean"
+`|    AverageEpRet |            12.3 |`   Spinning Up: no groups, right-aligned
+`│ ppo_actor/loss │ 1.2e-01 │ reward │ 0.5 │`   AReaL: its step stands in a line above
+
+Source: stable_baselines3 `common/logger.py` (HumanOutputFormat.write), spinup `utils/logx.py`
+(dump_tabular), AReaL `utils/stats_logger.py` (commit), `utils/printing.py`.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from rlvitals.metrics.names import sb3
+from rlvitals.readers import guesses
+from rlvitals.readers.columns import whole
+from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
+
+RULE = re.compile(r"[-=+]{8,}$")
+ROW = re.compile(r"\| {0,80}\S")
+EDGE, SIDE, TORN = "│", "|", "..."
+MAX_KEYS = 1000
+DONE = re.compile(r"Train step (\d{1,15})/(\d{1,15}) done\.")
+STEPS = ("time/total_timesteps", "total_timesteps", "total timesteps", "TimestepsSoFar")
+OTHER_STEPS = ("Epoch", "nupdates", "steps", "EpisodesSoFar", "Iteration")
+ENVIRONMENT = "environment steps"
+UNITS = {"Epoch": "epochs", "nupdates": "updates", "EpisodesSoFar": "episodes"}
+GROUPED = ("rollout/", "time/", "train/", "eval/")
+
+
+@dataclass(slots=True)
+class Boxes:
+    """The box that is being read, and the step that was said before a grid."""
+
+    open: bool = False
+    group: str = ""
+    pairs: list[Pair] = field(default_factory=list)
+    step: int | None = None  # AReaL's
+
+    def take(self, page: Page) -> None:
+        """Read a line of a box, its frame, or the line that says a grid's step."""
+        text = page.message if SIDE not in page.text and EDGE not in page.text else page.text
+        text = text.strip()
+        if found := DONE.search(text):
+            self.step = int(found[1])
+            page.shared.settings["total_steps"] = int(found[2])
+        elif text.startswith(EDGE):
+            self._grid(page, text)
+        elif (at := text.find(SIDE)) >= 0 and text.endswith(SIDE) and len(self.pairs) < MAX_KEYS:
+            self._row(text[at:])
+        elif RULE.search(text):
+            self._close(page)
+            self.open = True
+        else:
+            self._drop()
+
+    def _drop(self) -> None:
+        self.open, self.group, self.pairs = False, "", []
+
+    def _row(self, text: str) -> None:
+        """Take `| key | value |`; what is more or less is a table of another kind."""
+        cells = text[1:-1].split(SIDE)
+        if not self.open or len(cells) != 2 or not cells[0].strip():  # noqa: PLR2004 - a pair
+            self._drop()
+            return
+        key, cell = cells[0].strip(), cells[1].strip()
+        if not cell and key.endswith("/"):
+            self.group = key
+            return
+        indented = cells[0].startswith("    ")
+        name = f"{self.group}{key}" if self.group and indented else key
+        if (value := number(cell)) is not None:
+            self.pairs.append((_whole_name(name), value))
+
+    def _close(self, page: Page) -> None:
+        pairs = dict(self.pairs)
+        self._drop()
+        key = _step_key(pairs)
+        step = whole(pairs.pop(key)) if key else None
+        if step is not None and pairs and _is_training(pairs):
+            unit = ENVIRONMENT if key in STEPS or key == "steps" else ""
+            unit = unit or UNITS.get(key, "") or guesses.step_unit(key)
+            page.add(step, pairs.items(), unit)
+
+    def _grid(self, page: Page, text: str) -> None:
+        """Take a row of AReaL's grid: keys and numbers in turn."""
+        cells = [cell.strip() for cell in text.strip(EDGE).split(EDGE)]
+        if self.step is None or len(cells) % 2:
+            return
+        found = zip(cells[::2], cells[1::2], strict=True)
+        pairs = [(k, v) for k, cell in found if k and (v := number(cell)) is not None]
+        page.add(self.step, pairs, "steps")
+
+
+def _step_key(pairs: dict[str, float]) -> str:
+    known = [key for key in (*STEPS, *OTHER_STEPS) if key in pairs]
+    return next(iter([*known, *guesses.step_keys(pairs)]), "")
+
+
+def _is_training(pairs: dict[str, float]) -> bool:
+    return any(key.startswith(GROUPED) or guesses.is_measure(key) for key in pairs) or any(
+        word in key.lower() for key in pairs for word in ("rew", "epret", "loss", "entropy")
+    )
+
+
+def _whole_name(name: str) -> str:
+    """Complete a key that was cut to fit the box, where only one known key begins so."""
+    if not name.endswith(TORN):
+        return name
+    start = name.removesuffix(TORN)
+    known = [key for key in sb3.NAMES.keys if key.startswith(start)]
+    return known[0] if len(known) == 1 else start
+
+
+DIALECT = Dialect(
+    "boxes",
+    "boxed tables of Stable-Baselines3, Baselines, Spinning Up, AReaL",
+    ("-----", "| ", EDGE, " done."),
+    Boxes,
+)

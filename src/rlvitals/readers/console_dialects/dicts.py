@@ -1,0 +1,116 @@
+"""Dicts as Python prints them: Hugging Face's and TRL's trainers, OpenRLHF, slime.
+
+`{'loss': '0.5', 'grad_norm': '1.2', 'learning_rate': '1e-05', 'epoch': '0.1'}`
+`step 12: {'train/loss': 0.5, 'train/grad_norm': 1.2}`   `Global step 12: {'policy_loss': 0.5}`
+
+The trainers print no step. Their bar, which is drawn anew after each row, has it; without a bar
+rows are counted. transformers 5 prints numbers as strings of four digits.
+Source: transformers' `trainer_callback.py` (ProgressCallback.on_log, PrinterCallback.on_log);
+OpenRLHF's `ppo_trainer.py` (fit); slime's `model.py` (train) and `train_metric_utils.py`.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from rlvitals.readers import guesses
+from rlvitals.readers.columns import whole
+from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
+
+STEPS, ROWS = "steps", "rows"
+PAIR = re.compile(
+    r"'([^'\n]{1,200})': (?:(?:np\.|numpy\.)?(?:float|int)(?:16|32|64)\(|tensor\()?"
+    r"'?([-+]?[\w.+-]{1,40})'?(?=[,}):])"
+)
+NUMBERED = re.compile(
+    r"^[^\w{]{0,8}(?:(?:Global |global_)?step|rollout|perf|eval|(?:actor|critic)[\w -]{0,20}step)"
+    r" (\d{1,15}): \{'",
+    re.IGNORECASE,
+)
+EVALUATION = ("eval_", "eval/")
+TOTALS = "train_runtime"  # in the row that ends a training
+LOGGED = frozenset({"loss", "train_loss", "epoch", "learning_rate", "grad_norm", "reward"})
+MAX_WAITING = 64
+
+
+@dataclass(slots=True)
+class Dicts:
+    """Rows that wait for the bar to show their step, and the count of those without one."""
+
+    open: bool = False
+    counts: bool | None = None  # no bar gives the steps; None: not known yet
+    rows: int = 0  # of training, without a step of their own
+    waiting: list[tuple[list[Pair], float]] = field(default_factory=list)
+    seen: tuple[int, int] | None = None  # the bar when the first waiting row came
+
+    def take(self, page: Page) -> None:
+        """Read a row, or a state of the bar that rows wait for."""
+        if self.waiting and page.shared.bar is not None and "'" not in page.text:
+            self._shown(page)
+            return
+        start = page.text.find("{'")
+        if start < 0:
+            return
+        said = page.message
+        if (stepped := NUMBERED.match(said)) is not None:
+            self._write(page, int(stepped[1]), _pairs(said), STEPS, page.time)
+        elif said.startswith("{'") and said.endswith("}"):
+            self._row(page, _pairs(said))
+
+    def _row(self, page: Page, pairs: list[Pair]) -> None:
+        keys = {key for key, _ in pairs}
+        own = [k for k in guesses.step_keys(keys) if guesses.plain(k) not in guesses.EPOCHS]
+        step = whole(dict(pairs)[own[0]]) if own else None
+        if own and step is not None:
+            if any(guesses.is_measure(key) for key in keys):
+                rest = [pair for pair in pairs if pair[0] != own[0]]
+                page.add_regular(step, rest, guesses.step_unit(own[0]), page.time)
+            return
+        if not (keys & LOGGED and (len(keys) > 1 or "loss" in keys)) and TOTALS not in keys:
+            return
+        page.shared.finished = TOTALS in keys
+        if self.counts is None and page.shared.bar is None:
+            self.counts = True
+        if self.counts:
+            self._count(page, pairs, page.time)
+            return
+        self.waiting.append((pairs, page.time))
+        self.open = True
+        if len(self.waiting) > MAX_WAITING:
+            self._shown(page)
+
+    def _shown(self, page: Page) -> None:
+        """The bar was drawn after the waiting rows: its count is their step.
+
+        Several rows of training at once were held back in a buffer: then the bar says nothing.
+        """
+        waiting, self.waiting, self.open = self.waiting, [], False
+        training = sum(_trains(pairs) for pairs, _ in waiting)
+        if self.counts is None:
+            self.counts = training > 1
+        for pairs, time in waiting:
+            if self.counts or page.shared.bar is None:
+                self._count(page, pairs, time)
+            else:
+                self._write(page, page.shared.bar.step, pairs, STEPS, time)
+
+    def _count(self, page: Page, pairs: list[Pair], time: float) -> None:
+        self.rows += _trains(pairs)
+        page.shared.notes["rows without a step: counted"] = None
+        self._write(page, self.rows, pairs, ROWS, time)
+
+    def _write(self, page: Page, step: int, pairs: list[Pair], unit: str, time: float) -> None:
+        page.add(step, pairs, unit, time)
+
+
+def _trains(pairs: list[Pair]) -> bool:
+    """Tell whether a row is one of training, not of evaluation nor of the whole run."""
+    keys = {key for key, _ in pairs}
+    return TOTALS not in keys and not any(key.startswith(EVALUATION) for key in keys)
+
+
+def _pairs(text: str) -> list[Pair]:
+    found = PAIR.findall(text)
+    return [(key, value) for key, cell in found if (value := number(cell)) is not None]
+
+
+DIALECT = Dialect("dicts", "Hugging Face's and other printed dicts", ("{'",), Dicts)

@@ -1,0 +1,172 @@
+"""Lines of `key: value` pairs that come again and again: verl's, CleanRL's, hand-written ones.
+
+`step:1 - actor/pg_loss:0.1 - critic/score/mean:0.5`      verl: `aggregate_logger.py`
+`global_step=1000, episodic_return=[21.]`                  CleanRL: `ppo.py` and its kin
+`Step 12 | 1.2s | Loss 0.1 | Entropy 0.5 | LR 1.00e-06`    prime-rl: `trainer/rl/train.py`
+`Episode 10/500, reward 12.0`                              anyone's
+
+Strict: the whole line is pairs, one of them step-like, one a measure, and it comes twice.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from rlvitals.readers import guesses
+from rlvitals.readers.columns import whole
+from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
+
+MAX_TEXT = 2000  # characters of a hand-written line
+MAX_SHAPES = 64
+MAX_SEGMENTS = 60
+NUMBER = r"[-+]?(?:\d[\d.]{0,40}(?:e[-+]?\d{1,3})?|\.\d{1,40}|nan|inf(?:inity)?)"
+SEGMENT = re.compile(
+    r"(?P<key>[A-Za-z_][\w./@()%-]{0,80}(?: [A-Za-z_(][\w./@()%-]{0,40}){0,3}?)"
+    rf"(?: *[:=#] *| +)(?:np\.\w{{1,10}}\(|tensor\()?(?P<value>{NUMBER})\)?"
+    rf"(?: ?/ ?(?P<total>{NUMBER}))?(?P<percent> ?%)?(?: ?\({NUMBER}%?\))?"
+    r"(?: ?(?:s|ms|sec|secs|seconds|min|h|it/s|steps/s|tokens/s|tok/s|GiB|GB|MB|MiB))?[.:]?",
+    re.IGNORECASE,
+)
+BARE = re.compile(
+    rf"(?:{NUMBER} ?(?:s|ms|sec|m|h|%|it/s|s/it)?(?: \d+s|m)?|(?:tokens|steps|it|samples)/s"
+    r"|s|sec|seconds|[GM]i?B|\d+[dhm] \d+[hms])",
+    re.IGNORECASE,
+)
+SPLIT = re.compile(r"[,|;\t]+| [-–] |\s{2,}|(?:(?<=\d)|(?<=\d[.%)]))\s+(?=[A-Za-z_])")
+ALIGNED = re.compile(r"([:=])\s+")
+NO_BRACKETS = str.maketrans("", "", "[]{}'\"")
+VERL = re.compile(r"\bstep:(\d{1,15}) - (?=\S{1,200}:)")
+VERL_PAIR = re.compile(r"(\S{1,200}):(?:np\.\w{1,10}\()?([-+\w.]{1,40})\)?")
+CLEANRL = re.compile(
+    rf"\bglobal_step=(\d{{1,15}}), (?:avg_)?episodic_return=\[?(?:np\.\w{{1,10}}\()? *({NUMBER})"
+)
+CLEANRL_KEY = "charts/episodic_return"
+# What one episode's sum is called where the episode is the step.
+OF_EPISODE = frozenset({"reward", "total_reward", "rewards", "ep_reward", "episode_score", "r"})
+RENAMED = {
+    "average_reward": "avg_reward",
+    "mean_reward": "avg_reward",
+    "average_return": "avg_return",
+    "ave_reward": "avg_reward",
+    "average_score": "mean_score",
+    "avg_score": "mean_score",
+}
+# prime-rl prints some of its metrics under short words; these are their own names.
+PRIME_RL = {
+    "loss": "loss/mean",
+    "entropy": "entropy/all/mean",
+    "mismatch_kl": "mismatch_kl/all/mean",
+    "grad_norm": "optim/grad_norm",
+    "lr": "optim/lr",
+    "throughput": "perf/throughput",
+    "mfu": "perf/mfu",
+    "peak_mem": "perf/peak_memory",
+}
+PRIME_RL_WORD = "mfu"
+
+
+@dataclass(slots=True)
+class Pairs:
+    """The shapes of line seen once (with their row) and more than once (None)."""
+
+    open: bool = False
+    shapes: dict[tuple[str, ...], tuple[int, list[Pair], float] | None] = field(
+        default_factory=dict
+    )
+    epoch: int = 0
+    last: int = 0
+    before: int = 0  # steps of the epochs before, where each counts from its own start
+
+    def take(self, page: Page) -> None:
+        """Read a line of pairs."""
+        if found := VERL.search(page.text):
+            self._verl(page, int(found[1]), page.text[found.end() :])
+        elif found := CLEANRL.search(page.text):
+            if (value := number(found[2])) is not None:
+                page.add(int(found[1]), [(CLEANRL_KEY, value)], "environment steps")
+        elif len(page.text) <= MAX_TEXT:
+            self._line(page)
+
+    def _verl(self, page: Page, step: int, text: str) -> None:
+        pairs: list[Pair] = []
+        for cell in text.split(" - "):
+            found = VERL_PAIR.match(cell.strip())
+            if found and (value := number(found[2])) is not None:
+                pairs.append((found[1], value))
+        if pairs:
+            page.add(step, pairs, "steps")
+
+    def _line(self, page: Page) -> None:
+        row = _row(page.message)
+        if row is None:
+            return
+        key = guesses.step_keys(row)[0]
+        step = whole(row[key][0])
+        values = {_name(k, key): v for k, (v, _) in row.items() if k != key}
+        if PRIME_RL_WORD in values:
+            values = {PRIME_RL.get(name, name): value for name, value in values.items()}
+        if step is None or not any(guesses.is_measure(name) for name in values):
+            return
+        step = self._within(step, row)
+        total = row[key][1]
+        shape = (key, *values)
+        unit = guesses.step_unit(key)
+        if shape not in self.shapes:
+            if len(self.shapes) < MAX_SHAPES:
+                self.shapes[shape] = (step, list(values.items()), page.time)
+            return
+        if (first := self.shapes[shape]) is not None:
+            page.add_regular(first[0], first[1], unit, first[2])
+            self.shapes[shape] = None
+        page.add_regular(step, values.items(), unit, page.time)
+        if total and not self.before and unit == page.shared.unit:
+            page.shared.settings["total_steps"] = int(total)
+
+    def _within(self, step: int, row: dict[str, tuple[float, float | None]]) -> int:
+        """Count on over epochs whose steps each start anew."""
+        epochs = [k for k in guesses.step_keys(row) if guesses.plain(k) in guesses.EPOCHS]
+        if not epochs or len(guesses.step_keys(row)) == 1:
+            return step
+        epoch = whole(row[epochs[0]][0])
+        if epoch is None:
+            return step
+        if epoch > self.epoch and step <= self.last and self.last:
+            self.before += self.last
+        self.epoch, self.last = epoch, step
+        return self.before + step
+
+
+def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
+    """Return a line's pairs as {key: (value, total)}; None where it holds anything else."""
+    text = ALIGNED.sub(r"\1", text.translate(NO_BRACKETS))
+    segments = SPLIT.split(text)
+    if not 2 <= len(segments) <= MAX_SEGMENTS:  # noqa: PLR2004 - a step and a measure
+        return None
+    row: dict[str, tuple[float, float | None]] = {}
+    for segment in segments:
+        part = segment.strip(" :.-")
+        if not part or BARE.fullmatch(part):
+            continue
+        found = SEGMENT.fullmatch(part)
+        value = number(found["value"]) if found else None
+        if found is None or value is None:
+            return None
+        name = re.sub(r"[.()]|(?<=\s)\s+", "", found["key"]).strip()
+        if "/" not in name:
+            name = re.sub(r"[\s-]+", "_", name).lower()
+        total = number(found["total"]) if found["total"] else None
+        row[name] = (value / 100.0 if found["percent"] else value, total)
+    return row if len(row) > 1 and guesses.step_keys(row) else None
+
+
+def _name(name: str, step: str) -> str:
+    if name in OF_EPISODE and guesses.plain(step) in guesses.EPISODES:
+        return "episode_reward"
+    return RENAMED.get(name, name)
+
+
+DIALECT = Dialect(
+    "pairs",
+    "lines of key: value pairs",
+    ("tep", "TEP", "pisode", "EPISODE", "poch", "EPOCH", "ter", "ITER", "pdate", "Ep", "rame"),
+    Pairs,
+)

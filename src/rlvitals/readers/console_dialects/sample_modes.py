@@ -1,0 +1,161 @@
+"""The lines of training on positive, on negative, or on weighted samples (PSR, NSR, W-REINFORCE).
+
+`PSR [Step 10]: 3/4 positive samples | Avg reward: 5.234`
+`NSR [Step 10]: 2/4 negative samples | Avg reward: -2.145`
+`W-REINFORCE [Step 10]: 2 pos (λ=0.1) + 2 neg (λ=1.0) | Avg reward: 3.421`
+
+The rewards of a batch, `Format rewards: [2.0, 0.0]`, are the batch's mean and spread. They stand
+before the line of their step or after it: the first of the log tells.
+"""
+
+import re
+import statistics
+from dataclasses import dataclass, field
+
+from rlvitals.readers.columns import NAN
+from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
+
+UNIT = "steps"
+NUMBER = r"([-+]?(?:\d[\d.]{0,30}(?:e[-+]?\d{1,3})?|nan|inf))"
+SIDE = re.compile(
+    rf"\b(PSR|NSR) \[Step (\d{{1,15}})\]: (\d{{1,9}})/(\d{{1,9}}) (?:positive|negative) samples"
+    rf" \| Avg reward: {NUMBER}"
+)
+BOTH = re.compile(
+    rf"\bW-REINFORCE \[Step (\d{{1,15}})\]: (\d{{1,9}}) pos \(\S{{1,3}}={NUMBER}\)"
+    rf" \+ (\d{{1,9}}) neg \(\S{{1,3}}={NUMBER}\) \| Avg reward: {NUMBER}"
+)
+LISTED = re.compile(
+    r"^(Format|Count|Accuracy|Length|Graph Type|Table style|Process Style) rewards?: *(\[.*\])$"
+    r"|^(Rewards Accuracy): *(\[.*\])$",
+    re.IGNORECASE,
+)
+REWARDS = {  # what a printed list is called, and the reward function that gave it
+    "format": "format_reward",
+    "count": "num_token_reward",
+    "accuracy": "accuracy_reward",
+    "rewards accuracy": "accuracy_reward",
+    "length": "length_think_reward",
+    "graph type": "chart_type_reward",
+    "table style": "table_style_reward",
+    "process style": "process_style_reward",
+}
+SETTINGS = {
+    "training mode": "mode",
+    "training samples": "train_samples",
+    "epochs": "num_train_epochs",
+    "reward threshold": "reward_threshold",
+    "lambda": "lambda_psr",
+    "lambda_psr": "lambda_psr",
+    "num generations": "num_generations",
+    "generations": "num_generations",
+    "learning rate": "learning_rate",
+    "batch size": "per_device_train_batch_size",
+    "seed": "seed",
+    "model": "model_name_or_path",
+    "dataset": "dataset_name",
+}
+SETTING = re.compile(r"^([A-Za-z][\w -]{1,40}): *(\S.{0,200})$")
+HEADING = "TRAINING CONFIGURATION"
+TINY = 1e-6  # the originals' guard against a division by 0
+
+
+@dataclass(slots=True)
+class SampleModes:
+    """The last step, and the lists that wait for theirs."""
+
+    open: bool = False  # within the block of settings
+    step: int | None = None
+    lists_lead: bool | None = None
+    waiting: list[Pair] = field(default_factory=list)
+    waiting_since: float = NAN
+    batches: int = 0  # without any step
+
+    def take(self, page: Page) -> None:
+        """Read a line of a step, a list of rewards, or the block of settings."""
+        text = page.message
+        if HEADING in text:
+            self.open = True
+        elif self.open:
+            self._setting(page, text)
+        if "[Step " in text:
+            self._stepped(page, text)
+        elif text.endswith("]") and (found := LISTED.match(text)):
+            self._listed(page, (found[1] or found[3]).lower(), found[2] or found[4])
+
+    def _setting(self, page: Page, text: str) -> None:
+        found = SETTING.match(text)
+        if found is None:
+            self.open = set(text) <= set("=-─═ ")  # a rule under the heading
+            return
+        if (name := SETTINGS.get(found[1].lower())) is not None:
+            value = number(found[2])
+            exact = value is not None and value.is_integer() and "." not in found[2]
+            page.shared.settings[name] = (
+                found[2].strip() if value is None else int(value) if exact else value
+            )
+
+    def _stepped(self, page: Page, text: str) -> None:
+        if found := SIDE.search(text):
+            mode, side = ("psr", "positive") if found[1] == "PSR" else ("nsr", "negative")
+            step, some, batch = (int(found[i]) for i in (2, 3, 4))
+            pairs = [(f"{mode}/{side}_samples", float(some))]
+            if batch:
+                pairs.append((f"{mode}/{side}_ratio", some / batch))
+            reward = found[5]
+        elif found := BOTH.search(text):
+            mode, step, up, down = "w_reinforce", *(int(found[i]) for i in (1, 2, 4))
+            pairs = [
+                ("w_reinforce/positive_samples", float(up)),
+                ("w_reinforce/negative_samples", float(down)),
+                ("w_reinforce/pos_neg_ratio", up / (down + TINY)),
+            ]
+            page.shared.settings["lambda_psr"] = number(found[3]) or 0.0
+            reward = found[6]
+        else:
+            return
+        if (value := number(reward)) is not None:
+            pairs.append((f"{mode}/avg_reward", value))
+        if self.lists_lead is None:
+            self.lists_lead = bool(self.waiting)
+        self.step = step
+        page.add(step, [*pairs, *self._batch()], UNIT)
+
+    def _batch(self) -> list[Pair]:
+        """Return the waiting lists where they stand before the line of their step."""
+        waiting, self.waiting = self.waiting, []
+        return waiting if self.lists_lead else []
+
+    def _listed(self, page: Page, name: str, cells: str) -> None:
+        name = REWARDS.get(name.removesuffix("rewards").strip(), name.replace(" ", "_"))
+        numbers = [n for cell in cells.strip("[]").split(",") if (n := number(cell)) is not None]
+        if not numbers:
+            return
+        pairs = [(f"rewards/{name}/mean", statistics.fmean(numbers))]
+        if len(numbers) > 1:
+            pairs.append((f"rewards/{name}/std", statistics.stdev(numbers)))
+        if self.step is not None and not self.lists_lead:
+            page.add(self.step, pairs, UNIT)
+            return
+        if any(key == pairs[0][0] for key, _ in self.waiting):  # a new batch, and no step yet
+            self._without_step(page)
+        self.waiting += pairs
+        self.waiting_since = page.time
+
+    def _without_step(self, page: Page) -> None:
+        waiting, self.waiting = self.waiting, []
+        if self.step is not None or self.lists_lead is not None:
+            return
+        bar = page.shared.bar
+        self.batches += 1
+        if bar is None:
+            page.shared.notes["rewards without a step: counted by batch"] = None
+        page.add(bar.step if bar else self.batches, waiting, UNIT, self.waiting_since)
+
+
+DIALECT = Dialect(
+    "sample modes",
+    "lines of PSR, NSR and W-REINFORCE",
+    (" [Step ", "ewards", HEADING),
+    SampleModes,
+)

@@ -1,0 +1,185 @@
+"""What a console log says of the end of its process: a traceback, a signal, an exit code.
+
+It counts where nothing but the noise of a shutdown comes after it; what training outlived is a
+note. A person's own stop (Ctrl-C, scancel) is no failure.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from rlvitals.readers import console_text
+from rlvitals.records import Ending
+
+HEADER = "Traceback (most recent call last)"
+CHAINED = ("During handling of the above", "The above exception was the direct cause")
+# Lines that stand between a failure and the end of the process, and mean nothing by themselves.
+NOISE = re.compile(
+    r"wandb:|swanlab:|\* Run |slurmstepd:|srun:|\[[WEI]\d{3,4} |[WEIF]\d{4} |\[rank|"
+    r"Exception ignored|warnings?\.warn|.*(?:Warning|resource_tracker|destroy_process_group)|"
+    r"[=\-*_~#]{3,}|\s+|[A-Za-z_]+ +: |Root Cause|Failures:|\[0\]:|\*{3}|\(.* pid=",
+)
+MAX_AFTER = 40  # other lines after which a failure is not what ended the log
+MAX_LINES, MAX_LINE = 200, 1000  # of a traceback that is kept, characters of each
+MAX_MESSAGE = 20  # lines of an exception's message
+INTERRUPTED = re.compile(r"(?:\w+\.)*KeyboardInterrupt\b|\^C")
+# What a line says, the exit code that goes with it (None: none is told).
+KILLED, SEGMENTATION, ABORTED, BUS = 137, 139, 134, 135  # 128 + the signal's number
+SIGNALS = (
+    (re.compile(r"(?:.*: line \d+: +\d+ )?Killed\b(?: +\S.*)?"), KILLED),
+    (re.compile(r".*Segmentation fault(?: +\(core dumped\))?.*"), SEGMENTATION),
+    (re.compile(r"(?:.*: line \d+: +\d+ )?Aborted(?: +\(core dumped\).*)?"), ABORTED),
+    (re.compile(r"(?:.*: line \d+: +\d+ )?Bus error(?: +\(core dumped\).*)?"), BUS),
+    (re.compile(r".*(?:oom[-_ ]kill|\bout of memory: kill).*", re.IGNORECASE), KILLED),
+    (re.compile(r".*slurmstepd: error: .*CANCELLED.* DUE TO .*"), None),
+    (re.compile(r"(?:[\w.]+: )?CUDA (?:error: )?out of memory.*"), None),
+    (re.compile(r"terminate called after throwing .*"), ABORTED),
+)
+EXITS = (
+    re.compile(r"srun: error: .*Exited with exit code (\d{1,3})\b"),
+    re.compile(r"\s*exitcode +: (-?\d{1,3}) \("),
+    re.compile(r".*\bexit(?:ed with)?(?: exit)? (?:code|status):? (-?[1-9]\d{0,2})\b.*"),
+    re.compile(r".*Command exited with non-zero status (\d{1,3})"),
+)
+CANCELLED = re.compile(r".*slurmstepd: error: .*CANCELLED (?!.* DUE TO )")
+SUCCESS = re.compile(r".*\bTraining completed successfully\b", re.IGNORECASE)
+HINTS = (
+    *("Traceback", "illed", "fault", "borted", "error", "Error", "xit", "emory", "Interrupt"),
+    *("CANCELLED", "completed", "terminate", "^C", "oom", "OOM"),
+)
+
+
+@dataclass(slots=True)
+class End:
+    """What the log has said of an end since training last went on."""
+
+    traceback: list[str] = field(default_factory=list)
+    said: str = ""  # the line of a signal or of a scheduler
+    exit_code: int | None = None
+    interrupted: bool = False
+    success: bool = False
+    within: int = 0  # 1: in a traceback's frames, 2: in the exception's message
+    closed: bool = False  # a later traceback is another process's, or a consequence
+    message: int = 0  # lines of the message so far
+    after: int = 0  # lines after it that are not noise
+    line: int = 0  # where it was said
+    outlived: list[int] = field(default_factory=list)  # lines of failures that it went on after
+
+    def trained(self) -> None:
+        """A row of training came: what was said before did not end the run."""
+        if self.failed and len(self.outlived) < MAX_MESSAGE:
+            self.outlived.append(self.line)
+        self._reset()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a failure was said."""
+        return bool(self.traceback or self.said or self.exit_code)
+
+    @property
+    def busy(self) -> bool:
+        """Whether each further line matters."""
+        return self.failed or self.interrupted or self.success
+
+    def _reset(self) -> None:
+        self.traceback, self.said, self.exit_code = [], "", None
+        self.interrupted = self.success = self.closed = False
+        self.within = self.message = self.after = 0
+
+    def take(self, text: str, number: int) -> None:
+        """Take a piece, without colours, on line `number` (from 1)."""
+        line = console_text.without_speaker(text)[:MAX_LINE].rstrip()
+        if HEADER in line:
+            self._header(line[line.index(HEADER) :], number)
+        elif self.within:
+            self._frame(line)
+        elif not self._said(line, number) and self.busy and not NOISE.match(line):
+            self.after += 1
+            if self.after > MAX_AFTER:
+                self.trained()
+
+    def _header(self, line: str, number: int) -> None:
+        chained = bool(self.traceback) and any(c in self.traceback[-1] for c in CHAINED)
+        if self.traceback and not chained:
+            self.closed = True
+        self.within, self.message, self.after, self.success = 1, 0, 0, False
+        self.line = self.line if self.traceback else number
+        self._keep(line)
+
+    def _frame(self, line: str) -> None:
+        """Take a line of a traceback: frames are indented, the exception is not."""
+        indented = line.startswith((" ", "\t"))
+        if self.within == 1:
+            self._keep(line)
+            if not indented:
+                self.within = 2
+                self.interrupted = self.interrupted or bool(INTERRUPTED.match(line))
+            return
+        self.message += 1
+        if any(line.startswith(words) for words in CHAINED):
+            self._keep(line)
+            self.within = 0
+        elif indented and self.message < MAX_MESSAGE:
+            self._keep(line)
+        else:
+            self.within = 0
+            if not self._said(line, self.line) and not NOISE.match(line):
+                self.after += 1
+
+    def _keep(self, line: str) -> None:
+        if self.closed:
+            return
+        self.traceback.append(line)
+        if len(self.traceback) > MAX_LINES:  # the last frames and the exception say most
+            del self.traceback[1]
+
+    def _said(self, line: str, number: int) -> bool:
+        """Take a line that names a signal, an exit code, a cancelled job, or success."""
+        if self.traceback and any(words in line for words in CHAINED):
+            self._keep(line)
+            return True
+        if not any(hint in line for hint in HINTS):
+            return False
+        return self._failed(line.strip(), number) or self._stopped(line.strip())
+
+    def _failed(self, line: str, number: int) -> bool:
+        for pattern in EXITS:
+            if (found := pattern.match(line)) and int(found[1]):
+                self._failure(number, int(found[1]))
+                return True
+        for signal, code in SIGNALS:
+            if signal.fullmatch(line):
+                self._failure(number, code)
+                self.said = self.said or line
+                return True
+        return False
+
+    def _stopped(self, line: str) -> bool:
+        if INTERRUPTED.fullmatch(line) or CANCELLED.match(line):
+            self.interrupted = True
+        elif SUCCESS.match(line) and not self.failed:
+            self.success = True
+        else:
+            return False
+        return True
+
+    def _failure(self, number: int, code: int | None) -> None:
+        self.line = self.line if self.failed else number
+        self.exit_code = self.exit_code or code
+        self.success, self.after = False, 0
+
+    def ending(self) -> Ending | None:
+        """Return how the run ended; None where the log does not say that it did."""
+        if self.interrupted:
+            return Ending()
+        if self.failed:
+            return Ending(self.exit_code, "\n".join(self.traceback) or self.said)
+        return Ending(0) if self.success else None
+
+    def notes(self) -> list[str]:
+        """Say what ended by hand, and what training went on after."""
+        notes = ["stopped by hand"] if self.interrupted else []
+        if self.outlived:
+            count = len(self.outlived)
+            some = "a failure was" if count == 1 else f"{count} failures were"
+            notes.append(f"{some} printed, and training went on: line {self.outlived[0]}")
+        return notes
