@@ -12,7 +12,7 @@ from rlvitals.errors import UsageError, nearest
 from rlvitals.metrics import assemble
 from rlvitals.metrics.assemble import Given
 from rlvitals.metrics.metric import Metric
-from rlvitals.metrics.names import TABLES
+from rlvitals.metrics.names import TABLES, lookup
 from rlvitals.records import Log, Profile, Setting, Trace
 from rlvitals.rules.rule import Rule
 from rlvitals.settings import Settings
@@ -48,12 +48,15 @@ def given(chosen: Settings) -> Given:
 def canonical(said: Mapping[str, Setting]) -> dict[str, Setting]:
     """Give settings their canonical names; a framework's own name for one is understood."""
     known = {metric.name for metric in metrics.CATALOGUE if metric.kind == "setting"}
-    foreign = {key: name for table in reversed(TABLES) for key, name in table.settings.items()}
-    for key in said:
-        if key not in known and key not in foreign:
-            hint = nearest(key, {*known, *foreign}) or "rlvitals metrics"
+    found: dict[str, Setting] = {}
+    for key, value in said.items():
+        foreign = (lookup.setting(table, key) for table in TABLES)
+        name = key if key in known else next(filter(None, foreign), None)
+        if name is None:
+            own = {key for table in TABLES for key in table.settings}
+            hint = nearest(key, known | own) or "rlvitals metrics"
             raise UsageError(f"no setting is called {key!r}", where=SAID, hint=hint)
-    found = {key if key in known else foreign[key]: value for key, value in said.items()}
+        found[name] = value
     for key, value in found.items():
         _check_number(key, value)
     return found

@@ -199,6 +199,12 @@ def test_signs_are_turned_where_a_framework_logs_the_negative():
         ("sb3", "train/entropy_loss"),
         ("sb3", "train/actor_loss"),
         ("sb3", "train/policy_objective"),
+        ("skrl", "Loss / Entropy loss"),
+        *(
+            ("acme", f"{label}{key}")
+            for label in ("", "learner/", "Learner/")
+            for key in ("entropy", "Entropy", "loss_policy_entropy", "LossPolicyEntropy")
+        ),
     }
 
 

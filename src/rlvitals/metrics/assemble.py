@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rlvitals.metrics import names, profile, seams
+from rlvitals.metrics import axes, names, profile, seams
 from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.names import lookup
 from rlvitals.metrics.names.name import Name, Table
 from rlvitals.records import Budget, Lifecycle, Log, Measured, Profile, Series, Setting, Trace
 
+STEPS = "steps"
 SPANS = 0.5  # of the run's last step: a column that ends before counts other steps, or stopped
 
 
@@ -41,6 +42,8 @@ class _Gathered:
     settings: dict[str, Setting] = field(default_factory=dict)
     unmapped: list[str] = field(default_factory=list)
     twice: set[str] = field(default_factory=set)  # metrics that several columns claim to be
+    step_unit: str = STEPS
+    logs: Sequence[Log] = ()  # as read, each on its main steps
 
 
 def trace(
@@ -69,9 +72,9 @@ def trace(
         profile=given.profile or profile.infer(found.best.keys(), measured, settings),
         budget=_budget(settings.get("total_steps")),
         lifecycle=lifecycle or _lifecycle(logs, attempts=1 + len(resumed)),
-        notes=_notes(logs, len(found.twice), resumed, shuffled),
+        notes=_notes(found.logs, len(found.twice), resumed, shuffled),
         unmapped=tuple(found.unmapped),
-        step_unit=next((log.step_unit for log in logs if log.step_unit != "steps"), "steps"),
+        step_unit=next((log.step_unit for log in logs if log.step_unit != STEPS), found.step_unit),
         name=name,
         histograms={key: found for log in logs for key, found in log.histograms.items()},
         texts={key: found for log in logs for key, found in log.texts.items()},
@@ -89,10 +92,12 @@ def _lifecycle(logs: Sequence[Log], attempts: int) -> Lifecycle:
 
 def _gather(logs: Sequence[Log], given: Given) -> _Gathered:
     """Choose one column for each metric, over all logs of a run."""
-    found = _Gathered()
-    last = max((int(s.steps.max()) for g in logs for s in g.series.values() if len(s)), default=0)
     tables = [lookup.choose(log.source, log.series, names.TABLES) for log in logs]
+    logs = [axes.aligned(log, table) for log, table in zip(logs, tables, strict=True)]
+    found = _Gathered(logs=logs)
+    last = max((int(s.steps.max()) for g in logs for s in g.series.values() if len(s)), default=0)
     main = next((table for table in tables if table is not None), None)
+    found.step_unit = next((t.step_unit for t in tables if t is not None and t.step_unit), STEPS)
     for order, (log, own) in enumerate(zip(logs, tables, strict=True)):
         table = own or main  # a file of settings speaks as the run's logs do
         found.settings = {**_settings(log, table), **found.settings}
@@ -136,8 +141,11 @@ def _meaning(table: Table | None, key: str, given: Given) -> tuple[str, Name, st
 
 def _settings(log: Log, table: Table | None) -> dict[str, Setting]:
     """Translate a log's settings; a name that no table knows keeps its own."""
-    known = {**names.GENERIC.settings, **(table.settings if table else {})}
-    return {known.get(key, key): value for key, value in log.settings.items()}
+    found: dict[str, Setting] = {}
+    for key, value in log.settings.items():
+        own = lookup.setting(table, key) if table else None
+        found[own or lookup.setting(names.GENERIC, key) or key] = value
+    return found
 
 
 def _notes(

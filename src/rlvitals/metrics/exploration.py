@@ -40,6 +40,18 @@ ENTROPY_SUM = Metric(
     see_also=("exploration/entropy",),
 )
 
+ENTROPY_SHARE = Metric(
+    name="exploration/entropy_share",
+    title="Entropy as a share of its range",
+    unit="share",
+    kind="health",
+    meaning="Where the entropy stands between the least and the most the policy can have: 1 is"
+    " uniform, 0 fully decided.",
+    formula="(H - H_min) / (H_max - H_min)",
+    better="steady",
+    see_also=("exploration/entropy",),
+)
+
 ENTROPY_COEF = Metric(
     name="exploration/entropy_coef",
     title="Entropy coefficient in force",
@@ -60,6 +72,18 @@ ENTROPY_COEF_LOSS = Metric(
     formula="-mean(log alpha * (log pi + target_entropy))",
     better="steady",
     see_also=("exploration/entropy_coef",),
+)
+
+ENTROPY_BONUS = Metric(
+    name="exploration/entropy_bonus",
+    title="Entropy bonus in the loss",
+    unit="loss",
+    kind="health",
+    meaning="The entropy as it enters the loss, already weighted: divide it by the coefficient to"
+    " have the entropy itself.",
+    formula="entropy_coef * H",
+    better="steady",
+    see_also=("exploration/entropy", "entropy_coef"),
 )
 
 TEMPERATURE = Metric(
@@ -141,8 +165,10 @@ METRICS = (
     ENTROPY,
     ENTROPY_SEQUENCE,
     ENTROPY_SUM,
+    ENTROPY_SHARE,
     ENTROPY_COEF,
     ENTROPY_COEF_LOSS,
+    ENTROPY_BONUS,
     TEMPERATURE,
     BASE_TEMPERATURE,
     IS_PULSING,

@@ -44,6 +44,9 @@ METRICS = (
     _setting("clip_range_high", "Upper clip range", "", "The upper clip range, where it differs."),
     _setting("clip_range_value", "Value clip range", "", "How far a value may move in one update."),
     _setting("target_kl", "KL target per update", "nats", "KL at which an update should stop."),
+    _setting(
+        "desired_kl", "KL aimed at", "nats", "KL per update an adaptive learning rate steers to."
+    ),
     _setting("kl_coef", "KL coefficient", "", "Weight of the KL penalty, at the start."),
     _setting("kl_target", "Reference KL target", "nats", "KL per sequence a controller aims at."),
     _setting("kl_horizon", "KL horizon", "samples", "How slowly the KL controller reacts."),

@@ -16,6 +16,18 @@ LOSS = Metric(
     see_also=("policy/loss", "value/loss", "outcome/return"),
 )
 
+LOSS_PART = Metric(
+    name="optimiser/loss_part",
+    title="Part of the training loss",
+    unit="loss",
+    kind="health",
+    meaning="One of several losses that are minimised together, beside the policy's and the"
+    " critic's: of a world model, of curiosity, of imitation, of symmetry.",
+    better="depends",
+    see_also=("optimiser/loss",),
+    family=True,
+)
+
 EVAL_LOSS = Metric(
     name="optimiser/eval_loss",
     title="Evaluation loss",
@@ -130,6 +142,7 @@ POLICY_LAG = Metric(
 
 METRICS = (
     LOSS,
+    LOSS_PART,
     EVAL_LOSS,
     RUN_LOSS,
     ROUTER_LOSS,

@@ -68,6 +68,53 @@ EVAL_RETURN_MAX = Metric(
     see_also=("outcome/eval_return",),
 )
 
+AGENT_RETURN = Metric(
+    name="outcome/agent_return",
+    title="Episode return of one agent",
+    unit="reward",
+    kind="outcome",
+    meaning="Return of one of several agents. Between opponents one's gain is the other's loss:"
+    " it says who is ahead, not whether they get better.",
+    formula="sum_t r_t of agent i",
+    better="depends",
+    see_also=("outcome/return", "outcome/elo"),
+    family=True,
+)
+
+GROUP_RETURN = Metric(
+    name="outcome/group_return",
+    title="Episode return of a group",
+    unit="reward",
+    kind="outcome",
+    meaning="Mean reward that groups of agents earn together, beside what each earns alone.",
+    formula="mean over groups of sum_t r_t",
+    better="up",
+    see_also=("outcome/return", "outcome/agent_return"),
+)
+
+ELO = Metric(
+    name="outcome/elo",
+    title="Elo rating in self-play",
+    unit="points",
+    kind="outcome",
+    meaning="Skill against the run's own past policies: it rises while the policy beats them,"
+    " where the return against an equal cannot.",
+    better="up",
+    see_also=("outcome/agent_return", "outcome/win_rate_ema"),
+)
+
+ENDING = Metric(
+    name="outcome/ending",
+    title="How episodes end",
+    unit="episodes",
+    kind="outcome",
+    meaning="How often episodes ended for one reason, as the environment counts it: time running"
+    " out is good where the agent must survive, falling is not.",
+    better="depends",
+    see_also=("outcome/episode_length",),
+    family=True,
+)
+
 SUCCESS_RATE = Metric(
     name="outcome/success_rate",
     title="Success rate",
@@ -243,6 +290,10 @@ METRICS = (
     RETURN_MAX,
     EVAL_RETURN_MIN,
     EVAL_RETURN_MAX,
+    AGENT_RETURN,
+    GROUP_RETURN,
+    ELO,
+    ENDING,
     SUCCESS_RATE,
     EVAL_SUCCESS_RATE,
     WIN_RATE_EMA,

@@ -17,7 +17,19 @@ FRAMEWORKS = {
     "scheduler": Profile.SCHEDULER_PPO,
     "trl-ppo": Profile.RLHF_PPO,
     "trl-ppo-old": Profile.RLHF_PPO,
+    **dict.fromkeys(
+        (
+            "acme-off-policy",
+            "dreamerv3",  # learns from replay, its policy from what the model imagines
+            "mlagents-sac",
+            "rl-games-sac",
+            "skrl-off-policy",
+            "tianshou-off-policy",
+        ),
+        Profile.OFF_POLICY,
+    ),
 }
+CLIPPED = ("rsl-rl",)  # log neither KL nor clipping, yet are PPO
 KEYS = {
     "psr/": Profile.PSR,
     "nsr/": Profile.NSR,
@@ -44,7 +56,9 @@ def infer(
     for m in measured.values():
         if m.framework in FRAMEWORKS:
             return FRAMEWORKS[m.framework]
-    return _by_metrics(names)
+    found = _by_metrics(names)
+    clipped = "clip_range" in settings or any(m.framework in CLIPPED for m in measured.values())
+    return Profile.CONTROL_PPO if clipped and found is Profile.ON_POLICY else found
 
 
 # What only one kind of run logs, the most telling first.
@@ -53,9 +67,20 @@ TELLING: tuple[tuple[Profile, frozenset[str]], ...] = (
     (Profile.GRPO, frozenset({"reward/group_zero_std"})),
     (
         Profile.OFF_POLICY,
-        frozenset({"value/q_mean", "exploration/epsilon", "optimiser/target_updates"}),
+        frozenset(
+            {
+                "value/q_mean",
+                "exploration/epsilon",
+                "exploration/entropy_coef_loss",
+                "optimiser/target_updates",
+                "policy/actor_loss",
+            }
+        ),
     ),
-    (Profile.CONTROL_PPO, frozenset({"policy/clip_fraction", "policy/approx_kl"})),
+    (
+        Profile.CONTROL_PPO,
+        frozenset({"policy/clip_fraction", "policy/approx_kl", "policy/clip_range"}),
+    ),
     (
         Profile.ON_POLICY,
         frozenset({"policy/loss", "policy/loss_sum", "value/loss", "value/explained_variance"}),

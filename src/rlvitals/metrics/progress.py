@@ -42,6 +42,18 @@ NORMALISER_COUNT = _counter(
 )
 FLOPS = _counter("flops", "Floating-point operations", "FLOP", "Operations spent so far.")
 
+CURRICULUM = Metric(
+    name="progress/curriculum",
+    title="Curriculum",
+    unit="as logged",
+    kind="performance",
+    meaning="Where a curriculum stands: how hard the task has become. A return that dips as it"
+    " rises is no loss of skill.",
+    better="depends",
+    see_also=("outcome/return",),
+    family=True,
+)
+
 METRICS = (
     EPOCH,
     EPISODE,
@@ -55,4 +67,5 @@ METRICS = (
     BATCH_SIZE,
     NORMALISER_COUNT,
     FLOPS,
+    CURRICULUM,
 )

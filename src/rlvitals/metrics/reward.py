@@ -210,6 +210,18 @@ SCORE_STD = Metric(
     see_also=("outcome/score",),
 )
 
+INTRINSIC = Metric(
+    name="reward/intrinsic",
+    title="Intrinsic reward of an episode",
+    unit="reward",
+    kind="health",
+    meaning="What curiosity or imitation pays over an episode beside the environment's own reward."
+    " It fades as novelty wears off; outweighing the environment's, the agent chases novelty.",
+    formula="sum_t of the intrinsic r_t",
+    better="depends",
+    see_also=("outcome/return",),
+)
+
 METRICS = (
     MEAN,
     STEP,
@@ -229,4 +241,5 @@ METRICS = (
     NON_SCORE_PER_TOKEN,
     GROUP_ZERO_STD,
     SCORE_STD,
+    INTRINSIC,
 )

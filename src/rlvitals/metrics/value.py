@@ -40,6 +40,20 @@ LOSS_UNCLIPPED = Metric(
     see_also=("value/loss",),
 )
 
+CRITIC_LOSS = Metric(
+    name="value/critic_loss",
+    title="Loss of one of several critics",
+    unit="return^2",
+    kind="health",
+    meaning="The loss of one critic where a framework trains several and logs each: twins should"
+    " stay close together.",
+    formula="mean((Q_i - target)^2)",
+    better="down",
+    healthy=Band(low=0.0),
+    see_also=("value/loss", "value/critic_q"),
+    family=True,
+)
+
 EXPLAINED_VARIANCE = Metric(
     name="value/explained_variance",
     title="Explained variance",
@@ -184,6 +198,18 @@ Q_MEAN = Metric(
     see_also=("outcome/return", "value/loss"),
 )
 
+CRITIC_Q = Metric(
+    name="value/critic_q",
+    title="Mean Q value of one of several critics",
+    unit="return",
+    kind="health",
+    meaning="Mean value that one critic gives, where several are trained and each is logged:"
+    " a target takes the lower of them, so that over-estimation shows as distance.",
+    formula="mean of Q_i(s, a)",
+    see_also=("value/q_mean", "value/critic_loss"),
+    family=True,
+)
+
 Q_MIN = Metric(
     name="value/q_min",
     title="Lowest Q value",
@@ -217,6 +243,7 @@ METRICS = (
     LOSS,
     LOSS_SUM,
     LOSS_UNCLIPPED,
+    CRITIC_LOSS,
     EXPLAINED_VARIANCE,
     MSE_EXPLAINED_VARIANCE,
     MEAN,
@@ -229,6 +256,7 @@ METRICS = (
     RETURN_MEAN,
     RETURN_VAR,
     Q_MEAN,
+    CRITIC_Q,
     Q_MIN,
     Q_MAX,
     TD_ERROR,

@@ -30,5 +30,11 @@ def find(table: Table, key: str) -> tuple[str, Name] | None:
     return None
 
 
+def setting(table: Table, key: str) -> str | None:
+    """Return the canonical name of a setting; None for an unknown one."""
+    bare = re.sub(rf"\A(?:{table.settings_under})", "", key) if table.settings_under else key
+    return table.settings.get(key) or table.settings.get(bare)
+
+
 def _without_prefix(table: Table, key: str) -> list[str]:
     return [key, *(key.removeprefix(p) for p in table.prefixes if key.startswith(p))]
