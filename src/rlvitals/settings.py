@@ -27,7 +27,7 @@ Scalar = bool | int | float | str
 
 
 def _option(default: T, doc: str, *, choices: tuple[str, ...] = (), item: str = "") -> T:
-    """Declare one option: its default gives its type, `item` names one of a list."""
+    """Declare one option: its default gives its type, `item` names one of a list, or a number."""
     about = {"doc": doc, "choices": choices, "item": item}
     return field(default=default, metadata=about)
 
@@ -44,6 +44,7 @@ class Diagnose:
     profile: str = _option(
         "", "kind of training, where the log does not say it rightly", choices=PROFILES
     )
+    jobs: int = _option(0, "processes that judge many runs (0: one for each core)", item="N")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Option:
 
     section: str
     key: str
-    default: str | tuple[str, ...]
+    default: str | int | tuple[str, ...]
     doc: str
     choices: tuple[str, ...]
     item: str
@@ -162,8 +163,13 @@ def check(section: str, values: Mapping[str, Any], where: str) -> dict[str, Any]
     return {key: _value(known[key], value, where) for key, value in values.items()}
 
 
-def _value(option: Option, value: object, where: str) -> str | tuple[str, ...]:
+def _value(option: Option, value: object, where: str) -> str | int | tuple[str, ...]:
     at = f"{where}, {option.section}.{option.key}"
+    if isinstance(option.default, int):
+        count = scalar(value) if isinstance(value, str) else value
+        if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
+            return count
+        raise UsageError(f"{value!r} is not a count", where=at, hint=f"{option.flag} 4")
     if isinstance(option.default, tuple):
         if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value):
             return tuple(value)

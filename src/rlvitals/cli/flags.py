@@ -19,7 +19,12 @@ def add(parser: ArgumentParser, section: str) -> None:
             )
             continue
         default = f" (default: {option.default})" if option.default else ""
-        parser.add_argument(option.flag, choices=option.choices or None, help=f"{text}{default}")
+        parser.add_argument(
+            option.flag,
+            choices=option.choices or None,
+            metavar=option.item or None,
+            help=f"{text}{default}",
+        )
 
 
 def add_free(parser: ArgumentParser) -> None:
@@ -45,4 +50,5 @@ def settings_for(path: Path, args: Namespace) -> Settings:
         section: settings.from_pairs(section, tuple(getattr(args, f"free_{section}") or ()), flag)
         for section, (_, flag) in FREE.items()
     }
+    said = settings.check("diagnose", said, "the command line")
     return settings.load(path, {"diagnose": said, **free}, os.environ)

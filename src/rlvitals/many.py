@@ -1,0 +1,112 @@
+"""Many runs, each read and judged: in this process, or in several where that pays.
+
+    for found in diagnose([(run, settings), ...]): ...
+
+The answers are the same either way and come in the order they were asked for.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+from rlvitals import diagnosis, loading
+from rlvitals.diagnosis import Diagnosis
+from rlvitals.errors import UnreadableLog
+from rlvitals.settings import Settings
+from rlvitals.sources import Run
+
+Asked = tuple[Run, Settings]  # a run, and what a person says about it
+Answer = Diagnosis | UnreadableLog
+
+PATIENCE = 0.5  # seconds to work alone: a process that imports numpy starts in 0.2 s
+CHUNK = 4  # runs handed over at once: their rules travel once, and all processes end together
+
+
+def diagnose(
+    asked: Sequence[Asked], jobs: int = 0, *, patience: float = PATIENCE
+) -> Iterator[Answer]:
+    """Judge every run; one that cannot be read is answered by its error.
+
+    `jobs` is the number of processes, 0 for one on each core that this one may use. Others
+    start only where the runs left after `patience` seconds would take as long again. They load
+    the program that asks: a script does so under `if __name__ == "__main__"`.
+    """
+    began = time.monotonic()
+    processes = (jobs or cores()) if _can_start() else 1
+    for done, one in enumerate(asked):
+        spent = time.monotonic() - began
+        left = asked[done:]
+        if processes > 1 and spent >= patience and len(left) * spent >= patience * done:
+            yield from _by_processes(left, min(processes, len(left)))
+            return
+        yield judge(one)
+
+
+def judge(asked: Asked) -> Answer:
+    """Read and judge one run."""
+    run, chosen = asked
+    rules = loading.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
+    try:
+        return diagnosis.diagnose(loading.load(run, loading.given(chosen)), rules)
+    except UnreadableLog as error:
+        return error
+
+
+def cores() -> int:
+    """Count the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _can_start() -> bool:
+    """Tell whether other processes can load the program that runs: not one typed into stdin."""
+    file = getattr(sys.modules["__main__"], "__file__", None)
+    return file is None or os.path.exists(file)  # noqa: PTH110 - "<stdin>", or any other text
+
+
+def _by_processes(asked: Sequence[Asked], processes: int) -> Iterator[Answer]:
+    """Judge in other processes; what they leave undone when one of them dies is judged here."""
+    chunks = [asked[at : at + CHUNK] for at in range(0, len(asked), CHUNK)]
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(processes, _context(), initializer=_end_quietly)
+    done = 0
+    try:
+        futures = [pool.submit(_judge_all, chunk) for chunk in chunks]
+        for future in futures:
+            for found in future.result():
+                done += 1
+                yield found
+    except BrokenProcessPool:  # one was killed: out of memory, as a rule
+        yield from map(judge, asked[done:])
+    except BaseException:
+        # Ctrl-C, an error, or nobody wants the rest. Cancelling would wait for what is at work.
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=False)
+
+
+def _judge_all(asked: Sequence[Asked]) -> list[Answer]:
+    return [judge(one) for one in asked]
+
+
+def _context() -> multiprocessing.context.BaseContext:
+    """Choose how processes start: never by forking this one, which may run threads."""
+    known = multiprocessing.get_all_start_methods()
+    if "forkserver" not in known:
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # numpy and the rules are imported once for all
+    return context
+
+
+def _end_quietly() -> None:
+    """End at Ctrl-C without a traceback: the process that asked says what is to be said."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,0 +1,151 @@
+"""Many runs: the same answers from one process as from several, whatever happens to those."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+from small_logs import write
+
+from rlvitals import loading, many, settings
+from rlvitals.errors import UnreadableLog
+from rlvitals.show import as_json
+
+RUNS = 9
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for n in range(RUNS):
+        write(tmp_path / f"run_{n}", rises=n % 3 != 0, kl=0.1 if n % 3 == 0 else 0.01, rows=60 - n)
+    return tmp_path
+
+
+@pytest.fixture
+def asked(folder):
+    """Every run, one of which is gone since it was found."""
+    found = [(run, settings.Settings()) for run in loading.runs(folder)]
+    shutil.rmtree(folder / "run_4")
+    return found
+
+
+def told(answers):
+    """What was answered, without the age: it is told by the clock."""
+    names = [f"run_{n}" for n in range(RUNS)]
+    documents = json.loads(as_json.diagnoses(list(zip(names, answers, strict=True))))
+    for document in documents:
+        document.get("trace", {}).pop("lifecycle", None)
+    return documents
+
+
+def test_processes_answer_what_one_answers_in_the_same_order(asked):
+    alone = list(many.diagnose(asked, 1))
+    helped = list(many.diagnose(asked, 2, patience=0))
+    assert told(helped) == told(alone)
+    assert [isinstance(found, UnreadableLog) for found in helped] == [n == 4 for n in range(RUNS)]
+    assert helped[4].where == alone[4].where
+    assert helped[4].hint == alone[4].hint
+
+
+def test_no_process_starts_for_a_few_runs(asked, monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(many, "_by_processes", refuse)
+    assert len(list(many.diagnose(asked, 4, patience=60))) == RUNS
+    assert len(list(many.diagnose(asked, 1, patience=0))) == RUNS
+
+
+class Killer:
+    """Stands for a run that its process does not survive; here it reads as any other."""
+
+    def __init__(self, run):
+        self.run, self.here = run, os.getpid()
+
+    def __getattr__(self, name):
+        if name in ("run", "here"):  # not there yet: it is being unpacked
+            raise AttributeError(name)
+        if os.getpid() != self.here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return getattr(self.run, name)
+
+
+def test_runs_are_judged_here_when_a_process_dies(asked):
+    alone = told(many.diagnose(asked, 1))
+    deadly = [*asked[:6], (Killer(asked[6][0]), settings.Settings()), *asked[7:]]
+    assert told(many.diagnose(deadly, 2, patience=0)) == alone
+
+
+def test_what_fails_in_a_process_is_raised_here(asked):
+    broken = [*asked[:3], (None, settings.Settings())]
+    answers = many.diagnose(broken, 2, patience=0)
+    with pytest.raises(AttributeError, match="NoneType"):
+        list(answers)
+
+
+def test_cores_are_those_this_process_may_use():
+    assert 1 <= many.cores() <= (os.cpu_count() or 1)
+
+
+ODD = f"""
+from pathlib import Path
+from rlvitals import loading, many, settings
+
+asked = [(run, settings.Settings()) for run in loading.runs(Path("."))]
+print(len(list(many.diagnose(asked, 2, patience=0))), "of {RUNS}")
+"""
+
+
+@pytest.mark.parametrize("how", ["stdin", "-c"])
+def test_a_program_without_a_file_can_ask(folder, how):
+    argv, text = ([], ODD) if how == "stdin" else (["-c", ODD], None)
+    done = subprocess.run(
+        [sys.executable, *argv], input=text, cwd=folder,
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == (f"{RUNS} of {RUNS}\n", "")
+
+
+ENDLESS = """
+import sys
+from pathlib import Path
+from rlvitals import loading, many, settings
+
+asked = 1_000 * [(run, settings.Settings()) for run in loading.runs(Path("."))]
+try:
+    for _ in many.diagnose(asked, 2, patience=0):
+        print("one", flush=True)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_ends_it_at_once_and_quietly(folder):
+    """A terminal sends SIGINT to every process of the group."""
+    started = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS], cwd=folder, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert started.stdout.readline() == "one\n"
+    os.killpg(started.pid, signal.SIGINT)
+    _, said = started.communicate(timeout=20)
+    assert (started.returncode, said) == (130, "")
+
+
+def test_a_folder_of_runs_is_told_alike_by_one_process_and_by_two(call, folder, monkeypatch):
+    alone = call("diagnose", folder, "--jobs", "1")
+    monkeypatch.setitem(many.diagnose.__kwdefaults__, "patience", 0)
+    assert call("diagnose", folder, "--jobs", "2") == alone
+    assert call("diagnose", *sorted(folder.iterdir()), "--jobs", "2") == alone
+
+
+@pytest.mark.parametrize("jobs", ["-1", "two", "1.5", "true"])
+def test_jobs_is_a_count(call, folder, jobs):
+    code, _, said = call("diagnose", folder, "--jobs", jobs)
+    assert code == 2
+    assert "is not a count" in said
+    assert "--jobs 4" in said
