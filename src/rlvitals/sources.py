@@ -32,9 +32,12 @@ PARTS = frozenset(
         *("results", "train", "training", "rollout", "rollouts", "trainer_state", "output"),
         *("artifacts", "dvclive"),
         settings_files.HYDRA,
+        *("params", "actor", "learner"),  # Isaac Lab's settings; Acme's tables
     }
 )
-EVALUATIONS = frozenset({"eval", "evals", "evaluation", "val", "valid", "validation", "test"})
+EVALUATIONS = frozenset(
+    {"eval", "evals", "evaluation", "evaluator", "val", "valid", "validation", "test"}
+)
 CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 HPARAMS = re.compile(r"\d{10}\.\d+")  # torch's add_hparams writes a folder named by the time
 TRACKED = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-(\w+)")  # a run's folder of W&B, SwanLab

@@ -143,6 +143,85 @@ CASES = {
         {"": {FIRST, f"1700000001.25/{SECOND}"}},
     ),
 }
+# Frameworks for control, as their examples lay out what they write.
+WEIGHTS = b"PK\x03\x04"
+CASES |= {
+    "CleanRL": (
+        {f"runs/CartPole-v1__ppo__{seed}__17000000{seed}/{FIRST}": EVENTS for seed in (1, 2)},
+        {f"runs/CartPole-v1__ppo__{seed}__17000000{seed}": {FIRST} for seed in (1, 2)},
+    ),
+    "skrl": (
+        {
+            f"runs/torch/Pendulum/26-11-21_PPO/{FIRST}": EVENTS,
+            "runs/torch/Pendulum/26-11-21_PPO/checkpoints/agent_100.pt": WEIGHTS,
+            f"runs/torch/Pendulum/26-11-22_PPO/{FIRST}": EVENTS,
+        },
+        {f"runs/torch/Pendulum/26-11-2{n}_PPO": {FIRST} for n in (1, 2)},
+    ),
+    "rsl_rl under Isaac Lab": (
+        {
+            f"logs/rsl_rl/ant/2026-11-21_10-00-00/{name}": data
+            for name, data in {
+                FIRST: EVENTS,
+                "model_100.pt": WEIGHTS,
+                "params/agent.yaml": b"seed: 1\n",
+                "params/env.yaml": b"sim: {}\n",
+                "git/rsl_rl.diff": b"diff\n",
+            }.items()
+        },
+        {"logs/rsl_rl/ant/2026-11-21_10-00-00": {FIRST}},
+    ),
+    "rl_games": (
+        {
+            f"runs/Ant_21-10-00-00/{name}": data
+            for name, data in {
+                f"summaries/{FIRST}": EVENTS,
+                "nn/Ant.pth": WEIGHTS,
+                "config.yaml": b"train: {}\n",
+            }.items()
+        },
+        {"runs/Ant_21-10-00-00": {f"summaries/{FIRST}"}},
+    ),
+    "Tianshou": (
+        {
+            f"log/Ant-v4/ppo/{seed}/261121-100000/{name}": data
+            for seed in (0, 1)
+            for name, data in {FIRST: EVENTS, "policy.pth": WEIGHTS}.items()
+        },
+        {f"log/Ant-v4/ppo/{seed}/261121-100000": {FIRST} for seed in (0, 1)},
+    ),
+    "ML-Agents with two behaviours": (
+        {
+            f"results/soccer/Striker/{FIRST}": EVENTS,
+            f"results/soccer/Goalie/{FIRST}": EVENTS,
+            "results/soccer/Striker/Striker-100.onnx": WEIGHTS,
+            "results/soccer/configuration.yaml": b"behaviors: {}\n",
+            "results/soccer/run_logs/timers.json": b'{"name": "root"}',
+            "results/soccer/run_logs/training_status.json": b'{"Striker": {}}',
+        },
+        {f"results/soccer/{name}": {FIRST} for name in ("Striker", "Goalie")},
+    ),
+    "DreamerV3": (
+        {
+            "logdir/20261121T100000/metrics.jsonl": LINES,
+            "logdir/20261121T100000/scores.jsonl": b'{"step": 4, "episode/score": 1.0}\n',
+            "logdir/20261121T100000/config.yaml": b"task: atari_pong\n",
+            f"logdir/20261121T100000/{FIRST}": EVENTS,
+        },
+        {"logdir/20261121T100000": {"metrics.jsonl", "scores.jsonl", FIRST}},
+    ),
+    "Acme": (
+        {
+            f"acme/20261121-100000/logs/{label}/logs.csv": b"actor_steps,episode_return\n1,0.5\n"
+            for label in ("actor", "learner", "evaluator")
+        },
+        {
+            "acme/20261121-100000": {
+                f"logs/{label}/logs.csv" for label in ("actor", "learner", "evaluator")
+            }
+        },
+    ),
+}
 
 
 def build(root, files):
@@ -331,6 +410,52 @@ def test_a_pipe_does_not_hang(tmp_path):
     with pytest.raises(UnreadableLog) as error:
         sources.find(tmp_path)
     assert "not a regular file" in error.value.where
+
+
+@pytest.mark.parametrize(
+    ("log", "file", "text", "settings"),
+    [
+        (
+            f"logs/ant/1/{FIRST}",
+            "logs/ant/1/params/agent.yaml",
+            b"algorithm:\n  learning_rate: 1e-3\n",
+            {"algorithm/learning_rate": 1e-3},
+        ),
+        (
+            f"runs/Ant/summaries/{FIRST}",
+            "runs/Ant/config.yaml",
+            b"train:\n  params:\n    config: {e_clip: 0.2}\n",
+            {"train/params/config/e_clip": 0.2},
+        ),
+        (
+            f"results/ball/3DBall/{FIRST}",
+            "results/ball/configuration.yaml",
+            b"behaviors:\n  3DBall:\n    max_steps: 500000\n",
+            {"max_steps": 500000},
+        ),
+    ],
+)
+def test_settings_belong_to_the_run_beside_or_below_them(tmp_path, log, file, text, settings):
+    (run,) = sources.find(build(tmp_path, {log: EVENTS, file: text}))
+    assert {key: value for log in sources.read(run) for key, value in log.settings.items()} == (
+        settings
+    )
+
+
+def test_settings_of_two_behaviours_belong_each_to_its_own(tmp_path):
+    files = {f"ball/{name}/{FIRST}": EVENTS for name in "ab"}
+    text = b"behaviors:\n  a: {max_steps: 1}\n  b: {max_steps: 2}\n"
+    runs = sources.find(build(tmp_path, {**files, "ball/configuration.yaml": text}))
+    assert [sources.read(run)[-1].settings for run in runs] == [{"max_steps": 1}, {"max_steps": 2}]
+
+
+def test_acme_evaluates_apart(tmp_path):
+    table = b"actor_steps,episode_return\n100,0.5\n200,0.7\n"
+    files = {f"logs/{label}/logs.csv": table for label in ("actor", "evaluator")}
+    logs = sources.read(sources.find(build(tmp_path, files))[0])
+    assert [list(log.series) for log in logs] == [["episode_return"], ["eval/episode_return"]]
+    assert {log.step_unit for log in logs} == {"environment steps"}
+    assert logs[0].series["episode_return"].steps.tolist() == [100, 200]
 
 
 @pytest.mark.real_logs

@@ -23,6 +23,7 @@ ENVIRONMENT = (
     "env_steps",
     "env_step",
     "environment_steps",
+    "actor_steps",  # Acme's shared counter
     "frames",
     "num_frames",
     "total_frames",

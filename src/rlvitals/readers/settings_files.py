@@ -17,7 +17,7 @@ from rlvitals.readers.lines import opened
 from rlvitals.readers.objects import parse_object
 from rlvitals.records import Setting
 
-STEMS = ("params", "args", "config", "hparams", "hyperparameters", "configuration")
+STEMS = ("params", "args", "config", "hparams", "hyperparameters", "configuration", "agent")
 ADAPTER = "adapter_config.json"
 TRAINING_ARGS = "training_args.bin"
 ML_AGENTS = "configuration."  # `<run>/configuration.yaml`, above its behaviours' folders

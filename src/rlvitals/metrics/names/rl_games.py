@@ -1,4 +1,4 @@
-"""rl_games: PPO and A2C, as commit 262cf202 of 2026 (1.6.5) writes them.
+"""rl_games: PPO and A2C, as commit 262cf202 of 2026 (2.0.0) writes them.
 
 The step is the frame: environment steps over all environments, divided by the agents of each.
 The same numbers are written against epochs ("/iter") and seconds ("/time") too: those are left
@@ -106,7 +106,7 @@ NAMES = Table(
     step_unit=FRAMES,
     off_axis=EPOCHS,
     clock=CLOCK,
-    read_from="Denys88/rl_games 262cf202 (1.6.5): rl_games/common/a2c_common.py (write_stats,"
+    read_from="Denys88/rl_games 262cf202 (2.0.0): rl_games/common/a2c_common.py (write_stats,"
     " train_epoch, train), common_losses.py, algo_observer.py, algos_torch/a2c_continuous.py,"
     " a2c_discrete.py (calc_gradients), torch_ext.py (policy_kl, AverageMeter)",
 )

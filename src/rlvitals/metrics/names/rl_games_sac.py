@@ -1,4 +1,4 @@
-"""rl_games' SAC, as commit 262cf202 of 2026 (1.6.5) writes it. The step is the frame."""
+"""rl_games' SAC, as commit 262cf202 of 2026 (2.0.0) writes it. The step is the frame."""
 
 from rlvitals.metrics import exploration, policy, value
 from rlvitals.metrics.names.name import Family, Name, Table
@@ -41,6 +41,6 @@ NAMES = Table(
     step_unit=FRAMES,
     off_axis=EPOCHS,
     clock=CLOCK,
-    read_from="Denys88/rl_games 262cf202 (1.6.5): rl_games/algos_torch/sac_agent.py"
+    read_from="Denys88/rl_games 262cf202 (2.0.0): rl_games/algos_torch/sac_agent.py"
     " (update_critic, update_actor_and_alpha, train)",
 )

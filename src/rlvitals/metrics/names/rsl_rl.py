@@ -78,11 +78,12 @@ NAMES = Table(
         "seed": "seed",
         "num_steps_per_env": "n_steps",
         "max_iterations": "total_steps",  # its steps are iterations
+        "algorithm/class_name": "algorithm",
         **PPO_SETTINGS,
         **{f"algorithm/{own}": canonical for own, canonical in PPO_SETTINGS.items()},
         "scene/num_envs": "n_envs",  # params/env.yaml
     },
-    settings_under=r"(?:runner|agent|train_cfg|env)/",
+    settings_under=r"(?:runner|agent|train_cfg|runner_cfg)/",
     step_unit="iterations",
     read_from="leggedrobotics/rsl_rl 5.4.2 (c281c32e): rsl_rl/utils/logger.py (process_env_step,"
     " log), rsl_rl/algorithms/ppo.py (update), distillation.py; 1.0.2, 2.3.3, 3.3.0:"

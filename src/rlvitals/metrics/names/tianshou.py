@@ -1,7 +1,10 @@
 """Tianshou's on-policy algorithms: 0.5, 1.x and 2.x, as 2.0.1 computes them.
 
 Collected and tested returns are written at environment steps, what an update reports at gradient
-steps, and summaries of an epoch ("info/...") at epochs: those are left out.
+steps (since 2.0 at updates, and only every thousandth: a short run may hold none), and summaries
+of an epoch ("info/...") at epochs: those are left out. So is the mean length of the episodes
+collected since 1.0: it counts only those of their steps that are still in the buffer, and
+on-policy algorithms empty it after each update.
 """
 
 from rlvitals.metrics import exploration, optimiser, outcome, policy, throughput, value
@@ -21,7 +24,6 @@ SHARED = {
             "returns_stat/mean": Name(outcome.RETURN, f"mean over {COLLECTED}"),
             "returns_stat/min": Name(outcome.RETURN_MIN, f"over {COLLECTED}"),
             "returns_stat/max": Name(outcome.RETURN_MAX, f"over {COLLECTED}"),
-            "lens_stat/mean": Name(outcome.EPISODE_LENGTH, f"mean over {COLLECTED}"),
             "collect_speed": Name(throughput.SAMPLER_RATE, "steps/s of this collection"),
         }.items()
     },
@@ -84,7 +86,6 @@ NAMES = Table(
         "update/kl/mean": Name(
             policy.APPROX_KL, "NPG, TRPO: exact KL(old, new)", estimator="exact"
         ),
-        "update/loss": Name(optimiser.LOSS, f"total; {SMOOTHED}"),
         "update/loss/actor": Name(policy.LOSS, SMOOTHED, window=100),
         "update/loss/clip": Name(policy.LOSS, f"clipped surrogate; {SMOOTHED}", window=100),
         "update/loss/vf": Name(value.LOSS, f"squared error; {SMOOTHED}", window=100),
