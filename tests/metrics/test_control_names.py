@@ -347,6 +347,19 @@ def test_updates_are_placed_at_environment_steps():
     assert any(note.startswith("1 columns count something else") for note in trace.notes)
 
 
+def test_epochs_of_rl_games_are_placed_at_frames():
+    frames, epochs = np.arange(4096, 4096 * 31, 4096), np.arange(1, 31)
+    times = 1.7e9 + np.arange(30.0)
+    keys = ("rewards/step", "info/epochs", "info/kl", "losses/a_loss", "losses/c_loss")
+    series = {key: Series(frames, times, epochs * 1.0) for key in keys}
+    series["diagnostics/exp_var"] = Series(epochs, times, epochs / 30)
+    series["Episode/Episode_Reward/reach"] = Series(epochs[::2], times[::2], epochs[::2] / 30)
+    trace = assemble.trace([Log("tensorboard", series)])
+    assert trace["value/explained_variance"].steps.tolist() == frames.tolist()
+    assert trace["reward/component/reach"].steps.tolist() == frames[::2].tolist()
+    assert trace.notes[0].startswith("2 columns count something else than frames")
+
+
 def test_updates_without_times_stay_where_they_are():
     steps, none = np.arange(1, 11), np.full(10, np.nan)
     log = Log(

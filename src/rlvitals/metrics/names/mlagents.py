@@ -27,7 +27,8 @@ SHARED = {
         outcome.EPISODE_LENGTH, f"decisions, mean over the episodes that ended {SUMMARY}"
     ),
     "Policy/Entropy": Name(
-        exploration.ENTROPY, f"positive, mean over the decisions {SUMMARY}, of the acting policy"
+        exploration.ENTROPY,
+        f"positive; mean over continuous dimensions, sum over discrete branches; {SUMMARY}",
     ),
     "Policy/Learning Rate": Name(optimiser.LEARNING_RATE),
     "Self-play/ELO": Name(outcome.ELO, f"mean {SUMMARY}"),

@@ -10,7 +10,7 @@ from rlvitals.metrics import exploration, optimiser, outcome, policy, reward, th
 from rlvitals.metrics.names.name import Family, Name, Table
 
 SINCE = "since the last write"
-EPISODES = f"the episodes that ended {SINCE}, re-averaged at each step"
+EPISODES = f"the episodes that ended {SINCE}, at most 100, re-averaged at each step"
 
 # agents/torch/base.py, record_transition; trainers/torch/*.py; agents of all kinds
 SHARED = {
