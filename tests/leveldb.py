@@ -27,3 +27,16 @@ def framed(header, payloads):
                 break
         ends.append(len(data))
     return bytes(data), ends
+
+
+def flip_bits(path, data, rounds, chance):
+    """Have a file hold `data` with one bit flipped, `rounds` times; yield each time."""
+    path.write_bytes(data)
+    with path.open("r+b", buffering=0) as file:  # in place: making a file anew takes longer
+        for _ in range(rounds):
+            at = chance.randrange(len(data))
+            file.seek(at)
+            file.write(bytes([data[at] ^ 1 << chance.randrange(8)]))
+            yield at
+            file.seek(at)
+            file.write(data[at : at + 1])

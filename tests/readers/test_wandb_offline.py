@@ -192,14 +192,6 @@ def test_cuts_of_a_log_of_many_blocks(tmp_path):
     log_checks.check_damage(READER, path, data)
 
 
-def flip_bits(data, rounds, seed):
-    chance = log_checks.chance_of(seed)
-    for _ in range(rounds):
-        damaged = bytearray(data)
-        damaged[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-        yield bytes(damaged)
-
-
 def rows_of(columns):
     return set(zip(*columns.tolist(), strict=True))
 
@@ -210,8 +202,7 @@ def check_flips(path, data, rounds, seed=0):
         k: set(zip(*p.tolist(), strict=True)) for k, p in log_checks.points(read(path)).items()
     }
     lost = 0
-    for damaged in flip_bits(data, rounds, seed):
-        path.write_bytes(damaged)
+    for _ in leveldb.flip_bits(path, data, rounds, log_checks.chance_of(seed)):
         try:
             log = read(path)
         except UnreadableLog:
