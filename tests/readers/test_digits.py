@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from rlvitals.readers import digits
 
-
 NUMBERS = st.one_of(st.floats().map(repr), st.integers().map(str), st.text("-+.0123e "))
 
 
