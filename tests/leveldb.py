@@ -40,3 +40,27 @@ def flip_bits(path, data, rounds, chance):
             yield at
             file.seek(at)
             file.write(data[at : at + 1])
+
+
+def _field(number, data):
+    tag = number << 3 | 2
+    head = bytes([tag]) if tag < 128 else bytes([tag & 127 | 128, tag >> 7])
+    return head + bytes([len(data)]) + data
+
+
+def wandb_file(*rows):
+    """A W&B file of rows as W&B of 2023 wrote them: {key: number}."""
+    payloads = []
+    for row in rows:
+        items = [_field(1, key.encode()) + _field(16, str(v).encode()) for key, v in row.items()]
+        payloads.append(_field(2, b"".join(_field(1, item) for item in items)))
+    return framed(WANDB, payloads)[0]
+
+
+def swanlab_file(*points):
+    """A SwanLab file of (step, value) points of a loss."""
+    payloads = [
+        _field(13, _field(1, b"loss") + bytes([16, step]) + _field(5, struct.pack("<Bd", 9, value)))
+        for step, value in points
+    ]
+    return framed(SWANLAB, payloads)[0]
