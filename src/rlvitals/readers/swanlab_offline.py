@@ -3,6 +3,8 @@
 The framing is LevelDB's (`leveldb_log.py`), a payload one Record of
 `swanlab/proto/swanlab/record/v1`. Every mode of SwanLab writes this file; what its local mode
 puts under `logs/` beside it is the same once more. The config is in `files/config.yaml`.
+Before 0.8 the file is called `backup.swanlab`, version 1, and a payload is a line of JSON:
+`{"model_type": "Scalar", "data": {...}}` (SwanLab 0.7, `proto/v0.py`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,14 +13,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.columns import MAX_STEP, NAN, Columns
+from rlvitals.readers.columns import MAX_STEP, NAN, Columns, json_number, whole
+from rlvitals.readers.guesses import seconds
 from rlvitals.readers.leveldb_log import HEADER, Format, Records
 from rlvitals.readers.lines import REPLACED, Position, opened, place
+from rlvitals.readers.objects import parse_object
 from rlvitals.readers.protobuf import Field, Malformed, double, fields, signed
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Ending, Log, Setting
 
-FORMAT = Format(b":SWL", 0xE1D6, (2,))
+FORMAT = Format(b":SWL", 0xE1D6, (1, 2))
+JSON_BEGINS = b"{"  # no protobuf record does
 # Record, ScalarRecord, ScalarValue, google.protobuf.Timestamp
 START, FINISH, SCALAR, MEDIA = 10, 11, 13, 14
 KEY, STEP, TIMESTAMP, VALUE = 1, 2, 4, 5
@@ -93,6 +98,9 @@ class _Run:
         """Take records; one that is no protobuf is counted."""
         for payload in payloads:
             try:
+                if payload[:1] == JSON_BEGINS:
+                    self._old_record(payload)
+                    continue
                 for part in fields(payload):
                     self._record(part)
             except Malformed:
@@ -105,10 +113,9 @@ class _Run:
             self._media.update(_texts(part.data, KEY))
         elif part.id == START:
             for inner in fields(part.data):
-                if inner.id in TEXTS and inner.data:
-                    self.about[f"swanlab/{TEXTS[inner.id]}"] = inner.data.decode(errors="replace")
-            if tags := ", ".join(_texts(part.data, TAGS)):
-                self.about["swanlab/tags"] = tags
+                if inner.id in TEXTS:
+                    self._tell(TEXTS[inner.id], inner.data.decode(errors="replace"))
+            self._tell("tags", ", ".join(_texts(part.data, TAGS)))
         elif part.id == FINISH:
             state = next((f.number for f in fields(part.data) if f.id == STATE), 0)
             error = "".join(_texts(part.data, ERROR)).strip()
@@ -129,6 +136,39 @@ class _Run:
         if value is None or not key or abs(step) > MAX_STEP:
             raise Malformed
         self.columns.add(key.decode(errors="replace"), step, value, time)
+
+    def _old_record(self, payload: bytes) -> None:
+        record = parse_object(payload.decode(errors="replace")) or {}
+        kind, data = record.get("model_type"), record.get("data")
+        if not isinstance(data, dict):
+            raise Malformed
+        if kind == "Scalar":
+            self._old_scalar(data)
+        elif kind == "Media":
+            self._media.add(str(data.get("key")))
+        elif kind == "Project":
+            self._tell("project", data.get("name"))
+        elif kind == "Experiment":
+            for name in ("name", "description", "id"):
+                self._tell(name, data.get(name))
+            tags = data.get("tags")
+            self._tell("tags", ", ".join(map(str, tags)) if isinstance(tags, list) else "")
+        elif kind == "Footer":
+            self.ending = Ending(EXIT_CODES[FINISHED if data.get("success") else CRASHED])
+
+    def _tell(self, name: str, text: object) -> None:
+        if isinstance(text, str) and text:
+            self.about[f"swanlab/{name}"] = text
+
+    def _old_scalar(self, data: Mapping[str, object]) -> None:
+        metric = data.get("metric")
+        point = metric if isinstance(metric, Mapping) else {}
+        step, value = whole(json_number(data.get("step"))), json_number(point.get("data"))
+        if step is None or value is None:
+            raise Malformed
+        time = point.get("create_time")
+        found = seconds(time) if isinstance(time, str) else None
+        self.columns.add(str(data.get("key")), step, value, NAN if found is None else found)
 
     def notes(self) -> list[str]:
         """Say what a person should know of these records."""

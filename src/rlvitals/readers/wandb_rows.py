@@ -25,6 +25,7 @@ VALUE_TAG = 0x182  # the bytes 82 01, little endian
 CONTINUED = 0x80  # the bit of a length that goes on in the next byte
 MAX_NESTED = 16
 FEW = 24  # rows that are read faster one by one
+ALONE = 4  # the same of rows that go on where all others have ended
 MAX_KEY = 256  # bytes
 WORD = 8  # bytes
 NUMBER_WORDS = 3  # a float's longest JSON has 24 characters
@@ -183,7 +184,8 @@ def _walk(data: NDArray[np.uint8], starts: Index, ends: Index) -> tuple[_Items, 
         going = at < end
         if not going.all():
             row, at, end = row[going], at[going], end[going]
-        if not len(row):
+        if len(row) < ALONE:  # rows far longer than all others
+            odd[row] = True
             break
         tag, size = data[at], data[at + 1]
         if (steps := (tag == STEP_TAG) & (size < CONTINUED)).any():
