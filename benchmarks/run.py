@@ -4,8 +4,11 @@ import platform
 from importlib.metadata import version
 
 import read_tensorboard
+import read_wandb
 
 if __name__ == "__main__":
     print(f"Python {platform.python_version()}, {platform.machine()}, numpy {version('numpy')},")
-    print(f"TensorBoard {version('tensorboard')}\n")
+    print(f"TensorBoard {version('tensorboard')}, wandb {version('wandb')}\n")
     read_tensorboard.main()
+    print()
+    read_wandb.main()

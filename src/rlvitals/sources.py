@@ -40,7 +40,7 @@ EVALUATIONS = frozenset(
 )
 CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 HPARAMS = re.compile(r"\d{10}\.\d+")  # torch's add_hparams writes a folder named by the time
-TRACKED = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-(\w+)")  # a run's folder of W&B, SwanLab
+TRACKED = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-(.+)")  # a run's folder of W&B, SwanLab
 TRACKERS = frozenset({"wandb", "swanlog"})  # the folders that hold those
 MONITOR = re.compile(r"(?:(.*)\.)?monitor\.csv")
 EVENTS = "tfevents"  # in the name of every TensorBoard file
@@ -279,8 +279,10 @@ def _file_name(path: Path, reader: Reader) -> str:
 
 def _run(name: str, home: Path, files: Files, notes: tuple[str, ...]) -> Run:
     kept, dropped = _without_copies(files)
+    inside = all(file.is_relative_to(home) for file, _ in files)
+    root = home if inside else home.parent  # a tracker's folders of one run lie side by side
     return Run(
-        name, home, tuple(sorted(kept, key=lambda pair: _order(pair[0]))), (*notes, *dropped)
+        name, root, tuple(sorted(kept, key=lambda pair: _order(pair[0]))), (*notes, *dropped)
     )
 
 

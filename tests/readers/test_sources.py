@@ -3,6 +3,7 @@
 import json
 import os
 
+import leveldb
 import numpy as np
 import pytest
 import tfrecords
@@ -28,6 +29,9 @@ def state(*steps):
     return json.dumps({"global_step": max(steps), "log_history": rows}).encode()
 
 
+WANDB = leveldb.wandb_file({"_step": 0, "loss": 0.5}, {"_step": 1, "loss": 0.25})
+SWANLAB = leveldb.swanlab_file((1, 0.5), (2, 0.25))
+RUN, LATER = "run-20260131_100000", "run-20260131_110000"
 EVENTS = events((1, 0.5), (2, 0.25))
 MONITOR = monitor(1.7e9, (10.0, 5, 1.0), (20.0, 7, 2.0))
 TABLE = b"step,loss\n1,0.5\n2,0.25\n"
@@ -137,6 +141,43 @@ CASES = {
             }.items()
         },
         {f"1/{run}": {"meta.yaml", "artifacts/metrics.csv"} for run in ("aa", "bb")},
+    ),
+    "runs of Weights & Biases": (
+        {f"wandb/offline-{RUN}-{n}/run-{n}.wandb": WANDB for n in ("a1", "b2")},
+        {f"wandb/offline-{RUN}-{n}": {f"run-{n}.wandb"} for n in ("a1", "b2")},
+    ),
+    "a run of Weights & Biases beside its project's log": (
+        {f"wandb/{RUN}-my-run/run-my-run.wandb": WANDB, FIRST: EVENTS},
+        {"": {f"wandb/{RUN}-my-run/run-my-run.wandb", FIRST}},
+    ),
+    "what Weights & Biases puts beside its file": (
+        {
+            f"wandb/{RUN}-a1/run-a1.wandb": WANDB,
+            f"wandb/{RUN}-a1/files/wandb-summary.json": b'{"loss": 0.25, "_step": 1}',
+            f"wandb/{RUN}-a1/logs/debug.log": b"2026-01-31 10:00:00 INFO step 1\n",
+        },
+        {f"wandb/{RUN}-a1": {"run-a1.wandb"}},
+    ),
+    "a resumed run of Weights & Biases": (
+        {f"wandb/{start}-my-run/run-my-run.wandb": WANDB for start in (RUN, LATER)},
+        {
+            f"wandb/{RUN}-my-run": {
+                f"{RUN}-my-run/run-my-run.wandb",
+                f"{LATER}-my-run/run-my-run.wandb",
+            }
+        },
+    ),
+    "runs of SwanLab, their local copies among them": (
+        {
+            f"swanlog/{RUN}-{n}/{name}": data
+            for n in ("a1", "b2")
+            for name, data in {
+                f"run-{n}.swanlab": SWANLAB,
+                "logs/1/1000.log": b'{"index": 1, "data": 0.5, "create_time": "2026-01-31"}\n',
+                "logs/1/_summary.json": b'{"max": 0.5, "max_step": 1, "num": 1}',
+            }.items()
+        },
+        {f"swanlog/{RUN}-{n}": {f"run-{n}.swanlab"} for n in ("a1", "b2")},
     ),
     "hparams beside a run's events": (
         {FIRST: EVENTS, f"1700000001.25/{SECOND}": EVENTS},
@@ -275,6 +316,15 @@ def test_a_resume_is_read_in_order_of_start(tmp_path):
     (log,) = sources.read(sources.find(root)[0])
     assert log.series["loss"].steps.tolist() == [1, 2, 3, 3, 4]
     np.testing.assert_allclose(log.series["loss"].values, [0.1, 0.2, 9.0, 0.3, 0.4], rtol=1e-6)
+
+
+def test_a_resumed_run_of_wandb_is_read_in_order_of_start(tmp_path):
+    early = leveldb.wandb_file(*({"_step": n, "loss": n} for n in range(3)))
+    late = leveldb.wandb_file(*({"_step": n, "loss": n} for n in range(2, 5)))
+    files = {f"wandb/{LATER}-x/run-x.wandb": late, f"wandb/{RUN}-x/run-x.wandb": early}
+    (run,) = sources.find(build(tmp_path, files))
+    (log,) = sources.read(run)
+    assert log.series["loss"].steps.tolist() == [0, 1, 2, 2, 3, 4]
 
 
 def test_tables_of_one_scheduler_go_on_from_each_other(tmp_path):

@@ -85,7 +85,7 @@ class Records:
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield every intact payload once, in order."""
-        crc32, unpack, size = zlib.crc32, PIECE.unpack_from, PIECE.size
+        crc32, unpack, size, seed = zlib.crc32, PIECE.unpack_from, PIECE.size, SEEDS[FULL]
         at: int | None = self.offset
         while at is not None:
             if BLOCK_BYTES - at % BLOCK_BYTES < size:
@@ -93,21 +93,19 @@ class Records:
             self._load(at)
             chunk, base = self._chunk, self._base
             begin, block = at - base, at - at % BLOCK_BYTES + BLOCK_BYTES - base
-            last = min(block, len(chunk)) - size
-            while begin <= last:
+            stop = min(block, len(chunk))
+            while begin + size <= stop:
                 check, length, kind = unpack(chunk, begin)
                 end = begin + size + length
                 data = chunk[begin + size : end]
-                if kind != FULL or end > last + size or self._start >= 0:
-                    break
-                if crc32(data, SEEDS[FULL]) != check:
+                if kind != FULL or end > stop or crc32(data, seed) != check or self._start >= 0:
                     break
                 begin = end
                 self.offset = base + end
                 yield data
             else:
                 at = base + begin
-                if last + size < block:  # the file ends in this block
+                if stop < block:  # the file ends in this block
                     return
                 continue
             at = base + begin

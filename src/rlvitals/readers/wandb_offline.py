@@ -21,15 +21,14 @@ from rlvitals.readers.objects import flatten, parse_object
 from rlvitals.readers.protobuf import BYTES, Field, Malformed, fields, signed, sized
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.wandb_media import histogram, media_kind, take_media
-from rlvitals.readers.wandb_rows import key_and_value, parse
+from rlvitals.readers.wandb_rows import CONTINUED, key_and_value, parse
 from rlvitals.readers.wandb_steps import OWN, RowSteps, StepChoice
 from rlvitals.records import Ending, Histogram, Log, Setting
 
 FORMAT = Format(b":W&B", 0xBEE1, (0,))
 # Record
 HISTORY, OUTPUT, CONFIG, METRIC, OUTPUT_RAW, RUN, EXIT = 2, 4, 5, 12, 13, 17, 18
-NUM_TAG, HISTORY_TAG, SUMMARY_TAG = b"\x08", b"\x12", b"\x1a"
-MAX_NUM = 11  # bytes of a tag and the longest varint
+NUM_TAG, HISTORY_TAG, SUMMARY_TAG = 0x08, 0x12, 0x1A
 # ConfigRecord, RunRecord, GitRepoRecord, MetricRecord, RunExitRecord, OutputRecord
 UPDATE, REMOVE = 1, 2
 RUN_CONFIG, RUN_TAGS, RUN_RESUMED, RUN_GIT = 4, 10, 18, 21
@@ -38,7 +37,7 @@ GIT_COMMIT = 2
 METRIC_NAME, METRIC_GLOB, METRIC_STEP = 1, 2, 4
 EXIT_CODE = 1
 LINE = 3
-BATCH_ROWS, BATCH_BYTES = 4096, 2**22  # rows that are walked side by side
+BATCH_ROWS, BATCH_BYTES = 2048, 2**22  # rows that are walked side by side: what a cache holds
 TIMESTAMP = "_timestamp"
 TAIL = 32768  # characters of the console that are kept, to find a traceback in
 TRACEBACK = "Traceback (most recent call last):"
@@ -130,12 +129,15 @@ class _Run:
     def take(self, payloads: Iterable[bytes]) -> None:
         """Take records, and read the history rows among them, many at a time."""
         for payload in payloads:
-            at = 0
-            if payload[:1] == NUM_TAG and len(payload) > MAX_NUM:  # Record.num stands before
-                at = 2
-                while payload[at - 1] > 127 and at < MAX_NUM:  # noqa: PLR2004 - a varint goes on
-                    at += 1
-            tag = payload[at : at + 1]
+            try:
+                at = 0
+                if payload[0] == NUM_TAG:  # it stands before the rest
+                    at = 2
+                    while payload[at - 1] >= CONTINUED:
+                        at += 1
+                tag = payload[at]
+            except IndexError:  # nothing in it
+                continue
             if tag == SUMMARY_TAG:
                 continue
             try:

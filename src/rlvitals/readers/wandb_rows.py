@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.readers import digits
 from rlvitals.readers.columns import NAN, json_number
 from rlvitals.readers.protobuf import BYTES, Malformed, fields, signed
 
@@ -24,10 +25,11 @@ VALUE_TAG = 0x182  # the bytes 82 01, little endian
 CONTINUED = 0x80  # the bit of a length that goes on in the next byte
 MAX_NESTED = 16
 FEW = 24  # rows that are read faster one by one
+ALONE = 4  # the same of rows that go on where all others have ended
 MAX_KEY = 256  # bytes
 WORD = 8  # bytes
 NUMBER_WORDS = 3  # a float's longest JSON has 24 characters
-PAD = bytes(2 * MAX_KEY)
+PAD = bytes(2 * MAX_KEY)  # before and behind: eight bytes are looked at where one is meant
 MAX_CELLS = 2**23  # keys times rows that are held as one table
 # A word with its first n bytes kept, the rest 0 or blank.
 KEPT = np.array([(1 << 8 * n) - 1 for n in range(WORD + 1)], np.uint64)
@@ -147,7 +149,8 @@ def side_by_side(payloads: Sequence[bytes]) -> Rows | None:
     """Read rows all at once; None where that cannot be shown to be what they say."""
     sizes = np.fromiter(map(len, payloads), np.int64, len(payloads))
     ends = np.cumsum(sizes)
-    text = b"".join((*payloads, PAD))
+    ends += len(PAD)
+    text = b"".join((PAD, *payloads, PAD))
     items, odd = _walk(np.frombuffer(text, np.uint8), ends - sizes, ends)
     if odd.any():
         items = items.where(~odd[items.row])
@@ -181,7 +184,8 @@ def _walk(data: NDArray[np.uint8], starts: Index, ends: Index) -> tuple[_Items, 
         going = at < end
         if not going.all():
             row, at, end = row[going], at[going], end[going]
-        if not len(row):
+        if len(row) < ALONE:  # rows far longer than all others
+            odd[row] = True
             break
         tag, size = data[at], data[at + 1]
         if (steps := (tag == STEP_TAG) & (size < CONTINUED)).any():
@@ -317,13 +321,21 @@ def _values(text: bytes, items: _Items, key: Index, names: Sequence[str], rows: 
 
 
 def _numbers(text: bytes, at: Index, size: Index) -> NDArray[np.float64] | None:
-    """Read JSON numbers of up to 24 characters at many places; None where one is none.
-
-    Each is padded with blanks, a comma after it, and all are read as one array.
-    """
-    if not len(at):
-        return np.zeros(0)
+    """Read JSON numbers of up to 24 characters at many places; None where one is none."""
     words = _words(text)
+    values, good = digits.parse(words, at, size)
+    rest = np.flatnonzero(~good)
+    found = _numbers_of_json(words, at[rest], size[rest])
+    if found is None:
+        return None
+    values[rest] = found
+    return values
+
+
+def _numbers_of_json(
+    words: NDArray[np.uint64], at: Index, size: Index
+) -> NDArray[np.float64] | None:
+    """Pad each number with blanks, a comma after it, and read all of them as one array."""
     cells = np.empty((len(at), NUMBER_WORDS + 1), np.uint64)
     for word in range(NUMBER_WORDS):
         held = np.clip(size - WORD * word, 0, WORD)

@@ -76,7 +76,7 @@ ALIASES: tuple[tuple[Metric, tuple[str, ...]], ...] = (
     (throughput.UPDATES_PER_SECOND, ("updates_per_second", "updates_per_sec")),
     (throughput.EPISODES_PER_SECOND, ("episodes_per_second", "eps")),
     (throughput.STEP_TIME, ("step_time", "time_per_step")),
-    (throughput.ELAPSED, ("time_elapsed", "elapsed")),
+    (throughput.ELAPSED, ("time_elapsed", "elapsed", "_runtime")),  # W&B's own, in seconds
     (throughput.TOKENS, ("num_tokens",)),
     (progress.EPOCH, ("epoch",)),
     (progress.EPISODE, ("episode", "episodes")),
