@@ -328,7 +328,9 @@ def read(run: Run) -> tuple[Log, ...]:
     logs: list[tuple[str, Log]] = []
     notes: list[str] = list(run.notes)
     errors: list[UnreadableLog] = []
-    evaluations = {file: _is_evaluation(file, run.root) for file, _ in run.files}
+    evaluations = {
+        file: reader.home is None and _is_evaluation(file, run.root) for file, reader in run.files
+    }
     for file, reader in run.files:
         inside = str(file.relative_to(run.root))
         try:

@@ -126,6 +126,17 @@ CASES = {
         },
         {"": {"metrics.jsonl"}},
     ),
+    "DVCLive's tables, one a metric": (
+        {
+            f"{home}plots/metrics/{key}.tsv": f"step\t{key[-1]}\n1\t0.5\n".encode()
+            for home in ("a/dvclive/", "b/dvclive/", "own/")
+            for key in ("x", "eval/y", "some/where/z")
+        },
+        {
+            run: {f"{inside}plots/metrics/{key}.tsv" for key in ("x", "eval/y", "some/where/z")}
+            for run, inside in (("a", "dvclive/"), ("b", "dvclive/"), ("own", ""))
+        },
+    ),
     "what an MLflow run holds is its own": (
         {
             f"mlruns/1/{run}/{name}": data
