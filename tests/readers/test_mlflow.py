@@ -24,6 +24,7 @@ FILES, SQLITE = mlflow_files.READER, mlflow_sqlite.READER
 PROGRAM = """
 import json, math, os, sys
 os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
+from mlflow.entities import Metric
 from mlflow.tracking import MlflowClient
 
 folder, found = sys.argv[1], {}
@@ -33,14 +34,17 @@ for kind, uri in (("files", f"file://{folder}/mlruns"), ("sqlite", f"sqlite:///{
     other = client.create_experiment("gone", artifact_location=f"file://{folder}/art")
     for name, status in (("a", "FINISHED"), ("b", "FAILED"), ("a", "RUNNING"), ("c", "KILLED")):
         run = client.create_run(experiment, run_name=name).info.run_id
+        points = []
         for i in range(40):
-            client.log_metric(run, "train/loss", 1 / (i + 1), step=i * 10)
+            points.append(Metric("train/loss", 1 / (i + 1), 1700000000000 + i, i * 10))
             odd = (math.nan, math.inf, -math.inf, 1e308)[i % 4]
-            client.log_metric(run, "odd", odd, step=i * 10)
+            points.append(Metric("odd", odd, 1700000000000 + i, i * 10))
+        client.log_batch(run, points)
         client.log_metric(run, "again", 1.5, step=70)
         client.log_metric(run, "again", 2.5, step=7)
         client.log_param(run, "lr", 3e-4)
         client.log_param(run, "env/id", "CartPole-v1")
+        client.log_param(run, "api_key", "hf_abc")
         client.set_tag(run, "seed", 7)
         if status != "RUNNING":
             client.set_terminated(run, status)
@@ -224,7 +228,7 @@ def test_lines_of_other_versions_and_damage(meta):
     assert note.startswith("metrics/again: 3 lines refused: line 4 is not `milliseconds value")
 
 
-@pytest.mark.parametrize("text", ["run_id: [", "run_id: !!bool x", "- 1\nrun_id: 1", "[" * 9999])
+@pytest.mark.parametrize("text", ["run_id: [", "- 1\nrun_id: 1", "[" * 9999])
 def test_a_damaged_meta_is_a_note(meta, text):
     meta.write_text(text)
     log, _ = FILES.read(meta, None)
@@ -244,7 +248,7 @@ def test_damaged_files_are_read_or_refused(meta):
     metrics = [*(file for file in meta.parent.glob("metrics/**/*") if file.is_file()), meta]
     data = {file: file.read_bytes() for file in metrics}
     chance = log_checks.chance_of(3)
-    for _ in range(500):
+    for _ in range(200):
         file = chance.choice(metrics)
         damaged = bytearray(data[file])
         for _ in range(chance.randint(1, 9)):

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import mlflow_values
+from rlvitals.readers import mlflow_values, plain_yaml
 from rlvitals.readers.columns import Columns, parse_number, whole
 from rlvitals.readers.lines import REPLACED, Lines, Position, opened
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.rows import Refused
-from rlvitals.readers.yaml_text import parse_yaml
 from rlvitals.records import Log
 
 NAME = "mlflow-files"
@@ -75,8 +74,8 @@ def run_name(path: Path) -> str:
 
 def _meta(path: Path) -> tuple[dict[str, object], list[str]]:
     try:
-        item = parse_yaml(_text(path))
-    except (ValueError, UnreadableLog) as error:
+        item = plain_yaml.parse(_text(path))
+    except (plain_yaml.NotPlainError, UnreadableLog) as error:
         return {}, [f"{path.name} cannot be read, only the metrics: {error}".splitlines()[0]]
     return (item, []) if isinstance(item, dict) else ({}, [f"{path.name} says nothing"])
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import guesses, run_names, sqlite
+from rlvitals.readers import guesses, run_names, settings_files, sqlite
 from rlvitals.readers.columns import NAN, whole
 from rlvitals.readers.lines import REPLACED
 from rlvitals.readers.objects import flatten, parse_object
@@ -164,7 +164,7 @@ def _settings(db: "Connection", run: _Run) -> dict[str, Setting]:
             if not key.startswith("_") and isinstance(found, bool | int | float | str):
                 special = number(found) if isinstance(found, str) else None
                 settings[key] = found if special is None else special
-    return settings
+    return {k: v for k, v in settings.items() if not settings_files.is_secret(k, v)}
 
 
 class _Clock:
