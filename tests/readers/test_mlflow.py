@@ -176,6 +176,27 @@ def test_deleted_runs_and_experiments_are_left_out(written):
     assert claim(next((folder / "mlruns").glob("*/meta.yaml"))) is None  # an experiment's
 
 
+def test_runs_that_logged_nothing(meta, database):
+    """A finished one is left out, where others logged something; a failed one is a run."""
+    shutil.rmtree(meta.parent / "metrics")
+    assert claim(meta) is None
+    meta.write_text(meta.read_text().replace("status: 3", "status: 4"))
+    assert claim(meta) is FILES
+    assert FILES.read(meta, None)[0].series == {}
+    with closing(sqlite3.connect(database)) as db, db:
+        named = "(SELECT run_uuid FROM runs WHERE name IN ('b', 'a'))"
+        db.execute(f"DELETE FROM metrics WHERE run_uuid IN {named}")  # noqa: S608 - ours
+    assert [name[:11] for name in SQLITE.runs(database)] == [
+        "cart/pole/b",
+        "cart/pole/a",
+        "cart/pole/c",
+    ]
+    with closing(sqlite3.connect(database)) as db, db:
+        db.execute("DELETE FROM metrics")
+        db.execute("UPDATE runs SET status = 'FINISHED'")
+    assert len(SQLITE.runs(database)) == 4
+
+
 def test_files_that_grow_are_read_on(meta):
     metrics = [file for file in meta.parent.glob("metrics/**/*") if file.is_file()]
     data = {file: file.read_bytes() for file in metrics}
@@ -293,7 +314,7 @@ def test_a_database_of_before_steps_and_nan_flags(database):
         db.execute("ALTER TABLE o RENAME TO metrics")
         named = "(SELECT run_uuid FROM runs WHERE name = 'b')"
         db.execute(f"DELETE FROM metrics WHERE run_uuid != {named}")  # noqa: S608 - ours
-        db.execute("UPDATE runs SET name = NULL")
+        db.execute("UPDATE runs SET name = NULL, status = 'FINISHED'")
     assert reader_of(database) is SQLITE
     log, _ = SQLITE.read(database, None)  # the only run with a point
     assert log.series["train/loss"].steps.tolist() == [0] * 40

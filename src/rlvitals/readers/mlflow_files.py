@@ -22,6 +22,7 @@ from rlvitals.records import Log
 NAME = "mlflow-files"
 IS_RUN = re.compile(rb"^run_(?:id|uuid):", re.MULTILINE)  # an experiment's file has none
 DELETED = re.compile(rb"^lifecycle_stage: *['\"]?deleted", re.MULTILINE)
+FINISHED = re.compile(rb"^status: *['\"]?(?:3|FINISHED)\b", re.MULTILINE)
 MAX_FILES = 20_000  # of one kind in a run
 MAX_TEXT = 65536  # bytes of a parameter or of meta.yaml
 MAX_NOTES = 4  # metric files that a note is said of
@@ -35,8 +36,13 @@ class _Seen:
 
 
 def claims(path: Path, head: bytes) -> bool:
-    """Claim the `meta.yaml` of a run that was not deleted."""
-    return path.name == "meta.yaml" and bool(IS_RUN.search(head)) and not DELETED.search(head)
+    """Claim the `meta.yaml` of a run that was not deleted.
+
+    One that is done and logged no point is the parent of others, or an evaluation.
+    """
+    if path.name != "meta.yaml" or not IS_RUN.search(head) or DELETED.search(head):
+        return False
+    return not FINISHED.search(head) or next(_files(path.parent / "metrics"), None) is not None
 
 
 def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:

@@ -7,7 +7,8 @@ from rlvitals.readers.columns import parse_number
 from rlvitals.records import Ending, Setting
 
 # `mlflow/entities/run_status.py`: files hold the number, databases the word.
-STATUSES = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED"}
+FINISHED = "FINISHED"
+STATUSES = {1: "RUNNING", 2: "SCHEDULED", 3: FINISHED, 4: "FAILED", 5: "KILLED"}
 OWN_TAGS = "mlflow."  # what MLflow says of the run by itself: the user, the commit, the host
 WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
 WORDS = {"True": True, "true": True, "False": False, "false": False}
@@ -43,4 +44,4 @@ def ending(status: object) -> tuple[Ending | None, list[str]]:
     said = [f"MLflow says that the run was {word.lower()}"] if word == "KILLED" else []
     if word == "FAILED":
         said = ["MLflow says that the run failed"]
-    return (Ending() if word in {"FINISHED", "FAILED", "KILLED"} else None), said
+    return (Ending() if word in {FINISHED, "FAILED", "KILLED"} else None), said
