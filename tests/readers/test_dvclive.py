@@ -1,5 +1,6 @@
 """DVCLive's tables, one a metric, written by DVCLive itself."""
 
+import gzip
 import math
 import os
 import subprocess
@@ -94,6 +95,17 @@ def test_one_table_keeps_its_metric_s_name(written):
     assert reader_of(path) is READER
     (run,) = sources.find(path)
     assert list(sources.read(run)[0].series) == ["train/loss"]
+
+
+def test_packed_tables(written, tmp_path):
+    for source in (written / "own").rglob("*.tsv"):
+        packed = tmp_path / "own" / source.relative_to(written / "own")
+        packed.parent.mkdir(parents=True, exist_ok=True)
+        packed.with_name(f"{packed.name}.gz").write_bytes(gzip.compress(source.read_bytes()))
+    (run,) = sources.find(tmp_path)
+    (whole,) = sources.find(written / "own")
+    found, expected = (log_checks.points(sources.read(one)[0]) for one in (run, whole))
+    log_checks.assert_equal(found, expected)
 
 
 def test_prefixes_growth_and_damage(path, written):

@@ -222,6 +222,13 @@ def test_rows_that_are_damaged_are_refused_and_counted(path):
     assert np.isnan(log.series["return"].times).sum() == 1
 
 
+def test_ids_that_are_no_numbers_are_nothing_to_go_by(path):
+    change(path, *OLD.split(";"), "UPDATE metrics SET id = 'x'", "UPDATE configs SET id = NULL")
+    log, cursor = READER.runs(path)["second"].read(path, None)
+    assert len(log.series["return"]) == 30
+    assert READER.runs(path)["second"].read(path, cursor)[0].series == {}
+
+
 @pytest.mark.parametrize("rounds", [200, pytest.param(5000, marks=pytest.mark.soak)])
 def test_bit_flips_are_read_or_refused(path, written, rounds):
     data = written[0].read_bytes()

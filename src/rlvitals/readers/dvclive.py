@@ -7,6 +7,7 @@ where it was asked for. Source: `dvclive/plots/metric.py` (`Metric.dump`), 3.49.
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.readers import compressed
 from rlvitals.readers.columns import NAN, Columns, parse_number, whole
 from rlvitals.readers.lines import REPLACED, Lines, Position, opened
 from rlvitals.readers.reader import Cursor, Reader
@@ -34,16 +35,17 @@ def home(path: Path) -> Path:
 def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog where it is no metric's table."""
     seen = since if isinstance(since, Position) else None
-    key, columns, texts = _key(path), Columns(), Refused("value")
+    table = compressed.bare(path)
+    key, columns, texts = _key(table), Columns(), Refused("value")
     with opened(path) as file:
         head = Lines(file)
         line = next(iter(head), None)
         if line is None:
             return Log(NAME, {}, {}, (NO_ROW,), str(path)), seen
         names = line.text.split("\t")
-        if not _is_header(path, names):
+        if not _is_header(table, names):
             raise UnreadableLog(
-                f"not DVCLive's: its columns are no step and {path.stem}",
+                f"not DVCLive's: its columns are no step and {table.stem}",
                 where=f"{path}, line 1",
                 hint="rlvitals readers",
             )
