@@ -222,6 +222,8 @@ def test_files_that_grow_are_read_on(meta):
 
 def test_any_truncation_of_a_metric_is_a_prefix(meta):
     file = meta.parent / "metrics" / "odd"
+    shutil.rmtree(meta.parent / "params")
+    shutil.rmtree(meta.parent / "tags")
     data, whole = file.read_bytes(), FILES.read(meta, None)[0].series["odd"]
     for size in range(len(data)):
         file.write_bytes(data[:size])

@@ -234,7 +234,7 @@ class _Clock:
 READER = Reader(
     name=NAME,
     title="Trackio project",
-    looks_for="*.db",
+    looks_for="*.db of Trackio",
     example="trackio/my-project.db",
     files=("*.db",),
     claims=claims,
