@@ -79,13 +79,11 @@ def find(path: Path) -> tuple[Run, ...]:
             + ")",
             hint=f"point at a folder with one of these: {lookup.looked_for()}",
         )
+    runs = _in_databases(claimed, path, notes)
     groups: dict[Path, list[tuple[Path, Reader]]] = defaultdict(list)
-    runs: list[Run] = []
     for file, reader in claimed:
         if reader.runs is None:
             groups[_home(file, reader, path)].append((file, reader))
-        else:
-            runs += _contained(file, reader, file.relative_to(path).with_suffix("").as_posix())
     _adopt_trainer_runs(groups)
     _adopt_tracked_runs(groups)
     settings = _settings(walk.files, path, groups.keys())
@@ -155,9 +153,28 @@ def _of_file(path: Path) -> tuple[Run, ...]:
     return (Run(_file_name(path, reader), path.parent, ((path, reader),), settings=settings),)
 
 
+def _in_databases(claimed: Files, root: Path, notes: list[str]) -> list[Run]:
+    """Return the runs that files hold; one without a run becomes a note, unless it is all."""
+    runs: list[Run] = []
+    errors: list[UnreadableLog] = []
+    for file, reader in claimed:
+        if reader.runs is not None:
+            inside = file.relative_to(root)
+            try:
+                runs += _contained(file, reader, inside.with_suffix("").as_posix())
+            except UnreadableLog as error:
+                errors.append(error)
+                notes.append(f"{inside}: {error.problem}")
+    if errors and len(errors) == len(claimed):
+        raise _none_readable(errors)
+    return [replace(run, notes=tuple(notes)) for run in runs]
+
+
 def _contained(file: Path, reader: Reader, within: str) -> list[Run]:
-    """Return the runs that a file holds, each under its own name."""
+    """Return the runs that a file holds, each under its own name. Raises UnreadableLog."""
     found = reader.runs(file) if reader.runs else {}
+    if reader.runs and not found:
+        raise UnreadableLog("a database without a run", where=str(file))
     return [
         Run(f"{within}/{name}" if within else name, file.parent, ((file, inner),))
         for name, inner in found.items()
@@ -333,7 +350,9 @@ def read(run: Run) -> tuple[Log, ...]:
     logs: list[tuple[str, Log]] = []
     notes: list[str] = list(run.notes)
     errors: list[UnreadableLog] = []
-    evaluations = {file: _is_evaluation(file, run.root) for file, _ in run.files}
+    evaluations = {
+        file: reader.home is None and _is_evaluation(file, run.root) for file, reader in run.files
+    }
     for file, reader in run.files:
         inside = str(file.relative_to(run.root))
         try:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 
 import leveldb
 import numpy as np
@@ -129,6 +131,17 @@ CASES = {
             "py/lib/b.csv": TABLE,
         },
         {"": {"metrics.jsonl"}},
+    ),
+    "DVCLive's tables, one a metric": (
+        {
+            f"{home}plots/metrics/{key}.tsv": f"step\t{key[-1]}\n1\t0.5\n".encode()
+            for home in ("a/dvclive/", "b/dvclive/", "own/")
+            for key in ("x", "eval/y", "some/where/z")
+        },
+        {
+            run: {f"{inside}plots/metrics/{key}.tsv" for key in ("x", "eval/y", "some/where/z")}
+            for run, inside in (("a", "dvclive/"), ("b", "dvclive/"), ("own", ""))
+        },
     ),
     "what an MLflow run holds is its own": (
         {
@@ -387,6 +400,42 @@ def test_when_every_file_fails_it_is_an_error(tmp_path):
     with pytest.raises(UnreadableLog, match="cut short") as error:
         sources.read(sources.find(root)[0])
     assert str(root) in error.value.where
+
+
+def database(path, *runs):
+    """Write a database as Trackio of before 0.24 had it, with a row for each run."""
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(
+            "CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp, run_name, step, metrics)"
+        )
+        db.execute("CREATE TABLE configs (id INTEGER PRIMARY KEY, run_name, config)")
+        for name in runs:
+            row = ("2026-01-31T10:00:00+00:00", name, 1, '{"loss": 0.5}')
+            db.execute("INSERT INTO metrics VALUES (NULL, ?, ?, ?, ?)", row)
+
+
+def test_a_database_without_a_run(tmp_path):
+    database(tmp_path / "empty.db")
+    for path in (tmp_path, tmp_path / "empty.db"):
+        with pytest.raises(UnreadableLog, match="a database without a run") as error:
+            sources.find(path)
+        assert str(tmp_path / "empty.db") in error.value.where
+
+
+def test_a_damaged_database_beside_others_is_a_note(tmp_path):
+    database(tmp_path / "empty.db")
+    database(tmp_path / "good.db", "a", "b/c")
+    database(tmp_path / "cut.db", *map(str, range(500)))
+    os.truncate(tmp_path / "cut.db", 9000)
+    (tmp_path / "table.csv").write_bytes(TABLE)
+    runs = sources.find(tmp_path)
+    assert [run.name for run in runs] == ["good/a", "good/b/c", tmp_path.name]
+    for run in runs:
+        assert run.notes[0].startswith("cut.db: the database is cut short")
+        assert run.notes[1] == "empty.db: a database without a run"
+        assert len(sources.read(run)[0].series["loss"]) in {1, 2}
+    (run,) = sources.find(tmp_path / "good.db" / "b" / "c")
+    assert run.name == "b/c"
 
 
 def test_an_empty_folder(tmp_path):

@@ -31,9 +31,19 @@ def files(folder):
     return {file.name: file.stat().st_size for file in folder.iterdir()}
 
 
-@pytest.fixture(params=["a.db", "with space#?%20.db", "ü\udcff.db"])
-def path(request, tmp_path):
-    return tmp_path / request.param
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a.db"
+
+
+@pytest.mark.parametrize("name", ["with space#?%20.db", "ü\udcff.db", "-a.db"])
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_any_name(tmp_path, name, mode):
+    path = tmp_path / name
+    with closing(make(path, mode)):
+        assert sqlite.reading(path, values) == [0, 1, 2]
+    assert sqlite.reading(path, values) == [0, 1, 2]
+    assert files(tmp_path).keys() == {name}
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal", "truncate", "persist"])

@@ -29,6 +29,7 @@ from trackio.sqlite_storage import SQLiteStorage
 
 for name in ("first", "second", "first"):
     config = {"learning_rate": 3e-4, "env": {"id": "CartPole-v1"}, "clip": math.inf, "none": None}
+    config["hub_token"] = "hf_abc"
     trackio.init(project="p", name=name, config=config)
     for i in range(30):
         item = {"train/loss": 1 / (i + 1), "return": np.float32(i), "ok": i > 3, "said": "hello"}
@@ -219,6 +220,13 @@ def test_rows_that_are_damaged_are_refused_and_counted(path):
     assert log.notes[0] == "2 rows refused: metrics row 33 is not a JSON object"
     assert len(log.series["return"]) == 28
     assert np.isnan(log.series["return"].times).sum() == 1
+
+
+def test_ids_that_are_no_numbers_are_nothing_to_go_by(path):
+    change(path, *OLD.split(";"), "UPDATE metrics SET id = 'x'", "UPDATE configs SET id = NULL")
+    log, cursor = READER.runs(path)["second"].read(path, None)
+    assert len(log.series["return"]) == 30
+    assert READER.runs(path)["second"].read(path, cursor)[0].series == {}
 
 
 @pytest.mark.parametrize("rounds", [200, pytest.param(5000, marks=pytest.mark.soak)])

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from rlvitals.records import Log, Series
 
 T = TypeVar("T")
-# Their files go on where the one before ended; the order is that of their start. Of scope each
-# file holds another metric.
-RESUMED = frozenset(
-    {"tensorboard", "scheduler-csv", "wandb", "swanlab", "trl-completions", "scope"}
-)
+# Their files go on where the one before ended; the order is that of their start.
+RESUMED = frozenset({"tensorboard", "scheduler-csv", "wandb", "swanlab", "trl-completions"})
+PARTED = frozenset({"scope", "dvclive"})  # a file for each metric
 MONITOR = "sb3-monitor"
 STARTED = re.compile(r"tfevents\.(\d+)|(?:ppo_metrics_|run-)(\d+_\d+)")
 
@@ -28,7 +26,7 @@ def join(logs: Sequence[tuple[str, Log]]) -> list[Log]:
     """
     groups: dict[tuple[str, ...], list[Log]] = defaultdict(list)
     for number, (role, log) in enumerate(logs):
-        alike = log.source in RESUMED or log.source == MONITOR
+        alike = log.source in RESUMED | PARTED or log.source == MONITOR
         groups[(log.source, role) if alike else (str(number),)].append(log)
     return [_joined(group) for group in groups.values()]
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import mlflow_values
+from rlvitals.readers import mlflow_values, plain_yaml
 from rlvitals.readers.columns import Columns, parse_number, whole
 from rlvitals.readers.lines import REPLACED, Lines, Position, opened
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.rows import Refused
-from rlvitals.readers.yaml_text import parse_yaml
 from rlvitals.records import Log
 
 NAME = "mlflow-files"
 IS_RUN = re.compile(rb"^run_(?:id|uuid):", re.MULTILINE)  # an experiment's file has none
 DELETED = re.compile(rb"^lifecycle_stage: *['\"]?deleted", re.MULTILINE)
+FINISHED = re.compile(rb"^status: *['\"]?(?:3|FINISHED)\b", re.MULTILINE)
 MAX_FILES = 20_000  # of one kind in a run
 MAX_TEXT = 65536  # bytes of a parameter or of meta.yaml
 MAX_NOTES = 4  # metric files that a note is said of
@@ -36,8 +36,13 @@ class _Seen:
 
 
 def claims(path: Path, head: bytes) -> bool:
-    """Claim the `meta.yaml` of a run that was not deleted."""
-    return path.name == "meta.yaml" and bool(IS_RUN.search(head)) and not DELETED.search(head)
+    """Claim the `meta.yaml` of a run that was not deleted.
+
+    One that is done and logged no point is the parent of others, or an evaluation.
+    """
+    if path.name != "meta.yaml" or not IS_RUN.search(head) or DELETED.search(head):
+        return False
+    return not FINISHED.search(head) or next(_files(path.parent / "metrics"), None) is not None
 
 
 def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
@@ -75,8 +80,8 @@ def run_name(path: Path) -> str:
 
 def _meta(path: Path) -> tuple[dict[str, object], list[str]]:
     try:
-        item = parse_yaml(_text(path))
-    except (ValueError, UnreadableLog) as error:
+        item = plain_yaml.parse(_text(path))
+    except (plain_yaml.NotPlainError, UnreadableLog) as error:
         return {}, [f"{path.name} cannot be read, only the metrics: {error}".splitlines()[0]]
     return (item, []) if isinstance(item, dict) else ({}, [f"{path.name} says nothing"])
 

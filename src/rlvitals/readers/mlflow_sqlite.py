@@ -9,18 +9,21 @@ are left out. Source: `mlflow/store/tracking/sqlalchemy_store.py` (`sanitize_met
 import math
 import sys
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import mlflow_values, run_names, sqlite
-from rlvitals.readers.columns import NAN, Columns, whole
+from rlvitals.readers.columns import MAX_STEP, NAN
 from rlvitals.readers.lines import REPLACED
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.rows import Refused
-from rlvitals.records import Log
+from rlvitals.records import Log, Series
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -32,7 +35,7 @@ NEEDED = {
     "experiments": frozenset({"experiment_id", "name", "lifecycle_stage"}),
 }
 RUNS = """
-SELECT e.name, r.name, r.run_uuid,
+SELECT e.name, r.name, r.run_uuid, r.status,
     (SELECT t.value FROM tags AS t WHERE t.run_uuid = r.run_uuid AND t.key = 'mlflow.runName')
 FROM runs AS r JOIN experiments AS e ON e.experiment_id = r.experiment_id
 WHERE r.lifecycle_stage = 'active' AND e.lifecycle_stage = 'active'
@@ -82,14 +85,15 @@ def _read(path: Path, since: Cursor | None = None, *, run: str) -> tuple[Log, Cu
 
 def _runs(db: "Connection") -> dict[str, str]:
     logged = {run for (run,) in sqlite.rows(db, WITH_POINTS)}
-    found = [
-        (f"{experiment}/{name or tag or run}", run)
-        for experiment, name, run, tag in sqlite.rows(db, RUNS)
-        if isinstance(run, str)
-    ]
-    # Runs without a point, such as the parent of a search, only where no run has any.
-    with_points = [pair for pair in found if pair[1] in logged]
-    return run_names.unique(with_points or found)
+    every: list[tuple[str, str]] = []
+    kept: list[tuple[str, str]] = []
+    for experiment, name, run, status, tag in sqlite.rows(db, RUNS):
+        if isinstance(run, str):
+            every.append((f"{experiment}/{name or tag or run}", run))
+            # One that is done and logged no point is the parent of others, or an evaluation.
+            if run in logged or status != mlflow_values.FINISHED:
+                kept.append(every[-1])
+    return run_names.unique(kept or every)
 
 
 def _log(db: "Connection", where: str, run: str, seen: _Seen) -> tuple[Log, Cursor]:
@@ -102,35 +106,56 @@ def _log(db: "Connection", where: str, run: str, seen: _Seen) -> tuple[Log, Curs
         f"SELECT rowid, key, value, timestamp, {step}, {is_nan} FROM metrics"  # noqa: S608
         " WHERE run_uuid = ? AND rowid > ? ORDER BY rowid"
     )
-    columns, refused, last = Columns(), Refused(), seen.row
-    for row in sqlite.rows(db, query, (run, seen.row)):
-        last = int(str(row[0]))
-        _add(columns, refused, last, row[1:])
+    points = _Points(seen.row)
+    points.take(sqlite.rows(db, query, (run, seen.row)))
     status = next(sqlite.rows(db, "SELECT status FROM runs WHERE run_uuid = ?", (run,)), (None,))
     ended, told = mlflow_values.ending(status[0])
-    notes = [note.replace("line ", "metrics row ", 1) for note in refused.notes()]
+    notes = [note.replace("line ", "metrics row ", 1) for note in points.refused.notes()]
     log = Log(
         source=NAME,
-        series=columns.series(),
+        series=points.series(),
         settings=mlflow_values.settings(_texts(db, "params", run), _texts(db, "tags", run)),
         notes=(*([REPLACED] if replaced else []), *notes, *told),
         where=where,
         ending=ended,
     )
-    return log, _Seen(last, _mark(db, run, last))
+    return log, _Seen(points.last, _mark(db, run, points.last))
 
 
-def _add(columns: Columns, refused: Refused, number: int, row: sqlite.Row) -> None:
-    """Add a row (key, value, milliseconds, step, is NaN)."""
-    key, value, time, step, is_nan = row
-    at = whole(step) if isinstance(step, int | float) else None
-    if not isinstance(key, str) or not isinstance(value, int | float) or at is None:
-        refused.add(number, "is no point")
-        return
-    found = NAN if is_nan else float(value)
-    if abs(found) == sys.float_info.max:
-        found = math.copysign(math.inf, found)
-    columns.add(key, at, found, time / 1000.0 if isinstance(time, int | float) else NAN)
+class _Points:
+    """The points of a run by their keys, in the order of their rows."""
+
+    def __init__(self, last: int) -> None:
+        self.last = last  # row
+        self.refused = Refused()
+        self._held: dict[str, tuple[list[int], list[float], list[float]]] = {}
+
+    def take(self, rows: Iterable[sqlite.Row]) -> None:
+        """Take rows (id, key, value, milliseconds, step, is NaN)."""
+        for number, key, value, time, step, is_nan in rows:
+            self.last = int(str(number))
+            if (
+                not isinstance(key, str)
+                or not isinstance(value, float | int)
+                or not isinstance(step, int)
+                or not -MAX_STEP <= step <= MAX_STEP
+            ):
+                self.refused.add(self.last, "is no point")
+                continue
+            steps, times, values = self._held.setdefault(key, ([], [], []))
+            steps.append(step)
+            times.append(time if isinstance(time, int | float) else NAN)
+            values.append(NAN if is_nan else value)
+
+    def series(self) -> dict[str, Series]:
+        """Return the points as columns."""
+        found = {}
+        for key, (steps, times, values) in self._held.items():
+            numbers = np.array(values, np.float64)
+            numbers[np.abs(numbers) == sys.float_info.max] *= math.inf
+            seconds = np.array(times, np.float64) / 1000.0
+            found[key] = Series(np.array(steps, np.int64), seconds, numbers)
+        return found
 
 
 def _texts(db: "Connection", table: str, run: str) -> dict[str, str]:

@@ -2,11 +2,13 @@
 
 import re
 
+from rlvitals.readers import settings_files
 from rlvitals.readers.columns import parse_number
 from rlvitals.records import Ending, Setting
 
 # `mlflow/entities/run_status.py`: files hold the number, databases the word.
-STATUSES = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED"}
+FINISHED = "FINISHED"
+STATUSES = {1: "RUNNING", 2: "SCHEDULED", 3: FINISHED, 4: "FAILED", 5: "KILLED"}
 OWN_TAGS = "mlflow."  # what MLflow says of the run by itself: the user, the commit, the host
 WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
 WORDS = {"True": True, "true": True, "False": False, "false": False}
@@ -28,7 +30,7 @@ def settings(params: dict[str, str], tags: dict[str, str]) -> dict[str, Setting]
     """Return the parameters, and the person's own tags where no parameter has the name."""
     own = {key: text for key, text in tags.items() if not key.startswith(OWN_TAGS)}
     found = {key: setting(text) for key, text in {**own, **params}.items()}
-    return {key: value for key, value in found.items() if value is not None}
+    return {k: v for k, v in found.items() if v is not None and not settings_files.is_secret(k, v)}
 
 
 def ending(status: object) -> tuple[Ending | None, list[str]]:
@@ -42,4 +44,4 @@ def ending(status: object) -> tuple[Ending | None, list[str]]:
     said = [f"MLflow says that the run was {word.lower()}"] if word == "KILLED" else []
     if word == "FAILED":
         said = ["MLflow says that the run failed"]
-    return (Ending() if word in {"FINISHED", "FAILED", "KILLED"} else None), said
+    return (Ending() if word in {FINISHED, "FAILED", "KILLED"} else None), said

@@ -41,6 +41,10 @@ MAX_VALUE_BYTES = 64 * 2**20
 FREE_INSTRUCTIONS, INSTRUCTIONS_PER_BYTE = 20_000_000, 4
 BETWEEN_CHECKS = 100_000  # instructions
 NO_DATABASE = "not an SQLite database, or an encrypted one"
+COLUMNS = (
+    "SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c"
+    " WHERE m.type = 'table'"
+)
 LOCKED = "the database is locked by the program that writes it"
 
 
@@ -140,16 +144,13 @@ def rows(connection: "Connection", query: str, values: Row = ()) -> Iterator[Row
 
 def columns(connection: "Connection", table: str) -> frozenset[str]:
     """Return the names of a table's columns; empty where there is no such table."""
-    return _tables(connection).get(table, frozenset())
+    found = rows(connection, f"{COLUMNS} AND m.name = ?", (table,))
+    return frozenset(str(column) for _, column in found)
 
 
 def _tables(connection: "Connection") -> dict[str, frozenset[str]]:
-    query = (
-        "SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c"
-        " WHERE m.type = 'table'"
-    )
     found: dict[str, set[str]] = {}
-    for table, column in rows(connection, query):
+    for table, column in rows(connection, COLUMNS):
         found.setdefault(str(table), set()).add(str(column))
     return {table: frozenset(names) for table, names in found.items()}
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import guesses, run_names, sqlite
+from rlvitals.readers import guesses, run_names, settings_files, sqlite
 from rlvitals.readers.columns import NAN, whole
 from rlvitals.readers.lines import REPLACED
 from rlvitals.readers.objects import flatten, parse_object
@@ -90,7 +90,7 @@ def _runs(db: "Connection") -> dict[str, _Run]:
     column = "run_id" if "run_id" in sqlite.columns(db, "metrics") else "run_name"
     query = (
         f"SELECT {column}, run_name FROM metrics GROUP BY {column}"  # noqa: S608 - one of two
-        " ORDER BY MIN(timestamp), MIN(id)"
+        " ORDER BY MIN(timestamp), MIN(rowid)"
     )
     # The column holds text: anything else is damage.
     said = {value: str(name) for value, name in sqlite.rows(db, query) if isinstance(value, str)}
@@ -104,8 +104,8 @@ def _log(db: "Connection", where: str, run: _Run, seen: _Seen) -> tuple[Log, Cur
         seen = _Seen()
     values, refused = Values(), Refused()
     last = seen.metrics
-    query = f"SELECT id, timestamp, step, metrics FROM metrics WHERE {run.column} = ?"  # noqa: S608
-    for row in sqlite.rows(db, f"{query} AND id > ? ORDER BY id", (run.value, seen.metrics)):
+    query = f"SELECT rowid, timestamp, step, metrics FROM metrics WHERE {run.column} = ?"  # noqa: S608
+    for row in sqlite.rows(db, f"{query} AND rowid > ? ORDER BY rowid", (run.value, seen.metrics)):
         last = int(str(row[0]))
         item, step = _item(row[3]), _step(row[2])
         if item is None or step is None:
@@ -148,7 +148,7 @@ def _time(cell: object) -> float:
 
 def _mark(db: "Connection", run: _Run, row: int) -> int:
     """Return a fingerprint of the row that a cursor stands on; 0 where it is gone."""
-    query = f"SELECT timestamp, step, metrics FROM metrics WHERE id = ? AND {run.column} = ?"  # noqa: S608
+    query = f"SELECT timestamp, step, metrics FROM metrics WHERE rowid = ? AND {run.column} = ?"  # noqa: S608
     found = next(sqlite.rows(db, query, (row, run.value)), None)
     return zlib.crc32(repr(found).encode()) if found else 0
 
@@ -164,7 +164,7 @@ def _settings(db: "Connection", run: _Run) -> dict[str, Setting]:
             if not key.startswith("_") and isinstance(found, bool | int | float | str):
                 special = number(found) if isinstance(found, str) else None
                 settings[key] = found if special is None else special
-    return settings
+    return {k: v for k, v in settings.items() if not settings_files.is_secret(k, v)}
 
 
 class _Clock:
@@ -175,7 +175,7 @@ class _Clock:
     """
 
     def __init__(self, db: "Connection", run: _Run) -> None:
-        query = f"SELECT timestamp, step FROM metrics WHERE {run.column} = ? ORDER BY id"  # noqa: S608
+        query = f"SELECT timestamp, step FROM metrics WHERE {run.column} = ? ORDER BY rowid"  # noqa: S608
         self._points = (db, query, run.value)
         self._known: tuple[np.ndarray[tuple[int], np.dtype[np.float64]], list[int]] | None = None
 
@@ -198,10 +198,10 @@ class _Clock:
 
     def add_system(self, db: "Connection", run: _Run, since: int, values: Values) -> int:
         """Add what the machine did since a row; return the last row that was added."""
-        if not {"id", run.column, "metrics"} <= sqlite.columns(db, "system_metrics"):
+        if not {"timestamp", run.column, "metrics"} <= sqlite.columns(db, "system_metrics"):
             return since
-        query = f"SELECT id, timestamp, metrics FROM system_metrics WHERE {run.column} = ?"  # noqa: S608
-        for row in sqlite.rows(db, f"{query} AND id > ? ORDER BY id", (run.value, since)):
+        query = f"SELECT rowid, timestamp, metrics FROM system_metrics WHERE {run.column} = ?"  # noqa: S608
+        for row in sqlite.rows(db, f"{query} AND rowid > ? ORDER BY rowid", (run.value, since)):
             time = _time(row[1])
             step, item = self.step(time), _item(row[2])
             if step is None:
@@ -212,12 +212,14 @@ class _Clock:
 
     def alerts(self, db: "Connection", run: _Run, since: int) -> tuple[list[Text], int]:
         """Return what the run said since a row, and the last row of it."""
-        wanted = {"id", run.column, "level", "title", "text", "step"}
+        wanted = {"timestamp", run.column, "level", "title", "text", "step"}
         found: list[Text] = []
         if not wanted <= sqlite.columns(db, "alerts"):
             return found, since
-        query = f"SELECT id, timestamp, step, level, title, text FROM alerts WHERE {run.column} = ?"  # noqa: S608
-        for row in sqlite.rows(db, f"{query} AND id > ? ORDER BY id", (run.value, since)):
+        query = (
+            f"SELECT rowid, timestamp, step, level, title, text FROM alerts WHERE {run.column} = ?"  # noqa: S608
+        )
+        for row in sqlite.rows(db, f"{query} AND rowid > ? ORDER BY rowid", (run.value, since)):
             time, step = _time(row[1]), _step(row[2])
             if step is None:
                 step = self.step(time)
@@ -232,7 +234,7 @@ class _Clock:
 READER = Reader(
     name=NAME,
     title="Trackio project",
-    looks_for="*.db",
+    looks_for="*.db of Trackio",
     example="trackio/my-project.db",
     files=("*.db",),
     claims=claims,

@@ -1,0 +1,111 @@
+"""DVCLive: `dvclive/plots/metrics/train/loss.tsv` holds the points of `train/loss`.
+
+Each metric has a table of its own, of `step` and a value, with a `timestamp` in milliseconds
+where it was asked for. Source: `dvclive/plots/metric.py` (`Metric.dump`), 3.49.
+"""
+
+from pathlib import Path
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers import compressed
+from rlvitals.readers.columns import NAN, Columns, parse_number, whole
+from rlvitals.readers.lines import REPLACED, Lines, Position, opened
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.readers.rows import NO_ROW, Refused, Row, Rows
+from rlvitals.records import Log
+
+NAME = "dvclive"
+FOLDER = ("plots", "metrics")
+HEADS = (["step"], ["timestamp", "step"])  # before the metric's own column
+DEFAULT = "dvclive"  # what the folder is called where nobody said otherwise
+
+
+def claims(path: Path, head: bytes) -> bool:
+    """Claim a table under `plots/metrics/` with a step and a column named as the file."""
+    first = head.partition(b"\n")[0].decode(errors="replace").rstrip("\r")
+    return _root(path) is not None and _is_header(path, first.split("\t"))
+
+
+def home(path: Path) -> Path:
+    """Return the folder that holds `dvclive/`, or the folder that was named in its place."""
+    root = _root(path) or path.parent
+    return root.parent if root.name == DEFAULT else root
+
+
+def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+    """Read the rows after a cursor. Raises UnreadableLog where it is no metric's table."""
+    seen = since if isinstance(since, Position) else None
+    table = compressed.bare(path)
+    key, columns, texts = _key(table), Columns(), Refused("value")
+    with opened(path) as file:
+        head = Lines(file)
+        line = next(iter(head), None)
+        if line is None:
+            return Log(NAME, {}, {}, (NO_ROW,), str(path)), seen
+        names = line.text.split("\t")
+        if not _is_header(table, names):
+            raise UnreadableLog(
+                f"not DVCLive's: its columns are no step and {table.stem}",
+                where=f"{path}, line 1",
+                hint="rlvitals readers",
+            )
+        lines = Lines(file, seen or head.position(line))
+        replaced = lines.replaced
+        if replaced:
+            lines = Lines(file, head.position(line))
+        rows = Rows(lines, len(names), delimiter="\t")
+        for row in rows:
+            _add(columns, key, row, rows.refused, texts)
+        notes = (*([REPLACED] if replaced else []), *rows.notes(), *texts.notes())
+        return Log(NAME, columns.series(), {}, notes, str(path)), rows.position()
+
+
+def _add(columns: Columns, key: str, row: Row, refused: Refused, texts: Refused) -> None:
+    *before, cell = row.fields
+    try:
+        numbers = [parse_number(text) for text in before]
+    except ValueError:
+        numbers = [None]
+    step = whole(numbers[-1])
+    if step is None:
+        refused.add(row.line, f"has no step: {before[-1][:40]!r}")
+        return
+    try:
+        value = parse_number(cell)
+    except ValueError:
+        texts.add(row.line, f"is the text {cell[:40]!r}")
+        return
+    time = numbers[0] if len(numbers) > 1 else None
+    columns.add_row(step, [(key, value)], NAN if time is None else time / 1000.0)
+
+
+def _root(path: Path) -> Path | None:
+    """Return the folder that holds `plots/metrics/`; None where the file is under none."""
+    for folder in path.parents:
+        if (folder.parent.name, folder.name) == FOLDER:
+            return folder.parent.parent
+    return None
+
+
+def _key(path: Path) -> str:
+    """Return the metric's name: where its file lies under `plots/metrics/`."""
+    root = _root(path)
+    if root is None:
+        return path.stem
+    return path.relative_to(root.joinpath(*FOLDER)).with_suffix("").as_posix()
+
+
+def _is_header(path: Path, names: list[str]) -> bool:
+    return names in [[*head, path.stem] for head in HEADS]
+
+
+READER = Reader(
+    name=NAME,
+    title="DVCLive",
+    looks_for="dvclive/plots/metrics/*.tsv",
+    example="dvclive/plots/metrics/train/loss.tsv",
+    files=("*.tsv",),
+    claims=claims,
+    read=read,
+    home=home,
+)
