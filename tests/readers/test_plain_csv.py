@@ -1,5 +1,7 @@
 """Any table with a step-like column: told by name, read by cell, refused by row."""
 
+from pathlib import Path
+
 import log_checks
 import numpy as np
 import pytest
@@ -239,3 +241,25 @@ def test_a_file_that_cannot_be_opened_is_refused_by_name(tmp_path):
 )
 def test_measures_are_told_by_whole_words(name, is_one):
     assert guesses.is_measure(name) is is_one
+
+
+@pytest.mark.parametrize(
+    "first", ["", "  ", "\n", "# a remark, of two\n", "damage {", "\ufffd,loss"]
+)
+@pytest.mark.parametrize("suffix", ["jsonl", "ndjson", "jsonlines", "json"])
+def test_json_lines_are_never_a_table(first, suffix):
+    head = (first + '{"step": 1, "loss": 0.5}\n{"step": 2, "loss": 0.4}\n').encode()
+    assert not READER.claims(Path(f"run.{suffix}"), head)
+    if first.strip() == "":
+        assert not READER.claims(Path("run.log"), head)
+
+
+def test_a_head_that_is_not_complete_is_no_table_yet(tmp_path):
+    path = tmp_path / "run.csv"
+    for size in range(1, len("step,loss")):
+        path.write_bytes(b"step,loss"[:size])
+        assert not READER.claims(path, read_head(path))
+        with pytest.raises(UnreadableLog, match="may be one that has just begun"):
+            read_log(path)
+    path.write_bytes(b"step,loss\n")
+    assert read_log(path).series == {}

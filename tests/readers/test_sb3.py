@@ -210,7 +210,10 @@ def test_sb3_json_values(tmp_path):
     kl = log.series["train/approx_kl"]  # null is not logged, NaN is data
     np.testing.assert_array_equal(kl.steps, [2048, 4096, 8192, 10240])
     np.testing.assert_array_equal(kl.values, [0.01, math.nan, 0.01, math.nan])
-    assert log.notes == ("2 lines refused: line 7 has no time/total_timesteps",)
+    assert log.notes == (
+        "2 lines refused: line 7 has no time/total_timesteps",
+        "2 nulls left out: 2 under `train/approx_kl`",
+    )
 
 
 def test_monitor_values(tmp_path):

@@ -47,7 +47,7 @@ def test_rows_and_settings(path):
     assert len(log.series["kl"]) == 12
     assert "step" not in log.series
     assert log.settings == {"total_steps": 500, "logging_steps": 10, "save_steps": 100}
-    assert log.notes == ()
+    assert log.notes == ("4 nulls left out: 4 under `reward`",)
 
 
 def test_the_last_row_of_a_finished_training_is_no_point(path):
@@ -69,7 +69,10 @@ def test_a_cut_is_said(path):
     text = path.read_text()
     path.write_text(text[: text.index('"step": 50')])
     log, _ = READER.read(path, None)
-    assert log.notes == ("the file is cut short: 5 rows stand before the cut",)
+    assert log.notes == (
+        "the file is cut short: 5 rows stand before the cut",
+        "1 null left out: 1 under `reward`",
+    )
     assert log.series["loss"].steps.tolist() == [10, 20, 30, 40]
 
 
@@ -90,7 +93,7 @@ def test_a_state_of_another_training_is_read_from_its_start(path):
     _, cursor = READER.read(path, None)
     path.write_text(json.dumps(state(history(3))))
     log, _ = READER.read(path, cursor)
-    assert log.notes == (REPLACED,)
+    assert log.notes == (REPLACED, "1 null left out: 1 under `reward`")
     assert log.series["loss"].steps.tolist() == [10, 20, 30]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import READERS, plain_csv
 from rlvitals.readers.compressed import bare
-from rlvitals.readers.lines import is_packed, packing, read_head
+from rlvitals.readers.lines import HEAD_BYTES, is_packed, packing, read_head
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log
 
@@ -65,6 +65,8 @@ def reader_of(path: Path) -> Reader:
         return reader
     head = read_head(path)
     problem = "not a training log that any reader knows" if head else "the file is empty"
+    if head and len(head) < HEAD_BYTES and b"\n" not in head and b"\0" not in head:
+        problem += ": it ends within its first line, so it may be one that has just begun"
     table = plain_csv.head_of(head)
     columns = f", a table with the columns {', '.join(table.names[:12])}" if table else ""
     raise UnreadableLog(

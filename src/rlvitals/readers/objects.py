@@ -10,12 +10,15 @@ Python's words for what JSON has none for (`NaN`, `Infinity`) are read.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
+from rlvitals.readers.columns import json_number
 from rlvitals.readers.lines import Lines, Position
 from rlvitals.readers.rows import Refused
 
 MAX_DEPTH = 16  # of nesting; deeper is left out
+MAX_NAMED = 3  # keys that a note names
 
 
 def flatten(item: Mapping[str, object], within: str = "") -> Iterator[tuple[str, object]]:
@@ -48,6 +51,34 @@ def parse_object(text: str) -> dict[str, object] | None:
     except (ValueError, RecursionError):
         return None
     return item if isinstance(item, dict) else None
+
+
+class Nulls:
+    """Counts the nulls under each key: a value that its writer did not have, no point here."""
+
+    def __init__(self) -> None:
+        """Start at none."""
+        self._counts: Counter[str] = Counter()
+
+    def number(self, key: str, value: object) -> float | None:
+        """Return a value as a number, None for what is none; count it where it is null."""
+        if value is None:
+            self._counts[key] += 1
+        return json_number(value)
+
+    def numbers(self, row: Iterable[tuple[str, object]]) -> Iterator[tuple[str, float | None]]:
+        """Yield a row's values as numbers."""
+        return ((key, self.number(key, value)) for key, value in row)
+
+    def notes(self) -> list[str]:
+        """Return "5 nulls left out: 3 under `reward`, 2 under `kl`", or nothing."""
+        if not self._counts:
+            return []
+        ranked = self._counts.most_common()
+        named = ", ".join(f"{count:,} under `{key}`" for key, count in ranked[:MAX_NAMED])
+        more = f" and {len(ranked) - MAX_NAMED} more keys" if len(ranked) > MAX_NAMED else ""
+        total = self._counts.total()
+        return [f"{total:,} null{'' if total == 1 else 's'} left out: {named}{more}"]
 
 
 class Objects:

@@ -20,6 +20,7 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.rows import Refused, Row, Rows
 from rlvitals.records import Log, Setting
 
+JSON = frozenset({".json", ".jsonl", ".ndjson", ".jsonlines"})  # never a table, however damaged
 DELIMITERS = (",", "\t", ";")
 MAX_TEXTS = 4  # columns of text that a note names
 MAX_TEXT = 200  # characters of a setting
@@ -67,7 +68,7 @@ def head_of(data: bytes) -> Table | None:
         start, number = start + len(raw) + 1, number + 1
         text = raw.decode("utf-8-sig", errors="replace").strip("\r")
         if text and not text.isspace() and not text.startswith("#"):
-            if text.startswith(("{", "[")):  # JSON
+            if text.lstrip().startswith(("{", "[")):  # JSON
                 return None
             names, delimiter = _split(text)
             return Table(tuple(names), delimiter, start, number) if _are_names(names) else None
@@ -77,7 +78,7 @@ def head_of(data: bytes) -> Table | None:
 def claims(path: Path, head: bytes) -> bool:
     """Tell whether the file starts as a table with a step-like column, or clearly is a log."""
     table = head_of(head)
-    return path.suffix != ".json" and table is not None and table.readable
+    return path.suffix.lower() not in JSON and table is not None and table.readable
 
 
 def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:

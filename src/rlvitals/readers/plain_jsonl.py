@@ -16,7 +16,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.readers import guesses
 from rlvitals.readers.columns import NAN, Columns, json_number, whole
 from rlvitals.readers.lines import REPLACED, Lines, Position, opened
-from rlvitals.readers.objects import Objects, flatten, parse_object
+from rlvitals.readers.objects import Nulls, Objects, flatten, parse_object
 from rlvitals.readers.partial_json import CutShortError, items, members
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.rows import Refused
@@ -37,6 +37,13 @@ CONFIGS = (
     "summary",
     "version",
 )
+# Lines that are samples with their step, a file for each step; texts or lists of messages.
+SAMPLES = (
+    *({"input", "output"}, {"prompt", "completion"}, {"prompt", "response"}, {"prompt", "output"}),
+    *({"question", "answer"}, {"messages"}, {"conversation"}, {"trajectory"}),
+    *({"completion_ids"}, {"token_ids"}),
+)
+ROLLOUTS = frozenset({"traces", "rollouts", "samples", "generations"})  # what such files are called
 MAX_TEXT = 200  # characters of a setting
 
 
@@ -57,6 +64,8 @@ def claims(path: Path, head: bytes) -> bool:
     if path.suffix == ".json" and path.stem.lower().startswith(CONFIGS):
         return False
     objects = [_unwrapped(item) for item in _probe(head)]
+    if path.stem.lower() in ROLLOUTS or any(map(_is_sample, objects)):
+        return False
     if path.suffix == ".json" and len(objects) == 1 and not head.lstrip().startswith(b"["):
         return False  # a document
     return any(guesses.step_keys(numbers) for item in objects if (numbers := _numbers(item))) or (
@@ -97,6 +106,10 @@ def _unwrapped(item: dict[str, object]) -> dict[str, object]:
     return item
 
 
+def _is_sample(item: dict[str, object]) -> bool:
+    return any(all(isinstance(item.get(key), str | list) for key in keys) for keys in SAMPLES)
+
+
 def _numbers(item: Mapping[str, object]) -> dict[str, float]:
     return {k: v for k, x in flatten(item) if (v := json_number(x)) is not None}
 
@@ -107,14 +120,15 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     with opened(path) as file:
         is_array = file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
         reading, notes, cursor = (_array if is_array else _lines)(file, path, seen)
-    if reading.step is None:
+    # A file that was read before may be empty now: its writer starts it anew.
+    if reading.step is None and since is None:
         met = ", ".join(list(reading.met)[:12])
         raise UnreadableLog(
             f"no step-like key among {met}" if met else "no complete row of JSON",
             where=str(path),
             hint=f"log one of {', '.join(guesses.PLAIN[:1] + guesses.ENVIRONMENT[:2])}",
         )
-    unit = guesses.step_unit(reading.step) if reading.step else "rows"
+    unit = "rows" if reading.step == "" else guesses.step_unit(reading.step or "")
     log = Log(
         source="jsonl",
         series=reading.columns.series(),
@@ -126,15 +140,13 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     return log, cursor
 
 
-def _lines(file: BinaryIO, path: Path, seen: _Seen) -> tuple["_Reading", list[str], _Seen]:
+def _lines(file: BinaryIO, _: Path, seen: _Seen) -> tuple["_Reading", list[str], _Seen]:
     lines = Lines(file, seen.position)
     if lines.replaced:
         seen = _Seen()
     objects = Objects(lines)
     reading = _Reading(objects.refused, seen)
     reading.take(objects)
-    if not reading.rows and not objects.refused.count and lines.torn is False:
-        raise UnreadableLog("an empty log", where=str(path), hint="wait for its first row")
     cursor = _Seen(objects.position(), reading.rows, reading.step)
     return reading, objects.notes(), cursor
 
@@ -184,13 +196,17 @@ class _Reading:
         self.rows, self.step = seen.rows, seen.step
         self.met: dict[str, None] = {}  # keys of rows without a step, in order
         self._refused = refused
+        self._nulls = Nulls()
         self._texts: dict[str, set[str]] = {}
 
     def take(self, rows: Iterable[tuple[int, dict[str, object]]]) -> None:
         """Take numbered rows; refuse those without a step."""
         for number, item in rows:
             self.rows += 1
-            self._row(number, dict(flatten(_unwrapped(item))))
+            plain = _unwrapped(item)
+            if self.step is None and plain is not item:
+                self.step = "step"  # verl's own, whatever else counts steps in its data
+            self._row(number, dict(flatten(plain)))
 
     def _row(self, number: int, row: dict[str, object]) -> None:
         step = self._step(row)
@@ -205,7 +221,7 @@ class _Reading:
         for key, value in row.items():
             if key == self.step or (key == time_key and time is not None):
                 continue
-            if (point := json_number(value)) is not None:
+            if (point := self._nulls.number(key, value)) is not None:
                 self.columns.add(key, step, point, NAN if time is None else time)
             elif isinstance(value, str):
                 texts = self._texts.setdefault(key, set())
@@ -238,8 +254,9 @@ class _Reading:
         }
 
     def notes(self) -> list[str]:
-        """Say how rows were numbered."""
-        return ["no step-like key: points are numbered by row"] if self.step == "" else []
+        """Say how rows were numbered, and what was null."""
+        numbered = ["no step-like key: points are numbered by row"] if self.step == "" else []
+        return [*numbered, *self._nulls.notes()]
 
 
 READER = Reader(

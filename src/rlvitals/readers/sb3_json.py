@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rlvitals.readers.columns import Columns, json_number, whole
 from rlvitals.readers.lines import Lines, Position, opened
-from rlvitals.readers.objects import Objects, flatten
+from rlvitals.readers.objects import Nulls, Objects, flatten
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.sb3_csv import STEP, STEP_UNIT
 from rlvitals.records import Log
@@ -23,7 +23,7 @@ def claims(path: Path, head: bytes) -> bool:
 
 def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
     """Read the objects after a cursor. Raises UnreadableLog where the file cannot be read."""
-    columns = Columns()
+    columns, nulls = Columns(), Nulls()
     with opened(path) as file:
         objects = Objects(Lines(file, since if isinstance(since, Position) else None))
         for number, item in objects:
@@ -31,9 +31,9 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
             if step is None:
                 objects.refused.add(number, f"has no {STEP}")
                 continue
-            columns.add_row(step, ((key, json_number(value)) for key, value in flatten(item)))
+            columns.add_row(step, nulls.numbers(flatten(item)))
         end = objects.position()
-    notes = tuple(objects.notes())
+    notes = (*objects.notes(), *nulls.notes())
     return Log("sb3-json", columns.series(), {}, notes, str(path), STEP_UNIT), end
 
 

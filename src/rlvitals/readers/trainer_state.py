@@ -12,7 +12,7 @@ from pathlib import Path
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.columns import Columns, json_number, whole
 from rlvitals.readers.lines import REPLACED, opened
-from rlvitals.readers.objects import flatten
+from rlvitals.readers.objects import Nulls, flatten
 from rlvitals.readers.partial_json import CutShortError, members
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.rows import Refused
@@ -65,7 +65,7 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     if seen.rows and (len(rows) < seen.rows or _text(rows[seen.rows - 1]) != seen.last):
         notes.append(REPLACED)
         seen = _Seen()
-    columns, refused, settings = Columns(), Refused(), _settings(facts)
+    columns, refused, nulls, settings = Columns(), Refused(), Nulls(), _settings(facts)
     for number, row in enumerate(rows[seen.rows :], seen.rows + 1):
         if not isinstance(row, dict):
             refused.add(number, "of log_history is no object")
@@ -74,13 +74,16 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
         elif (step := whole(json_number(row.get("step")))) is None:
             refused.add(number, "of log_history has no step")
         else:
-            numbers = ((key, json_number(value)) for key, value in flatten(row) if key != "step")
-            columns.add_row(step, numbers)
+            columns.add_row(step, nulls.numbers(p for p in flatten(row) if p[0] != "step"))
     log = Log(
         source="trainer-state",
         series=columns.series(),
         settings=settings,
-        notes=(*notes, *(note.replace("line ", "row ", 1) for note in refused.notes())),
+        notes=(
+            *notes,
+            *(note.replace("line ", "row ", 1) for note in refused.notes()),
+            *nulls.notes(),
+        ),
         where=str(path),
     )
     return log, _Seen(len(rows), _text(rows[-1]) if rows else "")
