@@ -11,6 +11,7 @@ OpenRLHF's `ppo_trainer.py` (fit); slime's `model.py` (train) and `train_metric_
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from rlvitals.readers import guesses
 from rlvitals.readers.columns import whole
@@ -58,12 +59,11 @@ class Dicts:
 
     def _row(self, page: Page, pairs: list[Pair]) -> None:
         keys = {key for key, _ in pairs}
-        own = [k for k in guesses.step_keys(keys) if guesses.plain(k) not in guesses.EPOCHS]
-        step = whole(dict(pairs)[own[0]]) if own else None
+        own = _own_step(tuple(key for key, _ in pairs))
+        step = whole(dict(pairs)[own]) if own else None
         if own and step is not None:
-            if any(guesses.is_measure(key) for key in keys):
-                rest = [pair for pair in pairs if pair[0] != own[0]]
-                page.add_regular(step, rest, guesses.step_unit(own[0]), page.time)
+            rest = [pair for pair in pairs if pair[0] != own]
+            page.add_regular(step, rest, guesses.step_unit(own), page.time)
             return
         if not (keys & LOGGED and (len(keys) > 1 or "loss" in keys)) and TOTALS not in keys:
             return
@@ -100,6 +100,15 @@ class Dicts:
 
     def _write(self, page: Page, step: int, pairs: list[Pair], unit: str, time: float) -> None:
         page.add(step, pairs, unit, time)
+
+
+@lru_cache(maxsize=256)
+def _own_step(keys: tuple[str, ...]) -> str:
+    """Return the key of a row's own step; "" where it has none, or no measure beside it."""
+    if not any(guesses.is_measure(key) for key in keys):
+        return ""
+    known = (k for k in guesses.step_keys(keys) if guesses.plain(k) not in guesses.EPOCHS)
+    return next(known, "")
 
 
 def _trains(pairs: list[Pair]) -> bool:
