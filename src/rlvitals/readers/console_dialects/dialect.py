@@ -40,7 +40,7 @@ class Shared:
     left_out: int = 0  # rows that count other steps
     rows: int = 0  # of formats of their own
     regular: int = 0  # rows of lines that merely look regular
-    finished: bool = False  # the log says that training came to its end
+    timed: bool = False  # rows say how long a step takes, better than a bar does
 
 
 class Page:

@@ -28,6 +28,7 @@ NUMBERED = re.compile(
     re.IGNORECASE,
 )
 EVALUATION = ("eval_", "eval/")
+STEP_TIME = "step_time"  # TRL's
 TOTALS = "train_runtime"  # in the row that ends a training
 LOGGED = frozenset({"loss", "train_loss", "epoch", "learning_rate", "grad_norm", "reward"})
 MAX_WAITING = 64
@@ -41,7 +42,6 @@ class Dicts:
     counts: bool | None = None  # no bar gives the steps; None: not known yet
     rows: int = 0  # of training, without a step of their own
     waiting: list[tuple[list[Pair], float]] = field(default_factory=list)
-    seen: tuple[int, int] | None = None  # the bar when the first waiting row came
 
     def take(self, page: Page) -> None:
         """Read a row, or a state of the bar that rows wait for."""
@@ -53,7 +53,7 @@ class Dicts:
             return
         said = page.message
         if (stepped := NUMBERED.match(said)) is not None:
-            self._write(page, int(stepped[1]), _pairs(said), STEPS, page.time)
+            page.add(int(stepped[1]), _pairs(said), STEPS)
         elif said.startswith("{'") and said.endswith("}"):
             self._row(page, _pairs(said))
 
@@ -67,7 +67,7 @@ class Dicts:
             return
         if not (keys & LOGGED and (len(keys) > 1 or "loss" in keys)) and TOTALS not in keys:
             return
-        page.shared.finished = TOTALS in keys
+        page.shared.timed = page.shared.timed or STEP_TIME in keys
         if self.counts is None and page.shared.bar is None:
             self.counts = True
         if self.counts:
@@ -91,15 +91,12 @@ class Dicts:
             if self.counts or page.shared.bar is None:
                 self._count(page, pairs, time)
             else:
-                self._write(page, page.shared.bar.step, pairs, STEPS, time)
+                page.add(page.shared.bar.step, pairs, STEPS, time)
 
     def _count(self, page: Page, pairs: list[Pair], time: float) -> None:
         self.rows += _trains(pairs)
         page.shared.notes["rows without a step: counted"] = None
-        self._write(page, self.rows, pairs, ROWS, time)
-
-    def _write(self, page: Page, step: int, pairs: list[Pair], unit: str, time: float) -> None:
-        page.add(step, pairs, unit, time)
+        page.add(self.rows, pairs, ROWS, time)
 
 
 @lru_cache(maxsize=256)

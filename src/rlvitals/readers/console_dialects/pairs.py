@@ -23,7 +23,7 @@ NUMBER = r"[-+]?(?:\d[\d.]{0,40}(?:e[-+]?\d{1,3})?|\.\d{1,40}|nan|inf(?:inity)?)
 SEGMENT = re.compile(
     r"(?P<key>[A-Za-z_][\w./@()%-]{0,80}(?: [A-Za-z_(][\w./@()%-]{0,40}){0,3}?)"
     rf"(?: *[:=#] *| +)(?:np\.\w{{1,10}}\(|tensor\()?(?P<value>{NUMBER})\)?"
-    rf"(?: ?/ ?(?P<total>{NUMBER}))?(?P<percent> ?%)?(?: ?\({NUMBER}%?\))?"
+    rf"(?: ?/ ?(?P<total>{NUMBER}))?(?P<percent> ?%)?(?: ?\({NUMBER} ?(?:%|\w{{1,6}})?\))?"
     r"(?: ?(?:s|ms|sec|secs|seconds|min|h|it/s|steps/s|tokens/s|tok/s|GiB|GB|MB|MiB))?[.:]?",
     re.IGNORECASE,
 )
@@ -33,12 +33,12 @@ BARE = re.compile(
     re.IGNORECASE,
 )
 SPLIT = re.compile(r"[,|;\t]+| [-–] |\s{2,}|(?:(?<=\d)|(?<=\d[.%)]))\s+(?=[A-Za-z_])")
-ALIGNED = re.compile(r"([:=])\s+")
+ALIGNED = re.compile(r"([:=])\s+(?=[-+.\d]|nan|inf)")
 NO_BRACKETS = str.maketrans("", "", "[]")
 # A step-like word and its number, which every row has.
 STEPPED = re.compile(
-    r"(?:steps?|episodes?|epochs?|iter(?:ation)?s?|updates?|frames?|\bep|\bit)\W{0,12}\d",
-    re.IGNORECASE,
+    r"(?:[Ss]teps?|STEPS?|[Ee]pisodes?|EPISODE|[Ee]pochs?|EPOCH|[Ii]ter(?:ation)?s?|ITER(?:ATION)?"
+    r"|[Uu]pdates?|UPDATE|[Ff]rames?|\b[Ee]p)\W{0,12}\d"
 )
 VERL = re.compile(r"\bstep:(\d{1,15}) - (?=\S{1,200}:)")
 VERL_PAIR = re.compile(r"(\S{1,200}):(?:np\.\w{1,10}\()?([-+\w.]{1,40})\)?")
