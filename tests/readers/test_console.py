@@ -250,6 +250,30 @@ def test_evaluations_between_rows(read):
     assert log.settings == {"total_steps": 30}
 
 
+def test_a_row_waits_for_its_bar_whatever_is_printed_between(read):
+    rows = [f"{{'loss': '{n}', 'epoch': '1'}}\nSaving a checkpoint\n" for n in (1, 2)]
+    log = read(
+        bar(1, 9, description="")
+        + "\r"
+        + rows[0]
+        + bar(2, 9, description="")
+        + "\r"
+        + rows[1]
+        + bar(5, 9, description="")
+        + "\n"
+    )
+    assert points(log, "loss") == [(2, 1.0), (5, 2.0)]
+
+
+def test_rows_held_back_in_a_buffer_are_counted(read):
+    rows = "".join(f"{{'loss': '{n}', 'epoch': '1'}}\n" for n in (1, 2, 3))
+    bars = "".join(bar(n, 90, description="") for n in range(30))
+    log = read(bars + "\r" + rows + bars + "\n")
+    assert points(log, "loss") == [(1, 1.0), (2, 2.0), (3, 3.0)]
+    assert (log.step_unit, log.notes) == ("rows", ("rows without a step: counted",))
+    assert "total_steps" not in log.settings
+
+
 def test_a_trainers_rows_without_a_bar_are_counted(read):
     log = read(
         "{'loss': 0.5, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.5}\n"
@@ -487,6 +511,7 @@ def test_the_persons_own_stop_is_no_failure(read):
     [
         ("Killed", 137),
         ("run.sh: line 3: 12345 Killed                  python train.py", 137),
+        ("[1]+  Killed                  nohup python train.py", 137),
         ("Segmentation fault (core dumped)", 139),
         ("Fatal Python error: Segmentation fault", 139),
         ("Aborted (core dumped)", 134),
@@ -503,6 +528,12 @@ def test_what_else_ends_a_run(read, line, code):
     assert log.ending.exit_code == code
     assert judged(log).word is Word.FAILED
     assert line.strip() in judged(log).why or str(code) in judged(log).why
+
+
+def test_workers_that_stop_with_their_parent_do_not_make_it_a_persons_stop(read):
+    worker = "Traceback (most recent call last):\n  File 'w'\nKeyboardInterrupt\n"
+    assert read(ROWS + TRACEBACK + worker).ending.traceback == TRACEBACK.strip()
+    assert read(ROWS + worker).ending.traceback == ""
 
 
 def test_a_traceback_is_kept_within_bounds(read):

@@ -67,6 +67,7 @@ class Bars:
         self.step, self.state = step, _numbers(found, timed=page.shared.timed)
         if found[1] == found[2]:  # the last: no next one will show
             self._write(page)
+        page.shared.drawn += 1
         page.shared.bar = Progress(step, 0 if self.by_epoch else total)
 
     def _kind(self, description: str) -> tuple[str, int | None] | None:

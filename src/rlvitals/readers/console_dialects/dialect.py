@@ -35,6 +35,7 @@ class Shared:
     unit: str = ""  # what its steps are: those of the first rows that say so
     sure: bool = False  # a format of its own said so, not lines that merely look regular
     bar: Progress | None = None
+    drawn: int = 0  # states of that bar so far
     settings: dict[str, Setting] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)  # in order
     left_out: int = 0  # rows that count other steps

@@ -42,12 +42,12 @@ class Dicts:
     counts: bool | None = None  # no bar gives the steps; None: not known yet
     rows: int = 0  # of training, without a step of their own
     waiting: list[tuple[list[Pair], float]] = field(default_factory=list)
+    drawn: int = 0  # how often the bar had been drawn when the last of them came
 
     def take(self, page: Page) -> None:
         """Read a row, or a state of the bar that rows wait for."""
-        if self.waiting and page.shared.bar is not None and "'" not in page.text:
+        if self.waiting and page.shared.drawn > self.drawn:
             self._shown(page)
-            return
         start = page.text.find("{'")
         if start < 0:
             return
@@ -74,6 +74,7 @@ class Dicts:
             self._count(page, pairs, page.time)
             return
         self.waiting.append((pairs, page.time))
+        self.drawn = page.shared.drawn
         self.open = True
         if len(self.waiting) > MAX_WAITING:
             self._shown(page)
