@@ -43,6 +43,11 @@ HPARAMS = re.compile(r"\d{10}\.\d+")  # torch's add_hparams writes a folder name
 TRACKED = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-(.+)")  # a run's folder of W&B, SwanLab
 TRACKERS = frozenset({"wandb", "swanlog"})  # the folders that hold those
 MONITOR = re.compile(r"(?:(.*)\.)?monitor\.csv")
+# What a process printed is called after the process, not after the run.
+PRINTED = re.compile(
+    r"(?:nohup|debug|console|std(?:out|err)|screenlog|(?:\w+_)?(?:train|training)(?:[_-]log)?|run)"
+    r"\.(?:log|out|err|txt)"
+)
 EVENTS = "tfevents"  # in the name of every TensorBoard file
 MAX_NAMED = 3  # files that a note names
 NAME_LETTERS = 8  # of a folder's name, where two runs have one name
@@ -285,7 +290,7 @@ def _own_name(file: Path) -> str:
     if word.isdigit() and found:
         return ""
     is_part = word in PARTS or word in EVALUATIONS or word.startswith("ppo_metrics_")
-    return "" if is_part else stem
+    return "" if is_part or PRINTED.fullmatch(bare(file).name.lower()) else stem
 
 
 def _file_name(path: Path, reader: Reader) -> str:
@@ -344,8 +349,9 @@ def read(run: Run) -> tuple[Log, ...]:
     """Read a run's files; a file that fails becomes a note, unless all of them fail.
 
     Files of one run that go on where another ended (event files, the scheduler's tables)
-    become one log, monitors of parallel environments one stream of episodes. Evaluation files
-    beside others have "eval/" before their keys. Raises UnreadableLog.
+    become one log, monitors of parallel environments one stream of episodes. What a process printed
+    stands last. Evaluation files beside others have "eval/" before their keys.
+    Raises UnreadableLog.
     """
     logs: list[tuple[str, Log]] = []
     notes: list[str] = list(run.notes)
@@ -365,7 +371,7 @@ def read(run: Run) -> tuple[Log, ...]:
         logs.append((role, replace(log, where=inside, series=_prefixed(log.series, role))))
     if not logs:
         raise _none_readable(errors)
-    joined = joining.join(logs)
+    joined = joining.printed_last(joining.join(logs))
     for file in run.settings:
         settings, said = settings_files.read(file, run.root.name)
         where = os.path.relpath(file, run.root)

@@ -4,6 +4,7 @@ The dialects (`console_dialects/`) know how trainers print numbers. A traceback,
 exit code at the end is read as what ended the run.
 """
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +14,14 @@ from rlvitals.readers.console_dialects import DIALECTS
 from rlvitals.readers.console_dialects.dialect import Page, Parser, Shared
 from rlvitals.readers.console_endings import HINTS, End
 from rlvitals.readers.console_text import Pieces
-from rlvitals.readers.lines import HEAD_BYTES, Position, opened
+from rlvitals.readers.lines import HEAD_BYTES, Position, opened, read_head
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log
 
 SUFFIXES = (".log", ".txt", ".out", ".err")
+JSON = (b'{"', b"[{", b"{\n", b"{}")
 TAIL_BYTES = 2**18  # looked at where the head holds no numbers yet
+TRACKED = "wandb-metadata.json"  # beside the output.log of a run that W&B tracks
 FEW = 3  # regular lines that make a log
 NOTHING = "no row of numbers yet"
 
@@ -35,11 +38,27 @@ class _State:
 
 def claims(path: Path, head: bytes) -> bool:
     """Tell whether lines of a dialect stand in the head, or in the tail of a long file."""
-    if path.suffix.lower() not in SUFFIXES or b"\x00" in head or head.lstrip()[:1] == b"{":
+    if path.suffix.lower() not in SUFFIXES or b"\x00" in head or head.lstrip().startswith(JSON):
         return False
-    if _speaks(head):
+    state = _sampled(head)
+    if _speaks(state):
         return True
-    return len(head) >= HEAD_BYTES and _speaks(_tail(path))
+    if len(head) >= HEAD_BYTES:
+        state = _sampled(_tail(path))
+    return _speaks(state) or (state.end.failed and _is_of_a_run(path))
+
+
+def _is_of_a_run(path: Path) -> bool:
+    """Tell whether a file without numbers is known to be a run's: the errors of its process."""
+    try:
+        if path.name == "output.log" and (path.parent / TRACKED).exists():
+            return True
+        twins = (path.with_suffix(suffix) for suffix in (".out", ".log"))
+        return path.suffix == ".err" and any(
+            twin.is_file() and claims(twin, read_head(twin)) for twin in twins
+        )
+    except (OSError, UnreadableLog):
+        return False
 
 
 def _tail(path: Path) -> bytes:
@@ -52,17 +71,26 @@ def _tail(path: Path) -> bytes:
         return b""
 
 
-def _speaks(sample: bytes) -> bool:
+def _sampled(sample: bytes) -> _State:
     state = _State()
     page = Page(state.shared)
     text = sample.decode(errors="replace")
     for number, piece in enumerate(text.replace("\r", "\n").split("\n")):
         _take(state, page, piece, number)
-    return state.shared.rows > 0 or state.shared.regular >= FEW or _waits(state)
+    return state
 
 
-def _waits(state: _State) -> bool:
-    return any(parser.open and getattr(parser, "waiting", None) for parser in state.parsers)
+def _speaks(state: _State) -> bool:
+    """Tell whether a sample holds rows of training, or one that waits for its step."""
+    waits = any(getattr(parser, "waiting", None) for parser in state.parsers)
+    return waits or state.shared.rows > 0 or state.shared.regular >= FEW
+
+
+def _holds(text: str, hints: Sequence[str]) -> bool:
+    for hint in hints:  # noqa: SIM110 - any() with a generator takes twice the time
+        if hint in text:
+            return True
+    return False
 
 
 def _take(state: _State, page: Page, text: str, number: int) -> None:
@@ -70,11 +98,11 @@ def _take(state: _State, page: Page, text: str, number: int) -> None:
     page.turn(text)
     before = page.shared.rows + page.shared.regular
     for dialect, parser in zip(DIALECTS, state.parsers, strict=True):
-        if parser.open or any(hint in text for hint in dialect.hints):
+        if parser.open or _holds(text, dialect.hints):
             parser.take(page)
     if page.shared.rows + page.shared.regular > before:
         state.end.trained()
-    elif state.end.busy or any(hint in text for hint in HINTS):
+    elif state.end.busy or _holds(text, HINTS):
         state.end.take(page.text, number)
 
 
@@ -94,7 +122,7 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     notes = [*pieces.notes(), *shared.notes, *state.end.notes()]
     if shared.left_out:
         notes.append(f"{shared.left_out:,} rows left out: they count other steps")
-    if not series and since is None:
+    if not series and since is None and state.end.ending() is None:
         notes.append(NOTHING)
     settings = dict(shared.settings)
     if shared.bar and shared.bar.total and shared.unit in {"", "steps"}:

@@ -25,7 +25,7 @@ INTERRUPTED = re.compile(r"(?:\w+\.)*KeyboardInterrupt\b|\^C")
 # What a line says, the exit code that goes with it (None: none is told).
 KILLED, SEGMENTATION, ABORTED, BUS = 137, 139, 134, 135  # 128 + the signal's number
 SIGNALS = (
-    (re.compile(r"(?:.*: line \d+: +\d+ )?Killed\b(?: +\S.*)?"), KILLED),
+    (re.compile(r"Killed|(?:.*: line \d+: +\d+|\[\d+\][+-]?(?: +\d+)?) +Killed\b.*"), KILLED),
     (re.compile(r".*Segmentation fault(?: +\(core dumped\))?.*"), SEGMENTATION),
     (re.compile(r"(?:.*: line \d+: +\d+ )?Aborted(?: +\(core dumped\).*)?"), ABORTED),
     (re.compile(r"(?:.*: line \d+: +\d+ )?Bus error(?: +\(core dumped\).*)?"), BUS),
@@ -112,7 +112,8 @@ class End:
             self._keep(line)
             if not indented:
                 self.within = 2
-                self.interrupted = self.interrupted or bool(INTERRUPTED.match(line))
+                by_hand = not self.closed and INTERRUPTED.match(line) is not None
+                self.interrupted = self.interrupted or by_hand
             return
         self.message += 1
         if any(line.startswith(words) for words in CHAINED):

@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import TypeVar
 
@@ -16,6 +17,9 @@ T = TypeVar("T")
 RESUMED = frozenset({"tensorboard", "scheduler-csv", "wandb", "swanlab", "trl-completions"})
 PARTED = frozenset({"scope", "dvclive"})  # a file for each metric
 MONITOR = "sb3-monitor"
+PRINTED = "console"
+ANY_STEP = "steps"  # a unit that may be any
+ALIKE = 2.0  # logs of the same steps end within this factor of one another
 STARTED = re.compile(r"tfevents\.(\d+)|(?:ppo_metrics_|run-)(\d+_\d+)")
 
 
@@ -29,6 +33,41 @@ def join(logs: Sequence[tuple[str, Log]]) -> list[Log]:
         alike = log.source in RESUMED | PARTED or log.source == MONITOR
         groups[(log.source, role) if alike else (str(number),)].append(log)
     return [_joined(group) for group in groups.values()]
+
+
+def printed_last(logs: Sequence[Log]) -> list[Log]:
+    """Put console output after the logs of its run, which hold more digits.
+
+    Where it counts other steps than they do its numbers are left out, and the notes say so:
+    how the run ended, and its settings, are kept.
+    """
+    written = [log for log in logs if log.source != PRINTED]
+    lasts = [last for log in written if (last := _last(log)) is not None]
+    printed = [log for log in logs if log.source == PRINTED]
+    if lasts:
+        units = {log.step_unit for log in written if log.series}
+        printed = [log if _counts(log, units, max(lasts)) else _unnumbered(log) for log in printed]
+    return [*written, *printed]
+
+
+def _last(log: Log) -> int | None:
+    ends = [int(series.steps.max()) for series in log.series.values() if len(series)]
+    return max(ends, default=None)
+
+
+def _counts(log: Log, units: AbstractSet[str], last: int) -> bool:
+    """Tell whether console output counts the steps that the logs beside it count."""
+    own = _last(log)
+    if own is None:
+        return True
+    same = log.step_unit in units or ANY_STEP in {log.step_unit, *units}
+    return same and own <= ALIKE * last and last <= ALIKE * own
+
+
+def _unnumbered(log: Log) -> Log:
+    settings = {key: value for key, value in log.settings.items() if key != "total_steps"}
+    note = f"its numbers are not read: they count other steps ({log.step_unit}) than the logs do"
+    return replace(log, series={}, settings=settings, step_unit=ANY_STEP, notes=(*log.notes, note))
 
 
 def _joined(logs: list[Log]) -> Log:

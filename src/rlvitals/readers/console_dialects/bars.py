@@ -64,9 +64,10 @@ class Bars:
         if step != self.step:
             self._write(page)
         self.by_epoch = epoch is not None
-        self.step, self.state = step, _numbers(found)
+        self.step, self.state = step, _numbers(found, timed=page.shared.timed)
         if found[1] == found[2]:  # the last: no next one will show
             self._write(page)
+        page.shared.drawn += 1
         page.shared.bar = Progress(step, 0 if self.by_epoch else total)
 
     def _kind(self, description: str) -> tuple[str, int | None] | None:
@@ -93,6 +94,8 @@ class Bars:
         if self.step in {0, self.written} or page.shared.unit not in {"", UNIT}:
             return
         self.written = self.step
+        if not self.state:
+            return
         measures = any(guesses.is_measure(key) for key, _ in self.state)
         if measures or self.sure:
             page.add_regular(self.step, self.state, UNIT)
@@ -100,10 +103,10 @@ class Bars:
             page.columns.add_row(self.step, self.state)
 
 
-def _numbers(found: re.Match[str]) -> list[Pair]:
+def _numbers(found: re.Match[str], *, timed: bool) -> list[Pair]:
     pairs: list[Pair] = []
     rate, each, per = found[3], found[4], found[5]
-    if rate and rate != "?" and (value := number(rate)):
+    if not timed and rate and rate != "?" and (value := number(rate)):
         if each == "s":
             pairs.append((PER_STEP, value))
         elif per == "s":

@@ -17,8 +17,7 @@ from rlvitals.readers import guesses
 from rlvitals.readers.columns import whole
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 
-RULE = re.compile(r"[-=+]{8,}$")
-ROW = re.compile(r"\| {0,80}\S")
+RULES = ("--------", "========")
 EDGE, SIDE, TORN = "│", "|", "..."
 MAX_KEYS = 1000
 DONE = re.compile(r"Train step (\d{1,15})/(\d{1,15}) done\.")
@@ -49,7 +48,7 @@ class Boxes:
             self._grid(page, text)
         elif (at := text.find(SIDE)) >= 0 and text.endswith(SIDE) and len(self.pairs) < MAX_KEYS:
             self._row(text[at:])
-        elif RULE.search(text):
+        elif text.endswith(RULES):
             self._close(page)
             self.open = True
         else:

@@ -35,12 +35,13 @@ class Shared:
     unit: str = ""  # what its steps are: those of the first rows that say so
     sure: bool = False  # a format of its own said so, not lines that merely look regular
     bar: Progress | None = None
+    drawn: int = 0  # states of that bar so far
     settings: dict[str, Setting] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)  # in order
     left_out: int = 0  # rows that count other steps
     rows: int = 0  # of formats of their own
     regular: int = 0  # rows of lines that merely look regular
-    finished: bool = False  # the log says that training came to its end
+    timed: bool = False  # rows say how long a step takes, better than a bar does
 
 
 class Page:

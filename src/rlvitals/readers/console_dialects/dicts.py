@@ -11,6 +11,7 @@ OpenRLHF's `ppo_trainer.py` (fit); slime's `model.py` (train) and `train_metric_
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from rlvitals.readers import guesses
 from rlvitals.readers.columns import whole
@@ -27,6 +28,7 @@ NUMBERED = re.compile(
     re.IGNORECASE,
 )
 EVALUATION = ("eval_", "eval/")
+STEP_TIME = "step_time"  # TRL's
 TOTALS = "train_runtime"  # in the row that ends a training
 LOGGED = frozenset({"loss", "train_loss", "epoch", "learning_rate", "grad_norm", "reward"})
 MAX_WAITING = 64
@@ -40,40 +42,39 @@ class Dicts:
     counts: bool | None = None  # no bar gives the steps; None: not known yet
     rows: int = 0  # of training, without a step of their own
     waiting: list[tuple[list[Pair], float]] = field(default_factory=list)
-    seen: tuple[int, int] | None = None  # the bar when the first waiting row came
+    drawn: int = 0  # how often the bar had been drawn when the last of them came
 
     def take(self, page: Page) -> None:
         """Read a row, or a state of the bar that rows wait for."""
-        if self.waiting and page.shared.bar is not None and "'" not in page.text:
+        if self.waiting and page.shared.drawn > self.drawn:
             self._shown(page)
-            return
         start = page.text.find("{'")
         if start < 0:
             return
         said = page.message
         if (stepped := NUMBERED.match(said)) is not None:
-            self._write(page, int(stepped[1]), _pairs(said), STEPS, page.time)
+            page.add(int(stepped[1]), _pairs(said), STEPS)
         elif said.startswith("{'") and said.endswith("}"):
             self._row(page, _pairs(said))
 
     def _row(self, page: Page, pairs: list[Pair]) -> None:
         keys = {key for key, _ in pairs}
-        own = [k for k in guesses.step_keys(keys) if guesses.plain(k) not in guesses.EPOCHS]
-        step = whole(dict(pairs)[own[0]]) if own else None
+        own = _own_step(tuple(key for key, _ in pairs))
+        step = whole(dict(pairs)[own]) if own else None
         if own and step is not None:
-            if any(guesses.is_measure(key) for key in keys):
-                rest = [pair for pair in pairs if pair[0] != own[0]]
-                page.add_regular(step, rest, guesses.step_unit(own[0]), page.time)
+            rest = [pair for pair in pairs if pair[0] != own]
+            page.add_regular(step, rest, guesses.step_unit(own), page.time)
             return
         if not (keys & LOGGED and (len(keys) > 1 or "loss" in keys)) and TOTALS not in keys:
             return
-        page.shared.finished = TOTALS in keys
+        page.shared.timed = page.shared.timed or STEP_TIME in keys
         if self.counts is None and page.shared.bar is None:
             self.counts = True
         if self.counts:
             self._count(page, pairs, page.time)
             return
         self.waiting.append((pairs, page.time))
+        self.drawn = page.shared.drawn
         self.open = True
         if len(self.waiting) > MAX_WAITING:
             self._shown(page)
@@ -91,15 +92,21 @@ class Dicts:
             if self.counts or page.shared.bar is None:
                 self._count(page, pairs, time)
             else:
-                self._write(page, page.shared.bar.step, pairs, STEPS, time)
+                page.add(page.shared.bar.step, pairs, STEPS, time)
 
     def _count(self, page: Page, pairs: list[Pair], time: float) -> None:
         self.rows += _trains(pairs)
         page.shared.notes["rows without a step: counted"] = None
-        self._write(page, self.rows, pairs, ROWS, time)
+        page.add(self.rows, pairs, ROWS, time)
 
-    def _write(self, page: Page, step: int, pairs: list[Pair], unit: str, time: float) -> None:
-        page.add(step, pairs, unit, time)
+
+@lru_cache(maxsize=256)
+def _own_step(keys: tuple[str, ...]) -> str:
+    """Return the key of a row's own step; "" where it has none, or no measure beside it."""
+    if not any(guesses.is_measure(key) for key in keys):
+        return ""
+    known = (k for k in guesses.step_keys(keys) if guesses.plain(k) not in guesses.EPOCHS)
+    return next(known, "")
 
 
 def _trains(pairs: list[Pair]) -> bool:

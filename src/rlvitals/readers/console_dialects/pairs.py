@@ -10,6 +10,7 @@ Strict: the whole line is pairs, one of them step-like, one a measure, and it co
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from rlvitals.readers import guesses
 from rlvitals.readers.columns import whole
@@ -22,7 +23,7 @@ NUMBER = r"[-+]?(?:\d[\d.]{0,40}(?:e[-+]?\d{1,3})?|\.\d{1,40}|nan|inf(?:inity)?)
 SEGMENT = re.compile(
     r"(?P<key>[A-Za-z_][\w./@()%-]{0,80}(?: [A-Za-z_(][\w./@()%-]{0,40}){0,3}?)"
     rf"(?: *[:=#] *| +)(?:np\.\w{{1,10}}\(|tensor\()?(?P<value>{NUMBER})\)?"
-    rf"(?: ?/ ?(?P<total>{NUMBER}))?(?P<percent> ?%)?(?: ?\({NUMBER}%?\))?"
+    rf"(?: ?/ ?(?P<total>{NUMBER}))?(?P<percent> ?%)?(?: ?\({NUMBER} ?(?:%|\w{{1,6}})?\))?"
     r"(?: ?(?:s|ms|sec|secs|seconds|min|h|it/s|steps/s|tokens/s|tok/s|GiB|GB|MB|MiB))?[.:]?",
     re.IGNORECASE,
 )
@@ -32,8 +33,13 @@ BARE = re.compile(
     re.IGNORECASE,
 )
 SPLIT = re.compile(r"[,|;\t]+| [-–] |\s{2,}|(?:(?<=\d)|(?<=\d[.%)]))\s+(?=[A-Za-z_])")
-ALIGNED = re.compile(r"([:=])\s+")
-NO_BRACKETS = str.maketrans("", "", "[]{}'\"")
+ALIGNED = re.compile(r"([:=])\s+(?=[-+.\d]|nan|inf)")
+NO_BRACKETS = str.maketrans("", "", "[]")
+# A step-like word and its number, which every row has.
+STEPPED = re.compile(
+    r"(?:[Ss]teps?|STEPS?|[Ee]pisodes?|EPISODE|[Ee]pochs?|EPOCH|[Ii]ter(?:ation)?s?|ITER(?:ATION)?"
+    r"|[Uu]pdates?|UPDATE|[Ff]rames?|\b[Ee]p)\W{0,12}\d"
+)
 VERL = re.compile(r"\bstep:(\d{1,15}) - (?=\S{1,200}:)")
 VERL_PAIR = re.compile(r"(\S{1,200}):(?:np\.\w{1,10}\()?([-+\w.]{1,40})\)?")
 CLEANRL = re.compile(
@@ -83,7 +89,7 @@ class Pairs:
         elif found := CLEANRL.search(page.text):
             if (value := number(found[2])) is not None:
                 page.add(int(found[1]), [(CLEANRL_KEY, value)], "environment steps")
-        elif len(page.text) <= MAX_TEXT:
+        elif len(page.text) <= MAX_TEXT and "{" not in page.text and STEPPED.search(page.text):
             self._line(page)
 
     def _verl(self, page: Page, step: int, text: str) -> None:
@@ -99,14 +105,15 @@ class Pairs:
         row = _row(page.message)
         if row is None:
             return
-        key = guesses.step_keys(row)[0]
+        key, *others = _steps(tuple(row))
         step = whole(row[key][0])
         values = {_name(k, key): v for k, (v, _) in row.items() if k != key}
         if PRIME_RL_WORD in values:
             values = {PRIME_RL.get(name, name): value for name, value in values.items()}
-        if step is None or not any(guesses.is_measure(name) for name in values):
+        if step is None or not _measures(tuple(values)):
             return
-        step = self._within(step, row)
+        if others and key not in guesses.EPOCHS:
+            step = self._within(step, row)
         total = row[key][1]
         shape = (key, *values)
         unit = guesses.step_unit(key)
@@ -123,10 +130,7 @@ class Pairs:
 
     def _within(self, step: int, row: dict[str, tuple[float, float | None]]) -> int:
         """Count on over epochs whose steps each start anew."""
-        epochs = [k for k in guesses.step_keys(row) if guesses.plain(k) in guesses.EPOCHS]
-        if not epochs or len(guesses.step_keys(row)) == 1:
-            return step
-        epoch = whole(row[epochs[0]][0])
+        epoch = next((whole(row[key][0]) for key in guesses.EPOCHS if key in row), None)
         if epoch is None:
             return step
         if epoch > self.epoch and step <= self.last and self.last:
@@ -150,12 +154,27 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
         value = number(found["value"]) if found else None
         if found is None or value is None:
             return None
-        name = re.sub(r"[.()]|(?<=\s)\s+", "", found["key"]).strip()
-        if "/" not in name:
-            name = re.sub(r"[\s-]+", "_", name).lower()
+        name = _plain(found["key"])
         total = number(found["total"]) if found["total"] else None
         row[name] = (value / 100.0 if found["percent"] else value, total)
-    return row if len(row) > 1 and guesses.step_keys(row) else None
+    return row if len(row) > 1 and _steps(tuple(row)) else None
+
+
+@lru_cache(maxsize=1024)
+def _plain(key: str) -> str:
+    """Return a printed name as loggers write it: "Grad. Norm" is "grad_norm"."""
+    name = re.sub(r"[.()]", "", key).strip()
+    return name if "/" in name else re.sub(r"[\s-]+", "_", name).lower()
+
+
+@lru_cache(maxsize=1024)
+def _steps(names: tuple[str, ...]) -> list[str]:
+    return guesses.step_keys(names)
+
+
+@lru_cache(maxsize=1024)
+def _measures(names: tuple[str, ...]) -> bool:
+    return any(guesses.is_measure(name) for name in names)
 
 
 def _name(name: str, step: str) -> str:
