@@ -28,8 +28,13 @@ FRAMEWORKS = {
         ),
         Profile.OFF_POLICY,
     ),
+    "trl-dpo": Profile.SUPERVISED,
 }
 CLIPPED = ("rsl-rl",)  # log neither KL nor clipping, yet are PPO
+# Trainers of language models: with a critic or without one, and some of them supervised too.
+LANGUAGE = frozenset({"verl", "openrlhf", "prime-rl", "areal", "slime"})
+CRITIC = ("gae", "ppo")  # what their advantage estimator may be called where it needs a critic
+VALUES = frozenset({"value/loss", "value/mean", "value/prediction_mean"})
 KEYS = {
     "psr/": Profile.PSR,
     "nsr/": Profile.NSR,
@@ -43,6 +48,8 @@ def infer(
     settings: Mapping[str, Setting],
 ) -> Profile:
     """Name the profile: what the settings say, else what only one kind of run logs."""
+    if any(m.framework in LANGUAGE for m in measured.values()):
+        return _language(names, str(settings.get("algorithm", "")).lower())
     for setting in ("mode", "algorithm"):
         said = str(settings.get(setting, "")).lower()
         if said in LANGUAGE_MODES:
@@ -59,6 +66,18 @@ def infer(
     found = _by_metrics(names)
     clipped = "clip_range" in settings or any(m.framework in CLIPPED for m in measured.values())
     return Profile.CONTROL_PPO if clipped and found is Profile.ON_POLICY else found
+
+
+def _language(names: Collection[str], estimator: str) -> Profile:
+    """Tell PPO by its critic: every estimator without one compares a prompt's completions.
+
+    What no reward is logged for is supervised.
+    """
+    if not any(name.startswith(REWARDED) for name in names):
+        return Profile.SUPERVISED if "optimiser/loss" in names else Profile.UNKNOWN
+    if estimator in CRITIC or (not estimator and not VALUES.isdisjoint(names)):
+        return Profile.RLHF_PPO
+    return Profile.GRPO
 
 
 # What only one kind of run logs, the most telling first.
