@@ -169,11 +169,8 @@ NAMES = Table(
         Family(r"(perf)/mfu", Name(throughput.MFU, "logged in per cent", scale=0.01)),
         Family(r"perf/(peak_memory)", Name(throughput.MEMORY, "reserved on the first process")),
     ),
-    settings={
-        **SETTINGS,
-        **{f"trainer/{key}": name for key, name in SETTINGS.items()},
-        **{f"orchestrator/{key}": name for key, name in SETTINGS.items()},
-    },
+    settings=SETTINGS,
+    settings_under=r"(?:trainer|orchestrator)/",
     sources=(),
     marks=(
         ("optim/lr", "loss/mean"),

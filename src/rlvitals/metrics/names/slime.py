@@ -124,6 +124,9 @@ NAMES = Table(
         "lambd": "gae_lambda",
     },
     sources=(),
+    step_unit="rollouts",
+    off_axis=r"train/.+",  # optimiser steps
+    clock=("rollout/raw_reward", "perf/step_time"),
     marks=(
         ("train/pg_loss",),
         ("rollout/raw_reward",),

@@ -45,7 +45,8 @@ ACTOR = {  # core_algos.py, compute_policy_loss_*; dp_actor.py, update_policy; a
         estimator="k1",
     ),
     "actor/entropy": Name(
-        exploration.ENTROPY, f"of the softmax, {AGGREGATED}; since 0.4 before the update"
+        exploration.ENTROPY,
+        f"of the softmax, {AGGREGATED}; since 0.4 before the update, but for calculate_entropy",
     ),
     "actor/entropy_loss": Name(
         exploration.ENTROPY, f"the entropy itself, positive, {AGGREGATED}, while updating"
@@ -65,10 +66,10 @@ ACTOR = {  # core_algos.py, compute_policy_loss_*; dp_actor.py, update_policy; a
     "actor/reward_kl_penalty_coeff": Name(policy.KL_COEF, "before this step's adaptation"),
     "critic/kl": Name(
         policy.KL_TO_REFERENCE_PER_TOKEN,
-        "by default k1: mean over tokens, then over sequences (verl before 0.3)",
+        "by default k1: mean over tokens, then over sequences (verl before 0.4)",
         estimator="k1",
     ),
-    "critic/kl_coeff": Name(policy.KL_COEF, "before this step's adaptation (verl before 0.3)"),
+    "critic/kl_coeff": Name(policy.KL_COEF, "before this step's adaptation (verl before 0.4)"),
     "actor/grad_norm": Name(optimiser.GRAD_NORM, "before clipping, mean over minibatches"),
     "actor/lr": Name(optimiser.LEARNING_RATE, "of the step"),
 }
