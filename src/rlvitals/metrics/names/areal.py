@@ -1,7 +1,7 @@
 """AReaL: asynchronous PPO and GRPO, and its supervised trainers.
 
 One row per training step. Every tensor has "/avg", "/min" and "/max", taken over the step's
-tokens (or sequences) and processes. Before 1.0 the actor's scope was "grpo_actor".
+tokens (or sequences) and processes. The actor's scope is "ppo_actor", in 0.3-lite "grpo_actor".
 """
 
 from rlvitals.metrics import (
@@ -56,7 +56,9 @@ UPDATE = {  # trainer/ppo/actor.py, grpo_loss_fn; utils/functional, ppo_actor_lo
     ),
     "dual_clip_ratio/avg": Name(surrogate.DUAL_CLIP_FRACTION, TOKENS),
     "importance_weight/avg": Name(
-        policy.RATIO, f"to the policy before the update (proximal), not the sampler's, {TOKENS}"
+        policy.RATIO,
+        "to the policy before the update (proximal), not the sampler's; rejected tokens count as"
+        f" 0, {TOKENS}",
     ),
     "approx_kl/avg": Name(
         policy.KL_SIGNED,
@@ -82,6 +84,9 @@ UPDATE = {  # trainer/ppo/actor.py, grpo_loss_fn; utils/functional, ppo_actor_lo
     "rs_filtered_fraction": Name(sampler.REJECTED_TOKENS, "rejection sampling"),
     "version_stats/sample_staleness_theta_avg": Name(
         optimiser.POLICY_LAG, f"versions behind the policy being trained, {TOKENS}"
+    ),
+    "head_offpolicyness/avg": Name(
+        optimiser.POLICY_LAG, "versions at the first token of a sequence (AReaL before 0.4)"
     ),
     "version_stats/sample_staleness_theta_max": Name(optimiser.POLICY_LAG_MAX, "over tokens"),
     "grad_norm": Name(optimiser.GRAD_NORM, "before clipping, mean over minibatches"),

@@ -67,6 +67,13 @@ NAMES = Table(
     settings=SETTINGS,
     sources=("trainer-state",),
     prefixes=("train/",),
+    marks=(
+        ("loss", "learning_rate"),
+        ("loss", "epoch"),
+        ("train_runtime",),
+        ("eval_runtime",),
+        ("eval/runtime",),
+    ),
     read_from="transformers 5.23: src/transformers/trainer.py (_maybe_log_save_evaluate, log,"
     " evaluate), trainer_utils.py (speed_metrics); huggingface/trl v1.16:"
     " trl/trainer/sft_trainer.py (compute_loss, log)",

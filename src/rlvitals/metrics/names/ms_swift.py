@@ -39,6 +39,9 @@ OWN = {  # swift/rlhf_trainers/grpo_trainer.py, _compute_advantages, _update_met
     "token_acc": Name(outcome.ACCURACY, "share of right next tokens (SFT)"),
     "eval_token_acc": Name(outcome.EVAL_ACCURACY, "share of right next tokens (SFT)"),
     "eval/token_acc": Name(outcome.EVAL_ACCURACY, "share of right next tokens (SFT)"),
+    "train_speed(iter/s)": Name(
+        throughput.UPDATES_PER_SECOND, "averaged since this process began (ms-swift 3)"
+    ),
     "train_speed(s/it)": Name(throughput.STEP_TIME, "averaged since this process began"),
 }
 CORRECTION = {  # _compute_rollout_offpolicy_metrics, _compute_is_correction_metrics
@@ -61,7 +64,7 @@ NAMES = replace(
         **{f"rollout_correction/{key}": name for key, name in CORRECTION.items()},
     },
     families=(
-        *trl_grpo.NAMES.families,
+        *(f for f in trl_grpo.NAMES.families if f.pattern != trl_grpo.OLD_COMPONENT),
         Family(r"(MFU)", Name(throughput.MFU, "averaged since this process began")),
         Family(r"(memory)\(GiB\)", Name(throughput.MEMORY, "most reserved so far")),
     ),
@@ -74,6 +77,7 @@ NAMES = replace(
     },
     marks=(
         ("train_speed(s/it)",),
+        ("train_speed(iter/s)",),
         ("token_acc",),
         ("entropy/mean",),
         ("num_turns", "completions/mean_length"),

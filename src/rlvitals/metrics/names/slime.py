@@ -65,7 +65,8 @@ ROLLOUT = {  # observability/train_metric_utils.py, log_rollout_data; rollout_me
     "ref_log_probs": Name(language.REF_LOGPROBS, SAMPLES),
     "kl": Name(
         policy.KL_TO_REFERENCE_PER_TOKEN,
-        "kl_loss_type, by default k1, mean over tokens, before the update; 0 where kl_coef is 0",
+        "kl_loss_type, by default k1, mean over tokens, before the update; 0 where kl_coef is 0;"
+        " with a critic up to v0.3.1 the shaped reward by mistake",
         zero_if_off=True,
     ),
     "advantages": Name(policy.ADVANTAGE_MEAN, SAMPLES),

@@ -92,6 +92,8 @@ EVALUATION = {
 
 COMPONENT = Name(reward.COMPONENT, f"mean {BATCH}; samples it did not score are left out")
 
+OLD_COMPONENT = r"rewards/([^/]+)"  # TRL before 0.16
+
 NAMES = Table(
     "trl-grpo",
     "TRL GRPOTrainer",
@@ -105,7 +107,7 @@ NAMES = Table(
     families=(
         Family(r"rewards/(.+)/mean", COMPONENT),
         Family(r"rewards/(.+)/std", Name(reward.COMPONENT_STD, BATCH)),
-        Family(r"rewards/([^/]+)", COMPONENT),  # TRL before 0.16
+        Family(OLD_COMPONENT, COMPONENT),
         Family(r"eval[_/]rewards/(.+)/mean", Name(reward.EVAL_COMPONENT, "evaluation set")),
     ),
     settings={
@@ -128,6 +130,15 @@ NAMES = Table(
     },
     sources=("trainer-state",),
     prefixes=("train/",),
+    marks=(
+        ("completions/mean_length",),
+        ("completion_length",),
+        ("frac_reward_zero_std",),
+        ("reward", "reward_std"),
+        ("clip_ratio/region_mean",),
+        *((f"{mode}/avg_reward",) for mode in ("psr", "nsr", "w_reinforce")),
+        *((f"{mode}_samples",) for mode in ("psr/positive", "nsr/negative")),
+    ),
     read_from="huggingface/trl v1.9.0: trl/trainer/grpo_trainer.py (_generate,"
     " _generate_and_score_completions, _compute_loss, log), older names at v0.15.0 to v0.27.0;"
     " transformers: src/transformers/trainer.py",

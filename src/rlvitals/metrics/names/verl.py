@@ -71,7 +71,8 @@ ACTOR = {  # core_algos.py, compute_policy_loss_*; dp_actor.py, update_policy; a
     ),
     "critic/kl_coeff": Name(policy.KL_COEF, "before this step's adaptation (verl before 0.4)"),
     "actor/grad_norm": Name(optimiser.GRAD_NORM, "before clipping, mean over minibatches"),
-    "actor/lr": Name(optimiser.LEARNING_RATE, "of the step"),
+    # Consoles before 0.5 print three digits: a rate of 1e-6 reads 0.
+    "actor/lr": Name(optimiser.LEARNING_RATE, "of the step", zero_if_off=True),
 }
 
 DATA = {  # metric_utils.py, compute_data_metrics
@@ -103,7 +104,7 @@ DATA = {  # metric_utils.py, compute_data_metrics
     "critic/vf_clipfrac": Name(value.CLIP_FRACTION, f"{TOKENS}, {UPDATES}"),
     "critic/vpred_mean": Name(value.PREDICTION_MEAN, f"{TOKENS}, {UPDATES}"),
     "critic/grad_norm": Name(optimiser.CRITIC_GRAD_NORM, "before clipping, mean over minibatches"),
-    "critic/lr": Name(optimiser.CRITIC_LEARNING_RATE, "of the step"),
+    "critic/lr": Name(optimiser.CRITIC_LEARNING_RATE, "of the step", zero_if_off=True),
     "response_length/mean": Name(language.LENGTH_MEAN, "over all responses, tool output included"),
     "response_length/max": Name(language.LENGTH_MAX, "over all responses"),
     "response_length/min": Name(language.LENGTH_MIN, "over all responses; 0 where one was aborted"),
@@ -168,7 +169,8 @@ HELD_OUT = Name(
 )
 PHASE = Name(throughput.PHASE_TIME, "seconds of one training step")
 DROPPED = Name(rollouts.DROPPED, "since the start, fully asynchronous trainer")
-ESTIMATE = r"(?:mean@\d+|best@\d+/mean|maj@\d+/mean)"
+AT = r"(?:@|_at_)"  # MLflow takes no "@"
+ESTIMATE = rf"(?:mean{AT}\d+|(?:best|maj){AT}\d+/mean)"
 
 NAMES = Table(
     "verl",
@@ -189,7 +191,7 @@ NAMES = Table(
         Family(r"(?:timing_s|timing)/(.+)", PHASE),
         Family(r"timing_per_token_ms/(.+)", Name(throughput.TOKEN_TIME)),
         Family(r"perf/mfu/(.+)", Name(throughput.MFU)),
-        Family(r"perf/((?:max|cpu)_memory_\w+)_gb", Name(throughput.MEMORY)),
+        Family(r"(?:actor/|critic/)?perf/((?:max|cpu)_memory_\w+)_gb", Name(throughput.MEMORY)),
         Family(r"fully_async/count/(dropped_stale_samples)", DROPPED),
     ),
     settings={
@@ -220,6 +222,7 @@ NAMES = Table(
         "trainer/total_epochs": "total_epochs",
     },
     sources=(),
+    prefixes=("data/",),  # its own file nests a row's metrics
     read_from="volcengine/verl b178a3c (0.8.0.dev) and v0.1 to v0.7.0:"
     " verl/trainer/ppo/ray_trainer.py (fit, apply_kl_penalty, _val_metrics_update),"
     " metric_utils.py (compute_data_metrics, compute_timing_metrics, compute_throughout_metrics),"
