@@ -40,6 +40,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     metrics.value,
     metrics.optimiser,
     metrics.language,
+    metrics.preference,
     metrics.scheduler,
     metrics.throughput,
     metrics.progress,

@@ -1,5 +1,6 @@
 """The frameworks' tables: what each key means, with the sign and scale its source gives it."""
 
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -42,10 +43,11 @@ def test_tables_speak_of_the_catalogue(table):
     known = set(map(id, CATALOGUE))
     for name in (*table.keys.values(), *(family.name for family in table.families)):
         assert id(name.metric) in known
-        assert name.scale in (1.0, -1.0)
+        assert name.scale in (1.0, -1.0, 0.01, 0.001)  # a sign; per cent; thousandths
         assert name.window >= 1
     assert all(not name.metric.family for name in table.keys.values())
-    assert all(family.name.metric.family for family in table.families)
+    for family in table.families:  # what the group holds is the member's part of the name
+        assert re.compile(family.pattern).groups == int(family.name.metric.family), family.pattern
     assert set(table.settings.values()) <= SETTINGS
     assert set(table.sources) <= READERS
     assert table.read_from, "a table says which source says so"
@@ -190,7 +192,7 @@ def test_kl_keeps_its_estimator():
 
 def test_signs_are_turned_where_a_framework_logs_the_negative():
     turned = {
-        (table.framework, key)
+        (table.framework, key.replace("/update", "").replace("grpo_", "ppo_"))
         for table in TABLES
         for key, name in table.keys.items()
         if name.scale == -1.0
@@ -205,6 +207,8 @@ def test_signs_are_turned_where_a_framework_logs_the_negative():
             for label in ("", "learner/", "Learner/")
             for key in ("entropy", "Entropy", "loss_policy_entropy", "LossPolicyEntropy")
         ),
+        ("areal", "ppo_actor/approx_kl/avg"),
+        ("areal", "ppo_actor/behave_approx_kl/avg"),
     }
 
 

@@ -31,6 +31,7 @@ class _Column:
     name: str
     series: Series
     measured: Measured
+    off: bool = False  # zeros that stand for what the run does not use
     rank: tuple[bool, int, int] = (False, 0, 0)  # spans the run, numbers it holds, the earlier log
 
 
@@ -106,6 +107,8 @@ def _gather(logs: Sequence[Log], given: Given) -> _Gathered:
             if column is None:
                 found.unmapped.append(key)
                 continue
+            if column.off:
+                continue
             # One of four environments' own log counts a quarter of the run's steps.
             spans = len(series) > 0 and series.steps.max() >= SPANS * last
             numbers = int(np.isfinite(series.values).sum())
@@ -127,7 +130,8 @@ def _column(
     metric, name, framework = found
     values = series.values if name.scale == 1.0 else name.scale * series.values
     measured = Measured(framework, key, name.how, name.estimator, name.window, log.where)
-    return _Column(metric, Series(series.steps, series.times, values), measured)
+    off = name.zero_if_off and not np.any(values)
+    return _Column(metric, Series(series.steps, series.times, values), measured, off)
 
 
 def _meaning(table: Table | None, key: str, given: Given) -> tuple[str, Name, str] | None:

@@ -29,6 +29,21 @@ METRICS = (
     _setting("n_envs", "Environments", "", "Environments stepped in parallel."),
     _setting("n_steps", "Rollout length", "steps", "Steps per environment between two updates."),
     _setting("batch_size", "Batch size", "samples", "Samples collected for one update phase."),
+    _setting(
+        "prompt_batch_size",
+        "Prompts per batch",
+        "prompts",
+        "Prompts of one update phase: times the group size they are its samples.",
+    ),
+    _setting(
+        "prompt_minibatch_size", "Prompts per minibatch", "prompts", "Prompts of one gradient step."
+    ),
+    _setting(
+        "max_policy_lag",
+        "Staleness limit",
+        "updates",
+        "Oldest policy whose samples are still trained on.",
+    ),
     _setting("minibatch_size", "Minibatch size", "samples", "Samples of one gradient step."),
     _setting("n_minibatches", "Minibatches", "", "Parts that a batch is split into."),
     _setting("n_epochs", "Epochs per batch", "", "Passes over one batch: more move KL further."),

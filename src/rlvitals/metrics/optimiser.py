@@ -140,6 +140,63 @@ POLICY_LAG = Metric(
     see_also=("policy/ratio",),
 )
 
+CRITIC_GRAD_NORM = Metric(
+    name="optimiser/critic_grad_norm",
+    title="Gradient norm of the critic",
+    unit="norm",
+    kind="health",
+    meaning="Length of the gradient of a critic that is a model of its own, before clipping.",
+    formula="L2 norm over the critic's parameters",
+    better="steady",
+    healthy=Band(low=0.0),
+    see_also=("optimiser/grad_norm", "value/loss"),
+)
+
+CRITIC_LEARNING_RATE = Metric(
+    name="optimiser/critic_learning_rate",
+    title="Learning rate of the critic",
+    unit="1",
+    kind="health",
+    meaning="The learning rate of a critic that is a model of its own.",
+    better="steady",
+    healthy=Band(low=0.0),
+    see_also=("optimiser/learning_rate",),
+)
+
+POLICY_LAG_MAX = Metric(
+    name="optimiser/policy_lag_max",
+    title="Updates between sampling and learning, most",
+    unit="updates",
+    kind="health",
+    meaning="How many updates old the oldest sample of the batch was.",
+    better="down",
+    healthy=Band(low=0.0),
+    see_also=("optimiser/policy_lag", "max_policy_lag"),
+)
+
+UPDATE_SUCCESS = Metric(
+    name="optimiser/update_success",
+    title="Updates that were applied",
+    unit="share",
+    kind="health",
+    meaning="Share of optimiser steps that were not skipped for a gradient that is not finite.",
+    better="up",
+    healthy=Band(low=0.0, high=1.0),
+    see_also=("optimiser/grad_norm",),
+)
+
+EXPERT_IMBALANCE = Metric(
+    name="optimiser/expert_imbalance",
+    title="Load of the busiest expert",
+    unit="ratio",
+    kind="health",
+    meaning="How far the busiest expert of a mixture is above its fair share of tokens.",
+    formula="max over experts of load / mean load, less 1",
+    better="down",
+    healthy=Band(low=0.0),
+    see_also=("optimiser/router_loss",),
+)
+
 METRICS = (
     LOSS,
     LOSS_PART,
@@ -153,4 +210,9 @@ METRICS = (
     UPDATES,
     TARGET_UPDATES,
     POLICY_LAG,
+    CRITIC_GRAD_NORM,
+    CRITIC_LEARNING_RATE,
+    POLICY_LAG_MAX,
+    UPDATE_SUCCESS,
+    EXPERT_IMBALANCE,
 )

@@ -283,6 +283,46 @@ EVAL_ACCURACY = Metric(
     see_also=("outcome/accuracy",),
 )
 
+EVAL_TASK = Metric(
+    name="outcome/eval_task",
+    title="Score on one held-out set",
+    unit="score",
+    kind="outcome",
+    meaning="Held-out score by data set and estimate: mean@k or avg@k is the mean of k answers,"
+    " best@k or pass@k the best of k, maj@k the majority's. Only mean and majority say what one"
+    " answer is worth.",
+    formula="mean over prompts of the estimate",
+    better="up",
+    see_also=("outcome/eval_accuracy", "outcome/eval_reward"),
+    family=True,
+)
+
+TASK_REWARD = Metric(
+    name="outcome/task_reward",
+    title="Reward of one task",
+    unit="reward",
+    kind="outcome",
+    meaning="Mean training reward of one environment or data set of several.",
+    formula="mean over the task's rollouts of r",
+    better="up",
+    see_also=("outcome/reward",),
+    family=True,
+)
+
+PASS_RATE = Metric(
+    name="outcome/pass_rate",
+    title="Solved in k tries",
+    unit="share",
+    kind="outcome",
+    meaning="Share of training prompts of which at least one of k answers is right. It can stand"
+    " still while single answers get better: then the policy only sharpens.",
+    formula="mean over prompts of 1 - C(n - c, k) / C(n, k)",
+    better="up",
+    healthy=Band(low=0.0, high=1.0),
+    see_also=("outcome/accuracy",),
+    family=True,
+)
+
 METRICS = (
     RETURN,
     EVAL_RETURN,
@@ -308,4 +348,7 @@ METRICS = (
     TAIL_LATENCY,
     ACCURACY,
     EVAL_ACCURACY,
+    EVAL_TASK,
+    TASK_REWARD,
+    PASS_RATE,
 )

@@ -28,8 +28,14 @@ FRAMEWORKS = {
         ),
         Profile.OFF_POLICY,
     ),
+    "trl-dpo": Profile.SUPERVISED,
 }
-CLIPPED = ("rsl-rl",)  # log neither KL nor clipping, yet are PPO
+CLIPPED = frozenset({"rsl-rl"})  # log neither KL nor clipping, yet are PPO
+# Trainers of language models: with a critic or without one, and some of them supervised too.
+LANGUAGE = frozenset({"verl", "openrlhf", "prime-rl", "areal", "slime"})
+GROUPED = frozenset({"trl-grpo", "unsloth", "ms-swift"})  # where they log responses with rewards
+CRITIC = ("gae", "ppo")  # what their advantage estimator may be called where it needs a critic
+VALUES = frozenset({"value/loss", "value/mean", "value/prediction_mean"})
 KEYS = {
     "psr/": Profile.PSR,
     "nsr/": Profile.NSR,
@@ -43,22 +49,56 @@ def infer(
     settings: Mapping[str, Setting],
 ) -> Profile:
     """Name the profile: what the settings say, else what only one kind of run logs."""
+    frameworks = {m.framework for m in measured.values()}
+    language = not LANGUAGE.isdisjoint(frameworks)
+    said = _said(settings, language=language)
+    if said is not None:
+        return said
+    if language:
+        return _language(names, str(settings.get("algorithm", "")).lower())
+    keys = [m.key for m in measured.values()]
+    if (found := _by_frameworks(names, keys, frameworks)) is not None:
+        return found
+    found = _by_metrics(names)
+    clipped = "clip_range" in settings or not CLIPPED.isdisjoint(frameworks)
+    return Profile.CONTROL_PPO if clipped and found is Profile.ON_POLICY else found
+
+
+def _said(settings: Mapping[str, Setting], *, language: bool) -> Profile | None:
     for setting in ("mode", "algorithm"):
         said = str(settings.get(setting, "")).lower()
         if said in LANGUAGE_MODES:
             return Profile(said)
-        if (profile := SAID.get(said)) is not None:
+        # A language model's "reinforce" is an estimator without a critic, no actor-critic.
+        estimator = language and setting == "algorithm"
+        if not estimator and (profile := SAID.get(said)) is not None:
             return profile
-    for m in measured.values():
-        for prefix, profile in KEYS.items():
-            if m.key.startswith(prefix):
-                return profile
-    for m in measured.values():
-        if m.framework in FRAMEWORKS:
-            return FRAMEWORKS[m.framework]
-    found = _by_metrics(names)
-    clipped = "clip_range" in settings or any(m.framework in CLIPPED for m in measured.values())
-    return Profile.CONTROL_PPO if clipped and found is Profile.ON_POLICY else found
+    return None
+
+
+def _by_frameworks(
+    names: Collection[str], keys: Collection[str], frameworks: Collection[str]
+) -> Profile | None:
+    for prefix, profile in KEYS.items():
+        if any(key.startswith(prefix) for key in keys):
+            return profile
+    for framework, profile in FRAMEWORKS.items():
+        if framework in frameworks:
+            return profile
+    grouped = {"outcome/reward", "language/length_mean"} <= {*names}
+    return Profile.GRPO if grouped and not GROUPED.isdisjoint(frameworks) else None
+
+
+def _language(names: Collection[str], estimator: str) -> Profile:
+    """Tell PPO by its critic: every estimator without one compares a prompt's completions.
+
+    What no reward is logged for is supervised.
+    """
+    if not any(name.startswith(REWARDED) for name in names):
+        return Profile.SUPERVISED if "optimiser/loss" in names else Profile.UNKNOWN
+    if estimator in CRITIC or (not estimator and not VALUES.isdisjoint(names)):
+        return Profile.RLHF_PPO
+    return Profile.GRPO
 
 
 # What only one kind of run logs, the most telling first.

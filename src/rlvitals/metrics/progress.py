@@ -54,6 +54,10 @@ CURRICULUM = Metric(
     family=True,
 )
 
+TOKENS_NEW = _counter(
+    "tokens_new", "New tokens", "tokens", "Tokens processed since the previous row."
+)
+
 METRICS = (
     EPOCH,
     EPISODE,
@@ -68,4 +72,5 @@ METRICS = (
     NORMALISER_COUNT,
     FLOPS,
     CURRICULUM,
+    TOKENS_NEW,
 )

@@ -222,6 +222,68 @@ INTRINSIC = Metric(
     see_also=("outcome/return",),
 )
 
+SHAPED = Metric(
+    name="reward/shaped",
+    title="Reward after baseline and penalty",
+    unit="reward",
+    kind="health",
+    meaning="Mean per sequence of the reward as the advantage is made of it: less the group's"
+    " baseline, scaled, less the KL penalty. About 0 by construction where a baseline is"
+    " subtracted; never a score.",
+    formula="mean over sequences of sum_t r_t after shaping",
+    see_also=("outcome/reward",),
+)
+
+TRAINED_MEAN = Metric(
+    name="reward/trained_mean",
+    title="Mean reward of what is trained on",
+    unit="reward",
+    kind="health",
+    meaning="Mean reward of the batch that reaches the update, after groups were dropped: with"
+    " dynamic sampling it stays near the middle however good the policy is.",
+    formula="mean over the trained batch of r",
+    better="up",
+    see_also=("outcome/reward", "language/kept_share"),
+)
+
+GROUP_ALL_RIGHT = Metric(
+    name="reward/group_all_right",
+    title="Groups all right",
+    unit="share",
+    kind="health",
+    meaning="Share of prompts whose every completion earned the full reward: solved, and nothing"
+    " to learn from.",
+    formula="share of groups with every r = 1",
+    healthy=Band(low=0.0, high=1.0),
+    see_also=("reward/group_zero_std", "reward/group_all_wrong"),
+)
+
+GROUP_ALL_WRONG = Metric(
+    name="reward/group_all_wrong",
+    title="Groups all wrong",
+    unit="share",
+    kind="health",
+    meaning="Share of prompts whose every completion earned nothing: too hard, or the verifier is"
+    " broken.",
+    formula="share of groups with every r = 0",
+    better="down",
+    healthy=Band(low=0.0, high=1.0),
+    see_also=("reward/group_zero_std", "reward/group_all_right"),
+)
+
+GROUP_ZERO_STD_COUNT = Metric(
+    name="reward/group_zero_std_count",
+    title="Groups without contrast, by reward",
+    unit="groups",
+    kind="health",
+    meaning="Count of prompts whose completions all earned this one reward: which side the useless"
+    " groups are on.",
+    formula="count of groups with std(r) = 0 at this reward",
+    healthy=Band(low=0.0),
+    see_also=("reward/group_zero_std",),
+    family=True,
+)
+
 METRICS = (
     MEAN,
     STEP,
@@ -242,4 +304,9 @@ METRICS = (
     GROUP_ZERO_STD,
     SCORE_STD,
     INTRINSIC,
+    SHAPED,
+    TRAINED_MEAN,
+    GROUP_ALL_RIGHT,
+    GROUP_ALL_WRONG,
+    GROUP_ZERO_STD_COUNT,
 )

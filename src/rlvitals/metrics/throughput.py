@@ -103,7 +103,7 @@ PHASE_TIME = Metric(
     unit="as logged",
     kind="performance",
     meaning="Time spent in one phase of a step: sampling, forward pass, optimisation, waiting."
-    " Seconds in TRL, milliseconds in old RLlib.",
+    " Seconds, but milliseconds in old RLlib.",
     better="down",
     healthy=Band(low=0.0),
     see_also=("throughput/step_time",),
@@ -154,6 +154,61 @@ WORKERS = Metric(
     see_also=("throughput/steps_per_second",),
 )
 
+TOKENS_PER_SECOND = _speed(
+    "tokens_per_second",
+    title="Tokens per second",
+    unit="tokens/s",
+    meaning="Tokens processed per second by all devices together. Which tokens and which seconds"
+    " count differs: the whole step, or the update alone.",
+    formula="tokens / seconds",
+    also="tokens_per_second_per_device",
+)
+TOKENS_PER_SECOND_PER_DEVICE = _speed(
+    "tokens_per_second_per_device",
+    title="Tokens per second and device",
+    unit="tokens/s",
+    meaning="Tokens processed per second, divided by the devices.",
+    formula="tokens / seconds / devices",
+    also="tokens_per_second",
+)
+
+MFU = Metric(
+    name="throughput/mfu",
+    title="Use of the accelerators' peak",
+    unit="share",
+    kind="performance",
+    meaning="Model FLOPs utilisation: operations the model needs over what the devices could do.",
+    formula="FLOP of the model / (seconds x peak FLOP/s)",
+    better="up",
+    healthy=Band(low=0.0, high=1.0),
+    see_also=("throughput/tokens_per_second",),
+    family=True,
+)
+
+MEMORY = Metric(
+    name="throughput/memory",
+    title="Memory",
+    unit="GiB",
+    kind="performance",
+    meaning="Memory of device or host: a steady climb ends in an out-of-memory error.",
+    healthy=Band(low=0.0),
+    see_also=("throughput/machine",),
+    family=True,
+)
+
+TOKEN_TIME = Metric(
+    name="throughput/token_time",
+    title="Time of a phase per token",
+    unit="ms/token",
+    kind="performance",
+    meaning="Milliseconds one phase of a step takes for each of its tokens: longer responses alone"
+    " do not raise it.",
+    better="down",
+    healthy=Band(low=0.0),
+    see_also=("throughput/phase_time",),
+    family=True,
+)
+
 METRICS = (
     STEPS_PER_SECOND,
     UPDATES_PER_SECOND,
@@ -169,4 +224,9 @@ METRICS = (
     EVAL_ELAPSED,
     MACHINE,
     WORKERS,
+    TOKENS_PER_SECOND,
+    TOKENS_PER_SECOND_PER_DEVICE,
+    MFU,
+    MEMORY,
+    TOKEN_TIME,
 )

@@ -31,6 +31,7 @@ OUTCOMES = (
     "outcome/rlhf_reward",
     "outcome/score",
     "outcome/reward",
+    "reward/trained_mean",
     "reward/mean",
     "outcome/accuracy",
     "outcome/success_rate",

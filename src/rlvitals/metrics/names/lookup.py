@@ -12,7 +12,8 @@ def choose(source: str, keys: Collection[str], tables: Sequence[Table]) -> Table
     None where no table knows a single key. Of equals the earlier table wins.
     """
     own = [table for table in tables if source in table.sources]
-    known = [(sum(find(table, key) is not None for key in keys), table) for table in own or tables]
+    fit = [table for table in own or tables if _marked(table, keys)]
+    known = [(sum(find(table, key) is not None for key in keys), table) for table in fit]
     best = max(known, key=lambda pair: pair[0], default=None)
     if own:
         return own[0] if best is None else best[1]
@@ -26,7 +27,7 @@ def find(table: Table, key: str) -> tuple[str, Name] | None:
             return name.metric.name, name
         for family in table.families:
             if match := re.fullmatch(family.pattern, bare):
-                return f"{family.name.metric.name}/{match.group(1)}", family.name
+                return "/".join((family.name.metric.name, *match.groups())), family.name
     return None
 
 
@@ -34,6 +35,13 @@ def setting(table: Table, key: str) -> str | None:
     """Return the canonical name of a setting; None for an unknown one."""
     bare = re.sub(rf"\A(?:{table.settings_under})", "", key) if table.settings_under else key
     return table.settings.get(key) or table.settings.get(bare)
+
+
+def _marked(table: Table, keys: Collection[str]) -> bool:
+    if not table.marks:
+        return True
+    bare = {bare for key in keys for bare in _without_prefix(table, key)}
+    return any(bare.issuperset(mark) for mark in table.marks)
 
 
 def _without_prefix(table: Table, key: str) -> list[str]:

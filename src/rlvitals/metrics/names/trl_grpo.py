@@ -1,4 +1,4 @@
-"""TRL's GRPOTrainer and what the Hugging Face Trainer adds; PSR, NSR and W-REINFORCE beside it.
+"""TRL's GRPOTrainer (and RLOOTrainer, which shares its names); PSR, NSR, W-REINFORCE beside it.
 
 `trainer_state.json` holds the bare keys; trackers put "train/" before them and turn "eval_"
 into "eval/". Values are means over the steps since the previous row.
@@ -10,30 +10,17 @@ from rlvitals.metrics import (
     optimiser,
     outcome,
     policy,
-    progress,
     reward,
     sampler,
     throughput,
 )
+from rlvitals.metrics.names import hf_trainer
 from rlvitals.metrics.names.name import Family, Name, Table
 
 BATCH = "over the generation batch, all processes"
 TOKENS = "mean over response tokens, all processes"
 SEQUENCES = "over sequences; before TRL 1.x over processes"
 CLIP = "ratio outside the range where the advantage pushes it further out"
-
-TRAINER = {  # transformers/trainer.py, _maybe_log_save_evaluate and the end of _inner_training_loop
-    "loss": Name(optimiser.LOSS, "mean over the steps since the previous row"),
-    "grad_norm": Name(optimiser.GRAD_NORM, "before clipping, of the last step"),
-    "learning_rate": Name(optimiser.LEARNING_RATE, "of the last step"),
-    "epoch": Name(progress.EPOCH),
-    "train_loss": Name(optimiser.RUN_LOSS, "written once, at the end"),
-    "train_runtime": Name(throughput.ELAPSED, "written once, at the end"),
-    "train_samples_per_second": Name(throughput.SAMPLES_PER_SECOND, "over the whole run"),
-    "train_steps_per_second": Name(throughput.UPDATES_PER_SECOND, "over the whole run"),
-    "total_flos": Name(progress.FLOPS),
-    "mean_token_accuracy": Name(outcome.ACCURACY, "share of right next tokens (SFT)"),
-}
 
 GENERATION = {  # grpo_trainer.py, _generate and _generate_and_score_completions
     "num_tokens": Name(throughput.TOKENS, "prompt and response tokens since the start"),
@@ -65,7 +52,11 @@ GENERATION = {  # grpo_trainer.py, _generate and _generate_and_score_completions
 }
 
 LOSS = {  # grpo_trainer.py, _compute_loss
-    "kl": Name(policy.KL_TO_REFERENCE_PER_TOKEN, f"k3, {TOKENS}; only if beta > 0", estimator="k3"),
+    "kl": Name(
+        policy.KL_TO_REFERENCE_PER_TOKEN,
+        f"k3 (RLOO: k1), {TOKENS}; only if beta > 0",
+        estimator="k3",
+    ),
     "entropy": Name(exploration.ENTROPY, f"of the softmax, {TOKENS}"),
     "entropy_coef": Name(exploration.ENTROPY_COEF),
     "policy_loss": Name(policy.LOSS, "only where an entropy bonus is added to it"),
@@ -95,34 +86,32 @@ MODES = {
 }
 
 EVALUATION = {
-    "loss": Name(optimiser.EVAL_LOSS, "on the evaluation set"),
+    **hf_trainer.EVALUATION,
     "reward": Name(outcome.EVAL_REWARD, "on the evaluation set"),
-    "mean_token_accuracy": Name(outcome.EVAL_ACCURACY, "share of right next tokens (SFT)"),
-    "runtime": Name(throughput.EVAL_ELAPSED),
-    "samples_per_second": Name(throughput.EVAL_SAMPLES_PER_SECOND),
 }
 
 COMPONENT = Name(reward.COMPONENT, f"mean {BATCH}; samples it did not score are left out")
 
+OLD_COMPONENT = r"rewards/([^/]+)"  # TRL before 0.16
+
 NAMES = Table(
     "trl-grpo",
-    "TRL GRPOTrainer and Hugging Face Trainer",
+    "TRL GRPOTrainer",
     keys={
-        **TRAINER,
+        **hf_trainer.TRAINER,
         **GENERATION,
         **LOSS,
         **MODES,
-        **{f"eval_{key}": name for key, name in EVALUATION.items()},
-        **{f"eval/{key}": name for key, name in EVALUATION.items()},
+        **hf_trainer.evaluated(EVALUATION),
     },
     families=(
         Family(r"rewards/(.+)/mean", COMPONENT),
         Family(r"rewards/(.+)/std", Name(reward.COMPONENT_STD, BATCH)),
-        Family(r"rewards/([^/]+)", COMPONENT),  # TRL before 0.16
+        Family(OLD_COMPONENT, COMPONENT),
         Family(r"eval[_/]rewards/(.+)/mean", Name(reward.EVAL_COMPONENT, "evaluation set")),
     ),
     settings={
-        "learning_rate": "learning_rate",
+        **hf_trainer.SETTINGS,
         "beta": "beta",
         "epsilon": "clip_range",
         "epsilon_high": "clip_range_high",
@@ -131,27 +120,25 @@ NAMES = Table(
         "max_completion_length": "max_completion_length",
         "max_prompt_length": "max_prompt_length",
         "generation_batch_size": "batch_size",
-        "per_device_train_batch_size": "minibatch_size",
-        "train_batch_size": "minibatch_size",  # in trainer_state.json: per device
-        "gradient_accumulation_steps": "gradient_accumulation",
-        "max_grad_norm": "max_grad_norm",
-        "weight_decay": "weight_decay",
-        "warmup_steps": "warmup_steps",
-        "max_steps": "total_steps",
-        "num_train_epochs": "total_epochs",
         "temperature": "temperature",
         "loss_type": "loss_type",
         "scale_rewards": "scale_rewards",
         "entropy_coef": "entropy_coef",
-        "seed": "seed",
         "mode": "mode",
         "lambda_psr": "lambda_psr",
         "reward_threshold": "reward_threshold",
-        "model_name_or_path": "model",
-        "dataset_name": "dataset",
     },
     sources=("trainer-state",),
     prefixes=("train/",),
+    marks=(
+        ("completions/mean_length",),
+        ("completion_length",),
+        ("frac_reward_zero_std",),
+        ("reward", "reward_std"),
+        ("clip_ratio/region_mean",),
+        *((f"{mode}/avg_reward",) for mode in ("psr", "nsr", "w_reinforce")),
+        *((f"{mode}_samples",) for mode in ("psr/positive", "nsr/negative")),
+    ),
     read_from="huggingface/trl v1.9.0: trl/trainer/grpo_trainer.py (_generate,"
     " _generate_and_score_completions, _compute_loss, log), older names at v0.15.0 to v0.27.0;"
     " transformers: src/transformers/trainer.py",

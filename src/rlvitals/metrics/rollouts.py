@@ -1,0 +1,142 @@
+"""What the generating side of a language run delivers: turns, failures, what is dropped."""
+
+from rlvitals.metrics.metric import Band, Metric
+
+SHARE = Band(low=0.0, high=1.0)
+
+
+def _count(part: str, title: str, unit: str, meaning: str) -> Metric:
+    return Metric(
+        name=f"language/{part}",
+        title=title,
+        unit=unit,
+        kind="health",
+        meaning=meaning,
+        healthy=Band(low=0.0),
+        see_also=("language/length_mean",),
+    )
+
+
+def _share(part: str, title: str, meaning: str, formula: str) -> Metric:
+    return Metric(
+        name=f"language/{part}",
+        title=title,
+        unit="share",
+        kind="health",
+        meaning=meaning,
+        formula=formula,
+        better="down",
+        healthy=SHARE,
+        see_also=("language/truncated_share",),
+    )
+
+
+TURNS_MEAN = _count(
+    "turns_mean", "Turns", "turns",
+    "Mean turns of a conversation or episode: at the cap, tasks are not finished; at one, the"
+    " model has given tools up.",
+)  # fmt: skip
+TURNS_MIN = _count("turns_min", "Fewest turns", "turns", "Turns of the shortest episode.")
+TURNS_MAX = _count("turns_max", "Most turns", "turns", "Turns of the longest episode.")
+SEQUENCE_LENGTH_MEAN = _count(
+    "sequence_length_mean", "Sequence length", "tokens",
+    "Mean tokens of prompt and response together: no response length.",
+)  # fmt: skip
+SEQUENCE_LENGTH_MIN = _count(
+    "sequence_length_min", "Shortest sequence", "tokens", "Fewest tokens of prompt and response."
+)
+SEQUENCE_LENGTH_MAX = _count(
+    "sequence_length_max", "Longest sequence", "tokens", "Most tokens of prompt and response."
+)
+LENGTH_RIGHT = _count(
+    "sequence_length_right", "Length of rewarded sequences", "tokens",
+    "Mean tokens, prompt included, of sequences with a reward above 0. Far below the others"
+    " length is a symptom of not finding the answer, far above it the reward pays for length.",
+)  # fmt: skip
+LENGTH_WRONG = _count(
+    "sequence_length_wrong", "Length of unrewarded sequences", "tokens",
+    "Mean tokens, prompt included, of sequences with a reward of 0 or below.",
+)  # fmt: skip
+QUERY_LENGTH_MIN = _count(
+    "query_length_min", "Shortest prompt", "tokens", "Tokens of the batch's shortest prompt."
+)
+QUERY_LENGTH_MAX = _count(
+    "query_length_max", "Longest prompt", "tokens",
+    "Tokens of the batch's longest prompt: at the limit, prompts are being cut.",
+)  # fmt: skip
+QUERY_TRUNCATED_SHARE = _share(
+    "query_truncated_share", "Prompts at the limit",
+    "Share of prompts as long as the limit: they were probably cut.",
+    "prompts at the limit / prompts",
+)  # fmt: skip
+ABORTED_SHARE = _share(
+    "aborted_share", "Aborted responses",
+    "Share of responses without a single token: aborted by the engine, or timed out.",
+    "responses of length 0 / responses",
+)  # fmt: skip
+ERROR_SHARE = _share(
+    "error_share", "Failed rollouts",
+    "Share of rollouts that ended in an error of environment, tool or judge. A reward of 0 that"
+    " comes from an error teaches the wrong thing.",
+    "rollouts with an error / rollouts",
+)  # fmt: skip
+CANCELLED_SHARE = _share(
+    "cancelled_share", "Cancelled rollouts",
+    "Share of rollouts thrown away because their policy had become too old.",
+    "cancelled / rollouts",
+)  # fmt: skip
+REPETITION_SHARE = _share(
+    "repetition_share", "Responses that repeat themselves",
+    "Share of responses whose end is one text over and over.",
+    "responses whose last 10,000 characters compress more than tenfold / responses",
+)  # fmt: skip
+KEPT_SHARE = Metric(
+    name="language/kept_share",
+    title="Kept by dynamic sampling",
+    unit="share",
+    kind="health",
+    meaning="Share of generated groups that dynamic sampling keeps, as they hold right and wrong"
+    " answers. Falling, most generation is thrown away.",
+    formula="groups kept / groups generated",
+    better="up",
+    healthy=SHARE,
+    see_also=("reward/group_zero_std", "language/generation_batches"),
+)
+GENERATION_BATCHES = _count(
+    "generation_batches", "Generation batches per update", "batches",
+    "Batches generated until dynamic sampling had enough groups with contrast: rising, prompts"
+    " have become too easy or too hard.",
+)  # fmt: skip
+DROPPED = Metric(
+    name="language/dropped",
+    title="Dropped samples",
+    unit="as logged",
+    kind="health",
+    meaning="Samples or groups that were generated and not trained on, by reason. A count since"
+    " the previous row or since the start, as the framework keeps it.",
+    better="down",
+    healthy=Band(low=0.0),
+    see_also=("language/kept_share", "optimiser/policy_lag"),
+    family=True,
+)
+
+METRICS = (
+    TURNS_MEAN,
+    TURNS_MIN,
+    TURNS_MAX,
+    SEQUENCE_LENGTH_MEAN,
+    SEQUENCE_LENGTH_MIN,
+    SEQUENCE_LENGTH_MAX,
+    LENGTH_RIGHT,
+    LENGTH_WRONG,
+    QUERY_LENGTH_MIN,
+    QUERY_LENGTH_MAX,
+    QUERY_TRUNCATED_SHARE,
+    ABORTED_SHARE,
+    ERROR_SHARE,
+    CANCELLED_SHARE,
+    REPETITION_SHARE,
+    KEPT_SHARE,
+    GENERATION_BATCHES,
+    DROPPED,
+)
