@@ -3,9 +3,13 @@
 import platform
 from importlib.metadata import version
 
+import many_runs
 import read_tensorboard
+import start_up
 
 if __name__ == "__main__":
     print(f"Python {platform.python_version()}, {platform.machine()}, numpy {version('numpy')},")
-    print(f"TensorBoard {version('tensorboard')}\n")
-    read_tensorboard.main()
+    print(f"TensorBoard {version('tensorboard')}")
+    for benchmark in (start_up, read_tensorboard, many_runs):
+        print()
+        benchmark.main()
