@@ -149,6 +149,11 @@ def _add(columns: Columns, key: str, text: str, number: int, refused: Refused) -
         columns.add(key, step, value, time / 1000.0)
 
 
+def home(path: Path) -> Path:
+    """Return the run's folder: `meta.yaml` lies in it."""
+    return path.parent
+
+
 READER = Reader(
     name=NAME,
     title="MLflow run folder",
@@ -157,6 +162,6 @@ READER = Reader(
     files=("meta.yaml",),
     claims=claims,
     read=read,
-    home=lambda path: path.parent,
+    home=home,
     run_name=run_name,
 )
