@@ -48,14 +48,14 @@ def scalar_of(data: bytes) -> float | None:
     """
     found = {field.id: field for field in fields(data)}
     kind = KINDS.get(found[DTYPE].number) if DTYPE in found else None
-    if kind is None or (SHAPE in found and _elements(found[SHAPE].data) != 1):
+    if kind is None or (SHAPE in found and elements(found[SHAPE].data) != 1):
         return None
     if CONTENT in found:
         return _unpack(kind, found[CONTENT].data)
     return _listed(kind, found[kind.field]) if kind.field in found else 0.0
 
 
-def _elements(shape: bytes) -> int:
+def elements(shape: bytes) -> int:
     count = 1
     for dimension in fields(shape):
         if dimension.id == DIMENSION:
