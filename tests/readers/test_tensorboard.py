@@ -14,7 +14,7 @@ from rlvitals.readers.crc32c import crc32c
 from rlvitals.readers.lookup import reader_of
 from rlvitals.readers.protobuf import Malformed, fields, signed, varint
 from rlvitals.readers.event_files.scalars import SLACK
-from rlvitals.readers.event_files.stream import MAX_RECORD_BYTES, Stream
+from rlvitals.readers.event_files.stream import MAX_RECORD_BYTES, Stream, Taken
 
 NAME = "events.out.tfevents.1700000000.host.1.0"
 
@@ -249,7 +249,12 @@ def test_a_huge_record_is_passed_over_unread():
     length = struct.pack("<Q", MAX_RECORD_BYTES + 1)
     huge = length + tf.masked(length) + bytes(MAX_RECORD_BYTES + 5)
     stream, taken = Stream(file := Sparse(good + huge + good), 0, SLACK), []
-    stream.read(lambda _data, base, frames: taken.extend(frames.at + base) or [])
+
+    def take(_data, base, frames, final):  # noqa: ARG001
+        taken.extend(frames.at + base)
+        return Taken([], len(frames.at))
+
+    stream.read(take)
     assert taken == [0, len(good + huge)]
     assert stream.notes() == ["1 record over 64 MiB passed over"]
     assert file.loaded < MAX_RECORD_BYTES / 4

@@ -55,6 +55,15 @@ def term(distance: int) -> NDArray[np.uint32]:
     return _TERMS[distance]
 
 
+@lru_cache(maxsize=32)
+def pair_term(distance: int) -> NDArray[np.uint32]:
+    """Return what two bytes add to a checksum: uint32 [65536], by their little-endian number.
+
+    `distance` is how many bytes stand behind both.
+    """
+    return (term(distance)[:, None] ^ term(distance + 1)).ravel()
+
+
 def crc32c(data: bytes) -> int:
     """Return the CRC-32C of some bytes."""
     if len(data) >= FEW_BYTES:

@@ -21,6 +21,7 @@ from rlvitals.readers.crc32c import ALL_ONES, MASK_DELTA, TABLE, crc32c, mask
 HEADER = struct.Struct("<QI")
 CHECK = struct.Struct("<I")
 AROUND = HEADER.size + CHECK.size  # bytes of a record that are not its payload
+LONGEST = 2**12  # a longer event is no scalar, or too many of them: read field by field
 SHORT = 2**16  # payloads below it are found at once
 
 
@@ -81,10 +82,12 @@ def find_headers(data: NDArray[np.uint8], size: int) -> Headers:
     zeros = np.flatnonzero(whole == 0)
     zeros = zeros[(zeros > 0) & (4 * zeros + HEADER.size <= size)]
     before = whole[zeros - 1]
-    at = 4 * zeros - 4  # the last byte before the zeros that is none itself
-    for byte in range(1, 4):
-        at += before >= 256**byte
-    lengths, valid = _lengths(data, at)
+    byte = (before >= 2**8).view(np.int8) + (before >= 2**16) + (before >= 2**24)
+    at = 4 * zeros - 4 + byte  # the last byte before the zeros that is none itself
+    lengths = (before >> (8 * byte).astype(np.uint32)).astype(np.int64)
+    # Not read in full: where its checksum fits and another of its bytes does not, it is damaged,
+    # which whoever compares the header finds out.
+    valid = _short_checks()[lengths] == words(data, at + 8, "<u4")
     if not valid.all():  # lengths of two bytes start one earlier; the others are no headers
         missed = at[~valid] - 1
         missed = missed[missed >= 0]

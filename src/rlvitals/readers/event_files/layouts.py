@@ -46,6 +46,11 @@ class Layout:
     places: tuple[Place, ...]
     numbers: tuple[Number, ...]
 
+    @property
+    def varying(self) -> tuple[Place, ...]:
+        """Where the bytes are that vary from event to event."""
+        return (Place(TIME_AT, 8), Place(STEP_AT, self.step_width), *self.places)
+
 
 class Span(NamedTuple):
     """One field within a message: its number, its wire type and where its data stand."""

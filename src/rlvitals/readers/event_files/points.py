@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from rlvitals.records import Series
 
 
+NOWHERE = np.zeros(0, np.int64)
+
+
 class Piece(NamedTuple):
     """Points of one tag, in the order of the file: four columns [n].
 
@@ -43,7 +46,7 @@ class Points:
         pieces = {tag: _ordered(found) for tag, found in window.items()}
         pieces = {tag: piece for tag, piece in pieces.items() if len(piece.places)}
         for tag, piece in sorted(pieces.items(), key=lambda item: int(item[1].places[0])):
-            nowhere = piece._replace(places=piece.places[:0])  # needed within the window only
+            nowhere = piece._replace(places=NOWHERE)  # needed within the window only
             self._parts.setdefault(tag, []).append(nowhere)
 
     def series(self) -> dict[str, Series]:

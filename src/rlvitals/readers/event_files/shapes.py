@@ -12,15 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.readers.columns import MAX_STEP
-from rlvitals.readers.crc32c import crc32c, term, unmasked
+from rlvitals.readers.crc32c import crc32c, unmasked
 from rlvitals.readers.event_files.framing import AROUND, HEADER
 from rlvitals.readers.event_files.layouts import STEP_AT, TIME_AT, Layout, Number, Place, layout_of
+from rlvitals.readers.event_files.varying import (
+    FLAG,
+    NUMBERS,
+    WORD_BYTES,
+    added_by_counts,
+    added_by_values,
+    steps_of,
+)
 
 FEW = 16
 MOST_TEMPLATES = 4096  # of one shape: a file with more tags reads the others one by one
-FLAG = 0x80  # a varint's bytes but the last have it
-WORD_BYTES = 8
-NUMBERS = {4: "<f4", 8: "<f8"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,6 @@ class Shape:
         width = row_width(self.length)
         self.constants = np.zeros((1, width // WORD_BYTES), np.uint64)
         places = {"time": ("<f8", HEADER.size + TIME_AT), "check": ("<u4", HEADER.size + self.length)}
-        if self.step_width:
-            places["step"] = ("<u8", HEADER.size + STEP_AT)
         for index, (at, size) in enumerate(self.places):
             places[f"value{index}"] = (NUMBERS[size], HEADER.size + at)
         self._record = np.dtype(
@@ -85,8 +88,12 @@ class Shape:
         record = rows.view(self._record).ravel()
         times = record["time"].copy()
         values = tuple(record[f"value{i}"].copy() for i in range(len(self.places)))
-        steps = self._steps(rows, record)
-        known, good = self._learn(rows, unmasked(record["check"]) ^ self._added(rows))
+        keys = unmasked(record["check"])
+        keys ^= added_by_counts(times.view(np.uint64), 8, self.length - TIME_AT - 8)
+        for value, (at, size) in zip(values, self.places, strict=True):
+            keys ^= added_by_values(value, self.length - at - size)
+        steps, added = self._steps(rows)
+        known, good = self._learn(rows, keys ^ added)
         self._blank(rows)
         rest = rows.view(np.uint64)
         expected = self.constants.take(known, axis=0, mode="clip")
@@ -99,30 +106,18 @@ class Shape:
         kept = tuple(value[chosen] for value in values)
         return Rows(chosen, known[chosen], times[chosen], steps[chosen], kept)
 
-    def _varying(self) -> list[tuple[int, int]]:
-        """Return the varying bytes' first offsets in a payload and how many they are."""
-        return [(TIME_AT, 8), (STEP_AT, self.step_width), *self.places]
-
-    def _steps(self, rows: NDArray[np.uint8], record: NDArray[np.void]) -> NDArray[np.int64]:
-        """Return the steps [n] that their varints encode, seven bits a byte."""
-        steps = np.zeros(len(rows), np.uint64)
-        if 0 < self.step_width <= WORD_BYTES:
-            raw = record["step"].copy()
-            for byte in range(self.step_width):
-                steps |= (raw >> np.uint64(byte)) & np.uint64(127 << 7 * byte)
-        elif self.step_width:
-            for byte in range(self.step_width):
-                bits = rows[:, HEADER.size + STEP_AT + byte].astype(np.uint64) & np.uint64(127)
-                steps |= bits << np.uint64(7 * byte)
-        return steps.view(np.int64)
-
-    def _added(self, rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
-        """Return what the varying bytes add to each payload's checksum."""
-        added = np.zeros(len(rows), np.uint32)
-        for first, count in self._varying():
-            for at in range(first, first + count):
-                added ^= term(self.length - 1 - at).take(rows[:, HEADER.size + at], mode="wrap")
-        return added
+    def _steps(self, rows: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """Return the steps [n] and what their bytes add to the payloads' checksums."""
+        steps, added = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.uint32)
+        for first in range(0, self.step_width, WORD_BYTES):
+            width = min(self.step_width - first, WORD_BYTES)
+            at = HEADER.size + STEP_AT + first
+            raw = np.zeros((len(rows), WORD_BYTES), np.uint8)
+            raw[:, :width] = rows[:, at : at + width]
+            numbers = raw.view(np.uint64).ravel()
+            steps |= steps_of(numbers, width) << np.int64(7 * first)
+            added ^= added_by_counts(numbers, width, self.length - STEP_AT - first - width)
+        return steps, added
 
     def _blank(self, rows: NDArray[np.uint8]) -> None:
         """Set all that varies to zero: what is left must be the template's."""
@@ -161,7 +156,7 @@ class Shape:
             layout = layout_of(bytes(payload))
             if layout is None or not self.fits(layout):
                 continue
-            for at, count in self._varying():
+            for at, count in layout.varying:
                 payload[at : at + count] = bytes(count)
             if crc32c(bytes(payload)) == keys[index]:  # else it is damaged
                 self._blank(row)

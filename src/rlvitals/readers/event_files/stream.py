@@ -7,9 +7,8 @@ reading: they are still being written, or bytes arrive out of order.
 """
 
 import io
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +28,24 @@ WINDOW_BYTES = 2 * 2**20
 PATIENCE_BYTES = 2**28  # checked in search of records behind damage: more is no event file
 MAX_RECORD_BYTES = 64 * 2**20  # longer ones are pictures or graphs: passed over, not loaded
 
-# Takes a window's bytes, its offset in the file and its linked records; returns the indices of
-# those that are damaged, ascending.
-Take = Callable[[NDArray[np.uint8], int, Frames], list[int]]
+
+
+class Taken(NamedTuple):
+    """What became of a window's records."""
+
+    damaged: list[int]  # indices, ascending
+    count: int  # how many were taken: the others wait for the next window
+
+
+class Take(Protocol):
+    """Takes linked records of some bytes that start at an offset `base` of the file.
+
+    `final`: the file ends with these bytes, so that no record may wait.
+    """
+
+    def __call__(
+        self, data: NDArray[np.uint8], base: int, frames: Frames, *, final: bool
+    ) -> Taken: ...
 
 
 @dataclass(slots=True)
@@ -142,7 +156,10 @@ class Stream:
                 if self._lost is not None:
                     return at
             frames = follow(view, headers, at, MAX_RECORD_BYTES)
-            bad = take(self._buffer, self._base, frames)
+            bad, count = take(self._buffer, self._base, frames, final=final)
+            if count < len(frames.at):
+                self._count(frames, bad)
+                return int(frames.at[count])
             at = frames.end
             known = header_at(view, at) is not None
             last_bad = bool(bad) and bad[-1] == len(frames.at) - 1 and not known
