@@ -126,7 +126,7 @@ def name(run: int = 0) -> str:
 
 
 def write_run(folder: Path, steps: int, seed: int = 0, histograms_every: int = 0) -> Path:
-    """Write a run of 20 tags; each `histograms_every` steps, 20 histograms of 20 to 1,500 buckets."""
+    """Write a run of 20 tags, with 20 histograms of 20 to 1,500 buckets every so many steps."""
     folder.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng(seed)
     path = folder / name(seed)

@@ -17,6 +17,7 @@ POLYNOMIAL = 0x82F63B78  # reflected
 ALL_ONES = 0xFFFFFFFF
 MASK_DELTA = 0xA282EAD8
 LANE_BYTES = 64
+TOGETHER_BYTES = 2**19  # whose checksums are taken at once: they fit the cache
 FEW_BYTES = 2048  # below it, a loop over bytes is faster than setting up the lanes
 
 
@@ -67,7 +68,9 @@ def pair_term(distance: int) -> NDArray[np.uint32]:
 def crc32c(data: bytes) -> int:
     """Return the CRC-32C of some bytes."""
     if len(data) >= FEW_BYTES:
-        return int(checksums(np.frombuffer(data, np.uint8), np.array([0]), np.array([len(data)]))[0])
+        return int(
+            checksums(np.frombuffer(data, np.uint8), np.array([0]), np.array([len(data)]))[0]
+        )
     register, table = ALL_ONES, _BYTES
     for byte in data:
         register = table[(register ^ byte) & 255] ^ (register >> 8)
@@ -85,7 +88,7 @@ def checksums(
     for level in np.unique(levels).tolist():
         here = np.flatnonzero(levels == level)
         width = LANE_BYTES << max(level, 0)
-        together = max(2**22 // width, 1)  # bounds the memory: 4 MiB at once
+        together = max(TOGETHER_BYTES // width, 1)
         for first in range(0, len(here), together):
             some = here[first : first + together]
             pieces = zip(starts[some].tolist(), lengths[some].tolist(), strict=True)
@@ -101,15 +104,16 @@ def _of_rows(pieces: list[NDArray[np.uint8]], width: int) -> NDArray[np.uint32]:
         start = width - len(piece)
         row[start:] = piece
         row[start : start + 4] ^= 255
-    lanes = rows.reshape(len(pieces), -1, LANE_BYTES)
-    registers = np.zeros(lanes.shape[:2], np.uint32)
-    for at in range(LANE_BYTES):
-        registers ^= term(LANE_BYTES - 1 - at)[lanes[:, :, at]]
+    columns = np.ascontiguousarray(rows.reshape(-1, LANE_BYTES).T)
+    registers = np.zeros(len(pieces) * width // LANE_BYTES, np.uint32)
+    for at, column in enumerate(columns):
+        registers ^= term(LANE_BYTES - 1 - at).take(column, mode="wrap")
+    lanes = registers.reshape(len(pieces), -1)
     distance = LANE_BYTES
-    while registers.shape[1] > 1:
-        registers = _moved(registers[:, ::2], distance) ^ registers[:, 1::2]
+    while lanes.shape[1] > 1:
+        lanes = _moved(lanes[:, ::2], distance) ^ lanes[:, 1::2]
         distance *= 2
-    found = registers[:, 0] ^ np.uint32(ALL_ONES)
+    found: NDArray[np.uint32] = lanes[:, 0] ^ np.uint32(ALL_ONES)
     for index, piece in enumerate(pieces):
         if len(piece) < 4:  # noqa: PLR2004  # fewer than there are to invert
             found[index] = crc32c(piece.tobytes())

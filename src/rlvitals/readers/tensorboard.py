@@ -1,7 +1,8 @@
-"""TensorBoard event files: the scalars in every encoding their writers use.
+"""TensorBoard event files: all that helps to judge a run, in every encoding writers use.
 
-`simple_value` (torch, tensorboardX), one-element tensors of any number type (TensorFlow 2, torch
-with `new_style`), and the settings that `add_hparams` writes.
+Scalars: `simple_value` (torch, tensorboardX) and one-element tensors of any number type
+(TensorFlow 2, torch with `new_style`). Histograms and texts, as torch and TensorFlow 2 write
+them. Settings: of `add_hparams`, and CleanRL's table of hyperparameters.
 """
 
 import re
@@ -28,7 +29,7 @@ class TensorBoardCursor:
     """Where to go on, and what was said once: a tag's first event alone names its plugin."""
 
     position: Position
-    is_scalar: Mapping[str, bool] = field(default_factory=dict)  # by tag
+    plugins: Mapping[str, str] = field(default_factory=dict)  # by tag
 
 
 def claims(path: Path, head: bytes) -> bool:
@@ -47,16 +48,24 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         if replaced:
             cursor = TensorBoardCursor(Position())
         stream = Stream(file, cursor.position.offset, SLACK)
-        contents = Contents(cursor.is_scalar)
+        contents = Contents(cursor.plugins)
         stream.read(contents.take)
         if stream.offset == 0 and stream.unsure >= HEADER.size and not _starts_well(file):
             _refuse(path)
         events = contents.events
-        end = TensorBoardCursor(place(file, stream.offset), events.is_scalar)
+        end = TensorBoardCursor(place(file, stream.offset), events.plugins)
     notes = [REPLACED] if replaced else []
     notes += [*stream.notes(), *events.notes()]
-    series = contents.points.series()
-    return Log("tensorboard", series, events.settings, tuple(notes), str(path)), end
+    log = Log(
+        "tensorboard",
+        contents.points.series(),
+        events.settings,
+        tuple(notes),
+        str(path),
+        histograms=events.histograms.items(),
+        texts=events.texts.items(),
+    )
+    return log, end
 
 
 def _starts_well(file: BinaryIO) -> bool:

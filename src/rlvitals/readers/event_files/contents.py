@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from rlvitals.readers.crc32c import checksums, unmasked
 from rlvitals.readers.event_files.cycles import stretches
-from rlvitals.readers.event_files.events import Events
+from rlvitals.readers.event_files.events import SCALARS_PLUGIN, Events
 from rlvitals.readers.event_files.framing import HEADER, Frames, words
 from rlvitals.readers.event_files.points import Piece, Points
 from rlvitals.readers.event_files.scalars import Window, forget_most
@@ -17,9 +17,9 @@ from rlvitals.readers.event_files.stream import Taken
 class Contents:
     """Collects what a file's windows hold."""
 
-    def __init__(self, is_scalar: Mapping[str, bool]) -> None:
-        """Start from what earlier events said of each tag's tensors."""
-        self.events = Events(is_scalar)
+    def __init__(self, plugins: Mapping[str, str]) -> None:
+        """Start from what earlier events said of each tag: whose plugin it is for."""
+        self.events = Events(plugins)
         self.points = Points()
         forget_most()
 
@@ -28,9 +28,9 @@ class Contents:
         if not len(frames.at):
             return Taken([], 0)
         rounds = list(stretches(frames.lengths))
-        if rounds and not final and len(frames.at) - rounds[-1].end < rounds[-1].size:
-            frames = Frames(*(column[: rounds[-1].end] for column in frames[:2]), frames.end)
-        window = Window(data, base, frames, self.events.is_scalar)
+        if rounds and not final and 0 < len(frames.at) - rounds[-1].end < rounds[-1].size:
+            frames = frames.until(rounds[-1].end)
+        window = Window(data, base, frames, self.events.plugins)
         odd = window.read(rounds)
         starts, lengths = frames.at[odd] + HEADER.size, frames.lengths[odd]
         good = words(data, frames.at[odd], "<i8").view(np.int64) == lengths
@@ -57,7 +57,8 @@ class Contents:
         """Join the columns and the points read one by one, less what is no scalar after all."""
         for tag, piece in self.events.points().items():
             pieces.setdefault(tag, []).append(piece)
-        for tag in pieces.keys() & {t for t, is_one in self.events.is_scalar.items() if not is_one}:
+        others = {tag for tag, name in self.events.plugins.items() if name != SCALARS_PLUGIN}
+        for tag in pieces.keys() & others:
             since = self.events.described.get(tag, -1)
             pieces[tag] = [
                 piece.where(piece.places < since) if piece.tensors else piece

@@ -8,7 +8,7 @@ else against the round's constant bytes, as in `shapes`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,12 +95,12 @@ def stretches(lengths: NDArray[np.int64]) -> Iterator[Stretch]:
         size = found // 2
         if found > 0:
             same = sizes[at:-size] == sizes[at + size :]
-            length = (len(same) if same.all() else int(same.argmin())) + size
-            if length // size >= FEWEST_ROUNDS:
-                yield Stretch(at, size, length // size)
-                at += length // size * size
-                skip = LOOK // 2
-                continue
+            rounds = ((len(same) if same.all() else int(same.argmin())) + size) // size
+            if rounds >= FEWEST_ROUNDS:
+                yield Stretch(at, size, rounds)
+            at += rounds * size
+            skip = LOOK // 2
+            continue
         at += skip
         skip *= 2
 
@@ -122,11 +122,9 @@ def cycle_at(data: NDArray[np.uint8], frames: Frames, stretch: Stretch) -> Cycle
     return cycle if 2 * numbers >= len(cycle.members) else None
 
 
-def _cycle(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> Cycle:
+def _cycle(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Cycle:
     mask = np.zeros(len(data), np.uint8)
-    members = []
+    members: list[Member | None] = []
     for at, length in zip(starts.tolist(), lengths.tolist(), strict=True):
         record = data[at : at + length + AROUND].tobytes()
         payload = bytearray(record[HEADER.size : -CHECK.size])
@@ -174,7 +172,7 @@ class Rounds:
             columns.append(column)
         return columns, good
 
-    def _strided(self, at: int, kind: str) -> NDArray[np.generic]:
+    def _strided(self, at: int, kind: str) -> NDArray[Any]:
         """Return the numbers that stand at an offset of each round, copied."""
         start = self.start + at
         where = np.ndarray((self.count,), kind, self.data.data, start, (self.cycle.size,))

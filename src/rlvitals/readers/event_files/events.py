@@ -5,25 +5,34 @@ TensorBoard `plugins/hparams/plugin_data.proto`.
 """
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from rlvitals.readers.columns import MAX_STEP, NAN
+from rlvitals.readers.event_files.histograms import of_proto, of_tensor
+from rlvitals.readers.event_files.kept import Kept
 from rlvitals.readers.event_files.layouts import METADATA, SIMPLE_VALUE, TAG, TENSOR, VALUE
 from rlvitals.readers.event_files.points import Piece
 from rlvitals.readers.event_files.session import settings_of
-from rlvitals.readers.protobuf import Malformed, double, fields, signed, single
-from rlvitals.readers.tensors import scalar_of
-from rlvitals.records import Setting
+from rlvitals.readers.event_files.texts import settings_in
+from rlvitals.readers.protobuf import FLOAT, Malformed, double, fields, signed
+from rlvitals.readers.tensors import scalar_of, texts_of
+from rlvitals.records import Histogram, Setting, Text
 
 WALL_TIME, STEP, SUMMARY = 1, 2, 5  # Event
-NODE_NAME = 7  # Summary.Value
+HISTOGRAM, NODE_NAME = 5, 7  # Summary.Value
 PLUGIN_DATA, DATA_CLASS = 1, 4  # SummaryMetadata
 PLUGIN_NAME = 1  # its PluginData
 DATA_CLASS_SCALAR = 1
+SCALARS_PLUGIN, HISTOGRAMS_PLUGIN, TEXT_PLUGIN = "scalars", "histograms", "text"
+TEXT_SUFFIX = "/text_summary"  # torch's and tensorboardX's tags of texts
+HISTOGRAMS = (512, 64 * 2**20)  # kept: of a tag, and bytes in all
+TEXTS = (1000, 16 * 2**20)
 SESSION_START = "_hparams_/session_start_info"
+
+Form = Callable[[bytes, int, float], Histogram | None]
 
 
 @dataclass(slots=True)
@@ -46,13 +55,15 @@ class Collected:
 
 
 class Events:
-    """Collects the scalars and settings of event payloads."""
+    """Collects what event payloads hold: scalars, histograms, texts and settings."""
 
-    def __init__(self, is_scalar: Mapping[str, bool]) -> None:
-        """Start from what earlier events said of each tag's tensors."""
+    def __init__(self, plugins: Mapping[str, str]) -> None:
+        """Start from what earlier events said of each tag: whose plugin it is for."""
         self.settings: dict[str, Setting] = {}
-        self.is_scalar = dict(is_scalar)
-        self.described: dict[str, int] = {}  # where the file first said so, by tag
+        self.histograms: Kept[Histogram] = Kept("histograms", *HISTOGRAMS)
+        self.texts: Kept[Text] = Kept("texts", *TEXTS)
+        self.plugins = dict(plugins)
+        self.described: dict[str, int] = {}  # where in the window a tag was first described
         self.malformed = 0  # events that are no protobuf
         self.refused: dict[str, str] = {}  # why, by tag
         self._points: dict[str, Collected] = {}
@@ -64,7 +75,7 @@ class Events:
             tag, why = next(iter(self.refused.items()))
             others = len(self.refused) - 1
             notes.append(f"{tag}: {why}" + (f" ({others} more tags)" if others else ""))
-        return notes
+        return [*notes, *self.histograms.notes(), *self.texts.notes()]
 
     def points(self) -> dict[str, Piece]:
         """Return the points collected since the last call, by tag."""
@@ -92,45 +103,77 @@ class Events:
             self.malformed += 1
 
     def _value(self, data: bytes, place: int, step: int, time: float) -> None:
-        found = {part.id: part for part in fields(data)}
-        name = found.get(TAG) or found.get(NODE_NAME)
-        if name is None or not name.data:
+        found = {part.id: part.data for part in fields(data)}
+        tag = (found.get(TAG) or found.get(NODE_NAME) or b"").decode(errors="replace")
+        if not tag:
             return
-        tag = name.data.decode(errors="replace")
         if METADATA in found:
-            self._describe(tag, found[METADATA].data, place)
+            self._describe(tag, found[METADATA], place)
         if SIMPLE_VALUE in found:
-            value: float | None = single(found[SIMPLE_VALUE])
-        elif TENSOR in found and self.is_scalar.get(tag, True):
-            value = scalar_of(found[TENSOR].data)
-        else:
-            return
-        if value is None:
-            if self.is_scalar.get(tag):
+            if len(found[SIMPLE_VALUE]) != FLOAT.size:
+                raise Malformed
+            self._point(tag, place, step, time, FLOAT.unpack(found[SIMPLE_VALUE])[0])
+        elif HISTOGRAM in found:
+            self._histogram(tag, found[HISTOGRAM], of_proto, step, time)
+        elif TENSOR in found:
+            self._tensor(tag, found[TENSOR], place, step, time)
+
+    def _tensor(self, tag: str, data: bytes, place: int, step: int, time: float) -> None:
+        plugin = self.plugins.get(tag)
+        if plugin == HISTOGRAMS_PLUGIN:
+            self._histogram(tag, data, of_tensor, step, time)
+        elif plugin == TEXT_PLUGIN or (plugin is None and tag.endswith(TEXT_SUFFIX)):
+            self._text(tag, data, step, time)
+        elif plugin in {None, SCALARS_PLUGIN}:
+            value = scalar_of(data)
+            if value is not None:
+                self._point(tag, place, step, time, value)
+            elif plugin:
                 self.refused[tag] = "tensors of more than one number are not read"
-        elif abs(step) > MAX_STEP:
+
+    def _point(self, tag: str, place: int, step: int, time: float, value: float) -> None:
+        if abs(step) > MAX_STEP:
             self.refused[tag] = f"a step of {step} is not read"
-        else:
-            points = self._points.setdefault(tag, Collected())
-            points.places.append(place)
-            points.times.append(time)
-            points.steps.append(step)
-            points.values.append(value)
+            return
+        points = self._points.setdefault(tag, Collected())
+        points.places.append(place)
+        points.times.append(time)
+        points.steps.append(step)
+        points.values.append(value)
+
+    def _histogram(self, tag: str, data: bytes, form: Form, step: int, time: float) -> None:
+        if abs(step) <= MAX_STEP and self.histograms.wants(tag, len(data)):
+            histogram = form(data, step, time)
+            if histogram is None:
+                self.refused[tag] = "a histogram without buckets is not read"
+            else:
+                self.histograms.add(tag, histogram, len(data))
+
+    def _text(self, tag: str, data: bytes, step: int, time: float) -> None:
+        if abs(step) <= MAX_STEP and self.texts.wants(tag, len(data)):
+            texts = texts_of(data)
+            if texts is None:
+                self.refused[tag] = "a text that is no string is not read"
+            else:
+                text = "\n".join(texts)
+                self.texts.add(tag, Text(step, time, text), len(data))
+                self.settings |= settings_in(text)
 
     def _describe(self, tag: str, metadata: bytes, place: int) -> None:
-        if tag not in self.is_scalar:
-            self.is_scalar[tag] = _wants_scalar(metadata)
+        if tag not in self.plugins:
+            self.plugins[tag] = _plugin(metadata)
             self.described[tag] = place
         if tag == SESSION_START:
             self.settings |= settings_of(metadata)
 
 
-def _wants_scalar(metadata: bytes) -> bool:
-    """Tell whether a tag's tensors are the scalars plugin's, or nobody's in particular."""
-    name, data_class = b"", 0
+def _plugin(metadata: bytes) -> str:
+    """Return whose plugin a tag is for: the scalars' where it names none, or says scalars."""
+    name, data_class = "", 0
     for part in fields(metadata):
         if part.id == DATA_CLASS:
             data_class = part.number
         elif part.id == PLUGIN_DATA:
-            name = next((f.data for f in fields(part.data) if f.id == PLUGIN_NAME), b"")
-    return data_class == DATA_CLASS_SCALAR or name in {b"scalars", b""}
+            names = (f.data for f in fields(part.data) if f.id == PLUGIN_NAME)
+            name = next(names, b"").decode(errors="replace")
+    return SCALARS_PLUGIN if data_class == DATA_CLASS_SCALAR else name or SCALARS_PLUGIN

@@ -11,7 +11,7 @@ headers are linked: each record must end where the next one starts. What is not 
 
 import struct
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,12 +47,12 @@ def intact(record: bytes) -> bool:
 
 def checks_of(lengths: NDArray[np.uint64]) -> NDArray[np.uint32]:
     """Return the masked checksums [n] that stand behind lengths [n]."""
-    register = np.full(len(lengths), ALL_ONES, np.uint32)
+    register: NDArray[Any] = np.full(len(lengths), ALL_ONES, np.uint32)
     for byte in range(8):
         low = (lengths >> np.uint64(8 * byte)).astype(np.uint32)
-        register = TABLE[(register ^ low) & 255] ^ (register >> 8)
-    register ^= np.uint32(ALL_ONES)
-    checks: NDArray[np.uint32] = ((register >> 15) | (register << 17)) + np.uint32(MASK_DELTA)
+        register = TABLE[(register ^ low) & 255] ^ (register >> np.uint32(8))
+    crcs: NDArray[np.uint32] = ~register
+    checks: NDArray[np.uint32] = ((crcs >> 15) | (crcs << 17)) + np.uint32(MASK_DELTA)
     return checks
 
 
@@ -61,7 +61,7 @@ def _short_checks() -> NDArray[np.uint32]:
     return checks_of(np.arange(SHORT, dtype=np.uint64))
 
 
-def words(data: NDArray[np.uint8], at: NDArray[np.int64], kind: str) -> NDArray[np.generic]:
+def words(data: NDArray[np.uint8], at: NDArray[np.int64], kind: str) -> NDArray[Any]:
     """Return the numbers [n] of a type such as "<u8" that stand at any byte offsets [n]."""
     size = np.dtype(kind).itemsize
     everywhere = np.ndarray((len(data) - size + 1,), f"V{size}", data.data, strides=(1,))
@@ -117,6 +117,10 @@ class Frames(NamedTuple):
     at: NDArray[np.int64]
     lengths: NDArray[np.int64]
     end: int  # where the next header starts, or should
+
+    def until(self, count: int) -> "Frames":
+        """Keep the first `count` records, of which there are more."""
+        return Frames(self.at[:count], self.lengths[:count], int(self.at[count]))
 
 
 def follow(data: memoryview, headers: Headers, start: int, longest: int) -> Frames:

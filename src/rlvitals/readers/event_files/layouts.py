@@ -121,7 +121,11 @@ def _once(data: bytes, within: Span) -> dict[int, Span] | None:
 
 def _number(data: bytes, value: Span) -> tuple[Place, Number] | None:
     found = _once(data, value)
-    if found is None or TAG not in found or not found.keys() <= {TAG, SIMPLE_VALUE, TENSOR, METADATA}:
+    if (
+        found is None
+        or TAG not in found
+        or not found.keys() <= {TAG, SIMPLE_VALUE, TENSOR, METADATA}
+    ):
         return None
     tag = data[found[TAG].at : found[TAG].end]
     if not tag or tag.startswith(SETTINGS_PREFIX) or (SIMPLE_VALUE in found) == (TENSOR in found):

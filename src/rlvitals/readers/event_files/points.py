@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from rlvitals.records import Series
 
-
 NOWHERE = np.zeros(0, np.int64)
 
 
@@ -27,8 +26,8 @@ class Piece(NamedTuple):
 
     def where(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> "Piece":
         """Keep the points that a mask or indices pick."""
-        some = (column[mask] for column in self[:4])
-        return Piece(*some, self.tensors)
+        places, times, steps, values, tensors = self
+        return Piece(places[mask], times[mask], steps[mask], values[mask], tensors)
 
 
 @dataclass(slots=True)
@@ -66,8 +65,12 @@ def _ordered(pieces: list[Piece]) -> Piece:
     """Return one piece of several, by their places."""
     if len(pieces) == 1:
         return pieces[0]
-    columns = [np.concatenate(column) for column in list(zip(*pieces, strict=True))[:4]]
-    together = Piece(*columns)
+    together = Piece(
+        np.concatenate([piece.places for piece in pieces]),
+        np.concatenate([piece.times for piece in pieces]),
+        np.concatenate([piece.steps for piece in pieces]),
+        np.concatenate([piece.values for piece in pieces]),
+    )
     places = together.places
     if (places[1:] >= places[:-1]).all():
         return together

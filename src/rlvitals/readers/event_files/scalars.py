@@ -1,6 +1,8 @@
 """The scalars of a window's records: rounds of a loop first, all others by their length."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,14 +36,14 @@ _SHAPES: dict[int, list[Shape]] = {}  # by length and kind of step, across files
 class Window:
     """Linked records in some bytes, with SLACK bytes behind the last; `base` is their offset.
 
-    `is_scalar` says what is known of tags before. `pieces` and `odd` are filled: the scalars by
+    `plugins` says what tags were said to be before. `pieces` and `odd` are filled: the scalars by
     tag, and the indices of records to read field by field.
     """
 
     data: NDArray[np.uint8]
     base: int
     frames: Frames
-    is_scalar: dict[str, bool]
+    plugins: Mapping[str, str]
     pieces: dict[str, list[Piece]] = field(default_factory=dict)
     odd: list[NDArray[np.intp]] = field(default_factory=list)
 
@@ -111,11 +113,11 @@ class Window:
     def _rows(self, which: NDArray[np.intp], length: int) -> NDArray[np.uint8]:
         """Return records as rows of bytes: uint8 [n, row_width]."""
         width = row_width(length)
-        return words(self.data, self.frames.at[which], f"V{width}").view(np.uint8).reshape(-1, width)
+        return (
+            words(self.data, self.frames.at[which], f"V{width}").view(np.uint8).reshape(-1, width)
+        )
 
-    def _new_shape(
-        self, left: NDArray[np.intp], kind: int, tried: list[Shape]
-    ) -> Shape | None:
+    def _new_shape(self, left: NDArray[np.intp], kind: int, tried: list[Shape]) -> Shape | None:
         """Return a shape of one of the records left that is none of those tried."""
         length = kind // WIDTHS
         known = _SHAPES.setdefault(kind, [])
@@ -133,7 +135,7 @@ class Window:
         self,
         shape: Shape,
         templates: NDArray[np.intp],
-        columns: tuple[NDArray[np.generic], ...],
+        columns: tuple[NDArray[Any], ...],
     ) -> None:
         """Collect columns of records whose templates are mixed; the first are their indices."""
         counts = np.bincount(templates)
@@ -148,13 +150,13 @@ class Window:
             self._add(shape.templates[template], int(indices[0]), tuple(some))
 
     def _add(
-        self, numbers: tuple[Number, ...], first: int, columns: tuple[NDArray[np.generic], ...]
+        self, numbers: tuple[Number, ...], first: int, columns: tuple[NDArray[Any], ...]
     ) -> None:
         """Collect the points of one template, the first of which is in the record `first`.
 
         `columns` are their places, times, steps, and the values of each of its numbers.
         """
-        if any(number.described and number.tag not in self.is_scalar for number in numbers):
+        if any(number.described and number.tag not in self.plugins for number in numbers):
             self.odd.append(np.array([first]))  # says what its tag is: to be read as a whole
             columns = tuple(column[1:] for column in columns)
         places, times, steps, *values = columns
@@ -165,7 +167,10 @@ class Window:
 
 def forget_most() -> None:
     """Forget the shapes and templates of other files where they are very many."""
-    if sum(len(shape.templates) for shapes in _SHAPES.values() for shape in shapes) > MOST_TEMPLATES:
+    if (
+        sum(len(shape.templates) for shapes in _SHAPES.values() for shape in shapes)
+        > MOST_TEMPLATES
+    ):
         _SHAPES.clear()
 
 

@@ -64,7 +64,10 @@ class Shape:
         """Lay out the record's fields."""
         width = row_width(self.length)
         self.constants = np.zeros((1, width // WORD_BYTES), np.uint64)
-        places = {"time": ("<f8", HEADER.size + TIME_AT), "check": ("<u4", HEADER.size + self.length)}
+        places = {
+            "time": ("<f8", HEADER.size + TIME_AT),
+            "check": ("<u4", HEADER.size + self.length),
+        }
         for index, (at, size) in enumerate(self.places):
             places[f"value{index}"] = (NUMBERS[size], HEADER.size + at)
         self._record = np.dtype(

@@ -29,23 +29,22 @@ PATIENCE_BYTES = 2**28  # checked in search of records behind damage: more is no
 MAX_RECORD_BYTES = 64 * 2**20  # longer ones are pictures or graphs: passed over, not loaded
 
 
-
 class Taken(NamedTuple):
     """What became of a window's records."""
 
     damaged: list[int]  # indices, ascending
-    count: int  # how many were taken: the others wait for the next window
+    taken: int  # how many were taken: the others wait for the next window
 
 
 class Take(Protocol):
-    """Takes linked records of some bytes that start at an offset `base` of the file.
+    """What takes a window's records."""
 
-    `final`: the file ends with these bytes, so that no record may wait.
-    """
+    def __call__(self, data: NDArray[np.uint8], base: int, frames: Frames, *, final: bool) -> Taken:
+        """Take linked records of some bytes that start at an offset `base` of the file.
 
-    def __call__(
-        self, data: NDArray[np.uint8], base: int, frames: Frames, *, final: bool
-    ) -> Taken: ...
+        `final`: the file ends with these bytes, so that no record may wait.
+        """
+        ...
 
 
 @dataclass(slots=True)
@@ -104,7 +103,7 @@ class Stream:
             used = self._window(take, final=final)
             self.offset = self._base + used if self._lost is None else self._lost
             self.unsure = self._base + self._size - self.offset
-            length = header_at(memoryview(self._buffer)[: self._size], used)
+            length = header_at(memoryview(self._buffer.data)[: self._size], used)
             if self._lost is None and length is not None and length > MAX_RECORD_BYTES:
                 if not self._pass_over(used + length + AROUND):
                     break
@@ -115,7 +114,7 @@ class Stream:
 
     def _fill(self) -> bool:
         """Read as much as the buffer holds; tell whether the file ended before."""
-        view = memoryview(self._buffer)[: len(self._buffer) - self._slack]
+        view = memoryview(self._buffer.data)[: len(self._buffer) - self._slack]
         while self._size < len(view):
             count = self._file.readinto(view[self._size :])
             if not count:
@@ -144,7 +143,7 @@ class Stream:
 
     def _window(self, take: Take, *, final: bool) -> int:
         """Hand over the buffer's records; return how many bytes are done with."""
-        view = memoryview(self._buffer)[: self._size]
+        view = memoryview(self._buffer.data)[: self._size]
         headers = find_headers(self._buffer, self._size)
         candidates: NDArray[np.int64] | None = None
         at = 0
