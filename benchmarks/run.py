@@ -3,9 +3,9 @@
 import platform
 from importlib.metadata import version
 
-import read_tensorboard
+import reading
 
 if __name__ == "__main__":
     print(f"Python {platform.python_version()}, {platform.machine()}, numpy {version('numpy')},")
     print(f"TensorBoard {version('tensorboard')}\n")
-    read_tensorboard.main()
+    reading.main()

@@ -52,7 +52,8 @@ def checks_of(lengths: NDArray[np.uint64]) -> NDArray[np.uint32]:
         low = (lengths >> np.uint64(8 * byte)).astype(np.uint32)
         register = TABLE[(register ^ low) & 255] ^ (register >> np.uint32(8))
     crcs: NDArray[np.uint32] = ~register
-    checks: NDArray[np.uint32] = ((crcs >> 15) | (crcs << 17)) + np.uint32(MASK_DELTA)
+    rotated = (crcs >> np.uint32(15)) | (crcs << np.uint32(17))
+    checks: NDArray[np.uint32] = rotated + np.uint32(MASK_DELTA)
     return checks
 
 
