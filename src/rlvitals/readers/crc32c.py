@@ -85,7 +85,7 @@ def checksums(
     lanes = np.maximum(-(-lengths // LANE_BYTES), 1)
     # The exponent of a power of two that is not below: exact, as lanes are far below 2**52.
     levels = np.frexp(lanes - 0.5)[1]
-    for level in np.unique(levels).tolist():
+    for level in sorted(set(levels.tolist())):
         here = np.flatnonzero(levels == level)
         width = LANE_BYTES << max(level, 0)
         together = max(TOGETHER_BYTES // width, 1)

@@ -86,7 +86,7 @@ _CYCLES: dict[bytes, Cycle] = {}  # by their lengths
 def stretches(lengths: NDArray[np.int64]) -> Iterator[Stretch]:
     """Yield where the lengths [n] of linked records repeat for long, in order."""
     sizes = np.minimum(lengths, 2**16 - 1).astype("<u2")
-    at, skip = 0, LOOK // 2
+    at, skip, done = 0, LOOK // 2, 0
     while at + LOOK * 2 <= len(sizes):
         near = sizes[at : at + LONGEST_ROUND + LOOK].tobytes()
         found = near.find(near[: 2 * LOOK], 2)
@@ -94,11 +94,13 @@ def stretches(lengths: NDArray[np.int64]) -> Iterator[Stretch]:
             found = near.find(near[: 2 * LOOK], found + 1)
         size = found // 2
         if found > 0:
+            while at > done and sizes[at - 1] == sizes[at - 1 + size]:
+                at -= 1
             same = sizes[at:-size] == sizes[at + size :]
             rounds = ((len(same) if same.all() else int(same.argmin())) + size) // size
             if rounds >= FEWEST_ROUNDS:
                 yield Stretch(at, size, rounds)
-            at += rounds * size
+            at = done = at + rounds * size
             skip = LOOK // 2
             continue
         at += skip

@@ -94,8 +94,10 @@ def find_headers(data: NDArray[np.uint8], size: int) -> Headers:
         missed = missed[missed >= 0]
         more, good = _lengths(data, missed)
         both = np.concatenate((at[valid], missed[good]))
-        at, first = np.unique(both, return_index=True)
-        lengths = np.concatenate((lengths[valid], more[good]))[first]
+        order = np.argsort(both, kind="stable")
+        at, lengths = both[order], np.concatenate((lengths[valid], more[good]))[order]
+        new = np.append(True, at[1:] != at[:-1])[: len(at)]
+        at, lengths = at[new], lengths[new]
     end = at + lengths + AROUND
     linked = np.append(end[:-1] == at[1:], False)[: len(at)]
     return Headers(at, end, np.flatnonzero(~linked))

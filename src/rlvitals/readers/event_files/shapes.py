@@ -139,10 +139,12 @@ class Shape:
         at, known = self._look_up(keys)
         if not known.all():
             new = np.flatnonzero(~known)
-            _, first, count = np.unique(keys[new], return_index=True, return_counts=True)
+            new = new[np.argsort(keys[new], kind="stable")]
+            firsts = np.flatnonzero(np.append(True, keys[new[1:]] != keys[new[:-1]]))
+            often = np.diff(np.append(firsts, len(new))) > 1
             # What is damaged or of another shape has a key of its own: few of those are tried.
-            often, once = first[count > 1], np.sort(first[count == 1])[:FEW]
-            if self._add(rows, keys, new[np.sort(np.concatenate((often, once)))].tolist()):
+            tried = np.concatenate((new[firsts[often]], np.sort(new[firsts[~often]])[:FEW]))
+            if self._add(rows, keys, np.sort(tried).tolist()):
                 at, known = self._look_up(keys)
         return self.order.take(at, mode="clip"), known
 

@@ -25,6 +25,7 @@ from rlvitals.readers.event_files.framing import (
 )
 
 WINDOW_BYTES = 2 * 2**20
+LEAST_BYTES = 2**16
 PATIENCE_BYTES = 2**28  # checked in search of records behind damage: more is no event file
 MAX_RECORD_BYTES = 64 * 2**20  # longer ones are pictures or graphs: passed over, not loaded
 
@@ -66,15 +67,19 @@ class Stream:
     `offset` is where to go on; `unsure` counts the bytes from there to the file's end.
     """
 
-    def __init__(self, file: BinaryIO, offset: int, slack: int) -> None:
-        """Start at the start of a record. Windows have `slack` bytes behind their last record."""
+    def __init__(self, file: BinaryIO, offset: int, slack: int, size: int = WINDOW_BYTES) -> None:
+        """Start at the start of a record. Windows have `slack` bytes behind their last record.
+
+        A file of about `size` bytes is read in smaller windows where it is small.
+        """
         self.offset = offset
         self.damage = Damage()
         self.oversized = 0  # records over MAX_RECORD_BYTES
         self.unsure = 0
         self._file = cast("io.BufferedIOBase", file)
         self._slack = slack
-        self._buffer = np.zeros(WINDOW_BYTES + slack, np.uint8)
+        window = min(max(size - offset + 1, LEAST_BYTES), WINDOW_BYTES)
+        self._buffer = np.zeros(window + slack, np.uint8)
         self._size = 0  # bytes of the buffer that are the file's
         self._base = offset  # of the buffer's first byte in the file
         self._lost: int | None = None  # where damage began that no record ends yet
@@ -125,7 +130,7 @@ class Stream:
     def _keep(self, used: int, need: int) -> None:
         """Move what is left of the buffer to its front, with room for `need` bytes in all."""
         rest = self._buffer[used : self._size]
-        room = max(len(self._buffer) - self._slack, need, len(rest) + WINDOW_BYTES // 2)
+        room = max(len(self._buffer) - self._slack, need, len(rest) + LEAST_BYTES)
         if room + self._slack > len(self._buffer):
             self._buffer = np.zeros(room + self._slack, np.uint8)
         self._buffer[: len(rest)] = rest
