@@ -33,7 +33,7 @@ class Kept(Generic[Item]):
         """Count an item of about `size` bytes; tell whether to keep it."""
         of = self._tags.setdefault(tag, _Of())
         of.seen += 1
-        if (of.seen - 1) % of.stride:
+        if (of.seen - 1) % of.stride or size > self._most_bytes:
             return False
         if len(of.items) >= self._most:
             self._thin(of)

@@ -113,7 +113,10 @@ class Stream:
                 if not self._pass_over(used + length + AROUND):
                     break
                 continue
-            if final or self._patience < 0:
+            if self._patience < 0:
+                self.unsure = self._file.seek(0, io.SEEK_END) - self.offset
+                break
+            if final:
                 break
             self._keep(used, 0 if length is None else length + AROUND)
 
