@@ -4,13 +4,13 @@ import platform
 from importlib.metadata import version
 
 import many_runs
-import read_tensorboard
 import read_wandb
+import reading
 import start_up
 
 if __name__ == "__main__":
     print(f"Python {platform.python_version()}, {platform.machine()}, numpy {version('numpy')},")
     print(f"TensorBoard {version('tensorboard')}, wandb {version('wandb')}")
-    for benchmark in (start_up, read_tensorboard, read_wandb, many_runs):
+    for benchmark in (start_up, reading, read_wandb, many_runs):
         print()
         benchmark.main()

@@ -3,13 +3,20 @@
 import struct
 
 
+def _bit_by_bit(register):
+    """Shift one byte out, as RFC 3720 defines it."""
+    for _ in range(8):
+        register = (register >> 1) ^ (0x82F63B78 if register & 1 else 0)
+    return register
+
+
+BYTES = [_bit_by_bit(byte) for byte in range(256)]
+
+
 def crc32c(data):
-    """Bit by bit, as RFC 3720 defines it."""
     register = 0xFFFFFFFF
     for byte in data:
-        register ^= byte
-        for _ in range(8):
-            register = (register >> 1) ^ (0x82F63B78 if register & 1 else 0)
+        register = BYTES[(register ^ byte) & 255] ^ (register >> 8)
     return register ^ 0xFFFFFFFF
 
 
@@ -67,6 +74,12 @@ def plugin(name, content=b"", data_class=0):
     """Return the metadata field of a Summary.Value."""
     kind = integer(4, data_class) if data_class else b""
     return text(9, text(1, text(1, name) + text(2, content)) + kind)
+
+
+def histogram(tag, limits, counts):
+    """Return a Summary.Value of a HistogramProto with packed buckets."""
+    packed = (struct.pack(f"<{len(row)}d", *row) for row in (limits, counts))
+    return value(tag, text(5, double(1, -1.0) + text(6, next(packed)) + text(7, next(packed))))
 
 
 def event(step, *values, time=1.0e9):

@@ -1,7 +1,14 @@
 """CRC-32C (Castagnoli), as TensorBoard's record files check themselves with it.
 
 Polynomial and test vectors: RFC 3720, appendix B.4; the mask: TensorFlow `core/lib/hash/crc32c.h`.
+
+The checksum is affine over GF(2): it is that of zeros, XOR one term for each byte, which the
+byte and its distance to the end alone decide. So many checksums are taken at once, a column of
+bytes after the other (`checksums`); and where all but a few bytes of many records are known,
+only those few cost anything (`term`).
 """
+
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +16,8 @@ from numpy.typing import NDArray
 POLYNOMIAL = 0x82F63B78  # reflected
 ALL_ONES = 0xFFFFFFFF
 MASK_DELTA = 0xA282EAD8
-LANE_BYTES = 256
+LANE_BYTES = 64
+TOGETHER_BYTES = 2**19  # whose checksums are taken at once: they fit the cache
 FEW_BYTES = 2048  # below it, a loop over bytes is faster than setting up the lanes
 
 
@@ -23,6 +31,7 @@ def _byte_table() -> NDArray[np.uint32]:
 
 TABLE = _byte_table()
 _BYTES: list[int] = TABLE.tolist()
+_TERMS = [TABLE]
 
 
 def mask(crc: int) -> int:
@@ -30,40 +39,102 @@ def mask(crc: int) -> int:
     return (((crc >> 15) | (crc << 17)) + MASK_DELTA) & ALL_ONES
 
 
+def unmasked(stored: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the checksums [n] that stand behind stored ones [n]."""
+    rotated = stored - np.uint32(MASK_DELTA)
+    return (rotated << np.uint32(15)) | (rotated >> np.uint32(17))
+
+
+def term(distance: int) -> NDArray[np.uint32]:
+    """Return what a byte adds (by XOR) to a checksum: uint32 [256], by the byte's value.
+
+    `distance` is how many bytes stand behind it.
+    """
+    while len(_TERMS) <= distance:
+        last = _TERMS[-1]
+        _TERMS.append(TABLE[last & 255] ^ (last >> 8))
+    return _TERMS[distance]
+
+
+@lru_cache(maxsize=32)
+def pair_term(distance: int) -> NDArray[np.uint32]:
+    """Return what two bytes add to a checksum: uint32 [65536], by their little-endian number.
+
+    `distance` is how many bytes stand behind both.
+    """
+    return (term(distance)[:, None] ^ term(distance + 1)).ravel()
+
+
 def crc32c(data: bytes) -> int:
     """Return the CRC-32C of some bytes."""
-    lanes = len(data) // LANE_BYTES if len(data) >= FEW_BYTES else 0
-    register = _lanes(data[: lanes * LANE_BYTES]) if lanes else ALL_ONES
-    table = _BYTES
-    for byte in data[lanes * LANE_BYTES :]:
+    if len(data) >= FEW_BYTES:
+        return int(
+            checksums(np.frombuffer(data, np.uint8), np.array([0]), np.array([len(data)]))[0]
+        )
+    register, table = ALL_ONES, _BYTES
+    for byte in data:
         register = table[(register ^ byte) & 255] ^ (register >> 8)
     return register ^ ALL_ONES
 
 
-def _lanes(data: bytes) -> int:
-    """Return the register after whole lanes: all lanes at once, then joined two by two."""
-    matrix = np.frombuffer(data, np.uint8).reshape(-1, LANE_BYTES)
-    registers = np.zeros(len(matrix), np.uint32)
-    registers[0] = ALL_ONES
-    for column in matrix.T:
-        registers = TABLE[(registers ^ column) & 255] ^ (registers >> 8)
-    # A register moves over n zero bytes by a linear map: its images of the 32 bits say it all.
-    move = _over_zeros(np.uint32(1) << np.arange(32, dtype=np.uint32), LANE_BYTES)
-    while len(registers) > 1:
-        if len(registers) % 2:  # an empty lane in front changes nothing
-            registers = np.concatenate((np.zeros(1, np.uint32), registers))
-        registers = _apply(move, registers[::2]) ^ registers[1::2]
-        move = _apply(move, move)
-    return int(registers[0])
+def checksums(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> NDArray[np.uint32]:
+    """Return the CRC-32C of many pieces [n] of some bytes: those of like length together."""
+    found = np.empty(len(starts), np.uint32)
+    lanes = np.maximum(-(-lengths // LANE_BYTES), 1)
+    # The exponent of a power of two that is not below: exact, as lanes are far below 2**52.
+    levels = np.frexp(lanes - 0.5)[1]
+    for level in sorted(set(levels.tolist())):
+        here = np.flatnonzero(levels == level)
+        width = LANE_BYTES << max(level, 0)
+        together = max(TOGETHER_BYTES // width, 1)
+        for first in range(0, len(here), together):
+            some = here[first : first + together]
+            pieces = zip(starts[some].tolist(), lengths[some].tolist(), strict=True)
+            found[some] = _of_rows([data[start : start + n] for start, n in pieces], width)
+    return found
 
 
-def _over_zeros(registers: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:
-    for _ in range(count):
+def _of_rows(pieces: list[NDArray[np.uint8]], width: int) -> NDArray[np.uint32]:
+    """Return the checksums of pieces no longer than `width`, a power of two of lanes."""
+    # Zeros in front change nothing, and starting from all ones inverts the first four bytes.
+    rows = np.zeros((len(pieces), width), np.uint8)
+    for row, piece in zip(rows, pieces, strict=True):
+        start = width - len(piece)
+        row[start:] = piece
+        row[start : start + 4] ^= 255
+    columns = np.ascontiguousarray(rows.reshape(-1, LANE_BYTES).T)
+    registers = np.zeros(len(pieces) * width // LANE_BYTES, np.uint32)
+    for at, column in enumerate(columns):
+        registers ^= term(LANE_BYTES - 1 - at).take(column, mode="wrap")
+    lanes = registers.reshape(len(pieces), -1)
+    distance = LANE_BYTES
+    while lanes.shape[1] > 1:
+        lanes = _moved(lanes[:, ::2], distance) ^ lanes[:, 1::2]
+        distance *= 2
+    found: NDArray[np.uint32] = lanes[:, 0] ^ np.uint32(ALL_ONES)
+    for index, piece in enumerate(pieces):
+        if len(piece) < 4:  # noqa: PLR2004  # fewer than there are to invert
+            found[index] = crc32c(piece.tobytes())
+    return found
+
+
+def _moved(registers: NDArray[np.uint32], distance: int) -> NDArray[np.uint32]:
+    """Return registers as they are after `distance` zero bytes, a power of two of them."""
+    moved = np.zeros_like(registers)
+    for byte, table in enumerate(_moves(distance)):
+        moved ^= table[(registers >> np.uint32(8 * byte)) & 255]
+    return moved
+
+
+@lru_cache(maxsize=32)
+def _moves(distance: int) -> NDArray[np.uint32]:
+    """Return the effect of each of a register's bytes after zero bytes: uint32 [4, 256]."""
+    registers = np.arange(256, dtype=np.uint32) << (8 * np.arange(4, dtype=np.uint32))[:, None]
+    if distance > LANE_BYTES:
+        half = distance // 2
+        return _moved(_moved(registers, half), half)
+    for _ in range(distance):
         registers = TABLE[registers & 255] ^ (registers >> 8)
     return registers
-
-
-def _apply(move: NDArray[np.uint32], registers: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    bits = (registers[:, None] >> np.arange(32, dtype=np.uint32)) & 1
-    moved: NDArray[np.uint32] = np.bitwise_xor.reduce(np.where(bits == 1, move, 0), axis=1)
-    return moved.astype(np.uint32)

@@ -1,11 +1,16 @@
-"""One number out of TensorFlow's `TensorProto`. Source: `tensor.proto`, `types.proto`."""
+"""Numbers and texts out of TensorFlow's `TensorProto`. Source: `tensor.proto`, `types.proto`."""
 
+import math
 import struct
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals.readers.protobuf import BYTES, VARINT, Field, Malformed, fields, signed
 
 DTYPE, SHAPE, CONTENT = 1, 2, 4  # fields of a TensorProto
+STRING, STRING_VAL = 7, 8  # the type, and the list of its values
 DIMENSION, SIZE = 2, 1  # of a TensorShapeProto, of its dimension
 
 
@@ -48,20 +53,55 @@ def scalar_of(data: bytes) -> float | None:
     """
     found = {field.id: field for field in fields(data)}
     kind = KINDS.get(found[DTYPE].number) if DTYPE in found else None
-    if kind is None or (SHAPE in found and _elements(found[SHAPE].data) != 1):
+    if kind is None or (SHAPE in found and elements(found[SHAPE].data) != 1):
         return None
     if CONTENT in found:
         return _unpack(kind, found[CONTENT].data)
     return _listed(kind, found[kind.field]) if kind.field in found else 0.0
 
 
-def _elements(shape: bytes) -> int:
-    count = 1
+def texts_of(data: bytes) -> list[str] | None:
+    """Return the texts of a tensor of strings; None for any other. Raises Malformed."""
+    texts, kind = [], None
+    for field in fields(data):
+        if field.id == DTYPE:
+            kind = field.number
+        elif field.id == STRING_VAL:
+            texts.append(field.data.decode(errors="replace"))
+    return texts if kind == STRING else None
+
+
+def matrix_of(data: bytes) -> NDArray[np.float64] | None:
+    """Return a tensor of floats [rows, columns]; None for any other. Raises Malformed."""
+    found = {field.id: field for field in fields(data)}
+    kind = KINDS.get(found[DTYPE].number) if DTYPE in found else None
+    if kind is None or kind.field not in {5, 6} or SHAPE not in found:
+        return None
+    sizes = _sizes(found[SHAPE].data)
+    listed = found.get(CONTENT) or found.get(kind.field)
+    numbers = listed.data if listed else b""
+    dimensions = 2
+    if len(sizes) != dimensions or min(sizes) < 0:
+        return None
+    if len(numbers) != sizes[0] * sizes[1] * kind.layout.size:
+        return None
+    flat = np.frombuffer(numbers, kind.layout.format)
+    return flat.reshape(sizes[0], sizes[1]).astype(np.float64)
+
+
+def _sizes(shape: bytes) -> list[int]:
+    """Return a tensor's sizes, one a dimension."""
+    sizes = []
     for dimension in fields(shape):
         if dimension.id == DIMENSION:
-            sizes = [signed(f.number) for f in fields(dimension.data) if f.id == SIZE]
-            count *= sizes[-1] if sizes else 0
-    return count
+            found = [signed(f.number) for f in fields(dimension.data) if f.id == SIZE]
+            sizes.append(found[-1] if found else 0)
+    return sizes
+
+
+def elements(shape: bytes) -> int:
+    """Return how many numbers a tensor of some shape has. Raises Malformed."""
+    return math.prod(_sizes(shape))
 
 
 def _unpack(kind: Kind, data: bytes) -> float:

@@ -1,0 +1,236 @@
+"""Reading TensorBoard event files: this project's reader beside three others, in one run.
+
+    python benchmarks/reading.py [--quick]
+
+Each reader reads the same files in a process of its own and keeps every scalar (and histogram).
+Measured is the CPU time of that process from before the first file to after the last, imports
+left out; for tensorboard-data-server, a program, all of its CPU time until it is loaded. Peak
+memory is what reading adds to the process, beside the size of what is returned: 24 bytes a
+scalar, 8 bytes for each edge and count of a histogram. EventAccumulator and tbparse read a
+sample of the files (and of a large one, a shorter one): their cost is a constant a scalar.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import event_files
+import numpy as np
+
+SERVER_TIMEOUT = 600  # seconds
+MiB = 2**20
+
+
+@dataclass(frozen=True)
+class Case:
+    """Files of one kind: `runs` of 20 tags and so many steps; for slow readers, fewer."""
+
+    name: str
+    runs: int
+    steps: int
+    sample_runs: int
+    sample_steps: int
+    histograms_every: int = 0  # steps
+
+
+CASES = (
+    Case("one file of 5,000,000 scalars", 1, 250_000, 1, 10_000),
+    Case("200 runs of 40,000 scalars", 200, 2_000, 5, 2_000),
+    Case("200 runs of 2,000 scalars", 200, 100, 50, 100),
+    Case("1,000,000 scalars and 2,000 histograms", 1, 50_000, 1, 5_000, 500),
+)
+QUICK = (
+    Case("one file of 500,000 scalars", 1, 25_000, 1, 1_000),
+    Case("20 runs of 40,000 scalars", 20, 2_000, 1, 2_000),
+    Case("20 runs of 2,000 scalars", 20, 100, 10, 100),
+    Case("100,000 scalars and 200 histograms", 1, 5_000, 1, 1_000, 500),
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What reading took."""
+
+    scalars: int
+    seconds: float  # of CPU
+    peak: int = 0  # bytes
+    result: int = 0  # bytes
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("events.out.tfevents.*"))
+
+
+def read_ours(folder: Path) -> tuple[int, int]:
+    from rlvitals.readers import tensorboard
+
+    logs = [tensorboard.READER.read(path, None)[0] for path in files(folder)]
+    scalars = sum(len(series) for log in logs for series in log.series.values())
+    histograms = [one for log in logs for kept in log.histograms.values() for one in kept]
+    buckets = sum(one.edges.nbytes + one.counts.nbytes for one in histograms)
+    return scalars, 24 * scalars + buckets
+
+
+def read_accumulator(folder: Path) -> tuple[int, int]:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    scalars = 0
+    for path in files(folder):
+        found = EventAccumulator(str(path), size_guidance={"scalars": 0, "histograms": 0})
+        found.Reload()
+        for tag in found.Tags()["scalars"]:
+            scalars += len(np.array([event.value for event in found.Scalars(tag)]))
+    return scalars, 0
+
+
+def read_tbparse(folder: Path) -> tuple[int, int]:
+    from tbparse import SummaryReader
+
+    runs = sorted({path.parent for path in files(folder)})
+    return sum(len(SummaryReader(str(run)).scalars) for run in runs), 0
+
+
+READERS: dict[str, Callable[[Path], tuple[int, int]]] = {
+    "ours": read_ours,
+    "accumulator": read_accumulator,
+    "tbparse": read_tbparse,
+}
+IMPORTS = {
+    "ours": "rlvitals.readers.tensorboard",
+    "accumulator": "tensorboard.backend.event_processing.event_accumulator",
+    "tbparse": "tbparse",
+}
+
+
+def in_this_process(reader: str, folder: Path) -> None:
+    """Read and print the cost: what a child process does."""
+    __import__(IMPORTS[reader])
+    before = peak_memory("self")
+    began = time.process_time()
+    scalars, result = READERS[reader](folder)
+    seconds = time.process_time() - began
+    print(json.dumps([scalars, seconds, peak_memory("self") - before, result]))
+
+
+def peak_memory(process: int | str) -> int:
+    """Return a process's peak resident memory since it was started, in bytes (Linux)."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
+
+
+def measured(reader: str, folder: Path) -> Cost:
+    """Return what a reader of READERS takes in a process of its own."""
+    command = [sys.executable, "-W", "ignore", __file__, "--reader", reader, str(folder)]
+    single = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=single)
+    return Cost(*json.loads(done.stdout.splitlines()[-1]))
+
+
+def served(folder: Path, scalars: int, *flags: str) -> Cost:
+    """Return what tensorboard-data-server takes to load a folder."""
+    from tensorboard_data_server import server_binary
+
+    keep = ["--samples-per-plugin", "scalars=all,histograms=all"]
+    once = ["--logdir", str(folder), "--reload", "once", "--port", "0", "-v"]
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen([server_binary(), *once, *keep, *flags], stderr=log)
+        began = time.monotonic()
+        while b"Finished load cycle" not in _said(log):
+            assert process.poll() is None, "the server has stopped"
+            assert time.monotonic() - began < SERVER_TIMEOUT, "the server is still loading"
+            time.sleep(0.02)
+        peak = peak_memory(process.pid)
+        process.terminate()
+        _, _, usage = os.wait4(process.pid, 0)
+        process.returncode = 0  # waited for above
+    return Cost(scalars, usage.ru_utime + usage.ru_stime, peak)
+
+
+def _said(log: "tempfile._TemporaryFileWrapper[bytes]") -> bytes:
+    return os.pread(log.fileno(), MiB, 0)
+
+
+def write(case: Case, folder: Path, runs: int, steps: int) -> Path:
+    for run in range(runs):
+        event_files.write_run(folder / f"run_{run:03d}", steps, run, case.histograms_every)
+    return folder
+
+
+def compare(case: Case, folder: Path) -> list[str]:
+    """Return a table's rows for one case."""
+    whole = write(case, folder / "whole", case.runs, case.steps)
+    sample = write(case, folder / "sample", case.sample_runs, case.sample_steps)
+    ours = min((measured("ours", whole) for _ in range(3)), key=lambda cost: cost.seconds)
+    assert ours.scalars == case.runs * case.steps * len(event_files.TAGS)
+    rows = {
+        "rlvitals": ours,
+        "tensorboard-data-server": served(whole, ours.scalars),
+        "tensorboard-data-server --checksum": served(whole, ours.scalars, "--checksum"),
+        "EventAccumulator": measured("accumulator", sample),
+        "tbparse": measured("tbparse", sample),
+    }
+    return [row(case, name, cost, ours) for name, cost in rows.items()]
+
+
+def row(case: Case, name: str, cost: Cost, ours: Cost) -> str:
+    each, own = cost.seconds / cost.scalars, ours.seconds / ours.scalars
+    sampled = f"{cost.scalars:,}" if cost.scalars != ours.scalars else "all"
+    peak = f"{cost.peak / MiB:,.0f} MiB"
+    if cost.result:
+        peak += f" ({cost.peak / cost.result:.2f} x result)"
+    nanoseconds, ratio = f"{each * 1e9:,.0f}", f"{each / own:.1f}"
+    return f"| {case.name} | {name} | {sampled} | {nanoseconds} | {ratio} | {peak} |"
+
+
+def check(folder: Path) -> None:
+    """Assert that TensorBoard's own reader reads what the generator writes, as we do."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    from rlvitals.readers import tensorboard
+
+    path = event_files.write_run(folder, 300, 1, 100)
+    log = tensorboard.READER.read(path, None)[0]
+    peer = EventAccumulator(str(path), size_guidance={"scalars": 0, "histograms": 0}).Reload()
+    assert sorted(peer.Tags()["scalars"]) == sorted(log.series) == sorted(event_files.TAGS)
+    for tag, series in log.series.items():
+        events = peer.Scalars(tag)
+        np.testing.assert_array_equal(series.steps, [event.step for event in events])
+        np.testing.assert_array_equal(series.times, [event.wall_time for event in events])
+        np.testing.assert_array_equal(series.values, [event.value for event in events])
+    for tag, kept in log.histograms.items():
+        assert [one.step for one in kept] == [event.step for event in peer.Histograms(tag)]
+
+
+def main(arguments: tuple[str, ...] = ()) -> list[str]:
+    """Compare the readers on every case and return the table's rows."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true", help="a tenth of the size")
+    parser.add_argument("--reader", nargs=2, metavar=("READER", "FOLDER"), help="used by itself")
+    options = parser.parse_args(arguments)
+    if options.reader:
+        in_this_process(options.reader[0], Path(options.reader[1]))
+        return []
+    names = ("tensorboard", "tensorboard-data-server", "tbparse")
+    print(", ".join(f"{name} {version(name)}" for name in names))
+    rows = ["| files | reader | scalars read | CPU ns a scalar | times ours | peak memory |"]
+    rows.append("| --- | --- | --- | --- | --- | --- |")
+    print(*rows, sep="\n")
+    with tempfile.TemporaryDirectory() as folder:
+        check(Path(folder) / "check")
+        for index, case in enumerate(QUICK if options.quick else CASES):
+            found = compare(case, Path(folder) / str(index))
+            print(*found, sep="\n", flush=True)
+            rows += found
+    return rows
+
+
+if __name__ == "__main__":
+    main(tuple(sys.argv[1:]))

@@ -1,0 +1,67 @@
+"""All that an event file holds, put together window by window."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.readers.crc32c import checksums, unmasked
+from rlvitals.readers.event_files.cycles import stretches
+from rlvitals.readers.event_files.events import SCALARS_PLUGIN, Events
+from rlvitals.readers.event_files.framing import HEADER, Frames, words
+from rlvitals.readers.event_files.points import Piece, Points
+from rlvitals.readers.event_files.scalars import Window, forget_most
+from rlvitals.readers.event_files.stream import Taken
+
+
+class Contents:
+    """Collects what a file's windows hold."""
+
+    def __init__(self, plugins: Mapping[str, str]) -> None:
+        """Start from what earlier events said of each tag: whose plugin it is for."""
+        self.events = Events(plugins)
+        self.points = Points()
+        forget_most()
+
+    def take(self, data: NDArray[np.uint8], base: int, frames: Frames, *, final: bool) -> Taken:
+        """Add a window's records. A last round that is not whole waits for the next window."""
+        if not len(frames.at):
+            return Taken([], 0)
+        rounds = list(stretches(frames.lengths))
+        if rounds and not final and 0 < len(frames.at) - rounds[-1].end < rounds[-1].size:
+            frames = frames.until(rounds[-1].end)
+        window = Window(data, base, frames, self.events.plugins)
+        odd = window.read(rounds)
+        starts, lengths = frames.at[odd] + HEADER.size, frames.lengths[odd]
+        good = words(data, frames.at[odd], "<i8").view(np.int64) == lengths
+        stored = unmasked(words(data, starts + lengths, "<u4").view(np.uint32))
+        good &= checksums(data, starts, lengths) == stored
+        self._add_odd(data, base, starts[good], lengths[good])
+        self._join(window.pieces)
+        return Taken([int(index) for index in odd[~good]], len(frames.at))
+
+    def _add_odd(
+        self,
+        data: NDArray[np.uint8],
+        base: int,
+        starts: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+    ) -> None:
+        """Add payloads one by one, in the order of the file."""
+        self.events.described = {}
+        for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+            payload = data[start : start + length].tobytes()
+            self.events.take(payload, base + start - HEADER.size)
+
+    def _join(self, pieces: dict[str, list[Piece]]) -> None:
+        """Join the columns and the points read one by one, less what is no scalar after all."""
+        for tag, piece in self.events.points().items():
+            pieces.setdefault(tag, []).append(piece)
+        others = {tag for tag, name in self.events.plugins.items() if name != SCALARS_PLUGIN}
+        for tag in pieces.keys() & others:
+            since = self.events.described.get(tag, -1)
+            pieces[tag] = [
+                piece.where(piece.places < since) if piece.tensors else piece
+                for piece in pieces[tag]
+            ]
+        self.points.add(pieces)

@@ -1,0 +1,184 @@
+"""The scalars of a window's records: rounds of a loop first, all others by their length."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.readers.event_files.cycles import Rounds, Stretch, cycle_at
+from rlvitals.readers.event_files.framing import (
+    AROUND,
+    CHECK,
+    HEADER,
+    LONGEST,
+    Frames,
+    intact,
+    words,
+)
+from rlvitals.readers.event_files.layouts import STEP_AT, STEP_KEY, Number, layout_of
+from rlvitals.readers.event_files.points import Piece
+from rlvitals.readers.event_files.shapes import Shape, row_width
+
+WIDTHS = 16  # kinds of step: its varint's bytes, 0 without one, 8 for eight and more
+SHORTEST = 16  # bytes: no scalar's event is shorter
+FEWEST = 4  # records of one length and step that are worth the setting up
+TRIES = 16  # records without a known shape that are looked at, for each length and step
+MOST_SHAPES = 8  # of one length and step
+MOST_TEMPLATES = 2**16  # in all: beyond it what other files taught is forgotten
+SLACK = row_width(LONGEST)  # bytes that must stand behind the records of a window
+
+_SHAPES: dict[int, list[Shape]] = {}  # by length and kind of step, across files
+
+
+@dataclass(slots=True)
+class Window:
+    """Linked records in some bytes, with SLACK bytes behind the last; `base` is their offset.
+
+    `plugins` says what tags were said to be before. `pieces` and `odd` are filled: the scalars by
+    tag, and the indices of records to read field by field.
+    """
+
+    data: NDArray[np.uint8]
+    base: int
+    frames: Frames
+    plugins: Mapping[str, str]
+    pieces: dict[str, list[Piece]] = field(default_factory=dict)
+    odd: list[NDArray[np.intp]] = field(default_factory=list)
+
+    def read(self, rounds: list[Stretch]) -> NDArray[np.intp]:
+        """Collect the scalars; return the indices of all other records, ascending."""
+        left = np.ones(len(self.frames.at), np.bool_)
+        for stretch in rounds:
+            self._read_rounds(stretch, left[stretch.first : stretch.end])
+        self._read_groups(np.flatnonzero(left))
+        return np.sort(np.concatenate(self.odd)) if self.odd else np.zeros(0, np.intp)
+
+    def _read_rounds(self, stretch: Stretch, left: NDArray[np.bool_]) -> None:
+        """Collect the scalars of a stretch, and mark its records as no longer left."""
+        cycle = cycle_at(self.data, self.frames, stretch)
+        if cycle is None:
+            return
+        start = int(self.frames.at[stretch.first])
+        columns, good = Rounds(self.data, cycle, start, stretch.rounds).columns()
+        laid_out = np.array([member is not None for member in cycle.members])
+        left.reshape(-1, stretch.size)[:] = ~(good[:, None] & laid_out)
+        rounds = np.flatnonzero(good)
+        if not len(rounds):
+            return
+        whole = len(rounds) == len(good)
+        starts = rounds * cycle.size + (self.base + start)
+        first = stretch.first + int(rounds[0]) * stretch.size
+        for index, column in zip(np.flatnonzero(laid_out).tolist(), columns, strict=True):
+            parts = (column.times, column.steps, *column.values)
+            kept = parts if whole else tuple(part[rounds] for part in parts)
+            places = starts + column.member.at
+            self._add(column.member.layout.numbers, first + index, (places, *kept))
+
+    def _read_groups(self, rest: NDArray[np.intp]) -> None:
+        """Collect the scalars of some records, by their length and the bytes of their step."""
+        lengths = self.frames.lengths[rest]
+        kinds = lengths * WIDTHS + _step_kinds(self.data, self.frames.at[rest])
+        kinds[lengths >= LONGEST] = 0  # as what is too short for any scalar
+        small = kinds.astype(np.uint16)
+        order = rest[np.argsort(small, kind="stable")]  # a radix sort, for 16 bits
+        counts = np.bincount(small)
+        end = 0
+        for kind in np.flatnonzero(counts).tolist():
+            first, end = end, end + int(counts[kind])
+            group = order[first:end]
+            if kind >= WIDTHS * SHORTEST and len(group) >= FEWEST:
+                group = self._read_group(group, kind)
+            self.odd.append(group)
+
+    def _read_group(self, left: NDArray[np.intp], kind: int) -> NDArray[np.intp]:
+        """Collect the scalars of records of one kind; return those that no shape explains."""
+        known = iter(list(_SHAPES.get(kind, [])))
+        tried: list[Shape] = []
+        while len(left):
+            shape = next(known, None) or self._new_shape(left, kind, tried)
+            if shape is None:
+                break
+            tried.append(shape)
+            rows = shape.explain(self._rows(left, shape.length))
+            if not len(rows.indices):
+                continue
+            where = left[rows.indices]
+            columns = (where, self.frames.at[where] + self.base, rows.times, rows.steps)
+            self._split(shape, rows.templates, (*columns, *rows.values))
+            left = np.delete(left, rows.indices)
+        return left
+
+    def _rows(self, which: NDArray[np.intp], length: int) -> NDArray[np.uint8]:
+        """Return records as rows of bytes: uint8 [n, row_width]."""
+        width = row_width(length)
+        return (
+            words(self.data, self.frames.at[which], f"V{width}").view(np.uint8).reshape(-1, width)
+        )
+
+    def _new_shape(self, left: NDArray[np.intp], kind: int, tried: list[Shape]) -> Shape | None:
+        """Return a shape of one of the records left that is none of those tried."""
+        length = kind // WIDTHS
+        known = _SHAPES.setdefault(kind, [])
+        if len(known) >= MOST_SHAPES:
+            return None
+        for row in self._rows(left[:TRIES], length):
+            record = row[: length + AROUND].tobytes()
+            layout = layout_of(record[HEADER.size : -CHECK.size])
+            if layout and not any(shape.fits(layout) for shape in tried) and intact(record):
+                known.append(Shape(length, layout.step_width, layout.places))
+                return known[-1]
+        return None
+
+    def _split(
+        self,
+        shape: Shape,
+        templates: NDArray[np.intp],
+        columns: tuple[NDArray[Any], ...],
+    ) -> None:
+        """Collect columns of records whose templates are mixed; the first are their indices."""
+        counts = np.bincount(templates)
+        present = np.flatnonzero(counts).tolist()
+        if len(present) > 1:
+            order = np.argsort(templates.astype(np.uint16), kind="stable")
+            columns = tuple(column[order] for column in columns)
+        end = 0
+        for template in present:
+            first, end = end, end + int(counts[template])
+            indices, *some = (column[first:end] for column in columns)
+            self._add(shape.templates[template], int(indices[0]), tuple(some))
+
+    def _add(
+        self, numbers: tuple[Number, ...], first: int, columns: tuple[NDArray[Any], ...]
+    ) -> None:
+        """Collect the points of one template, the first of which is in the record `first`.
+
+        `columns` are their places, times, steps, and the values of each of its numbers.
+        """
+        if any(number.described and number.tag not in self.plugins for number in numbers):
+            self.odd.append(np.array([first]))  # says what its tag is: to be read as a whole
+            columns = tuple(column[1:] for column in columns)
+        places, times, steps, *values = columns
+        for index, (number, value) in enumerate(zip(numbers, values, strict=True)):
+            piece = Piece(places + index if index else places, times, steps, value, number.tensor)
+            self.pieces.setdefault(number.tag, []).append(piece)
+
+
+def forget_most() -> None:
+    """Forget the shapes and templates of other files where they are very many."""
+    if (
+        sum(len(shape.templates) for shapes in _SHAPES.values() for shape in shapes)
+        > MOST_TEMPLATES
+    ):
+        _SHAPES.clear()
+
+
+def _step_kinds(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many bytes each event's step takes: 0 without a step, 8 for eight or more."""
+    raw = words(data, at + HEADER.size + STEP_AT - 1, "<u8").view(np.uint64)
+    last = ~raw & np.uint64(0x80808080_80808000)  # flags of bytes that end a varint
+    last &= ~last + np.uint64(1)  # the first of them
+    exponent = (last.astype(np.float64).view(np.int64) >> 52) - 1023
+    width = np.where(last > 0, (exponent + 1) // 8 - 1, 8)
+    return np.where((raw & np.uint64(255)) == STEP_KEY[0], width, 0)

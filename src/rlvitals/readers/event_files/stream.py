@@ -1,0 +1,204 @@
+"""An event file as windows of linked records, with what is damaged passed over and counted.
+
+A record whose payload does not fit its checksum is lost alone where a valid header follows it.
+Where none does (bytes are missing or too many, or a header is damaged) the next intact record
+is looked for. A torn tail, and damage that reaches the file's end, are left for the next
+reading: they are still being written, or bytes arrive out of order.
+"""
+
+import io
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.readers.event_files.framing import (
+    AROUND,
+    HEADER,
+    Frames,
+    find_headers,
+    follow,
+    header_at,
+    intact,
+    plausible_headers,
+)
+
+WINDOW_BYTES = 2 * 2**20
+LEAST_BYTES = 2**16
+PATIENCE_BYTES = 2**28  # checked in search of records behind damage: more is no event file
+MAX_RECORD_BYTES = 64 * 2**20  # longer ones are pictures or graphs: passed over, not loaded
+
+
+class Taken(NamedTuple):
+    """What became of a window's records."""
+
+    damaged: list[int]  # indices, ascending
+    taken: int  # how many were taken: the others wait for the next window
+
+
+class Take(Protocol):
+    """What takes a window's records."""
+
+    def __call__(self, data: NDArray[np.uint8], base: int, frames: Frames, *, final: bool) -> Taken:
+        """Take linked records of some bytes that start at an offset `base` of the file.
+
+        `final`: the file ends with these bytes, so that no record may wait.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class Damage:
+    """What was passed over as damaged."""
+
+    bytes: int = 0
+    first: int = 0  # offset of the first of them
+
+    def add(self, start: int, end: int) -> None:
+        """Count the bytes between two offsets."""
+        self.first = self.first if self.bytes else start
+        self.bytes += end - start
+
+
+class Stream:
+    """Reads a file's records from an offset on and hands the intact ones over.
+
+    `offset` is where to go on; `unsure` counts the bytes from there to the file's end.
+    """
+
+    def __init__(self, file: BinaryIO, offset: int, slack: int, size: int = WINDOW_BYTES) -> None:
+        """Start at the start of a record. Windows have `slack` bytes behind their last record.
+
+        A file of about `size` bytes is read in smaller windows where it is small.
+        """
+        self.offset = offset
+        self.damage = Damage()
+        self.oversized = 0  # records over MAX_RECORD_BYTES
+        self.unsure = 0
+        self._file = cast("io.BufferedIOBase", file)
+        self._slack = slack
+        window = min(max(size - offset + 1, LEAST_BYTES), WINDOW_BYTES)
+        self._buffer = np.zeros(window + slack, np.uint8)
+        self._size = 0  # bytes of the buffer that are the file's
+        self._base = offset  # of the buffer's first byte in the file
+        self._lost: int | None = None  # where damage began that no record ends yet
+        self._patience = PATIENCE_BYTES
+
+    def notes(self) -> list[str]:
+        """Say what a person should know of this reading: empty where all is well."""
+        notes = []
+        if self.damage.bytes:
+            notes.append(
+                f"{self.damage.bytes} damaged bytes skipped: the first at byte {self.damage.first}"
+            )
+        if self.oversized:
+            limit = MAX_RECORD_BYTES // 2**20
+            plural = "" if self.oversized == 1 else "s"
+            notes.append(f"{self.oversized} record{plural} over {limit} MiB passed over")
+        if self.unsure:
+            notes.append(f"the last {self.unsure} bytes are damaged or not complete yet: left")
+        return notes
+
+    def read(self, take: Take) -> None:
+        """Read up to the file's end, or to what is left for the next reading."""
+        self._file.seek(self._base)
+        while True:
+            final = self._fill()
+            used = self._window(take, final=final)
+            self.offset = self._base + used if self._lost is None else self._lost
+            self.unsure = self._base + self._size - self.offset
+            length = header_at(memoryview(self._buffer.data)[: self._size], used)
+            if self._lost is None and length is not None and length > MAX_RECORD_BYTES:
+                if not self._pass_over(used + length + AROUND):
+                    break
+                continue
+            if self._patience < 0:
+                self.unsure = self._file.seek(0, io.SEEK_END) - self.offset
+                break
+            if final:
+                break
+            self._keep(used, 0 if length is None else length + AROUND)
+
+    def _fill(self) -> bool:
+        """Read as much as the buffer holds; tell whether the file ended before."""
+        view = memoryview(self._buffer.data)[: len(self._buffer) - self._slack]
+        while self._size < len(view):
+            count = self._file.readinto(view[self._size :])
+            if not count:
+                return True
+            self._size += count
+        return False
+
+    def _keep(self, used: int, need: int) -> None:
+        """Move what is left of the buffer to its front, with room for `need` bytes in all."""
+        rest = self._buffer[used : self._size]
+        room = max(len(self._buffer) - self._slack, need, len(rest) + LEAST_BYTES)
+        if room + self._slack > len(self._buffer):
+            self._buffer = np.zeros(room + self._slack, np.uint8)
+        self._buffer[: len(rest)] = rest
+        self._base, self._size = self._base + used, len(rest)
+
+    def _pass_over(self, end: int) -> bool:
+        """Go on behind a record that is not loaded; False where the file ends before."""
+        self._file.seek(self._base + end - 1)
+        if not self._file.read(1):
+            self.unsure = self._file.seek(0, io.SEEK_END) - self.offset
+            return False
+        self._base, self._size = self._base + end, 0
+        self.oversized += 1
+        return True
+
+    def _window(self, take: Take, *, final: bool) -> int:
+        """Hand over the buffer's records; return how many bytes are done with."""
+        view = memoryview(self._buffer.data)[: self._size]
+        headers = find_headers(self._buffer, self._size)
+        candidates: NDArray[np.int64] | None = None
+        at = 0
+        while True:
+            if self._lost is not None:
+                if candidates is None:
+                    candidates = plausible_headers(self._buffer[: self._size])
+                at = self._recover(view, candidates, at, final=final)
+                if self._lost is not None:
+                    return at
+            frames = follow(view, headers, at, MAX_RECORD_BYTES)
+            bad, count = take(self._buffer, self._base, frames, final=final)
+            if count < len(frames.at):
+                self._count(frames, bad)
+                return int(frames.at[count])
+            at = frames.end
+            known = header_at(view, at) is not None
+            last_bad = bool(bad) and bad[-1] == len(frames.at) - 1 and not known
+            self._count(frames, bad[:-1] if last_bad else bad)
+            if last_bad:
+                at = int(frames.at[-1])
+            if known or self._size - frames.end < HEADER.size:
+                return at
+            self._lost = self._base + at
+            at += 1
+
+    def _count(self, frames: Frames, bad: list[int]) -> None:
+        for index in bad:
+            start = self._base + int(frames.at[index])
+            self.damage.add(start, start + int(frames.lengths[index]) + AROUND)
+
+    def _recover(
+        self, view: memoryview, candidates: NDArray[np.int64], at: int, *, final: bool
+    ) -> int:
+        """Return the next record that ends the damage; where to go on looking if there is none.
+
+        A record that the file does not hold in full yet ends it too.
+        """
+        for found in candidates[candidates.searchsorted(at) :].tolist():
+            end = found + (header_at(view, found) or 0) + AROUND
+            if end > len(view) and not final:
+                return int(found)
+            self._patience -= end - found
+            if self._patience < 0:
+                return int(found)
+            if end > len(view) or intact(bytes(view[found:end])):
+                self.damage.add(self._lost or 0, self._base + found)
+                self._lost = None
+                return int(found)
+        return max(len(view) - HEADER.size + 1, at)
