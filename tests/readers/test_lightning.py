@@ -159,6 +159,17 @@ def test_another_run_in_its_place_is_read_from_its_start(path, states):
         assert log.series["loss"].values.tolist() == [7.0, 7.0]
 
 
+def test_another_run_under_a_longer_header(path):
+    path.write_text("loss,step\n1.5,1\n2.5,2\n")
+    _, cursor = READER.read(path, None)
+    path.write_text("beta,loss,step\n,1.5,1\n7,3.5,2\n")  # the first row is the same
+    log, _ = READER.read(path, cursor)
+    assert log.notes == (REPLACED,)
+    assert log.series["loss"].values.tolist() == [1.5, 3.5]
+    path.write_text("beta,step\n")
+    assert READER.read(path, cursor)[0].notes == (REPLACED,)
+
+
 def test_prefixes_growth_and_damage(path, states):
     log_checks.check_truncations(READER, path, states[-1])
     log_checks.check_cursor(READER, path, states[-1], rounds=20)

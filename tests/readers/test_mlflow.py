@@ -195,6 +195,9 @@ def test_runs_that_logged_nothing(meta, database):
         db.execute("DELETE FROM metrics")
         db.execute("UPDATE runs SET status = 'FINISHED'")
     assert len(SQLITE.runs(database)) == 4
+    with closing(sqlite3.connect(database)) as db, db:
+        db.execute("UPDATE experiments SET lifecycle_stage = 'deleted'")
+    assert SQLITE.runs(database) == {}
 
 
 def test_files_that_grow_are_read_on(meta):

@@ -17,7 +17,6 @@ from rlvitals.records import Log
 NAME = "dvclive"
 FOLDER = ("plots", "metrics")
 HEADS = (["step"], ["timestamp", "step"])  # before the metric's own column
-DEFAULT = "dvclive"  # what the folder is called where nobody said otherwise
 
 
 def claims(path: Path, head: bytes) -> bool:
@@ -27,9 +26,8 @@ def claims(path: Path, head: bytes) -> bool:
 
 
 def home(path: Path) -> Path:
-    """Return the folder that holds `dvclive/`, or the folder that was named in its place."""
-    root = _root(path) or path.parent
-    return root.parent if root.name == DEFAULT else root
+    """Return the folder that holds `plots/metrics/`: `dvclive/`, or what was named in its place."""
+    return _root(path) or path.parent
 
 
 def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:

@@ -17,12 +17,12 @@ import numpy as np
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import guesses, run_names, settings_files, sqlite
-from rlvitals.readers.columns import NAN, whole
+from rlvitals.readers.columns import NAN, json_number, whole
 from rlvitals.readers.lines import REPLACED
 from rlvitals.readers.objects import flatten, parse_object
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.rows import Refused
-from rlvitals.readers.trackio_values import Values, number
+from rlvitals.readers.trackio_values import Values
 from rlvitals.records import Log, Setting, Text
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _settings(db: "Connection", run: _Run) -> dict[str, Setting]:
     for (cell,) in sqlite.rows(db, query, (value,)):
         for key, found in flatten(_item(cell) or {}):
             if not key.startswith("_") and isinstance(found, bool | int | float | str):
-                special = number(found) if isinstance(found, str) else None
+                special = json_number(found) if isinstance(found, str) else None
                 settings[key] = found if special is None else special
     return {k: v for k, v in settings.items() if not settings_files.is_secret(k, v)}
 

@@ -3,7 +3,6 @@
 Source: `trackio/histogram.py`, `trackio/table.py` and `trackio/utils.py` (`serialize_values`).
 """
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -13,14 +12,8 @@ from rlvitals.readers.columns import Columns, json_number
 from rlvitals.readers.objects import flatten
 from rlvitals.records import Histogram, Table
 
-SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 TYPE = "_type"  # of a value that is no number
 MAX_NAMED = 4  # keys that a note names
-
-
-def number(value: object) -> float | None:
-    """Return a logged value as a number; of text only what strict JSON has no word for."""
-    return SPECIAL.get(value) if isinstance(value, str) else json_number(value)
 
 
 class Values:
@@ -45,7 +38,7 @@ class Values:
                     self._add_number(inner, leaf, step, time)
 
     def _add_number(self, key: str, value: object, step: int, time: float) -> None:
-        found = number(value)
+        found = json_number(value)
         if found is not None:
             self.columns.add(key, step, found, time)
         elif value is not None:
@@ -93,11 +86,11 @@ def _floats(items: object) -> list[float]:
     """Return a list of numbers; empty where one of them is none."""
     if not isinstance(items, Sequence) or isinstance(items, str):
         return []
-    found = [value for item in items if (value := number(item)) is not None]
+    found = [value for item in items if (value := json_number(item)) is not None]
     return found if len(found) == len(items) else []
 
 
 def _cell(value: object) -> object:
     """Return a table's cell: text or a number; None for images and the like."""
-    special = number(value)
+    special = json_number(value)
     return special if special is not None else value if isinstance(value, str) else None
