@@ -79,6 +79,13 @@ def test_a_trainer_state_is_read_by_the_trainer_that_wrote_it(make):
     assert lookup.choose(log.source, log.series, TABLES).framework == expected[make.__name__]
 
 
+def test_lightning_s_own_file_speaks_its_table_whatever_the_user_called_things():
+    log = Log("lightning", {"train_loss": series(50, 1.0), "val_acc": series(50, 1.0)})
+    made = trace([log])
+    assert made.measured["outcome/eval_accuracy"].framework == "lightning"
+    assert made.measured["optimiser/loss"].framework == "generic"
+
+
 # What a log holds and the catalogue has no name for, on purpose.
 UNNAMED = {
     "verl_grpo": {"critic/rewards/max", "critic/rewards/min", "val-aux/openai/gsm8k/reward/std@1"},
