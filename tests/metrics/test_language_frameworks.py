@@ -79,6 +79,13 @@ def test_a_trainer_state_is_read_by_the_trainer_that_wrote_it(make):
     assert lookup.choose(log.source, log.series, TABLES).framework == expected[make.__name__]
 
 
+def test_lightning_s_own_file_speaks_its_table_whatever_the_user_called_things():
+    log = Log("lightning", {"train_loss": series(50, 1.0), "val_acc": series(50, 1.0)})
+    made = trace([log])
+    assert made.measured["outcome/eval_accuracy"].framework == "lightning"
+    assert made.measured["optimiser/loss"].framework == "generic"
+
+
 # What a log holds and the catalogue has no name for, on purpose.
 UNNAMED = {
     "verl_grpo": {"critic/rewards/max", "critic/rewards/min", "val-aux/openai/gsm8k/reward/std@1"},
@@ -289,3 +296,35 @@ def test_optimiser_steps_of_slime_stand_on_its_rollouts():
 def series(count, seconds):
     steps = np.arange(1, count + 1, dtype=np.int64)
     return Series(steps, 1.7e9 + seconds * steps, np.linspace(0.1, 0.5, count))
+
+
+SETTINGS = [
+    (healthy.verl_ppo, {"actor_rollout_ref/actor/clip_ratio": 0.2, "algorithm/lam": 0.95,
+                        "actor_rollout_ref/rollout/n": 8, "data/train_batch_size": 1024,
+                        "data/max_response_length": 512, "trainer/total_training_steps": 300},
+     {"clip_range": 0.2, "gae_lambda": 0.95, "num_generations": 8, "prompt_batch_size": 1024,
+      "max_completion_length": 512, "total_steps": 300}),
+    (healthy.openrlhf_ppo, {"eps_clip": 0.2, "init_kl_coef": 0.01, "lambd": 0.95,
+                            "rollout_batch_size": 128, "train_batch_size": 64},
+     {"clip_range": 0.2, "kl_coef": 0.01, "gae_lambda": 0.95, "prompt_batch_size": 128,
+      "minibatch_size": 64}),
+    (healthy.openrlhf_ppo, {"actor/eps_clip": 0.2, "algo/kl/init_coef": 0.01,
+                            "rollout/n_samples_per_prompt": 4},
+     {"clip_range": 0.2, "kl_coef": 0.01, "num_generations": 4}),
+    (healthy.prime_rl, {"orchestrator/group_size": 16, "trainer/optim/lr": 1e-6, "max_steps": 500,
+                        "orchestrator/max_off_policy_steps": 8},
+     {"num_generations": 16, "learning_rate": 1e-6, "total_steps": 500, "max_policy_lag": 8}),
+    (healthy.areal, {"actor/eps_clip": 0.4, "gconfig/n_samples": 4, "actor/kl_ctl": 0.0,
+                     "rollout/max_head_offpolicyness": 2, "actor/optimizer/lr": 1.7e-5},
+     {"clip_range": 0.4, "num_generations": 4, "kl_coef": 0.0, "max_policy_lag": 2,
+      "learning_rate": 1.7e-5}),
+    (healthy.slime_grpo, {"eps_clip": 0.2, "n_samples_per_prompt": 8, "clip_grad": 1.0,
+                          "rollout_max_response_len": 8192, "advantage_estimator": "grpo"},
+     {"clip_range": 0.2, "num_generations": 8, "max_grad_norm": 1.0,
+      "max_completion_length": 8192, "algorithm": "grpo"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "given", "canonical"), SETTINGS)
+def test_settings_get_their_canonical_names(make, given, canonical):
+    assert dict(trace([healthy.log(make, settings=given)]).settings) == canonical

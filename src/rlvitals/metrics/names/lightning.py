@@ -36,7 +36,7 @@ NAMES = Table(
         ),
         Family(r"(?:train[/|])?(device)[/|]mfu", Name(throughput.MFU, "of one device")),
     ),
-    sources=(),
+    sources=("lightning",),
     marks=(
         ("epoch", "train_loss_step"),
         ("epoch", "train/loss_step"),
