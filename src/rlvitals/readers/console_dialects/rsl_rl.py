@@ -31,8 +31,8 @@ FIXED = {
     "Steps per second": "Perf/total_fps",
     "Collection time": "Perf/collection_time",
     "Learning time": "Perf/learning_time",
-    "Total steps": "total_timesteps",
-    "Total timesteps": "total_timesteps",
+    "Total steps": "progress/steps",
+    "Total timesteps": "progress/steps",
 }
 LOSS = re.compile(r"Mean (.+) loss")
 EPISODE = re.compile(r"Mean episode (.+)")

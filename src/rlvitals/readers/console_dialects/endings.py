@@ -7,7 +7,7 @@ note. A person's own stop (Ctrl-C, scancel) is no failure.
 import re
 from dataclasses import dataclass, field
 
-from rlvitals.readers import console_text
+from rlvitals.readers.console_dialects import text as console_text
 from rlvitals.records import Ending
 
 HEADER = "Traceback (most recent call last)"
