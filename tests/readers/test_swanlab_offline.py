@@ -106,6 +106,13 @@ def test_what_the_run_says_of_itself(runs):
     assert any("media" in note and "said" in note for note in log.notes)
 
 
+def test_the_config_beside_it_holds_the_settings(runs):
+    (run,) = sources.find(runs["offline-ends"])
+    found = {key: value for log in sources.read(run) for key, value in log.settings.items()}
+    assert found["lr"] == 1e-3
+    assert found["net/width"] == 64
+
+
 def test_how_it_ended(runs):
     assert read(file_of(runs["offline-ends"])).ending.exit_code == 0
     raised = read(file_of(runs["offline-raises"])).ending

@@ -18,9 +18,10 @@ from swanlab.converter.wb.wbdatastore import DataStoreTruncatedError, WBDataStor
 from wandb.proto import wandb_internal_pb2 as pb
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import wandb_offline, wandb_rows
+from rlvitals.readers import wandb_offline
 from rlvitals.readers.lines import REPLACED, read_head
 from rlvitals.readers.lookup import reader_of
+from rlvitals.readers.wandb import rows as wandb_rows
 
 READER = wandb_offline.READER
 SCRIPT = Path(__file__).with_name("wandb_script.py")

@@ -135,10 +135,10 @@ def _text(file: BinaryIO, most: int) -> str:
 
 
 def _unwrapped(path: Path, item: dict[str, object], run: str) -> dict[str, object]:
-    """Take what only wraps the settings away: W&B's values, ML-Agents' behaviours."""
+    """Take what only wraps the settings away: W&B's and SwanLab's values, ML-Agents' behaviours."""
     if path.name == ADAPTER:
         return {name: item[key] for key, name in LORA.items() if key in item}
-    if "wandb_version" in item:
+    if "wandb_version" in item or all(_is_swanlab(value) for value in item.values()):
         return {
             key: value["value"]
             for key, value in item.items()
@@ -150,6 +150,10 @@ def _unwrapped(path: Path, item: dict[str, object], run: str) -> dict[str, objec
         own = behaviours.get(run, only)
         return own if isinstance(own, dict) else {}
     return item
+
+
+def _is_swanlab(value: object) -> bool:
+    return isinstance(value, dict) and value.keys() == {"desc", "sort", "value"}
 
 
 def _setting(value: object) -> Setting | None:

@@ -20,9 +20,9 @@ from rlvitals.readers.lines import REPLACED, Position, opened, place
 from rlvitals.readers.objects import flatten, parse_object
 from rlvitals.readers.protobuf import BYTES, Field, Malformed, fields, signed, sized
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.readers.wandb_media import histogram, media_kind, take_media
-from rlvitals.readers.wandb_rows import CONTINUED, key_and_value, parse
-from rlvitals.readers.wandb_steps import OWN, RowSteps, StepChoice
+from rlvitals.readers.wandb.media import histogram, media_kind, take_media
+from rlvitals.readers.wandb.rows import CONTINUED, key_and_value, parse
+from rlvitals.readers.wandb.steps import OWN, RowSteps, StepChoice
 from rlvitals.records import Ending, Histogram, Log, Setting
 
 FORMAT = Format(b":W&B", 0xBEE1, (0,))

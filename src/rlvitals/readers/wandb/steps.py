@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.readers.columns import MAX_STEP
-from rlvitals.readers.wandb_rows import Rows
+from rlvitals.readers.wandb.rows import Rows
 
 # Names that count steps from the start of a run and nothing else; what they count.
 KNOWN = {

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.readers.columns import json_number
-from rlvitals.readers.wandb_rows import MAX_NESTED, Rows
+from rlvitals.readers.wandb.rows import MAX_NESTED, Rows
 
 HISTOGRAM = "histogram"
 TYPE = "._type"  # the end of a nested key

@@ -1,0 +1,1 @@
+"""What the reader of W&B's files is made of."""
