@@ -8,6 +8,8 @@ from rlvitals.metrics.optimiser import LOSS
 from rlvitals.metrics.seams import straighten
 from rlvitals.records import Log, Profile, Series
 
+OWN = "and nothing tells how they go together: its metrics are judged by its own"
+
 
 def series(steps, values=None):
     steps = np.asarray(steps, dtype=np.int64)
@@ -24,7 +26,29 @@ def test_the_fullest_column_is_taken_once_and_said_so():
     run = trace([log("a", approx_kl=short), log("b", approx_kl=full), log("c", approx_kl=short)])
     assert run["policy/approx_kl"].steps is full.steps
     assert run.measured["policy/approx_kl"].where == "b"
-    assert run.notes == ("1 metric stands in more than one place; each is read from the fullest",)
+    said = "1 of its 1 metrics is read from b, which holds more points"
+    assert run.notes == (f"a: {said}", f"c: {said}")
+
+
+def test_which_file_a_metric_is_read_from_is_said_for_each_file():
+    many, few = series(range(1, 10)), series([1, 9])
+    early = series(range(1, 4))
+    run = trace(
+        [
+            log("events", loss=many, approx_kl=many),
+            log("metrics.csv", loss=few, approx_kl=few, entropy=few),
+            log("early.csv", entropy=early),
+            log("wandb", **{"loss": few, "train/loss": few}),
+        ]
+    )
+    assert run.measured["exploration/entropy"].where == "metrics.csv"
+    assert run.notes == (
+        f"early.csv seems to count other steps than events, {OWN}",
+        "metrics.csv: 2 of its 3 metrics are read from events, which holds more points",
+        "early.csv: 1 of its 1 metrics is read from metrics.csv, which spans the run",
+        "wandb: 1 of its 1 metrics is read from events, which holds more points",
+        "wandb: 1 metric stands under two keys",
+    )
 
 
 def test_of_equals_the_earlier_log_is_taken():

@@ -1,17 +1,20 @@
-"""Logs in, Trace out: canonical names, sign and scale, one source for each metric."""
+"""Logs in, Trace out: canonical names, sign and scale, one count of steps, one source for each
+metric.
+"""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rlvitals.metrics import axes, names, profile, seams, written
+from rlvitals.metrics import axes, clocks, names, profile, seams, written
+from rlvitals.metrics.clocks import UNSAID, Clock, Source
 from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.names import lookup
 from rlvitals.metrics.names.name import Name, Table
 from rlvitals.records import Budget, Lifecycle, Log, Measured, Profile, Series, Setting, Trace
 
-STEPS = "steps"
 SPANS = 0.5  # of the run's last step: a column that ends before counts other steps, or stopped
 
 
@@ -32,6 +35,7 @@ class _Column:
     series: Series
     measured: Measured
     off: bool = False  # zeros that stand for what the run does not use
+    order: int = 0  # the log, by its place
     rank: tuple[bool, int, int] = (False, 0, 0)  # spans the run, numbers it holds, the earlier log
 
 
@@ -39,12 +43,10 @@ class _Column:
 class _Gathered:
     """What a pass over the logs collects."""
 
-    best: dict[str, _Column] = field(default_factory=dict)
+    columns: list[list[_Column]] = field(default_factory=list)  # of each log
     settings: dict[str, Setting] = field(default_factory=dict)
     unmapped: list[str] = field(default_factory=list)
-    twice: set[str] = field(default_factory=set)  # metrics that several columns claim to be
-    step_unit: str = STEPS
-    logs: Sequence[Log] = ()  # as read, each on its main steps
+    logs: Sequence[Log] = ()  # each on its main steps, which its table may name
 
 
 def trace(
@@ -57,12 +59,17 @@ def trace(
     """Name the columns of a run's logs canonically; what no table covers is listed.
 
     A metric that several logs or keys hold is taken once, from the column with most numbers
-    among those that span the run.
+    among those that span the run. Logs that count other steps are brought to one count.
     """
     given = given or Given()
     found = _gather(logs, given)
-    straight = {key: seams.straighten(column.series) for key, column in found.best.items()}
-    measured = {key: column.measured for key, column in found.best.items()}
+    sources = _sources(found)
+    ticking = clocks.align(sources)
+    logs = [_in_step(log, clock) for log, clock in zip(found.logs, ticking, strict=True)]
+    columns = _ranked(logs, found.columns, ticking)
+    best = _fullest(columns)
+    straight = {key: seams.straighten(column.series) for key, column in best.items()}
+    measured = {key: column.measured for key, column in best.items()}
     resumed = max((s.seams for s in straight.values()), key=len, default=())
     shuffled = max((s.shuffled for s in straight.values()), default=0)
     settings = {**found.settings, **given.settings}
@@ -70,12 +77,12 @@ def trace(
         series={key: s.series for key, s in straight.items() if len(s.series)},
         measured=measured,
         settings=settings,
-        profile=given.profile or profile.infer(found.best.keys(), measured, settings),
+        profile=given.profile or profile.infer(best.keys(), measured, settings),
         budget=_budget(settings.get("total_steps")),
         lifecycle=lifecycle or _lifecycle(logs, attempts=1 + len(resumed)),
-        notes=_notes(found.logs, len(found.twice), resumed, shuffled),
+        notes=(*_notes(logs, resumed, shuffled), *_merging(logs, ticking, columns, best)),
         unmapped=tuple(found.unmapped),
-        step_unit=next((log.step_unit for log in logs if log.step_unit != STEPS), found.step_unit),
+        step_unit=clocks.unit(sources),
         name=name,
         histograms={key: found for log in logs for key, found in log.histograms.items()},
         texts={key: found for log in logs for key, found in log.texts.items()},
@@ -92,33 +99,90 @@ def _lifecycle(logs: Sequence[Log], attempts: int) -> Lifecycle:
 
 
 def _gather(logs: Sequence[Log], given: Given) -> _Gathered:
-    """Choose one column for each metric, over all logs of a run."""
+    """Name the columns and settings of every log."""
     tables = [lookup.choose(log.source, log.series, names.TABLES) for log in logs]
-    logs = [axes.aligned(log, table) for log, table in zip(logs, tables, strict=True)]
+    logs = [_on_one_axis(log, table) for log, table in zip(logs, tables, strict=True)]
     found = _Gathered(logs=logs)
-    last = max((int(s.steps.max()) for g in logs for s in g.series.values() if len(s)), default=0)
     main = next((table for table in tables if table is not None), None)
-    found.step_unit = next((t.step_unit for t in tables if t is not None and t.step_unit), STEPS)
     for order, (log, own) in enumerate(zip(logs, tables, strict=True)):
         table = own or main  # a file of settings speaks as the run's logs do
         found.settings = {**_settings(log, table), **found.settings}
-        for key, series in log.series.items():
-            column = _column(log, table, key, series, given)
-            if column is None:
-                found.unmapped.append(key)
-                continue
-            if column.off:
-                continue
-            # One of four environments' own log counts a quarter of the run's steps.
-            spans = len(series) > 0 and series.steps.max() >= SPANS * last
-            numbers = int(np.isfinite(series.values).sum())
-            column = replace(column, rank=(bool(spans), numbers, -order))
-            best = found.best.setdefault(column.name, column)
-            if best is not column:
-                found.twice.add(column.name)
-            if column.rank > best.rank:
-                found.best[column.name] = column
+        named = {key: _column(log, table, key, s, given) for key, s in log.series.items()}
+        known = [column for column in named.values() if column is not None and not column.off]
+        found.columns.append([replace(column, order=order) for column in known])
+        found.unmapped += [key for key, column in named.items() if column is None]
     return found
+
+
+def _on_one_axis(log: Log, table: Table | None) -> Log:
+    """Put a log's series on its main steps, and say what they are where its reader cannot."""
+    log = axes.aligned(log, table)
+    if table is None or not table.step_unit or log.step_unit != UNSAID:
+        return log
+    return replace(log, step_unit=table.step_unit)
+
+
+def _sources(found: _Gathered) -> list[Source]:
+    return [
+        Source(log.step_unit, {column.name: column.series for column in own})
+        for log, own in zip(found.logs, found.columns, strict=True)
+    ]
+
+
+def _moved(series: Series, clock: Clock) -> Series:
+    steps = clock.translate(series.steps)
+    return series if steps is series.steps else Series(steps, series.times, series.values)
+
+
+def _in_step(log: Log, clock: Clock) -> Log:
+    """Bring everything a log holds to the run's count of steps."""
+    if clock.mine is None:
+        return log
+
+    def at(step: int) -> int:
+        return int(clock.translate(np.array([step], dtype=np.int64))[0])
+
+    return replace(
+        log,
+        series={key: _moved(s, clock) for key, s in log.series.items()},
+        histograms={
+            key: [replace(one, step=at(one.step)) for one in found]
+            for key, found in log.histograms.items()
+        },
+        texts={
+            key: [replace(one, step=at(one.step)) for one in found]
+            for key, found in log.texts.items()
+        },
+        tables={
+            key: replace(found, steps=clock.translate(found.steps))
+            for key, found in log.tables.items()
+        },
+    )
+
+
+def _ranked(
+    logs: Sequence[Log], columns: Sequence[Sequence[_Column]], ticking: Sequence[Clock]
+) -> list[list[_Column]]:
+    """Bring the columns to one count of steps, and rank them."""
+    last = max((int(s.steps.max()) for g in logs for s in g.series.values() if len(s)), default=0)
+
+    def ranked(column: _Column) -> _Column:
+        series = _moved(column.series, ticking[column.order])
+        # One of four environments' own log counts a quarter of the run's steps.
+        spans = len(series) > 0 and bool(series.steps.max() >= SPANS * last)
+        numbers = int(np.isfinite(series.values).sum())
+        return replace(column, series=series, rank=(spans, numbers, -column.order))
+
+    return [[ranked(column) for column in own] for own in columns]
+
+
+def _fullest(columns: Iterable[Sequence[_Column]]) -> dict[str, _Column]:
+    """Choose one column for each metric, over all logs of a run."""
+    best: dict[str, _Column] = {}
+    for column in (column for own in columns for column in own):
+        if column.rank > best.setdefault(column.name, column).rank:
+            best[column.name] = column
+    return best
 
 
 def _column(
@@ -152,17 +216,73 @@ def _settings(log: Log, table: Table | None) -> dict[str, Setting]:
     return found
 
 
-def _notes(
-    logs: Sequence[Log], twice: int, resumed: Sequence[int], shuffled: int
-) -> tuple[str, ...]:
+def _notes(logs: Sequence[Log], resumed: Sequence[int], shuffled: int) -> tuple[str, ...]:
     said = [f"{g.where}: {note}" if g.where else note for g in logs for note in g.notes]
-    if twice:
-        stand = "metrics stand" if twice > 1 else "metric stands"
-        said.append(f"{twice} {stand} in more than one place; each is read from the fullest")
     said += [f"resumed at step {step:,}: the later attempt is judged" for step in resumed]
     if shuffled:
         said.append(f"steps go back in {shuffled} places: judged in the order of steps")
     return tuple(said)
+
+
+def _merging(
+    logs: Sequence[Log],
+    ticking: Sequence[Clock],
+    columns: Sequence[Sequence[_Column]],
+    best: Mapping[str, _Column],
+) -> tuple[str, ...]:
+    """Say how several logs became one run."""
+    return *_clock_notes(logs, ticking), *_twice(logs, columns, best)
+
+
+def _clock_notes(logs: Sequence[Log], ticking: Sequence[Clock]) -> Iterable[str]:
+    """Say which logs count other steps, and what was done about it."""
+    by = {"values": "the values they share", "times": "their wall times"}
+    for log, clock in zip(logs, ticking, strict=True):
+        name, other = _place(log), _place(logs[clock.to])
+        if clock.how in by:
+            yield f"{name} counts other steps than {other}: translated by {by[clock.how]}"
+        elif clock.how == "unknown":
+            yield (
+                f"{name} seems to count other steps than {other}, and nothing tells how they go "
+                "together: its metrics are judged by its own"
+            )
+
+
+def _twice(
+    logs: Sequence[Log], columns: Sequence[Sequence[_Column]], best: Mapping[str, _Column]
+) -> Iterable[str]:
+    """Say which file's metrics are read from another, and which stand under two keys of one."""
+    for log, own in zip(logs, columns, strict=True):
+        where = _place(log)
+        count = Counter(column.name for column in own)
+        lost = [column for column in own if best[column.name].order != column.order]
+        if lost:
+            yield f"{where}: {_lost(lost, len(count), best, logs)}"
+        if twice := sum(number > 1 for number in count.values()):
+            yield f"{where}: {twice} metric{'s stand' if twice > 1 else ' stands'} under two keys"
+
+
+def _lost(
+    columns: Sequence[_Column], own: int, best: Mapping[str, _Column], logs: Sequence[Log]
+) -> str:
+    """Say of how many metrics of a file another was chosen, and why."""
+    names = {column.name for column in columns}
+    others = dict.fromkeys(_place(logs[best[column.name].order]) for column in columns)
+    share = f"{len(names)} of its {own} metrics {'are' if len(names) > 1 else 'is'} read from"
+    spans = all(column.rank[0] for column in columns)
+    fuller = any(best[column.name].rank[1] > column.rank[1] for column in columns)
+    why = ", which spans the run" if not spans else ", which holds more points" if fuller else ""
+    return f"{share} {_listed(list(others))}{why if len(others) == 1 else ''}"
+
+
+def _place(log: Log) -> str:
+    return log.where or log.source
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Name one or two things; of more, the first and how many."""
+    few = 2
+    return " and ".join(names) if len(names) <= few else f"{names[0]} and {len(names) - 1} others"
 
 
 def _budget(total: Setting | None) -> Budget | None:
