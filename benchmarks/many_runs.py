@@ -6,6 +6,7 @@ the same event files, in one process and without judging anything.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 RUNS, STEPS, EPISODES, CORES = 1_000, 200, 600, 2
+WRITTEN = 50  # the rest are copies: writing takes longer than reading
 OWN = tuple(f"custom/metric_{n}" for n in range(8))
 PEER = """
 import sys
@@ -40,7 +42,11 @@ def main() -> list[str]:
         root = Path(place)
         for name, writers in KINDS.items():
             for n in range(RUNS):
-                writers[n % len(writers)](root / name / f"run_{n:04}", n)
+                if n < WRITTEN:
+                    writers[n % len(writers)](root / name / f"run_{n:04}", n)
+                else:
+                    first = root / name / f"run_{n % WRITTEN:04}"
+                    shutil.copytree(first, root / name / f"run_{n:04}")
             rows.append(_row(name, ("-m", "rlvitals", "diagnose", str(root / name))))
         events = str(root / "event files")
         rows.append(_row("event files, EventAccumulator alone", ("-c", PEER, events)))

@@ -1,5 +1,6 @@
 """Which files are one run: a table of folders as people have them, and what reading gives."""
 
+import gzip
 import json
 import os
 import sqlite3
@@ -34,6 +35,24 @@ def state(*steps):
 WANDB = leveldb.wandb_file({"_step": 0, "loss": 0.5}, {"_step": 1, "loss": 0.25})
 SWANLAB = leveldb.swanlab_file((1, 0.5), (2, 0.25))
 RUN, LATER = "run-20260131_100000", "run-20260131_110000"
+
+
+def trackio(*runs):
+    """A Trackio database with a row of a loss for each run."""
+    with closing(sqlite3.connect(":memory:")) as base:
+        base.executescript(
+            "CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp TEXT, run_name TEXT,"
+            " step INTEGER, metrics TEXT);"
+            "CREATE TABLE configs (id INTEGER PRIMARY KEY, run_name TEXT, config TEXT,"
+            " created_at TEXT);"
+        )
+        for run in runs:
+            row = ("2026-01-31T10:00:00", run, 1, '{"loss": 0.5}')
+            base.execute("INSERT INTO metrics VALUES (NULL, ?, ?, ?, ?)", row)
+        base.commit()
+        return base.serialize()
+
+
 EVENTS = events((1, 0.5), (2, 0.25))
 MONITOR = monitor(1.7e9, (10.0, 5, 1.0), (20.0, 7, 2.0))
 TABLE = b"step,loss\n1,0.5\n2,0.25\n"
@@ -47,6 +66,8 @@ SCHEDULER = (
 )
 EVENT_NAME = "events.out.tfevents.17000000{:02d}.host.1.0"
 FIRST, SECOND = EVENT_NAME.format(1), EVENT_NAME.format(2)
+DATABASE = trackio("first", "second")
+CONFIG = b'{"learning_rate": 0.1}'
 TRIAL = {"params.json": b'{"lr": 0.1}', "result.json": RLLIB, "progress.csv": RLLIB_TABLE}
 
 # Folder -> the runs in it, each with its files.
@@ -192,6 +213,61 @@ CASES = {
         },
         {f"swanlog/{RUN}-{n}": {f"run-{n}.swanlab"} for n in ("a1", "b2")},
     ),
+    "a tracker's folder under a run": (
+        {"progress.csv": SB3, f"wandb/offline-{RUN}-abc/run-abc.wandb": WANDB},
+        {"": {"progress.csv", f"wandb/offline-{RUN}-abc/run-abc.wandb"}},
+    ),
+    "a tracker's folder under each of several runs": (
+        {
+            f"{run}/{name}": data
+            for run in "ab"
+            for name, data in {
+                FIRST: EVENTS,
+                f"wandb/{RUN}-{run}/run-{run}.wandb": WANDB,
+                f"wandb/{RUN}-{run}/files/config.yaml": b"learning_rate:\n  value: 1\n",
+            }.items()
+        },
+        {run: {FIRST, f"wandb/{RUN}-{run}/run-{run}.wandb"} for run in "ab"},
+    ),
+    "several runs of a tracker beside one log": (
+        {
+            "progress.csv": SB3,
+            **{f"wandb/{RUN}-{run}/run-{run}.wandb": WANDB for run in ("abc", "xyz")},
+        },
+        {
+            "": {"progress.csv"},
+            **{f"wandb/{RUN}-{run}": {f"run-{run}.wandb"} for run in ("abc", "xyz")},
+        },
+    ),
+    "a database with several runs beside a log": (
+        {"trackio/project.db": DATABASE, "losses.csv": TABLE},
+        {
+            "trackio/project/first": {"project.db"},
+            "trackio/project/second": {"project.db"},
+            "": {"losses.csv"},
+        },
+    ),
+    "every source of one run": (
+        {
+            "progress.csv": SB3,
+            "metrics.jsonl": LINES,
+            f"tb/{FIRST}": EVENTS,
+            f"wandb/{RUN}-abc/run-abc.wandb": WANDB,
+            "config.json": CONFIG,
+        },
+        {
+            "": {
+                "progress.csv",
+                "metrics.jsonl",
+                f"tb/{FIRST}",
+                f"wandb/{RUN}-abc/run-abc.wandb",
+            }
+        },
+    ),
+    "packed logs": (
+        {"a/progress.csv.gz": gzip.compress(SB3), "b/metrics.jsonl.gz": gzip.compress(LINES)},
+        {"a": {"progress.csv.gz"}, "b": {"metrics.jsonl.gz"}},
+    ),
     "hparams beside a run's events": (
         {FIRST: EVENTS, f"1700000001.25/{SECOND}": EVENTS},
         {"": {FIRST, f"1700000001.25/{SECOND}"}},
@@ -299,7 +375,8 @@ def test_which_files_are_one_run(tmp_path, case):
     root = build(tmp_path / "project", files)
     named = {name or "project": inside for name, inside in expected.items()}
     assert found(root) == named
-    assert list(found(root)) == sorted(named)
+    databases = [name for name in named if name.startswith("trackio/")]  # in order of start
+    assert list(found(root)) == [*databases, *sorted(named.keys() - databases)]
     for run in sources.find(root):
         assert sum(len(log.series) for log in sources.read(run)) > 0
 
@@ -338,6 +415,26 @@ def test_a_resumed_run_of_wandb_is_read_in_order_of_start(tmp_path):
     (run,) = sources.find(build(tmp_path, files))
     (log,) = sources.read(run)
     assert log.series["loss"].steps.tolist() == [0, 1, 2, 2, 3, 4]
+
+
+def test_settings_in_a_folder_of_several_runs_are_nobody_s(tmp_path):
+    files = {"seed1.csv": TABLE, "seed2.csv": TABLE, "config.json": CONFIG}
+    runs = sources.find(build(tmp_path, files))
+    assert [run.settings for run in runs] == [(), ()]
+    (tmp_path / "seed2.csv").unlink()
+    (run,) = sources.find(tmp_path)
+    assert [path.name for path in run.settings] == ["config.json"]
+    assert {"learning_rate": 0.1} in [log.settings for log in sources.read(run)]
+
+
+def test_a_run_of_a_database_is_found_by_its_name(tmp_path):
+    root = build(tmp_path, {"project.db": DATABASE})
+    (run,) = sources.find(root / "project.db" / "second")
+    assert run.name == "second"
+    assert [found.name for found in sources.find(root / "project.db")] == ["first", "second"]
+    with pytest.raises(UnreadableLog, match="no run called 'secnod'") as error:
+        sources.find(root / "project.db" / "secnod")
+    assert "did you mean second?" in error.value.hint
 
 
 def test_tables_of_one_scheduler_go_on_from_each_other(tmp_path):
