@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import pickle
 import sqlite3
 from contextlib import closing
 
@@ -13,6 +14,7 @@ import tfrecords
 
 from rlvitals import sources
 from rlvitals.errors import UnreadableLog
+from rlvitals.readers import READERS
 
 
 def events(*points):
@@ -265,8 +267,13 @@ CASES = {
         },
     ),
     "packed logs": (
-        {"a/progress.csv.gz": gzip.compress(SB3), "b/metrics.jsonl.gz": gzip.compress(LINES)},
-        {"a": {"progress.csv.gz"}, "b": {"metrics.jsonl.gz"}},
+        {
+            "a/progress.csv.gz": gzip.compress(SB3),
+            "b/metrics.jsonl.gz": gzip.compress(LINES),
+            "run/meta.yaml.gz": gzip.compress(b"run_id: a\nrun_name: a\n"),
+            "run/metrics/loss": b"1700000000000 0.5 1\n",
+        },
+        {"a": {"progress.csv.gz"}, "b": {"metrics.jsonl.gz"}, "project/a": {"meta.yaml.gz"}},
     ),
     "hparams beside a run's events": (
         {FIRST: EVENTS, f"1700000001.25/{SECOND}": EVENTS},
@@ -377,8 +384,13 @@ def test_which_files_are_one_run(tmp_path, case):
     assert found(root) == named
     databases = [name for name in named if name.startswith("trackio/")]  # in order of start
     assert list(found(root)) == [*databases, *sorted(named.keys() - databases)]
-    for run in sources.find(root):
+    sent = pickle.dumps(sources.find(root))  # as other processes get them
+    for run in pickle.loads(sent):  # noqa: S301 - our own
         assert sum(len(log.series) for log in sources.read(run)) > 0
+
+
+def test_every_reader_can_be_sent_to_another_process():
+    assert pickle.loads(pickle.dumps(READERS)) == READERS  # noqa: S301 - our own
 
 
 @pytest.mark.parametrize(

@@ -113,9 +113,13 @@ class Columns:
         self, step: int, row: Iterable[tuple[str, float | None]], time: float = NAN
     ) -> None:
         """Add a row's points: (key, value) pairs of one step. None is "not logged": no point."""
+        columns = self._columns
         for key, value in row:
             if value is not None:
-                self.add(key, step, value, time)
+                steps, times, values = columns.get(key) or self._column(key)
+                steps.append(step)
+                times.append(time)
+                values.append(value)
 
     def extend(
         self,

@@ -1,6 +1,7 @@
 """Which reader reads a file."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from fnmatch import translate
 from functools import lru_cache, partial
@@ -49,8 +50,12 @@ def _unpacking(reader: Reader, path: Path) -> Reader:
     return replace(
         reader,
         read=partial(_read_packed, reader),
-        home=None if home is None else lambda file: home(bare(file)),
+        home=None if home is None else partial(_home_of_packed, home),
     )
+
+
+def _home_of_packed(home: Callable[[Path], Path], file: Path) -> Path:
+    return home(bare(file))
 
 
 def _read_packed(reader: Reader, path: Path, since: Cursor | None) -> tuple[Log, Cursor]:

@@ -154,6 +154,11 @@ def _add(columns: Columns, key: str, text: str, number: int, refused: Refused) -
         columns.add(key, step, value, time / 1000.0)
 
 
+def home(path: Path) -> Path:
+    """Return the run's folder: `meta.yaml` lies in it."""
+    return path.parent
+
+
 READER = Reader(
     name=NAME,
     title="MLflow run folder",
@@ -162,6 +167,6 @@ READER = Reader(
     files=("meta.yaml",),
     claims=claims,
     read=read,
-    home=lambda path: path.parent,
+    home=home,
     run_name=run_name,
 )
