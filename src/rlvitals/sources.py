@@ -303,9 +303,8 @@ def _run(name: str, home: Path, files: Files, notes: tuple[str, ...]) -> Run:
     kept, dropped = _without_copies(files)
     inside = all(file.is_relative_to(home) for file, _ in files)
     root = home if inside else home.parent  # a tracker's folders of one run lie side by side
-    return Run(
-        name, root, tuple(sorted(kept, key=lambda pair: _order(pair[0]))), (*notes, *dropped)
-    )
+    kept.sort(key=lambda pair: _order(pair[0]))
+    return Run(name, root, tuple(kept), (*notes, *dropped))
 
 
 def _order(file: Path) -> tuple[tuple[str, ...], str]:
