@@ -5,20 +5,21 @@
 The answers are the same either way and come in the order they were asked for.
 """
 
-import multiprocessing
 import os
 import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING
 
 from rlvitals import diagnosis, loading
 from rlvitals.diagnosis import Diagnosis
 from rlvitals.errors import UnreadableLog
 from rlvitals.settings import Settings
 from rlvitals.sources import Run
+
+if TYPE_CHECKING:  # loaded where processes are started
+    from multiprocessing.context import BaseContext
 
 Asked = tuple[Run, Settings]  # a run, and what a person says about it
 Answer = Diagnosis | UnreadableLog
@@ -40,9 +41,9 @@ def diagnose(
     processes = (jobs or cores()) if _can_start() else 1
     for done, one in enumerate(asked):
         spent = time.monotonic() - began
-        left = asked[done:]
-        if processes > 1 and spent >= patience and len(left) * spent >= patience * done:
-            yield from _by_processes(left, min(processes, len(left)))
+        left = len(asked) - done
+        if processes > 1 and spent >= patience and left * spent >= patience * done:
+            yield from _by_processes(asked[done:], min(processes, left))
             return
         yield judge(one)
 
@@ -72,6 +73,10 @@ def _can_start() -> bool:
 
 def _by_processes(asked: Sequence[Asked], processes: int) -> Iterator[Answer]:
     """Judge in other processes; what they leave undone when one of them dies is judged here."""
+    import multiprocessing  # noqa: PLC0415 - a single run needs none of it
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - the same
+    from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415 - the same
+
     chunks = [asked[at : at + CHUNK] for at in range(0, len(asked), CHUNK)]
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(processes, _context(), initializer=_end_quietly)
@@ -97,8 +102,10 @@ def _judge_all(asked: Sequence[Asked]) -> list[Answer]:
     return [judge(one) for one in asked]
 
 
-def _context() -> multiprocessing.context.BaseContext:
+def _context() -> "BaseContext":
     """Choose how processes start: never by forking this one, which may run threads."""
+    import multiprocessing  # noqa: PLC0415 - a single run needs none of it
+
     known = multiprocessing.get_all_start_methods()
     if "forkserver" not in known:
         return multiprocessing.get_context("spawn")

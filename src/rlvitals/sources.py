@@ -301,8 +301,8 @@ def _file_name(path: Path, reader: Reader) -> str:
 
 def _run(name: str, home: Path, files: Files, notes: tuple[str, ...]) -> Run:
     kept, dropped = _without_copies(files)
-    # Another attempt may lie in a folder beside the first one's.
-    root = Path(os.path.commonpath([home, *(file.parent for file, _ in kept)]))
+    inside = all(file.is_relative_to(home) for file, _ in files)
+    root = home if inside else home.parent  # a tracker's folders of one run lie side by side
     kept.sort(key=lambda pair: _order(pair[0]))
     return Run(name, root, tuple(kept), (*notes, *dropped))
 

@@ -39,19 +39,6 @@ SWANLAB = leveldb.swanlab_file((1, 0.5), (2, 0.25))
 RUN, LATER = "run-20260131_100000", "run-20260131_110000"
 
 
-def wandb(*rows):
-    """A `.wandb` file of (step, {key: value}) rows."""
-    found = []
-    for number, (step, row) in enumerate(rows):
-        items = [
-            tfrecords.text(1, tfrecords.text(1, key) + tfrecords.text(16, json.dumps(value)))
-            for key, value in {"_step": step, **row}.items()
-        ]
-        history = b"".join(items) + tfrecords.text(2, tfrecords.integer(1, step))
-        found.append(tfrecords.integer(1, number) + tfrecords.text(2, history))
-    return leveldb.framed(b":W&B\xe1\xbe\x00", found)[0]
-
-
 def trackio(*runs):
     """A Trackio database with a row of a loss for each run."""
     with closing(sqlite3.connect(":memory:")) as base:
@@ -81,10 +68,8 @@ SCHEDULER = (
 )
 EVENT_NAME = "events.out.tfevents.17000000{:02d}.host.1.0"
 FIRST, SECOND = EVENT_NAME.format(1), EVENT_NAME.format(2)
-ROWS = wandb((1, {"loss": 0.5}), (2, {"loss": 0.25}))
 DATABASE = trackio("first", "second")
 CONFIG = b'{"learning_rate": 0.1}'
-DAYS = ("20260131_100000", "20260201_100000")  # of two starts
 TRIAL = {"params.json": b'{"lr": 0.1}', "result.json": RLLIB, "progress.csv": RLLIB_TABLE}
 
 # Folder -> the runs in it, each with its files.
@@ -231,8 +216,8 @@ CASES = {
         {f"swanlog/{RUN}-{n}": {f"run-{n}.swanlab"} for n in ("a1", "b2")},
     ),
     "a tracker's folder under a run": (
-        {"progress.csv": SB3, f"wandb/offline-run-{DAYS[0]}-abc/run-abc.wandb": ROWS},
-        {"": {"progress.csv", f"wandb/offline-run-{DAYS[0]}-abc/run-abc.wandb"}},
+        {"progress.csv": SB3, f"wandb/offline-{RUN}-abc/run-abc.wandb": WANDB},
+        {"": {"progress.csv", f"wandb/offline-{RUN}-abc/run-abc.wandb"}},
     ),
     "a tracker's folder under each of several runs": (
         {
@@ -240,24 +225,20 @@ CASES = {
             for run in "ab"
             for name, data in {
                 FIRST: EVENTS,
-                f"wandb/run-{DAYS[0]}-{run}/run-{run}.wandb": ROWS,
-                f"wandb/run-{DAYS[0]}-{run}/files/config.yaml": b"learning_rate:\n  value: 1\n",
+                f"wandb/{RUN}-{run}/run-{run}.wandb": WANDB,
+                f"wandb/{RUN}-{run}/files/config.yaml": b"learning_rate:\n  value: 1\n",
             }.items()
         },
-        {run: {FIRST, f"wandb/run-{DAYS[0]}-{run}/run-{run}.wandb"} for run in "ab"},
-    ),
-    "resumed attempts of a tracker": (
-        {f"wandb/run-{day}-abc/run-abc.wandb": ROWS for day in DAYS},
-        {f"wandb/run-{DAYS[0]}-abc": {f"run-{day}-abc/run-abc.wandb" for day in DAYS}},
+        {run: {FIRST, f"wandb/{RUN}-{run}/run-{run}.wandb"} for run in "ab"},
     ),
     "several runs of a tracker beside one log": (
         {
             "progress.csv": SB3,
-            **{f"wandb/run-{DAYS[0]}-{run}/run-{run}.wandb": ROWS for run in ("abc", "xyz")},
+            **{f"wandb/{RUN}-{run}/run-{run}.wandb": WANDB for run in ("abc", "xyz")},
         },
         {
             "": {"progress.csv"},
-            **{f"wandb/run-{DAYS[0]}-{run}": {f"run-{run}.wandb"} for run in ("abc", "xyz")},
+            **{f"wandb/{RUN}-{run}": {f"run-{run}.wandb"} for run in ("abc", "xyz")},
         },
     ),
     "a database with several runs beside a log": (
@@ -273,7 +254,7 @@ CASES = {
             "progress.csv": SB3,
             "metrics.jsonl": LINES,
             f"tb/{FIRST}": EVENTS,
-            f"wandb/run-{DAYS[0]}-abc/run-abc.wandb": ROWS,
+            f"wandb/{RUN}-abc/run-abc.wandb": WANDB,
             "config.json": CONFIG,
         },
         {
@@ -281,7 +262,7 @@ CASES = {
                 "progress.csv",
                 "metrics.jsonl",
                 f"tb/{FIRST}",
-                f"wandb/run-{DAYS[0]}-abc/run-abc.wandb",
+                f"wandb/{RUN}-abc/run-abc.wandb",
             }
         },
     ),
@@ -446,17 +427,6 @@ def test_a_resumed_run_of_wandb_is_read_in_order_of_start(tmp_path):
     (run,) = sources.find(build(tmp_path, files))
     (log,) = sources.read(run)
     assert log.series["loss"].steps.tolist() == [0, 1, 2, 2, 3, 4]
-
-
-def test_another_attempt_of_a_tracker_goes_on_where_the_first_ended(tmp_path):
-    later = wandb((3, {"loss": 0.3}), (4, {"loss": 0.4}))
-    files = {
-        f"run-{day}-abc/run-abc.wandb": data for day, data in zip(DAYS, (ROWS, later), strict=True)
-    }
-    (run,) = sources.find(build(tmp_path / "wandb", files))
-    assert run.name == f"run-{DAYS[0]}-abc"
-    (log,) = sources.read(run)
-    assert log.series["loss"].steps.tolist() == [1, 2, 3, 4]
 
 
 def test_settings_in_a_folder_of_several_runs_are_nobody_s(tmp_path):

@@ -108,8 +108,8 @@ def _gather(logs: Sequence[Log], given: Given) -> _Gathered:
         table = own or main  # a file of settings speaks as the run's logs do
         found.settings = {**_settings(log, table), **found.settings}
         named = {key: _column(log, table, key, s, given) for key, s in log.series.items()}
-        judged = (column for column in named.values() if column is not None and not column.off)
-        found.columns.append([replace(column, order=order) for column in judged])
+        known = [column for column in named.values() if column is not None and not column.off]
+        found.columns.append([replace(column, order=order) for column in known])
         found.unmapped += [key for key, column in named.items() if column is None]
     return found
 
