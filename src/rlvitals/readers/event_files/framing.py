@@ -40,8 +40,10 @@ def header_at(data: bytes | memoryview, at: int = 0) -> int | None:
 
 
 def intact(record: bytes) -> bool:
-    """Tell whether a whole record's payload fits its checksum."""
+    """Tell whether a whole record's length and payload fit their checksums."""
     stored: int = CHECK.unpack_from(record, len(record) - CHECK.size)[0]
+    if header_at(record) != len(record) - AROUND:
+        return False
     return mask(crc32c(record[HEADER.size : -CHECK.size])) == stored
 
 
