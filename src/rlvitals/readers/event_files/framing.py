@@ -22,6 +22,7 @@ HEADER = struct.Struct("<QI")
 CHECK = struct.Struct("<I")
 AROUND = HEADER.size + CHECK.size  # bytes of a record that are not its payload
 LONGEST = 2**12  # a longer event is no scalar, or too many of them: read field by field
+PART_BYTES = 2**18  # searched at once: bounds the memory where every byte may start a header
 SHORT = 2**16  # payloads below it are found at once
 
 
@@ -40,8 +41,10 @@ def header_at(data: bytes | memoryview, at: int = 0) -> int | None:
 
 
 def intact(record: bytes) -> bool:
-    """Tell whether a whole record's payload fits its checksum."""
+    """Tell whether a whole record's length and payload fit their checksums."""
     stored: int = CHECK.unpack_from(record, len(record) - CHECK.size)[0]
+    if header_at(record) != len(record) - AROUND:
+        return False
     return mask(crc32c(record[HEADER.size : -CHECK.size])) == stored
 
 
@@ -159,13 +162,22 @@ def plausible_headers(window: NDArray[np.uint8]) -> NDArray[np.int64]:
 
     int64 [n], ascending: every place whose stored checksum fits its length.
     """
-    count = len(window) - HEADER.size + 1
-    if count <= 0:
-        return np.zeros(0, np.int64)
+    found = [np.zeros(0, np.int64)]
+    for start in range(0, len(window) - HEADER.size + 1, PART_BYTES):
+        part = window[start : start + PART_BYTES + HEADER.size - 1]
+        found.append(start + _plausible_in(part))
+    return np.concatenate(found)
+
+
+def _plausible_in(part: NDArray[np.uint8]) -> NDArray[np.int64]:
+    count = len(part) - HEADER.size + 1
     high = np.zeros(count, np.uint8)
     for byte in range(3, 8):
-        high |= window[byte : byte + count]
+        high |= part[byte : byte + count]
     places = np.flatnonzero(high == 0)
-    lengths = words(window, places, "<u8").astype(np.uint64)
-    found: NDArray[np.int64] = places[checks_of(lengths) == words(window, places + 8, "<u4")]
+    lengths = words(part, places, "<u8").view(np.uint64)
+    expected = _short_checks()[lengths & np.uint64(SHORT - 1)]
+    long = np.flatnonzero(lengths >= SHORT)
+    expected[long] = checks_of(lengths[long])
+    found: NDArray[np.int64] = places[expected == words(part, places + 8, "<u4")]
     return found

@@ -1,6 +1,7 @@
 """Points of one tag from several places of a file, put back into the order of the file."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -42,11 +43,12 @@ class Points:
 
     def add(self, window: dict[str, list[Piece]]) -> None:
         """Add the points of the next window: tags keep the order of their first points."""
-        pieces = {tag: _ordered(found) for tag, found in window.items()}
-        pieces = {tag: piece for tag, piece in pieces.items() if len(piece.places)}
-        for tag, piece in sorted(pieces.items(), key=lambda item: int(item[1].places[0])):
-            nowhere = piece._replace(places=NOWHERE)  # needed within the window only
-            self._parts.setdefault(tag, []).append(nowhere)
+        ordered = {tag: _ordered(found) for tag, found in window.items()}
+        ordered = {tag: pieces for tag, pieces in ordered.items() if pieces}
+        for tag, pieces in sorted(ordered.items(), key=lambda item: int(item[1][0].places[0])):
+            # Places are needed within the window only.
+            nowhere = [piece._replace(places=NOWHERE) for piece in pieces]
+            self._parts.setdefault(tag, []).extend(nowhere)
 
     def series(self) -> dict[str, Series]:
         """Return the series; the points are given away, so that they are in memory once."""
@@ -61,17 +63,18 @@ class Points:
         return series
 
 
-def _ordered(pieces: list[Piece]) -> Piece:
-    """Return one piece of several, by their places."""
-    if len(pieces) == 1:
-        return pieces[0]
+def _ordered(pieces: list[Piece]) -> list[Piece]:
+    """Return the points of several pieces in the order of the file."""
+    pieces = [piece for piece in pieces if len(piece.places)]
+    if len(pieces) < 2:  # noqa: PLR2004  # in order as it is
+        return pieces
+    pieces.sort(key=lambda piece: int(piece.places[0]))
+    if all(one.places[-1] < two.places[0] for one, two in pairwise(pieces)):
+        return pieces
     together = Piece(
         np.concatenate([piece.places for piece in pieces]),
         np.concatenate([piece.times for piece in pieces]),
         np.concatenate([piece.steps for piece in pieces]),
-        np.concatenate([piece.values for piece in pieces]),
+        np.concatenate([piece.values for piece in pieces], dtype=np.float64),
     )
-    places = together.places
-    if (places[1:] >= places[:-1]).all():
-        return together
-    return together.where(np.argsort(places, kind="stable"))
+    return [together.where(np.argsort(together.places, kind="stable"))]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rlvitals.readers.columns import MAX_STEP
 from rlvitals.readers.crc32c import crc32c, unmasked
-from rlvitals.readers.event_files.framing import AROUND, HEADER
+from rlvitals.readers.event_files.framing import AROUND, CHECK, HEADER, header_at
 from rlvitals.readers.event_files.layouts import STEP_AT, TIME_AT, Layout, Number, Place, layout_of
 from rlvitals.readers.event_files.varying import (
     FLAG,
@@ -157,9 +157,10 @@ class Shape:
         constants, found = [self.constants], self.keys[np.argsort(self.order)].tolist()
         for index in new[: MOST_TEMPLATES - len(self.templates)]:
             row = rows[index : index + 1].copy()
-            payload = bytearray(row[0, HEADER.size : HEADER.size + self.length].tobytes())
+            record = row[0, : self.length + AROUND].tobytes()
+            payload = bytearray(record[HEADER.size : -CHECK.size])
             layout = layout_of(bytes(payload))
-            if layout is None or not self.fits(layout):
+            if layout is None or not self.fits(layout) or header_at(record) != self.length:
                 continue
             for at, count in layout.varying:
                 payload[at : at + count] = bytes(count)

@@ -24,7 +24,7 @@ from rlvitals.readers.event_files.framing import (
     plausible_headers,
 )
 
-WINDOW_BYTES = 2 * 2**20
+WINDOW_BYTES = 4 * 2**20
 LEAST_BYTES = 2**16
 PATIENCE_BYTES = 2**28  # checked in search of records behind damage: more is no event file
 MAX_RECORD_BYTES = 64 * 2**20  # longer ones are pictures or graphs: passed over, not loaded
