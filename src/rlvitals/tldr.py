@@ -79,6 +79,11 @@ def _levels(trace: Trace, *names: str) -> tuple[str, float, float] | None:
 def _kl(trace: Trace) -> Sentence:
     reference = _levels(trace, "policy/kl_to_reference")
     found = _levels(trace, "policy/approx_kl")
+    signed = _levels(trace, "policy/kl_signed")
+    if found is None and reference is None and signed is not None:
+        values = np.abs(trace[signed[0]].finite().values)
+        text = f"The signed estimate of KL per update is {median(values) or 0.0:.2g} in the median"
+        return Sentence("KL", f"{text} and {values.max():.2g} at most, signs aside.", "neutral")
     if found is None and reference is None:
         return Sentence("KL", "KL is not logged: how far updates move is not known.", "unknown")
     if found is None:

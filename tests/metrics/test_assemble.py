@@ -1,12 +1,14 @@
 """Several logs of one run, one column for each metric; steps that go back."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from rlvitals.metrics.assemble import Given, trace
 from rlvitals.metrics.optimiser import LOSS
 from rlvitals.metrics.seams import straighten
-from rlvitals.records import Log, Profile, Series
+from rlvitals.records import Ending, Log, Profile, Series
 
 OWN = "and nothing tells how they go together: its metrics are judged by its own"
 
@@ -103,3 +105,27 @@ def test_an_order_that_was_lost_is_no_chain_of_resumes():
     assert found.seams == ()
     assert len(found.series) == len(steps)
     assert (np.diff(found.series.steps) >= 0).all()
+
+
+STOPPED = "Traceback (most recent call last):\n  File ...\nKeyboardInterrupt"
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "traceback"),
+    [
+        (Ending(255, STOPPED), None, ""),  # a person's Ctrl-C fails nothing
+        (Ending(1, "ValueError: nan"), 1, "ValueError: nan"),
+        (Ending(0, "ValueError: caught"), 0, ""),
+        (Ending(), None, ""),
+    ],
+)
+def test_how_a_log_says_that_its_run_ended(ending, code, traceback):
+    found = trace([replace(log("a", loss=series([1, 2])), ending=ending)])
+    assert (found.lifecycle.exit_code, found.lifecycle.traceback) == (code, traceback)
+    assert found.lifecycle.ended
+    assert any("stopped by hand" in note for note in found.notes) == (ending.traceback == STOPPED)
+
+
+def test_nested_keys_joined_with_dots_are_known():
+    found = trace([log("wandb", **{"train.approx_kl": series([1, 2])})])
+    assert "policy/approx_kl" in found

@@ -186,6 +186,16 @@ def test_a_jump_is_a_warning_only_beside_a_spike_and_a_stalled_outcome(kl, outco
     assert RATE.judge(run).severity is severity
 
 
+def test_a_rate_that_is_steered_by_the_kl_does_not_jump():
+    steered = made.trace(optimiser__learning_rate=1e-3 * 10.0 ** (1.5 * np.sign(made.noise(100))))
+    assert isinstance(RATE.check(steered), Clear)
+    once = np.where(np.arange(100) < 50, 1e-4, 1e-2)
+    jump = made.trace(optimiser__learning_rate=once)
+    assert isinstance(RATE.check(jump), Finding)
+    aimed = made.trace(settings={"desired_kl": 0.01}, optimiser__learning_rate=once)
+    assert isinstance(RATE.check(aimed), Clear)
+
+
 def test_a_rate_of_zero_for_a_third_of_the_run_is_noted():
     rates = np.concatenate((np.linspace(1e-3, 0, 66), np.zeros(34)))
     found = RATE.judge(made.trace(optimiser__learning_rate=rates))

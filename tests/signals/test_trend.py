@@ -100,7 +100,8 @@ def test_nothing_raises_or_warns(edge_case):
     assert found is None or not np.isnan(astuple(found)).any()
 
 
-@given(SERIES, st.floats(-1e6, 1e6), st.sampled_from([0.25, 2.0, 1024.0]))
+# A whole shift keeps equal values equal: rounding that parts them is noise of its own.
+@given(SERIES, st.integers(-(10**6), 10**6), st.sampled_from([0.25, 2.0, 1024.0]))
 def test_shift_changes_nothing_and_scale_scales(x, shift, scale):
     plain, moved = trend(x), trend(scale * (x + shift))
     slack = 1e-6 * (1 + float(np.abs(x).max()) + abs(shift)) * scale

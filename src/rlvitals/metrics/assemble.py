@@ -15,6 +15,7 @@ from rlvitals.metrics.names import lookup
 from rlvitals.metrics.names.name import Name, Table
 from rlvitals.records import Budget, Lifecycle, Log, Measured, Profile, Series, Setting, Trace
 
+BY_HAND = "KeyboardInterrupt"
 SPANS = 0.5  # of the run's last step: a column that ends before counts other steps, or stopped
 
 
@@ -95,7 +96,14 @@ def _lifecycle(logs: Sequence[Log], attempts: int) -> Lifecycle:
     endings = [log.ending for log in logs if log.ending is not None]
     exit_code = next((e.exit_code for e in endings if e.exit_code is not None), None)
     traceback = next((e.traceback for e in endings if e.traceback), "")
-    return Lifecycle(None, exit_code, "" if exit_code == 0 else traceback, attempts)
+    if exit_code == 0 or _by_hand(traceback):
+        exit_code, traceback = exit_code if exit_code == 0 else None, ""
+    return Lifecycle(None, exit_code, traceback, attempts, ended=bool(endings))
+
+
+def _by_hand(traceback: str) -> bool:
+    """Tell a person's Ctrl-C, which fails nothing."""
+    return traceback.strip().rpartition("\n")[2].startswith(BY_HAND)
 
 
 def _gather(logs: Sequence[Log], given: Given) -> _Gathered:
@@ -219,6 +227,9 @@ def _settings(log: Log, table: Table | None) -> dict[str, Setting]:
 def _notes(logs: Sequence[Log], resumed: Sequence[int], shuffled: int) -> tuple[str, ...]:
     said = [f"{g.where}: {note}" if g.where else note for g in logs for note in g.notes]
     said += [f"resumed at step {step:,}: the later attempt is judged" for step in resumed]
+    said += [
+        f"{g.where}: stopped by hand" for g in logs if g.ending and _by_hand(g.ending.traceback)
+    ]
     if shuffled:
         said.append(f"steps go back in {shuffled} places: judged in the order of steps")
     return tuple(said)

@@ -61,7 +61,7 @@ def drawdown(values: Array) -> Drawdown | None:
         best=unscaled(float(means[top]), exponent),
         last=unscaled(float(means[-1]), exponent),
         index=int(np.flatnonzero(np.isfinite(column))[place]),
-        share=0.0 if drop <= 0 else drop / gain if gain > 0 else math.inf,
+        share=0.0 if drop <= 0 else drop / gain if gain > ROUNDING else math.inf,
         size=_size(points, end, width, drop),
     )
 

@@ -45,4 +45,9 @@ def _marked(table: Table, keys: Collection[str]) -> bool:
 
 
 def _without_prefix(table: Table, key: str) -> list[str]:
-    return [key, *(key.removeprefix(p) for p in table.prefixes if key.startswith(p))]
+    # Weights & Biases joins nested keys with dots, frameworks and tables with slashes.
+    spelt = [key] if "." not in key or "/" in key else [key, key.replace(".", "/")]
+    return [
+        *spelt,
+        *(one.removeprefix(p) for one in spelt for p in table.prefixes if one.startswith(p)),
+    ]

@@ -16,7 +16,8 @@ Give the scheduler the run's real length (`max_steps`, `total_timesteps`). After
 that the scheduler's state was restored. Where a restart is meant, restart lower.
 
 ## When it is wrong
-Cosine schedules with restarts jump by design. A step decay goes down, which is not reported.
+Cosine schedules with restarts jump by design. A step decay goes down, which is not reported;
+nor is a rate that is steered by the KL (rsl_rl, skrl, rl_games), up and down all along.
 
 ## References
 - Loshchilov and Hutter 2017, "SGDR: Stochastic Gradient Descent with Warm Restarts".
@@ -37,6 +38,7 @@ FACTOR = Bound(5.0, "default")
 ZERO = 1e-9  # of its highest value: schedules end at 0 or at a rounding of it
 TAIL, FEWEST = 0.1, 5  # of the run, points: a schedule that ends with the run has one at most
 PLANNED = 0.9  # of the budget
+STEERED = 0.1  # of the updates go up, and as many down
 AFTER = 20  # updates in which a spike may follow
 SPIKES = ((APPROX_KL, *KL_SPIKE), (GRAD_NORM, 10.0, 0.0))  # factor over the median before, floor
 
@@ -48,11 +50,18 @@ def check(trace: Trace) -> Answer:
     if highest == 0:
         return _ended(rates, 0, trace)
     up = _jumps_up(rates)
-    if up.size:
+    if up.size and not _follows_kl(trace, rates):
         return _jumped(trace, rates, up)
     on = np.flatnonzero(np.abs(rates.values) > ZERO * highest)
     first = int(on[-1]) + 1
     return _ended(rates, first, trace) if _early(trace, rates, first) else Clear()
+
+
+def _follows_kl(trace: Trace, rates: Series) -> bool:
+    """Tell a rate that is steered: it goes up and down all along, by its KL or by restarts."""
+    grows, falls = np.diff(rates.values) > 0, np.diff(rates.values) < 0
+    steered = min(float(grows.mean()), float(falls.mean())) >= STEERED
+    return steered or trace.number("desired_kl") is not None
 
 
 def _jumps_up(rates: Series) -> np.typing.NDArray[np.int64]:

@@ -79,7 +79,7 @@ def _too_early(trace: Trace) -> str:
         spent = trace.last_step / trace.budget.steps
         return "" if spent >= SPENT else f"{spent:.0%} of the budget is spent: too early to say"
     age = trace.lifecycle.age
-    if age is not None and age < LIVE:
+    if age is not None and age < LIVE and not trace.lifecycle.ended:
         return "the run goes on and its budget (total_steps) is not known"
     return ""
 
