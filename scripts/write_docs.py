@@ -30,7 +30,6 @@ from rlvitals.show.wording import number
 
 ROOT = Path(__file__).resolve().parent.parent
 WRITTEN = "<!-- Written by scripts/write_docs.py from the code: change it there. -->\n"
-NAV_FROM, NAV_TO = "# rules: written by scripts/write_docs.py", "# end of rules"
 SETTINGS = "hyperparameters"  # the family whose members have no prefix
 FAMILIES: tuple[ModuleType, ...] = (
     metrics.outcome,
@@ -299,15 +298,20 @@ def _rule(rule: Rule) -> str:
 
 
 def navigation(text: str) -> str:
-    """Put the rules into the navigation of mkdocs.yml, between their two marks."""
-    before, _, rest = text.partition(NAV_FROM)
-    _, _, after = rest.partition(NAV_TO)
-    indent = " " * 6
-    lines = [NAV_FROM]
-    for area, rules in _areas().items():
-        lines.append(f"{indent}- {area.capitalize()}:")
-        lines += [f"{indent}    - {rule.name}: rules/{rule.name}.md" for rule in rules]
-    return before + "\n".join([*lines, f"{indent}{NAV_TO}"]) + after
+    """Put the rules and the frameworks into mkdocs.yml's navigation, between their marks."""
+    rules = []
+    for area, found in _areas().items():
+        rules.append(f"- {area.capitalize()}:")
+        rules += [f"    - {rule.name}: rules/{rule.name}.md" for rule in found]
+    frameworks = [f'- "{t.title}": frameworks/{t.framework}.md' for t in TABLES]
+    return _between(_between(text, "rules", rules), "frameworks", frameworks)
+
+
+def _between(text: str, name: str, lines: Sequence[str]) -> str:
+    start, end = f"# {name}: written by scripts/write_docs.py", f"# end of {name}"
+    before, _, rest = text.partition(start)
+    _, _, after = rest.partition(end)
+    return before + f"\n{' ' * 6}".join([start, *lines, end]) + after
 
 
 # What is one page each.

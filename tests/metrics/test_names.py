@@ -326,3 +326,21 @@ def test_canonical_names_are_known_as_they_are():
 
 def test_no_table_knows_nonsense():
     assert all(lookup.find(table, "weights/layer_3/bias") is None for table in TABLES)
+
+
+def test_spinning_up_s_kl_is_signed_and_needs_its_own_columns():
+    row = ("Epoch", "AverageEpRet", "EpLen", "VVals", "LossPi", "LossV", "KL", "ClipFrac")
+    table = lookup.choose("csv", row, TABLES)
+    assert table is not None
+    assert table.framework == "spinning-up"
+    name, how = lookup.find(table, "KL")
+    assert (name, how.estimator) == ("policy/kl_signed", "k1")
+
+
+def test_baselines_kl_is_half_the_squared_log_ratio():
+    row = ("eprewmean", "eplenmean", "loss/approxkl", "loss/clipfrac", "misc/total_timesteps")
+    table = lookup.choose("csv", row, TABLES)
+    assert table is not None
+    assert table.framework == "baselines"
+    assert lookup.find(table, "loss/approxkl")[1].estimator == "k2"
+    assert lookup.find(table, "eprewmean")[0] == "outcome/return"
