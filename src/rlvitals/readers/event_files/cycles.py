@@ -165,7 +165,7 @@ class Rounds:
         for member in members:
             width, behind = member.layout.step_width, member.length - STEP_AT
             last, raw = raw, self._raw_steps(member)
-            if last is None or not np.array_equal(raw, last):
+            if last is None or not (raw == last).all():
                 steps, added = steps_of(raw, width), {}
             if behind not in added:
                 added[behind] = added_by_counts(raw, width, behind - width)

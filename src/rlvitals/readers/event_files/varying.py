@@ -24,7 +24,7 @@ def added_by_counts(numbers: NDArray[np.uint64], width: int, behind: int) -> NDA
     `behind` bytes stand behind them. For times and steps: their high bytes hardly vary.
     """
     columns = numbers.view(np.uint8).reshape(-1, WORD_BYTES)
-    low, high = int(numbers.min()), int(numbers.max())
+    low, high = int(np.minimum.reduce(numbers)), int(np.maximum.reduce(numbers))
     differing = ((low ^ high).bit_length() + 7) // 8
     constant = 0
     for byte in range(differing, width):
