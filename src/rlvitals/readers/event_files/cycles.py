@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.readers.crc32c import crc32c, unmasked
+from rlvitals.readers.event_files.crc32c import crc32c, unmasked
 from rlvitals.readers.event_files.framing import (
     AROUND,
     CHECK,

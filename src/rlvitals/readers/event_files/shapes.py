@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.readers.columns import MAX_STEP
-from rlvitals.readers.crc32c import crc32c, unmasked
+from rlvitals.readers.event_files.crc32c import crc32c, unmasked
 from rlvitals.readers.event_files.framing import AROUND, CHECK, HEADER, header_at
 from rlvitals.readers.event_files.layouts import STEP_AT, TIME_AT, Layout, Number, Place, layout_of
 from rlvitals.readers.event_files.varying import (
