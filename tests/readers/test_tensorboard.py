@@ -10,7 +10,7 @@ import tfrecords as tf
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import tensorboard
-from rlvitals.readers.crc32c import crc32c
+from rlvitals.readers.event_files.crc32c import crc32c
 from rlvitals.readers.event_files.scalars import SLACK
 from rlvitals.readers.event_files.stream import MAX_RECORD_BYTES, Stream, Taken
 from rlvitals.readers.lookup import reader_of

@@ -47,7 +47,7 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         replaced = place(file, start.offset) != start
         if replaced:
             cursor = TensorBoardCursor(Position())
-        stream = Stream(file, cursor.position.offset, SLACK, path.stat().st_size)
+        stream = Stream(file, cursor.position.offset, SLACK)
         contents = Contents(cursor.plugins)
         stream.read(contents.take)
         if stream.offset == 0 and stream.unsure >= HEADER.size and not _starts_well(file):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.readers.crc32c import checksums, unmasked
+from rlvitals.readers.event_files.crc32c import checksums, unmasked
 from rlvitals.readers.event_files.cycles import stretches
 from rlvitals.readers.event_files.events import SCALARS_PLUGIN, Events
 from rlvitals.readers.event_files.framing import HEADER, Frames, words

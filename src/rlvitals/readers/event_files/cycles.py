@@ -7,13 +7,14 @@ else against the round's constant bytes, as in `shapes`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.readers.crc32c import crc32c, unmasked
+from rlvitals.readers.event_files.crc32c import crc32c, unmasked
 from rlvitals.readers.event_files.framing import (
     AROUND,
     CHECK,
@@ -36,6 +37,8 @@ FEWEST_ROUNDS = 48  # that are worth the setting up
 LOOK = 64  # records whose lengths must repeat
 LONGEST_ROUND = 1024  # records
 MOST_REMEMBERED = 256  # rounds, across files
+STACKED = 2**14  # numbers that are computed with together: they fit the nearest cache
+MOST_STACKED = 32  # members
 AT_ONCE = 2**18  # bytes that are compared together, so that they stay in the cache
 
 
@@ -145,6 +148,13 @@ def _cycle(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[
     return Cycle(len(data), tuple(members), mask, data & mask)
 
 
+def _kind(member: Member) -> tuple[int, ...]:
+    """Return what members must have in common to be read together."""
+    tails = [member.length - place.at for place in member.layout.places]
+    sizes = [place.size for place in member.layout.places]
+    return (member.layout.step_width, *tails, *sizes)
+
+
 @dataclass(slots=True)
 class Rounds:
     """The rounds of a stretch, column by column."""
@@ -153,55 +163,61 @@ class Rounds:
     cycle: Cycle
     start: int  # where the first round starts in the data
     count: int
+    _last_raw: NDArray[np.uint64] | None = None
+    _last_steps: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    _added: dict[tuple[int, ...], NDArray[np.uint32]] = field(default_factory=dict)
 
     def columns(self) -> tuple[list[Column], NDArray[np.bool_]]:
         """Return the columns [count] and which of the rounds are intact [count]."""
         good = self._constant()
-        members = [member for member in self.cycle.members if member]
-        columns = []
-        raw: NDArray[np.uint64] | None = None
-        steps = np.zeros(self.count, np.int64)
-        added: dict[int, NDArray[np.uint32]] = {}  # by the steps, by how many bytes are behind
-        for member in members:
-            width, behind = member.layout.step_width, member.length - STEP_AT
-            last, raw = raw, self._raw_steps(member)
-            if last is None or not np.array_equal(raw, last):
-                steps, added = steps_of(raw, width), {}
-            if behind not in added:
-                added[behind] = added_by_counts(raw, width, behind - width)
-            column = self._column(member, steps)
-            good &= self._keys(column) ^ added[behind] == member.key
-            columns.append(column)
+        columns: list[Column] = []
+        together = min(max(STACKED // self.count, 1), MOST_STACKED)
+        for _, alike in groupby((m for m in self.cycle.members if m), key=_kind):
+            while members := tuple(islice(alike, together)):
+                columns += self._stack(members, good)
         return columns, good
 
-    def _strided(self, at: int, kind: str) -> NDArray[Any]:
-        """Return the numbers that stand at an offset of each round, copied."""
-        start = self.start + at
-        where = np.ndarray((self.count,), kind, self.data.data, start, (self.cycle.size,))
-        return where.copy()
+    def _stack(self, members: tuple[Member, ...], good: NDArray[np.bool_]) -> list[Column]:
+        """Return the columns of like members; rounds that are not intact are no longer `good`."""
+        layout, lengths = members[0].layout, [member.length for member in members]
+        times = self._stacked([member.at + TIME_AT for member in members], "<f8")
+        keys = unmasked(self._stacked([m.at + m.length for m in members], "<u4"))
+        keys ^= added_by_counts(times.view(np.uint64), 8, tuple(n - TIME_AT - 8 for n in lengths))
+        values = []
+        for index, (at, size) in enumerate(layout.places):
+            found = self._stacked(
+                [m.at + m.layout.places[index].at for m in members], NUMBERS[size]
+            )
+            keys ^= added_by_values(found, lengths[0] - at - size)
+            values.append(found)
+        raw = self._stacked([member.at + STEP_AT for member in members], "<u8")
+        raw &= np.uint64((1 << 8 * layout.step_width) - 1)
+        steps, added = self._steps(raw, layout.step_width, tuple(n - STEP_AT for n in lengths))
+        good &= (keys ^ added == np.array([[m.key] for m in members], np.uint32)).all(axis=0)
+        return [
+            Column(member, times[row], steps[row], tuple(value[row] for value in values))
+            for row, member in enumerate(members)
+        ]
 
-    def _raw_steps(self, member: Member) -> NDArray[np.uint64]:
-        raw = self._strided(member.at + HEADER.size + STEP_AT, "<u8").view(np.uint64)
-        raw &= np.uint64((1 << 8 * member.layout.step_width) - 1)
-        return raw
+    def _steps(
+        self, raw: NDArray[np.uint64], width: int, behind: tuple[int, ...]
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """Return steps [m, n] and what they add, from before where a round's steps are one."""
+        last = self._last_raw
+        if last is None or last.shape != raw.shape or not (last == raw).all():
+            self._last_raw, self._last_steps, self._added = raw, steps_of(raw, width), {}
+        if behind not in self._added:
+            self._added[behind] = added_by_counts(raw, width, tuple(n - width for n in behind))
+        return self._last_steps, self._added[behind]
 
-    def _column(self, member: Member, steps: NDArray[np.int64]) -> Column:
-        payload = member.at + HEADER.size
-        times = self._strided(payload + TIME_AT, "<f8").view(np.float64)
-        values = tuple(
-            self._strided(payload + at, NUMBERS[size]) for at, size in member.layout.places
-        )
-        return Column(member, times, steps, values)
-
-    def _keys(self, column: Column) -> NDArray[np.uint32]:
-        """Return the stored checksums less what the times and values add."""
-        length = column.member.length
-        stored = self._strided(column.member.at + HEADER.size + length, "<u4")
-        keys = unmasked(stored.view(np.uint32))
-        keys ^= added_by_counts(column.times.view(np.uint64), 8, length - TIME_AT - 8)
-        for value, (at, size) in zip(column.values, column.member.layout.places, strict=True):
-            keys ^= added_by_values(value, length - at - size)
-        return keys
+    def _stacked(self, at: list[int], kind: str) -> NDArray[Any]:
+        """Return the numbers [m, n] at offsets within each round, from its first header's end."""
+        numbers = np.empty((len(at), self.count), kind)
+        step = (self.cycle.size,)
+        for row, offset in zip(numbers, at, strict=True):
+            start = self.start + HEADER.size + offset
+            row[:] = np.ndarray((self.count,), kind, self.data.data, start, step)
+        return numbers
 
     def _constant(self) -> NDArray[np.bool_]:
         """Tell which rounds have the cycle's constant bytes."""

@@ -16,9 +16,9 @@ from rlvitals.readers.event_files.kept import Kept
 from rlvitals.readers.event_files.layouts import METADATA, SIMPLE_VALUE, TAG, TENSOR, VALUE
 from rlvitals.readers.event_files.points import Piece
 from rlvitals.readers.event_files.session import settings_of
+from rlvitals.readers.event_files.tensors import scalar_of, texts_of
 from rlvitals.readers.event_files.texts import settings_in
 from rlvitals.readers.protobuf import FLOAT, Malformed, double, fields, signed
-from rlvitals.readers.tensors import scalar_of, texts_of
 from rlvitals.records import Histogram, Setting, Text
 
 WALL_TIME, STEP, SUMMARY = 1, 2, 5  # Event

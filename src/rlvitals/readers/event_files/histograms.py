@@ -8,8 +8,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.readers.event_files.tensors import matrix_of
 from rlvitals.readers.protobuf import BYTES, FIXED64, Malformed, double, fields
-from rlvitals.readers.tensors import matrix_of
 from rlvitals.records import Histogram
 
 # HistogramProto

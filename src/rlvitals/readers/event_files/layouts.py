@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rlvitals.readers.event_files.tensors import CONTENT, DTYPE, SHAPE, elements
 from rlvitals.readers.protobuf import BYTES, FIXED32, FIXED64, VARINT, Malformed, varint
-from rlvitals.readers.tensors import CONTENT, DTYPE, SHAPE, elements
 
 TIME_KEY, STEP_KEY, SUMMARY_KEY = b"\x09", b"\x10", b"\x2a"
 TIME_AT = 1  # the payload's offset of the time, 8 bytes

@@ -23,7 +23,7 @@ from rlvitals.readers.event_files.shapes import Shape, row_width
 
 WIDTHS = 16  # kinds of step: its varint's bytes, 0 without one, 8 for eight and more
 SHORTEST = 16  # bytes: no scalar's event is shorter
-FEWEST = 4  # records of one length and step that are worth the setting up
+FEWEST = 8  # records of one length and step that are worth the setting up
 TRIES = 16  # records without a known shape that are looked at, for each length and step
 MOST_SHAPES = 8  # of one length and step
 MOST_TEMPLATES = 2**16  # in all: beyond it what other files taught is forgotten

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.readers.columns import MAX_STEP
-from rlvitals.readers.crc32c import crc32c, unmasked
+from rlvitals.readers.event_files.crc32c import crc32c, unmasked
 from rlvitals.readers.event_files.framing import AROUND, CHECK, HEADER, header_at
 from rlvitals.readers.event_files.layouts import STEP_AT, TIME_AT, Layout, Number, Place, layout_of
 from rlvitals.readers.event_files.varying import (
@@ -92,7 +92,7 @@ class Shape:
         times = record["time"].copy()
         values = tuple(record[f"value{i}"].copy() for i in range(len(self.places)))
         keys = unmasked(record["check"])
-        keys ^= added_by_counts(times.view(np.uint64), 8, self.length - TIME_AT - 8)
+        keys ^= added_by_counts(times.view(np.uint64)[None], 8, (self.length - TIME_AT - 8,))[0]
         for value, (at, size) in zip(values, self.places, strict=True):
             keys ^= added_by_values(value, self.length - at - size)
         steps, added = self._steps(rows)
@@ -119,7 +119,8 @@ class Shape:
             raw[:, :width] = rows[:, at : at + width]
             numbers = raw.view(np.uint64).ravel()
             steps |= steps_of(numbers, width) << np.int64(7 * first)
-            added ^= added_by_counts(numbers, width, self.length - STEP_AT - first - width)
+            behind = self.length - STEP_AT - first - width
+            added ^= added_by_counts(numbers[None], width, (behind,))[0]
         return steps, added
 
     def _blank(self, rows: NDArray[np.uint8]) -> None:

@@ -67,17 +67,15 @@ class Stream:
     `offset` is where to go on; `unsure` counts the bytes from there to the file's end.
     """
 
-    def __init__(self, file: BinaryIO, offset: int, slack: int, size: int = WINDOW_BYTES) -> None:
-        """Start at the start of a record. Windows have `slack` bytes behind their last record.
-
-        A file of about `size` bytes is read in smaller windows where it is small.
-        """
+    def __init__(self, file: BinaryIO, offset: int, slack: int) -> None:
+        """Start at the start of a record. Windows have `slack` bytes behind their last record."""
         self.offset = offset
         self.damage = Damage()
         self.oversized = 0  # records over MAX_RECORD_BYTES
         self.unsure = 0
         self._file = cast("io.BufferedIOBase", file)
         self._slack = slack
+        size = file.seek(0, io.SEEK_END)
         window = min(max(size - offset + 1, LEAST_BYTES), WINDOW_BYTES)
         self._buffer = np.zeros(window + slack, np.uint8)
         self._size = 0  # bytes of the buffer that are the file's
