@@ -9,50 +9,21 @@ several runs: `mlflow.db/NAME` is one of them.
 """
 
 import os
-import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog, nearest
-from rlvitals.readers import joining, lookup, rllib, settings_files, trainer_state
-from rlvitals.readers.compressed import bare
-from rlvitals.readers.lines import read_head
-from rlvitals.readers.reader import Reader
-from rlvitals.readers.walk import Walk
+from rlvitals.folders import joining, names, owners, settings_files
+from rlvitals.folders.copies import without_copies
+from rlvitals.folders.walk import Walk
+from rlvitals.readers import lookup
+from rlvitals.readers.reader import Files, Reader
 from rlvitals.records import Log, Series
 
-# Folders, and files without their suffix, that say what they hold and not which run they are.
-PARTS = frozenset(
-    {
-        *("tensorboard", "tensorboard_logs", "tb", "tb_log", "tb_logs", "tf_logs", "tflogs"),
-        *("metrics", "metric", "logs", "log", "csv", "json", "jsonl", "events", "scalars"),
-        *("summaries", "monitor", "monitors", "stats", "history", "progress", "result"),
-        *("results", "train", "training", "rollout", "rollouts", "trainer_state", "output"),
-        *("artifacts", "dvclive"),
-        settings_files.HYDRA,
-        *("params", "actor", "learner"),  # Isaac Lab's settings; Acme's tables
-    }
-)
-EVALUATIONS = frozenset(
-    {"eval", "evals", "evaluation", "evaluator", "val", "valid", "validation", "test"}
-)
-CHECKPOINT = re.compile(r"checkpoint-(\d+)")
-HPARAMS = re.compile(r"\d{10}\.\d+")  # torch's add_hparams writes a folder named by the time
-TRACKED = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-(.+)")  # a run's folder of W&B, SwanLab
-TRACKERS = frozenset({"wandb", "swanlog"})  # the folders that hold those
-MONITOR = re.compile(r"(?:(.*)\.)?monitor\.csv")
-# What a process printed is called after the process, not after the run.
-PRINTED = re.compile(
-    r"(?:nohup|debug|console|std(?:out|err)|screenlog|(?:\w+_)?(?:train|training)(?:[_-]log)?|run)"
-    r"\.(?:log|out|err|txt)"
-)
-EVENTS = "tfevents"  # in the name of every TensorBoard file
 MAX_NAMED = 3  # files that a note names
 NAME_LETTERS = 8  # of a folder's name, where two runs have one name
-
-Files = Sequence[tuple[Path, Reader]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +60,9 @@ def find(path: Path) -> tuple[Run, ...]:
     for file, reader in claimed:
         if reader.runs is None:
             groups[_home(file, reader, path)].append((file, reader))
-    _adopt_trainer_runs(groups)
-    _adopt_tracked_runs(groups)
-    settings = _settings(walk.files, path, groups.keys())
+    owners.adopt_trainer_runs(groups)
+    owners.adopt_tracked_runs(groups)
+    settings = owners.settings_of(walk.files, path, groups.keys())
     for home, files in sorted(groups.items(), key=lambda pair: pair[0].parts):
         found = _runs(home, files, path, tuple(notes))
         if len(found) == 1:  # of several runs in one folder nobody can say whose they are
@@ -109,33 +80,6 @@ def _told_apart(runs: Sequence[Run]) -> tuple[Run, ...]:
         else run
         for run in runs
     )
-
-
-def _settings(files: Iterable[Path], root: Path, homes: Collection[Path]) -> dict[Path, list[Path]]:
-    """Return the files of settings that belong to the run at each home.
-
-    They lie in the run's folder, in one just below it (rl-zoo), or above it where it is the only
-    run there (Hydra, DVC); ML-Agents' are every behaviour's. Of a trainer's checkpoints, which
-    all hold the same, the first is taken.
-    """
-    found: dict[Path, dict[tuple[Path, str], Path]] = defaultdict(dict)
-    for file in filter(settings_files.is_settings, files):
-        folder = _up(file.parent, root)
-        owners = [folder] if folder in homes else _owners(file, folder, homes)
-        if not owners and folder != root and folder.parent in homes:
-            owners = [folder.parent]
-        place = folder if CHECKPOINT.fullmatch(file.parent.name) else file.parent
-        for owner in owners:
-            found[owner].setdefault((place, file.name), file)
-    return defaultdict(list, {home: list(files.values()) for home, files in found.items()})
-
-
-def _owners(file: Path, folder: Path, homes: Collection[Path]) -> list[Path]:
-    """Return the runs below a folder that a file of settings in it belongs to."""
-    below = [home for home in homes if home.is_relative_to(folder)]
-    if file.name.startswith(settings_files.ML_AGENTS):
-        return [home for home in below if home.parent == folder]
-    return below if len(below) == 1 else []
 
 
 def _of_file(path: Path) -> tuple[Run, ...]:
@@ -212,58 +156,13 @@ def _claimed(files: Iterable[Path], root: Path, notes: list[str]) -> list[tuple[
 def _home(file: Path, reader: Reader, root: Path) -> Path:
     """Return the folder of the run that a file belongs to, `root` at the highest."""
     home = reader.home(file) if reader.home else file.parent
-    return _up(home if home.is_relative_to(root) else root, root)
-
-
-def _up(folder: Path, root: Path) -> Path:
-    """Go up from folders that say what they hold to the one that says which run it is."""
-    while folder != root and _is_part(folder):
-        folder = folder.parent
-    return folder
-
-
-def _is_part(folder: Path) -> bool:
-    name = folder.name.lower()
-    return (
-        name in PARTS
-        or name in EVALUATIONS
-        or CHECKPOINT.fullmatch(name) is not None
-        or HPARAMS.fullmatch(name) is not None
-        or (name == "files" and TRACKED.fullmatch(folder.parent.name) is not None)
-    )
-
-
-def _adopt_trainer_runs(groups: dict[Path, list[tuple[Path, Reader]]]) -> None:
-    """Hand `<output>/runs/<start>/events*` of Hugging Face's Trainer to `<output>`'s run."""
-    for home in sorted(groups):
-        owner = home.parent.parent
-        if home.parent.name == "runs" and owner in groups and _has_state(groups[owner]):
-            groups[owner] += groups.pop(home)
-
-
-def _adopt_tracked_runs(groups: dict[Path, list[tuple[Path, Reader]]]) -> None:
-    """Join a tracker's folders of one run; hand the only one under `<run>/wandb/` to `<run>`."""
-    tracked: dict[Path, dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
-    for home in sorted(groups):
-        if found := TRACKED.fullmatch(home.name):
-            tracked[home.parent][found[1]].append(home)
-    for folder, runs in tracked.items():
-        for first, *resumed in runs.values():
-            for home in resumed:  # the same id: another attempt of the run
-                groups[first] += groups.pop(home)
-        if len(runs) == 1 and folder.name in TRACKERS and folder.parent in groups:
-            ((home, *_),) = runs.values()
-            groups[folder.parent] += groups.pop(home)
-
-
-def _has_state(files: Files) -> bool:
-    return any(reader.name == trainer_state.READER.name for _, reader in files)
+    return names.up(home if home.is_relative_to(root) else root, root)
 
 
 def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[Run]:
     """Make the runs of one folder: one, unless its files have names of their own."""
     # A reader that tells the run's folder says that its files have no names of their own.
-    stems = ["" if reader.home else _own_name(file) for file, reader in files]
+    stems = ["" if reader.home else names.own_name(file) for file, reader in files]
     name = home.name or str(home)
     if home == root:
         name = root.resolve().name or str(root)
@@ -280,27 +179,14 @@ def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[
     return [_run(called or inside or name, home, files, notes)]
 
 
-def _own_name(file: Path) -> str:
-    """Return the name that a file gives its run; "" where it says what the file holds."""
-    if EVENTS in file.name:
-        return ""
-    found = MONITOR.fullmatch(bare(file).name)
-    stem = (found[1] or "") if found else bare(file).stem
-    word = stem.lower()
-    if word.isdigit() and found:
-        return ""
-    is_part = word in PARTS or word in EVALUATIONS or word.startswith("ppo_metrics_")
-    return "" if is_part or PRINTED.fullmatch(bare(file).name.lower()) else stem
-
-
 def _file_name(path: Path, reader: Reader) -> str:
     if reader.run_name:
         return reader.run_name(path)
-    return _own_name(path) or path.resolve().parent.name
+    return names.own_name(path) or path.resolve().parent.name
 
 
 def _run(name: str, home: Path, files: Files, notes: tuple[str, ...]) -> Run:
-    kept, dropped = _without_copies(files)
+    kept, dropped = without_copies(files)
     inside = all(file.is_relative_to(home) for file, _ in files)
     root = home if inside else home.parent  # a tracker's folders of one run lie side by side
     kept.sort(key=lambda pair: _order(pair[0]))
@@ -310,38 +196,6 @@ def _run(name: str, home: Path, files: Files, notes: tuple[str, ...]) -> Run:
 def _order(file: Path) -> tuple[tuple[str, ...], str]:
     """Order by folder, then by name: the names of a resumed run's files hold their start."""
     return file.parent.parts, file.name
-
-
-def _without_copies(files: Files) -> tuple[list[tuple[Path, Reader]], list[str]]:
-    """Drop what another file of the run holds in full; say what was dropped."""
-    plain = {file for file, _ in files}
-    packed = [file for file in plain if bare(file) != file and bare(file) in plain]
-    kept = [pair for pair in files if pair[0] not in packed]
-    notes = [f"{file.name} not read: {bare(file).name} stands beside it" for file in sorted(packed)]
-    states = [file for file, reader in kept if reader.name == trainer_state.READER.name]
-    if len(states) > 1:
-        best = max(states, key=_state_rank)
-        kept = [pair for pair in kept if pair[0] not in states or pair[0] == best]
-        notes.append(f"read of {len(states)} trainer_state.json: {best.parent.name}'s, the newest")
-    tuned = [file for file, reader in kept if reader.name == rllib.READER.name]
-    results = {file.parent for file in tuned if bare(file).name == "result.json"}
-    twins = [f for f in tuned if bare(f).suffix == ".csv" and f.parent in results]
-    if twins:
-        kept = [pair for pair in kept if pair[0] not in twins]
-        notes.append("progress.csv not read: result.json holds the same and more")
-    return kept, notes
-
-
-def _state_rank(file: Path) -> tuple[int, bool]:
-    """Rank a trainer's states by their last step; of equals the output folder's own wins."""
-    found = CHECKPOINT.fullmatch(file.parent.name)
-    try:
-        head = read_head(file)
-    except UnreadableLog:  # gone since it was found: reading it says so
-        head = b""
-    written = re.search(rb'"global_step":\s*(\d+)', head)
-    step = int(written[1]) if written else 0
-    return (int(found[1]) if found else step), found is None
 
 
 def read(run: Run) -> tuple[Log, ...]:
@@ -356,7 +210,8 @@ def read(run: Run) -> tuple[Log, ...]:
     notes: list[str] = list(run.notes)
     errors: list[UnreadableLog] = []
     evaluations = {
-        file: reader.home is None and _is_evaluation(file, run.root) for file, reader in run.files
+        file: reader.home is None and names.is_evaluation(file, run.root)
+        for file, reader in run.files
     }
     for file, reader in run.files:
         inside = str(file.relative_to(run.root))
@@ -378,11 +233,6 @@ def read(run: Run) -> tuple[Log, ...]:
     if notes:
         joined.append(Log(source="files", series={}, notes=tuple(notes)))
     return tuple(joined)
-
-
-def _is_evaluation(file: Path, root: Path) -> bool:
-    *folders, name = file.relative_to(root).parts
-    return any(part.lower() in EVALUATIONS for part in (*folders, name.split(".")[0]))
 
 
 def _prefixed(series: Mapping[str, Series], prefix: str) -> dict[str, Series]:

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from rlvitals.readers.columns import Columns, json_number, parse_number, whole
+from rlvitals.readers.formats.columns import Columns, json_number, parse_number, whole
 
 NANS = ["nan", "NaN", "NAN", "-nan", "nan(ind)", "-nan(ind)", "-1.#IND", "1.#QNAN00"]
 

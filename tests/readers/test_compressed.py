@@ -16,8 +16,9 @@ from loading import read_log
 
 from rlvitals import sources
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import compressed, lookup
-from rlvitals.readers.lines import REPLACED, opened
+from rlvitals.readers import lookup
+from rlvitals.readers.formats import compressed
+from rlvitals.readers.formats.lines import REPLACED, opened
 
 TESTS = Path(__file__).parents[1]
 CHECKED = {zstd.CompressionParameter.checksum_flag: 1}

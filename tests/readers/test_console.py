@@ -15,7 +15,7 @@ from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.metrics import assemble
 from rlvitals.readers import console
-from rlvitals.readers.lines import REPLACED, read_head
+from rlvitals.readers.formats.lines import REPLACED, read_head
 from rlvitals.readers.lookup import claim
 from rlvitals.records import Profile
 from rlvitals.verdict import Word, verdict

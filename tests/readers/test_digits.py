@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rlvitals.readers import digits
+from rlvitals.readers.formats import digits
 
 NUMBERS = st.one_of(st.floats().map(repr), st.integers().map(str), st.text("-+.0123e "))
 

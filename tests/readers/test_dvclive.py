@@ -13,7 +13,7 @@ import pytest
 from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import dvclive
-from rlvitals.readers.lines import REPLACED
+from rlvitals.readers.formats.lines import REPLACED
 from rlvitals.readers.lookup import claim, reader_of
 
 READER = dvclive.READER

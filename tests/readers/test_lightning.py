@@ -12,7 +12,7 @@ import pytest
 from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import lightning
-from rlvitals.readers.lines import REPLACED
+from rlvitals.readers.formats.lines import REPLACED
 from rlvitals.readers.lookup import reader_of
 
 READER = lightning.READER

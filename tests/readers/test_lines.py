@@ -6,9 +6,9 @@ import tracemalloc
 import pytest
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.lines import MAX_LINE_BYTES, Lines, opened, read_head
-from rlvitals.readers.objects import MAX_DEPTH, Objects, flatten, parse_object
-from rlvitals.readers.rows import Rows, read_header
+from rlvitals.readers.formats.lines import MAX_LINE_BYTES, Lines, opened, read_head
+from rlvitals.readers.formats.objects import MAX_DEPTH, Objects, flatten, parse_object
+from rlvitals.readers.formats.rows import Rows, read_header
 
 
 def test_lines_are_numbered_and_placed():

@@ -16,7 +16,7 @@ import pytest
 from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import mlflow_files, mlflow_sqlite, mlflow_values
-from rlvitals.readers.lines import REPLACED
+from rlvitals.readers.formats.lines import REPLACED
 from rlvitals.readers.lookup import claim, reader_of
 
 FILES, SQLITE = mlflow_files.READER, mlflow_sqlite.READER

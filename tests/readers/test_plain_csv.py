@@ -8,8 +8,9 @@ import pytest
 from loading import read_log
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import guesses, plain_csv
-from rlvitals.readers.lines import REPLACED, read_head
+from rlvitals.readers import plain_csv
+from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats.lines import REPLACED, read_head
 
 READER = plain_csv.READER
 

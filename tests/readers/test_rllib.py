@@ -9,7 +9,7 @@ import pytest
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import rllib
-from rlvitals.readers.literals import MAX_TEXT, parse_literal
+from rlvitals.readers.formats.literals import MAX_TEXT, parse_literal
 from rlvitals.readers.lookup import reader_of
 
 CONFIG = {"env": "Breakout-v4", "lr": 5e-4, "lr_schedule": [[0, 5e-4]], "model": {"dim": 84}}

@@ -11,7 +11,7 @@ from test_sources import LINES, build
 from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import lookup, scope
-from rlvitals.readers.lines import REPLACED, read_head
+from rlvitals.readers.formats.lines import REPLACED, read_head
 
 READER = scope.READER
 

@@ -21,8 +21,9 @@ from lightning.pytorch.core.saving import save_hparams_to_yaml
 from test_sources import EVENTS, FIRST, LINES, build
 
 from rlvitals import sources
-from rlvitals.readers import plain_yaml, settings_files
-from rlvitals.readers.plain_yaml import NotPlainError, leaves, parse, resolved
+from rlvitals.folders import settings_files
+from rlvitals.readers.formats import plain_yaml
+from rlvitals.readers.formats.plain_yaml import NotPlainError, leaves, parse, resolved
 
 
 @pytest.fixture
@@ -310,7 +311,7 @@ def test_plain_yaml_reads_what_pyyaml_reads():
 
 
 def test_deep_yaml_does_not_take_the_process_down():
-    code = "from rlvitals.readers.plain_yaml import parse\nparse('[' * 1_000_000)"
+    code = "from rlvitals.readers.formats.plain_yaml import parse\nparse('[' * 1_000_000)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "NotPlainError" in done.stderr
 

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import sqlite
+from rlvitals.readers.formats import sqlite
 
 
 def values(db):

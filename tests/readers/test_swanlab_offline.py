@@ -17,7 +17,7 @@ from swanlab.sdk.internal.core_python.store import DataStoreReader
 from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import swanlab_offline
-from rlvitals.readers.lines import REPLACED, read_head
+from rlvitals.readers.formats.lines import REPLACED, read_head
 from rlvitals.readers.lookup import reader_of
 
 READER = swanlab_offline.READER

@@ -16,7 +16,7 @@ import pytest
 from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import trackio
-from rlvitals.readers.lines import REPLACED
+from rlvitals.readers.formats.lines import REPLACED
 from rlvitals.readers.lookup import reader_of
 
 READER = trackio.READER

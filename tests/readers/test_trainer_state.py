@@ -9,7 +9,7 @@ from loading import read_log
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import trainer_state
-from rlvitals.readers.lines import REPLACED
+from rlvitals.readers.formats.lines import REPLACED
 from rlvitals.readers.lookup import reader_of
 
 READER = trainer_state.READER

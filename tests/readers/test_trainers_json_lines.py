@@ -12,7 +12,7 @@ from test_sources import build
 from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import plain_jsonl
-from rlvitals.readers.lines import REPLACED, read_head
+from rlvitals.readers.formats.lines import REPLACED, read_head
 from rlvitals.readers.lookup import reader_of
 
 READER = plain_jsonl.READER

@@ -19,7 +19,7 @@ from wandb.proto import wandb_internal_pb2 as pb
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import wandb_offline
-from rlvitals.readers.lines import REPLACED, read_head
+from rlvitals.readers.formats.lines import REPLACED, read_head
 from rlvitals.readers.lookup import reader_of
 from rlvitals.readers.wandb import rows as wandb_rows
 

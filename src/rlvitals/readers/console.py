@@ -14,7 +14,7 @@ from rlvitals.readers.console_dialects import DIALECTS
 from rlvitals.readers.console_dialects.dialect import Page, Parser, Shared
 from rlvitals.readers.console_dialects.endings import HINTS, End
 from rlvitals.readers.console_dialects.text import Pieces
-from rlvitals.readers.lines import HEAD_BYTES, Position, opened, read_head
+from rlvitals.readers.formats.lines import HEAD_BYTES, Position, opened, read_head
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log
 

@@ -7,11 +7,11 @@ where it was asked for. Source: `dvclive/plots/metric.py` (`Metric.dump`), 3.49.
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import compressed
-from rlvitals.readers.columns import NAN, Columns, parse_number, whole
-from rlvitals.readers.lines import REPLACED, Lines, Position, opened
+from rlvitals.readers.formats import compressed
+from rlvitals.readers.formats.columns import NAN, Columns, parse_number, whole
+from rlvitals.readers.formats.lines import REPLACED, Lines, Position, opened
+from rlvitals.readers.formats.rows import NO_ROW, Refused, Row, Rows
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.readers.rows import NO_ROW, Refused, Row, Rows
 from rlvitals.records import Log
 
 NAME = "dvclive"

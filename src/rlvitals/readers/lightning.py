@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.columns import Columns, parse_number, whole
-from rlvitals.readers.lines import REPLACED, Lines, Position, opened
+from rlvitals.readers.formats.columns import Columns, parse_number, whole
+from rlvitals.readers.formats.lines import REPLACED, Lines, Position, opened
+from rlvitals.readers.formats.rows import NO_ROW, Refused, Row, Rows, read_header
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.readers.rows import NO_ROW, Refused, Row, Rows, read_header
 from rlvitals.records import Log
 
 NAME = "lightning"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import READERS, plain_csv
-from rlvitals.readers.compressed import bare
-from rlvitals.readers.lines import HEAD_BYTES, is_packed, packing, read_head
+from rlvitals.readers.formats.compressed import bare
+from rlvitals.readers.formats.lines import HEAD_BYTES, is_packed, packing, read_head
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log
 

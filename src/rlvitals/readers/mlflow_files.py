@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import mlflow_values, plain_yaml
-from rlvitals.readers.columns import Columns, parse_number, whole
-from rlvitals.readers.lines import REPLACED, Lines, Position, opened
+from rlvitals.readers import mlflow_values
+from rlvitals.readers.formats import plain_yaml
+from rlvitals.readers.formats.columns import Columns, parse_number, whole
+from rlvitals.readers.formats.lines import REPLACED, Lines, Position, opened
+from rlvitals.readers.formats.rows import Refused
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.readers.rows import Refused
 from rlvitals.records import Log
 
 NAME = "mlflow-files"

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import mlflow_values, run_names, sqlite
-from rlvitals.readers.columns import MAX_STEP, NAN
-from rlvitals.readers.lines import REPLACED
+from rlvitals.readers import mlflow_values, run_names
+from rlvitals.readers.formats import sqlite
+from rlvitals.readers.formats.columns import MAX_STEP, NAN
+from rlvitals.readers.formats.lines import REPLACED
+from rlvitals.readers.formats.rows import Refused
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.readers.rows import Refused
 from rlvitals.records import Log, Series
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 import re
 
-from rlvitals.readers import settings_files
-from rlvitals.readers.columns import parse_number
+from rlvitals.folders import settings_files
+from rlvitals.readers.formats.columns import parse_number
 from rlvitals.records import Ending, Setting
 
 # `mlflow/entities/run_status.py`: files hold the number, databases the word.

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import guesses
-from rlvitals.readers.columns import NAN, Columns, parse_number, whole
-from rlvitals.readers.lines import REPLACED, Lines, Position, opened, place
+from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats.columns import NAN, Columns, parse_number, whole
+from rlvitals.readers.formats.lines import REPLACED, Lines, Position, opened, place
+from rlvitals.readers.formats.rows import Refused, Row, Rows
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.readers.rows import Refused, Row, Rows
 from rlvitals.records import Log, Setting
 
 JSON = frozenset({".json", ".jsonl", ".ndjson", ".jsonlines"})  # never a table, however damaged

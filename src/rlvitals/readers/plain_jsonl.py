@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import guesses
-from rlvitals.readers.columns import NAN, Columns, json_number, whole
-from rlvitals.readers.lines import REPLACED, Lines, Position, opened
-from rlvitals.readers.objects import Nulls, Objects, flatten, parse_object
-from rlvitals.readers.partial_json import CutShortError, items, members
+from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
+from rlvitals.readers.formats.lines import REPLACED, Lines, Position, opened
+from rlvitals.readers.formats.objects import Nulls, Objects, flatten, parse_object
+from rlvitals.readers.formats.partial_json import CutShortError, items, members
+from rlvitals.readers.formats.rows import Refused
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.readers.rows import Refused
 from rlvitals.records import Log, Setting
 
 MAX_ARRAY_BYTES = 2**29  # an array is held as a whole

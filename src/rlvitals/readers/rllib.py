@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.columns import NAN, Columns, json_number, parse_number, whole
-from rlvitals.readers.lines import HEAD_BYTES, Lines, Position, opened
-from rlvitals.readers.literals import parse_literal
-from rlvitals.readers.objects import Objects, flatten, parse_object
+from rlvitals.readers.formats.columns import NAN, Columns, json_number, parse_number, whole
+from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, opened
+from rlvitals.readers.formats.literals import parse_literal
+from rlvitals.readers.formats.objects import Objects, flatten, parse_object
+from rlvitals.readers.formats.rows import NO_ROW, Refused, Row, Rows, read_header
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.readers.rows import NO_ROW, Refused, Row, Rows, read_header
 from rlvitals.records import Log, Setting
 
 ITERATION, TIME, CONFIG = "training_iteration", "timestamp", "config"

@@ -9,11 +9,11 @@ import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rlvitals.readers.columns import NAN, Columns, json_number, whole
-from rlvitals.readers.lines import Line, Lines, Position, opened
-from rlvitals.readers.objects import parse_object
+from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
+from rlvitals.readers.formats.lines import Line, Lines, Position, opened
+from rlvitals.readers.formats.objects import parse_object
+from rlvitals.readers.formats.rows import Refused, Row
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.readers.rows import Refused, Row
 from rlvitals.readers.sb3_csv import STEP_UNIT, row_numbers
 from rlvitals.records import Log, Setting
 

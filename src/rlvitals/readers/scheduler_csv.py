@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.columns import NAN, Columns, parse_number, whole
-from rlvitals.readers.lines import Lines, Position, opened
+from rlvitals.readers.formats.columns import NAN, Columns, parse_number, whole
+from rlvitals.readers.formats.lines import Lines, Position, opened
+from rlvitals.readers.formats.rows import Refused
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.readers.rows import Refused
 from rlvitals.readers.scheduler_rows import BASE, TEXT, Header, place
 from rlvitals.records import Log, Setting
 

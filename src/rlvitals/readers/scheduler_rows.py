@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from rlvitals.readers.columns import parse_number, whole
+from rlvitals.readers.formats.columns import parse_number, whole
 
 BASE = ("data_type", "datetime", "step", "timestamp")  # not metrics, and in every row
 KINDS = ("training", "ppo_update", "rollout")

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.columns import MAX_STEP, Columns
-from rlvitals.readers.lines import REPLACED, Position, opened, place
+from rlvitals.readers.formats.columns import MAX_STEP, Columns
+from rlvitals.readers.formats.lines import REPLACED, Position, opened, place
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.columns import MAX_STEP, NAN, Columns, json_number, whole
-from rlvitals.readers.guesses import seconds
-from rlvitals.readers.leveldb_log import HEADER, Format, Records
-from rlvitals.readers.lines import REPLACED, Position, opened, place
-from rlvitals.readers.objects import parse_object
-from rlvitals.readers.protobuf import Field, Malformed, double, fields, signed
+from rlvitals.readers.formats.columns import MAX_STEP, NAN, Columns, json_number, whole
+from rlvitals.readers.formats.guesses import seconds
+from rlvitals.readers.formats.leveldb_log import HEADER, Format, Records
+from rlvitals.readers.formats.lines import REPLACED, Position, opened, place
+from rlvitals.readers.formats.objects import parse_object
+from rlvitals.readers.formats.protobuf import Field, Malformed, double, fields, signed
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Ending, Log, Setting
 

@@ -16,7 +16,7 @@ from rlvitals.readers.event_files.contents import Contents
 from rlvitals.readers.event_files.framing import HEADER, header_at
 from rlvitals.readers.event_files.scalars import SLACK
 from rlvitals.readers.event_files.stream import Stream
-from rlvitals.readers.lines import REPLACED, Position, opened, place
+from rlvitals.readers.formats.lines import REPLACED, Position, opened, place
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log
 

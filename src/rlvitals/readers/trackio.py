@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import guesses, run_names, settings_files, sqlite
-from rlvitals.readers.columns import NAN, json_number, whole
-from rlvitals.readers.lines import REPLACED
-from rlvitals.readers.objects import flatten, parse_object
+from rlvitals.folders import settings_files
+from rlvitals.readers import run_names
+from rlvitals.readers.formats import guesses, sqlite
+from rlvitals.readers.formats.columns import NAN, json_number, whole
+from rlvitals.readers.formats.lines import REPLACED
+from rlvitals.readers.formats.objects import flatten, parse_object
+from rlvitals.readers.formats.rows import Refused
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.readers.rows import Refused
 from rlvitals.readers.trackio_values import Values
 from rlvitals.records import Log, Setting, Text
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rlvitals.readers.columns import Columns, json_number
-from rlvitals.readers.objects import flatten
+from rlvitals.readers.formats.columns import Columns, json_number
+from rlvitals.readers.formats.objects import flatten
 from rlvitals.records import Histogram, Table
 
 TYPE = "_type"  # of a value that is no number

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.columns import Columns, json_number, whole
-from rlvitals.readers.lines import REPLACED, opened
-from rlvitals.readers.objects import Nulls, flatten
-from rlvitals.readers.partial_json import CutShortError, members
+from rlvitals.readers.formats.columns import Columns, json_number, whole
+from rlvitals.readers.formats.lines import REPLACED, opened
+from rlvitals.readers.formats.objects import Nulls, flatten
+from rlvitals.readers.formats.partial_json import CutShortError, members
+from rlvitals.readers.formats.rows import Refused
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.readers.rows import Refused
 from rlvitals.records import Log, Setting
 
 HISTORY = "log_history"

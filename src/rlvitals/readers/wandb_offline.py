@@ -14,11 +14,11 @@ from typing import BinaryIO
 import numpy as np
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.columns import NAN, Columns
-from rlvitals.readers.leveldb_log import HEADER, Format, Records
-from rlvitals.readers.lines import REPLACED, Position, opened, place
-from rlvitals.readers.objects import flatten, parse_object
-from rlvitals.readers.protobuf import BYTES, Field, Malformed, fields, signed, sized
+from rlvitals.readers.formats.columns import NAN, Columns
+from rlvitals.readers.formats.leveldb_log import HEADER, Format, Records
+from rlvitals.readers.formats.lines import REPLACED, Position, opened, place
+from rlvitals.readers.formats.objects import flatten, parse_object
+from rlvitals.readers.formats.protobuf import BYTES, Field, Malformed, fields, signed, sized
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.wandb.media import histogram, media_kind, take_media
 from rlvitals.readers.wandb.rows import CONTINUED, key_and_value, parse

@@ -10,8 +10,8 @@ one shows, because its postfix is set after its count. Source: tqdm's `std.py`, 
 import re
 from dataclasses import dataclass, field
 
-from rlvitals.readers import guesses
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, Progress, number
+from rlvitals.readers.formats import guesses
 
 MAX_TEXT = 4000  # characters of a piece
 BAR = re.compile(

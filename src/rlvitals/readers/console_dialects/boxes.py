@@ -13,9 +13,9 @@ import re
 from dataclasses import dataclass, field
 
 from rlvitals.metrics.names import sb3
-from rlvitals.readers import guesses
-from rlvitals.readers.columns import whole
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
+from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats.columns import whole
 
 RULES = ("--------", "========")
 EDGE, SIDE, TORN = "│", "|", "..."

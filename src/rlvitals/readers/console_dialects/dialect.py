@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rlvitals.readers.columns import NAN, Columns, parse_number
 from rlvitals.readers.console_dialects import text as console_text
+from rlvitals.readers.formats.columns import NAN, Columns, parse_number
 from rlvitals.records import Setting
 
 Pair = tuple[str, float]

@@ -13,9 +13,9 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from rlvitals.readers import guesses
-from rlvitals.readers.columns import whole
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
+from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats.columns import whole
 
 STEPS, ROWS = "steps", "rows"
 PAIR = re.compile(

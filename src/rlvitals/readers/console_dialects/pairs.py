@@ -12,9 +12,9 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from rlvitals.readers import guesses
-from rlvitals.readers.columns import whole
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
+from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats.columns import whole
 
 MAX_TEXT = 2000  # characters of a hand-written line
 MAX_SHAPES = 64

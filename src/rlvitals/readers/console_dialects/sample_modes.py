@@ -12,8 +12,8 @@ import re
 import statistics
 from dataclasses import dataclass, field
 
-from rlvitals.readers.columns import NAN
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
+from rlvitals.readers.formats.columns import NAN
 
 UNIT = "steps"
 NUMBER = r"([-+]?(?:\d[\d.]{0,30}(?:e[-+]?\d{1,3})?|nan|inf))"

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import BinaryIO
 
-from rlvitals.readers.columns import NAN
-from rlvitals.readers.lines import BOM, REPLACED, Position, place
+from rlvitals.readers.formats.columns import NAN
+from rlvitals.readers.formats.lines import BOM, REPLACED, Position, place
 
 CHUNK_BYTES = 2**20
 MAX_PIECE_BYTES = 2**18  # longer ones are no lines of numbers: skipped and counted

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rlvitals.readers.columns import MAX_STEP, NAN
 from rlvitals.readers.event_files.histograms import of_proto, of_tensor
 from rlvitals.readers.event_files.kept import Kept
 from rlvitals.readers.event_files.layouts import METADATA, SIMPLE_VALUE, TAG, TENSOR, VALUE
@@ -18,7 +17,8 @@ from rlvitals.readers.event_files.points import Piece
 from rlvitals.readers.event_files.session import settings_of
 from rlvitals.readers.event_files.tensors import scalar_of, texts_of
 from rlvitals.readers.event_files.texts import settings_in
-from rlvitals.readers.protobuf import FLOAT, Malformed, double, fields, signed
+from rlvitals.readers.formats.columns import MAX_STEP, NAN
+from rlvitals.readers.formats.protobuf import FLOAT, Malformed, double, fields, signed
 from rlvitals.records import Histogram, Setting, Text
 
 WALL_TIME, STEP, SUMMARY = 1, 2, 5  # Event

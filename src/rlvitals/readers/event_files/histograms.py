@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.readers.event_files.tensors import matrix_of
-from rlvitals.readers.protobuf import BYTES, FIXED64, Malformed, double, fields
+from rlvitals.readers.formats.protobuf import BYTES, FIXED64, Malformed, double, fields
 from rlvitals.records import Histogram
 
 # HistogramProto

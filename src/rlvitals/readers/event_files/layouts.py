@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rlvitals.readers.event_files.tensors import CONTENT, DTYPE, SHAPE, elements
-from rlvitals.readers.protobuf import BYTES, FIXED32, FIXED64, VARINT, Malformed, varint
+from rlvitals.readers.formats.protobuf import BYTES, FIXED32, FIXED64, VARINT, Malformed, varint
 
 TIME_KEY, STEP_KEY, SUMMARY_KEY = b"\x09", b"\x10", b"\x2a"
 TIME_AT = 1  # the payload's offset of the time, 8 bytes

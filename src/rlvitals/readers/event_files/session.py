@@ -3,7 +3,7 @@
 Source: TensorBoard `plugins/hparams/plugin_data.proto`, `api.proto`; `google.protobuf.Value`.
 """
 
-from rlvitals.readers.protobuf import double, fields
+from rlvitals.readers.formats.protobuf import double, fields
 from rlvitals.records import Setting
 
 PLUGIN_DATA, PLUGIN_CONTENT = 1, 2  # SummaryMetadata, its PluginData

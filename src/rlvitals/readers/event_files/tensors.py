@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.readers.protobuf import BYTES, VARINT, Field, Malformed, fields, signed
+from rlvitals.readers.formats.protobuf import BYTES, VARINT, Field, Malformed, fields, signed
 
 DTYPE, SHAPE, CONTENT = 1, 2, 4  # fields of a TensorProto
 STRING, STRING_VAL = 7, 8  # the type, and the list of its values

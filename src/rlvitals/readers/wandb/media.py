@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.readers.columns import json_number
+from rlvitals.readers.formats.columns import json_number
 from rlvitals.readers.wandb.rows import MAX_NESTED, Rows
 
 HISTOGRAM = "histogram"

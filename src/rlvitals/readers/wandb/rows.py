@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.readers import digits
-from rlvitals.readers.columns import NAN, json_number
-from rlvitals.readers.protobuf import BYTES, Malformed, fields, signed
+from rlvitals.readers.formats import digits
+from rlvitals.readers.formats.columns import NAN, json_number
+from rlvitals.readers.formats.protobuf import BYTES, Malformed, fields, signed
 
 ITEM, STEP = 1, 2  # HistoryRecord
 KEY, NESTED_KEY, VALUE_JSON = 1, 2, 16  # HistoryItem

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.readers.columns import MAX_STEP
+from rlvitals.readers.formats.columns import MAX_STEP
 from rlvitals.readers.wandb.rows import Rows
 
 # Names that count steps from the start of a run and nothing else; what they count.

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import pickled_settings, plain_yaml
-from rlvitals.readers.lines import opened
-from rlvitals.readers.objects import parse_object
+from rlvitals.folders import pickled_settings
+from rlvitals.readers.formats import plain_yaml
+from rlvitals.readers.formats.lines import opened
+from rlvitals.readers.formats.objects import parse_object
 from rlvitals.records import Setting
 
 STEMS = ("params", "args", "config", "hparams", "hyperparameters", "configuration", "agent")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.lines import opened
+from rlvitals.readers.formats.lines import opened
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

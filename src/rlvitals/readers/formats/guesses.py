@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from rlvitals.readers.columns import parse_number
+from rlvitals.readers.formats.columns import parse_number
 
 # In order of trust: the first that a log has is its step. Then what one of them is.
 ENVIRONMENT = (

@@ -13,9 +13,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from rlvitals.readers.columns import json_number
-from rlvitals.readers.lines import Lines, Position
-from rlvitals.readers.rows import Refused
+from rlvitals.readers.formats.columns import json_number
+from rlvitals.readers.formats.lines import Lines, Position
+from rlvitals.readers.formats.rows import Refused
 
 MAX_DEPTH = 16  # of nesting; deeper is left out
 MAX_NAMED = 3  # keys that a note names

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from rlvitals.errors import UnreadableLog, nearest
-from rlvitals.readers import compressed
+from rlvitals.readers.formats import compressed
 
 HEAD_BYTES = 65536  # what `claims` gets to see
 MAX_LINE_BYTES = 16 * 2**20

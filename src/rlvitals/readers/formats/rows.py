@@ -13,7 +13,7 @@ import csv
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from rlvitals.readers.lines import MAX_LINE_BYTES, Line, Lines, Position
+from rlvitals.readers.formats.lines import MAX_LINE_BYTES, Line, Lines, Position
 
 NO_ROW = "no complete row yet"
 MAX_ROW_LINES = 64  # a quoted cell may hold newlines; an unclosed quote must not eat the file
