@@ -193,3 +193,17 @@ def test_a_line_of_100_megabytes_costs_one_row(write):
     log, _ = READER.read(path, None)
     assert log.series["a"].steps.tolist() == [1, 3]
     assert any("1 line over 16 MiB skipped" in note for note in log.notes)
+
+
+def test_ms_swift_writes_its_step_with_the_last_one(tmp_path):
+    path = tmp_path / "logging.jsonl"
+    rows = [
+        {"loss": 0.5, "reward": 0.1, "global_step/max_steps": "10/100", "elapsed_time": "1m 3s"},
+        {"loss": 0.4, "reward": 0.2, "global_step/max_steps": "20/100", "elapsed_time": "2m 6s"},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert reader_of(path).name == "jsonl"
+    log, _ = reader_of(path).read(path, None)
+    assert log.series["reward"].steps.tolist() == [10, 20]
+    assert log.settings["max_steps"] == 100
+    assert "max_steps" not in log.series

@@ -1,12 +1,13 @@
 """JSON lines, or a JSON array of rows, with a step-like key: whoever wrote them.
 
 Nested objects are flattened with "/"; lists and text are left out. verl's
-`{"step": 1, "data": {...}}` reads as its data. The step key is told by its name
+`{"step": 1, "data": {...}}` reads as its data, ms-swift's "10/100" as step 10. The step key is told by its name
 (`guesses.py`) from the first row that has one, and holds for the whole file.
 """
 
 import contextlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,10 @@ SAMPLES = (
 )
 ROLLOUTS = frozenset({"traces", "rollouts", "samples", "generations"})  # what such files are called
 MAX_TEXT = 200  # characters of a setting
+# ms-swift writes its step and the last one as "10/100".
+COUNTED = ("global_step/max_steps", "iteration")
+OF_TOTAL = re.compile(r"(\d{1,15})/(\d{1,15})")
+TOTAL = "max_steps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,11 @@ def _unwrapped(item: dict[str, object]) -> dict[str, object]:
     data = item.get("data")
     if item.keys() == {"step", "data"} and isinstance(data, dict):
         return {"step": item["step"], **data}
+    for key in COUNTED:
+        text = item.get(key)
+        if isinstance(text, str) and (found := OF_TOTAL.fullmatch(text)):
+            rest = {k: v for k, v in item.items() if k != key}
+            return {"step": int(found[1]), TOTAL: found[2], **rest}
     return item
 
 
@@ -205,7 +215,7 @@ class _Reading:
             self.rows += 1
             plain = _unwrapped(item)
             if self.step is None and plain is not item:
-                self.step = "step"  # verl's own, whatever else counts steps in its data
+                self.step = "step"  # the writer's own, whatever else counts steps in its data
             self._row(number, dict(flatten(plain)))
 
     def _row(self, number: int, row: dict[str, object]) -> None:
@@ -247,11 +257,13 @@ class _Reading:
     def settings(self) -> dict[str, Setting]:
         """Return the texts that never change."""
         points = self.columns.series()
-        return {
+        found: dict[str, Setting] = {
             key: next(iter(seen))
             for key, seen in self._texts.items()
             if len(seen) == 1 and key not in points
         }
+        total = found.get(TOTAL)
+        return found | {TOTAL: int(total)} if isinstance(total, str) and total.isdigit() else found
 
     def notes(self) -> list[str]:
         """Say how rows were numbered, and what was null."""
