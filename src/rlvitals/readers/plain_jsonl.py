@@ -1,8 +1,8 @@
 """JSON lines, or a JSON array of rows, with a step-like key: whoever wrote them.
 
 Nested objects are flattened with "/"; lists and text are left out. verl's
-`{"step": 1, "data": {...}}` reads as its data, ms-swift's "10/100" as step 10. The step key is told by its name
-(`guesses.py`) from the first row that has one, and holds for the whole file.
+`{"step": 1, "data": {...}}` reads as its data, ms-swift's "10/100" as step 10. The step key is
+told by its name (`guesses.py`) from the first row that has one, and holds for the whole file.
 """
 
 import contextlib
