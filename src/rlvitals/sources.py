@@ -209,6 +209,7 @@ def read(run: Run) -> tuple[Log, ...]:
     logs: list[tuple[str, Log]] = []
     notes: list[str] = list(run.notes)
     errors: list[UnreadableLog] = []
+    failed: dict[str, list[str]] = defaultdict(list)
     evaluations = {
         file: reader.home is None and names.is_evaluation(file, run.root)
         for file, reader in run.files
@@ -219,12 +220,13 @@ def read(run: Run) -> tuple[Log, ...]:
             log, _ = reader.read(file, None)
         except UnreadableLog as error:
             errors.append(error)
-            notes.append(f"{inside} not read: {error.problem}")
+            failed[error.problem].append(inside)
             continue
         role = "eval/" if evaluations[file] and not all(evaluations.values()) else ""
         logs.append((role, replace(log, where=inside, series=_prefixed(log.series, role))))
     if not logs:
         raise _none_readable(errors)
+    notes += [_not_read(files, problem) for problem, files in failed.items()]
     joined = joining.printed_last(joining.join(logs))
     for file in run.settings:
         settings, said = settings_files.read(file, run.root.name)
@@ -233,6 +235,11 @@ def read(run: Run) -> tuple[Log, ...]:
     if notes:
         joined.append(Log(source="files", series={}, notes=tuple(notes)))
     return tuple(joined)
+
+
+def _not_read(files: Sequence[str], problem: str) -> str:
+    more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
+    return f"{files[0]}{more} not read: {problem}"
 
 
 def _prefixed(series: Mapping[str, Series], prefix: str) -> dict[str, Series]:

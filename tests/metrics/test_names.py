@@ -14,7 +14,7 @@ SETTINGS = {metric.name for metric in CATALOGUE if metric.kind == "setting"}
 # Readers decide the source of a log; these are the ones tables may claim.
 READERS = {
     "sb3-csv", "sb3-json", "sb3-monitor", "rllib", "trainer-state", "scheduler-csv",
-    "tensorboard", "csv", "jsonl", "lightning",
+    "tensorboard", "csv", "jsonl", "lightning", "trl-completions",
 }  # fmt: skip
 
 

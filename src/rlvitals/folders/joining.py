@@ -10,13 +10,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.records import Log, Series
+from rlvitals.records import Log, Series, Table
 
 T = TypeVar("T")
 # Their files go on where the one before ended; the order is that of their start.
 RESUMED = frozenset({"tensorboard", "scheduler-csv", "wandb", "swanlab", "trl-completions"})
 PARTED = frozenset({"scope", "dvclive"})  # a file for each metric
 MONITOR = "sb3-monitor"
+MAX_ROWS = 5000  # of a table: texts are held in memory
 PRINTED = "console"
 ANY_STEP = "steps"  # a unit that may be any
 ALIKE = 2.0  # logs of the same steps end within this factor of one another
@@ -116,7 +117,7 @@ def _whole(logs: list[Log], series: dict[str, Series], *notes: str) -> Log:
         where=where,
         histograms=_chained(log.histograms for log in logs),
         texts=_chained(log.texts for log in logs),
-        tables={key: table for log in logs for key, table in log.tables.items()},
+        tables=_stacked(logs),
         ending=logs[-1].ending,
     )
 
@@ -128,6 +129,29 @@ def _chained(parts: Iterable[Mapping[str, Sequence[T]]]) -> dict[str, list[T]]:
         for key, items in part.items():
             found[key] += items
     return dict(found)
+
+
+def _stacked(logs: list[Log]) -> dict[str, Table]:
+    """Put the rows of each table one after another, file by file: the newest MAX_ROWS of them."""
+    parts: dict[str, list[Table]] = defaultdict(list)
+    for log in logs:
+        for key, table in log.tables.items():
+            parts[key].append(table)
+    return {key: _tail(found) for key, found in parts.items()}
+
+
+def _tail(tables: list[Table]) -> Table:
+    kept: list[Table] = []
+    for table in reversed(tables):
+        kept.insert(0, table)
+        if sum(map(len, kept)) >= MAX_ROWS:
+            break
+    names = dict.fromkeys(name for table in kept for name in table.columns)
+    cells = {
+        name: [c for t in kept for c in t.columns.get(name, [None] * len(t))] for name in names
+    }
+    steps = np.concatenate([table.steps for table in kept])
+    return Table(steps[-MAX_ROWS:], {name: c[-MAX_ROWS:] for name, c in cells.items()})
 
 
 def _interleaved(logs: list[Log]) -> Log:

@@ -128,7 +128,7 @@ NAMES = Table(
         "lambda_psr": "lambda_psr",
         "reward_threshold": "reward_threshold",
     },
-    sources=("trainer-state",),
+    sources=("trainer-state", "trl-completions"),
     prefixes=("train/",),
     # One key that the Trainer alone does not write: its "train_loss" is no hand-written one.
     marks=tuple((key,) for key in (*GENERATION, *LOSS, *MODES)),
