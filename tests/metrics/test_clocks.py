@@ -202,7 +202,8 @@ def test_another_count_is_found_whatever_its_pace(theirs, seed, by):
     n = len(theirs)
     times = START + np.cumsum(draw.exponential(1.0, n) + 0.01)
     mine = np.arange(n)
-    rich = series(theirs + theirs[-1] + n, draw.normal(size=n), times if by == "times" else None)
+    values = draw.permutation(n).astype(float)  # no two alike
+    rich = series(theirs + theirs[-1] + n, values, times if by == "times" else None)
     poor = series(mine, rich.values, times if by == "times" else None)
     name = "loss" if by == "values" else "own"
     found = clock_of({name: poor}, {"loss": rich})
