@@ -1,11 +1,9 @@
 """MLflow's two stores, written by MLflow itself: values are those its client returns."""
 
-import json
 import math
 import os
 import shutil
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 
@@ -20,59 +18,11 @@ from rlvitals.readers.formats.lines import REPLACED
 from rlvitals.readers.lookup import claim, reader_of
 
 FILES, SQLITE = mlflow_files.READER, mlflow_sqlite.READER
-# A process of its own: SQLAlchemy warns of itself, and making its database takes 2 seconds.
-PROGRAM = """
-import json, math, os, sys
-os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
-from mlflow.entities import Metric
-from mlflow.tracking import MlflowClient
-
-folder, found = sys.argv[1], {}
-for kind, uri in (("files", f"file://{folder}/mlruns"), ("sqlite", f"sqlite:///{folder}/m.db")):
-    client = MlflowClient(tracking_uri=uri)
-    experiment = client.create_experiment("cart/pole", artifact_location=f"file://{folder}/art")
-    other = client.create_experiment("gone", artifact_location=f"file://{folder}/art")
-    for name, status in (("a", "FINISHED"), ("b", "FAILED"), ("a", "RUNNING"), ("c", "KILLED")):
-        run = client.create_run(experiment, run_name=name).info.run_id
-        points = []
-        for i in range(40):
-            points.append(Metric("train/loss", 1 / (i + 1), 1700000000000 + i, i * 10))
-            odd = (math.nan, math.inf, -math.inf, 1e308)[i % 4]
-            points.append(Metric("odd", odd, 1700000000000 + i, i * 10))
-        client.log_batch(run, points)
-        client.log_metric(run, "again", 1.5, step=70)
-        client.log_metric(run, "again", 2.5, step=7)
-        client.log_param(run, "lr", 3e-4)
-        client.log_param(run, "env/id", "CartPole-v1")
-        client.log_param(run, "api_key", "hf_abc")
-        client.set_tag(run, "seed", 7)
-        if status != "RUNNING":
-            client.set_terminated(run, status)
-        history = {}
-        for key in ("train/loss", "odd", "again"):
-            points = client.get_metric_history(run, key)
-            history[key] = [(point.step, point.timestamp / 1000, point.value) for point in points]
-        found.setdefault(kind, []).append((run, history))
-    gone = client.create_run(experiment, run_name="deleted").info.run_id
-    client.log_metric(gone, "loss", 1.0)
-    client.delete_run(gone)
-    client.log_metric(client.create_run(other, run_name="x").info.run_id, "loss", 1.0)
-    client.delete_experiment(other)
-print(json.dumps(found))
-"""
 
 
-@pytest.fixture(scope="session")
-def written(tmp_path_factory):
-    """Return the folder of both stores, and what MLflow's client reads of them."""
-    folder = tmp_path_factory.mktemp("mlflow")
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(folder)],
-        env={**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"},
-        capture_output=True,
-        check=True,
-    )
-    return folder, json.loads(done.stdout.splitlines()[-1])
+@pytest.fixture
+def written(mlflow_store):
+    return mlflow_store
 
 
 @pytest.fixture

@@ -1,12 +1,8 @@
 """Trackio's database, written by Trackio itself: values are those its own reader returns."""
 
-import json
 import math
-import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 
 import log_checks
@@ -20,47 +16,11 @@ from rlvitals.readers.formats.lines import REPLACED
 from rlvitals.readers.lookup import reader_of
 
 READER = trackio.READER
-# A process of its own: Trackio reads its folder's name on import, and starts threads.
-PROGRAM = """
-import json, math, sys
-import numpy as np
-import trackio
-from trackio.sqlite_storage import SQLiteStorage
-
-for name in ("first", "second", "first"):
-    config = {"learning_rate": 3e-4, "env": {"id": "CartPole-v1"}, "clip": math.inf, "none": None}
-    config["hub_token"] = "hf_abc"
-    trackio.init(project="p", name=name, config=config)
-    for i in range(30):
-        item = {"train/loss": 1 / (i + 1), "return": np.float32(i), "ok": i > 3, "said": "hello"}
-        item["kl"] = (0.01, math.nan, math.inf, -math.inf)[i % 4]
-        item["h"] = trackio.Histogram(np.arange(10.0) + i, num_bins=4)
-        trackio.log(item if i % 2 else item | {"sparse": i, "deep": {"a": {"b": i}}}, step=i * 10)
-    table = trackio.Table(columns=["reward", "text"], data=[[0.5, "x"], [1.5, "y"]])
-    trackio.log({"completions": table}, step=300)
-    trackio.alert(title="KL", text="is high", level=trackio.AlertLevel.WARN)
-    trackio.finish()
-records = SQLiteStorage.get_run_records("p")
-logs = [SQLiteStorage.get_logs("p", run_id=record["id"]) for record in records]
-found = [
-    (record["id"], record["name"], [(row["step"], row["timestamp"], row) for row in rows])
-    for record, rows in zip(records, logs)
-]
-print(json.dumps(found, default=str), file=sys.stderr)
-"""
 
 
-@pytest.fixture(scope="session")
-def written(tmp_path_factory):
-    """Return a project's database, and what Trackio reads of it."""
-    folder = tmp_path_factory.mktemp("trackio")
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={**os.environ, "TRACKIO_DIR": str(folder)},
-        capture_output=True,
-        check=True,
-    )
-    return folder / "p.db", json.loads(done.stderr.splitlines()[-1])
+@pytest.fixture
+def written(trackio_store):
+    return trackio_store
 
 
 @pytest.fixture

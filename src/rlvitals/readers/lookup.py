@@ -11,6 +11,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.readers import READERS, plain_csv
 from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.lines import HEAD_BYTES, is_packed, packing, read_head
+from rlvitals.readers.formats.sqlite import is_database
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log
 
@@ -35,17 +36,17 @@ def may_be_log(path: Path) -> bool:
 def claim(path: Path) -> Reader | None:
     """Return the reader that claims a file. Raises UnreadableLog where it cannot be opened."""
     head = read_head(path)
-    name = bare(path)
-    reader = next((reader for reader in READERS if reader.claims(name, head)), None)
-    return _unpacking(reader, path) if reader and is_packed(path) else reader
-
-
-def _unpacking(reader: Reader, path: Path) -> Reader:
-    """Return a reader as it reads a packed file: it says where that is not whole."""
-    if reader.runs is not None:
+    if is_database(head) and is_packed(path):  # whose it is only the whole file tells
         raise UnreadableLog(
             "a compressed database: it is read in place", where=str(path), hint="unpack it first"
         )
+    name = bare(path)
+    reader = next((reader for reader in READERS if reader.claims(name, head)), None)
+    return _unpacking(reader) if reader and is_packed(path) else reader
+
+
+def _unpacking(reader: Reader) -> Reader:
+    """Return a reader as it reads a packed file: it says where that is not whole."""
     home = reader.home
     return replace(
         reader,

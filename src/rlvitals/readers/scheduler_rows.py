@@ -151,8 +151,15 @@ def _same(one: str, other: str) -> bool:
     """Tell whether two cells hold the same, but for how a writer rounded it."""
     if one == other:
         return True
-    a, b = parse_number(one), parse_number(other)
+    a, b = _number(one), _number(other)
     return a is not None and b is not None and math.isclose(a, b, rel_tol=ROUNDED, abs_tol=1e-6)
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return parse_number(cell)
+    except ValueError:
+        return None
 
 
 def _clocks(iso: str, epoch: str) -> str:
@@ -161,7 +168,7 @@ def _clocks(iso: str, epoch: str) -> str:
         local = datetime.fromisoformat(iso)
     except ValueError:
         return f"`datetime` holds {iso[:40]!r}"
-    seconds = parse_number(epoch)
+    seconds = _number(epoch)
     if seconds is None or not math.isfinite(seconds) or seconds < EPOCH:
         return f"`timestamp` holds {epoch[:40]!r}"
     apart = (local if local.tzinfo else local.replace(tzinfo=UTC)).timestamp() - seconds

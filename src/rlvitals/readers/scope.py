@@ -15,6 +15,7 @@ import numpy as np
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.columns import MAX_STEP, Columns
+from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.lines import REPLACED, Position, opened, place
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log
@@ -26,7 +27,7 @@ ROW = np.dtype([("step", ">i8"), ("value", ">f8")])
 
 
 def _key(path: Path) -> str:
-    return path.name.removesuffix(SUFFIX).replace("-", "/")
+    return bare(path).name.removesuffix(SUFFIX).replace("-", "/")
 
 
 def claims(path: Path, head: bytes) -> bool:

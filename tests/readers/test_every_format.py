@@ -1,0 +1,353 @@
+"""Every reader with a small file of its own: damage, cuts, growth, packing, what is no file."""
+
+import gzip
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import leveldb
+import log_checks
+import numpy as np
+import pytest
+import tfrecords as tf
+from test_rllib import csv_log, json_log
+from test_sb3 import monitor_log, sb3_csv_log, sb3_json_log
+from test_scheduler_csv import mixed  # noqa: F401 - a fixture
+from test_scope import packed
+
+from rlvitals import sources
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers import READERS
+from rlvitals.readers.formats.lines import REPLACED
+from rlvitals.readers.lookup import claim, reader_of
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+TESTS = Path(__file__).parent.parent
+RUNS, CONSOLE = TESTS / "runs", Path(__file__).parent / "console"
+QUICK, LONG = 150, 2000  # bits flipped
+SLOW = 10.0  # seconds that no small file may take
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file of a format: where it lies, what it holds, what another run's would hold."""
+
+    reader: str
+    name: str  # path of the file that is read
+    data: bytes = b""
+    other: bytes = b""
+    checked: bool = False  # the format has checksums: no wrong number, ever
+    appended: bool = True  # any truncation is a prefix
+    target: str = ""  # the file that is damaged, where another one is read
+    beside: tuple[tuple[str, bytes], ...] = ()
+
+
+def events(factor):
+    rows = (
+        tf.event(n, tf.simple("loss", n / factor), tf.simple("a/b", -n), time=1.0e9 + n)
+        for n in range(40)
+    )
+    return tf.VERSION + b"".join(rows)
+
+
+def wandb(factor):
+    rows = ({"_step": n, "_timestamp": 1.7e9 + n, "loss": n / factor} for n in range(60))
+    return leveldb.wandb_file(*rows)
+
+
+def swanlab(factor):
+    return leveldb.swanlab_file(*((n, n / factor) for n in range(60)))
+
+
+def table(head, row, count=40):
+    """Return a table's bytes; "N" in a row is its number."""
+    return "".join(f"{line}\n" for line in (head, *(row(n) for n in range(count)))).encode()
+
+
+def shifted(data):
+    """Return the same log with other digits, as another run would have written it."""
+    return data.translate(bytes.maketrans(b"123456789", b"234567891"))
+
+
+def text(reader, name, data, other=None, **more):
+    return Case(reader, name, data, other or shifted(data), **more)
+
+
+def recorded(run, name):
+    return (RUNS / run / name).read_bytes()
+
+
+META = b"run_id: a1\nrun_name: first\nexperiment_id: '1'\nstatus: 1\nlifecycle_stage: active\n"
+POINTS = table("1700000000000 0.5 0", lambda n: f"{1700000000000 + n} {n / 7} {n * 10}")
+LIGHTNING = table("epoch,loss,step", lambda n: f"{n // 8},{n / 7},{n * 10}")
+DVCLIVE = table("timestamp\tstep\tloss", lambda n: f"{1700000000000 + n}\t{n}\t{n / 7}")
+ROWS = table("step,time,loss", lambda n: f"{n},{1.7e9 + n},{n / 7}")
+JSON_ROWS = table(
+    '{"step": 0, "a": {"b": 1.5}}', lambda n: f'{{"step": {n + 1}, "a": {{"b": {n / 7}}}}}'
+)
+STATE = recorded("grpo-healthy", "run.json")
+CASES = (
+    Case("tensorboard", "events.out.tfevents.1.h.1.0", events(7), events(9), checked=True),
+    Case("wandb", "run-x.wandb", wandb(7), wandb(9), checked=True),
+    Case("swanlab", "run-x.swanlab", swanlab(7), swanlab(9), checked=True),
+    text("sb3-csv", "progress.csv", sb3_csv_log()),
+    text("sb3-json", "progress.json", sb3_json_log()),
+    text("sb3-monitor", "0.monitor.csv", monitor_log()),
+    text("rllib", "progress.csv", csv_log()),
+    text("rllib", "result.json", json_log()),
+    text("scheduler-csv", "ppo_metrics_a.csv", b""),  # of a fixture
+    text("trainer-state", "trainer_state.json", STATE, appended=False),
+    Case("trackio", "p.db", appended=False),  # of a fixture
+    Case("mlflow-sqlite", "m.db", appended=False),  # of a fixture
+    text("mlflow-files", "1/a1/meta.yaml", POINTS, target="1/a1/metrics/train/loss",
+         beside=(("1/a1/meta.yaml", META),)),
+    text("mlflow-files", "1/a1/meta.yaml", META, target="1/a1/meta.yaml",
+         beside=(("1/a1/metrics/loss", POINTS),)),
+    text("lightning", "version_0/metrics.csv", LIGHTNING),
+    text("dvclive", "dvclive/plots/metrics/train/loss.tsv", DVCLIVE),
+    Case("scope", "scope/train-loss.float", packed(*((n * 10, n / 7) for n in range(60))),
+         packed(*((n * 10, n / 9) for n in range(60)))),
+    text("console", "sb3.log", (CONSOLE / "sb3.log").read_bytes()[:12000]),
+    text("console", "grpo.log", (CONSOLE / "grpo.log").read_bytes()[:12000]),
+    text("csv", "run.csv", ROWS),
+    text("jsonl", "run.jsonl", JSON_ROWS),
+)  # fmt: skip
+ADDED = {"sb3-csv", "rllib", "lightning", "csv"}  # tables that get a new column
+
+
+@dataclass
+class Files:
+    """A case on a disk."""
+
+    case: Case
+    path: Path
+    target: Path
+    data: bytes
+    other: bytes
+
+    @property
+    def alone(self):
+        """Whether all numbers stand in the file that is damaged."""
+        return not self.case.beside
+
+    def read(self):
+        """Return the points of all runs of the file, by run and key."""
+        return Following(self).read()
+
+
+class Following:
+    """Reads a file again and again as someone who follows it does: by cursor."""
+
+    def __init__(self, files):
+        self.path = files.path
+        self.reader = next(r for r in READERS if r.name == files.case.reader)
+        self.cursors = {}
+        self.found = {}
+
+    def read(self):
+        runs = self.reader.runs(self.path) if self.reader.runs else {"": self.reader}
+        for name, reader in runs.items():
+            log, self.cursors[name] = reader.read(self.path, self.cursors.get(name))
+            if REPLACED in log.notes or any(note.endswith(REPLACED) for note in log.notes):
+                self.found = {k: v for k, v in self.found.items() if k[0] != name}
+            for key, points in log_checks.points(log).items():
+                before = self.found.get((name, key), np.empty((3, 0)))
+                self.found[name, key] = np.concatenate([before, points], axis=1)
+        return self.found
+
+
+def whole(files):
+    return Following(files).read()
+
+
+@pytest.fixture(params=CASES, ids=lambda case: f"{case.reader} {Path(case.name).name}")
+def files(request, tmp_path):
+    case = request.param
+    data, other = case.data, case.other
+    if case.reader == "scheduler-csv":
+        data = request.getfixturevalue("mixed").read_bytes()
+        other = shifted(data)
+    elif case.reader == "trackio":
+        data = request.getfixturevalue("trackio_store")[0].read_bytes()
+    elif case.reader == "mlflow-sqlite":
+        data = (request.getfixturevalue("mlflow_store")[0] / "m.db").read_bytes()
+    folder = tmp_path / "case"
+    for name, content in (*case.beside, (case.target or case.name, data)):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    path = folder / case.name
+    yield Files(case, path, folder / (case.target or case.name), data, other)
+    there = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    allowed = {case.name, case.target, *(name for name, _ in case.beside)}
+    assert {Path(name).name for name in there} <= {
+        f"{Path(name).name}{end}" for name in allowed for end in ("", ".gz", ".zst")
+    }, "nothing is written beside a person's files"
+
+
+def test_no_reader_is_left_out():
+    assert {case.reader for case in CASES} == {reader.name for reader in READERS}
+
+
+def test_the_right_reader_claims_it(files):
+    assert reader_of(files.path).name == files.case.reader
+    assert sum(points.shape[1] for points in files.read().values()) > 0
+
+
+def attempt(files):
+    """Read a file in full, whatever it holds; None where it is refused."""
+    start = time.perf_counter()
+    try:
+        claim(files.path)
+        found = files.read()
+    except UnreadableLog as error:
+        assert str(files.path) in error.where  # noqa: PT017 - both outcomes are allowed
+        found = None
+    assert time.perf_counter() - start < SLOW
+    return found
+
+
+def is_among(found, original):
+    """Tell whether every point that was found is one of the original ones."""
+    known, new = (
+        {(key, column.tobytes()) for key, points in some.items() for column in points.T}
+        for some in (original, found)
+    )
+    return new <= known
+
+
+@pytest.mark.parametrize("rounds", [QUICK, pytest.param(LONG, marks=pytest.mark.soak)])
+def test_flipped_bits(files, rounds):
+    original = files.read()
+    flips = leveldb.flip_bits(files.target, files.data, rounds, log_checks.chance_of(rounds))
+    for at in flips:
+        found = attempt(files)
+        if files.case.checked and found is not None:
+            assert is_among(found, original), f"a wrong number after a flipped bit at {at}"
+
+
+def test_truncations(files):
+    original = files.read()
+    chance = log_checks.chance_of(3)
+    for size in sorted(chance.sample(range(len(files.data)), 80), reverse=True):
+        os.truncate(files.target, size)
+        found = attempt(files)
+        if found is None:
+            continue
+        for key, points in found.items():
+            if files.case.appended or files.case.reader == "trainer-state":
+                part = original[key][:, : points.shape[1]]
+                np.testing.assert_array_equal(points, part, err_msg=f"{key} at {size}")
+
+
+def states(files):
+    """Return the contents that a file has one after another, by what happens to it."""
+    data, other = files.data, files.other
+    chance = log_checks.chance_of(4)
+    sizes = sorted(chance.sample(range(len(data)), 12))
+    half = len(data) // 2
+    found = {
+        "grows": [*(data[:size] for size in sizes), data],
+        "is rotated": [data, other, other],
+        "is rotated to a shorter one": [data, other[: len(other) // 2], other],
+        "starts again": [data, b"", other[:half], other],
+        "is cut and goes on": [data, data[:half], data],
+        "stays": [data, data, data],
+    }
+    if files.case.reader in ADDED:
+        lines = data.splitlines()
+        added = b"".join(
+            b"%s,%s\n" % (line, b"new" if not n else b"") for n, line in enumerate(lines)
+        )
+        found["gets a column"] = [data, added, added + lines[-1] + b",1.5\n"]
+    return found
+
+
+HAPPENS = ("grows", "is rotated", "is rotated to a shorter one", "starts again",
+           "is cut and goes on", "stays", "gets a column")  # fmt: skip
+
+
+@pytest.mark.parametrize("what", HAPPENS)
+def test_a_file_that_is_followed(files, what):
+    if not files.other:
+        pytest.skip("a database: followed in its own tests")
+    contents = states(files).get(what)
+    if contents is None:
+        pytest.skip("only tables get columns")
+    following = Following(files)
+    for content in contents:
+        files.target.write_bytes(content)
+        try:
+            following.read()
+        except UnreadableLog:
+            following.cursors, following.found = {}, {}
+            continue
+        if content:  # an empty file is about to be written: what was read stays until then
+            assert_followed(following, files)
+
+
+def assert_followed(following, files):
+    """What was put together while following is what a fresh reading finds."""
+    fresh = whole(files)
+    log_checks.assert_equal(
+        {key: points for key, points in following.found.items() if points.size}, fresh
+    )
+
+
+@pytest.mark.parametrize(("end", "pack"), [(".gz", gzip.compress), (".zst", zstd.compress)])
+def test_packed_copies_are_the_same(files, end, pack):
+    expected = {key: points for (_, key), points in files.read().items()}
+    copy = files.path.with_name(files.path.name + end)
+    copy.write_bytes(pack(files.path.read_bytes()))
+    files.path.unlink()
+    if Following(files).reader.runs:
+        with pytest.raises(UnreadableLog, match="unpack it first"):
+            claim(copy)
+        return
+    reader = claim(copy)
+    assert reader.name == files.case.reader
+    log_checks.assert_equal(log_checks.points(reader.read(copy, None)[0]), expected)
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b"\0", b"{", b"\xff", b"1"])
+def test_nothing_and_one_byte(files, data):
+    files.target.write_bytes(data)
+    found = attempt(files)
+    if files.alone:
+        assert not found
+        try:
+            reader_of(files.path)
+        except UnreadableLog as error:
+            assert error.hint  # noqa: PT017 - both outcomes are allowed
+        else:
+            assert data
+
+
+def test_a_folder_in_its_place(files):
+    files.target.unlink()
+    files.target.mkdir()
+    found = attempt(files)
+    assert found is None or not files.alone
+    files.target.rmdir()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_no_permission(files):
+    files.target.chmod(0)
+    found = attempt(files)
+    assert found is None or not files.alone
+
+
+def test_a_file_that_vanishes_before_it_is_read(files):
+    (run, *_) = sources.find(files.path.parent)
+    files.target.unlink()
+    if files.alone:
+        with pytest.raises(UnreadableLog, match="No such file"):
+            sources.read(run)
+    else:
+        sources.read(run)
