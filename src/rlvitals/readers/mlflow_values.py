@@ -2,7 +2,6 @@
 
 import re
 
-from rlvitals.folders import settings_files
 from rlvitals.readers.formats.columns import parse_number
 from rlvitals.records import Ending, Setting
 
@@ -30,7 +29,7 @@ def settings(params: dict[str, str], tags: dict[str, str]) -> dict[str, Setting]
     """Return the parameters, and the person's own tags where no parameter has the name."""
     own = {key: text for key, text in tags.items() if not key.startswith(OWN_TAGS)}
     found = {key: setting(text) for key, text in {**own, **params}.items()}
-    return {k: v for k, v in found.items() if v is not None and not settings_files.is_secret(k, v)}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def ending(status: object) -> tuple[Ending | None, list[str]]:
