@@ -43,4 +43,4 @@ def test_whichever_file_of_a_run_says_them(tmp_path):
     (tmp_path / "params.json").write_text(json.dumps({"gamma": 0.9, "api_key": "x"}))
     (run,) = sources.find(tmp_path)
     said = {key for log in sources.read(run) for key in log.settings}
-    assert said == {"config/lr", "config/gamma", "gamma"}
+    assert said == {"config/lr", "gamma"}
