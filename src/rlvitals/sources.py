@@ -10,12 +10,12 @@ several runs: `mlflow.db/NAME` is one of them.
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog, nearest
-from rlvitals.folders import joining, names, owners, settings_files
+from rlvitals.folders import joining, names, owners, secrets, settings_files
 from rlvitals.folders.copies import without_copies
 from rlvitals.folders.walk import Walk
 from rlvitals.readers import lookup
@@ -203,10 +203,11 @@ def read(run: Run) -> tuple[Log, ...]:
 
     Files of one run that go on where another ended (event files, the scheduler's tables)
     become one log, monitors of parallel environments one stream of episodes. What a process printed
-    stands last. Evaluation files beside others have "eval/" before their keys.
+    stands last. Evaluation files beside others have "eval/" before their keys. Settings that look
+    like secrets are left out.
     Raises UnreadableLog.
     """
-    logs: list[tuple[str, Log]] = []
+    logs: list[tuple[Hashable, Log]] = []  # each with what it shares with those it is one with
     notes: list[str] = list(run.notes)
     errors: list[UnreadableLog] = []
     failed: dict[str, list[str]] = defaultdict(list)
@@ -223,7 +224,8 @@ def read(run: Run) -> tuple[Log, ...]:
             failed[error.problem].append(inside)
             continue
         role = "eval/" if evaluations[file] and not all(evaluations.values()) else ""
-        logs.append((role, replace(log, where=inside, series=_prefixed(log.series, role))))
+        one = (reader.name, role) if reader.in_parts else inside
+        logs.append((one, replace(log, where=inside, series=_prefixed(log.series, role))))
     if not logs:
         raise _none_readable(errors)
     notes += [_not_read(files, problem) for problem, files in failed.items()]
@@ -234,7 +236,7 @@ def read(run: Run) -> tuple[Log, ...]:
         joined.append(Log("settings", {}, settings, tuple(said), where))
     if notes:
         joined.append(Log(source="files", series={}, notes=tuple(notes)))
-    return tuple(joined)
+    return tuple(replace(log, settings=secrets.without(log.settings)) for log in joined)
 
 
 def _not_read(files: Sequence[str], problem: str) -> str:

@@ -172,7 +172,7 @@ def test_the_hyperparameters_of_the_guides_are_known():
     assert TABLE["trl-ppo"].settings["cliprange"] == "clip_range"
     assert TABLE["scheduler"].settings["clip_ratio"] == "clip_range"
     assert TABLE["trl-ppo-old"].settings["init_kl_coef"] == "kl_coef"
-    assert TABLE["rllib"].settings["config/lr"] == "learning_rate"
+    assert {lookup.setting(TABLE["rllib"], key) for key in ("lr", "config/lr")} == {"learning_rate"}
     assert TABLE["sb3"].settings["clip_range_vf"] == "clip_range_value"
 
 

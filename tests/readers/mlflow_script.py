@@ -26,7 +26,6 @@ for kind, uri in (("files", f"file://{folder}/mlruns"), ("sqlite", f"sqlite:///{
         client.log_metric(run, "again", 2.5, step=7)
         client.log_param(run, "lr", 3e-4)
         client.log_param(run, "env/id", "CartPole-v1")
-        client.log_param(run, "api_key", "hf_abc")
         client.set_tag(run, "seed", 7)
         if status != "RUNNING":
             client.set_terminated(run, status)

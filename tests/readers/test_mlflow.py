@@ -13,7 +13,7 @@ import pytest
 
 from rlvitals import sources
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import mlflow_files, mlflow_sqlite, mlflow_values
+from rlvitals.readers import mlflow_files, mlflow_sqlite
 from rlvitals.readers.formats.lines import REPLACED
 from rlvitals.readers.lookup import claim, reader_of
 
@@ -292,28 +292,3 @@ def test_bit_flips_of_a_database_are_read_or_refused(database, rounds):
                 assert all(len(s.steps) == len(s.values) for s in log.series.values())
         except UnreadableLog as error:
             assert str(database) in error.where  # noqa: PT017 - both outcomes are allowed
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("3", 3),
-        ("-3", -3),
-        ("0.5", 0.5),
-        ("1e-4", 1e-4),
-        ("True", True),
-        ("None", None),
-        ("", None),
-        ("inf", math.inf),
-        ("007", "007"),
-        ("0", 0),
-        ("[64, 64]", "[64, 64]"),
-        ("9" * 30, 1e30),
-        ("tanh", "tanh"),
-        ("1_0", "1_0"),
-    ],
-)
-def test_what_a_parameter_was(text, value):
-    found = mlflow_values.setting(text)
-    assert found == value
-    assert type(found) is type(value)

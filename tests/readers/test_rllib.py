@@ -7,7 +7,9 @@ import log_checks
 import numpy as np
 import pytest
 
+from rlvitals import sources
 from rlvitals.errors import UnreadableLog
+from rlvitals.metrics import assemble
 from rlvitals.readers import rllib
 from rlvitals.readers.formats.literals import MAX_TEXT, parse_literal
 from rlvitals.readers.lookup import reader_of
@@ -119,11 +121,12 @@ def test_params_beside_the_log(tmp_path):
     path.write_bytes(csv_log(2, flat=True))
     params = tmp_path / "params.json"
     params.write_text('{"env": "Other-v1", "gamma": 0.99, "clip": null}')
-    settings = rllib.read(path, None)[0].settings
-    assert settings["config/gamma"] == 0.99
+    (run,) = sources.find(path)
+    settings = assemble.trace(sources.read(run)).settings
+    assert settings["gamma"] == 0.99
     assert settings["env_id"] == "Breakout-v4"  # the log's own word holds
     params.write_text('{"env": "Other')
-    assert "params.json beside it is not JSON" in rllib.read(path, None)[0].notes[0]
+    assert sources.read(run)[1].notes == ("not JSON: its settings are not known",)
 
 
 def test_a_file_cut_inside_a_quoted_string(tmp_path):

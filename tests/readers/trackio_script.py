@@ -10,7 +10,6 @@ from trackio.sqlite_storage import SQLiteStorage
 
 for name in ("first", "second", "first"):
     config = {"learning_rate": 3e-4, "env": {"id": "CartPole-v1"}, "clip": math.inf, "none": None}
-    config["hub_token"] = "hf_abc"  # noqa: S105 - a secret to leave out
     trackio.init(project="p", name=name, config=config)
     for i in range(30):
         item = {"train/loss": 1 / (i + 1), "return": np.float32(i), "ok": i > 3, "said": "hello"}

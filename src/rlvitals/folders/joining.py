@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import TypeVar
@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 from rlvitals.records import Log, Series, Table
 
 T = TypeVar("T")
-# Their files go on where the one before ended; the order is that of their start.
-RESUMED = frozenset({"tensorboard", "scheduler-csv", "wandb", "swanlab", "trl-completions"})
-PARTED = frozenset({"scope", "dvclive"})  # a file for each metric
 MONITOR = "sb3-monitor"
 MAX_ROWS = 5000  # of a table: texts are held in memory
 PRINTED = "console"
@@ -24,15 +21,15 @@ ALIKE = 2.0  # logs of the same steps end within this factor of one another
 STARTED = re.compile(r"tfevents\.(\d+)|(?:ppo_metrics_|run-)(\d+_\d+)")
 
 
-def join(logs: Sequence[tuple[str, Log]]) -> list[Log]:
-    """Join logs that are one, given as (role, log): only logs of one role are joined.
+def join(logs: Iterable[tuple[Hashable, Log]]) -> list[Log]:
+    """Join the logs of equal keys, given as (key, log), each where the first of them stood.
 
-    Each joined log stands where the first of its files stood.
+    Monitors of parallel environments become one stream of episodes; the points of other logs
+    stand one after another, in the order in which the files were started.
     """
-    groups: dict[tuple[str, ...], list[Log]] = defaultdict(list)
-    for number, (role, log) in enumerate(logs):
-        alike = log.source in RESUMED | PARTED or log.source == MONITOR
-        groups[(log.source, role) if alike else (str(number),)].append(log)
+    groups: dict[Hashable, list[Log]] = defaultdict(list)
+    for key, log in logs:
+        groups[key].append(log)
     return [_joined(group) for group in groups.values()]
 
 

@@ -6,7 +6,6 @@ plain content: nothing in it is constructed, unpickled or run. Problems are note
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO
@@ -47,12 +46,6 @@ LORA = {
     "base_model_name_or_path": "base_model_name_or_path",
     "peft_type": "peft_type",
 }
-WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-SECRETS = frozenset(
-    {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "credential", "credentials"}
-)
-SECRET_TEXTS = frozenset({"apikey", "token", "key", "auth", "authorization", "bearer", "cookie"})
-LOGIN = re.compile(r"://[^/\s]*:[^/\s]*@")  # a password within an address
 
 
 def is_settings(path: Path) -> bool:
@@ -87,7 +80,7 @@ def read(path: Path, run: str = "") -> tuple[dict[str, Setting], list[str]]:
     try:
         for key, value in plain_yaml.leaves(_unwrapped(path, item, run), MAX_LEAVES):
             setting = _setting(value)
-            if setting is not None and not is_secret(key, setting):
+            if setting is not None:
                 found[key] = setting
     except plain_yaml.NotPlainError as error:
         notes.append(f"{error}: {len(found):,} are")
@@ -175,11 +168,3 @@ def _short(value: object, depth: int = 0) -> str:
     if isinstance(value, Mapping):
         return "{...}"
     return value[:MAX_TEXT] if isinstance(value, str) else json.dumps(value, default=str)
-
-
-def is_secret(name: str, value: Setting) -> bool:
-    """Tell whether a setting looks like a password or a key by its name, or holds one."""
-    words = {found[0].lower() for found in WORD.finditer(name.rpartition("/")[2])}
-    if not isinstance(value, str):
-        return not words.isdisjoint(SECRETS) and not isinstance(value, bool)
-    return not words.isdisjoint(SECRETS | SECRET_TEXTS) or LOGIN.search(value) is not None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rlvitals.metrics import axes, clocks, names, profile, seams, written
+from rlvitals.metrics import axes, clocks, names, profile, seams
 from rlvitals.metrics.clocks import UNSAID, Clock, Source
 from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.names import lookup
@@ -218,7 +218,7 @@ def _meaning(table: Table | None, key: str, given: Given) -> tuple[str, Name, st
 def _settings(log: Log, table: Table | None) -> dict[str, Setting]:
     """Translate a log's settings; a name that no table knows keeps its own."""
     found: dict[str, Setting] = {}
-    for key, value in (written.settings(log.texts) | dict(log.settings)).items():
+    for key, value in log.settings.items():
         own = lookup.setting(table, key) if table else None
         found[own or lookup.setting(names.GENERIC, key) or key] = value
     return found

@@ -106,4 +106,5 @@ READER = Reader(
     claims=claims,
     read=read,
     home=home,
+    in_parts=True,
 )

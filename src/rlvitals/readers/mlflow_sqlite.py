@@ -10,15 +10,13 @@ import math
 import sys
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlvitals.errors import UnreadableLog
-from rlvitals.readers import mlflow_values, run_names
+from rlvitals.readers import databases, mlflow_values
 from rlvitals.readers.formats import sqlite
 from rlvitals.readers.formats.columns import MAX_STEP, NAN
 from rlvitals.readers.formats.lines import REPLACED
@@ -60,23 +58,12 @@ def claims(path: Path, head: bytes) -> bool:
 
 def runs(path: Path) -> dict[str, Reader]:
     """Return a reader for each run, in the order they were started. Raises UnreadableLog."""
-    found = sqlite.reading(path, _runs)
-    return {
-        name: replace(READER, read=partial(_read, run=run), runs=None)
-        for name, run in found.items()
-    }
+    return databases.readers(READER, sqlite.reading(path, _runs), _read)
 
 
 def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the only run of a database. Raises UnreadableLog where there are several."""
-    found = sqlite.reading(path, _runs)
-    if len(found) == 1:
-        return _read(path, since, run=next(iter(found.values())))
-    raise UnreadableLog(
-        f"a database of {len(found)} runs: say which",
-        where=str(path),
-        hint=", ".join(f"{path}/{name}" for name in list(found)[:3]),
-    )
+    return _read(path, since, run=databases.only(path, sqlite.reading(path, _runs)))
 
 
 def _read(path: Path, since: Cursor | None = None, *, run: str) -> tuple[Log, Cursor]:
@@ -94,7 +81,7 @@ def _runs(db: "Connection") -> dict[str, str]:
             # One that is done and logged no point is the parent of others, or an evaluation.
             if run in logged or status != mlflow_values.FINISHED:
                 kept.append(every[-1])
-    return run_names.unique(kept or every)
+    return databases.unique(kept or every)
 
 
 def _log(db: "Connection", where: str, run: str, seen: _Seen) -> tuple[Log, Cursor]:
@@ -111,12 +98,11 @@ def _log(db: "Connection", where: str, run: str, seen: _Seen) -> tuple[Log, Curs
     points.take(sqlite.rows(db, query, (run, seen.row)))
     status = next(sqlite.rows(db, "SELECT status FROM runs WHERE run_uuid = ?", (run,)), (None,))
     ended, told = mlflow_values.ending(status[0])
-    notes = [note.replace("line ", "metrics row ", 1) for note in points.refused.notes()]
     log = Log(
         source=NAME,
         series=points.series(),
         settings=mlflow_values.settings(_texts(db, "params", run), _texts(db, "tags", run)),
-        notes=(*([REPLACED] if replaced else []), *notes, *told),
+        notes=(*([REPLACED] if replaced else []), *points.refused.notes(), *told),
         where=where,
         ending=ended,
     )
@@ -128,7 +114,7 @@ class _Points:
 
     def __init__(self, last: int) -> None:
         self.last = last  # row
-        self.refused = Refused()
+        self.refused = Refused(place="metrics row")
         self._held: dict[str, tuple[list[int], list[float], list[float]]] = {}
 
     def take(self, rows: Iterable[sqlite.Row]) -> None:

@@ -1,36 +1,19 @@
 """What MLflow's two stores have in common: texts that are settings, and how a run ended."""
 
-import re
-
-from rlvitals.folders import settings_files
-from rlvitals.readers.formats.columns import parse_number
+from rlvitals.readers.formats.literals import setting
 from rlvitals.records import Ending, Setting
 
 # `mlflow/entities/run_status.py`: files hold the number, databases the word.
 FINISHED = "FINISHED"
 STATUSES = {1: "RUNNING", 2: "SCHEDULED", 3: FINISHED, 4: "FAILED", 5: "KILLED"}
 OWN_TAGS = "mlflow."  # what MLflow says of the run by itself: the user, the commit, the host
-WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
-WORDS = {"True": True, "true": True, "False": False, "false": False}
-
-
-def setting(text: str) -> Setting | None:
-    """Return a parameter, which MLflow keeps as text, as what it was; None for "None"."""
-    if text in WORDS:
-        return WORDS[text]
-    if WHOLE.fullmatch(text):
-        return int(text)
-    try:
-        return parse_number(text) if not text[:2].isdigit() or text[0] != "0" else text
-    except ValueError:
-        return text
 
 
 def settings(params: dict[str, str], tags: dict[str, str]) -> dict[str, Setting]:
     """Return the parameters, and the person's own tags where no parameter has the name."""
     own = {key: text for key, text in tags.items() if not key.startswith(OWN_TAGS)}
     found = {key: setting(text) for key, text in {**own, **params}.items()}
-    return {k: v for k, v in found.items() if v is not None and not settings_files.is_secret(k, v)}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def ending(status: object) -> tuple[Ending | None, list[str]]:

@@ -181,7 +181,7 @@ def _array(file: BinaryIO, path: Path, seen: _Seen) -> tuple["_Reading", list[st
     if seen.rows and (len(rows) < seen.rows or json.dumps(rows[seen.rows - 1]) != seen.last):
         notes.append(REPLACED)
         seen = _Seen()
-    refused = Refused()
+    refused = Refused(place="row")
     reading = _Reading(refused, seen)
     reading.take(_objects(rows, seen.rows, refused))
     notes += refused.notes()

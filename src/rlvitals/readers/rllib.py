@@ -5,7 +5,6 @@
 numbers. Source: `ray/tune/logger/{csv,json}.py`.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.columns import NAN, Columns, json_number, parse_number, whole
 from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, opened
 from rlvitals.readers.formats.literals import parse_literal
-from rlvitals.readers.formats.objects import Objects, flatten, parse_object
+from rlvitals.readers.formats.objects import Objects, flatten
 from rlvitals.readers.formats.rows import NO_ROW, Refused, Row, Rows, read_header
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log, Setting
@@ -33,8 +32,6 @@ STEPS = (
 IDENTITY = frozenset(
     {"experiment_id", "trial_id", "experiment_tag", "node_ip", "hostname", "pid", "date"}
 )
-PARAMS = "params.json"
-MAX_PARAMS_BYTES = 4 * 2**20
 MAX_SETTING = 200  # characters of a list's text
 
 
@@ -62,23 +59,21 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
     """Read the results after a cursor. Raises UnreadableLog where these are none."""
     cursor = since if isinstance(since, RLlibCursor) else None
     results = Results(cursor.step if cursor else "")
-    notes = [] if cursor else _read_params(path.parent / PARAMS, results)
     position = cursor.position if cursor else None
     with opened(path) as file:
         as_json = _is_json(file.read(HEAD_BYTES))
         source = _objects(file, position) if as_json else _rows(path, file, position)
         if source is None:
-            return Log("rllib", {}, results.settings, (*notes, NO_ROW), str(path)), cursor
+            return Log("rllib", {}, results.settings, (NO_ROW,), str(path)), cursor
         if source.replaced:
             results.step = ""
         for line, item in source:
             if not results.take(item):
                 source.refused.add(line, f"has no {results.step or 'step'}")
         end = RLlibCursor(source.position(), results.step)
-    notes += source.notes()
     unit = "iterations" if results.step == ITERATION else "environment steps"
     series = results.columns.series()
-    return Log("rllib", series, results.settings, tuple(notes), str(path), unit), end
+    return Log("rllib", series, results.settings, tuple(source.notes()), str(path), unit), end
 
 
 @dataclass(slots=True)
@@ -216,22 +211,6 @@ class Results:
         env = self.settings.get(f"{CONFIG}/env")
         if isinstance(env, str):
             self.settings["env_id"] = env
-
-
-def _read_params(path: Path, results: Results) -> list[str]:
-    """Add the settings that Tune writes beside a log; say where they cannot be read."""
-    if not os.path.isfile(path):  # noqa: PTH113  # never raises, whatever the permissions
-        return []
-    try:
-        with opened(path) as file:
-            text = file.read(MAX_PARAMS_BYTES).decode(errors="replace")
-    except UnreadableLog as error:
-        return [f"{PARAMS} beside it: {error.problem}"]
-    config = parse_object(text)
-    if config is None:
-        return [f"{PARAMS} beside it is not JSON: its settings are not known"]
-    results.add_settings(config)
-    return []
 
 
 READER = Reader(

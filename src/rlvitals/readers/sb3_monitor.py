@@ -132,4 +132,5 @@ READER = Reader(
     files=("*monitor.csv",),
     claims=claims,
     read=read,
+    in_parts=True,
 )

@@ -143,4 +143,5 @@ READER = Reader(
     files=("*.csv",),
     claims=claims,
     read=read,
+    in_parts=True,
 )

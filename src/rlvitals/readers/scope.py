@@ -16,7 +16,7 @@ import numpy as np
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.columns import MAX_STEP, Columns
 from rlvitals.readers.formats.compressed import bare
-from rlvitals.readers.formats.lines import REPLACED, Position, opened, place
+from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, opened, place
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log
 
@@ -42,7 +42,7 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog."""
     start = since if isinstance(since, Position) else Position()
     with opened(path) as file:
-        replaced = start.offset > 0 and place(file, start.offset) != start
+        replaced = is_replaced(file, start)
         offset = 0 if replaced else start.offset
         file.seek(offset)
         data = file.read()
@@ -81,4 +81,5 @@ READER = Reader(
     claims=claims,
     read=read,
     home=home,
+    in_parts=True,
 )

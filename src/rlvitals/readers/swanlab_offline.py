@@ -10,19 +10,17 @@ Before 0.8 the file is called `backup.swanlab`, version 1, and a payload is a li
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
-from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.columns import MAX_STEP, NAN, Columns, json_number, whole
 from rlvitals.readers.formats.guesses import seconds
 from rlvitals.readers.formats.leveldb_log import HEADER, Format, Records
-from rlvitals.readers.formats.lines import REPLACED, Position, opened, place
+from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, opened, place
 from rlvitals.readers.formats.objects import parse_object
 from rlvitals.readers.formats.protobuf import Field, Malformed, double, fields, signed
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Ending, Log, Setting
 
-FORMAT = Format(b":SWL", 0xE1D6, (1, 2))
+FORMAT = Format("SwanLab", b":SWL", 0xE1D6, (1, 2), "swanlab sync")
 JSON_BEGINS = b"{"  # no protobuf record does
 # Record, ScalarRecord, ScalarValue, google.protobuf.Timestamp
 START, FINISH, SCALAR, MEDIA = 10, 11, 13, 14
@@ -56,9 +54,8 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
     """Read the records after a cursor. Raises UnreadableLog where the file is not SwanLab's."""
     cursor = since if isinstance(since, SwanLabCursor) else SwanLabCursor()
     with opened(path) as file:
-        _check_header(file, path)
-        start = cursor.position
-        replaced = place(file, start.offset) != start
+        FORMAT.check(file, path)
+        replaced = is_replaced(file, cursor.position)
         if replaced:
             cursor = SwanLabCursor()
         run = _Run(cursor)
@@ -70,18 +67,6 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
     series = run.columns.series()
     log = Log("swanlab", series, run.about, tuple(notes), str(path), ending=run.ending)
     return log, end
-
-
-def _check_header(file: BinaryIO, path: Path) -> None:
-    head = file.read(HEADER.size)
-    version = FORMAT.version(head)
-    if not FORMAT.begins(head):
-        problem, hint = "not a SwanLab log: its header says something else", f"head -c 7 {path}"
-    elif version is not None and version not in FORMAT.versions:
-        problem, hint = f"version {version} of SwanLab's file format is not read", "swanlab sync"
-    else:
-        return
-    raise UnreadableLog(problem, where=str(path), hint=hint)
 
 
 class _Run:
@@ -199,4 +184,5 @@ READER = Reader(
     files=("*.swanlab",),
     claims=claims,
     read=read,
+    in_parts=True,
 )

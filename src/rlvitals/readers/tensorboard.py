@@ -16,7 +16,7 @@ from rlvitals.readers.event_files.contents import Contents
 from rlvitals.readers.event_files.framing import HEADER, header_at
 from rlvitals.readers.event_files.scalars import SLACK
 from rlvitals.readers.event_files.stream import Stream
-from rlvitals.readers.formats.lines import REPLACED, Position, opened, place
+from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, opened, place
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log
 
@@ -43,8 +43,7 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
     """Read the events after a cursor. Raises UnreadableLog where no record is intact."""
     cursor = since if isinstance(since, TensorBoardCursor) else TensorBoardCursor(Position())
     with opened(path) as file:
-        start = cursor.position
-        replaced = place(file, start.offset) != start
+        replaced = is_replaced(file, cursor.position)
         if replaced:
             cursor = TensorBoardCursor(Position())
         stream = Stream(file, cursor.position.offset, SLACK)
@@ -89,4 +88,5 @@ READER = Reader(
     files=("*tfevents*",),
     claims=claims,
     read=read,
+    in_parts=True,
 )

@@ -8,16 +8,13 @@ with a time and no step, `alerts` what the run said. Source: `trackio/sqlite_sto
 """
 
 import zlib
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlvitals.errors import UnreadableLog
-from rlvitals.folders import settings_files
-from rlvitals.readers import run_names
+from rlvitals.readers import databases
 from rlvitals.readers.formats import guesses, sqlite
 from rlvitals.readers.formats.columns import NAN, json_number, whole
 from rlvitals.readers.formats.lines import REPLACED
@@ -65,22 +62,12 @@ def claims(path: Path, head: bytes) -> bool:
 
 def runs(path: Path) -> dict[str, Reader]:
     """Return a reader for each run, in the order they were started. Raises UnreadableLog."""
-    return {
-        name: replace(READER, read=partial(_read, run=run), runs=None)
-        for name, run in sqlite.reading(path, _runs).items()
-    }
+    return databases.readers(READER, sqlite.reading(path, _runs), _read)
 
 
 def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the only run of a database. Raises UnreadableLog where there are several."""
-    found = sqlite.reading(path, _runs)
-    if len(found) == 1:
-        return _read(path, since, run=next(iter(found.values())))
-    raise UnreadableLog(
-        f"a database of {len(found)} runs: say which",
-        where=str(path),
-        hint=", ".join(f"{path}/{name}" for name in list(found)[:3]),
-    )
+    return _read(path, since, run=databases.only(path, sqlite.reading(path, _runs)))
 
 
 def _read(path: Path, since: Cursor | None = None, *, run: _Run) -> tuple[Log, Cursor]:
@@ -96,7 +83,7 @@ def _runs(db: "Connection") -> dict[str, _Run]:
     )
     # The column holds text: anything else is damage.
     said = {value: str(name) for value, name in sqlite.rows(db, query) if isinstance(value, str)}
-    names = run_names.unique((name, value) for value, name in said.items())
+    names = databases.unique((name, value) for value, name in said.items())
     return {name: _Run(said[value], column, value) for name, value in names.items()}
 
 
@@ -104,7 +91,7 @@ def _log(db: "Connection", where: str, run: _Run, seen: _Seen) -> tuple[Log, Cur
     replaced = seen.metrics and _mark(db, run, seen.metrics) != seen.mark
     if replaced:
         seen = _Seen()
-    values, refused = Values(), Refused()
+    values, refused = Values(), Refused(place="metrics row")
     last = seen.metrics
     query = f"SELECT rowid, timestamp, step, metrics FROM metrics WHERE {run.column} = ?"  # noqa: S608
     for row in sqlite.rows(db, f"{query} AND rowid > ? ORDER BY rowid", (run.value, seen.metrics)):
@@ -118,12 +105,11 @@ def _log(db: "Connection", where: str, run: _Run, seen: _Seen) -> tuple[Log, Cur
     clock = _Clock(db, run)
     system = clock.add_system(db, run, seen.system, values)
     texts, alerts = clock.alerts(db, run, seen.alerts)
-    notes = [note.replace("line ", "metrics row ", 1) for note in refused.notes()]
     log = Log(
         source=NAME,
         series=values.columns.series(),
         settings=_settings(db, run),
-        notes=(*([REPLACED] if replaced else []), *notes, *values.notes()),
+        notes=(*([REPLACED] if replaced else []), *refused.notes(), *values.notes()),
         where=where,
         histograms=values.histograms,
         tables=values.tables(),
@@ -166,7 +152,7 @@ def _settings(db: "Connection", run: _Run) -> dict[str, Setting]:
             if not key.startswith("_") and isinstance(found, bool | int | float | str):
                 special = json_number(found) if isinstance(found, str) else None
                 settings[key] = found if special is None else special
-    return {k: v for k, v in settings.items() if not settings_files.is_secret(k, v)}
+    return settings
 
 
 class _Clock:

@@ -65,7 +65,7 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     if seen.rows and (len(rows) < seen.rows or _text(rows[seen.rows - 1]) != seen.last):
         notes.append(REPLACED)
         seen = _Seen()
-    columns, refused, nulls, settings = Columns(), Refused(), Nulls(), _settings(facts)
+    columns, refused, nulls, settings = Columns(), Refused(place="row"), Nulls(), _settings(facts)
     for number, row in enumerate(rows[seen.rows :], seen.rows + 1):
         if not isinstance(row, dict):
             refused.add(number, "of log_history is no object")
@@ -79,11 +79,7 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
         source="trainer-state",
         series=columns.series(),
         settings=settings,
-        notes=(
-            *notes,
-            *(note.replace("line ", "row ", 1) for note in refused.notes()),
-            *nulls.notes(),
-        ),
+        notes=(*notes, *refused.notes(), *nulls.notes()),
         where=str(path),
     )
     return log, _Seen(len(rows), _text(rows[-1]) if rows else "")

@@ -9,14 +9,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
-from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.columns import NAN, Columns
 from rlvitals.readers.formats.leveldb_log import HEADER, Format, Records
-from rlvitals.readers.formats.lines import REPLACED, Position, opened, place
+from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, opened, place
 from rlvitals.readers.formats.objects import flatten, parse_object
 from rlvitals.readers.formats.protobuf import BYTES, Field, Malformed, fields, signed, sized
 from rlvitals.readers.reader import Cursor, Reader
@@ -25,7 +23,7 @@ from rlvitals.readers.wandb.rows import CONTINUED, key_and_value, parse
 from rlvitals.readers.wandb.steps import OWN, RowSteps, StepChoice
 from rlvitals.records import Ending, Histogram, Log, Setting
 
-FORMAT = Format(b":W&B", 0xBEE1, (0,))
+FORMAT = Format("W&B", b":W&B", 0xBEE1, (0,), "wandb sync")
 # Record
 HISTORY, OUTPUT, CONFIG, METRIC, OUTPUT_RAW, RUN, EXIT = 2, 4, 5, 12, 13, 17, 18
 NUM_TAG, HISTORY_TAG, SUMMARY_TAG = 0x08, 0x12, 0x1A
@@ -67,9 +65,8 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
     """Read the records after a cursor. Raises UnreadableLog where the file is not W&B's."""
     cursor = since if isinstance(since, WandbCursor) else WandbCursor()
     with opened(path) as file:
-        _check_header(file, path)
-        start = cursor.position
-        replaced = place(file, start.offset) != start
+        FORMAT.check(file, path)
+        replaced = is_replaced(file, cursor.position)
         if replaced:
             cursor = WandbCursor()
         run = _Run(cursor)
@@ -89,18 +86,6 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         ending=run.ending(),
     )
     return log, end
-
-
-def _check_header(file: BinaryIO, path: Path) -> None:
-    head = file.read(HEADER.size)
-    version = FORMAT.version(head)
-    if not FORMAT.begins(head):
-        problem, hint = "not a W&B file: its header says something else", f"head -c 7 {path}"
-    elif version is not None and version not in FORMAT.versions:
-        problem, hint = f"version {version} of W&B's file format is not known", "wandb sync"
-    else:
-        return
-    raise UnreadableLog(problem, where=str(path), hint=hint)
 
 
 class _Run:
@@ -296,4 +281,5 @@ READER = Reader(
     files=("*.wandb",),
     claims=claims,
     read=read,
+    in_parts=True,
 )

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import BinaryIO
 
 from rlvitals.readers.formats.columns import NAN
-from rlvitals.readers.formats.lines import BOM, REPLACED, Position, place
+from rlvitals.readers.formats.lines import BOM, REPLACED, Position, is_replaced, place
 
 CHUNK_BYTES = 2**20
 MAX_PIECE_BYTES = 2**18  # longer ones are no lines of numbers: skipped and counted
@@ -90,7 +90,7 @@ class Pieces:
     def __init__(self, file: BinaryIO, since: Position | None = None) -> None:
         """Go to `since`; to the start where the file before it is no longer the same."""
         since = since or Position()
-        self.replaced = since.offset > 0 and place(file, since.offset, since.line) != since
+        self.replaced = is_replaced(file, since)
         start = Position() if self.replaced else since
         self.skipped = 0  # pieces over MAX_PIECE_BYTES
         self.line = start.line  # lines before the piece that is given out

@@ -1,41 +1,51 @@
-"""Texts, and the settings that some loops write as one.
+"""Settings that a script logs as a text: a table, or a printed namespace.
 
-CleanRL writes a Markdown table: `|param|value|`, `|-|-|`, then `|learning_rate|0.0003|` and so on.
+CleanRL and its kin write a Markdown table as "hyperparameters": `|param|value|`, `|-|-|`, then
+`|learning_rate|0.0003|` and so on. Tianshou's examples write `str(args)` as "args":
+`Namespace(task='CartPole-v1', lr=0.001)`.
 """
 
+import ast
 import re
+from collections.abc import Iterator, Sequence
 
+from rlvitals.readers.formats.literals import setting
 from rlvitals.records import Setting
 
 TABLE = re.compile(r"\s*\|\s*(?:hyper)?param(?:eter)?s?\s*\|\s*values?\s*\|\s*", re.IGNORECASE)
 RULE = re.compile(r"[\s|:-]*")
-WORDS = {"true": True, "false": False}
-ABSENT = {"", "none", "null"}
-MOST_SETTINGS = 10_000
+NAMESPACE = "Namespace("
+MAX_ROWS = 10_000
+MAX_LETTERS = 50_000  # of a namespace
 
 
 def settings_in(text: str) -> dict[str, Setting]:
-    """Return the settings of a table of parameters and values; empty for any other text."""
-    head, *rows = text.strip().splitlines()[:MOST_SETTINGS] or [""]
-    if not TABLE.fullmatch(head):
-        return {}
-    settings: dict[str, Setting] = {}
+    """Return the settings that a text consists of; empty for any other text."""
+    text = text.strip()
+    if text.startswith(NAMESPACE):
+        return dict(_namespace(text[:MAX_LETTERS]))
+    head, *rows = text.splitlines()[:MAX_ROWS] or [""]
+    return dict(_table(rows)) if TABLE.fullmatch(head) else {}
+
+
+def _table(rows: Sequence[str]) -> Iterator[tuple[str, Setting]]:
     for row in rows:
-        key, bar, value = row.strip().removeprefix("|").partition("|")
-        value = value.strip().removesuffix("|").strip()
-        if bar and not RULE.fullmatch(row) and key.strip() and value.lower() not in ABSENT:
-            settings[key.strip()] = _setting(value)
-    return settings
+        key, bar, cell = row.strip().removeprefix("|").partition("|")
+        value = setting(cell.strip().removesuffix("|").strip())
+        if bar and not RULE.fullmatch(row) and key.strip() and value is not None:
+            yield key.strip(), value
 
 
-def _setting(text: str) -> Setting:
-    """Return a value as what it is written like."""
-    if (known := WORDS.get(text.lower())) is not None:
-        return known
-    if "_" not in text:  # Python's 1_000 is text
-        for kind in (int, float):
-            try:
-                return kind(text)
-            except ValueError:
-                continue
-    return text
+def _namespace(text: str) -> Iterator[tuple[str, Setting]]:
+    """Yield the plain arguments of a printed namespace; nothing of it is evaluated."""
+    try:
+        call = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for keyword in call.keywords if isinstance(call, ast.Call) else ():
+        try:
+            value = ast.literal_eval(keyword.value)
+        except (ValueError, TypeError, RecursionError, MemoryError):
+            continue
+        if keyword.arg and isinstance(value, bool | int | float | str):
+            yield keyword.arg, value

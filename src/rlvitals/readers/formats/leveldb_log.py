@@ -12,7 +12,10 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO
+
+from rlvitals.errors import UnreadableLog
 
 HEADER = struct.Struct("<4sHB")
 PIECE = struct.Struct("<IHB")
@@ -27,18 +30,27 @@ SEEDS = tuple(zlib.crc32(bytes([kind])) for kind in range(5))
 class Format:
     """What the header of a format says."""
 
+    title: str  # whose format it is
     ident: bytes
     magic: int
     versions: tuple[int, ...]
+    peer: str  # the command that reads what we do not
 
     def begins(self, head: bytes) -> bool:
         """Tell whether a file's first bytes are, or may become, this format's header."""
         start = self.ident + self.magic.to_bytes(2, "little")
         return head[: len(start)] == start[: len(head)]
 
-    def version(self, head: bytes) -> int | None:
-        """Return the version that a whole header names; None for a header that is cut."""
-        return head[HEADER.size - 1] if len(head) >= HEADER.size else None
+    def check(self, file: BinaryIO, path: Path) -> None:
+        """Raise UnreadableLog where a file's header, whole or cut, is not this format's."""
+        file.seek(0)
+        head = file.read(HEADER.size)
+        if not self.begins(head):
+            problem = f"not a {self.title} file: its header says something else"
+            raise UnreadableLog(problem, where=str(path), hint=f"head -c {HEADER.size} {path}")
+        if len(head) == HEADER.size and (version := head[-1]) not in self.versions:
+            problem = f"version {version} of {self.title}'s file format is not known"
+            raise UnreadableLog(problem, where=str(path), hint=self.peer)
 
 
 class Records:

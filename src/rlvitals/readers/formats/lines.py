@@ -124,6 +124,11 @@ def place(file: BinaryIO, offset: int, line: int = 0) -> Position:
     return Position(offset, line, mark)
 
 
+def is_replaced(file: BinaryIO, since: Position) -> bool:
+    """Tell whether the file before a Position is no longer what it was. Moves the position."""
+    return place(file, since.offset, since.line) != since
+
+
 class Line(NamedTuple):
     """One complete line, without its line break, decoded as UTF-8 with replacement."""
 
@@ -142,7 +147,7 @@ class Lines:
         `replaced` says that the latter happened.
         """
         since = since or Position()
-        self.replaced = since.offset > 0 and place(file, since.offset, since.line) != since
+        self.replaced = is_replaced(file, since)
         start = Position() if self.replaced else since
         self.skipped = 0  # lines over MAX_LINE_BYTES
         self.first_skipped = 0  # number of the first one

@@ -1,15 +1,33 @@
-"""Python literals in text, such as a logged dict's `repr`: read, never run."""
+"""Python's values in text: settings, and literals such as a logged dict's `repr`; never run."""
 
 import ast
 import math
 import re
 import warnings
 
+from rlvitals.readers.formats.columns import parse_number
+from rlvitals.records import Setting
+
 MAX_TEXT = 2**20  # characters
 MAX_DEPTH = 32
 WORDS = {"nan": math.nan, "inf": math.inf, "NaN": math.nan, "Infinity": math.inf}
+TRUTH = {"True": True, "true": True, "False": False, "false": False}
+WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
+PADDED = re.compile(r"0\d")  # "007" is a name
 # What objects that are no literals print as: `<class 'a.B'>`, `<function f at 0x7f>`.
 OPAQUE = re.compile(r"<(?:class|function|bound method|module|[\w.]+ object)[^<>]*>")
+
+
+def setting(text: str) -> Setting | None:
+    """Return a setting that was written as text as what it was; None for an empty one and None."""
+    if text in TRUTH:
+        return TRUTH[text]
+    if WHOLE.fullmatch(text):
+        return int(text)
+    try:
+        return text if PADDED.match(text) else parse_number(text)
+    except ValueError:
+        return text
 
 
 def parse_literal(text: str) -> object:

@@ -45,14 +45,14 @@ def read_header(file: BinaryIO) -> tuple[list[str], Position] | None:
 class Refused:
     """Counts what was refused, and remembers the first of it."""
 
-    def __init__(self, what: str = "row") -> None:
-        """Name what is counted, in the singular."""
-        self.what, self.count, self.first = what, 0, ""
+    def __init__(self, what: str = "row", place: str = "line") -> None:
+        """Name what is counted, and what its numbers count, in the singular."""
+        self.what, self.place, self.count, self.first = what, place, 0, ""
 
-    def add(self, line: int, why: str) -> None:
+    def add(self, number: int, why: str) -> None:
         """Refuse one: `why` completes "line 318 ..."."""
         self.count += 1
-        self.first = self.first or f"line {line} {why}"
+        self.first = self.first or f"{self.place} {number} {why}"
 
     def notes(self) -> list[str]:
         """Return "2 rows refused: line 318 has 57 fields under 56 names", or nothing."""
