@@ -210,7 +210,12 @@ def _frameworks() -> Iterator[tuple[str, str]]:
     rows = []
     for framework in TABLES:
         name = framework.framework
-        keys = [(f"`{key}`", f"`{metric}`", how) for key, metric, how in listing.keys(framework)]
+        named = [
+            *listing.keys(framework),
+            *listing.families(framework),
+            *((key, name, "setting") for key, name in framework.settings.items()),
+        ]
+        keys = [(f"`{key}`", f"`{metric}`", how) for key, metric, how in named]
         source = f"\n\nAs computed in {framework.read_from}." if framework.read_from else ""
         listed = table(("key", "metric", "how it is measured"), keys)
         yield f"frameworks/{name}.md", f"# {framework.title}{source}\n\n{listed}"
