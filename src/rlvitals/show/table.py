@@ -18,7 +18,7 @@ from rlvitals.show import wording
 from rlvitals.show.harmless import harmless
 from rlvitals.verdict import Word
 
-WHY = 26  # columns of the screen that a reason is left, beside the longest name
+WHY = 28  # columns of the screen that a reason is left, beside the longest name
 NAME = 30  # columns that a name is left before the reason has none
 GAP = 2
 SCREEN = 20  # runs that are seen at a glance: more are counted
@@ -65,10 +65,10 @@ class _Rows:
                 ("findings", [row.counts for row in self.rows]),
             )
         ]
-        left = options.max_width - sum(fixed) - 4 * GAP
+        left = options.max_width - sum(fixed) - 3 * GAP
         widest = max(cell_len("run"), *(cell_len(row.name) for row in self.rows))
         name = min(widest, max(left - WHY, NAME), left)
-        grid = Table(box=None, padding=(0, GAP, 0, 0), show_edge=False, header_style="dim")
+        grid = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
         for head, width in zip(("verdict", "findings", "run"), (*fixed, name), strict=True):
             grid.add_column(head, no_wrap=True, width=width)
         why = min(left - name, max(cell_len(row.why) for row in self.rows))
