@@ -210,7 +210,12 @@ def _frameworks() -> Iterator[tuple[str, str]]:
     rows = []
     for framework in TABLES:
         name = framework.framework
-        keys = [(f"`{key}`", f"`{metric}`", how) for key, metric, how in listing.keys(framework)]
+        named = [
+            *listing.keys(framework),
+            *listing.families(framework),
+            *((key, name, "setting") for key, name in framework.settings.items()),
+        ]
+        keys = [(f"`{key}`", f"`{metric}`", how) for key, metric, how in named]
         source = f"\n\nAs computed in {framework.read_from}." if framework.read_from else ""
         listed = table(("key", "metric", "how it is measured"), keys)
         yield f"frameworks/{name}.md", f"# {framework.title}{source}\n\n{listed}"
@@ -338,14 +343,17 @@ def _readers() -> str:
     rows = [(r.name, r.title, r.looks_for.replace("*", "\\*"), f"`{r.example}`") for r in READERS]
     return f"""# What it reads
 
-Point at a file, at a run's folder, or at a folder of many runs. The first of these readers that
-claims a file reads it; files that belong to one run are read together and counted once.
+Point at a file, at a run's folder, or at a folder of many runs
+([where each tool's log lies](how-to/read-your-logs.md)). The first of these readers that claims a
+file reads it; files that belong to one run are read together and counted once.
 
 {table(("reader", "reads", "looks for", "such as"), rows)}
 
 Every reader reads a growing file as a prefix of the finished one, keeps NaN and infinity as data,
-refuses damaged rows one by one, and says in the notes how many and why. Of Weights & Biases the
-`.wandb` file that lies in the run's folder is read, synced or not: no account is needed.
+refuses damaged rows one by one, and says in the notes how many and why. A file that gzip or zstd
+packed is read as if it were not. Of Weights & Biases the `.wandb` file that lies in the run's
+folder is read, synced or not: no account is needed. A database holds many runs: `mlflow.db` is all
+of them, `mlflow.db/EXPERIMENT/RUN` is one.
 
 {READER_DOC.rstrip()}
 """
@@ -354,9 +362,11 @@ refuses damaged rows one by one, and says in the notes how many and why. Of Weig
 READER_DOC = """## One run or many
 
 Files of one run are put together: TensorBoard files of one folder, `train/` and `eval/` beside
-each other, `tensorboard/` beside `metrics/`, monitors `0.monitor.csv` and `1.monitor.csv` of
-parallel environments, checkpoints' `trainer_state.json` (the newest). Sibling folders, and the
-trials of a tuner, are runs of their own. What is logged twice is judged once, from the fullest.
+each other, `tensorboard/` beside `metrics/`, what the process printed beside either, monitors
+`0.monitor.csv` and `1.monitor.csv` of parallel environments, checkpoints' `trainer_state.json`
+(the newest). Sibling folders, and the trials of a tuner, are runs of their own. What is logged
+twice is judged once, from the fullest, and a note says where from. Files of settings
+(`config.yaml`, `args.json`, `.hydra/`, ...) are read with the run that they lie beside.
 """
 
 

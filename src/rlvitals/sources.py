@@ -53,7 +53,7 @@ def find(path: Path) -> tuple[Run, ...]:
             where=f"{path} ({f'found {walk.kinds()}' if walk.files else 'it is empty'}"
             + "".join(f"; {note}" for note in notes)
             + ")",
-            hint=f"point at a folder with one of these: {lookup.looked_for()}",
+            hint=lookup.WHAT_IS_READ,
         )
     runs = _in_databases(claimed, path, notes)
     groups: dict[Path, list[tuple[Path, Reader]]] = defaultdict(list)

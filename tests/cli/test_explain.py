@@ -96,3 +96,13 @@ def test_the_keys_of_a_run(call, healthy):
 
 def test_a_range_says_which_setting_overrides_it():
     assert "up to 0.02, or the run's `target_kl`" in explain("policy/approx_kl")
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [("verl", "rlvitals metrics --framework verl"), ("wandb", "rlvitals readers")],
+)
+def test_a_framework_and_a_reader_have_a_command_and_no_page(call, name, command):
+    code, _, err = call("explain", name)
+    assert code == 2
+    assert err.endswith(f"try: {command}\n")

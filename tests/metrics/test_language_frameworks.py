@@ -86,6 +86,12 @@ def test_lightning_s_own_file_speaks_its_table_whatever_the_user_called_things()
     assert made.measured["optimiser/loss"].framework == "generic"
 
 
+def test_lightning_s_own_file_yields_to_the_framework_that_logged_it():
+    keys = ("rollout/ep_rew_mean", "rollout/ep_len_mean", "train/value_loss", "epoch")
+    made = trace([Log("lightning", {key: series(50, 1.0) for key in keys})])
+    assert made.measured["outcome/return"].framework == "sb3"
+
+
 # What a log holds and the catalogue has no name for, on purpose.
 UNNAMED = {
     "verl_grpo": {"critic/rewards/max", "critic/rewards/min", "val-aux/openai/gsm8k/reward/std@1"},

@@ -10,6 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.metrics.names import TABLES
 from rlvitals.records import Series
 from rlvitals.show import (
     as_json,
@@ -50,6 +51,32 @@ def test_many_runs(golden, goldens):
     ]
     golden(goldens / "table.txt", plain(table.table(runs)))
     assert [name for name, _ in table.worst_first(runs)] == ["torn", "loud", "blank", "sound"]
+
+
+def test_names_of_many_runs_are_told_whole_below_the_folder_they_share():
+    names = [f"logs/{algorithm}/Hopper-v2/run-2020-08-31-18-38-35" for algorithm in ("ICM", "RND")]
+    runs = [(name, made.diagnosis()) for name in names]
+    above, head, *lines = plain(table.table(runs), 60).splitlines()
+    assert above == "in logs"
+    told = "".join(line[head.index("run") :].split("  ")[0] for line in lines)
+    assert told == "".join(name.removeprefix("logs/") for name in names)
+    assert max(map(cell_len, lines)) <= 60
+
+
+@pytest.mark.parametrize("count", [20, 21])
+def test_more_runs_than_a_screen_holds_are_counted(count):
+    runs = [(f"run_{n}", made.diagnosis() if n else made.blank()) for n in range(count)]
+    last = plain(table.table(runs)).splitlines()[-1]
+    assert (last == f"{count} runs: 20 learning, 1 unknown") == (count > 20)
+
+
+@pytest.mark.parametrize("width", [40, 60, 88, 100])
+@pytest.mark.parametrize("framework", TABLES, ids=lambda one: one.framework)
+def test_a_framework_s_keys_fit_the_width_and_none_is_broken(framework, width):
+    shown = plain(listing.framework(framework), width).splitlines()
+    assert max(map(cell_len, shown)) <= width
+    first = {line.split("  ")[0] for line in shown}
+    assert {key for key in framework.keys if cell_len(key) <= width} <= first
 
 
 @pytest.mark.parametrize("width", [40, 60, 88, 100])

@@ -49,7 +49,7 @@ def _known(framework: str | None) -> int:
         known = [table.framework for table in TABLES]
         hint = nearest(framework, known) or f"one of {', '.join(known)}"
         raise UsageError(f"no framework is called {framework!r}", where="--framework", hint=hint)
-    emit(listing.columns(("key", "metric", "how"), listing.keys(table)))
+    emit(listing.framework(table))
     return 0
 
 
@@ -59,11 +59,14 @@ def _of_run(args: Namespace) -> int:
     from rlvitals.show.console import emit
 
     given = loading.given(flags.settings_for(args.path, args))
-    for run in loading.runs(args.path):
+    runs = loading.runs(args.path)
+    for run in runs:
         trace = loading.load(run, given)
         if args.json:
             print(as_json.trace(trace))
         else:
+            if len(runs) > 1:
+                emit(listing.heading(run.name))
             emit(listing.run(trace, unmapped_only=args.unmapped))
     return 0
 

@@ -15,11 +15,8 @@ from rlvitals.readers.formats.sqlite import is_database
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log
 
-
-def looked_for() -> str:
-    """List the files that the readers look for."""
-    kinds = (kind for reader in READERS for kind in reader.looks_for.split(", "))
-    return ", ".join(dict.fromkeys(kinds))
+ARCHIVES = (".tar", ".tgz", ".zip", ".7z", ".rar")  # several files in one: none is read inside
+WHAT_IS_READ = "rlvitals readers: it lists the logs that are read"
 
 
 @lru_cache(maxsize=1)
@@ -78,5 +75,5 @@ def reader_of(path: Path) -> Reader:
     raise UnreadableLog(
         problem,
         where=f"{path}{columns}",
-        hint=f"point at one of these, or at the folder that holds it: {looked_for()}",
+        hint="unpack it first" if bare(path).suffix.lower() in ARCHIVES else WHAT_IS_READ,
     )

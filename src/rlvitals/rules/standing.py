@@ -62,6 +62,8 @@ MANY, STRETCHES = 1000, 200  # points beyond which an outcome is averaged over s
 PARTS = 20  # blocks that the range and the best are taken over
 STUCK_TOP = 0.2  # share of the run spent at exactly its best value
 
+UNTOLD = "whether the outcome improves cannot be told: "
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -102,7 +104,7 @@ class Standing:
     def sentence(self) -> str:
         """Say it with its numbers."""
         if self.state == "unknown":
-            return f"whether the outcome improves cannot be told: {self.why}"
+            return f"{UNTOLD}{self.why}"
         name = label(self.metric)
         state = str(self.state if up(self.metric) > 0 else LOSS_WORDS.get(self.state, self.state))
         if self.state == "fallen back":

@@ -8,6 +8,7 @@ from rlvitals.metrics import environments, glossary
 from rlvitals.metrics.metric import Band, Metric
 from rlvitals.metrics.names import GENERIC, TABLES, lookup
 from rlvitals.metrics.names.name import Name, Table
+from rlvitals.readers import READERS
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rule import Rule
 from rlvitals.show.wording import number
@@ -22,9 +23,17 @@ def explain(name: str) -> str:
     kinds = (_terms, _rules, _metrics, _keys, _options, _environments)
     found = [page for kind in kinds for page in kind(wanted)]
     if not found:
-        hint = nearest(wanted, known()) or "rlvitals metrics, or rlvitals rules"
+        hint = _elsewhere(wanted) or nearest(wanted, known())
+        hint = hint or "rlvitals metrics, or rlvitals rules"
         raise UsageError(f"nothing is called {wanted!r}", hint=hint)
     return "\n\n".join(found)
+
+
+def _elsewhere(name: str) -> str:
+    """Name the command that answers for what has no page: a framework, a reader."""
+    if name in {table.framework for table in TABLES}:
+        return f"rlvitals metrics --framework {name}"
+    return "rlvitals readers" if name in {reader.name for reader in READERS} else ""
 
 
 def known() -> set[str]:

@@ -1,9 +1,13 @@
 """Lists: rules, keys of a framework, keys of a run."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 
-from rich.console import Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.rule import Rule as Line
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -16,17 +20,55 @@ from rlvitals.rules.rule import Rule
 from rlvitals.show.harmless import harmless
 from rlvitals.show.wording import number
 
+GAP, INDENT = 2, 4  # columns of the screen
+LEAST = 24  # columns of the screen that what may be broken is given: less cannot be read
 CLOSE = 0.75  # of 1: how alike two names must be before one is proposed
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Rows under their heads; each row over several lines where they do not fit side by side."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Text]]
+    whole: int  # columns that are never broken
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield one table, or one block for each row."""
+        whole = [
+            max(cell_len(head), *(cell_len(row[i].plain) for row in self.rows))
+            for i, head in enumerate(self.heads[: self.whole])
+        ]
+        if sum(whole) + GAP * len(whole) + LEAST <= options.max_width:
+            yield self._table()
+            return
+        yield Text(", ".join(self.heads), "dim")
+        for row in self.rows:
+            yield from _stacked(row, options.max_width)
+
+    def _table(self) -> RenderableType:
+        grid = Grid(box=None, padding=(0, GAP, 0, 0), show_edge=False, header_style="dim")
+        for i, head in enumerate(self.heads):
+            grid.add_column(head, no_wrap=i < self.whole, overflow="fold")
+        for row in self.rows:
+            grid.add_row(*row)
+        return grid
 
 
 def columns(heads: Sequence[str], rows: Iterable[Sequence[str]], whole: int = 1) -> RenderableType:
     """Lay rows out under their heads; the first `whole` columns are never broken."""
-    grid = Grid(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
-    for i, head in enumerate(heads):
-        grid.add_column(head, no_wrap=i < whole, overflow="fold")
-    for row in rows:
-        grid.add_row(*(Text(harmless(cell), "bold" if not i else "") for i, cell in enumerate(row)))
-    return grid
+    cells = [[Text(harmless(c), "bold" if not i else "") for i, c in enumerate(r)] for r in rows]
+    return Columns(heads, cells, whole) if cells else Text()
+
+
+def _stacked(row: Sequence[Text], width: int) -> Iterator[RenderableType]:
+    """Lay one row out downwards; the second cell beside the first where there is room."""
+    name, rest = row[0].copy(), [*row[1:]]
+    if rest and cell_len(name.plain + rest[0].plain) + GAP <= width:
+        name = Text.assemble(name, " " * GAP, rest.pop(0))
+    name.overflow = "fold"
+    yield name
+    yield from (Padding(cell, (0, 0, 0, INDENT)) for cell in rest if cell.plain)
 
 
 def rule(one: Rule) -> tuple[str, str, str, str]:
@@ -50,10 +92,32 @@ def readers() -> RenderableType:
 
 
 def keys(table: Table) -> list[tuple[str, str, str]]:
-    """Key, metric and how it is measured, for one framework; its settings last."""
-    rows = [(key, name.metric.name, name.how) for key, name in table.keys.items()]
-    rows += [(f.pattern, f"{f.name.metric.name}/...", f.name.how) for f in table.families]
-    return rows + [(key, name, "setting") for key, name in table.settings.items()]
+    """Key, metric and how it is measured, for one framework."""
+    return [(key, name.metric.name, name.how) for key, name in table.keys.items()]
+
+
+def families(table: Table) -> list[tuple[str, str, str]]:
+    """Pattern, metric and how it is measured, of keys that share a pattern."""
+    return [
+        (f.pattern, f.name.metric.name + "/..." * f.name.metric.family, f.name.how)
+        for f in table.families
+    ]
+
+
+def framework(table: Table) -> RenderableType:
+    """Keys of one framework, the patterns that others follow, and its settings."""
+    found = (
+        columns(("key", "metric", "how"), keys(table), whole=2),
+        columns(("keys of this pattern", "metric", "how"), families(table), whole=2),
+        columns(("key of a setting", "setting"), table.settings.items()),
+    )
+    parts = [part for part in found if isinstance(part, Columns)]
+    return Group(*(line for part in parts for line in (part, Text())))
+
+
+def heading(name: str) -> RenderableType:
+    """Tell one run of several from the next."""
+    return Line(Text(harmless(name), "bold"), align="left", style="dim")
 
 
 def run(trace: Trace, *, unmapped_only: bool = False) -> RenderableType:

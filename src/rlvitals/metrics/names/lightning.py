@@ -37,6 +37,7 @@ NAMES = Table(
         Family(r"(?:train[/|])?(device)[/|]mfu", Name(throughput.MFU, "of one device")),
     ),
     sources=("lightning",),
+    yields=True,  # CSVLogger writes whatever a framework hands it
     marks=(
         ("epoch", "train_loss_step"),
         ("epoch", "train/loss_step"),

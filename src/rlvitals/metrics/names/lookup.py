@@ -12,12 +12,21 @@ def choose(source: str, keys: Collection[str], tables: Sequence[Table]) -> Table
     None where no table knows a single key. Of equals the earlier table wins.
     """
     own = [table for table in tables if source in table.sources]
-    fit = [table for table in own or tables if _marked(table, keys)]
-    known = [(sum(find(table, key) is not None for key in keys), table) for table in fit]
-    best = max(known, key=lambda pair: pair[0], default=None)
-    if own:
-        return own[0] if best is None else best[1]
-    return best[1] if best and best[0] else None
+    if not own:
+        best = _fullest(keys, tables)
+        return best if best and _known(best, keys) else None
+    best = _fullest(keys, own) or own[0]
+    other = _fullest(keys, tables) if best.yields else None
+    return other if other and _known(other, keys) > _known(best, keys) else best
+
+
+def _fullest(keys: Collection[str], tables: Sequence[Table]) -> Table | None:
+    fit = [table for table in tables if _marked(table, keys)]
+    return max(fit, key=lambda table: _known(table, keys), default=None)
+
+
+def _known(table: Table, keys: Collection[str]) -> int:
+    return sum(find(table, key) is not None for key in keys)
 
 
 def find(table: Table, key: str) -> tuple[str, Name] | None:
