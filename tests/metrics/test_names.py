@@ -343,6 +343,12 @@ def test_plain_names_are_known_however_they_are_spelt(key):
     assert lookup.find(TABLE["verl"], "Actor/PG Loss") is None
 
 
+def test_spinning_up_logs_the_range_of_returns():
+    assert named("spinning-up", "MinEpRet") == "outcome/return_min"
+    assert named("spinning-up", "MaxTestEpRet") == "outcome/eval_return_max"
+    assert named("spinning-up", "TestEpLen") == "outcome/eval_episode_length"
+
+
 def test_baselines_off_policy_learners_are_told_by_their_rows():
     ddpg = ["rollout/return", "rollout/return_history", "train/loss_critic", "total/steps"]
     her = ["epoch", "test/success_rate", "train/success_rate", "stats_o/mean"]
