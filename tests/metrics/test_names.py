@@ -337,6 +337,27 @@ def test_spinning_up_s_kl_is_signed_and_needs_its_own_columns():
     assert (name, how.estimator) == ("policy/kl_signed", "k1")
 
 
+@pytest.mark.parametrize("key", ["average-episode-return", "Episode Return", "mean_return"])
+def test_plain_names_are_known_however_they_are_spelt(key):
+    assert lookup.find(GENERIC, key)[0] == "outcome/return"
+    assert lookup.find(TABLE["verl"], "Actor/PG Loss") is None
+
+
+def test_spinning_up_logs_the_range_of_returns():
+    assert named("spinning-up", "MinEpRet") == "outcome/return_min"
+    assert named("spinning-up", "MaxTestEpRet") == "outcome/eval_return_max"
+    assert named("spinning-up", "TestEpLen") == "outcome/eval_episode_length"
+
+
+def test_baselines_off_policy_learners_are_told_by_their_rows():
+    ddpg = ["rollout/return", "rollout/return_history", "train/loss_critic", "total/steps"]
+    her = ["epoch", "test/success_rate", "train/success_rate", "stats_o/mean"]
+    for keys in (ddpg, her):
+        assert lookup.choose("csv", keys, TABLES).framework == "baselines-off-policy"
+    assert named("baselines-off-policy", "train/loss_critic") == "value/loss"
+    assert named("baselines-off-policy", "test/success_rate") == "outcome/eval_success_rate"
+
+
 def test_baselines_kl_is_half_the_squared_log_ratio():
     row = ("eprewmean", "eplenmean", "loss/approxkl", "loss/clipfrac", "misc/total_timesteps")
     table = lookup.choose("csv", row, TABLES)

@@ -489,6 +489,42 @@ def test_chained_tracebacks_are_one(read):
     assert judged(log).why.startswith("ValueError")
 
 
+def test_a_chain_whose_last_link_is_cut_off_says_what_came_before(read):
+    link = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    log = read(ROWS + TRACEBACK + link + "(pid=1, repr=<Worker>)\n       ^^^^^\n")
+    assert log.ending.traceback == TRACEBACK.strip()
+    assert judged(log).why.startswith("RuntimeError")
+
+
+@pytest.mark.parametrize("prefix", ["ERROR:2026-03-26 21:59:41,526:", "2026-03-26 ERROR - "])
+def test_a_traceback_that_a_logger_printed_was_caught(read, prefix):
+    worker = (
+        "(Worker pid=7) " + prefix + TRACEBACK.replace("\n", " [repeated 60x across cluster]\n")
+    )
+    assert read(ROWS + worker).ending is None
+    assert read(ROWS + worker + TRACEBACK).ending.traceback == TRACEBACK.strip()
+
+
+def test_a_task_that_failed_under_ray_tells_what_it_raised(read):
+    quoted = (
+        "Traceback (most recent call last):\n"
+        '  File "main.py", line 3, in main\n'
+        "    ray.get(run.remote())\n"
+        "ray.exceptions.RayTaskError(OSError): ray::Runner.run() (pid=1, ip=10.0.0.1)\n"
+        "           ^^^^^^\n"
+        '  File "trainer.py", line 9, in fit\n'
+        "ray.exceptions.RayTaskError(OSError): ray::Worker.save() (pid=2, ip=10.0.0.1)\n"
+        '  File "save.py", line 4, in save\n'
+    ) + "    more\n" * 30
+    log = read(ROWS + quoted + "OSError: [Errno 28] No space left on device\n\nSet HYDRA\n")
+    assert judged(log).why == "OSError: [Errno 28] No space left on device"
+
+
+def test_lines_that_ray_prints_once_for_many_workers(read):
+    repeated = TRACEBACK.replace("\n", " [repeated 60x across cluster]\n")
+    assert read(ROWS + repeated).ending.traceback == TRACEBACK.strip()
+
+
 def test_a_failure_that_training_outlived_is_a_note(read):
     log = read(ROWS + TRACEBACK + ROWS)
     assert log.ending is None

@@ -42,6 +42,13 @@ def test_nested_objects_are_flattened(write):
     assert log.series["actor/loss"].values.tolist() == [0.5, 1.0]
 
 
+def test_a_first_line_of_settings_does_not_choose_the_step(write):
+    config = {"type": "config", "args": {"steps": 500, "lr": 1e-5, "kl_coef": 0.1}}
+    log = read(write(lines(config, *({"step": n, "loss": n / 2} for n in (10, 20, 30)))))
+    assert log.series["loss"].steps.tolist() == [10, 20, 30]
+    assert any("line 1" in note for note in log.notes)
+
+
 def test_a_row_wrapped_as_data_reads_as_its_data(write):
     log = read(write(lines(*({"step": n, "data": {"actor/kl": n / 10}} for n in (1, 2)))))
     assert log.series["actor/kl"].steps.tolist() == [1, 2]

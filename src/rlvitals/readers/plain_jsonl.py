@@ -38,6 +38,11 @@ CONFIGS = (
     "summary",
     "version",
 )
+# Objects in a row that hold how the run was started: nothing in them counts steps.
+SETTINGS = (
+    *("arg", "args", "arguments", "cfg", "config", "hparams", "hyperparameters", "params"),
+    *("settings", "metadata"),
+)
 # Lines that are samples with their step, a file for each step; texts or lists of messages.
 SAMPLES = (
     *({"input", "output"}, {"prompt", "completion"}, {"prompt", "response"}, {"prompt", "output"}),
@@ -114,6 +119,11 @@ def _unwrapped(item: dict[str, object]) -> dict[str, object]:
             rest = {k: v for k, v in item.items() if k != key}
             return {"step": int(found[1]), TOTAL: found[2], **rest}
     return item
+
+
+def _is_setting(key: str) -> bool:
+    first, _, rest = key.partition("/")
+    return bool(rest) and first.lower() in SETTINGS
 
 
 def _is_sample(item: dict[str, object]) -> bool:
@@ -241,7 +251,7 @@ class _Reading:
     def _step(self, row: dict[str, object]) -> int | None:
         """Return a row's step, None where it has none; the first row with one decides how."""
         if self.step is None:
-            numbers = {key: json_number(value) for key, value in row.items()}
+            numbers = {k: json_number(v) for k, v in row.items() if not _is_setting(k)}
             keys = guesses.step_keys(numbers)
             fits = [key for key in keys if whole(numbers[key]) is not None]
             if fits:

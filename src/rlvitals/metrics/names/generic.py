@@ -25,10 +25,13 @@ from rlvitals.metrics.names.name import Family, Name, Table
 ALIASES: tuple[tuple[Metric, tuple[str, ...]], ...] = (
     (outcome.RETURN, ("avg_return", "mean_return", "episode_return", "episodic_return",
                       "charts/episodic_return", "ep_rew_mean", "ep_return", "episode_reward",
-                      "episode_reward_mean", "return")),
+                      "episode_reward_mean", "return", "average_return",
+                      "average_episode_return", "average_episode_reward", "avg_episode_return",
+                      "avg_episode_reward", "mean_episode_return", "mean_episode_reward")),
     (outcome.REWARD, ("avg_reward", "reward_mean", "rollout_reward_mean")),
     (reward.MEAN, ("mean_step_reward", "reward_per_step")),
-    (outcome.EVAL_RETURN, ("eval_return", "eval/return", "eval_reward_mean", "test_return")),
+    (outcome.EVAL_RETURN, ("eval_return", "eval/return", "eval_reward_mean", "test_return",
+                           "average_test_episode_return")),
     (outcome.SUCCESS_RATE, ("success_rate", "is_success", "win_rate")),
     (outcome.EVAL_SUCCESS_RATE, ("eval_success_rate", "eval/success_rate")),
     (outcome.WIN_RATE_EMA, ("win_rate_ema", "success_rate_ema")),
@@ -107,6 +110,7 @@ CANONICAL = (
 NAMES = Table(
     "generic",
     "plain names",
+    loose=True,
     keys={
         **{metric.name: Name(metric, HOW) for metric in CANONICAL if not metric.family},
         **{key: Name(metric, HOW) for metric, keys in ALIASES for key in keys},

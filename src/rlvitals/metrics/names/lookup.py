@@ -56,6 +56,8 @@ def _marked(table: Table, keys: Collection[str]) -> bool:
 def _without_prefix(table: Table, key: str) -> list[str]:
     # Weights & Biases joins nested keys with dots, frameworks and tables with slashes.
     spelt = [key] if "." not in key or "/" in key else [key, key.replace(".", "/")]
+    if table.loose:
+        spelt.append(re.sub(r"[ -]+", "_", key.strip()).lower())
     return [
         *spelt,
         *(one.removeprefix(p) for one in spelt for p in table.prefixes if one.startswith(p)),

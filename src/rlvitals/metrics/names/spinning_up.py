@@ -22,6 +22,11 @@ NAMES = Table(
     keys={
         "AverageEpRet": Name(outcome.RETURN, "mean over the episodes of the epoch"),
         "AverageTestEpRet": Name(outcome.EVAL_RETURN, "mean over the test episodes"),
+        "MinEpRet": Name(outcome.RETURN_MIN, "over the episodes of the epoch"),
+        "MaxEpRet": Name(outcome.RETURN_MAX, "over the episodes of the epoch"),
+        "MinTestEpRet": Name(outcome.EVAL_RETURN_MIN, "over the test episodes"),
+        "MaxTestEpRet": Name(outcome.EVAL_RETURN_MAX, "over the test episodes"),
+        "TestEpLen": Name(outcome.EVAL_EPISODE_LENGTH, "mean over the test episodes"),
         "EpLen": Name(outcome.EPISODE_LENGTH, "mean over the episodes of the epoch"),
         "AverageVVals": Name(value.MEAN, EPOCH),
         "AverageQVals": Name(value.Q_MEAN, EPOCH),

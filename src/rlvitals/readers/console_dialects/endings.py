@@ -12,12 +12,21 @@ from rlvitals.records import Ending
 
 HEADER = "Traceback (most recent call last)"
 CHAINED = ("During handling of the above", "The above exception was the direct cause")
+# Ray's exception quotes the frames of the task that failed, then what that raised.
+REMOTE = re.compile(r"ray\.exceptions\.RayTaskError\b")
+EXCEPTION = re.compile(r"[\w.]+(?:Error|Exception|Exit|Interrupt|Warning|Timeout)\b\S*(?::|$)")
+UNDERLINE = re.compile(r"[\s^~]*")
+# Ray prints a line once for all that say it.
+REPEATED = re.compile(r" *\[repeated \d+x across cluster\]")
 # Lines that stand between a failure and the end of the process, and mean nothing by themselves.
 NOISE = re.compile(
     r"wandb:|swanlab:|\* Run |slurmstepd:|srun:|\[[WEI]\d{3,4} |[WEIF]\d{4} |\[rank|"
     r"Exception ignored|warnings?\.warn|.*(?:Warning|resource_tracker|destroy_process_group)|"
     r"[=\-*_~#]{3,}|\s+|[A-Za-z_]+ +: |Root Cause|Failures:|\[0\]:|\*{3}|\(.* pid=",
 )
+# What a logger puts before a message that is a traceback and no more: somebody caught it.
+LOGGED = re.compile(rf"(?:^|[\s\[|]){console_text.LEVELS}(?:[\s:\]|\[-]+[\d:.,\s/-]*)$")
+CAUGHT = 3
 MAX_AFTER = 40  # other lines after which a failure is not what ended the log
 MAX_LINES, MAX_LINE = 200, 1000  # of a traceback that is kept, characters of each
 MAX_MESSAGE = 20  # lines of an exception's message
@@ -57,7 +66,7 @@ class End:
     exit_code: int | None = None
     interrupted: bool = False
     success: bool = False
-    within: int = 0  # 1: in a traceback's frames, 2: in the exception's message
+    within: int = 0  # 1: in a traceback's frames, 2: in the exception's message, 3: of no account
     closed: bool = False  # a later traceback is another process's, or a consequence
     message: int = 0  # lines of the message so far
     after: int = 0  # lines after it that are not noise
@@ -87,9 +96,9 @@ class End:
 
     def take(self, text: str, number: int) -> None:
         """Take a piece, without colours, on line `number` (from 1)."""
-        line = console_text.without_speaker(text)[:MAX_LINE].rstrip()
+        line = REPEATED.sub("", console_text.without_speaker(text)[:MAX_LINE]).rstrip()
         if HEADER in line:
-            self._header(line[line.index(HEADER) :], number)
+            self._header(line, number)
         elif self.within:
             self._frame(line)
         elif not self._said(line, number) and self.busy and not NOISE.match(line):
@@ -98,16 +107,23 @@ class End:
                 self.trained()
 
     def _header(self, line: str, number: int) -> None:
+        start = line.index(HEADER)
+        if LOGGED.search(line, 0, start):
+            self.within = CAUGHT
+            return
         chained = bool(self.traceback) and any(c in self.traceback[-1] for c in CHAINED)
         if self.traceback and not chained:
             self.closed = True
         self.within, self.message, self.after, self.success = 1, 0, 0, False
         self.line = self.line if self.traceback else number
-        self._keep(line)
+        self._keep(line[start:])
 
     def _frame(self, line: str) -> None:
         """Take a line of a traceback: frames are indented, the exception is not."""
         indented = line.startswith((" ", "\t"))
+        if self.within == CAUGHT:
+            self.within = CAUGHT if indented else 0
+            return
         if self.within == 1:
             self._keep(line)
             if not indented:
@@ -119,12 +135,20 @@ class End:
         if any(line.startswith(words) for words in CHAINED):
             self._keep(line)
             self.within = 0
-        elif indented and self.message < MAX_MESSAGE:
+        elif self._goes_on(line, indented=indented):
             self._keep(line)
         else:
             self.within = 0
             if not self._said(line, self.line) and not NOISE.match(line):
                 self.after += 1
+
+    def _goes_on(self, line: str, *, indented: bool) -> bool:
+        """Tell whether a line is of the message, or of a failed task that Ray quotes in it."""
+        if indented and self.message < MAX_MESSAGE:
+            return True
+        if self.message >= MAX_LINES or not any(map(REMOTE.match, self.traceback)):
+            return False
+        return indented or not line or EXCEPTION.match(line) is not None
 
     def _keep(self, line: str) -> None:
         if self.closed:
@@ -173,8 +197,18 @@ class End:
         if self.interrupted:
             return Ending()
         if self.failed:
-            return Ending(self.exit_code, "\n".join(self.traceback) or self.said)
+            return Ending(self.exit_code, "\n".join(self._told()) or self.said)
         return Ending(0) if self.success else None
+
+    def _told(self) -> list[str]:
+        """Return the traceback up to what was raised: a link that is cut off says nothing."""
+        last = len(self.traceback)
+        while last and (
+            UNDERLINE.fullmatch(self.traceback[last - 1])
+            or self.traceback[last - 1].startswith(CHAINED)
+        ):
+            last -= 1
+        return self.traceback[:last]
 
     def notes(self) -> list[str]:
         """Say what ended by hand, and what training went on after."""

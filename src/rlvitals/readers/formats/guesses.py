@@ -28,6 +28,8 @@ ENVIRONMENT = (
     "num_frames",
     "total_frames",
     "totalenvinteracts",
+    "total_env_interacts",
+    "time_steps",
 )
 PLAIN = (
     "step",
