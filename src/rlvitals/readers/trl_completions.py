@@ -175,5 +175,6 @@ READER = Reader(
     files=("completions_*.parquet",),
     claims=claims,
     read=read,
+    in_parts=True,
     home=home,
 )
