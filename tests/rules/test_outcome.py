@@ -53,6 +53,15 @@ def test_a_game_is_learned_far_below_what_people_reach():
     assert found.verdict.word is Word.LEARNING
 
 
+def test_the_tail_of_a_long_run_does_not_show_that_it_never_learned():
+    flat = 0.85 + 0.01 * made.noise(100)
+    late = made.series(flat, 17_661_952 + 128 * np.arange(100))
+    found = diagnose(made.trace(outcome__return=late))
+    assert found.verdict.word is Word.UNKNOWN
+    assert "begins at step 17,661,952" in found.verdict.why
+    assert standing(made.trace(outcome__return=made.series(flat))).state == "flat"
+
+
 def test_a_run_that_starts_almost_at_the_top_holds_it():
     top = {"env_id": "MountainCarContinuous-v0"}  # solved at 90
     run = made.trace(settings=top, outcome__return=88 + made.noise(100))

@@ -60,6 +60,7 @@ HOLDS = 0.1  # of the outcome's range: this near to its best block it holds what
 AT_ONCE = 3  # points
 MANY, STRETCHES = 1000, 200  # points beyond which an outcome is averaged over so many stretches
 PARTS = 20  # blocks that the range and the best are taken over
+TAIL = 3.0  # times the span of the log: a log from the start begins within its first interval
 STUCK_TOP = 0.2  # share of the run spent at exactly its best value
 
 UNTOLD = "whether the outcome improves cannot be told: "
@@ -203,6 +204,7 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     found = trend(series.values)
     low, high = (found.change_low, found.change_high) if found else (-np.inf, np.inf)
     state: State = "unknown"
+    lacks = ""
     if _at_ceiling(trace, name, whole, last):
         state = "at its ceiling"
     elif last - first >= material and (low > 0 or _plainly_rises(series.values, material)):
@@ -211,13 +213,20 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
         state = "falling"
     elif high <= material and not (name in OFFSET and low > 0):
         state = _when_flat(trace, name, whole, series, last, material)
+        if state == "flat" and _is_a_tail(trace):
+            state, lacks = "unknown", f"the log begins at step {trace.first_step:,} of the run"
     elif _fell_back(series.values, material):
         state = "fallen back"
-    why = "" if state != "unknown" else _why_unknown(name, first, last)
+    why = lacks or _why_unknown(name, first, last) if state == "unknown" else ""
     sign = up(name)
     return Standing(
         state, name, why, sign * first, sign * last, sign * best, low, high, material, origin
     )
+
+
+def _is_a_tail(trace: Trace) -> bool:
+    """Tell a log that holds the end of a long run alone: what it learned came before."""
+    return trace.first_step > TAIL * (trace.last_step - trace.first_step)
 
 
 def _why_unknown(name: str, first: float, last: float) -> str:
