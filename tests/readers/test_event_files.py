@@ -165,7 +165,7 @@ def test_a_flipped_bit_loses_its_record_alone(folder, mixture, window):
     log_checks.assert_equal(log_checks.points(log), written.expected(without=broken))
     lost = sum(len(records[index]) for index in broken)
     first = sum(len(record) for record in records[: min(broken)])
-    assert log.notes == (f"{lost} damaged bytes skipped: the first at byte {first}",)
+    assert log.notes == (f"{lost:,} damaged bytes skipped: the first at byte {first:,}",)
 
 
 @settings(max_examples=25, deadline=None)
@@ -282,7 +282,8 @@ def test_headers_without_records_end_in_time(folder, length):
     promise = tf.record(bytes(2**20))[:12]
     junk = (promise + b"\xaa" * (length - 12)) * (3 * 2**20 // length)
     log = read(folder, tf.VERSION + b"\xff" * 12 + junk)
-    assert log.notes == (f"the last {len(junk) + 12} bytes are damaged or not complete yet: left",)
+    left = f"{len(junk) + 12:,}"
+    assert log.notes == (f"the last {left} bytes are damaged or not complete yet: left",)
 
 
 def test_what_is_learnt_of_other_files_is_bounded(folder, monkeypatch):

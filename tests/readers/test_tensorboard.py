@@ -197,14 +197,14 @@ def test_the_bytes_skipped_are_counted(path):
     log = read(path, tf.VERSION + good + bytes(1000) + good)
     assert len(log.series["x"]) == 2
     at = len(tf.VERSION + good)
-    assert log.notes == (f"1000 damaged bytes skipped: the first at byte {at}",)
+    assert log.notes == (f"1,000 damaged bytes skipped: the first at byte {at:,}",)
 
 
 def test_a_damaged_end_is_left_for_the_next_reading(path):
     good = tf.event(1, tf.simple("x", 1))
     path.write_bytes(tf.VERSION + good + bytes(len(good)))
     log, cursor = tensorboard.read(path, None)
-    assert log.notes == (f"the last {len(good)} bytes are damaged or not complete yet: left",)
+    assert log.notes == (f"the last {len(good):,} bytes are damaged or not complete yet: left",)
     path.write_bytes(tf.VERSION + good + good)  # written late, as network file systems may
     assert len(tensorboard.read(path, cursor)[0].series["x"]) == 1
 

@@ -233,7 +233,7 @@ def test_damage_costs_one_record_and_is_named(write):
     log = read(write(bytes(damaged)))
     assert log.series["loss"].steps.tolist() == [n for n in range(50) if n != 9]
     lost = ends[10] - ends[9]
-    assert f"{lost} damaged bytes skipped: the first at byte {ends[9]:,}" in log.notes
+    assert f"{lost:,} damaged bytes skipped: the first at byte {ends[9]:,}" in log.notes
 
 
 def test_a_damaged_length_costs_the_rest_of_its_block(write):

@@ -19,15 +19,15 @@ Clock = tuple[NDArray[np.float64], NDArray[np.float64]]  # times [n] ascending, 
 
 def aligned(log: Log, table: Table | None) -> Log:
     """Place a log's series on its main steps; as it is where times or the clock are missing."""
-    if table is None or not table.off_axis:
+    if table is None or table.off_axis is None:
         return log
-    clock = _clock(log.series, table.clock)
+    clock = _clock(log.series, table.off_axis.clock)
     if clock is None:
         return log
     moved = {
         key: found
         for key, series in log.series.items()
-        if re.fullmatch(table.off_axis, key) and (found := _moved(series, clock)) is not None
+        if re.fullmatch(table.off_axis.keys, key) and (found := _moved(series, clock)) is not None
     }
     if not moved:
         return log

@@ -15,7 +15,7 @@ from rlvitals.metrics import (
     throughput,
     value,
 )
-from rlvitals.metrics.names.name import Family, Name, Table
+from rlvitals.metrics.names.name import Family, Name, OffAxis, Table
 
 EPISODES = 100  # `games_to_track`: AverageMeter keeps a running mean of about so many
 OVER_EPISODES = "running mean of about the last 100 episodes"
@@ -70,8 +70,7 @@ SETTINGS = {
 }
 UNDER = r"(?:train|agent)/"  # IsaacGymEnvs' config.yaml
 FRAMES = "frames"
-EPOCHS = r"(?:Episode|diagnostics)/.+"
-CLOCK = ("info/epochs",)
+BY_EPOCH = OffAxis(r"(?:Episode|diagnostics)/.+", clock=("info/epochs",))
 
 NAMES = Table(
     "rl-games",
@@ -104,8 +103,7 @@ NAMES = Table(
     settings=SETTINGS,
     settings_under=UNDER,
     step_unit=FRAMES,
-    off_axis=EPOCHS,
-    clock=CLOCK,
+    off_axis=BY_EPOCH,
     read_from="Denys88/rl_games 262cf202 (2.0.0): rl_games/common/a2c_common.py (write_stats,"
     " train_epoch, train), common_losses.py, algo_observer.py, algos_torch/a2c_continuous.py,"
     " a2c_discrete.py (calc_gradients), torch_ext.py (policy_kl, AverageMeter)",

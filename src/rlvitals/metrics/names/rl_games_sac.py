@@ -3,8 +3,7 @@
 from rlvitals.metrics import exploration, policy, value
 from rlvitals.metrics.names.name import Family, Name, Table
 from rlvitals.metrics.names.rl_games import (
-    CLOCK,
-    EPOCHS,
+    BY_EPOCH,
     FRAMES,
     SETTINGS,
     SHARED,
@@ -39,8 +38,7 @@ NAMES = Table(
     },
     settings_under=UNDER,
     step_unit=FRAMES,
-    off_axis=EPOCHS,
-    clock=CLOCK,
+    off_axis=BY_EPOCH,
     read_from="Denys88/rl_games 262cf202 (2.0.0): rl_games/algos_torch/sac_agent.py"
     " (update_critic, update_actor_and_alpha, train)",
 )

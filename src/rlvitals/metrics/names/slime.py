@@ -18,7 +18,7 @@ from rlvitals.metrics import (
     throughput,
     value,
 )
-from rlvitals.metrics.names.name import Family, Name, Table
+from rlvitals.metrics.names.name import Family, Name, OffAxis, Table
 
 SAMPLES = "token mean, then mean over samples"
 BATCH = "mean over the rollout batch"
@@ -126,8 +126,9 @@ NAMES = Table(
     },
     sources=(),
     step_unit="rollouts",
-    off_axis=r"train/.+",  # optimiser steps
-    clock=("rollout/raw_reward", "perf/step_time"),
+    off_axis=OffAxis(
+        r"train/.+", clock=("rollout/raw_reward", "perf/step_time")
+    ),  # optimiser steps
     marks=(
         ("train/pg_loss",),
         ("rollout/raw_reward",),

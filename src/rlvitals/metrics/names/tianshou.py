@@ -8,7 +8,7 @@ on-policy algorithms empty it after each update.
 """
 
 from rlvitals.metrics import exploration, optimiser, outcome, policy, throughput, value
-from rlvitals.metrics.names.name import Family, Name, Table
+from rlvitals.metrics.names.name import Family, Name, OffAxis, Table
 
 COLLECTED = "the episodes that ended in this collection, none: 0 (before 2.0)"
 TESTED = "the test episodes"
@@ -65,8 +65,7 @@ SETTINGS = {
     "eps_train_final": "epsilon_final",
 }
 STEP = "environment steps"
-UPDATES = r"update/.+"
-CLOCK = ("training/env_step", "train/env_step", "test/env_step")
+BY_UPDATE = OffAxis(r"update/.+", clock=("training/env_step", "train/env_step", "test/env_step"))
 
 NAMES = Table(
     "tianshou",
@@ -95,8 +94,7 @@ NAMES = Table(
     families=SHARED_FAMILIES,
     settings=SETTINGS,
     step_unit=STEP,
-    off_axis=UPDATES,
-    clock=CLOCK,
+    off_axis=BY_UPDATE,
     read_from="thu-ml/tianshou 2.0.1 (f2402056): tianshou/trainer.py, data/collector.py"
     " (CollectStats), data/stats.py, utils/logger/logger_base.py, tensorboard.py (write),"
     " algorithm/modelfree/ppo.py, a2c.py, npg.py, trpo.py; 1.2.0, 0.5.0:"

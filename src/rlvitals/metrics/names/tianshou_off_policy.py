@@ -3,13 +3,12 @@
 from rlvitals.metrics import exploration, optimiser, policy, value
 from rlvitals.metrics.names.name import Family, Name, Table
 from rlvitals.metrics.names.tianshou import (
-    CLOCK,
+    BY_UPDATE,
     SETTINGS,
     SHARED,
     SHARED_FAMILIES,
     SMOOTHED,
     STEP,
-    UPDATES,
 )
 
 ONE = f"one gradient step; {SMOOTHED}"
@@ -51,8 +50,7 @@ NAMES = Table(
     ),
     settings=SETTINGS,
     step_unit=STEP,
-    off_axis=UPDATES,
-    clock=CLOCK,
+    off_axis=BY_UPDATE,
     read_from="thu-ml/tianshou 2.0.1 (f2402056): tianshou/algorithm/modelfree/dqn.py, c51.py,"
     " ddpg.py, td3.py, sac.py (_update_with_batch); 0.5.0: tianshou/policy/modelfree/*.py (learn)",
 )

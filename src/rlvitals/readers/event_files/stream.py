@@ -7,7 +7,6 @@ reading: they are still being written, or bytes arrive out of order.
 """
 
 import io
-from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -23,6 +22,7 @@ from rlvitals.readers.event_files.framing import (
     intact,
     plausible_headers,
 )
+from rlvitals.readers.formats.damage import Damage
 
 WINDOW_BYTES = 4 * 2**20
 LEAST_BYTES = 2**16
@@ -48,19 +48,6 @@ class Take(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Damage:
-    """What was passed over as damaged."""
-
-    bytes: int = 0
-    first: int = 0  # offset of the first of them
-
-    def add(self, start: int, end: int) -> None:
-        """Count the bytes between two offsets."""
-        self.first = self.first if self.bytes else start
-        self.bytes += end - start
-
-
 class Stream:
     """Reads a file's records from an offset on and hands the intact ones over.
 
@@ -71,7 +58,6 @@ class Stream:
         """Start at the start of a record. Windows have `slack` bytes behind their last record."""
         self.offset = offset
         self.damage = Damage()
-        self.oversized = 0  # records over MAX_RECORD_BYTES
         self.unsure = 0
         self._file = cast("io.BufferedIOBase", file)
         self._slack = slack
@@ -85,18 +71,7 @@ class Stream:
 
     def notes(self) -> list[str]:
         """Say what a person should know of this reading: empty where all is well."""
-        notes = []
-        if self.damage.bytes:
-            notes.append(
-                f"{self.damage.bytes} damaged bytes skipped: the first at byte {self.damage.first}"
-            )
-        if self.oversized:
-            limit = MAX_RECORD_BYTES // 2**20
-            plural = "" if self.oversized == 1 else "s"
-            notes.append(f"{self.oversized} record{plural} over {limit} MiB passed over")
-        if self.unsure:
-            notes.append(f"the last {self.unsure} bytes are damaged or not complete yet: left")
-        return notes
+        return self.damage.notes(MAX_RECORD_BYTES, self.unsure)
 
     def read(self, take: Take) -> None:
         """Read up to the file's end, or to what is left for the next reading."""
@@ -144,7 +119,7 @@ class Stream:
             self.unsure = self._file.seek(0, io.SEEK_END) - self.offset
             return False
         self._base, self._size = self._base + end, 0
-        self.oversized += 1
+        self.damage.oversized += 1
         return True
 
     def _window(self, take: Take, *, final: bool) -> int:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.readers.formats.damage import Damage
 
 HEADER = struct.Struct("<4sHB")
 PIECE = struct.Struct("<IHB")
@@ -65,9 +66,7 @@ class Records:
     def __init__(self, file: BinaryIO, offset: int = 0) -> None:
         """Start at a byte offset, which must be the start of a record; 0 is before the first."""
         self.offset = max(offset, HEADER.size)
-        self.skipped = 0  # bytes passed over as damaged
-        self.first_skipped = 0  # offset of the first of them
-        self.oversized = 0  # records over MAX_RECORD_BYTES
+        self.damage = Damage()
         self._file = file
         self._size = file.seek(0, os.SEEK_END)
         self._chunk = b""
@@ -83,17 +82,7 @@ class Records:
 
     def notes(self) -> list[str]:
         """Say what a person should know of this reading: empty where all is well."""
-        notes = []
-        if self.skipped:
-            at = self.first_skipped
-            notes.append(f"{self.skipped:,} damaged bytes skipped: the first at byte {at:,}")
-        if self.oversized:
-            limit = MAX_RECORD_BYTES // 2**20
-            plural = "" if self.oversized == 1 else "s"
-            notes.append(f"{self.oversized} record{plural} over {limit} MiB passed over")
-        if self.unsure:
-            notes.append(f"the last {self.unsure:,} bytes are damaged or not complete yet: left")
-        return notes
+        return self.damage.notes(MAX_RECORD_BYTES, self.unsure)
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield every intact payload once, in order."""
@@ -164,13 +153,12 @@ class Records:
         self._start, self._parts = -1, []
         if fits:
             return b"".join(parts)
-        self.oversized += 1
+        self.damage.oversized += 1
         self.offset = at + PIECE.size + len(data)
         return None
 
     def _lose(self, start: int, end: int) -> None:
-        self.first_skipped = self.first_skipped if self.skipped else start
-        self.skipped += end - start
+        self.damage.add(start, end)
         self._start, self._parts = -1, []
 
     def _resume(self, at: int, stated: int | None) -> int | None:

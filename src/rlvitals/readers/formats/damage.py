@@ -1,0 +1,32 @@
+"""What was passed over of a file of records, and how a person is told."""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Damage:
+    """The bytes that were passed over as damaged, and the records as too long to hold."""
+
+    bytes: int = 0
+    first: int = 0  # offset of the first of them
+    oversized: int = 0  # records
+
+    def add(self, start: int, end: int) -> None:
+        """Count the bytes between two offsets."""
+        self.first = self.first if self.bytes else start
+        self.bytes += end - start
+
+    def notes(self, limit: int, unsure: int) -> list[str]:
+        """Say what was passed over, of which `limit` bytes are held, and `unsure` left at the end.
+
+        Empty where all is well.
+        """
+        notes = []
+        if self.bytes:
+            notes.append(f"{self.bytes:,} damaged bytes skipped: the first at byte {self.first:,}")
+        if self.oversized:
+            plural = "" if self.oversized == 1 else "s"
+            notes.append(f"{self.oversized} record{plural} over {limit // 2**20} MiB passed over")
+        if unsure:
+            notes.append(f"the last {unsure:,} bytes are damaged or not complete yet: left")
+        return notes
