@@ -26,6 +26,8 @@ def test_secrets_are_left_out(name, value):
     [
         ("max_tokens", 5),
         ("tokenizer", "gpt2"),
+        ("pad_token", "<pad>"),
+        ("eos_token", "<|im_end|>"),
         ("token", 7),
         ("keys", "obs"),
         ("url", "https://a/b"),

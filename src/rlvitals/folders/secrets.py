@@ -10,6 +10,8 @@ SECRETS = frozenset(
     {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "credential", "credentials"}
 )
 SECRET_TEXTS = frozenset({"apikey", "token", "key", "auth", "authorization", "bearer", "cookie"})
+# A tokenizer's own: the end of a text, not a password.
+TEXT_MARKS = frozenset({"pad", "eos", "bos", "unk", "mask", "sep", "cls", "image", "stop"})
 LOGIN = re.compile(r"://[^/\s]*:[^/\s]*@")  # a password within an address
 
 
@@ -22,4 +24,6 @@ def _is_secret(name: str, value: Setting) -> bool:
     words = {found[0].lower() for found in WORD.finditer(name.rpartition("/")[2])}
     if not isinstance(value, str):
         return not words.isdisjoint(SECRETS) and not isinstance(value, bool)
+    if "token" in words and not words.isdisjoint(TEXT_MARKS):
+        return False
     return not words.isdisjoint(SECRETS | SECRET_TEXTS) or LOGIN.search(value) is not None
