@@ -85,6 +85,7 @@ def find_headers(data: NDArray[np.uint8], size: int) -> Headers:
     whole = data[: size // 4 * 4].view("<u4")
     zeros = np.flatnonzero(whole == 0)
     zeros = zeros[(zeros > 0) & (4 * zeros + HEADER.size <= size)]
+    zeros = zeros[whole[zeros - 1] != 0]  # the first of several: no length is 0
     before = whole[zeros - 1]
     byte = (before >= 2**8).view(np.int8) + (before >= 2**16) + (before >= 2**24)
     at = 4 * zeros - 4 + byte  # the last byte before the zeros that is none itself
