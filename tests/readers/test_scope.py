@@ -102,3 +102,10 @@ def test_a_dreamer_run_is_one(tmp_path):
     assert logs["settings"].settings == {"seed": 3, "agent/opt/lr": 4e-5}
     found = [key for log in sources.read(run) if log.source == "jsonl" for key in log.series]
     assert sorted(found) == ["episode/score", "loss"]
+
+
+def test_a_file_of_many_gigabytes_is_not_held(path):
+    with path.open("r+b") as file:
+        file.truncate(10 * 2**30)
+    with pytest.raises(UnreadableLog, match="more than 128 MiB of one metric"):
+        READER.read(path, None)

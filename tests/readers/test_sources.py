@@ -679,3 +679,11 @@ def test_real_folders(real_logs):
         "run-20230330_004402-22gd2nys",
         "run-20230402_020025-14kim7w1",
     ]
+
+
+@pytest.mark.parametrize("up", ["..", "../..", "/", "."])
+def test_a_link_that_leads_up_is_not_followed(tmp_path, up):
+    root = build(tmp_path, {"a/run.jsonl": LINES, "b/run.jsonl": LINES})
+    (root / "a" / "up").symlink_to(up)
+    (run,) = sources.find(root / "a")
+    assert [file for file, _ in run.files] == [root / "a" / "run.jsonl"]

@@ -234,6 +234,15 @@ def test_absurd_steps_are_refused(path):
     assert log.notes == ("x: a step of 9223372036854775807 is not read",)
 
 
+@pytest.mark.parametrize("length", [2**31, 2**62, 2**63, 2**64 - 1])
+def test_a_length_beyond_any_file_hides_nothing_before_it(path, length):
+    claimed = struct.pack("<Q", length)
+    data = tf.VERSION + tf.event(1, tf.simple("x", 1.5)) + claimed + tf.masked(claimed) + b"y" * 99
+    log = read(path, data)
+    assert log.series["x"].values.tolist() == [1.5]
+    assert log.notes == (f"the last {99 + 12} bytes are damaged or not complete yet: left",)
+
+
 def test_a_huge_record_is_passed_over_unread():
     class Sparse(io.BytesIO):
         """A file whose one long record was never written to, as a sparse file's."""
@@ -296,3 +305,13 @@ def test_varints():
     for bad in (b"\x0a\x05abc", b"\x09abc", b"\x0f"):
         with pytest.raises(Malformed):
             list(fields(bad))
+
+
+def test_zeros_that_a_crash_left_are_passed_quickly(path):
+    path.write_bytes(tf.VERSION + tf.event(1, tf.simple("x", 1)))
+    with path.open("r+b") as file:
+        file.truncate(2**28)
+    start = time.perf_counter()
+    log, _ = tensorboard.read(path, None)
+    assert time.perf_counter() - start < 3  # 6 s where each zero is looked at for a header
+    assert len(log.series["x"]) == 1

@@ -12,7 +12,7 @@ import pytest
 from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import trackio
-from rlvitals.readers.formats.lines import REPLACED
+from rlvitals.readers.formats.lines import HEAD_BYTES, REPLACED
 from rlvitals.readers.lookup import reader_of
 
 READER = trackio.READER
@@ -209,3 +209,13 @@ def test_bit_flips_are_read_or_refused(path, written, rounds):
             assert str(path) in error.where  # noqa: PT017 - both outcomes are allowed
     assert 0 < refused < rounds
     assert files(path) == ["p.db"]
+
+
+def test_a_project_that_is_locked_is_named_as_one(path):
+    """Its schema has outgrown the first page, and stands behind what `claims` gets to see."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode=DELETE")
+        assert path.read_bytes().find(b"run_name") > HEAD_BYTES
+        db.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(UnreadableLog, match="locked by the program that writes it"):
+            sources.find(path.parent)

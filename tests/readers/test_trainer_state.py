@@ -121,3 +121,10 @@ def test_deep_nesting_is_no_crash(path):
     path.write_text('{"log_history": [' + "[" * 100_000)
     with pytest.raises(UnreadableLog, match="cut short"):
         READER.read(path, None)
+
+
+def test_a_state_of_many_gigabytes_is_not_held(path):
+    with path.open("r+b") as file:
+        file.truncate(10 * 2**30)
+    with pytest.raises(UnreadableLog, match="more than 1024 MiB"):
+        READER.read(path, None)

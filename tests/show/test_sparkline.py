@@ -27,6 +27,12 @@ def test_a_constant_is_neither_low_nor_high():
     assert sparkline(series([2.0] * 4), 0, 3, 80).line == "▅▅▅▅"
 
 
+@pytest.mark.parametrize("high", [5e-324, 1e-310, 1.7e308])
+def test_the_ends_of_float64_are_drawn(high):
+    assert len(sparkline(series([0.0, high] * 4), 0, 7, 80).line) == 8
+    assert len(sparkline(series([-high, high] * 4), 0, 7, 80).line) == 8
+
+
 def test_nothing_logged_in_the_second_half_is_blank():
     drawn = sparkline(series([0, 0, 1, 1]), 0, 7, 80)
     assert drawn.line == "▁█" + 2 * NOTHING

@@ -46,7 +46,7 @@ class Walk:
     ) -> None:
         """Take a file, or a folder's entries: folders and links are put off."""
         try:
-            if not self._is_new(path):
+            if not self._is_new(path) or self._leads_up(path):
                 return
             if not path.is_dir():
                 self.files.append(path)
@@ -77,6 +77,15 @@ class Walk:
         new = key not in self._seen
         self._seen.add(key)
         return new
+
+    def _leads_up(self, path: Path) -> bool:
+        """Tell whether a link shows a folder that holds the one that is walked: "up -> ..".
+
+        What lies beside the walked folder, or on the whole machine, was not asked for.
+        """
+        return path.is_symlink() and Path(os.path.realpath(self._root)).is_relative_to(
+            os.path.realpath(path)
+        )
 
     def _name(self, path: Path) -> str:
         return str(path.relative_to(self._root)) if path != self._root else str(path)

@@ -23,6 +23,7 @@ from rlvitals.records import Log
 SUFFIX = ".float"
 FOLDER = "scope"
 KEY = re.compile(r"[a-z0-9_]+(?:/[a-z0-9_]+)?")  # what the writer accepts
+MAX_BYTES = 2**27  # 8 million rows, held as a whole
 ROW = np.dtype([("step", ">i8"), ("value", ">f8")])
 
 
@@ -45,7 +46,13 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         replaced = is_replaced(file, start)
         offset = 0 if replaced else start.offset
         file.seek(offset)
-        data = file.read()
+        data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise UnreadableLog(
+                f"more than {MAX_BYTES // 2**20} MiB of one metric, {ROW.itemsize} bytes a row",
+                where=str(path),
+                hint=f"keep the last {MAX_BYTES:,} bytes of it in a copy",
+            )
         count = len(data) // ROW.itemsize  # the rest is a row that is still being written
         end = place(file, offset + count * ROW.itemsize)
     rows = np.frombuffer(data, ROW, count)

@@ -92,8 +92,10 @@ def _text(row: object) -> str:
 def _document(path: Path) -> tuple[list[object], dict[str, object], bool]:
     """Return the rows of the history, the other members, and whether the file is cut short."""
     with opened(path) as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
+        too_large = file.seek(0, 2) > MAX_BYTES
+        file.seek(0)
+        data = b"" if too_large else file.read(MAX_BYTES)
+    if too_large:
         raise UnreadableLog(
             f"a trainer's state of more than {MAX_BYTES // 2**20} MiB",
             where=str(path),

@@ -92,5 +92,6 @@ def _carried(
 def _block(level: float, low: float, high: float) -> str:
     if not np.isfinite(level):
         return GAP
-    share = 0.5 if high <= low else (level / 2 - low / 2) / (high / 2 - low / 2)
+    span = high / 2 - low / 2  # halves, as the whole may be beyond float64
+    share = (level / 2 - low / 2) / span if span > 0 else 0.5
     return BLOCKS[min(int(share * len(BLOCKS)), len(BLOCKS) - 1)]

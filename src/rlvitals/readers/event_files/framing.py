@@ -85,6 +85,7 @@ def find_headers(data: NDArray[np.uint8], size: int) -> Headers:
     whole = data[: size // 4 * 4].view("<u4")
     zeros = np.flatnonzero(whole == 0)
     zeros = zeros[(zeros > 0) & (4 * zeros + HEADER.size <= size)]
+    zeros = zeros[whole[zeros - 1] != 0]  # the first of several: no length is 0
     before = whole[zeros - 1]
     byte = (before >= 2**8).view(np.int8) + (before >= 2**16) + (before >= 2**24)
     at = 4 * zeros - 4 + byte  # the last byte before the zeros that is none itself
@@ -171,6 +172,8 @@ def plausible_headers(window: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 def _plausible_in(part: NDArray[np.uint8]) -> NDArray[np.int64]:
     count = len(part) - HEADER.size + 1
+    if not part.any():  # what a crash or a sparse file leaves: no checksum is 0
+        return np.zeros(0, np.int64)
     high = np.zeros(count, np.uint8)
     for byte in range(3, 8):
         high |= part[byte : byte + count]

@@ -114,10 +114,11 @@ class Stream:
 
     def _pass_over(self, end: int) -> bool:
         """Go on behind a record that is not loaded; False where the file ends before."""
-        self._file.seek(self._base + end - 1)
-        if not self._file.read(1):
-            self.unsure = self._file.seek(0, io.SEEK_END) - self.offset
+        size = self._file.seek(0, io.SEEK_END)
+        if self._base + end > size:
+            self.unsure = size - self.offset
             return False
+        self._file.seek(self._base + end)
         self._base, self._size = self._base + end, 0
         self.damage.oversized += 1
         return True

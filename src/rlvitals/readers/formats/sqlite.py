@@ -31,6 +31,7 @@ Row = tuple[object, ...]
 MAGIC = b"SQLite format 3\x00"
 HEADER_BYTES = 100
 WAL_BYTE = 18  # of the header: 2 where the database is in WAL mode
+SCHEMA_BYTES = 2**22  # where a schema stands that outgrew the first page
 WAIT = 5.0  # seconds for a writer's lock
 CLAIM_WAIT = 0.5  # the same, while it is only asked whose the file is
 ATTEMPTS = 4  # at a database that changes while it is read
@@ -71,16 +72,25 @@ def tables(path: Path) -> Mapping[str, frozenset[str]]:
 def has_columns(path: Path, head: bytes, wanted: Mapping[str, frozenset[str]]) -> bool:
     """Tell for `claims` whether a file is a database that has these tables and columns.
 
-    One that cannot be opened now is told by the names in its head, so that its reader can say
-    what is wrong with it.
+    One that cannot be opened now is told by the names in its first pages, so that its reader can
+    say what is wrong with it.
     """
     if not is_database(head):
         return False
     try:
         there = tables(path)
     except UnreadableLog:
-        return all(column.encode() in head for names in wanted.values() for column in names)
+        start = _start(path) or head
+        return all(column.encode() in start for names in wanted.values() for column in names)
     return all(names <= there.get(table, frozenset()) for table, names in wanted.items())
+
+
+def _start(path: Path) -> bytes:
+    try:
+        with opened(path) as file:
+            return file.read(SCHEMA_BYTES)
+    except UnreadableLog:
+        return b""
 
 
 def reading(path: Path, work: Callable[["Connection"], T], wait: float = WAIT) -> T:
