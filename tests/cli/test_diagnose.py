@@ -175,3 +175,13 @@ def test_a_path_that_is_none_is_3_not_a_traceback(call, tmp_path, name):
     code, out, err = call("diagnose", tmp_path / name)
     assert (code, out) == (3, "")
     assert err.startswith("error: ")
+
+
+def test_an_outcome_under_another_name_is_proposed_where_none_is_known(call, tmp_path):
+    log = tmp_path / "metrics.csv"
+    rows = [f"{n},{n % 7},{0.5 / (n + 1)}" for n in range(40)]
+    log.write_text("\n".join(["step,agent/0_reward,value_loss", *rows]))
+    out = call("diagnose", log)[1]
+    assert "perhaps          --map agent/0_reward=outcome/reward" in out
+    out = call("diagnose", log, "--map", "agent/0_reward=outcome/reward")[1]
+    assert "perhaps" not in out

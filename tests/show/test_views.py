@@ -53,6 +53,24 @@ def test_many_runs(golden, goldens):
     assert [name for name, _ in table.worst_first(runs)] == ["torn", "loud", "blank", "sound"]
 
 
+@pytest.mark.parametrize(
+    ("key", "metric"),
+    [
+        ("my/score", "outcome/score"),
+        ("train/0_reward", "outcome/reward"),
+        ("test/full_episode_length", "outcome/episode_length"),
+        ("debugger/entropy", "exploration/entropy"),
+        ("debugger/reward_stds", "reward/std"),
+        ("test_step", None),
+        ("info/best_reward", None),
+        ("info/timing/total_time", None),
+        ("test/lens_stat/max", None),
+    ],
+)
+def test_a_metric_is_proposed_where_a_key_has_its_words(key, metric):
+    assert listing.propose(key) == metric
+
+
 def test_names_of_many_runs_are_told_whole_below_the_folder_they_share():
     names = [f"logs/{algorithm}/Hopper-v2/run-2020-08-31-18-38-35" for algorithm in ("ICM", "RND")]
     runs = [(name, made.diagnosis()) for name in names]

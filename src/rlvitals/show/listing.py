@@ -22,7 +22,10 @@ from rlvitals.show.wording import number
 
 GAP, INDENT = 2, 4  # columns of the screen
 LEAST = 24  # columns of the screen that what may be broken is given: less cannot be read
-CLOSE = 0.75  # of 1: how alike two names must be before one is proposed
+VAGUE = frozenset({"max", "min", "mean", "avg", "std", "step", "steps", "time", "value", "total"})
+CANDIDATES = 5
+SAME_WORD = 0.8  # of 1: how alike two words are that differ by an ending
+CLOSE = 0.7  # of 1: how alike two names must be before one is proposed
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +176,19 @@ def propose(key: str) -> str | None:
     """
     known: dict[str, str] = {}
     for table in TABLES:
-        known |= {_last(k): name.metric.name for k, name in table.keys.items()}
-    known |= {_last(m.name): m.name for m in CATALOGUE if m.kind != "setting" and not m.family}
-    close = get_close_matches(_last(key), known, n=1, cutoff=CLOSE)
-    return known[close[0]] if close else None
+        known |= {_own(k): name.metric.name for k, name in table.keys.items()}
+    known |= {_own(m.name): m.name for m in CATALOGUE if m.kind != "setting" and not m.family}
+    close = get_close_matches(_own(key), known, n=CANDIDATES, cutoff=CLOSE)
+    return next((known[one] for one in close if _says_more(_own(key), one)), None)
 
 
-def _last(key: str) -> str:
-    return key.rsplit("/", 1)[-1].lower().replace("-", "_")
+def _own(key: str) -> str:
+    """Return a key's own part of its name: its last, with the one before where that is vague."""
+    parts = key.lower().replace("-", "_").split("/")
+    return "_".join(parts[-2:] if parts[-1] in VAGUE else parts[-1:])
+
+
+def _says_more(key: str, known: str) -> bool:
+    """Tell whether a key has every word of a known name: train_step is no train_loss."""
+    words = key.split("_")
+    return all(get_close_matches(word, words, n=1, cutoff=SAME_WORD) for word in known.split("_"))
