@@ -5,6 +5,7 @@
 The answers are the same either way and come in the order they were asked for.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -20,6 +21,7 @@ from rlvitals.sources import Run
 
 if TYPE_CHECKING:  # loaded where processes are started
     from multiprocessing.context import BaseContext
+    from multiprocessing.process import BaseProcess
 
 Asked = tuple[Run, Settings]  # a run, and what a person says about it
 Answer = Diagnosis | UnreadableLog
@@ -79,7 +81,7 @@ def _by_processes(asked: Sequence[Asked], processes: int) -> Iterator[Answer]:
 
     chunks = [asked[at : at + CHUNK] for at in range(0, len(asked), CHUNK)]
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(processes, _context(), initializer=_end_quietly)
+    pool = ProcessPoolExecutor(processes, _context(), initializer=_stop_when_told)
     done = 0
     try:
         futures = [pool.submit(_judge_all, chunk) for chunk in chunks]
@@ -90,16 +92,48 @@ def _by_processes(asked: Sequence[Asked], processes: int) -> Iterator[Answer]:
     except BrokenProcessPool:  # one was killed: out of memory, as a rule
         yield from map(judge, asked[done:])
     except BaseException:
-        # Ctrl-C, an error, or nobody wants the rest. Cancelling would wait for what is at work.
+        # Ctrl-C, an error, or nobody wants the rest. A process that is killed may leave half an
+        # answer in the pipe, for which this one would wait for ever: they are asked to stop.
         for worker in set(multiprocessing.active_children()) - others:
-            worker.terminate()
+            _interrupt(worker)
         raise
     finally:
-        pool.shutdown(wait=False)
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _interrupt(worker: "BaseProcess") -> None:
+    if os.name == "posix" and worker.pid:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker.pid, signal.SIGINT)
+    else:
+        worker.terminate()
+
+
+class _Stopped(Exception):  # noqa: N818 - not an error
+    """Another process was told to stop while it judged."""
+
+
+class _Work:
+    """What another process does at the moment: it may be stopped while it judges, not else."""
+
+    judging = False
+    stopped = False
+
+    @classmethod
+    def stop(cls, _signal: int, _frame: object) -> None:
+        cls.stopped = True
+        if cls.judging:
+            raise _Stopped
 
 
 def _judge_all(asked: Sequence[Asked]) -> list[Answer]:
-    return [judge(one) for one in asked]
+    _Work.judging = True
+    try:
+        return [] if _Work.stopped else [judge(one) for one in asked]
+    except _Stopped:
+        return []
+    finally:
+        _Work.judging = False
 
 
 def _context() -> "BaseContext":
@@ -114,6 +148,6 @@ def _context() -> "BaseContext":
     return context
 
 
-def _end_quietly() -> None:
-    """End at Ctrl-C without a traceback: the process that asked says what is to be said."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _stop_when_told() -> None:
+    """Stop at Ctrl-C without a traceback: the process that asked says what is to be said."""
+    signal.signal(signal.SIGINT, _Work.stop)
