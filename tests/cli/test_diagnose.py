@@ -23,6 +23,19 @@ def test_a_failing_run_fails_and_says_why(call, failing):
     assert "the run's target_kl" in out
 
 
+def test_a_run_that_crashed_is_no_pass(call, tmp_path):
+    rows = "".join(f"global_step={n}, episodic_return={n / 100}\n" for n in range(100, 6000, 100))
+    end = 'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: nan in loss\n'
+    path = tmp_path / "train.log"
+    path.write_text(rows + end)
+    code, out, _ = call("diagnose", path)
+    assert code == 1
+    assert "ValueError: nan in loss" in out
+    assert call("diagnose", path, "--fail-on", "never")[0] == 0
+    path.write_text(rows + end.replace("ValueError: nan in loss", "KeyboardInterrupt"))
+    assert call("diagnose", path)[0] == 0
+
+
 def test_a_poor_run_is_never_a_pass(call, poor):
     code, out, _ = call("diagnose", poor)
     assert code == 4

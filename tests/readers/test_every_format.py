@@ -1,23 +1,26 @@
 """Every reader with a small file of its own: damage, cuts, growth, packing, what is no file."""
 
 import gzip
+import io
 import os
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import leveldb
 import log_checks
 import numpy as np
+import pyarrow as pa
 import pytest
 import tfrecords as tf
+from pyarrow import parquet
 from test_rllib import csv_log, json_log
 from test_sb3 import monitor_log, sb3_csv_log, sb3_json_log
 from test_scheduler_csv import mixed  # noqa: F401 - a fixture
 from test_scope import packed
 
-from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import READERS
 from rlvitals.readers.formats.lines import REPLACED
@@ -92,6 +95,21 @@ JSON_ROWS = table(
     '{"step": 0, "a": {"b": 1.5}}', lambda n: f'{{"step": {n + 1}, "a": {{"b": {n / 7}}}}}'
 )
 STATE = recorded("grpo-healthy", "run.json")
+
+
+def samples(factor):
+    columns = {
+        "step": [10] * 20,
+        "prompt": ["2 + 2 ="] * 20,
+        "completion": [f"is {n}" for n in range(20)],
+        "accuracy": [n / factor for n in range(20)],
+        "advantage": [n - 9.5 for n in range(20)],
+    }
+    held = io.BytesIO()
+    parquet.write_table(pa.table(columns), held)
+    return held.getvalue()
+
+
 CASES = (
     Case("tensorboard", "events.out.tfevents.1.h.1.0", events(7), events(9), checked=True),
     Case("wandb", "run-x.wandb", wandb(7), wandb(9), checked=True),
@@ -113,6 +131,8 @@ CASES = (
     text("dvclive", "dvclive/plots/metrics/train/loss.tsv", DVCLIVE),
     Case("scope", "scope/train-loss.float", packed(*((n * 10, n / 7) for n in range(60))),
          packed(*((n * 10, n / 9) for n in range(60)))),
+    Case("trl-completions", "completions/completions_00010.parquet", samples(7), samples(9),
+         appended=False),
     text("console", "sb3.log", (CONSOLE / "sb3.log").read_bytes()[:12000]),
     text("console", "grpo.log", (CONSOLE / "grpo.log").read_bytes()[:12000]),
     text("csv", "run.csv", ROWS),
@@ -268,27 +288,19 @@ def states(files):
     return found
 
 
-HAPPENS = ("grows", "is rotated", "is rotated to a shorter one", "starts again",
-           "is cut and goes on", "stays", "gets a column")  # fmt: skip
-
-
-@pytest.mark.parametrize("what", HAPPENS)
-def test_a_file_that_is_followed(files, what):
-    if not files.other:
-        pytest.skip("a database: followed in its own tests")
-    contents = states(files).get(what)
-    if contents is None:
-        pytest.skip("only tables get columns")
-    following = Following(files)
-    for content in contents:
-        files.target.write_bytes(content)
-        try:
-            following.read()
-        except UnreadableLog:
-            following.cursors, following.found = {}, {}
-            continue
-        if content:  # an empty file is about to be written: what was read stays until then
-            assert_followed(following, files)
+def test_a_file_that_is_followed(files):
+    """Databases, which are not written as a whole, are followed in their own tests."""
+    for contents in states(files).values() if files.other else ():
+        following = Following(files)
+        for content in contents:
+            files.target.write_bytes(content)
+            try:
+                following.read()
+            except UnreadableLog:
+                following.cursors, following.found = {}, {}
+                continue
+            if content:  # an empty file is about to be written: what was read stays until then
+                assert_followed(following, files)
 
 
 def assert_followed(following, files):
@@ -336,11 +348,24 @@ def test_a_folder_in_its_place(files):
     files.target.rmdir()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
 def test_no_permission(files):
     files.target.chmod(0)
-    found = attempt(files)
+    with as_nobody():
+        found = attempt(files)
     assert found is None or not files.alone
+
+
+@contextmanager
+def as_nobody():
+    """Be another user where the tests run as root, whom nothing is forbidden."""
+    if os.geteuid():
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
 
 
 def test_a_file_that_vanishes_before_it_is_read(files):
