@@ -21,6 +21,7 @@ from test_sb3 import monitor_log, sb3_csv_log, sb3_json_log
 from test_scheduler_csv import mixed  # noqa: F401 - a fixture
 from test_scope import packed
 
+from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import READERS
 from rlvitals.readers.formats.lines import REPLACED
