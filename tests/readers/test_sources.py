@@ -551,7 +551,7 @@ def test_an_empty_folder(tmp_path):
     with pytest.raises(UnreadableLog, match="no training log") as error:
         sources.find(tmp_path)
     assert "it is empty" in error.value.where
-    assert "progress.csv" in error.value.hint
+    assert "rlvitals readers" in error.value.hint
 
 
 def test_a_folder_of_other_things_says_what_it_holds(tmp_path):
