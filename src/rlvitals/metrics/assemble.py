@@ -67,7 +67,7 @@ def trace(
     sources = _sources(found)
     ticking = clocks.align(sources)
     logs = [_in_step(log, clock) for log, clock in zip(found.logs, ticking, strict=True)]
-    columns = _ranked(logs, found.columns, ticking)
+    columns = _ranked(found.logs, found.columns, ticking)
     best = _fullest(columns)
     straight = {key: seams.straighten(column.series) for key, column in best.items()}
     measured = {key: column.measured for key, column in best.items()}
@@ -96,8 +96,10 @@ def _lifecycle(logs: Sequence[Log], attempts: int) -> Lifecycle:
     endings = [log.ending for log in logs if log.ending is not None]
     exit_code = next((e.exit_code for e in endings if e.exit_code is not None), None)
     traceback = next((e.traceback for e in endings if e.traceback), "")
-    if exit_code == 0 or _by_hand(traceback):
-        exit_code, traceback = exit_code if exit_code == 0 else None, ""
+    if exit_code == 0:
+        traceback = ""
+    elif _by_hand(traceback):
+        exit_code, traceback = None, ""
     return Lifecycle(None, exit_code, traceback, attempts, ended=bool(endings))
 
 
@@ -142,23 +144,22 @@ def _moved(series: Series, clock: Clock) -> Series:
     return series if steps is series.steps else Series(steps, series.times, series.values)
 
 
+def _at(step: int, clock: Clock) -> int:
+    return int(clock.translate(np.array([step], dtype=np.int64))[0])
+
+
 def _in_step(log: Log, clock: Clock) -> Log:
-    """Bring everything a log holds to the run's count of steps."""
+    """Bring what a log holds beside its series to the run's count of steps."""
     if clock.mine is None:
         return log
-
-    def at(step: int) -> int:
-        return int(clock.translate(np.array([step], dtype=np.int64))[0])
-
     return replace(
         log,
-        series={key: _moved(s, clock) for key, s in log.series.items()},
         histograms={
-            key: [replace(one, step=at(one.step)) for one in found]
+            key: [replace(one, step=_at(one.step, clock)) for one in found]
             for key, found in log.histograms.items()
         },
         texts={
-            key: [replace(one, step=at(one.step)) for one in found]
+            key: [replace(one, step=_at(one.step, clock)) for one in found]
             for key, found in log.texts.items()
         },
         tables={
@@ -172,7 +173,12 @@ def _ranked(
     logs: Sequence[Log], columns: Sequence[Sequence[_Column]], ticking: Sequence[Clock]
 ) -> list[list[_Column]]:
     """Bring the columns to one count of steps, and rank them."""
-    last = max((int(s.steps.max()) for g in logs for s in g.series.values() if len(s)), default=0)
+    lasts = (  # a clock never goes back: of a log's steps the highest stays the highest
+        _at(max(int(s.steps.max()) for s in log.series.values() if len(s)), clock)
+        for log, clock in zip(logs, ticking, strict=True)
+        if any(map(len, log.series.values()))
+    )
+    last = max(lasts, default=0)
 
     def ranked(column: _Column) -> _Column:
         series = _moved(column.series, ticking[column.order])
