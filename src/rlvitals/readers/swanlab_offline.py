@@ -13,8 +13,8 @@ from pathlib import Path
 
 from rlvitals.readers.formats.columns import MAX_STEP, NAN, Columns, json_number, whole
 from rlvitals.readers.formats.guesses import seconds
-from rlvitals.readers.formats.leveldb_log import HEADER, Format, Records
-from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, opened, place
+from rlvitals.readers.formats.leveldb_log import Format, Records
+from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, opened
 from rlvitals.readers.formats.objects import parse_object
 from rlvitals.readers.formats.protobuf import Field, Malformed, double, fields, signed
 from rlvitals.readers.reader import Cursor, Reader
@@ -61,8 +61,7 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         run = _Run(cursor)
         records = Records(file, cursor.position.offset)
         run.take(records)
-        offset = records.offset if file.seek(0, 2) >= HEADER.size else 0
-        end = SwanLabCursor(place(file, offset), run.about, run.ending)
+        end = SwanLabCursor(records.position(), run.about, run.ending)
     notes = ([REPLACED] if replaced else []) + records.notes() + run.notes()
     series = run.columns.series()
     log = Log("swanlab", series, run.about, tuple(notes), str(path), ending=run.ending)

@@ -14,7 +14,7 @@ import numpy as np
 
 from rlvitals.readers.formats.columns import NAN, Columns
 from rlvitals.readers.formats.leveldb_log import HEADER, Format, Records
-from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, opened, place
+from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, opened
 from rlvitals.readers.formats.objects import flatten, parse_object
 from rlvitals.readers.formats.protobuf import BYTES, Field, Malformed, fields, signed, sized
 from rlvitals.readers.reader import Cursor, Reader
@@ -72,8 +72,7 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         run = _Run(cursor)
         records = Records(file, cursor.position.offset)
         run.take(records)
-        offset = records.offset if file.seek(0, 2) >= HEADER.size else 0
-        end = run.cursor(place(file, offset))
+        end = run.cursor(records.position())
     notes = ([REPLACED] if replaced else []) + records.notes() + run.notes()
     log = Log(
         source="wandb",

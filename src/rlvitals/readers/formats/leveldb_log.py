@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.damage import Damage
+from rlvitals.readers.formats.lines import Position, place
 
 HEADER = struct.Struct("<4sHB")
 PIECE = struct.Struct("<IHB")
@@ -79,6 +80,11 @@ class Records:
     def unsure(self) -> int:
         """Bytes at the end that are damaged, or not written yet."""
         return max(self._size - self.offset, 0)
+
+    def position(self) -> Position:
+        """Return where to go on: the start of a file whose header is not whole yet."""
+        written = self._file.seek(0, os.SEEK_END) >= HEADER.size
+        return place(self._file, self.offset if written else 0)
 
     def notes(self) -> list[str]:
         """Say what a person should know of this reading: empty where all is well."""
