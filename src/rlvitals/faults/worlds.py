@@ -147,7 +147,7 @@ class FlippedObservation(World):
 
     def observation(self, seen: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the negative."""
-        return -seen
+        return np.asarray(-seen, dtype=np.float32)
 
 
 class RandomAction(World):
