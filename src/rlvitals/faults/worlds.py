@@ -43,6 +43,7 @@ class World(gym.Wrapper[Any, Any, Any, Any]):
         self.clock = clock
         self.random = np.random.default_rng(seed)
         self.env.action_space.seed(seed)
+        self.first: NDArray[np.float32]
 
     def action(self, action: Any) -> Any:
         """Return the action that is carried out."""
