@@ -36,6 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from rlvitals.metrics.exploration import ENTROPY
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import LEARNING_RATE
 from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION
@@ -66,6 +67,7 @@ BACK = 0.75  # of the fall: made good again
 SHOWS = 0.1  # of the fall
 # Updates that are large all the time may be to blame as well.
 MODEST, CLIPPED = 0.03, 0.3  # nats, share of samples
+NARROWS = 0.75  # x the recent entropy of discrete actions: a policy that was becoming certain
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,16 @@ def _moves_much(trace: Trace, step: int) -> bool:
         recent = None if series is None else median(series.until(step).finite().values[-PAST:])
         if recent is not None and recent > limit:
             return True
-    return False
+    return _narrows(trace, step)
+
+
+def _narrows(trace: Trace, step: int) -> bool:
+    """See a policy of discrete actions that was becoming certain before the break."""
+    entropy = trace.get(ENTROPY.name)
+    values = np.empty(0) if entropy is None else entropy.until(step - 1).finite().values[-PAST:]
+    if len(values) < PAST or values.min() < 0:
+        return False
+    return bool(values[-1] < NARROWS * np.median(values))
 
 
 def _new_rate(trace: Trace, step: int) -> bool:
