@@ -64,7 +64,7 @@ UP_TO = 2  # points before the break whose updates may have caused it
 BEFORE = 5  # points of the outcome that tell its level
 SOON = 0.15  # of the run: half of the fall happens within it
 BACK = 0.75  # of the fall: made good again
-SHOWS = 0.1  # of the fall
+SHOWS, AT_ONCE = 0.1, 5  # of the fall, within so many points: a slow decline is the policy's own
 # Updates that are large all the time may be to blame as well.
 MODEST, CLIPPED = 0.03, 0.3  # nats, share of samples
 NARROWS = 0.75  # x the recent entropy of discrete actions: a policy that was becoming certain
@@ -161,7 +161,10 @@ def _fall(trace: Trace, name: str, series: Series, step: int) -> _Fall | None:
     # The fall must come from here: what came before the break was no lower than it.
     if float(until[-2 * BEFORE :].min()) < before - lost / 2:
         return None
-    shown = int(series.since(step + 1).steps[np.argmax(after < before - SHOWS * lost)])
+    first = int(np.argmax(after < before - SHOWS * lost))
+    if first >= AT_ONCE:
+        return None
+    shown = int(series.since(step + 1).steps[first])
     return _Fall(before, low, float(np.median(after[-BEFORE:])), gain, shown)
 
 
