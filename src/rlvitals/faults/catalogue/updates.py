@@ -95,7 +95,7 @@ FAULTS = (
         "advantages-flipped",
         "the sign of the advantages is wrong: the policy learns what to avoid",
         in_model(models.flipped_advantages),
-        expects=("return-collapse",),
+        expects=("return-collapse", "kl-spike"),
         visible_in=("outcome/return",),
         algorithms=ON_POLICY,
         hidden_from_start=True,
