@@ -4,9 +4,8 @@ import pytest
 
 from rlvitals import metrics
 from rlvitals.faults.catalogue import CATALOGUE, named
-from rlvitals.faults.fault import Clock, Injection, Onset
+from rlvitals.faults.fault import FAILED, Clock, Injection, Onset
 from rlvitals.faults.plan import HEALTHY_SEEDS, plan
-from rlvitals.faults.score import FAILED
 from rlvitals.faults.tasks import TASKS
 from rlvitals.rules import CATALOGUE as RULES
 

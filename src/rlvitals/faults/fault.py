@@ -9,6 +9,7 @@ PPO, A2C, DQN, SAC = "PPO", "A2C", "DQN", "SAC"
 EVERY = (PPO, A2C, DQN, SAC)
 ON_POLICY = (PPO, A2C)
 ANY = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "Pendulum-v1")
+FAILED = "failed"  # stands for the verdict in a fault's `expects`: it ends the run
 
 
 class Onset(StrEnum):

@@ -13,6 +13,7 @@ from enum import StrEnum
 import numpy as np
 
 from rlvitals.faults.catalogue import named
+from rlvitals.faults.fault import FAILED
 from rlvitals.faults.folder import Recorded
 
 PERCENTILE = 5.0
@@ -77,7 +78,7 @@ def levels(runs: Sequence[Recorded]) -> dict[str, Level]:
 
 def course(run: Recorded, level: Level) -> Course:
     """Say what became of a run."""
-    if run.ended != "finished":
+    if run.ended != "finished" or (run.fault and FAILED in named(run.fault).expects):
         return Course.FAILED
     if run.outcome is None or run.best is None or run.first is None:
         return Course.NOT_LEARNED

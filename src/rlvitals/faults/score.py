@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvitals.faults.catalogue import named
+from rlvitals.faults.fault import FAILED
 from rlvitals.faults.judge import Judged, Said
 from rlvitals.faults.labels import RIGHT, Label, Level, course, label, levels
 
 WARNING, ERROR = 1, 2
 DRAWS = 2_000  # of the bootstrap over tasks
-FAILED = "failed"  # stands for the verdict in a fault's `expects`
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Faults of the machine: numbers that are none, and time that is lost."""
 
 from rlvitals.faults import models
-from rlvitals.faults.fault import Fault, Onset
+from rlvitals.faults.fault import FAILED, Fault, Onset
 from rlvitals.faults.inject import in_model, in_world
 
 FAULTS = (
@@ -9,7 +9,7 @@ FAULTS = (
         "weight-nan",
         "one weight becomes not a number",
         in_model(models.nan_weight),
-        expects=("not-a-number", "failed"),
+        expects=("not-a-number", FAILED),
         visible_in=("outcome/return",),
         onsets=(Onset.MIDDLE,),
         proven=True,
