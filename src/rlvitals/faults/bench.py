@@ -10,6 +10,7 @@ import rlvitals
 from rlvitals.faults import folder, run, table
 from rlvitals.faults.judge import Judged, judge
 from rlvitals.faults.labels import levels
+from rlvitals.faults.page import page
 from rlvitals.faults.score import Score, Scored, score, scored
 
 Say = Callable[[str], None]
@@ -19,6 +20,7 @@ HELD = (
     ("errors", 1), ("warnings", 1),
 )  # fmt: skip
 DIGITS = 4
+PAGE = Path("docs/how-good-is-it.md")
 
 
 def record(root: Path, jobs: int, only: str, said: Say) -> None:
@@ -61,10 +63,13 @@ def of_split(runs: Sequence[Scored], split: str) -> list[Scored]:
 
 
 def write(root: Path, jobs: int, where: Path, said: Say) -> None:
-    """Score the test split and commit to it."""
-    found = score(of_split(judged(root, jobs), "test"))
+    """Score the test split, commit to it, and write the page."""
+    runs = judged(root, jobs)
+    found = score(of_split(runs, "test"))
     where.write_text(json.dumps(_held(found), indent=1) + "\n")
-    said(f"{where}: {table.counts(found)}")
+    blind = score(of_split(judged(root, jobs, outcome=False), "test"))
+    PAGE.write_text(page(found, blind, score(runs), len(runs)))
+    said(f"{where}, {PAGE}: {table.counts(found)}")
 
 
 def check(root: Path, jobs: int, where: Path, said: Say) -> int:
