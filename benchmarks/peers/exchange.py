@@ -62,11 +62,9 @@ class Tool:
     not_mapped: tuple[str, ...]  # what of the tool these logs cannot feed, and why
 
 
-def installed(
-    name: str, package: str, licence: str, source: str, not_mapped: Iterable[str]
-) -> Tool:
+def installed(package: str, licence: str, source: str, not_mapped: Sequence[str]) -> Tool:
     """Describe a tool that is installed here."""
-    return Tool(name, version(package), licence, source, tuple(not_mapped))
+    return Tool(package, version(package), licence, source, tuple(not_mapped))
 
 
 def read(folder: Path) -> list[Given]:
