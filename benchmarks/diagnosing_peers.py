@@ -59,6 +59,7 @@ TITLES = (
     "any alarm",
     "named right",
     "informative",
+    "named right, of all",
     "delay",
 )
 
@@ -149,7 +150,7 @@ def right(tool: str) -> Callable[[Run, str], bool | None]:
         return alarm in run.expects if run.expects else None
 
     def theirs(run: Run, alarm: str) -> bool | None:
-        fault = meanings.of_fault(run.fault, run.expects)
+        fault = meanings.of_fault(run.fault)
         return bool(alarm) and bool(fault & meanings.of_alarm(tool, alarm))
 
     return ours if tool == OUR_NAME else theirs
@@ -167,11 +168,12 @@ def table(
     answers: Mapping[str, Mapping[str, object]], runs: Sequence[Run], title: str
 ) -> list[str]:
     """Draw the table of some runs."""
-    healthy = sum(not run.fault for run in runs)
-    harmful = sum(bool(run.fault) and run.effective for run in runs)
-    benign = len(runs) - healthy - harmful
-    parts = [f"{healthy} healthy", f"{harmful} with a fault that did harm"]
-    parts += [f"{benign} with one that did none, left out"] if benign else []
+    healthy = sum(run.healthy for run in runs)
+    broken = [run for run in runs if run.broken]
+    neither = len(runs) - healthy - len(broken)
+    parts = [f"{healthy} healthy", f"{len(broken)} broken by a fault"]
+    parts[1] += f", of which the log can show {sum(run.visible for run in broken)}"
+    parts += [f"{neither} left out, harmed without a fault or not harmed by it"] if neither else []
     rows = [
         f"{title}: {'; '.join(parts)}.",
         "",
@@ -189,6 +191,7 @@ def table(
             result.any,
             result.named,
             result.informative,
+            result.named_of_all,
             delay,
         )
         rows.append(f"| {' | '.join(map(str, cells))} |")

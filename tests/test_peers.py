@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlvitals.rules import CATALOGUE
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
 
@@ -145,7 +143,7 @@ def test_half_an_hour_without_a_row_is_a_stall():
 
 
 def given(*rows, **more):
-    facts = {"algorithm": "ppo", "settings": {}, "budget": 100, "actions": 2}
+    facts = {"algorithm": "ppo", "settings": {}, "budget": 100, "ended": "finished", "actions": 2}
     facts |= {"solved": 475.0, "horizon": 500, "folder": Path("run-0000")}
     return Given(rows=rows, **facts | more)
 
@@ -179,31 +177,36 @@ def test_runs_of_one_task_are_drawn_together():
 
 
 def run(name, fault="", **more):
-    facts = {"task": "ppo-cartpole", "trace": Path("x.csv"), "settings": {}, "steps": 100}
-    return runs.Run(name=name, fault=fault, **facts | more)
+    facts = {"task": "ppo-cartpole", "csv": "", "settings": {}, "steps": 100}
+    label = {"healthy": not fault, "broken": bool(fault)}
+    return runs.Run(name=name, fault=fault, **facts | label | more)
 
 
 def test_every_part_of_a_score():
     healthy = [run(f"h{at}") for at in range(10)]
     found = [run("a", "bad", onset=40), run("b", "bad"), run("c", "worse"), run("d", "worse")]
-    benign = run("e", "bad", effective=False)
-    alarms = {one.name: [] for one in (*healthy, *found, benign)}
+    hidden = run("e", "bad", visible=False)
+    others = [run("f", "bad", broken=False), run("g", healthy=False)]  # benign; failed on its own
+    everything = [*healthy, *found, hidden, *others]
+    alarms = {one.name: [] for one in everything}
     alarms["h0"] = [Alarm("often", WARNING, 5), Alarm("often", ERROR, 9), Alarm("rare", WARNING)]
     alarms["h1"] = [Alarm("often", WARNING)]
     alarms["a"] = [Alarm("rare", WARNING, 10), Alarm("often", WARNING, 60)]  # 10: before it began
     alarms["b"] = [Alarm("rare", WARNING, 30), Alarm("rare", WARNING, 10)]
     alarms["c"] = [Alarm("other", WARNING)]
-    alarms["e"] = [Alarm("rare", WARNING)]
-    got = score([*healthy, *found, benign], alarms, lambda _, alarm: alarm in {"rare", "often"})
-    assert (got.healthy, got.any) == (Share(2, 10), Share(3, 4))
+    for name in "efg":
+        alarms[name] = [Alarm("rare", WARNING, 100)]
+    got = score(everything, alarms, lambda _, alarm: alarm in {"rare", "often"})
+    assert (got.healthy, got.any) == (Share(2, 10), Share(4, 5))
     assert (got.named, got.informative) == (Share(2, 4), Share(1, 4))  # "often" rings on 2 of 10
+    assert got.named_of_all == Share(3, 5)
     assert (got.warnings.mean, got.errors.mean) == (0.2, 0.1)  # an id is one alarm of a run
     assert got.delay == pytest.approx(0.15)  # of 20 and 10 steps in 100
     assert got.rings == {"often": Share(2, 10), "other": Share(0, 10), "rare": Share(1, 10)}
-    assert got.found == {"bad": Share(2, 2), "worse": Share(0, 2)}
+    assert got.found == {"bad": Share(3, 3), "worse": Share(0, 2)}
 
 
-def test_a_run_without_expectations_says_nothing_of_our_naming():
+def test_our_own_alarms_are_held_to_what_a_fault_expects():
     ours = diagnosing_peers.right("rlvitals")
     assert ours(run("a", "lr-x300"), "kl-spike") is None
     assert ours(run("a", "lr-x300", expects=("kl-spike",)), "kl-spike")
@@ -213,16 +216,21 @@ def test_a_run_without_expectations_says_nothing_of_our_naming():
 # Meanings
 
 
-def test_meanings_name_rules_that_are_there():
-    assert not meanings.RULES.keys() - {rule.name for rule in CATALOGUE}
+def test_every_fault_of_the_benchmark_means_something():
+    catalogue = pytest.importorskip("rlvitals.faults.catalogue").CATALOGUE
+    assert {fault.name for fault in catalogue} == meanings.BENCHMARK.keys()
+
+
+def test_every_fault_of_the_recordings_means_something():
+    script = (ROOT / "scripts" / "record_control_runs.py").read_text()
+    assert [name for name in meanings.RECORDED if name not in script] == []
 
 
 def test_a_peer_names_a_fault_by_a_meaning_they_share():
     zen = diagnosing_peers.right("zen-rl")
     assert zen(run("a", "lr-x300"), "LR_TOO_HIGH")
     assert not zen(run("a", "reward-zero"), "LR_TOO_HIGH")
-    assert zen(run("a", "of another name", expects=("kl-spike",)), "LR_TOO_HIGH")
-    with pytest.raises(LookupError, match="says nothing of the fault 'unheard of'"):
+    with pytest.raises(KeyError, match="unheard of"):
         zen(run("a", "unheard of"), "LR_TOO_HIGH")
     with pytest.raises(KeyError, match="NEW_ALARM"):
         zen(run("a", "lr-x300"), "NEW_ALARM")
@@ -234,57 +242,78 @@ def test_a_peer_names_a_fault_by_a_meaning_they_share():
 def trace(rows):
     head = "time/total_timesteps,rollout/ep_rew_mean,rollout/ep_len_mean,train/approx_kl,train/loss"
     lines = [f"{10 * at},20,20,{'' if not at else kl},{9 - 0.1 * at}" for at, kl in enumerate(rows)]
-    return "\n".join([head, *lines, ""]).encode()
+    return "\n".join([head, *lines, ""])
 
 
 @pytest.fixture
-def folder(tmp_path):
-    place = tmp_path / "traces"
-    (place / "ppo-CartPole-v1").mkdir(parents=True)
-    entries = [("healthy-s0", "", [0.01] * 30), ("lr-x300-s0", "lr-x300", [0.01] * 15 + [9] * 15)]
-    lines = []
-    for name, fault, kls in entries:
-        packed = runs.zstd.compress(trace(kls))
-        (place / "ppo-CartPole-v1" / f"{name}.csv.zst").write_bytes(packed)
-        entry = {"name": name, "fault": fault, "onset": 140 if fault else 0, "seed": 0}
-        settings = {"algorithm": "PPO", "env_id": "CartPole-v1", "fault": fault}
-        lines.append(json.dumps({**entry, "steps": 300, "settings": settings}))
-    lines.append(
-        json.dumps({**entry, "name": "not-recorded-yet", "steps": 1, "settings": settings})
-    )
-    (place / "runs.jsonl").write_text("\n".join(lines))
+def recordings(tmp_path):
+    place = tmp_path / "recordings"
+    for name, fault, kls in (
+        ("ppo-cartpole-s0", None, [0.01] * 30),
+        ("ppo-cartpole-lr-spike-s0", "lr-spike", [0.01] * 15 + [9] * 15),
+    ):
+        (place / name).mkdir(parents=True)
+        (place / name / "progress.csv").write_text(trace(kls))
+        settings = {"algorithm": "PPO", "env_id": "CartPole-v1", "total_timesteps": 300}
+        told = {**settings, "fault": fault, "ended": "finished", "made_by": f"script {name}"}
+        (place / name / "settings.json").write_text(json.dumps(told))
     return place
 
 
-def test_tools_are_given_runs_without_what_was_done_to_them(folder, tmp_path):
-    recorded = runs.read(folder)
-    assert [one.name for one in recorded] == [
-        "ppo-CartPole-v1/healthy-s0",
-        "ppo-CartPole-v1/lr-x300-s0",
+def test_tools_are_given_runs_without_what_was_done_to_them(recordings, tmp_path):
+    recorded = runs.read(recordings)
+    assert [(one.name, one.task) for one in recorded] == [
+        ("ppo-cartpole-lr-spike-s0", "ppo-cartpole"),
+        ("ppo-cartpole-s0", "ppo-cartpole"),
     ]
     told = runs.give(recorded, tmp_path / "given")
-    assert [one.fault for one in told.values()] == ["", "lr-x300"]
+    assert [one.fault for one in told.values()] == ["lr-spike", ""]
     everything = b"".join(p.read_bytes() for p in (tmp_path / "given").rglob("*") if p.is_file())
-    assert b"lr-x300" not in everything
+    assert b"spike" not in everything
     first = read(tmp_path / "given")[0]
     assert (first.algorithm, first.solved, first.horizon, first.actions) == ("ppo", 475, 500, 2)
     assert first.column("train/approx_kl")[:1] == [(10, 0.01)]
 
 
-def test_the_ports_are_asked_and_scored(folder, tmp_path, capsys):
+def test_tools_are_asked_and_scored(recordings, tmp_path, capsys):
     out = tmp_path / "out.json"
-    only = ["--only", "rlexplorer", "sagemaker-debugger", "--out", str(out)]
-    rows = diagnosing_peers.main([str(folder), *only])
-    assert rows[0] == "All runs: 1 healthy; 1 with a fault that did harm."
+    only = ["--only", "rlexplorer", "sagemaker-debugger", "rlvitals", "--out", str(out)]
+    rows = diagnosing_peers.main([str(recordings), *only])
+    assert rows[0] == "All runs: 1 healthy; 1 broken by a fault, of which the log can show 1."
     assert "| RLExplorer (port) | 2024 | 1/1 " in capsys.readouterr().out
     found = json.loads(out.read_text())
-    alarms = found[RLEXPLORER]["alarms"]["ppo-CartPole-v1/lr-x300-s0"]
-    assert ["kl-high", WARNING, 150] in alarms
-    assert found[RLEXPLORER]["score"]["informative"] == {"hits": 1, "of": 1}
-    assert found[RLEXPLORER]["score"]["delay"] == pytest.approx(10 / 300)
-    healthy = found[RLEXPLORER]["alarms"]["ppo-CartPole-v1/healthy-s0"]
-    assert healthy == [["reward-stagnates", WARNING, 290]]
-    assert found[SAGEMAKER]["alarms"]["ppo-CartPole-v1/healthy-s0"] == []
+    explorer, debugger = found[RLEXPLORER], found[SAGEMAKER]
+    assert ["kl-high", WARNING, 150] in explorer["alarms"]["ppo-cartpole-lr-spike-s0"]
+    assert explorer["score"]["informative"] == {"hits": 1, "of": 1}
+    assert explorer["score"]["delay"] == pytest.approx(0.5)
+    assert explorer["alarms"]["ppo-cartpole-s0"] == [["reward-stagnates", WARNING, 290]]
+    assert debugger["alarms"]["ppo-cartpole-s0"] == []
+    ours = found["rlvitals"]["alarms"]["ppo-cartpole-lr-spike-s0"]
+    assert [(name, step) for name, _, step in ours if name == "kl-spike"] == [("kl-spike", 150)]
+
+
+def test_the_benchmark_says_which_runs_are_broken(tmp_path):
+    folder = pytest.importorskip("rlvitals.faults.folder")
+    facts = {"task": "ppo-CartPole-v1", "algorithm": "PPO", "env_id": "CartPole-v1", "about": ""}
+    facts |= {"variant": "", "steps": 300, "settings": {"gamma": 0.99}, "ended": "finished"}
+    facts |= {"first": 20.0, "best": 400.0}
+    for seed in range(21):  # the last one forgets
+        outcome = {"onset": None, "seed": seed, "outcome": 20.0 if seed == 20 else 380.0 + seed}
+        run = folder.Recorded(name=f"healthy-s{seed}", fault="", **facts | outcome)
+        folder.write(tmp_path, run, trace([0.01] * 30))
+    for fault, outcome in (("learning-rate-x300", 20.0), ("action-swapped", 400.0)):
+        more = {"onset": 150, "seed": 0, "outcome": outcome}
+        run = folder.Recorded(name=f"{fault}-mid-s0", fault=fault, **facts | more)
+        folder.write(tmp_path, run, trace([0.01] * 15 + [9] * 15))
+    found = {one.name.split("/")[1]: one for one in runs.read(tmp_path)}
+    assert len(found) == 23
+    assert sum(one.healthy for one in found.values()) == 20
+    assert not found["healthy-s20"].healthy
+    broken = found["learning-rate-x300-mid-s0"]
+    assert (broken.broken, broken.visible, broken.onset) == (True, True, 150)
+    assert "kl-spike" in broken.expects
+    assert not found["action-swapped-mid-s0"].broken
+    assert broken.csv == trace([0.01] * 15 + [9] * 15)
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path, capsys):

@@ -1,22 +1,37 @@
-"""rlvitals itself, asked as everyone else: the run's folder, its defaults, no name of the run.
+"""rlvitals itself, asked as everyone else: the log, the settings that a person knows, its defaults.
 
-Every finding counts that is a warning or worse, causes and symptoms alike. Its step is the first
-at which it could have been said.
+Every case counts that is a warning or worse, by the name of its cause, and the verdict "failed". A
+case's step is the first at which it could have been said. How the process ended is told, which
+the other tools have no place for.
 """
+
+from dataclasses import replace
 
 from peers.exchange import ERROR, WARNING, Alarm, Given, Tool, answer
 
 import rlvitals
-from rlvitals import Severity
+from rlvitals import Severity, Word
+
+FAILED = "failed"  # stands for the verdict in what a fault expects
 
 
 def ask(run: Given) -> list[Alarm]:
-    """Diagnose the run's folder."""
-    found = rlvitals.diagnose(run.folder).findings
-    return [
-        Alarm(rule.name, ERROR if finding.severity is Severity.ERROR else WARNING, finding.known)
-        for rule, finding in found
-        if finding.severity >= Severity.WARNING
+    """Diagnose the run's log."""
+    known = {key: v for key, v in run.settings.items() if isinstance(v, int | float | str)}
+    trace = rlvitals.trace(run.folder / "progress.csv", settings=known)
+    if run.ended != "finished":
+        ended = replace(trace.lifecycle, exit_code=1, traceback=run.ended)
+        trace = replace(trace, lifecycle=ended)
+    found = rlvitals.diagnose(trace)
+    failed = [Alarm(FAILED, ERROR, run.steps[-1])] if found.verdict.word is Word.FAILED else []
+    return failed + [
+        Alarm(
+            case.rule.name,
+            ERROR if case.finding.severity is Severity.ERROR else WARNING,
+            case.finding.known,
+        )
+        for case in found.cases
+        if case.finding.severity >= Severity.WARNING
     ]
 
 

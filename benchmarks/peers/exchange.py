@@ -36,6 +36,7 @@ class Given:
     rows: tuple[Mapping[str, float], ...]  # what a row does not log is absent; NaN is kept
     settings: Mapping[str, object]
     budget: int  # environment steps the run was meant to last
+    ended: str  # "finished", or the exception that ended it
     actions: int | None  # number of discrete actions; None for continuous ones
     solved: float | None  # the environment's reward threshold
     horizon: int | None  # the environment's time limit, in steps

@@ -1,13 +1,11 @@
 """What a fault is, what an alarm says, and so which alarms name which fault: generously.
 
 A fault and an alarm each have one or more meanings; the alarm names the fault where they share
-one. A fault has the meanings of the rules of ours that it expects, and those that stand beside its
-name below. A peer's alarm has every meaning that its own text and documentation mention, as a cause
-or as an effect: an alarm that says "not learning: check that the learning rate is not too high or
-too low" names both.
+one. A fault has its cause and every effect that it may have: whoever says of a learning rate 10,000
+times too small that the run does not learn, is right. An alarm has every meaning that its own text
+and documentation mention: "not learning: check that the learning rate is not too high or too low"
+says all three. Ours are held to the rules that name the cause.
 """
-
-from collections.abc import Iterable
 
 LARGE = "the policy moves too far: learning rate, epochs or clip range too large"
 SMALL = "the policy hardly moves: learning rate or clip range too small"
@@ -24,41 +22,53 @@ COLLAPSED = "the return was there and fell"
 CUT = "episodes end at the wrong time"
 SLOW = "the run is slow, or becomes slower"
 
-# By the names of our rules.
-RULES: dict[str, frozenset[str]] = {
-    "action-collapse": frozenset({FIXED}),
-    "advantage-off-centre": frozenset({CRITIC, REWARD}),
-    "clip-fraction-high": frozenset({LARGE}),
-    "constant-reward": frozenset({CONSTANT}),
-    "critic-explains-nothing": frozenset({CRITIC}),
-    "entropy-collapse": frozenset({FIXED}),
-    "episode-length-jump": frozenset({CUT}),
-    "gradient-always-clipped": frozenset({GRADIENT}),
-    "gradient-explosion": frozenset({GRADIENT, LARGE}),
-    "gradient-not-settling": frozenset({GRADIENT}),
-    "impossible-return": frozenset({REWARD}),
-    "kl-above-target": frozenset({LARGE}),
-    "kl-clamped": frozenset({LARGE}),
-    "kl-spike": frozenset({LARGE}),
-    "learning-rate-jump": frozenset({LARGE}),
-    "loss-oscillating": frozenset({LARGE, CRITIC}),
-    "no-learning": frozenset({STALLED}),
-    "not-a-number": frozenset({BROKEN}),
-    "plateau": frozenset({STALLED}),
-    "policy-loss-explosion": frozenset({LARGE, REWARD}),
-    "policy-loss-flat": frozenset({SMALL, CONSTANT}),
-    "ratio-off-one": frozenset({LARGE}),
-    "return-collapse": frozenset({COLLAPSED}),
-    "return-up-success-flat": frozenset({REWARD}),
-    "reward-spread-grows": frozenset({REWARD}),
-    "throughput-drop": frozenset({SLOW}),
-    "updates-hardly-move": frozenset({SMALL}),
-    "updates-slow": frozenset({SLOW}),
-    "value-loss-explosion": frozenset({CRITIC, REWARD}),
+# The fault benchmark's, by name.
+BENCHMARK: dict[str, frozenset[str]] = {
+    "action-random": frozenset({STALLED, COLLAPSED, RANDOM}),
+    "action-stuck": frozenset({STALLED, COLLAPSED, FIXED}),
+    "action-swapped": frozenset({STALLED, COLLAPSED}),
+    "advantages-flipped": frozenset({STALLED, COLLAPSED}),
+    "clip-range-tiny": frozenset({SMALL, LARGE, STALLED}),  # large, by the clip fraction
+    "critic-frozen": frozenset({CRITIC, STALLED}),
+    "discount-zero": frozenset({STALLED, COLLAPSED, CRITIC, CONSTANT}),
+    "entropy-bonus-huge": frozenset({RANDOM, STALLED, COLLAPSED}),
+    "entropy-bonus-negative": frozenset({FIXED, STALLED, COLLAPSED}),
+    "environment-slow": frozenset({SLOW}),
+    "epochs-60-unclipped": frozenset({LARGE, FIXED, STALLED, COLLAPSED}),
+    "epsilon-one": frozenset({RANDOM, EXPLORING, STALLED, COLLAPSED}),
+    "epsilon-zero": frozenset({FIXED, EXPLORING, STALLED}),
+    "learning-rate-x100": frozenset({LARGE, CRITIC, GRADIENT, STALLED, COLLAPSED}),
+    "learning-rate-x1e-4": frozenset({SMALL, STALLED}),
+    "learning-rate-x300": frozenset({LARGE, FIXED, GRADIENT, STALLED, COLLAPSED}),
+    "learning-starts-late": frozenset({STALLED, SMALL, EXPLORING}),
+    "observation-constant": frozenset({STALLED, COLLAPSED, CRITIC}),
+    "observation-flipped": frozenset({COLLAPSED, STALLED, CRITIC}),
+    "observation-noise": frozenset({STALLED, COLLAPSED, CRITIC}),
+    "observation-stale": frozenset({STALLED, COLLAPSED, CRITIC}),
+    "one-step-rollouts": frozenset({LARGE, CRITIC, STALLED, COLLAPSED}),
+    "policy-frozen": frozenset({SMALL, STALLED}),
+    "policy-too-wide": frozenset({RANDOM, STALLED, COLLAPSED}),
+    "replay-buffer-of-64": frozenset({CRITIC, STALLED, COLLAPSED}),
+    "reward-flipped": frozenset({REWARD, STALLED, COLLAPSED}),
+    "reward-noise": frozenset({REWARD, CRITIC, STALLED, COLLAPSED}),
+    "reward-outliers": frozenset({REWARD, CRITIC, GRADIENT, STALLED, COLLAPSED}),
+    "reward-x1000": frozenset({REWARD, CRITIC, GRADIENT, STALLED, COLLAPSED}),
+    "reward-zero": frozenset({CONSTANT, STALLED, COLLAPSED}),
+    "target-kl-tiny": frozenset({SMALL, LARGE, STALLED}),  # large, as its updates are cut short
+    "target-network-frozen": frozenset({CRITIC, STALLED}),
+    "target-network-missing": frozenset({CRITIC, STALLED, COLLAPSED}),
+    "temperature-five": frozenset({RANDOM, EXPLORING, CRITIC, STALLED, COLLAPSED}),
+    "temperature-zero": frozenset({FIXED, EXPLORING, STALLED}),
+    "terminal-early": frozenset({CUT, COLLAPSED, STALLED}),
+    "terminal-missing": frozenset({CUT, CRITIC, STALLED}),
+    "undiscounted-endless": frozenset({CUT, CRITIC, REWARD, STALLED, COLLAPSED}),
+    "value-coefficient-zero": frozenset({CRITIC, STALLED}),
+    "weight-nan": frozenset({BROKEN, GRADIENT}),
+    "weights-reset": frozenset({COLLAPSED, LARGE}),
 }
 
-# By the names of faults in recordings that expect no rule; and what a name says beyond its rules.
-FAULTS: dict[str, frozenset[str]] = {
+# Those of `scripts/record_control_runs.py`.
+RECORDED: dict[str, frozenset[str]] = {
     "alpha-0": frozenset({FIXED, EXPLORING, STALLED}),
     "alpha-5": frozenset({RANDOM, EXPLORING, STALLED, CRITIC}),
     "buffer-100": frozenset({CRITIC, STALLED, COLLAPSED}),
@@ -101,6 +111,7 @@ FAULTS: dict[str, frozenset[str]] = {
     "vf-coef-0": frozenset({CRITIC, STALLED}),
 }
 
+FAULTS = {**RECORDED, **BENCHMARK}
 # By tool, then by the name of the alarm.
 ALARMS: dict[str, dict[str, frozenset[str]]] = {
     "rldoctor": {
@@ -175,12 +186,9 @@ ALARMS: dict[str, dict[str, frozenset[str]]] = {
 }
 
 
-def of_fault(fault: str, expects: Iterable[str]) -> frozenset[str]:
-    """Return what a fault means. Raises LookupError where nothing is known of it."""
-    means = FAULTS.get(fault, frozenset()).union(*(RULES.get(rule, ()) for rule in expects))
-    if not means:
-        raise LookupError(f"peers/meanings.py says nothing of the fault {fault!r}")
-    return means
+def of_fault(fault: str) -> frozenset[str]:
+    """Return what a fault means. Raises KeyError for a fault it does not know."""
+    return FAULTS[fault]
 
 
 def of_alarm(tool: str, alarm: str) -> frozenset[str]:

@@ -1,27 +1,27 @@
 """The recorded runs that the tools are asked about, with what was done to them.
 
-A folder is one of two: the fault benchmark's, `runs.jsonl` with a trace packed by zstd per run, or
-recordings as `scripts/record_control_runs.py` leaves them, `settings.json` beside `progress.csv`.
+A folder is one of two: the fault benchmark's, which tells for itself what is healthy, what is
+broken and what a log can show; or recordings as `scripts/record_control_runs.py` leaves them,
+`settings.json` beside `progress.csv`, where every fault counts.
 """
 
 import json
 import os
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rlvitals.metrics import environments
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+if TYPE_CHECKING:
+    from rlvitals.faults.folder import Recorded
+    from rlvitals.faults.labels import Label
 
-TOLD = frozenset({"fault", "made_by", "ended", "variant"})  # settings that give the answer away
+TOLD = frozenset({"fault", "made_by", "ended"})  # settings that give the answer away
 DAY = 86_400  # seconds
-ALGORITHMS = ("ppo", "a2c", "dqn", "sac", "td3")
+FINISHED = "finished"
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,16 @@ class Run:
 
     name: str
     task: str  # algorithm and environment: runs of a task resemble each other
-    fault: str  # "" where nothing was done to it
-    trace: Path
+    csv: str
     settings: Mapping[str, object]
     steps: int  # that it was meant to last
+    fault: str = ""
     onset: int = 0  # the step from which the fault was there
-    expects: tuple[str, ...] = ()  # rlvitals' rules that name it
-    effective: bool = True  # whether the fault did any harm
+    healthy: bool = False
+    broken: bool = False  # the fault did harm; neither: a fault without, or no fault but harm
+    visible: bool = True  # whether the log holds what can show the fault
+    expects: tuple[str, ...] = ()  # our rules that name it
+    ended: str = FINISHED  # or the exception that ended it
 
     @property
     def algorithm(self) -> str:
@@ -48,63 +51,69 @@ class Run:
         """The environment, by its settings or else by its task."""
         return str(self.settings.get("env_id") or self.task.split("-", 1)[-1])
 
-    def csv(self) -> bytes:
-        """Unpack the run's progress.csv."""
-        data = self.trace.read_bytes()
-        return zstd.decompress(data) if self.trace.suffix == ".zst" else data
-
 
 def read(folder: Path) -> list[Run]:
-    """Read every run under a folder that has its trace, in the order of their names."""
-    listed = [
-        _listed(folder, file.parent, json.loads(line))
-        for file in sorted(folder.rglob("runs.jsonl"))
-        for line in file.read_text().splitlines()
-        if line.strip()
-    ]
-    found = listed or [_recorded(place) for place in sorted(folder.glob("*/settings.json"))]
-    if not found:
-        raise SystemExit(f"{folder}: no runs.jsonl, and no folder with a settings.json")
-    return sorted((run for run in found if run.trace.exists()), key=lambda run: run.name)
-
-
-def _listed(root: Path, folder: Path, entry: Mapping[str, object]) -> Run:
-    packed = f"{entry['name']}.csv.zst"
-    trace = next(iter([*folder.glob(packed), *folder.glob(f"*/{packed}")]), folder / packed)
-    settings = dict(entry.get("settings") or {})
-    return Run(
-        name=str(trace.relative_to(root)).removesuffix(".csv.zst"),
-        task=str(entry.get("task") or _task(trace, settings)),
-        fault=str(entry.get("fault") or ""),
-        trace=trace,
-        settings=settings,
-        steps=int(entry["steps"]),
-        onset=int(entry.get("onset") or 0),
-        expects=_names(entry.get("expects")),
-        effective=entry.get("effective") is not False,
-    )
-
-
-def _task(trace: Path, settings: Mapping[str, object]) -> str:
-    """Take the task from the trace's folder, else from the settings."""
-    if trace.parent.name.split("-", 1)[0] in ALGORITHMS:
-        return trace.parent.name
-    return f"{settings['algorithm']}-{settings['env_id']}".lower()
-
-
-def _names(value: object) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value or ())
+    """Read every run under a folder, by task and name."""
+    if places := sorted(folder.glob("*/settings.json")):
+        return [_recorded(place) for place in places]
+    if any(folder.glob("*/runs.jsonl")):
+        return _benchmark(folder)
+    raise SystemExit(f"{folder}: no folder in it has a runs.jsonl or a settings.json")
 
 
 def _recorded(place: Path) -> Run:
     settings = json.loads(place.read_text())
+    fault = settings.get("fault") or ""
     return Run(
         name=place.parent.name,
         task="-".join(place.parent.name.split("-", 2)[:2]),
-        fault=settings.get("fault") or "",
-        trace=place.parent / "progress.csv",
+        csv=(place.parent / "progress.csv").read_text(),
         settings=settings,
         steps=int(settings["total_timesteps"]),
+        fault=fault,
+        healthy=not fault,
+        broken=bool(fault),
+        ended=settings.get("ended", FINISHED),
+    )
+
+
+def _benchmark(root: Path) -> list[Run]:
+    """Read the runs of every task that has enough healthy seeds to tell what harm is."""
+    from rlvitals.faults import folder, labels
+
+    recorded = folder.read(root)
+    levels = labels.levels(recorded)
+    return [
+        _labelled(root, run, labels.label(run, levels[run.task]))
+        for run in recorded
+        if run.task in levels
+    ]
+
+
+def _labelled(root: Path, run: "Recorded", label: "Label") -> Run:
+    import rlvitals
+    from rlvitals.faults import folder
+    from rlvitals.faults.catalogue import named
+    from rlvitals.faults.fault import Onset
+    from rlvitals.faults.labels import Label
+
+    place = folder.trace(root, run)
+    fault = named(run.fault) if run.fault else None
+    onset = Onset.MIDDLE if run.onset else Onset.START
+    logged = frozenset(rlvitals.trace(place).series) if fault else frozenset()
+    return Run(
+        name=f"{run.task}/{run.name}",
+        task=run.task,
+        csv=folder.zstd.decompress(place.read_bytes()).decode(),
+        settings=run.settings,
+        steps=run.steps,
+        fault=run.fault,
+        onset=run.onset or 0,
+        healthy=label is Label.HEALTHY,
+        broken=label is Label.BROKEN,
+        visible=fault is not None and fault.visible(onset, logged),
+        expects=fault.expects if fault else (),
+        ended=run.ended,
     )
 
 
@@ -114,7 +123,7 @@ def give(runs: Iterable[Run], folder: Path) -> dict[str, Run]:
     for number, run in enumerate(runs):
         place = folder / f"run-{number:04}"
         place.mkdir(parents=True)
-        (place / "progress.csv").write_bytes(run.csv())
+        (place / "progress.csv").write_text(run.csv)
         os.utime(place / "progress.csv", (time.time() - DAY,) * 2)  # the run is over
         told = {key: value for key, value in run.settings.items() if key not in TOLD}
         (place / "settings.json").write_text(json.dumps(told))
@@ -124,6 +133,7 @@ def give(runs: Iterable[Run], folder: Path) -> dict[str, Run]:
                 "run": place.name,
                 "algorithm": run.algorithm,
                 "budget": run.steps,
+                "ended": run.ended,
                 "actions": env.actions if env else None,
                 "solved": env.solved_return if env else None,
                 "horizon": env.horizon if env else None,

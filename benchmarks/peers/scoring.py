@@ -1,13 +1,14 @@
 """One scorer for every tool: the same runs, the same definitions.
 
-An alarm is a warning or worse; a tool's repeated alarms of one id in one run are one alarm. A run
-with a fault counts where the fault did harm. An alarm that names a step before the fault set in,
-by more than a twentieth of the run, did not find it.
+An alarm is a warning or worse; a tool's repeated alarms of one id in one run are one alarm. An
+alarm that names a step before the fault set in, by more than a twentieth of the run, did not find
+it.
 
-*Named right*: one of the run's alarms means what the fault is, by the table of meanings; rlvitals
-is held to the rules that the fault expects. *Informative*: the same, of alarms whose id rings on at
-most a tenth of the tool's own healthy runs. *Delay*: from the fault's onset to the first alarm that
-names it, as a share of the run, where the tool tells a step.
+*Any alarm*: of the broken runs. *Named right*: one of the run's alarms means what the fault is, by
+the table of meanings; rlvitals is held to the rules that the fault expects. It is counted over the
+broken runs whose log can show the fault, and over all. *Informative*: the same over those that can,
+of alarms whose id rings on at most a tenth of the tool's own healthy runs. *Delay*: from the onset
+to the first alarm that names the fault, as a share of the run, where the tool tells a step.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -67,9 +68,10 @@ class Score:
     healthy: Share  # healthy runs with an alarm
     warnings: Rate  # per healthy run
     errors: Rate  # the same
-    any: Share  # harmful faults with an alarm
+    any: Share  # broken runs with an alarm
     named: Share
     informative: Share
+    named_of_all: Share
     delay: float | None  # median
     rings: Mapping[str, Share]  # per alarm id, over healthy runs
     found: Mapping[str, Share]  # per fault, named right
@@ -93,23 +95,25 @@ def score(
     right: Callable[[Run, str], bool | None],  # whether an alarm's id names a run's fault
 ) -> Score:
     """Score one tool. `right` gives None where nothing is known to expect of a run."""
-    healthy = [run for run in runs if not run.fault]
-    faulty = [run for run in runs if run.fault and run.effective]
+    healthy = [run for run in runs if run.healthy]
+    broken = [run for run in runs if run.broken]
     ids = sorted({alarm.id for run in runs for alarm in alarms[run.name]})
     rung = [{alarm.id for alarm in alarms[run.name]} for run in healthy]
     rings = {name: Share(sum(name in names for names in rung), len(rung)) for name in ids}
     rare = {name for name, share in rings.items() if share.hits <= RARE * share.of}
-    judged = [run for run in faulty if right(run, "") is not None]
+    judged = [run for run in broken if right(run, "") is not None]
+    shown = [run for run in judged if run.visible]
     naming = {run.name: _naming(run, alarms[run.name], right) for run in judged}
-    informative = [run for run in judged if any(a.id in rare for a in naming[run.name])]
+    informative = [run for run in shown if any(a.id in rare for a in naming[run.name])]
     return Score(
         healthy=Share(sum(bool(alarms[run.name]) for run in healthy), len(healthy)),
         warnings=rate(_counts(healthy, alarms, error=False)),
         errors=rate(_counts(healthy, alarms, error=True)),
-        any=Share(sum(bool(_since(run, alarms[run.name])) for run in faulty), len(faulty)),
-        named=Share(sum(bool(naming[run.name]) for run in judged), len(judged)),
-        informative=Share(len(informative), len(judged)),
-        delay=_delay(judged, naming),
+        any=Share(sum(bool(_since(run, alarms[run.name])) for run in broken), len(broken)),
+        named=Share(sum(bool(naming[run.name]) for run in shown), len(shown)),
+        informative=Share(len(informative), len(shown)),
+        named_of_all=Share(sum(bool(naming[run.name]) for run in judged), len(judged)),
+        delay=_delay(shown, naming),
         rings=rings,
         found=_by_fault(judged, naming),
     )
