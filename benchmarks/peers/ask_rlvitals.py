@@ -12,13 +12,18 @@ from peers.exchange import ERROR, WARNING, Alarm, Given, Tool, answer
 import rlvitals
 from rlvitals import Severity, Word
 
+# What a person who started the run knows; the benchmark tells no more.
+SETTINGS = (
+    "env_id", "n_envs", "total_timesteps", "n_steps", "batch_size", "n_epochs", "gamma",
+    "gae_lambda", "learning_rate", "target_kl", "ent_coef",
+)  # fmt: skip
 FAILED = "failed"  # stands for the verdict in what a fault expects
 
 
 def ask(run: Given) -> list[Alarm]:
     """Diagnose the run's log."""
-    known = {key: v for key, v in run.settings.items() if isinstance(v, int | float | str)}
-    trace = rlvitals.trace(run.folder / "progress.csv", settings=known)
+    given = {key: run.settings[key] for key in SETTINGS if key in run.settings}
+    trace = rlvitals.trace(run.folder / "progress.csv", settings=given)
     if run.ended != "finished":
         ended = replace(trace.lifecycle, exit_code=1, traceback=run.ended)
         trace = replace(trace, lifecycle=ended)
