@@ -7,6 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rlvitals.faults import folder
+from rlvitals.faults.catalogue import CATALOGUE
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
 
@@ -217,8 +220,7 @@ def test_our_own_alarms_are_held_to_what_a_fault_expects():
 
 
 def test_every_fault_of_the_benchmark_means_something():
-    catalogue = pytest.importorskip("rlvitals.faults.catalogue").CATALOGUE
-    assert {fault.name for fault in catalogue} == meanings.BENCHMARK.keys()
+    assert {fault.name for fault in CATALOGUE} == meanings.BENCHMARK.keys()
 
 
 def test_every_fault_of_the_recordings_means_something():
@@ -293,7 +295,6 @@ def test_tools_are_asked_and_scored(recordings, tmp_path, capsys):
 
 
 def test_the_benchmark_says_which_runs_are_broken(tmp_path):
-    folder = pytest.importorskip("rlvitals.faults.folder")
     facts = {"task": "ppo-CartPole-v1", "algorithm": "PPO", "env_id": "CartPole-v1", "about": ""}
     facts |= {"variant": "", "steps": 300, "settings": {"gamma": 0.99}, "ended": "finished"}
     facts |= {"first": 20.0, "best": 400.0}

@@ -11,13 +11,8 @@ from peers.exchange import ERROR, WARNING, Alarm, Given, Tool, answer
 
 import rlvitals
 from rlvitals import Severity, Word
-
-# What a person who started the run knows; the benchmark tells no more.
-SETTINGS = (
-    "env_id", "n_envs", "total_timesteps", "n_steps", "batch_size", "n_epochs", "gamma",
-    "gae_lambda", "learning_rate", "target_kl", "ent_coef",
-)  # fmt: skip
-FAILED = "failed"  # stands for the verdict in what a fault expects
+from rlvitals.faults.judge import SETTINGS
+from rlvitals.faults.score import FAILED
 
 
 def ask(run: Given) -> list[Alarm]:

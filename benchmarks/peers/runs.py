@@ -11,13 +11,14 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import rlvitals
+from rlvitals.faults import folder, labels
+from rlvitals.faults.catalogue import named
+from rlvitals.faults.fault import Onset
+from rlvitals.faults.folder import Recorded
+from rlvitals.faults.labels import Label
 from rlvitals.metrics import environments
-
-if TYPE_CHECKING:
-    from rlvitals.faults.folder import Recorded
-    from rlvitals.faults.labels import Label
 
 TOLD = frozenset({"fault", "made_by", "ended"})  # settings that give the answer away
 DAY = 86_400  # seconds
@@ -52,13 +53,13 @@ class Run:
         return str(self.settings.get("env_id") or self.task.split("-", 1)[-1])
 
 
-def read(folder: Path) -> list[Run]:
+def read(root: Path) -> list[Run]:
     """Read every run under a folder, by task and name."""
-    if places := sorted(folder.glob("*/settings.json")):
+    if places := sorted(root.glob("*/settings.json")):
         return [_recorded(place) for place in places]
-    if any(folder.glob("*/runs.jsonl")):
-        return _benchmark(folder)
-    raise SystemExit(f"{folder}: no folder in it has a runs.jsonl or a settings.json")
+    if any(root.glob(f"*/{folder.INDEX}")):
+        return _benchmark(root)
+    raise SystemExit(f"{root}: no folder in it has a {folder.INDEX} or a settings.json")
 
 
 def _recorded(place: Path) -> Run:
@@ -79,8 +80,6 @@ def _recorded(place: Path) -> Run:
 
 def _benchmark(root: Path) -> list[Run]:
     """Read the runs of every task that has enough healthy seeds to tell what harm is."""
-    from rlvitals.faults import folder, labels
-
     recorded = folder.read(root)
     levels = labels.levels(recorded)
     return [
@@ -90,13 +89,7 @@ def _benchmark(root: Path) -> list[Run]:
     ]
 
 
-def _labelled(root: Path, run: "Recorded", label: "Label") -> Run:
-    import rlvitals
-    from rlvitals.faults import folder
-    from rlvitals.faults.catalogue import named
-    from rlvitals.faults.fault import Onset
-    from rlvitals.faults.labels import Label
-
+def _labelled(root: Path, run: Recorded, label: Label) -> Run:
     place = folder.trace(root, run)
     fault = named(run.fault) if run.fault else None
     onset = Onset.MIDDLE if run.onset else Onset.START
@@ -117,11 +110,11 @@ def _labelled(root: Path, run: "Recorded", label: "Label") -> Run:
     )
 
 
-def give(runs: Iterable[Run], folder: Path) -> dict[str, Run]:
+def give(runs: Iterable[Run], root: Path) -> dict[str, Run]:
     """Write runs for the tools, numbered and without what was done to them."""
     given, index = {}, []
     for number, run in enumerate(runs):
-        place = folder / f"run-{number:04}"
+        place = root / f"run-{number:04}"
         place.mkdir(parents=True)
         (place / "progress.csv").write_text(run.csv)
         os.utime(place / "progress.csv", (time.time() - DAY,) * 2)  # the run is over
@@ -140,5 +133,5 @@ def give(runs: Iterable[Run], folder: Path) -> dict[str, Run]:
             }
         )
         given[place.name] = run
-    (folder / "index.json").write_text(json.dumps(index))
+    (root / "index.json").write_text(json.dumps(index))
     return given
