@@ -1,9 +1,12 @@
 """Every tool on the same recorded runs of Stable-Baselines3, healthy and faulty: who rings, when.
 
-Run as `python benchmarks/diagnosing_peers.py [FOLDER] [--only TOOL ...] [--out FILE]`. Each peer
-is installed into `.venv-peers/` once, at the version below, and asked in a process of its own; one
-that cannot be installed is left out, and said so. Ports of published formulas run beside them. The
-folder is the fault benchmark's, `faults/tier-1`, or one of recordings.
+Run as `python benchmarks/diagnosing_peers.py [FOLDER] [--split all] [--only TOOL ...]
+[--out FILE]`.
+
+Each peer is installed into `.venv-peers/` once, at the version below, and asked in a process of its
+own; one that cannot be installed is left out, and said so. Ports of published formulas run beside
+them. The folder is the fault benchmark's, `faults/tier-1`, or one of recordings. Of the benchmark
+the test split is asked about, by which no number of ours was chosen.
 """
 
 import argparse
@@ -68,21 +71,23 @@ def main(argv: Sequence[str] = ()) -> list[str]:
     """Ask every tool, print the tables and return the first one's rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=TRACES)
+    parser.add_argument("--split", choices=("test", "tuning", "all"), default="test")
     parser.add_argument("--only", nargs="+", choices=[peer.name for peer in PEERS])
     parser.add_argument("--out", type=Path, help="write every alarm and score as JSON")
     chosen = parser.parse_args(argv)
     if not chosen.folder.exists():
         print(f"{chosen.folder}: no recorded runs; `rlvitals faults run --tier 1` records them")
         return []
-    runs = recorded.read(chosen.folder)
+    splits = {"", "test", "tuning"} if chosen.split == "all" else {"", chosen.split}
+    runs = [run for run in recorded.read(chosen.folder) if run.split in splits]
     peers = [peer for peer in PEERS if not chosen.only or peer.name in chosen.only]
     answers = ask_all(runs, peers)
     ppo = [run for run in runs if run.algorithm == "ppo"]
     rows = [table(answers, runs, "All runs")]
     if 0 < len(ppo) < len(runs):
         rows.append(table(answers, ppo, "PPO alone, which most of the peers are made for"))
-    for row in rows:
-        print(*row, "", sep="\n")
+    for lines in (*rows, notes(answers)):
+        print(*lines, "", sep="\n")
     if chosen.out:
         chosen.out.write_text(json.dumps(report(answers, runs), indent=1))
     return rows[0]
@@ -196,6 +201,15 @@ def table(
         )
         rows.append(f"| {' | '.join(map(str, cells))} |")
     return rows
+
+
+def notes(answers: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """Say of each tool what it is and what these logs cannot feed."""
+    lines = []
+    for answer in answers.values():
+        lines.append(f"{answer['name']}: {answer['source']}, {answer['licence']}")
+        lines += [f"  not fed: {what}" for what in answer["not_mapped"]]
+    return lines
 
 
 def report(

@@ -23,7 +23,8 @@ def ask(run: Given) -> list[Alarm]:
         ended = replace(trace.lifecycle, exit_code=1, traceback=run.ended)
         trace = replace(trace, lifecycle=ended)
     found = rlvitals.diagnose(trace)
-    failed = [Alarm(FAILED, ERROR, run.steps[-1])] if found.verdict.word is Word.FAILED else []
+    last = max(run.steps, default=0)
+    failed = [Alarm(FAILED, ERROR, last)] if found.verdict.word is Word.FAILED else []
     return failed + [
         Alarm(
             case.rule.name,

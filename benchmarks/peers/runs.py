@@ -41,6 +41,7 @@ class Run:
     visible: bool = True  # whether the log holds what can show the fault
     expects: tuple[str, ...] = ()  # our rules that name it
     ended: str = FINISHED  # or the exception that ended it
+    split: str = ""  # the benchmark's: "tuning", of which our numbers were chosen, or "test"
 
     @property
     def algorithm(self) -> str:
@@ -107,6 +108,7 @@ def _labelled(root: Path, run: Recorded, label: Label) -> Run:
         visible=fault is not None and fault.visible(onset, logged),
         expects=fault.expects if fault else (),
         ended=run.ended,
+        split="tuning" if run.tuning else "test",
     )
 
 
