@@ -1,6 +1,7 @@
 """The peers' benchmark: the ports say what the published formulas say, and all are scored alike."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -226,6 +227,16 @@ def test_every_fault_of_the_benchmark_means_something():
 def test_every_fault_of_the_recordings_means_something():
     script = (ROOT / "scripts" / "record_control_runs.py").read_text()
     assert [name for name in meanings.RECORDED if name not in script] == []
+
+
+def test_every_alarm_of_the_ports_means_something():
+    source = Path(port_rlexplorer.__file__).read_text()
+    kinds = "entropy|episodes|exploration|kl|loss|reward"
+    said = set(re.findall(rf'"((?:{kinds})-[a-z-]+)"', source))
+    assert said == meanings.ALARMS[RLEXPLORER].keys()
+    source = Path(port_sagemaker_debugger.__file__).read_text()
+    said = set(re.findall(r'\("(\w+)", \w+, ', source))
+    assert said == meanings.ALARMS[SAGEMAKER].keys()
 
 
 def test_a_peer_names_a_fault_by_a_meaning_they_share():
