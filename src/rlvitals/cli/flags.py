@@ -28,12 +28,13 @@ def add(parser: ArgumentParser, section: str) -> None:
 
 
 def add_free(parser: ArgumentParser) -> None:
-    """Add `--map` and `--set`."""
+    """Add `--map`, `--set` and `--threshold`."""
     for section, (doc, flag) in FREE.items():
-        target = "METRIC" if section == "metrics" else "VALUE"
+        target = {"metrics": "METRIC", "thresholds": "NUMBER"}.get(section, "VALUE")
+        name = "RULE.WORD" if section == "thresholds" else "KEY"
         text = doc.replace("`", "").replace('"', "").replace(" = ", "=")
         parser.add_argument(
-            flag, action="append", metavar=f"KEY={target}", dest=f"free_{section}", help=text
+            flag, action="append", metavar=f"{name}={target}", dest=f"free_{section}", help=text
         )
 
 

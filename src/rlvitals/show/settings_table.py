@@ -21,5 +21,6 @@ def settings_table() -> str:
     for section, (doc, flag) in settings.FREE.items():
         variable = f"`{settings.PREFIX}{section.upper()}`"
         lines += [f"## `[{section}]`", "", f"{doc[0].upper()}{doc[1:]}.", ""]
-        lines += [f"On the command line `{flag} KEY=VALUE`, in the environment {variable}.", ""]
+        pair = "RULE.WORD=NUMBER" if section == "thresholds" else "KEY=VALUE"
+        lines += [f"On the command line `{flag} {pair}`, in the environment {variable}.", ""]
     return "\n".join(lines).rstrip()
