@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rlvitals import baseline
 from rlvitals.coverage import Wanted
 from rlvitals.diagnosis import Diagnosis
 from rlvitals.metrics.names import TABLES
@@ -118,6 +119,21 @@ def counts(diagnosis: Diagnosis) -> str:
         if seen[s]
     ]
     return ", ".join(said) or "no findings"
+
+
+def muted(diagnosis: Diagnosis) -> str:
+    """Name the muted findings, each with its reason; empty without any."""
+    said = [f"{one.rule.name} ({one.reason})" for one in diagnosis.muted]
+    return f"{len(said)} muted: {', '.join(said)}" if said else ""
+
+
+def against_baseline(diagnosis: Diagnosis) -> str:
+    """Say which findings a baseline lacks and how many it knows; empty without a baseline."""
+    if diagnosis.new is None:
+        return ""
+    known = sum(one.rule not in diagnosis.new for one in baseline.entries(diagnosis))
+    new = f"{len(diagnosis.new)} new: {', '.join(diagnosis.new)}" if diagnosis.new else "none new"
+    return f"{new}; {known} known"
 
 
 def coverage(diagnosis: Diagnosis) -> str:
