@@ -66,10 +66,11 @@ def thresholds(said: Mapping[str, float]) -> dict[str, float]:
 
 def _judged_by(name: str, known: Mapping[str, Threshold]) -> str:
     """Name the nearest threshold; of a rule that is named rightly, all that it has."""
-    rule, _, _ = name.partition(".")
+    rule, _, word = name.partition(".")
     own = [one for one in known if one.startswith(f"{rule}.")]
-    if own and not nearest(name, own):
-        return f"one of {', '.join(own)}"
+    if own:
+        words = [one.removeprefix(f"{rule}.") for one in own]
+        return nearest(word, words) or f"one of {', '.join(own)}"
     if not own and any(one.name == rule for one in rules.CATALOGUE):
         return f"{rule} has no number to set: rlvitals explain {rule}"
     return nearest(name, known) or "rlvitals explain RULE lists a rule's numbers"

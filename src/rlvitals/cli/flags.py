@@ -12,19 +12,23 @@ from rlvitals.settings import FREE, Settings
 def add(parser: ArgumentParser, section: str) -> None:
     """Add one flag for each option of a section. No default: a layer below may have a word."""
     for option in settings.options(section):
-        text = option.doc
-        if isinstance(option.default, tuple):
-            parser.add_argument(
-                option.flag, action="append", metavar=f"{option.item},...", help=text
-            )
-            continue
-        default = f" (default: {option.default})" if option.default else ""
-        parser.add_argument(
-            option.flag,
-            choices=option.choices or None,
-            metavar=option.item or None,
-            help=f"{text}{default}",
-        )
+        add_option(parser, section, option.key)
+
+
+def add_option(parser: ArgumentParser, section: str, key: str) -> None:
+    """Add the flag of one option."""
+    option = next(one for one in settings.options(section) if one.key == key)
+    if isinstance(option.default, tuple):
+        metavar = f"{option.item},..."
+        parser.add_argument(option.flag, action="append", metavar=metavar, help=option.doc)
+        return
+    default = f" (default: {option.default})" if option.default else ""
+    parser.add_argument(
+        option.flag,
+        choices=option.choices or None,
+        metavar=option.item or None,
+        help=f"{option.doc}{default}",
+    )
 
 
 def add_free(parser: ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rlvitals import baseline
+from rlvitals import baseline, metrics
 from rlvitals.coverage import Wanted
 from rlvitals.diagnosis import Diagnosis
 from rlvitals.metrics.names import TABLES
@@ -163,6 +163,15 @@ def wanted(trace: Trace, missing: Wanted) -> str:
     """Name what is missing as the run's own framework calls it, and what it would unlock."""
     rules = f"{missing.rules} more rule{'s' if missing.rules > 1 else ''} could judge"
     return f"{_key(trace, missing)} and {rules}"
+
+
+def to_know(trace: Trace, name: str) -> str:
+    """Say how to make a metric or a setting known: its key in this framework, or `--set`."""
+    metric = metrics.find(name)
+    if metric is None or metric.kind == "setting":
+        return f"--set {name}=..."
+    key = key_for(trace, name)
+    return f"{name} ({key})" if key and key != name else name
 
 
 def key_for(trace: Trace, name: str) -> str | None:
