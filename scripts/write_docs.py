@@ -375,7 +375,19 @@ fail_on = "error"
 
 [settings]
 target_kl = 0.02
+
+[thresholds]
+kl-spike.factor = 12
+
+[[muted]]
+rule = "clip-fraction-high"
+run = "sweep-*"
+reason = "the sweep tries clip ranges that are too small"
+until = 2030-12-31
 ```
+
+`rlvitals explain RULE` lists the numbers that a rule judges by. Mutes and baselines at work:
+[fail a CI run on new findings](how-to/fail-a-ci-run.md).
 
 {settings_table()}
 """
