@@ -21,6 +21,8 @@ def mute(found: Diagnosis, run: str, mutes: Sequence[Mute], today: date) -> Diag
     hidden: list[Muted] = []
     cases = tuple(_left(found.cases, holding, hidden))
     ordered = sorted(cases, key=lambda case: (-case.severity, case.finding.began))
+    # A stable order: among equals the likelier stays first.
+    ordered = sorted(cases, key=lambda case: -case.severity)
     return replace(found, cases=tuple(ordered), muted=tuple(hidden))
 
 
