@@ -47,7 +47,7 @@ def run(args: Namespace) -> int:
 
 def _coverage(args: Namespace) -> int:
     from rlvitals import loading, many
-    from rlvitals.show import as_json, listing, rulebook
+    from rlvitals.show import as_json, rulebook
     from rlvitals.show.console import emit
 
     chosen = flags.settings_for(args.coverage, args)
@@ -63,8 +63,6 @@ def _coverage(args: Namespace) -> int:
         print(as_json.coverage(told))
         return 0
     for i, found in enumerate(told):
-        if len(told) > 1:
-            emit(listing.heading(found.trace.name))
         emit(rulebook.coverage(found))
         if i + 1 < len(told):
             print()

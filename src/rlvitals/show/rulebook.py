@@ -101,7 +101,7 @@ def coverage(found: Diagnosis) -> RenderableType:
     if other := apart(found):
         said = f"{len(other)} are for other kinds of training: {', '.join(other)}"
         table.add_row(Text("do not apply", "dim"), Text(said, "dim"))
-    return Group(Text(harmless(wording.headline(found)), "dim"), table)
+    return Group(Text(harmless(wording.headline(found)), "bold"), table)
 
 
 def _wanted(found: Diagnosis, more: Sequence[Unlock]) -> Iterator[Text]:
