@@ -112,7 +112,7 @@ RULE = Rule(
         "try learning rates of a third and three times the present one",
     ),
     explained_by=(
-        "impossible-return",
+        "impossible-value",
         "return-collapse",
         "action-collapse",
         "entropy-collapse",
