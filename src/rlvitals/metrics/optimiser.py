@@ -192,6 +192,20 @@ UPDATE_SUCCESS = Metric(
     see_also=("optimiser/grad_norm",),
 )
 
+LOSS_SCALE = Metric(
+    name="optimiser/loss_scale",
+    title="Loss scale",
+    unit="ratio",
+    kind="health",
+    meaning="What mixed precision multiplies the loss by so that small gradients survive float16."
+    " It is halved whenever a gradient overflows: halved again and again, updates are skipped one"
+    " after the other.",
+    formula="s <- s / 2 on overflow, 2 s after some thousand steps without one",
+    better="steady",
+    possible=NOT_NEGATIVE,
+    see_also=("optimiser/grad_norm", "optimiser/update_success"),
+)
+
 EXPERT_IMBALANCE = Metric(
     name="optimiser/expert_imbalance",
     title="Load of the busiest expert",
@@ -222,5 +236,6 @@ METRICS = (
     CRITIC_LEARNING_RATE,
     POLICY_LAG_MAX,
     UPDATE_SUCCESS,
+    LOSS_SCALE,
     EXPERT_IMBALANCE,
 )

@@ -138,19 +138,22 @@ def books(  # noqa: PLR0913 - the fields of one noun, each named at its call
     exact: float | None = None,
     at_most: bool = False,
     certain: bool = True,
+    counts: bool = False,
 ) -> Books:
     """Set a total against its parts, each a column and its weight; all [n].
 
     `exact` is the relative precision of sums where it is known, else it is read off the columns.
+    `counts` are whole numbers, which nobody rounds.
     """
     terms = [weight * column for column, weight in parts]
     right = np.sum(terms, axis=0)
     size = size_of(left, terms)
-    digits = rounding(left) + np.sum([np.abs(w) * rounding(c) for c, w in parts], axis=0)
+    written = rounding(left) + np.sum([np.abs(w) * rounding(c) for c, w in parts], axis=0)
+    off = np.zeros_like(left) if counts else written
     relative = precision([left, *(c for c, _ in parts)]) if exact is None else exact
     # A sum of terms near 1 that cancel is as inexact as they are, however small it comes out.
     usual = OF_USUAL * float(np.median(size)) if size.size else 0.0
-    slack = relative * (size + usual) + 2.0 * digits + np.finfo(np.float32).tiny
+    slack = relative * (size + usual) + 2.0 * off + float(np.finfo(np.float32).tiny)
     return Books(steps, left, right, size, slack, at_most, certain)
 
 

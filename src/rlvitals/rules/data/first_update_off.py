@@ -64,19 +64,19 @@ NOT_THE_SAME = (
 )
 INVARIANTS = (
     Invariant(
-        "KL to the reference is 0 before the first step",
+        "KL to the reference must be 0 before the first step",
         invariants.kl_per_sequence,
         Severity.WARNING,
         NOT_THE_SAME,
     ),
     Invariant(
-        "KL to the reference is 0 before the first step",
+        "KL to the reference must be 0 before the first step",
         invariants.kl_per_token,
         Severity.WARNING,
         NOT_THE_SAME,
     ),
     Invariant(
-        "KL to the reference leaves 0 once the policy moves",
+        "KL to the reference must leave 0 once the policy moves",
         invariants.reference_follows,
         Severity.WARNING,
         (
@@ -85,7 +85,7 @@ INVARIANTS = (
         ),
     ),
     Invariant(
-        "with one update per batch, ratio is 1 and KL and clip fraction are 0",
+        "with one update per batch the ratio must be 1, KL and clip fraction 0",
         invariants.single_update,
         Severity.WARNING,
         (
@@ -94,25 +94,25 @@ INVARIANTS = (
         ),
     ),
     Invariant(
-        "the loss before the first step of an epoch is 0",
+        "the loss before the first step of an epoch must be 0",
         invariants.loss_before,
         Severity.WARNING,
         ("advantages are not centred", "old log-probabilities are not those of the policy"),
     ),
     Invariant(
-        "on-policy GRPO's first loss is 0",
+        "on-policy GRPO's first loss must be 0",
         invariants.grpo_loss,
         Severity.NOTE,  # measured on too few runs to warn
         ("advantages do not average to 0: wrong groups", "the first batch is off-policy"),
     ),
     Invariant(
-        "advantages average to 0 over each prompt's group",
+        "advantages must average to 0 over each prompt's group",
         invariants.group_advantage,
         Severity.NOTE,  # measured on too few runs to warn
         ("group ids are wrong: advantages are taken against another prompt's rewards",),
     ),
     Invariant(
-        "responses are drawn independently",
+        "responses must not all come in equal copies",
         invariants.twins,
         Severity.NOTE,  # measured on too few runs to warn
         ("all ranks draw with the same seed", "responses are decoded greedily"),

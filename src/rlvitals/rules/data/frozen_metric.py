@@ -45,7 +45,6 @@ from rlvitals.rules import kinds
 from rlvitals.rules.data.books import FULL, digits
 from rlvitals.rules.freedom import max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
-from rlvitals.rules.standing import label
 
 LENGTH = Threshold(
     "frozen-metric.updates", 20.0, "successive updates over which a number is bit-identical"
@@ -119,8 +118,8 @@ def _judge(trace: Trace, name: str, logged: Mapping[str, Series], length: int) -
         return None
     severity, causes = _network(trace, name, moving, began, ended)
     return Finding(
-        f"{label(name)} is {value:.8g} to the last bit in {last - first + 1} successive updates, "
-        f"while {', '.join(label(n) for n in moving[:3])} move",
+        f"{name} is {value:.8g} to the last bit in {last - first + 1} successive updates, "
+        f"while {', '.join(moving[:3])} change",
         severity=severity,
         metric=name,
         began=began,

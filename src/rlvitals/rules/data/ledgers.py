@@ -154,7 +154,7 @@ def actions(trace: Trace) -> Books | None:
     if BATCH_SIZE.name in trace and (found := joined(trace, [BATCH_SIZE.name, *names])):
         steps, (size, *counts) = found
         if np.sum(counts, axis=0).max() > 1.0 + SINGLE:
-            return books(steps, np.sum(counts, axis=0), [(size, 1.0)])
+            return books(steps, np.sum(counts, axis=0), [(size, 1.0)], counts=True)
     found = joined(trace, names)
     if found is None:
         return None
@@ -175,7 +175,7 @@ def epochs(trace: Trace) -> Books | None:
     on = (rounds > 0) & (made >= 0)  # `learn` called again counts from 0
     if not on.any():
         return None
-    return books(steps[1:][on], made[on], [(rounds[on], most)], at_most=True)
+    return books(steps[1:][on], made[on], [(rounds[on], most)], at_most=True, counts=True)
 
 
 def rate(trace: Trace) -> Books | None:

@@ -113,6 +113,9 @@ RULE = Rule(
     ),
     explained_by=(
         "impossible-value",
+        "accounting-broken",
+        "first-update-off",
+        "frozen-metric",
         "return-collapse",
         "action-collapse",
         "entropy-collapse",

@@ -148,5 +148,6 @@ RULE = Rule(
     causes=CAUSES,
     remedies=REMEDIES,
     profiles=(*kinds.PPO, Profile.GRPO),
+    explained_by=("first-update-off",),
     verdict="unstable",
 )
