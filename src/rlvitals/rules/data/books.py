@@ -65,7 +65,10 @@ def joined(
         if series is None:
             return None
         once = _once(series)
-        common = once if common is None else np.intersect1d(common, once, assume_unique=True)
+        if common is None or np.array_equal(common, once):
+            common = once
+        else:
+            common = np.intersect1d(common, once, assume_unique=True)
     if common is None or not len(common):
         return None
     columns = [s.values[np.searchsorted(s.steps, common)] for s in found if s is not None]
@@ -75,6 +78,8 @@ def joined(
 
 def _once(series: Series) -> NDArray[np.int64]:
     """Return the steps that were logged once: of two values nobody knows which belongs."""
+    if len(series) < 2 or bool((np.diff(series.steps) > 0).all()):  # noqa: PLR2004
+        return series.steps
     steps, counts = np.unique(series.steps, return_counts=True)
     return np.asarray(steps[counts == 1], np.int64)
 
@@ -88,7 +93,7 @@ def rounding(values: Floats) -> Floats:
     if not logged.size:
         return np.zeros_like(values)
     picked = logged if len(logged) <= 200 else logged[:: len(logged) // 200]  # noqa: PLR2004
-    places = np.array([_decimals(v) for v in picked])
+    places = _decimals(picked)
     by_decimals = 0.0 if places.max() >= FEW_DIGITS else 0.5 * 10.0 ** -float(places.max())
     exponents = np.floor(np.log10(np.abs(picked)))
     digits = float(np.max(np.where(places >= FEW_DIGITS, FULL, exponents + 1 + places)))
@@ -99,16 +104,16 @@ def rounding(values: Floats) -> Floats:
     return np.maximum(by_digits, by_decimals)
 
 
-def _decimals(value: float) -> int:
-    """Return how many decimals a number was written with, `FEW_DIGITS` where it is not rounded."""
-    scaled = abs(value) * 10.0**DECIMALS
+def _decimals(values: Floats) -> NDArray[np.int64]:
+    """Return how many decimals numbers [n] were written with, `FEW_DIGITS` if not rounded, [n]."""
+    scaled = np.abs(values)[:, None] * 10.0**DECIMALS
     whole = np.abs(scaled - np.rint(scaled)) <= EXACT * np.maximum(scaled, 1.0)
-    return int(whole.argmax()) if whole.any() else FEW_DIGITS
+    return np.where(whole.any(axis=1), whole.argmax(axis=1), FEW_DIGITS)
 
 
 def digits(value: float) -> int:
     """Return how many significant digits a number was written with, at most `FULL`."""
-    places = _decimals(value)
+    places = int(_decimals(np.array([value]))[0])
     if places >= FEW_DIGITS or value == 0 or not np.isfinite(value):
         return FULL if value and np.isfinite(value) else 0
     return int(max(np.floor(np.log10(abs(value))) + 1 + places, 1))
