@@ -8,12 +8,11 @@ import pytest
 
 from rlvitals import metrics
 from rlvitals.records import Measured, Profile, Table
+from rlvitals.rules import books, identities
 from rlvitals.rules.data import (
     accounting_broken,
-    books,
     first_update_off,
     frozen_metric,
-    identities,
     impossible_value,
 )
 from rlvitals.rules.optimiser import not_a_number

@@ -35,8 +35,8 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
-from rlvitals.rules.data.books import Books
-from rlvitals.rules.data.identities import IDENTITIES, Identity
+from rlvitals.rules.books import Books
+from rlvitals.rules.identities import IDENTITIES, Identity
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 
 LEAST, OF_ALL = 3, 0.01  # rows that break it: fewer may be rows of a log that was mended

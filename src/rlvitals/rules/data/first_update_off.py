@@ -39,9 +39,8 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
 from rlvitals.records import Trace
-from rlvitals.rules import kinds
-from rlvitals.rules.data import invariants
-from rlvitals.rules.data.invariants import Read, Reading
+from rlvitals.rules import invariants, kinds
+from rlvitals.rules.invariants import Read, Reading
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 
 KLS = (KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN)

@@ -42,7 +42,7 @@ from rlvitals.metrics.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.value import MEAN as VALUE_MEAN
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
-from rlvitals.rules.data.books import FULL, digits
+from rlvitals.rules.books import FULL, digits
 from rlvitals.rules.freedom import max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 

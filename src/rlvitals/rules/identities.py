@@ -7,7 +7,7 @@ from rlvitals.metrics import language, outcome, policy, preference, reward, roll
 from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.optimiser import LEARNING_RATE, LOSS, UPDATES
 from rlvitals.metrics.value import Q_MAX, Q_MEAN, Q_MIN
-from rlvitals.rules.data import ledgers
+from rlvitals.rules import ledgers
 from rlvitals.rules.rule import Severity
 
 TRL_PPO, TRL_OLD, TRL_GRPO, TRL_DPO = "trl-ppo", "trl-ppo-old", "trl-grpo", "trl-dpo"

@@ -12,7 +12,7 @@ from rlvitals.metrics.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.progress import BATCH_SIZE, ITERATION
 from rlvitals.metrics.value import LOSS as VALUE_LOSS
 from rlvitals.records import Trace
-from rlvitals.rules.data.books import SINGLE, Books, Floats, books, joined, names_of
+from rlvitals.rules.books import SINGLE, Books, Floats, books, joined, names_of
 
 Keep = Callable[[Trace], Books | None]
 
