@@ -23,6 +23,11 @@ BY_COLUMN = {
     "not-a-number",
     "ratio-off-one",
 }
+# A break shows in the critic's loss or in its explained variance: each is looked at for itself.
+EITHER = {
+    ("environment-changed", "value/explained_variance"),
+    ("environment-changed", "value/loss"),
+}
 
 
 def without(trace, *names):
@@ -91,6 +96,8 @@ def _never_clears(rule, trace):
         return
     for name in trace.series:
         if rule.name in BY_COLUMN and isinstance(answer, Finding) and name == answer.metric:
+            continue
+        if (rule.name, name) in EITHER and isinstance(answer, Finding):
             continue
         for less in (without(trace, name), of_nan(trace, name)):
             now = rule.judge(less)
