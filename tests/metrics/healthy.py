@@ -422,12 +422,13 @@ def sft(m):
 
 
 def dpo(m):
+    chosen, rejected = m.course(0.0, 0.6), m.course(0.0, -1.8)
     return {
         **trainer(m),
-        "rewards/chosen": m.course(0.0, 0.6),
-        "rewards/rejected": m.course(0.0, -1.8),
+        "rewards/chosen": chosen,
+        "rewards/rejected": rejected,
         "rewards/accuracies": m.share(0.5, 0.82),
-        "rewards/margins": m.course(0.0, 2.4),
+        "rewards/margins": chosen - rejected,
         "logps/chosen": m.course(-200.0, -195.0),
         "logps/rejected": m.course(-210.0, -235.0),
         "logits/chosen": m.level(0.85, 0.02),

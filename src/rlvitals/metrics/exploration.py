@@ -1,6 +1,6 @@
 """How undecided the policy is, and what keeps it so: entropy, temperature, noise."""
 
-from rlvitals.metrics.metric import Band, Metric
+from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 
 ENTROPY = Metric(
     name="exploration/entropy",
@@ -96,6 +96,7 @@ TEMPERATURE = Metric(
     formula="pi(a) ~ exp(logit_a / T)",
     better="steady",
     healthy=Band(low=0.5, high=2.0, low_from="min_temperature", high_from="max_temperature"),
+    possible=NOT_NEGATIVE,
     see_also=("exploration/is_pulsing", "exploration/entropy"),
 )
 
@@ -147,6 +148,7 @@ STD = Metric(
     formula="mean over action dimensions of exp(log_std)",
     better="steady",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("exploration/entropy",),
 )
 
@@ -158,6 +160,7 @@ EPSILON = Metric(
     meaning="Probability of a random action in epsilon-greedy exploration.",
     better="steady",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("value/q_mean",),
 )
 

@@ -1,8 +1,6 @@
 """What only language models have: lengths, truncation, sample filters, tools, log-probs."""
 
-from rlvitals.metrics.metric import Band, Metric
-
-SHARE = Band(low=0.0, high=1.0)
+from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 
 
 def _length(part: str, *, title: str, meaning: str, formula: str, also: str) -> Metric:
@@ -15,6 +13,7 @@ def _length(part: str, *, title: str, meaning: str, formula: str, also: str) -> 
         formula=formula,
         better="depends",
         healthy=Band(low=0.0),
+        possible=NOT_NEGATIVE,
         see_also=(f"language/{also}",),
     )
 
@@ -108,6 +107,7 @@ TRUNCATED_SHARE = Metric(
     formula="responses without an end token / responses",
     better="down",
     healthy=SHARE,
+    possible=SHARE,
     see_also=("language/length_max", "max_completion_length"),
 )
 
@@ -120,6 +120,7 @@ EOS_TOKENS = Metric(
     formula="count of end tokens",
     better="up",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("language/truncated_share",),
 )
 
@@ -133,6 +134,7 @@ POSITIVE_SAMPLES = Metric(
     formula="count of r >= reward_threshold",
     better="up",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("language/negative_samples", "reward_threshold"),
 )
 
@@ -145,6 +147,7 @@ POSITIVE_SHARE = Metric(
     formula="positive samples / samples",
     better="up",
     healthy=SHARE,
+    possible=SHARE,
     see_also=("language/positive_samples",),
 )
 
@@ -158,6 +161,7 @@ NEGATIVE_SAMPLES = Metric(
     formula="count of r < reward_threshold",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("language/positive_samples", "reward_threshold"),
 )
 
@@ -170,6 +174,7 @@ NEGATIVE_SHARE = Metric(
     formula="negative samples / samples",
     better="down",
     healthy=SHARE,
+    possible=SHARE,
     see_also=("language/negative_samples",),
 )
 
@@ -182,6 +187,7 @@ POS_NEG_RATIO = Metric(
     formula="positive / negative, with a guard against division by zero",
     better="up",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("language/positive_share", "lambda_psr"),
 )
 
@@ -226,6 +232,7 @@ TOOL_CALLS = Metric(
     meaning="Tool calls per response: falling to zero, the model has given tools up.",
     better="depends",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("language/tool_failures",),
 )
 
@@ -237,6 +244,7 @@ TOOL_FAILURES = Metric(
     meaning="Share of tool calls that failed.",
     better="down",
     healthy=SHARE,
+    possible=SHARE,
     see_also=("language/tool_calls",),
 )
 

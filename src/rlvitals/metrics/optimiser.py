@@ -1,6 +1,6 @@
 """What the optimiser does: total loss, gradient norm, learning rate, updates."""
 
-from rlvitals.metrics.metric import Band, Metric
+from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 from rlvitals.records import Profile
 
 LOSS = Metric(
@@ -67,6 +67,7 @@ GRAD_NORM = Metric(
     formula="L2 norm over all parameters",
     better="steady",
     healthy=Band(low=0.0, high_from="max_grad_norm"),
+    possible=NOT_NEGATIVE,
     healthy_in={Profile.SCHEDULER_PPO: Band(low=0.0, high=1.0, high_from="max_grad_norm")},
     see_also=("optimiser/clipped_grad_norm", "optimiser/learning_rate"),
 )
@@ -81,6 +82,7 @@ CLIPPED_GRAD_NORM = Metric(
     formula="min(L2 norm, max_grad_norm)",
     better="steady",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("optimiser/grad_norm",),
 )
 
@@ -93,6 +95,7 @@ WEIGHT_NORM = Metric(
     formula="L2 norm over all parameters",
     better="steady",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("optimiser/grad_norm",),
 )
 
@@ -137,6 +140,7 @@ POLICY_LAG = Metric(
     " IMPALA and APPO.",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("policy/ratio",),
 )
 
@@ -149,6 +153,7 @@ CRITIC_GRAD_NORM = Metric(
     formula="L2 norm over the critic's parameters",
     better="steady",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("optimiser/grad_norm", "value/loss"),
 )
 
@@ -171,6 +176,7 @@ POLICY_LAG_MAX = Metric(
     meaning="How many updates old the oldest sample of the batch was.",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("optimiser/policy_lag", "max_policy_lag"),
 )
 
@@ -182,7 +188,22 @@ UPDATE_SUCCESS = Metric(
     meaning="Share of optimiser steps that were not skipped for a gradient that is not finite.",
     better="up",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("optimiser/grad_norm",),
+)
+
+LOSS_SCALE = Metric(
+    name="optimiser/loss_scale",
+    title="Loss scale",
+    unit="ratio",
+    kind="health",
+    meaning="What mixed precision multiplies the loss by so that small gradients survive float16."
+    " It is halved whenever a gradient overflows: halved again and again, updates are skipped one"
+    " after the other.",
+    formula="s <- s / 2 on overflow, 2 s after some thousand steps without one",
+    better="steady",
+    possible=NOT_NEGATIVE,
+    see_also=("optimiser/grad_norm", "optimiser/update_success"),
 )
 
 EXPERT_IMBALANCE = Metric(
@@ -194,6 +215,7 @@ EXPERT_IMBALANCE = Metric(
     formula="max over experts of load / mean load, less 1",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("optimiser/router_loss",),
 )
 
@@ -214,5 +236,6 @@ METRICS = (
     CRITIC_LEARNING_RATE,
     POLICY_LAG_MAX,
     UPDATE_SUCCESS,
+    LOSS_SCALE,
     EXPERT_IMBALANCE,
 )

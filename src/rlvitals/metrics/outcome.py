@@ -1,6 +1,6 @@
 """What training is for: return, success, score, and what serving delivers."""
 
-from rlvitals.metrics.metric import Band, Metric
+from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 
 RETURN = Metric(
     name="outcome/return",
@@ -125,6 +125,7 @@ SUCCESS_RATE = Metric(
     formula="successes / episodes",
     better="up",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("outcome/return", "outcome/win_rate_ema"),
 )
 
@@ -137,6 +138,7 @@ EVAL_SUCCESS_RATE = Metric(
     formula="successes / evaluation episodes",
     better="up",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("outcome/success_rate",),
 )
 
@@ -150,6 +152,7 @@ WIN_RATE_EMA = Metric(
     formula="ema_t = (1 - alpha) ema_{t-1} + alpha win_t",
     better="up",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("outcome/success_rate",),
 )
 
@@ -209,6 +212,7 @@ EPISODE_LENGTH = Metric(
     " where it must arrive; a sudden jump is a change of behaviour.",
     formula="mean over episodes of T",
     better="depends",
+    possible=NOT_NEGATIVE,
     see_also=("outcome/return",),
 )
 
@@ -220,6 +224,7 @@ EVAL_EPISODE_LENGTH = Metric(
     meaning="Mean steps of an evaluation episode.",
     formula="mean over evaluation episodes of T",
     better="depends",
+    possible=NOT_NEGATIVE,
     see_also=("outcome/episode_length",),
 )
 
@@ -232,6 +237,7 @@ THROUGHPUT = Metric(
     " real aim. An average over the run so far flattens as 1/t.",
     formula="completed requests / time",
     better="up",
+    possible=NOT_NEGATIVE,
     see_also=("outcome/latency", "throughput/steps_per_second"),
 )
 
@@ -244,6 +250,7 @@ LATENCY = Metric(
     " as 1/t.",
     formula="mean over requests of (completion - arrival)",
     better="down",
+    possible=NOT_NEGATIVE,
     see_also=("outcome/throughput",),
 )
 
@@ -255,6 +262,7 @@ TAIL_LATENCY = Metric(
     meaning="A high percentile of request latency: what the slowest requests feel.",
     formula="percentile p of latency over the last requests",
     better="down",
+    possible=NOT_NEGATIVE,
     see_also=("outcome/latency",),
     family=True,
 )
@@ -268,6 +276,7 @@ ACCURACY = Metric(
     formula="right / all",
     better="up",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("outcome/reward",),
 )
 
@@ -280,6 +289,7 @@ EVAL_ACCURACY = Metric(
     formula="right / all",
     better="up",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("outcome/accuracy",),
 )
 
@@ -319,6 +329,7 @@ PASS_RATE = Metric(
     formula="mean over prompts of 1 - C(n - c, k) / C(n, k)",
     better="up",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("outcome/accuracy",),
     family=True,
 )

@@ -1,6 +1,6 @@
 """Training on pairs: direct preference optimisation and reward models."""
 
-from rlvitals.metrics.metric import Band, Metric
+from rlvitals.metrics.metric import SHARE, Band, Metric
 
 
 def _pair(part: str, title: str, unit: str, meaning: str, formula: str = "") -> Metric:
@@ -25,6 +25,7 @@ ACCURACY = Metric(
     formula="mean(r_chosen > r_rejected)",
     better="up",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("preference/margin",),
 )
 MARGIN = Metric(

@@ -1,6 +1,6 @@
 """How far a run has come: counters, not judgements."""
 
-from rlvitals.metrics.metric import Band, Metric
+from rlvitals.metrics.metric import NOT_NEGATIVE, Band, Metric
 
 
 def _counter(part: str, title: str, unit: str, meaning: str) -> Metric:
@@ -12,6 +12,7 @@ def _counter(part: str, title: str, unit: str, meaning: str) -> Metric:
         meaning=meaning,
         better="up",
         healthy=Band(low=0.0),
+        possible=NOT_NEGATIVE,
     )
 
 

@@ -1,6 +1,6 @@
 """The signal that training climbs: its parts, its spread, its groups."""
 
-from rlvitals.metrics.metric import Band, Metric
+from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 
 MEAN = Metric(
     name="reward/mean",
@@ -35,6 +35,7 @@ STD = Metric(
     formula="standard deviation over the batch of r",
     better="steady",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("reward/group_std", "reward/group_zero_std"),
 )
 
@@ -48,6 +49,7 @@ GROUP_STD = Metric(
     formula="mean over groups of std(r in group)",
     better="steady",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("reward/std", "reward/group_zero_std"),
 )
 
@@ -103,6 +105,7 @@ COMPONENT_STD = Metric(
     " the part never told completions apart.",
     formula="standard deviation over the batch of r_i",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("reward/component",),
     family=True,
 )
@@ -196,6 +199,7 @@ GROUP_ZERO_STD = Metric(
     formula="share of groups with std(r) = 0",
     better="depends",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("reward/group_std",),
 )
 
@@ -207,6 +211,7 @@ SCORE_STD = Metric(
     meaning="Spread over sequences of the score PPO is given.",
     formula="standard deviation over sequences of score",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("outcome/score",),
 )
 
@@ -255,6 +260,7 @@ GROUP_ALL_RIGHT = Metric(
     " to learn from.",
     formula="share of groups with every r = 1",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("reward/group_zero_std", "reward/group_all_wrong"),
 )
 
@@ -268,6 +274,7 @@ GROUP_ALL_WRONG = Metric(
     formula="share of groups with every r = 0",
     better="down",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("reward/group_zero_std", "reward/group_all_right"),
 )
 
@@ -280,6 +287,7 @@ GROUP_ZERO_STD_COUNT = Metric(
     " groups are on.",
     formula="count of groups with std(r) = 0 at this reward",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("reward/group_zero_std",),
     family=True,
 )

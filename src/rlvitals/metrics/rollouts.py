@@ -1,8 +1,6 @@
 """What the generating side of a language run delivers: turns, failures, what is dropped."""
 
-from rlvitals.metrics.metric import Band, Metric
-
-SHARE = Band(low=0.0, high=1.0)
+from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 
 
 def _count(part: str, title: str, unit: str, meaning: str) -> Metric:
@@ -13,6 +11,7 @@ def _count(part: str, title: str, unit: str, meaning: str) -> Metric:
         kind="health",
         meaning=meaning,
         healthy=Band(low=0.0),
+        possible=NOT_NEGATIVE,
         see_also=("language/length_mean",),
     )
 
@@ -27,6 +26,7 @@ def _share(part: str, title: str, meaning: str, formula: str) -> Metric:
         formula=formula,
         better="down",
         healthy=SHARE,
+        possible=SHARE,
         see_also=("language/truncated_share",),
     )
 
@@ -100,6 +100,7 @@ KEPT_SHARE = Metric(
     formula="groups kept / groups generated",
     better="up",
     healthy=SHARE,
+    possible=SHARE,
     see_also=("reward/group_zero_std", "language/generation_batches"),
 )
 GENERATION_BATCHES = _count(
@@ -116,6 +117,7 @@ DROPPED = Metric(
     " the previous row or since the start, as the framework keeps it.",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("language/kept_share", "optimiser/policy_lag"),
     family=True,
 )

@@ -1,6 +1,6 @@
 """Whether the engine that generates and the learner that updates agree on probabilities."""
 
-from rlvitals.metrics.metric import Band, Metric
+from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 
 LOGP_DIFFERENCE_MEAN = Metric(
     name="policy/sampler_logp_difference_mean",
@@ -11,6 +11,7 @@ LOGP_DIFFERENCE_MEAN = Metric(
     formula="mean over tokens of |log pi_sampler - log pi_learner|",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("policy/sampler_ratio_mean",),
 )
 
@@ -23,6 +24,7 @@ LOGP_DIFFERENCE_MAX = Metric(
     formula="max over tokens of |log pi_sampler - log pi_learner|",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("policy/sampler_logp_difference_mean",),
 )
 
@@ -33,6 +35,7 @@ RATIO_MIN = Metric(
     kind="health",
     meaning="Smallest importance weight between trainer and generation engine.",
     formula="min of pi_learner / pi_sampler",
+    possible=NOT_NEGATIVE,
     see_also=("policy/sampler_ratio_mean",),
 )
 
@@ -44,6 +47,7 @@ RATIO_MEAN = Metric(
     meaning="Mean importance weight between trainer and generation engine: 1 when they agree.",
     formula="mean of pi_learner / pi_sampler",
     better="steady",
+    possible=NOT_NEGATIVE,
     see_also=("policy/sampler_logp_difference_mean",),
 )
 
@@ -54,6 +58,7 @@ RATIO_MAX = Metric(
     kind="health",
     meaning="Largest importance weight between trainer and generation engine.",
     formula="max of pi_learner / pi_sampler",
+    possible=NOT_NEGATIVE,
     see_also=("policy/sampler_ratio_mean",),
 )
 
@@ -91,6 +96,7 @@ PROB_DIFFERENCE_MEAN = Metric(
     formula="mean over tokens of |pi_sampler - pi_learner|",
     better="down",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("policy/sampler_prob_correlation", "policy/sampler_logp_difference_mean"),
 )
 
@@ -104,6 +110,7 @@ PROB_DIFFERENCE_MAX = Metric(
     formula="max over tokens of |pi_sampler - pi_learner|",
     better="down",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("policy/sampler_prob_difference_mean",),
 )
 
@@ -116,6 +123,7 @@ PROB_DIFFERENCE_STD = Metric(
     formula="standard deviation over tokens of |pi_sampler - pi_learner|",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("policy/sampler_prob_difference_mean",),
 )
 
@@ -128,6 +136,7 @@ PROB_CORRELATION = Metric(
     formula="Pearson correlation over tokens of pi_sampler and pi_learner",
     better="up",
     healthy=Band(low=-1.0, high=1.0),
+    possible=Band(low=-1.0, high=1.0),
     see_also=("policy/sampler_prob_difference_mean",),
 )
 
@@ -163,6 +172,7 @@ ESS = Metric(
     formula="1 / mean(w^2) with w scaled to mean 1",
     better="up",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("policy/sampler_ratio_mean", "policy/sampler_chi2_token"),
 )
 
@@ -175,6 +185,7 @@ RATIO_HIGH_SHARE = Metric(
     formula="mean(pi_learner / pi_sampler > threshold)",
     better="down",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("policy/sampler_ratio_mean",),
 )
 
@@ -187,6 +198,7 @@ RATIO_LOW_SHARE = Metric(
     formula="mean(pi_learner / pi_sampler < threshold)",
     better="down",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("policy/sampler_ratio_mean",),
 )
 
@@ -200,6 +212,7 @@ RATIO_CLIPPED_SHARE = Metric(
     formula="mean(w != clip(w))",
     better="down",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("policy/sampler_ratio_high_share",),
 )
 
@@ -212,6 +225,7 @@ RATIO_DEVIATION = Metric(
     formula="mean over tokens of |pi_learner / pi_sampler - 1|",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("policy/sampler_ratio_mean",),
 )
 
@@ -224,6 +238,7 @@ REJECTED_TOKENS = Metric(
     formula="tokens masked / tokens",
     better="down",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("policy/sampler_rejected_sequences",),
 )
 
@@ -236,6 +251,7 @@ REJECTED_SEQUENCES = Metric(
     formula="sequences with a masked token / sequences",
     better="down",
     healthy=Band(low=0.0, high=1.0),
+    possible=SHARE,
     see_also=("policy/sampler_rejected_tokens",),
 )
 

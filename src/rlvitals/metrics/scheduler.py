@@ -1,6 +1,6 @@
 """What only a request scheduler for a serving cluster has: queues, pressure, balance."""
 
-from rlvitals.metrics.metric import Band, Metric
+from rlvitals.metrics.metric import NOT_NEGATIVE, Band, Metric
 
 BALANCE_PENALTY = Metric(
     name="scheduler/balance_penalty",
@@ -12,6 +12,7 @@ BALANCE_PENALTY = Metric(
     formula="max utilisation - min utilisation of KV-cache blocks",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("policy/action_count",),
 )
 
@@ -23,6 +24,7 @@ QUEUE_LENGTH = Metric(
     meaning="Requests waiting for a replica at one decision: growth without end is overload.",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("outcome/latency",),
 )
 
@@ -56,6 +58,7 @@ LATENCY_PRESSURE = Metric(
     formula="EMA of max(0, (latency - target) / target)",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("exploration/temperature", "outcome/latency"),
 )
 
@@ -98,6 +101,7 @@ THROUGHPUT_VAR = Metric(
     kind="health",
     meaning="Moving variance of throughput.",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("scheduler/throughput_ema",),
 )
 
@@ -118,6 +122,7 @@ LATENCY_VAR = Metric(
     kind="health",
     meaning="Moving variance of latency.",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("scheduler/latency_ema",),
 )
 

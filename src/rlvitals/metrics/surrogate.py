@@ -1,8 +1,6 @@
 """What a language model's policy loss lets through: masks, dual clips, extremes, KL terms."""
 
-from rlvitals.metrics.metric import Band, Metric
-
-SHARE = Band(low=0.0, high=1.0)
+from rlvitals.metrics.metric import SHARE, Metric
 
 DUAL_CLIP_FRACTION = Metric(
     name="policy/dual_clip_fraction",
@@ -14,6 +12,7 @@ DUAL_CLIP_FRACTION = Metric(
     formula="mean(r > c and A < 0)",
     better="steady",
     healthy=SHARE,
+    possible=SHARE,
     see_also=("policy/clip_fraction_effective",),
 )
 
@@ -28,6 +27,7 @@ MASKED_SHARE = Metric(
     " framework asks for that",
     better="steady",
     healthy=SHARE,
+    possible=SHARE,
     see_also=("policy/sampler_kl", "policy/clip_fraction_effective"),
 )
 
@@ -39,6 +39,7 @@ MASKED_SHARE_LOW = Metric(
     meaning="Share of tokens left out because they have become too unlikely.",
     formula="mean(pi - pi_sampler < -threshold)",
     healthy=SHARE,
+    possible=SHARE,
     see_also=("policy/masked_share",),
 )
 
@@ -50,6 +51,7 @@ MASKED_SHARE_HIGH = Metric(
     meaning="Share of tokens left out because they have become too likely.",
     formula="mean(pi - pi_sampler > threshold)",
     healthy=SHARE,
+    possible=SHARE,
     see_also=("policy/masked_share",),
 )
 

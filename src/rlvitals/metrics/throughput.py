@@ -1,6 +1,6 @@
 """Whether time is wasted: steps, updates, tokens and episodes per second."""
 
-from rlvitals.metrics.metric import Band, Metric
+from rlvitals.metrics.metric import NOT_NEGATIVE, Band, Metric
 
 
 def _speed(  # noqa: PLR0913 - the fields of one noun, each named at its call
@@ -15,6 +15,7 @@ def _speed(  # noqa: PLR0913 - the fields of one noun, each named at its call
         formula=formula,
         better="up",
         healthy=Band(low=0.0),
+        possible=NOT_NEGATIVE,
         see_also=(f"throughput/{also}",),
     )
 
@@ -94,6 +95,7 @@ STEP_TIME = Metric(
     meaning="Seconds of one training step or iteration, generation included.",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("throughput/phase_time",),
 )
 
@@ -106,6 +108,7 @@ PHASE_TIME = Metric(
     " Seconds, but milliseconds in old RLlib.",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("throughput/step_time",),
     family=True,
 )
@@ -118,6 +121,7 @@ ELAPSED = Metric(
     meaning="Seconds since training began, as logged.",
     better="depends",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("throughput/steps_per_second",),
 )
 
@@ -129,6 +133,7 @@ EVAL_ELAPSED = Metric(
     meaning="Seconds one evaluation took.",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("throughput/elapsed",),
 )
 
@@ -139,6 +144,7 @@ MACHINE = Metric(
     kind="performance",
     meaning="Use of processor, memory or accelerator in percent.",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("throughput/steps_per_second",),
     family=True,
 )
@@ -151,6 +157,7 @@ WORKERS = Metric(
     meaning="Rollout workers that answer; fewer than configured means some have died.",
     better="up",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("throughput/steps_per_second",),
 )
 
@@ -192,6 +199,7 @@ MEMORY = Metric(
     kind="performance",
     meaning="Memory of device or host: a steady climb ends in an out-of-memory error.",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("throughput/machine",),
     family=True,
 )
@@ -205,6 +213,7 @@ TOKEN_TIME = Metric(
     " do not raise it.",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("throughput/phase_time",),
     family=True,
 )

@@ -1,6 +1,6 @@
 """How well the critic predicts: loss, explained variance, scale of values and returns."""
 
-from rlvitals.metrics.metric import Band, Metric
+from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 
 LOSS = Metric(
     name="value/loss",
@@ -66,6 +66,7 @@ EXPLAINED_VARIANCE = Metric(
     better="up",
     # No lower end: many healthy runs learn at 0, so a low value alone is no evidence.
     healthy=Band(high=1.0),
+    possible=Band(high=1.0),
     see_also=("value/loss", "value/mse_explained_variance", "value/return_var"),
 )
 
@@ -79,6 +80,7 @@ MSE_EXPLAINED_VARIANCE = Metric(
     formula="1 - mean((V - R)^2) / Var(R)",
     better="up",
     healthy=Band(high=1.0),
+    possible=Band(high=1.0),
     see_also=("value/explained_variance",),
 )
 
@@ -125,6 +127,7 @@ VAR = Metric(
     formula="variance of V(s)",
     better="steady",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("value/return_var",),
 )
 
@@ -137,6 +140,7 @@ ERROR = Metric(
     formula="mean((V - R)^2)",
     better="down",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("value/loss", "value/explained_variance"),
 )
 
@@ -150,6 +154,7 @@ CLIP_FRACTION = Metric(
     formula="mean(clipped squared error > plain squared error)",
     better="steady",
     healthy=Band(low=0.0, high=0.3),
+    possible=SHARE,
     see_also=("value/loss",),
 )
 
@@ -183,6 +188,7 @@ RETURN_VAR = Metric(
     formula="variance of A + V",
     better="steady",
     healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
     see_also=("value/loss",),
 )
 

@@ -106,6 +106,8 @@ def metric_page(metric: Metric) -> str:
     if metric.formula:
         lines += ["", f"    {metric.formula}"]
     facts = [f"- **healthy range**: {text}" for text in _ranges(metric)]
+    if text := _band(metric.possible):
+        facts.append(f"- **possible**: {text}")
     if metric.better in ("up", "down", "steady"):
         facts.append(f"- **better**: {metric.better}")
     if metric.see_also:

@@ -72,6 +72,8 @@ ALIASES: tuple[tuple[Metric, tuple[str, ...]], ...] = (
     (value.TD_ERROR, ("td_error",)),
     (optimiser.LOSS, ("loss", "total_loss", "train_loss", "training_loss")),
     (optimiser.EVAL_LOSS, ("eval_loss", "val_loss", "validation_loss")),
+    (optimiser.LOSS_SCALE, ("loss_scale", "loss-scale", "grad_scale",
+                            "Train/Samples/loss_scale")),  # Megatron's, DeepSpeed's
     (optimiser.GRAD_NORM, ("grad_norm", "pg_grad_norm", "gradient_norm", "global_grad_norm")),
     (optimiser.LEARNING_RATE, ("learning_rate", "lr", "current_lr", "charts/learning_rate")),
     (optimiser.UPDATES, ("n_updates", "updates", "num_updates")),

@@ -154,7 +154,7 @@ RULE = Rule(
     profiles=kinds.REINFORCED,
     explained_by=(
         "action-collapse",
-        "impossible-return",
+        "impossible-value",
         "learning-rate-jump",
         "kl-spike",
         "kl-above-target",

@@ -3,10 +3,12 @@
 ## What it sees
 NaN or infinity, logged as such, in a loss, KL, ratio, gradient or weight norm. An error where the
 last 3 points of the metric are (all, where there are fewer), or more than a fifth of all are; else
-a note. The rest has its own measure: a gradient norm that is infinite now and then is mixed
-precision's loss scaler skipping a step, a note at most; explained variance that is NaN in a fifth
-of the points says that returns had no variance, a note; a mean return that is NaN says that no
-episode ended, and an entropy or a length that is missing says nothing.
+a note. The rest has its own measure. A gradient norm that is infinite now and then is mixed
+precision's loss scaler skipping a step, a note at most; where 8 of the last 20 are, more than
+before, or the loss scale was halved so often, no scale is found and most updates are skipped: a
+warning. Explained variance that is NaN in a fifth of the points says that returns had no variance,
+a note; a mean return that is NaN says that no episode ended, and an entropy or a length that is
+missing says nothing.
 
 ## Why it matters
 Once a weight is NaN, every output is, and no later update can mend it. What was trained since
@@ -33,7 +35,7 @@ from dataclasses import replace
 import numpy as np
 
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.optimiser import EVAL_LOSS, GRAD_NORM, LOSS, WEIGHT_NORM
+from rlvitals.metrics.optimiser import EVAL_LOSS, GRAD_NORM, LOSS, LOSS_SCALE, WEIGHT_NORM
 from rlvitals.metrics.policy import APPROX_KL, KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN, RATIO
 from rlvitals.metrics.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.value import EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE
@@ -61,6 +63,8 @@ WATCHED = (
 VARIANCE = (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE)
 LASTING = 3  # points at the end: one may be an overflow that the next update mends
 SHARE = 0.2  # of all points
+STORM, WITHIN = 8, 20  # updates that are skipped, of so many: a scaler settles in fewer
+HALVED = 0.5 + 1e-6
 BOUND = Bound(0.0, "no such point belongs in a log")
 
 
@@ -68,6 +72,7 @@ def check(trace: Trace) -> Answer:
     """Judge each watched metric by itself; the gravest answer counts, the earliest of equals."""
     watched = [(m.name, trace[m.name]) for m in WATCHED if len(trace.get(m.name) or ())]
     found = [f for name, series in watched if (f := _judge(name, series)) is not None]
+    found += [f for f in (_storm(trace),) if f is not None]
     if found:
         worst = max(f.severity for f in found)
         first = min((f for f in found if f.severity == worst), key=lambda f: f.began)
@@ -106,6 +111,39 @@ def _judge(name: str, series: Series) -> Finding | None:
         bound=BOUND,
         counter=() if lasts or tail else ("it was a number again afterwards",),
     )
+
+
+def _storm(trace: Trace) -> Finding | None:
+    """Tell a loss scaler that finds no scale from one that skips a step now and then."""
+    for metric, what in ((GRAD_NORM, "gradient norms are infinite"), (LOSS_SCALE, "times halved")):
+        series = trace.get(metric.name)
+        if series is None or len(series) < 2 * WITHIN:
+            continue
+        values = series.values
+        if metric is GRAD_NORM:
+            bad = np.isinf(values)
+        else:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                bad = np.append(False, values[1:] / values[:-1] <= HALVED)
+        late = int(bad[-WITHIN:].sum())
+        if late < STORM or bad[:-WITHIN].mean() >= late / WITHIN:
+            continue
+        first = len(values) - WITHIN + int(bad[-WITHIN:].argmax())
+        return Finding(
+            f"mixed precision finds no loss scale: {late} of the last {WITHIN} {what}, "
+            f"{bad[:-WITHIN].mean():.0%} of those before: these updates are skipped",
+            severity=Severity.WARNING,
+            metric=metric.name,
+            began=int(series.steps[first]),
+            ended=int(series.steps[-1]),
+            observed=late / WITHIN,
+            bound=Bound(STORM / WITHIN, "share of the last updates, default"),
+            causes=(
+                "gradients overflow float16 at every scale: they grow, or the loss is not finite",
+            ),
+            remedies=("train in bfloat16 or float32 instead of float16",),
+        )
+    return None
 
 
 def _with_others(first: Finding, found: list[Finding]) -> Finding:

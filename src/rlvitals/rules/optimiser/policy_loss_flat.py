@@ -58,7 +58,7 @@ def check(trace: Trace) -> Answer:
     second = _second_sign(trace, stretch)
     if second is None:
         return Undecided(
-            "the policy loss is zero, but neither KL nor gradients are logged",
+            "the policy loss is zero, and no KL is logged that says whether the policy moves",
             (APPROX_KL.name, GRAD_NORM.name),
         )
     if not second:
@@ -93,7 +93,8 @@ def _second_sign(trace: Trace, stretch: Stretch) -> str | None:
         series = trace.get(metric.name)
         during = stretch.of(series).finite() if series else None
         if during is not None and len(during):
-            known = True
+            # A gradient norm that is not zero may be the critic's: it confirms, it does not clear.
+            known = known or metric is APPROX_KL
             middle = float(np.median(np.abs(during.values)))
             if middle < limit:
                 return f"{metric.title} is {middle:.2g} in the median of these updates"

@@ -86,7 +86,8 @@ def check(trace: Trace) -> Answer:
     picked = outcome(trace)
     if picked is None:
         return Undecided("no outcome is logged", ("outcome/return",))
-    moved = [s for m in (APPROX_KL, CLIP_FRACTION) if (s := trace.get(m.name)) is not None]
+    logged = [s.finite() for m in (APPROX_KL, CLIP_FRACTION) if (s := trace.get(m.name))]
+    moved = [s for s in logged if len(s)]
     if not moved:
         why = "whether the policy had moved cannot be told"
         return Undecided(why, (APPROX_KL.name, CLIP_FRACTION.name))
@@ -94,7 +95,7 @@ def check(trace: Trace) -> Answer:
         fall = _fall(trace, *picked, step)
         if fall is None or _new_rate(trace, fall.shown) or _moves_much(trace, step):
             continue
-        if all(_quiet(s.finite(), fall.shown) for s in moved):
+        if all(_quiet(s, fall.shown) for s in moved):
             return _finding(trace, picked[0], step, fall, said)
     return Clear()
 
@@ -210,8 +211,7 @@ def _finding(trace: Trace, name: str, step: int, fall: _Fall, said: str) -> Find
     back = fall.last - fall.low > BACK * lost
     kl = trace.get(APPROX_KL.name)
     evidence = [said]
-    if kl is not None:
-        values = kl.until(step).finite().values
+    if kl is not None and len(values := kl.until(step).finite().values):
         evidence.append(
             f"KL per update was {float(values[-UP_TO:].max()):.2g} there, up to "
             f"{float(values[-PAST:].max()):.2g} in the {PAST} updates before"

@@ -118,7 +118,10 @@ RULE = Rule(
         "try learning rates of a third and three times the present one",
     ),
     explained_by=(
-        "impossible-return",
+        "impossible-value",
+        "accounting-broken",
+        "first-update-off",
+        "frozen-metric",
         "return-collapse",
         "action-collapse",
         "entropy-collapse",

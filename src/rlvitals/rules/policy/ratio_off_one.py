@@ -154,6 +154,7 @@ RULE = Rule(
     causes=CAUSES,
     remedies=REMEDIES,
     profiles=(*kinds.PPO, Profile.GRPO),
+    explained_by=("first-update-off",),
     verdict="unstable",
     thresholds=(OFF, FAR, SLIGHT, ABSURD),
 )

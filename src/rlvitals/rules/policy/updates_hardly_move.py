@@ -40,8 +40,6 @@ ANNEALED = 0.3  # of the learning rate's peak
 def check(trace: Trace) -> Answer:
     """Judge the second half of the run: a slow start is none of this rule's business."""
     half = trace.first_step + (trace.last_step - trace.first_step) // 2
-    if _annealed(trace):
-        return Undecided("the learning rate has been annealed: small updates are meant")
     kl, clip = _late(trace, APPROX_KL.name, half), _late(trace, CLIP_FRACTION.name, half)
     still = [kl is not None and kl <= TINY_KL.on(trace)]
     still.append(clip is not None and clip < FEW.on(trace))
@@ -54,6 +52,8 @@ def check(trace: Trace) -> Answer:
     now = standing(trace, since=half)
     if now.state == "at its ceiling":
         return Clear()
+    if _annealed(trace):
+        return Undecided("the learning rate has been annealed: small updates are meant")
     if not now.stalled:
         return Undecided(f"updates are small, but {now.sentence}", ("outcome/return",))
     return _finding(trace, kl, clip, now.sentence, lone=not all(logged))

@@ -1,0 +1,198 @@
+"""A number of the optimiser or the policy stands still to the last bit while others move.
+
+## What it sees
+A measure of the update (loss, gradient norm, KL, entropy, values) that is bit-identical over at
+least 20 successive updates while another one moves in nine of ten of them. Only numbers that were
+logged with five digits or more count, and neither 0 nor whole numbers nor a gradient at its clip
+limit, nor the entropy of continuous actions, whose width many configurations hold fixed, nor
+anything once the learning rate has decayed below a thousandth of its peak. A note;
+a warning where the entropy of discrete actions stands still and the policy's KL is 0 or stands
+still too (a frozen policy), or where the critic's values stand still while the returns they are
+fitted to move (a frozen critic).
+
+## Why it matters
+Floating-point numbers that come out of an update that does something never repeat exactly. One
+that does is computed once and logged again and again, or belongs to a network that is not
+trained: left out of the optimiser, detached, or under `no_grad`.
+
+## What to do
+Print the number where it is computed. Compare the weights of the network before and after an
+update; check that its parameters are in the optimiser and require gradients.
+
+## When it is wrong
+A quantity that is constant by choice under a known name. A log that repeats the last row where
+nothing was computed: then all of its numbers stand still together, and nothing is said here.
+
+## References
+- Andrychowicz et al. 2021, "What Matters In On-Policy Reinforcement Learning?", on fixed standard
+  deviations.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.metrics.exploration import ENTROPY, STD
+from rlvitals.metrics.optimiser import CRITIC_GRAD_NORM, GRAD_NORM, LEARNING_RATE, LOSS, WEIGHT_NORM
+from rlvitals.metrics.policy import ADVANTAGE_MEAN, APPROX_KL, KL_SIGNED, RATIO_VAR
+from rlvitals.metrics.policy import LOSS as POLICY_LOSS
+from rlvitals.metrics.value import EXPLAINED_VARIANCE, PREDICTION_MEAN, RETURN_MEAN
+from rlvitals.metrics.value import LOSS as VALUE_LOSS
+from rlvitals.metrics.value import MEAN as VALUE_MEAN
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
+from rlvitals.rules.books import FULL, digits
+from rlvitals.rules.freedom import max_entropy
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+
+LENGTH = Threshold(
+    "frozen-metric.updates", 20.0, "successive updates over which a number is bit-identical"
+)
+MOVES = 0.9  # share of the updates in which another number must change
+DIGITS = 5  # significant: fewer repeat by rounding
+DECAYED = 1e-3  # of the highest learning rate: weights stand still by rounding
+NEAR = 1e-3  # relative: a gradient norm at its limit
+
+# What an update computes; each of them may be told by the others that it stands still.
+WATCHED = (
+    POLICY_LOSS,
+    VALUE_LOSS,
+    LOSS,
+    APPROX_KL,
+    KL_SIGNED,
+    ENTROPY,
+    GRAD_NORM,
+    CRITIC_GRAD_NORM,
+    WEIGHT_NORM,
+    RATIO_VAR,
+    ADVANTAGE_MEAN,
+    EXPLAINED_VARIANCE,
+    VALUE_MEAN,
+    PREDICTION_MEAN,
+    RETURN_MEAN,
+)
+POLICY_KLS = (APPROX_KL, KL_SIGNED)
+VALUES = (VALUE_MEAN, PREDICTION_MEAN)
+CRITIC = ("the critic is not trained: not in the optimiser, or detached",)
+POLICY = ("the policy is not trained: not in the optimiser, or under no_grad",)
+
+
+def check(trace: Trace) -> Answer:
+    """Find the longest stretch in which one number repeats and others do not."""
+    length = int(max(LENGTH.on(trace), 2.0))
+    logged = {m.name: trace[m.name].finite() for m in WATCHED if m.name in trace}
+    logged = {name: series for name, series in logged.items() if len(series) >= length}
+    if len(logged) < 2:  # noqa: PLR2004 - one alone has no other to move
+        return Undecided("fewer than two measures of the update are logged", (POLICY_LOSS.name,))
+    found = [
+        finding
+        for name in logged
+        if _counts(trace, name) and (finding := _judge(trace, name, logged, length))
+    ]
+    if found:
+        return max(found, key=lambda f: (f.severity, f.ended - f.began))
+    return Clear()
+
+
+def _counts(trace: Trace, name: str) -> bool:
+    """Leave out what is constant by choice: the entropy of a Gaussian of fixed width."""
+    if name != ENTROPY.name:
+        return True
+    return STD.name not in trace and _discrete(trace)
+
+
+def _discrete(trace: Trace) -> bool:
+    return trace.profile in kinds.LANGUAGE or max_entropy(trace) is not None
+
+
+def _judge(trace: Trace, name: str, logged: Mapping[str, Series], length: int) -> Finding | None:
+    series = logged[name]
+    first, last = _longest(series.values)
+    value = float(series.values[first])
+    if last - first + 1 < length or not _precise(trace, name, value):
+        return None
+    began, ended = int(series.steps[first]), int(series.steps[last])
+    moving = [n for n, s in logged.items() if n != name and _moves(s, began, ended, length)]
+    if not moving or _decayed(trace, began, ended):
+        return None
+    severity, causes = _network(trace, name, moving, began, ended)
+    return Finding(
+        f"{name} is {value:.8g} to the last bit in {last - first + 1} successive updates, "
+        f"while {', '.join(moving[:3])} change",
+        severity=severity,
+        metric=name,
+        began=began,
+        ended=ended,
+        observed=float(last - first + 1),
+        bound=LENGTH.bound(trace, "updates, default"),
+        causes=causes,
+    )
+
+
+def _longest(values: NDArray[np.float64]) -> tuple[int, int]:
+    """Return the first and last index of the longest run of equal values."""
+    edges = np.flatnonzero(np.diff(values, prepend=np.nan, append=np.nan) != 0)
+    widths = np.diff(edges)
+    at = int(widths.argmax())
+    return int(edges[at]), int(edges[at + 1]) - 1
+
+
+def _precise(trace: Trace, name: str, value: float) -> bool:
+    """Tell a number that cannot repeat by rounding, by a limit or by being nothing."""
+    if value == np.rint(value) or digits(value) < min(DIGITS, FULL):
+        return False
+    limit = trace.number("max_grad_norm")
+    norms = (GRAD_NORM.name, CRITIC_GRAD_NORM.name)
+    return not (name in norms and limit is not None and abs(value - limit) <= NEAR * limit)
+
+
+def _decayed(trace: Trace, began: int, ended: int) -> bool:
+    """Tell whether the learning rate is by then too small to move a float32."""
+    rate = trace.get(LEARNING_RATE.name)
+    if rate is None or not len(found := rate.finite()):
+        return False
+    inside = found.since(began).until(ended).values
+    return len(inside) > 0 and float(inside.min()) <= DECAYED * float(found.values.max())
+
+
+def _moves(series: Series, began: int, ended: int, length: int) -> bool:
+    """Tell whether a number changes in most updates of the stretch."""
+    inside = series.since(began).until(ended).values
+    return len(inside) >= length and float(np.mean(np.diff(inside) != 0)) >= MOVES
+
+
+def _network(
+    trace: Trace, name: str, moving: list[str], began: int, ended: int
+) -> tuple[Severity, tuple[str, ...]]:
+    """Say which network is frozen, where two numbers agree on one."""
+    if name == ENTROPY.name:
+        still = [
+            np.unique(trace[m.name].since(began).until(ended).finite().values).size == 1
+            for m in POLICY_KLS
+            if m.name in trace
+        ]
+        return (Severity.WARNING, POLICY) if still and all(still) else (Severity.NOTE, POLICY)
+    if name in {m.name for m in VALUES}:
+        fitted = RETURN_MEAN.name in moving or VALUE_LOSS.name in moving
+        return (Severity.WARNING if fitted else Severity.NOTE), CRITIC
+    return Severity.NOTE, ()
+
+
+RULE = Rule(
+    name="frozen-metric",
+    needs=(),
+    check=check,
+    doc=__doc__,
+    causes=(
+        "it is computed once and logged again and again",
+        "the network it comes from is not trained",
+    ),
+    remedies=(
+        "print the number where it is computed",
+        "compare the network's weights before and after an update",
+        "check that its parameters are in the optimiser and require gradients",
+    ),
+    profiles=kinds.REINFORCED,
+    thresholds=(LENGTH,),
+)

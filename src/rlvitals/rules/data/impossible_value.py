@@ -1,0 +1,232 @@
+"""Values that a metric cannot have, whatever the run does.
+
+## What it sees
+At least three values, and a tenth of them, outside what is possible: returns above the
+environment's highest or below its lowest (where the environment is logged and its range known);
+shares outside 0-1, explained variance above 1; negative times, norms, lengths, standard deviations
+and probability ratios; a KL below zero by an estimator that cannot be (k2, k3, exact); an entropy
+of discrete actions below zero or above ln(actions). Fewer such values are a note, and so are
+those that only look misnamed: shares in per cent, one number over and over that stands for "not
+measured", and any number of a log whose trainer is not known. Rounding is allowed for.
+
+## Why it matters
+CartPole pays +1 a step: a return below zero means the reward's sign is flipped. A return above
+the maximum means it is scaled, counted twice, or taken over several episodes. A clip fraction of
+1.3 is a sum where a mean was meant. Whatever such a curve does then says little about the run,
+and every rule that reads it is misled.
+
+## What to do
+Returns: compare the reward of one random episode with the environment's documentation; look at
+wrappers. Other metrics: read the line that computes the number, its sign, its reduction, its mask.
+
+## When it is wrong
+A wrapper that reshapes or rescales rewards on purpose: then drop the environment's name, or read
+the raw return from a monitor placed below the wrapper. A name of one's own that equals a known
+one but measures something else.
+
+## References
+- Gymnasium's environment registry: reward thresholds and episode limits.
+- Schulman 2020, "Approximating KL Divergence": k2 and k3 are never negative, k1 is.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rlvitals import metrics
+from rlvitals.metrics.exploration import ENTROPY, STD
+from rlvitals.metrics.metric import SHARE, Bound
+from rlvitals.metrics.outcome import EVAL_RETURN, RETURN
+from rlvitals.metrics.policy import APPROX_KL, KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
+from rlvitals.metrics.sampler import KL as SAMPLER_KL
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import kinds
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.standing import environment, label
+
+OF_ALL, LEAST = 0.1, 3  # share of the values, and how many
+SLACK = 0.01  # of an environment's range: rounding in logs
+ROUNDING = 1e-3  # of the limit, or of a metric's usual size: a variance of equal numbers, say
+KL_ROUNDING = 1e-5  # nats, float32: exp(d) - d - 1 of a tiny d
+HALF_ROUNDING = 1e-3  # nats, bfloat16, which language models are trained in
+PERCENT = 100.0
+NEVER_NEGATIVE = ("k2", "k3", "exact", "k1 clamped")  # estimators of KL
+KLS = (APPROX_KL, SAMPLER_KL, KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN)
+UNKNOWN = ("generic", "")  # frameworks whose numbers nobody has read the source of
+# Counters and clocks are no measure of learning: their being in order clears nothing.
+BESIDE = ("progress/", "throughput/", "scheduler/")
+RANGE = "what this metric can be"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One end of what a metric can be."""
+
+    name: str  # canonical
+    series: Series  # finite points
+    bound: Bound
+    above: bool  # whether it is an upper end
+    slack: float
+    certain: bool = True  # that the log means by this name what the catalogue does
+
+    @property
+    def beyond(self) -> Series:
+        """The points that cannot be."""
+        off = self.series.values - self.bound.value
+        return self.series.where(off > self.slack if self.above else off < -self.slack)
+
+
+def check(trace: Trace) -> Answer:
+    """Compare every metric with both ends of what is possible; the gravest answer counts."""
+    limits = [limit for limit in _limits(trace) if len(limit.series) >= LEAST]
+    found = [answer for limit in limits if (answer := _judge(limit)) is not None]
+    if found:
+        worst = max(f.severity for f in found)
+        first = min((f for f in found if f.severity == worst), key=lambda f: f.began)
+        others = tuple(f.summary for f in found if f is not first)
+        return replace(first, evidence=(*first.evidence, *others))
+    if all(limit.name.startswith(BESIDE) for limit in limits):
+        return Undecided("no metric is logged whose possible values are known", ("env_id",))
+    return Clear()
+
+
+def _limits(trace: Trace) -> Iterator[Limit]:
+    yield from _returns(trace)
+    yield from _kls(trace)
+    yield from _entropies(trace)
+    for name, series in trace.series.items():
+        metric = metrics.find(name)
+        if metric is None or not (found := series.finite()):
+            continue
+        usual = float(np.median(np.abs(found.values)))
+        certain = _known(trace, name)
+        low, high = metric.possible.low, metric.possible.high
+        if low is not None:
+            slack = ROUNDING * (usual if high is None else 1.0)
+            yield Limit(name, found, Bound(low, RANGE), above=False, slack=slack, certain=certain)
+        if high is not None:
+            yield Limit(
+                name, found, Bound(high, RANGE), above=True, slack=ROUNDING, certain=certain
+            )
+
+
+def _known(trace: Trace, name: str) -> bool:
+    source = trace.measured.get(name)
+    return source is not None and source.framework not in UNKNOWN
+
+
+def _plays(trace: Trace) -> bool:
+    return trace.profile in (*kinds.CONTROL, Profile.UNKNOWN)
+
+
+def _returns(trace: Trace) -> Iterator[Limit]:
+    env = environment(trace)
+    name = RETURN.name if RETURN.name in trace else EVAL_RETURN.name
+    if env is None or name not in trace or not _plays(trace):
+        return
+    slack = SLACK * abs(env.way or 1.0)
+    found, origin = trace[name].finite(), f"{env.name}'s own range"
+    if env.max_return is not None:
+        yield Limit(name, found, Bound(env.max_return, origin), above=True, slack=slack)
+    if env.min_return is not None:
+        yield Limit(name, found, Bound(env.min_return, origin), above=False, slack=slack)
+
+
+def _kls(trace: Trace) -> Iterator[Limit]:
+    slack = HALF_ROUNDING if trace.profile in kinds.LANGUAGE else KL_ROUNDING
+    for metric in KLS:
+        source = trace.measured.get(metric.name)
+        if metric.name not in trace or source is None or source.estimator not in NEVER_NEGATIVE:
+            continue
+        origin = f"KL by the {source.estimator} estimator"
+        # TRL's RLOOTrainer logs k1 where its GRPOTrainer logs k3, under one name.
+        certain = source.framework != "trl-grpo" and _known(trace, metric.name)
+        bound = Bound(0.0, origin)
+        found = trace[metric.name].finite()
+        yield Limit(metric.name, found, bound, above=False, slack=slack, certain=certain)
+
+
+def _entropies(trace: Trace) -> Iterator[Limit]:
+    name = ENTROPY.name
+    if name not in trace or STD.name in trace:
+        return
+    found, certain = trace[name].finite(), _known(trace, name)
+    env, own = environment(trace), trace.number("n_actions")
+    actions = env.actions if env is not None and env.actions else own
+    if actions is not None and np.isfinite(actions) and actions > 1:
+        most = float(np.log(actions))
+        bound = Bound(most, f"ln {actions:g}, the uniform policy's")
+        sure = certain and env is not None
+        yield Limit(name, found, bound, above=True, slack=SLACK * most, certain=sure)
+    elif trace.profile not in kinds.LANGUAGE:
+        return
+    bound = Bound(0.0, "discrete choices have no negative entropy")
+    yield Limit(name, found, bound, above=False, slack=ROUNDING, certain=certain)
+
+
+def _judge(limit: Limit) -> Finding | None:
+    beyond = limit.beyond
+    if not len(beyond):
+        return None
+    often = len(beyond) >= max(LEAST, OF_ALL * len(limit.series))
+    if limit.name in (RETURN.name, EVAL_RETURN.name) and not often:
+        return None  # one odd episode
+    worst = float(beyond.values[int(np.abs(beyond.values - limit.bound.value).argmax())])
+    misnamed = _misnamed(limit, beyond)
+    grave = often and limit.certain and not misnamed
+    return Finding(
+        f"{len(beyond)} of {len(limit.series)} values of {label(limit.name)} are "
+        f"{'above' if limit.above else 'below'} what is possible ({limit.bound.value:.4g}): "
+        f"{worst:.4g} at the extreme",
+        severity=Severity.WARNING if grave else Severity.NOTE,
+        metric=limit.name,
+        began=int(beyond.steps[0]),
+        ended=int(beyond.steps[-1]),
+        observed=worst,
+        bound=limit.bound,
+        counter=() if limit.certain else ("the log's own name may mean something else",),
+        causes=misnamed or _causes(limit),
+        remedies=() if limit.name in (RETURN.name, EVAL_RETURN.name) else REMEDIES,
+    )
+
+
+def _misnamed(limit: Limit, beyond: Series) -> tuple[str, ...]:
+    """Say what a number is that is no measurement on this scale."""
+    if np.unique(beyond.values).size == 1 and len(beyond) > 1:
+        return (f"{beyond.values[0]:g} stands for 'not measured'",)
+    found = metrics.find(limit.name)
+    share = found is not None and found.possible == SHARE
+    if share and limit.above and beyond.values.max() <= PERCENT * (1.0 + ROUNDING):
+        return ("it is logged in per cent", "it is summed where a mean was meant")
+    return ()
+
+
+def _causes(limit: Limit) -> tuple[str, ...]:
+    if limit.name in (RETURN.name, EVAL_RETURN.name):
+        flipped = not limit.above and limit.bound.value >= 0
+        return ("the reward's sign is flipped", "a penalty is added to it") if flipped else ()
+    sign = ("its sign is flipped",) if not limit.above else ()
+    return (*sign, "it is summed where a mean was meant", "its mask or its denominator is wrong")
+
+
+REMEDIES = (
+    "read the line that computes it: sign, reduction, mask, denominator",
+    "distrust what is concluded from it until then",
+)
+
+RULE = Rule(
+    name="impossible-value",
+    needs=(),
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "a wrapper rescales or reshapes the reward",
+        "rewards are counted over several episodes or environments",
+    ),
+    remedies=(
+        "compare one random episode's reward with the environment's documentation",
+        "place the monitor below the wrappers that change the reward",
+    ),
+)

@@ -1,0 +1,232 @@
+"""What a run's first update must show, whatever its settings: nothing has moved yet."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.metrics.language import LENGTH_MAX, LENGTH_MEAN, LENGTH_MIN, TRUNCATED_SHARE
+from rlvitals.metrics.metric import Metric
+from rlvitals.metrics.optimiser import GRAD_NORM, LEARNING_RATE, LOSS
+from rlvitals.metrics.outcome import REWARD
+from rlvitals.metrics.policy import (
+    APPROX_KL,
+    CLIP_FRACTION,
+    CLIP_FRACTION_EFFECTIVE,
+    KL_SIGNED,
+    KL_TO_REFERENCE,
+    KL_TO_REFERENCE_PER_TOKEN,
+    RATIO,
+)
+from rlvitals.metrics.policy import LOSS as POLICY_LOSS
+from rlvitals.records import Profile, Series, Table, Trace
+from rlvitals.rules import kinds
+
+FIRST = 1  # step: a framework's first row, where every update is logged
+LATER = 20  # updates after it
+PER_TOKEN = 0.01  # nats: two passes of one model in bfloat16
+PER_SEQUENCE = 0.05  # nats, and so much for each token beside:
+EACH_TOKEN = 0.002
+SINGLE, HALF = 1e-5, 0.01  # of a ratio: float32's and bfloat16's batches of another shape
+CENTRED = 1e-3  # of the advantages' spread, which is 1: what float32 leaves of their mean
+GRPO_LOSS = 0.02  # of the advantages' spread: bfloat16
+LONG = 40  # characters: shorter answers are equal by themselves
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """What was logged where `expected` must be, give or take `slack`."""
+
+    name: str  # canonical: the series that shows it
+    points: Series
+    expected: float
+    slack: float
+    worst: float = np.nan  # where it is not the points themselves that are judged
+
+    @property
+    def off(self) -> Series:
+        """The points that are elsewhere."""
+        return self.points.where(np.abs(self.points.values - self.expected) > self.slack)
+
+
+Read = Callable[[Trace], Reading | None]
+
+
+def _from(trace: Trace, metric: Metric, frameworks: Sequence[str]) -> Series | None:
+    """Return a metric's finite points, where one of the frameworks logs it."""
+    source = trace.measured.get(metric.name)
+    if metric.name not in trace or source is None or source.framework not in frameworks:
+        return None
+    return trace[metric.name].finite()
+
+
+def _first(series: Series | None) -> Series | None:
+    """Return the point of the first update; None where the log begins later, or is too coarse."""
+    return series.where(slice(0, 1)) if series and int(series.steps[0]) <= FIRST else None
+
+
+def kl_per_token(trace: Trace) -> Reading | None:
+    """Nothing has moved: the policy is its reference, token by token."""
+    metric = KL_TO_REFERENCE_PER_TOKEN
+    source = trace.measured.get(metric.name)
+    if source is None or (source.framework == "verl" and source.estimator != "k1"):
+        return None
+    first = _first(_from(trace, metric, ("trl-grpo", "verl")))
+    return None if first is None else Reading(metric.name, first, 0.0, PER_TOKEN)
+
+
+def kl_per_sequence(trace: Trace) -> Reading | None:
+    """Nothing has moved: the policy is its reference, summed over a response."""
+    metric = KL_TO_REFERENCE
+    first = _first(_from(trace, metric, ("trl-ppo", "trl-ppo-old")))
+    if first is None:
+        return None
+    logged = trace.get(LENGTH_MEAN.name)
+    length = trace.number("max_completion_length") or 0.0
+    if logged is not None and len(found := logged.finite()):
+        length = float(found.values[0])
+    return Reading(metric.name, first, 0.0, PER_SEQUENCE + EACH_TOKEN * abs(length))
+
+
+def reference_follows(trace: Trace) -> Reading | None:
+    """The reference stays where it was: KL to it cannot stay exactly 0 while weights move."""
+    for metric in (KL_TO_REFERENCE_PER_TOKEN, KL_TO_REFERENCE):
+        found = _from(trace, metric, ("trl-grpo", "trl-ppo", "trl-ppo-old"))
+        if found is None or len(found) <= LATER or not _moves(trace):
+            continue
+        if not found.values.any():
+            # Judged as a whole: that it is 0 once is as it should be.
+            return Reading(metric.name, found, 1.0, 0.5, worst=0.0)
+    return None
+
+
+def _moves(trace: Trace) -> bool:
+    """Tell whether the optimiser has something to apply, where that is logged."""
+    for metric in (LEARNING_RATE, GRAD_NORM):
+        logged = trace.get(metric.name)
+        if logged is not None and int(np.sum(logged.finite().values > 0)) <= LATER:
+            return False
+    return True
+
+
+def _one_update(trace: Trace) -> bool:
+    """Tell whether each batch makes one gradient step, by the settings of the framework."""
+    number = trace.number
+    if number("n_epochs") != 1:
+        return False
+    if (parts := number("n_minibatches")) is not None:
+        return parts == 1
+    batch, part = number("batch_size"), number("minibatch_size")
+    if (steps := number("n_steps")) and (envs := number("n_envs")):
+        batch = steps * envs
+    if batch is not None and part is not None:
+        return part >= batch
+    prompts, few = number("prompt_batch_size"), number("prompt_minibatch_size")
+    return prompts is not None and few is not None and few >= prompts
+
+
+def single_update(trace: Trace) -> Reading | None:
+    """With one update per batch the old policy is the new one: ratio 1, KL and clipping 0."""
+    if not _one_update(trace):
+        return None
+    slack = HALF if trace.profile in kinds.LANGUAGE else SINGLE
+    by = ("sb3", "cleanrl", "trl-ppo", "verl")
+    read = [
+        Reading(metric.name, found, expected, slack)
+        for metric, expected in (
+            (RATIO, 1.0),
+            (APPROX_KL, 0.0),
+            (KL_SIGNED, 0.0),
+            (CLIP_FRACTION, 0.0),
+            (CLIP_FRACTION_EFFECTIVE, 0.0),
+        )
+        if (found := _from(trace, metric, by))
+    ]
+    return max(read, key=lambda r: len(r.off), default=None)
+
+
+def loss_before(trace: Trace) -> Reading | None:
+    """Spinning Up's PPO logs its loss before each first step: minus the mean advantage."""
+    found = _from(trace, POLICY_LOSS, ("spinning-up",))
+    clips = _from(trace, CLIP_FRACTION, ("spinning-up",))  # VPG and TRPO have none
+    if not found or clips is None:
+        return None
+    return Reading(POLICY_LOSS.name, found, 0.0, CENTRED)
+
+
+def grpo_loss(trace: Trace) -> Reading | None:
+    """On-policy, the loss is minus the mean advantage: 0 where all tokens weigh the same."""
+    if trace.profile is not Profile.GRPO or trace.number("entropy_coef"):
+        return None
+    first = _first(_from(trace, LOSS, ("trl-grpo",)))
+    rewards = trace.get(REWARD.name)
+    # Rewards at both first updates: each has a generation batch of its own, with whole groups.
+    fresh = rewards is not None and rewards.finite().steps[:2].tolist() == [FIRST, FIRST + 1]
+    if first is None or not fresh or not _equal_tokens(trace):
+        return None
+    return Reading(LOSS.name, first, 0.0, GRPO_LOSS)
+
+
+def _equal_tokens(trace: Trace) -> bool:
+    cut = _first(trace.get(TRUNCATED_SHARE.name))
+    if trace.settings.get("loss_type") == "grpo":
+        return cut is not None and cut.values[0] == 0
+    low, high = _first(trace.get(LENGTH_MIN.name)), _first(trace.get(LENGTH_MAX.name))
+    return low is not None and high is not None and low.values[0] == high.values[0]
+
+
+def _first_batch(trace: Trace) -> Table | None:
+    """Return the completions of the first update, with the columns that are looked at."""
+    for table in trace.tables.values():
+        columns = table.columns
+        if {"prompt", "completion"} <= set(columns) and len(table):
+            at = np.flatnonzero(table.steps == table.steps.min()).tolist()
+            if int(table.steps.min()) > FIRST:
+                return None
+            return Table(table.steps[at], {k: [c[i] for i in at] for k, c in columns.items()})
+    return None
+
+
+def _groups(table: Table) -> list[list[int]]:
+    """Return the rows of each prompt, those of the usual group size alone."""
+    rows: dict[object, list[int]] = {}
+    for row, prompt in enumerate(table.columns["prompt"]):
+        rows.setdefault(str(prompt), []).append(row)
+    usual = Counter(len(group) for group in rows.values()).most_common(1)
+    return [g for g in rows.values() if usual and len(g) == usual[0][0] > 1]
+
+
+def group_advantage(trace: Trace) -> Reading | None:
+    """An advantage is measured against its own group: its mean over each prompt is 0."""
+    table = _first_batch(trace)
+    if table is None or "advantage" not in table.columns or REWARD.name not in trace:
+        return None
+    cells = [x if isinstance(x, float | int) else np.nan for x in table.columns["advantage"]]
+    advantages = np.array(cells, np.float64)
+    groups = _groups(table)
+    if not groups or not np.isfinite(advantages).all():
+        return None
+    means = np.array([float(advantages[group].mean()) for group in groups])
+    return _spread_over(trace, means, CENTRED * 10.0)
+
+
+def twins(trace: Trace) -> Reading | None:
+    """Ranks draw with seeds of their own: no whole batch comes in equal copies."""
+    table = _first_batch(trace)
+    if table is None or REWARD.name not in trace or trace.number("temperature") == 0:
+        return None
+    groups = _groups(table)
+    texts = [str(text) for text in table.columns["completion"]]
+    if not groups or np.median([len(t) for t in texts]) < LONG:
+        return None
+    least = [min(Counter(texts[row] for row in group).values()) for group in groups]
+    return _spread_over(trace, np.array([float(min(least) > 1)]), 0.5)
+
+
+def _spread_over(trace: Trace, values: np.ndarray, slack: float) -> Reading:
+    """Read numbers of a table at the step of its batch."""
+    at = trace[REWARD.name].where(slice(0, 1))
+    many = len(values)
+    points = Series(np.repeat(at.steps, many), np.repeat(at.times, many), values)
+    return Reading(REWARD.name, points, 0.0, slack)
