@@ -172,6 +172,10 @@ RULE = Rule(
     ),
     remedies=("lower kl_coef or beta by ten", "scale rewards to a spread near one"),
     profiles=kinds.LANGUAGE,
-    explained_by=("accounting-broken", "reference-kl-out-of-range", "constant-reward",),
+    explained_by=(
+        "accounting-broken",
+        "reference-kl-out-of-range",
+        "constant-reward",
+    ),
     thresholds=(FACTOR,),
 )

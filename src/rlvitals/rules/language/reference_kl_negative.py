@@ -109,6 +109,9 @@ RULE = Rule(
         "check that the first minibatch's ratio is 1",
     ),
     profiles=(Profile.RLHF_PPO,),
-    explained_by=("first-update-off", "ratio-off-one",),
+    explained_by=(
+        "first-update-off",
+        "ratio-off-one",
+    ),
     thresholds=(WARNS,),
 )
