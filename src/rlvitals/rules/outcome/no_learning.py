@@ -126,7 +126,6 @@ RULE = Rule(
         "constant-reward",
         "zero-variance-groups",
         "kl-penalty-dominates",
-        "reference-kl-negative",
         "reference-kl-out-of-range",
         "response-length-explodes",
         "responses-truncated",
