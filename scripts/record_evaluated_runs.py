@@ -46,6 +46,7 @@ SUMMARY = {
     "margin": "rewards/margins",
 }
 
+OFTEN = {"eval_steps": 4, "logging_steps": 2}
 HELD_OUT = 20  # of the hundred sums
 
 
@@ -91,7 +92,9 @@ RUNS = (
     Run("grpo-evaluated-0"),
     Run("grpo-evaluated-1", seed=1),
     Run("grpo-memorises", fault="few-prompts", shown=4, config={"learning_rate": 3e-3}),
-    Run("grpo-memorises-slowly", fault="few-prompts", shown=8),
+    Run("grpo-memorises-slowly", fault="few-prompts", shown=8, config=OFTEN),
+    Run("grpo-evaluated-often", seed=2, config=OFTEN),
+    Run("grpo-evaluated-kl", seed=3, config={**OFTEN, "beta": 0.04}),
     Run("grpo-length-paid", fault="verifier-exploited", rewards=("correct", "length")),
     Run("dpo-healthy-0", trainer="dpo"),
     Run("dpo-healthy-1", trainer="dpo", seed=1, config={"learning_rate": 3e-4}),
@@ -102,8 +105,9 @@ RUNS = (
         fault="few-prompts",
         trainer="dpo",
         shown=6,
-        config={"learning_rate": 3e-3, "beta": 0.02},
+        config={**OFTEN, "learning_rate": 3e-3, "beta": 0.02},
     ),
+    Run("dpo-healthy-often", trainer="dpo", seed=2, config=OFTEN),
     Run(
         "dpo-labels-noisy",
         fault="labels-wrong",
