@@ -195,5 +195,6 @@ RULE = Rule(
         "responses-truncated",
         "entropy-collapse",
         "threshold-off-correctness",
+        "judge-outage",
     ),
 )

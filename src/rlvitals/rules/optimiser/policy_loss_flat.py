@@ -153,6 +153,7 @@ RULE = Rule(
         "samples-all-filtered",
         "constant-reward",
         "zero-variance-groups",
+        "judge-outage",
     ),
     profiles=(*kinds.ACTOR_CRITIC, *kinds.GROUPED),
 )

@@ -124,6 +124,7 @@ RULE = Rule(
         "samples-all-filtered",
         "threshold-off-correctness",
         "constant-reward",
+        "judge-outage",
         "zero-variance-groups",
         "kl-penalty-dominates",
         "reference-kl-out-of-range",

@@ -149,6 +149,7 @@ RULE = Rule(
         "response-length-explodes",
         "responses-truncated",
         "reference-kl-out-of-range",
+        "judge-outage",
     ),
     verdict="stalled",
 )
