@@ -124,5 +124,6 @@ RULE = Rule(
     explained_by=(
         "learning-rate-jump",
         "threshold-off-correctness",
+        "component-dominates",
     ),
 )

@@ -325,6 +325,11 @@ RULE = Rule(
         "train on more, or fresh, prompts; fewer passes over the data",
         "raise kl_coef or beta, or use a stricter verifier",
     ),
-    explained_by=("response-length-explodes", "return-up-success-flat", "learning-rate-jump"),
+    explained_by=(
+        "component-dominates",
+        "response-length-explodes",
+        "return-up-success-flat",
+        "learning-rate-jump",
+    ),
     thresholds=(SIZES,),
 )
