@@ -22,7 +22,8 @@ from rlvitals.metrics.reward import COMPONENT, EVAL_COMPONENT
 from rlvitals.metrics.throughput import EVAL_ELAPSED, EVAL_SAMPLES_PER_SECOND
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.standing import OUTCOMES, RIGHT, Standing, label, standing
-from rlvitals.signals.spread import median
+from rlvitals.signals.blocks import block_means
+from rlvitals.signals.spread import median, noise_sd
 
 FEWEST = 4  # points of an evaluation: fewer show nothing
 BEST_OF = re.compile(r"(?:best|pass|max)(?:@|_at_)|passk|pass(?!1$)\d+$")
@@ -57,6 +58,8 @@ class HeldOut:
         said = label(self.name)
         if self.name.startswith(EVAL_COMPONENT.name):
             return f"held-out {self.name.rsplit('/', 1)[-1]}"
+        if self.name == EVAL_PAIRS.name:
+            return "held-out accuracy of pairs"
         return f"held-out {said.removeprefix('eval ').removeprefix('task/')}"
 
 
@@ -111,3 +114,22 @@ def error_of(share: float, size: float) -> float:
     # A share of 0 or 1 among n is still uncertain: by Laplace's rule of succession.
     p = (share * size + 1) / (size + 2)
     return math.sqrt(p * (1 - p) / size)
+
+
+CLEARLY = 5.0  # standard errors from the first fifth to the last
+
+
+def worsens(trace: Trace, held: HeldOut) -> str:
+    """Say that an evaluation ends materially below its start, beyond its scatter; else empty."""
+    now = direction(trace, held)
+    better = held.sign * held.series.values
+    width = max(1, len(better) // 5)
+    blocks = block_means(better, width)
+    drop = float(blocks[0] - blocks[-1])
+    error = (noise_sd(better) or 0.0) * math.sqrt(2 / width)
+    proven = now.state in ("falling", "fallen back")
+    # Without a direction there is no scale either: a few evaluations are no evidence.
+    if not proven and not (drop >= max(now.material, CLEARLY * error) and drop > 0):
+        return ""
+    first, last = held.sign * float(blocks[0]), held.sign * float(blocks[-1])
+    return f"{held.said} gets worse: {first:.3g} to {last:.3g}"
