@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from loading import load
 
-from rlvitals.records import Histogram, Profile
+from rlvitals.records import Histogram, Profile, Table
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.language import (
     eos_missing,
@@ -92,6 +92,31 @@ def test_a_dense_bonus_does_not_hide_that_no_answer_is_ever_right():
     found = zero_variance_groups.RULE.judge(run)
     assert found.metric == "reward/component_std/correct"
     assert found.severity is Severity.WARNING
+
+
+def test_logged_counts_of_solved_and_hopeless_groups_are_taken_as_they_are():
+    run = grpo(
+        reward__group_all_wrong=level(0.8, spread=0.01),
+        reward__group_all_right=level(0.1, spread=0.01),
+        outcome__reward=level(0.15, spread=0.005),
+    )
+    found = zero_variance_groups.RULE.judge(run)
+    assert found.severity is Severity.ERROR
+    assert found.observed == pytest.approx(0.9, abs=0.02)
+    assert "10% of groups are all right and 80% all wrong" in found.evidence[0]
+    one_kind = grpo(reward__group_all_wrong=level(0.8))
+    assert isinstance(zero_variance_groups.RULE.judge(one_kind), Undecided)
+
+
+def test_trap_u_shaped_difficulty_leaves_groups_without_contrast_in_a_run_that_learns():
+    # Prompts of success rate Beta(0.8, 0.2), four completions: seven groups in ten are uniform.
+    dice = np.random.default_rng(0)
+    p = dice.beta(0.8, 0.2, (150, 64))
+    uniform = (p**4 + (1 - p) ** 4).mean(axis=1)
+    run = grpo(reward__group_zero_std=uniform, reward__component__correct=share(0.6, 0.8))
+    found = zero_variance_groups.RULE.judge(run)
+    assert found.observed > 0.6
+    assert found.severity is Severity.NOTE
 
 
 # samples-all-filtered
@@ -441,6 +466,47 @@ def test_trap_length_that_doubles_with_right_answers_is_reasoning():
         outcome__reward=share(0.2, 0.7),
     )
     assert isinstance(response_length_explodes.RULE.judge(run), Clear)
+
+
+def grown(**more):
+    return grpo(
+        language__length_mean=np.linspace(300, 1500, 150) + 20 * made.noise(150),
+        language__truncated_share=np.full(150, 0.02),
+        **more,
+    )
+
+
+def test_trap_two_trends_that_rise_together_are_no_length_bias():
+    # Their correlation is above 0.9, and neither is the other's cause.
+    right = share(0.2, 0.7)
+    run = grown(reward__component__correct=right, outcome__reward=right)
+    assert np.corrcoef(run["language/length_mean"].values, right)[0, 1] > 0.9
+    assert isinstance(response_length_explodes.RULE.judge(run), Clear)
+
+
+def test_length_that_grows_while_an_evaluation_falls_is_noted():
+    run = grown(
+        reward__component__correct=share(0.2, 0.7), outcome__eval_reward=share(0.6, 0.2, 40)
+    )
+    found = response_length_explodes.RULE.judge(run)
+    assert found.severity is Severity.NOTE
+    assert any("held-out reward gets worse" in words for words in found.evidence)
+
+
+@pytest.mark.parametrize(("slope", "word"), [(0.01, "longer"), (-0.01, "shorter"), (0.0, "")])
+def test_the_correlation_of_length_and_advantage_within_groups_is_given(slope, word):
+    dice = np.random.default_rng(1)
+    lengths = dice.integers(10, 400, 400)
+    advantages = slope * (lengths - 200) + dice.standard_normal(400)
+    table = Table(
+        np.repeat(np.arange(1, 51), 8),
+        {"completion": ["x" * n for n in lengths], "advantage": advantages.tolist()},
+    )
+    run = grown(reward__component__correct=level(0.3))
+    found = response_length_explodes.RULE.judge(replace(run, tables={"completions": table}))
+    said = [words for words in found.evidence if "correlation" in words]
+    assert bool(said) is bool(word)
+    assert all(word in words for words in said)
 
 
 def test_length_that_is_paid_while_right_answers_fall_is_a_bias():

@@ -4,6 +4,10 @@
 `reward/std` above five times its own start in at least half of 10 successive updates, without
 the mean reward having grown by a like amount. A warning where the outcome does not improve.
 
+Where the extremes are logged, a long tail is noted: the highest or lowest reward of a batch further
+from the mean than eight of its standard deviations and five times as far as at the start. A reward
+that is bounded cannot do that, however rarely it is earned.
+
 ## Why it matters
 A few extreme rewards take over the advantages' normalisation: every other sample's gradient
 shrinks. Long tails are where a reward model is least to be trusted.
@@ -22,15 +26,17 @@ Returns that grow scatter more in proportion: that growth is taken out before co
 import numpy as np
 
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.reward import STD
-from rlvitals.records import Trace
+from rlvitals.metrics.outcome import REWARD, SCORE
+from rlvitals.metrics.reward import MAX, MIN, STD
+from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
-from rlvitals.rules.shapes import above, start
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.shapes import Stretch, above, start
 from rlvitals.rules.standing import outcome, standing
 
 FACTOR = 5.0  # of its own start
 WINDOW = 10  # updates
+TAIL = 8.0  # standard deviations: the largest of a thousand normal rewards is at 3.2
 
 
 def check(trace: Trace) -> Answer:
@@ -42,7 +48,7 @@ def check(trace: Trace) -> Answer:
     limit = FACTOR * max(1.0, _growth(trace)) * first
     stretch = above(spread, limit, WINDOW)
     if stretch is None:
-        return Clear()
+        return _tail(trace, spread) or Clear()
     now = standing(trace, since=stretch.began)
     evidence, counter = weigh.sides(now)
     return Finding(
@@ -56,6 +62,41 @@ def check(trace: Trace) -> Answer:
         bound=Bound(limit, f"{FACTOR:g} x this run's start, the level's growth taken out"),
         evidence=evidence,
         counter=counter,
+    )
+
+
+def _tail(trace: Trace, spread: Series) -> Finding | None:
+    """Note a reward that now and then lies far outside the rest of its batch."""
+    mean = next((trace[n].finite() for n in (REWARD.name, SCORE.name) if n in trace), None)
+    for name in (MAX.name, MIN.name):
+        extreme = trace.get(name)
+        if mean is None or extreme is None or len(extreme.finite()) < 2 * WINDOW:
+            continue
+        found = extreme.finite()
+        level, scale = (np.interp(found.steps, s.steps, s.values) for s in (mean, spread))
+        far = Series(found.steps, found.times, np.abs(found.values - level))
+        first = start(far)
+        if not first:
+            continue
+        limit = FACTOR * first
+        long = np.where(far.values > TAIL * scale, far.values, 0.0)
+        stretch = above(Series(far.steps, far.times, long), limit, WINDOW)
+        if stretch is not None:
+            end = "highest" if name == MAX.name else "lowest"
+            return _long(name, end, stretch, first, limit)
+    return None
+
+
+def _long(name: str, end: str, stretch: Stretch, first: float, limit: float) -> Finding:
+    return Finding(
+        f"the {end} reward of a batch lies {stretch.worst:.3g} from the mean, {first:.3g} at the "
+        "start: a long tail",
+        severity=Severity.NOTE,
+        metric=name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=stretch.worst,
+        bound=Bound(limit, f"{FACTOR:g} x its distance at the start, and {TAIL:g} deviations"),
     )
 
 
