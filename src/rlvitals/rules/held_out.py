@@ -25,6 +25,7 @@ from rlvitals.rules.standing import OUTCOMES, RIGHT, Standing, label, standing
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median, noise_sd
 
+MOST = 1e9  # samples of an evaluation: beyond, the columns say something else
 FEWEST = 4  # points of an evaluation: fewer show nothing
 BEST_OF = re.compile(r"(?:best|pass|max)(?:@|_at_)|passk|pass(?!1$)\d+$")
 
@@ -106,7 +107,9 @@ def size_of(trace: Trace, held: HeldOut) -> float | None:
     if not shares or seconds is None or speed is None:
         return None
     took, rate = median(seconds.values), median(speed.values)
-    return round(took * rate) if took and rate and took * rate >= 1 else None
+    if took is None or rate is None or not 1 <= took * rate < MOST:
+        return None
+    return float(round(took * rate))
 
 
 def error_of(share: float, size: float) -> float:

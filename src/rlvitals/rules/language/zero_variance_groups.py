@@ -132,6 +132,8 @@ def _split(trace: Trace, during: Series) -> Split | None:
     Groups with contrast hold both kinds; a half is their mean where nothing more is known. Where
     the log counts both kinds, its own counts are taken.
     """
+    if not len(during):
+        return None
     kinds_of = [trace.get(m.name) for m in (GROUP_ALL_RIGHT, GROUP_ALL_WRONG)]
     if kinds_of[0] is not None and kinds_of[1] is not None:
         first, last = int(during.steps[0]), int(during.steps[-1])

@@ -147,6 +147,8 @@ def _fall(trace: Trace, held: HeldOut, now: Standing) -> Fall | None:
     best = int(blocks.argmax())
     drop = float(blocks[best] - blocks[-1])
     error = (noise_sd(better) or 0.0) * math.sqrt(2 / width)
+    if not math.isfinite(drop / error if error else drop):
+        return None  # numbers too large to be subtracted
     proof = []
     if size is not None:
         chance = error_of(float(np.mean(held.series.values)), size * width)
@@ -271,7 +273,10 @@ def _jump(trace: Trace) -> Finding | None:
     epoch, paid = trace.get(EPOCH.name), trace.get(REWARD.name)
     if epoch is None or paid is None or len(paid := paid.finite()) < EPOCH_POINTS:
         return None
-    epochs = np.interp(paid.steps, epoch.finite().steps, epoch.finite().values)
+    epoch = epoch.finite()
+    if not len(epoch):
+        return None
+    epochs = np.interp(paid.steps, epoch.steps, epoch.values)
     boundaries = np.flatnonzero(np.diff(np.floor(epochs - 1e-9)) > 0) + 1
     if not len(boundaries) or len(paid) < EPOCH_POINTS * (len(boundaries) + 1):
         return None

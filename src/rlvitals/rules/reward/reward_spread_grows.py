@@ -70,7 +70,7 @@ def _tail(trace: Trace, spread: Series) -> Finding | None:
     mean = next((trace[n].finite() for n in (REWARD.name, SCORE.name) if n in trace), None)
     for name in (MAX.name, MIN.name):
         extreme = trace.get(name)
-        if mean is None or extreme is None or len(extreme.finite()) < 2 * WINDOW:
+        if mean is None or not len(mean) or extreme is None or len(extreme.finite()) < 2 * WINDOW:
             continue
         found = extreme.finite()
         level, scale = (np.interp(found.steps, s.steps, s.values) for s in (mean, spread))
