@@ -1,17 +1,19 @@
 """The language rules: the traps they must not fall into, and the bounds they keep."""
 
+from dataclasses import replace
+
 import made_traces as made
 import numpy as np
 import pytest
+from loading import load
 
-from rlvitals.records import Profile
+from rlvitals.records import Histogram, Profile, Table
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.language import (
     eos_missing,
     kl_coefficient_runaway,
     kl_penalty_dominates,
     positive_share_falls,
-    reference_kl_negative,
     reference_kl_out_of_range,
     response_length_explodes,
     responses_truncated,
@@ -90,6 +92,31 @@ def test_a_dense_bonus_does_not_hide_that_no_answer_is_ever_right():
     found = zero_variance_groups.RULE.judge(run)
     assert found.metric == "reward/component_std/correct"
     assert found.severity is Severity.WARNING
+
+
+def test_logged_counts_of_solved_and_hopeless_groups_are_taken_as_they_are():
+    run = grpo(
+        reward__group_all_wrong=level(0.8, spread=0.01),
+        reward__group_all_right=level(0.1, spread=0.01),
+        outcome__reward=level(0.15, spread=0.005),
+    )
+    found = zero_variance_groups.RULE.judge(run)
+    assert found.severity is Severity.ERROR
+    assert found.observed == pytest.approx(0.9, abs=0.02)
+    assert "10% of groups are all right and 80% all wrong" in found.evidence[0]
+    one_kind = grpo(reward__group_all_wrong=level(0.8))
+    assert isinstance(zero_variance_groups.RULE.judge(one_kind), Undecided)
+
+
+def test_trap_u_shaped_difficulty_leaves_groups_without_contrast_in_a_run_that_learns():
+    # Prompts of success rate Beta(0.8, 0.2), four completions: seven groups in ten are uniform.
+    dice = np.random.default_rng(0)
+    p = dice.beta(0.8, 0.2, (150, 64))
+    uniform = (p**4 + (1 - p) ** 4).mean(axis=1)
+    run = grpo(reward__group_zero_std=uniform, reward__component__correct=share(0.6, 0.8))
+    found = zero_variance_groups.RULE.judge(run)
+    assert found.observed > 0.6
+    assert found.severity is Severity.NOTE
 
 
 # samples-all-filtered
@@ -231,7 +258,7 @@ def test_all_samples_positive_is_right_where_all_answers_are():
     assert isinstance(threshold_off_correctness.RULE.judge(run), Clear)
 
 
-# reference-kl-out-of-range, reference-kl-negative
+# reference-kl-out-of-range
 
 
 def test_trap_a_kl_of_6_per_sequence_is_trls_default_target():
@@ -292,13 +319,88 @@ def test_the_runs_own_kl_target_is_the_bound_where_it_is_set():
     assert reference_kl_out_of_range.RULE.judge(run).bound.origin == "the run's kl_target"
 
 
+def test_a_target_is_in_the_unit_that_the_run_logs():
+    run = made.trace(
+        Profile.GRPO,
+        {"kl_target": 0.02},
+        policy__kl_to_reference_per_token=level(0.08, spread=0.005),
+        outcome__reward=level(1.0),
+    )
+    found = reference_kl_out_of_range.RULE.judge(run)
+    assert "nats per token at most, target 0.02" in found.summary
+    assert found.severity is Severity.WARNING
+
+
+def test_log_probabilities_under_both_models_tell_kl_where_it_is_not_logged():
+    def run(**shift):
+        return grpo(
+            language__logprobs=level(-0.5),
+            reward__component__correct=level(0.3),
+            **shift,
+        )
+
+    far = reference_kl_out_of_range.RULE.judge(run(language__ref_logprobs=level(-1.2)))
+    assert far.severity is Severity.WARNING
+    assert far.observed == pytest.approx(0.7, abs=0.05)
+    assert any("under the reference" in words for words in far.evidence)
+    near = reference_kl_out_of_range.RULE.judge(run(language__ref_logprobs=level(-0.55)))
+    assert isinstance(near, Clear)
+    assert isinstance(reference_kl_out_of_range.RULE.judge(run()), Undecided)
+
+
+def test_histograms_of_log_probabilities_show_the_shift():
+    def drawn(middle):
+        edges = np.array([middle - 1.0, middle, middle + 1.0])
+        return [Histogram(i, np.nan, edges, np.array([5.0, 5.0])) for i in range(1, 41)]
+
+    run = made.trace(
+        Profile.RLHF_PPO,
+        policy__kl_to_reference_per_token=level(0.7, 40),
+        outcome__score=level(1.0, 40),
+    )
+    both = {"objective/logprobs": drawn(-0.5), "objective/ref_logprobs": drawn(-1.2)}
+    found = reference_kl_out_of_range.RULE.judge(replace(run, histograms=both))
+    assert any("from -0.5 to -0.5" in words for words in found.evidence)
+
+
+def test_trap_a_kl_of_1e_4_per_token_is_where_language_models_with_verified_rewards_live():
+    kl = np.abs(level(5e-5, spread=2e-5))
+    learns = grpo(policy__kl_to_reference_per_token=kl, reward__component__correct=share(0.2, 0.7))
+    assert isinstance(reference_kl_out_of_range.RULE.judge(learns), Clear)
+
+
+def test_trap_bfloat16_weights_that_do_not_change_are_named_where_gradients_flow():
+    run = grpo(
+        policy__kl_to_reference_per_token=np.abs(level(1e-6, spread=1e-7)),
+        optimiser__grad_norm=np.ones(150),
+        optimiser__learning_rate=np.full(150, 1e-6),
+        reward__component__correct=level(0.3),
+    )
+    found = reference_kl_out_of_range.RULE.judge(run)
+    assert found.severity is Severity.WARNING
+    assert "bfloat16" in found.causes[0]
+    assert any("1e-06" in words for words in found.evidence)
+
+
+def test_recorded_negative_kl_is_named_and_noise_around_zero_is_not():
+    hotter = load("reference-kl-out-of-range", "negative")
+    found = reference_kl_out_of_range.RULE.ask(hotter)
+    assert "below zero" in found.summary
+    assert found.severity is Severity.WARNING
+    assert "temperature" in found.causes[0]
+    ordinary = reference_kl_out_of_range.RULE.ask(
+        load("reference-kl-out-of-range", "never-positive")
+    )
+    assert isinstance(ordinary, Clear)
+
+
 def test_single_negative_batches_of_k1_are_ordinary():
     run = made.trace(
         Profile.RLHF_PPO,
         policy__kl_to_reference=0.05 + 0.3 * made.noise(100),
         outcome__score=level(1.0, 100),
     )
-    assert isinstance(reference_kl_negative.RULE.judge(run), Clear)
+    assert isinstance(reference_kl_out_of_range.RULE.judge(run), Clear)
 
 
 @pytest.mark.parametrize(("mean", "severity"), [(-0.5, Severity.NOTE), (-1.5, Severity.WARNING)])
@@ -308,7 +410,7 @@ def test_a_negative_mean_is_a_note_and_below_trls_limit_a_warning(mean, severity
         policy__kl_to_reference=mean + 0.3 * made.noise(100),
         outcome__score=np.linspace(0, 1, 100),
     )
-    assert reference_kl_negative.RULE.judge(run).severity is severity
+    assert reference_kl_out_of_range.RULE.judge(run).severity is severity
 
 
 # kl-coefficient-runaway, kl-penalty-dominates
@@ -364,6 +466,47 @@ def test_trap_length_that_doubles_with_right_answers_is_reasoning():
         outcome__reward=share(0.2, 0.7),
     )
     assert isinstance(response_length_explodes.RULE.judge(run), Clear)
+
+
+def grown(**more):
+    return grpo(
+        language__length_mean=np.linspace(300, 1500, 150) + 20 * made.noise(150),
+        language__truncated_share=np.full(150, 0.02),
+        **more,
+    )
+
+
+def test_trap_two_trends_that_rise_together_are_no_length_bias():
+    # Their correlation is above 0.9, and neither is the other's cause.
+    right = share(0.2, 0.7)
+    run = grown(reward__component__correct=right, outcome__reward=right)
+    assert np.corrcoef(run["language/length_mean"].values, right)[0, 1] > 0.9
+    assert isinstance(response_length_explodes.RULE.judge(run), Clear)
+
+
+def test_length_that_grows_while_an_evaluation_falls_is_noted():
+    run = grown(
+        reward__component__correct=share(0.2, 0.7), outcome__eval_reward=share(0.6, 0.2, 40)
+    )
+    found = response_length_explodes.RULE.judge(run)
+    assert found.severity is Severity.NOTE
+    assert any("held-out reward gets worse" in words for words in found.evidence)
+
+
+@pytest.mark.parametrize(("slope", "word"), [(0.01, "longer"), (-0.01, "shorter"), (0.0, "")])
+def test_the_correlation_of_length_and_advantage_within_groups_is_given(slope, word):
+    dice = np.random.default_rng(1)
+    lengths = dice.integers(10, 400, 400)
+    advantages = slope * (lengths - 200) + dice.standard_normal(400)
+    table = Table(
+        np.repeat(np.arange(1, 51), 8),
+        {"completion": ["x" * n for n in lengths], "advantage": advantages.tolist()},
+    )
+    run = grown(reward__component__correct=level(0.3))
+    found = response_length_explodes.RULE.judge(replace(run, tables={"completions": table}))
+    said = [words for words in found.evidence if "correlation" in words]
+    assert bool(said) is bool(word)
+    assert all(word in words for words in said)
 
 
 def test_length_that_is_paid_while_right_answers_fall_is_a_bias():

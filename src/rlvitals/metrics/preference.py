@@ -28,6 +28,17 @@ ACCURACY = Metric(
     possible=SHARE,
     see_also=("preference/margin",),
 )
+EVAL_ACCURACY = Metric(
+    name="preference/eval_accuracy",
+    title="Held-out pairs ordered rightly",
+    unit="share",
+    kind="outcome",
+    meaning="Share of held-out pairs in which the chosen response has the higher reward.",
+    formula="mean(r_chosen > r_rejected)",
+    better="up",
+    healthy=Band(low=0.0, high=1.0),
+    see_also=("preference/accuracy",),
+)
 MARGIN = Metric(
     name="preference/margin",
     title="Reward margin",
@@ -61,6 +72,15 @@ REJECTED_LOGP = _pair(
     "How likely the policy finds the responses that were not preferred.",
     "mean over sequences of sum_t log pi(token_t)",
 )  # fmt: skip
+EVAL_MARGIN = _pair(
+    "eval_margin", "Reward margin on held-out pairs", "reward",
+    "How far the chosen response's reward is above the rejected one's, on held-out pairs.",
+)  # fmt: skip
+EVAL_CHOSEN_LOGP = _pair(
+    "eval_chosen_logp", "Log-probability of held-out chosen responses", "nats/sequence",
+    "How likely the policy finds preferred responses that it was not trained on.",
+    "mean over sequences of sum_t log pi(token_t)",
+)  # fmt: skip
 CHOSEN_LOGITS = _pair(
     "chosen_logits", "Logits of chosen responses", "logit",
     "Mean logit over tokens and vocabulary of the preferred responses: a drift is no learning.",
@@ -82,7 +102,10 @@ NLL_LOSS = _pair(
 
 METRICS = (
     ACCURACY,
+    EVAL_ACCURACY,
     MARGIN,
+    EVAL_MARGIN,
+    EVAL_CHOSEN_LOGP,
     CHOSEN_REWARD,
     REJECTED_REWARD,
     CHOSEN_LOGP,

@@ -1,17 +1,23 @@
 """How far a language model is from its reference, per token and per sequence.
 
 TRL's PPO logs KL summed over a response, its GRPO the mean over tokens: the two differ by the
-response length and are never compared with one bound.
+response length and are never compared with one bound. Where neither is logged, the
+log-probabilities of the sampled tokens under both models tell it: their mean difference is k1.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.metrics.language import LENGTH_MEAN
+from rlvitals.metrics.language import LENGTH_MEAN, LOGPROBS, REF_LOGPROBS
 from rlvitals.metrics.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
-from rlvitals.records import Series, Trace
+from rlvitals.records import Histogram, Series, Trace
+from rlvitals.signals.blocks import block_length, block_means
+from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
+from rlvitals.signals.student import t_quantile
 
 FAR = 1.0  # nats per token: the usual token has become e times as likely as under the reference
 
@@ -36,7 +42,7 @@ def per_token(trace: Trace) -> PerToken | None:
         return PerToken(found, name, "")
     name = KL_TO_REFERENCE.name
     if name not in trace or not len(found := trace[name].finite()):
-        return None
+        return _of_logprobs(trace)
     logged = trace.get(LENGTH_MEAN.name)
     lengths = None if logged is None else logged.finite()
     if lengths is not None and len(lengths):
@@ -59,6 +65,95 @@ def far(trace: Trace, since: int) -> tuple[str, ...]:
     if level is None or level <= FAR:
         return ()
     return (f"KL to the reference is {level:.3g} nats per token meanwhile",)
+
+
+def _of_logprobs(trace: Trace) -> PerToken | None:
+    found = logprobs(trace)
+    if found is None or LOGPROBS.name not in trace:
+        return None
+    own, theirs = found
+    gap = Series(own.steps, own.times, own.values - theirs.values)
+    return PerToken(gap, LOGPROBS.name, "k1: log-probabilities less those under the reference")
+
+
+def logprobs(trace: Trace) -> tuple[Series, Series] | None:
+    """Return the tokens' mean log-probability under policy and reference, at common steps.
+
+    From numbers, or from histograms of all tokens (by their bins' middles); None without both.
+    """
+    own, theirs = (_level(trace, name) for name in (LOGPROBS.name, REF_LOGPROBS.name))
+    if own is None or theirs is None:
+        return None
+    _, at, within = np.intersect1d(own.steps, theirs.steps, return_indices=True)
+    return (own.where(at), theirs.where(within)) if len(at) else None
+
+
+def _level(trace: Trace, name: str) -> Series | None:
+    if name in trace:
+        return trace[name].finite()
+    own = name.rsplit("/", 1)[-1]
+    drawn = [found for key, found in trace.histograms.items() if key.rsplit("/", 1)[-1] == own]
+    return _means(drawn[0]) if drawn else None
+
+
+def _means(drawn: Sequence[Histogram]) -> Series | None:
+    """Return each histogram's mean; one whose outermost bin is open cannot be averaged."""
+    kept = [h for h in drawn if np.isfinite(h.edges).all() and h.counts.sum() > 0]
+    if not kept:
+        return None
+    means = [float((h.edges[1:] + h.edges[:-1]) @ h.counts / 2 / h.counts.sum()) for h in kept]
+    return Series(
+        np.array([h.step for h in kept]), np.array([h.time for h in kept]), np.array(means)
+    )
+
+
+def shifted(trace: Trace) -> tuple[str, ...]:
+    """Say how likely the sampled tokens are under both models, first and last."""
+    found = logprobs(trace)
+    levels = [first_last_change(series.values) for series in found] if found else [None]
+    if levels[0] is None or levels[1] is None:
+        return ()
+    (first, last), (before, after) = levels[0], levels[1]
+    course = f"goes from {first:.3g} to {last:.3g}, under the reference from"
+    return (f"a token's log-probability {course} {before:.3g} to {after:.3g}",)
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """The mean of the last half of a run, and where it left zero."""
+
+    mean: float
+    high: float  # end of its 99.9 % interval; NaN where its error is not known
+    began: int  # step
+    updates: int
+
+
+CONFIDENCE = 0.998  # two-sided: one chance in a thousand on the low side
+BLOCKS = 5  # at least, to know a mean's error
+
+
+def below_zero(kl: Series, rounding: float) -> Negative | None:
+    """Judge the mean of a KL's last half [n >= 10] against its own error; None where it is fine."""
+    half = kl.tail(len(kl) // 2)
+    mean = float(block_means(half.values, len(half))[0])  # a sum might overflow
+    if mean >= rounding:
+        return None
+    high = _high(half)
+    if high >= 0:
+        return None
+    sums = np.concatenate(([0.0], np.cumsum(kl.values)))[:-1]
+    # The step after which the sum only goes down.
+    return Negative(mean, high, int(kl.steps[int(np.argmax(sums))]), len(half))
+
+
+def _high(half: Series) -> float:
+    blocks = block_means(half.values, block_length(half.values))
+    if len(blocks) < BLOCKS:
+        if len(half) < 2 * BLOCKS or np.any(half.values >= 0):
+            return math.nan
+        blocks = block_means(half.values, len(half) // BLOCKS)
+    error = float(blocks.std(ddof=1)) / math.sqrt(len(blocks))
+    return float(blocks.mean()) + t_quantile(CONFIDENCE, len(blocks) - 1.0) * error
 
 
 def _over(series: Series, divisor: float | np.ndarray) -> Series:

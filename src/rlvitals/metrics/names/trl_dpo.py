@@ -25,12 +25,20 @@ REWARD = {  # reward_trainer.py, compute_loss
     "max_reward": Name(preference.REWARD_MAX, "both sides of the pairs"),
 }
 
+HELD_OUT = {
+    "rewards/accuracies": Name(preference.EVAL_ACCURACY, PAIRS),
+    "rewards/margins": Name(preference.EVAL_MARGIN, PAIRS),
+    "logps/chosen": Name(preference.EVAL_CHOSEN_LOGP, "summed over the response"),
+    "accuracy": Name(preference.EVAL_ACCURACY, PAIRS),
+    "margin": Name(preference.EVAL_MARGIN, PAIRS),
+}
+
 NAMES = Table(
     "trl-dpo",
     "TRL DPOTrainer, KTOTrainer and RewardTrainer",
     keys={
         **TRAINER,
-        **evaluated(EVALUATION),
+        **evaluated({**EVALUATION, **HELD_OUT}),
         **PREFERENCE,
         **REWARD,
         "entropy": Name(exploration.ENTROPY, "of the softmax at the data's tokens"),

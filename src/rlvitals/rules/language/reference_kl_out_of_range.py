@@ -1,42 +1,68 @@
-"""The policy is too far from the reference model, or has not left it at all.
+"""The policy is too far from the reference model, has not left it at all, or KL is negative.
 
 ## What it sees
-KL per sequence above twice the run's own `kl_target`, where one is set. Without one, KL per
-token (a KL per sequence is divided by the response length, or by the response limit) and what is
-learned meanwhile: above 0.2 nats while nothing better is learned; still growing over the last
-half of the run while nothing better is learned: over-optimisation; below 0.0001 all that time:
-the policy has not moved. A run that learns is only noted above half a nat per token.
+KL above twice the run's own `kl_target`, where one is set, in the unit that the run logs. Without
+one, KL per token (a KL per sequence is divided by the response length, or by the response limit;
+where only log-probabilities under both models are logged, their difference) and what is learned
+meanwhile: above 0.2 nats while nothing better is learned; still growing over the last half of the
+run while nothing better is learned: over-optimisation; below 0.0001 all that time: the policy has
+not moved. A run that learns is only noted above half a nat per token.
+
+Before all that: a mean over the last half of the run below zero beyond its own noise (a 99.9 %
+interval over blocks longer than the series' memory), by more than 0.01 nats per sequence or 0.001
+per token. Single negative batches are ordinary for the k1 estimator. Below -1 nat per sequence,
+or where what is learned stalls, a warning; else a note.
 
 ## Why it matters
 KL is the price of the score. A reward model is trusted near the text it was trained on; beyond
 that the score goes on rising while the text gets worse. At zero, nothing was learned, whatever
-the loss says; at exactly zero the reference is the policy itself.
+the loss says; at exactly zero the reference is the policy itself, or the weights do not change at
+their precision. E[log pi - log pi_ref] is a KL only for samples of pi: negative on average,
+responses were not drawn from the policy whose log-probabilities are taken. The penalty turns into
+a bonus for leaving the reference, and the ratios of PPO are wrong as well.
 
 ## What to do
 Too far: raise `kl_coef` (or `beta`), lower the learning rate, stop earlier, and read responses.
 Not moved: raise the learning rate, lower the coefficient, check that weights are trainable and
-that the adapter is switched off for the reference.
+that the adapter is switched off for the reference; keep a float32 copy of weights that are updated
+in bfloat16 at 1e-6. Negative: sample with temperature 1 and without top-k, top-p or a repetition
+penalty, or divide the logits by the same temperature when taking log-probabilities; check that
+padding is masked in both, that both run without dropout, and that the sampler's weights are the
+current ones.
 
 ## When it is wrong
 Training by verified rewards needs no reference and goes far from it. KL grows with the length of
-responses: compare per token.
+responses: compare per token. An estimator that adds a control variate can dip slightly below zero
+by rounding.
 
 ## References
 - Gao, Schulman and Hilton 2023, "Scaling Laws for Reward Model Overoptimization".
 - Ziegler et al. 2019, "Fine-Tuning Language Models from Human Preferences", adaptive KL target.
+- Schulman 2020, "Approximating KL Divergence", http://joschu.net/blog/kl-approx.html.
+- huggingface/trl v0.11.4, ppo_trainer.py, step: warns where mean KL falls below -1.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from rlvitals.metrics.language import LOGPROBS
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.optimiser import GRAD_NORM
+from rlvitals.metrics.optimiser import GRAD_NORM, LEARNING_RATE
 from rlvitals.metrics.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, reference
 from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Curve,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+)
 from rlvitals.rules.shapes import SHORT_WINDOW, above
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.blocks import block_means
@@ -46,11 +72,17 @@ from rlvitals.signals.trend import trend
 
 OF_THE_TARGET = 2.0  # an adaptive controller holds KL well within this
 # Guides name 0.01 to 0.1 nats per token as usual; twice that asks for a second witness.
-HIGH = Bound(0.2, "nats per token, default")
-LOW = Bound(1e-4, "nats per token, default")
-PLAIN = Bound(0.5, "nats per token, default: 1.6 x as likely as under the reference")
+HIGH = Threshold("reference-kl-out-of-range.high", 0.2, "KL a token, in nats, with no gain")
+LOW = Threshold("reference-kl-out-of-range.low", 1e-4, "KL a token, in nats, that is no move")
+PLAIN = Threshold("reference-kl-out-of-range.plain", 0.5, "KL a token, in nats, that is noted")
+DEFAULT = "nats per token, default"
+PLAINLY = "nats per token, default: 1.6 x as likely as under the reference"
 GROWS = 1.5  # over the last half of the run
 LEAST = 40  # updates: before that a policy may not have moved yet
+LEAST_NEGATIVE = 20  # updates
+# What rounding can do, and what is a fault whatever the outcome does: TRL's own limit.
+SEQUENCE = (Bound(-0.01, "nats per sequence, default: what rounding can do"), -1.0)
+TOKEN = (Bound(-1e-3, "nats per token, default: what rounding can do"), -0.05)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +97,12 @@ class Course:
 
 
 def check(trace: Trace) -> Answer:
-    """Ask the run's own target first, then the level, then the course."""
+    """Ask for the sign first, then for the run's own target, the level, the course."""
     course = _course(trace)
     if course is None:
         return Undecided("KL to the reference has no number", (KL_TO_REFERENCE.name,))
     for answer in (
+        _negative(trace, course),
         _above_target(trace),
         _too_high(trace, course),
         _grows(trace, course),
@@ -91,10 +124,41 @@ def _course(trace: Trace) -> Course | None:
     return None
 
 
+def _negative(trace: Trace, course: Course) -> Answer | None:
+    """Judge KL as it is logged: its sign is the same by any reduction."""
+    whole = KL_TO_REFERENCE.name in trace
+    name = KL_TO_REFERENCE.name if whole else course.metric
+    kl = trace[name].finite() if whole else course.series
+    rounding, warns = SEQUENCE if whole else TOKEN
+    found = reference.below_zero(kl, rounding.value) if len(kl) >= LEAST_NEGATIVE else None
+    if found is None:
+        return None
+    if not np.isfinite(found.high):
+        return Undecided("KL is negative, but too sluggish to tell a level from noise")
+    now = learned(trace)
+    evidence, counter = sides(now)
+    unit = "nats per sequence" if whole else "nats per token"
+    return Finding(
+        f"KL to the reference averages {found.mean:.3g} {unit} over the last {found.updates} "
+        "updates: below zero, which no KL can be",
+        severity=Severity.WARNING if found.mean < warns or now.stalled else Severity.NOTE,
+        metric=name,
+        began=found.began,
+        ended=int(kl.steps[-1]),
+        observed=found.mean,
+        bound=rounding,
+        evidence=(f"the interval of that mean ends at {found.high:.3g}", *evidence),
+        counter=counter,
+        causes=NEGATIVE_CAUSES,
+        remedies=NEGATIVE_REMEDIES,
+    )
+
+
 def _above_target(trace: Trace) -> Answer | None:
     target = trace.number("kl_target")
-    name = KL_TO_REFERENCE.name
-    if not target or target < 0 or name not in trace:
+    # A controller's target is in the unit of the KL that it sees: the one that is logged.
+    name = next((n for n in UNITS if n in trace), "")
+    if not target or target < 0 or not name:
         return None
     stretch = above(trace[name], OF_THE_TARGET * target)
     if stretch is None:
@@ -102,7 +166,7 @@ def _above_target(trace: Trace) -> Answer | None:
     now = learned(trace, since=stretch.began)
     evidence, counter = sides(now)
     return Finding(
-        f"KL to the reference stays above twice its target: {stretch.worst:.3g} nats per sequence "
+        f"KL to the reference stays above twice its target: {stretch.worst:.3g} {UNITS[name]} "
         f"at most, target {target:g}",
         severity=stretch.severity(Severity.NOTE if now.improves else Severity.WARNING),
         metric=name,
@@ -118,13 +182,13 @@ def _above_target(trace: Trace) -> Answer | None:
 def _too_high(trace: Trace, course: Course) -> Answer | None:
     if not course.known:
         return None
-    stretch = above(course.series, HIGH.value)
+    stretch = above(course.series, HIGH.on(trace))
     if stretch is None:
         return None
     during = stretch.of(course.series)
     level = median(during.values) or stretch.worst
     now = learned(trace, since=stretch.began)
-    far = level > PLAIN.value
+    far = level > PLAIN.on(trace)
     if not (now.stalled or far):
         if now.state != "unknown":
             return None
@@ -139,8 +203,8 @@ def _too_high(trace: Trace, course: Course) -> Answer | None:
         began=stretch.began,
         ended=stretch.ended,
         observed=level,
-        bound=PLAIN if far else HIGH,
-        evidence=(*course.how, *evidence),
+        bound=PLAIN.bound(trace, PLAINLY) if far else HIGH.bound(trace, DEFAULT),
+        evidence=(*course.how, *reference.shifted(trace), *evidence),
         counter=counter,
         curve=_curve(course),
     )
@@ -163,7 +227,7 @@ def _grows(trace: Trace, course: Course) -> Answer | None:
         return None
     first, last = levels
     # Far below the high bound growth is only the way there; per sequence nothing is known.
-    material = HIGH.value / 10 if course.known else 1.0
+    material = HIGH.on(trace) / 10 if course.known else 1.0
     if last < max(GROWS * first, material):
         return None
     now = learned(trace, since=int(half.steps[0]))
@@ -190,9 +254,9 @@ def _not_moved(trace: Trace, course: Course) -> Answer | None:
         return None
     level = float(block_means(np.abs(half.values), len(half))[0])
     same = not np.any(half.values) and _trains(trace, half)
-    limit = LOW.value if course.known else LOW.value * 10
+    limit = LOW.bound(trace, DEFAULT, 1.0 if course.known else 10.0)
     now = learned(trace, since=int(half.steps[0]))
-    if level >= limit or now.improves or (now.state == "holding its best" and not same):
+    if level >= limit.value or now.improves or (now.state == "holding its best" and not same):
         return None
     what = "exactly 0: the reference is the policy itself" if same else f"{level:.2g} {course.unit}"
     return Finding(
@@ -202,14 +266,9 @@ def _not_moved(trace: Trace, course: Course) -> Answer | None:
         began=int(course.series.steps[0]),
         ended=int(half.steps[-1]),
         observed=level,
-        bound=Bound(limit, LOW.origin),
-        evidence=sides(now)[0],
-        causes=(
-            "reference not frozen, or its adapter not switched off",
-            "weights that do not change at this precision",
-        )
-        if same
-        else ("learning rate too low", "kl_coef or beta too large"),
+        bound=limit,
+        evidence=(*_learning_rate(trace, half), *sides(now)[0]),
+        causes=SAME if same else (*(SAME[1:] if _trains(trace, half) else ()), *UNMOVED),
         remedies=(
             "check that the reference is a frozen copy, and that weights are trainable",
             "raise the learning rate",
@@ -218,16 +277,45 @@ def _not_moved(trace: Trace, course: Course) -> Answer | None:
     )
 
 
+def _learning_rate(trace: Trace, half: Series) -> tuple[str, ...]:
+    """Say that gradients flow, and with what rate: bfloat16 keeps three digits of a weight."""
+    rate = trace.get(LEARNING_RATE.name)
+    if not _trains(trace, half) or rate is None:
+        return ()
+    middle = median(rate.since(int(half.steps[0])).values)
+    return () if middle is None else (f"gradients are not zero; learning rate {middle:.2g}",)
+
+
 def _trains(trace: Trace, half: Series) -> bool:
     norms = trace.get(GRAD_NORM.name)
     during = None if norms is None else norms.since(int(half.steps[0])).finite()
     return during is not None and len(during) > 0 and bool((during.values > 0).all())
 
 
+UNITS = {
+    KL_TO_REFERENCE.name: "nats per sequence",
+    KL_TO_REFERENCE_PER_TOKEN.name: "nats per token",
+}
+SAME = (
+    "reference not frozen, or its adapter not switched off",
+    "weights that do not change at this precision: bfloat16 with a learning rate near 1e-6",
+)
+UNMOVED = ("learning rate too low", "kl_coef or beta too large")
+NEGATIVE_CAUSES = (
+    "responses sampled at another temperature, or with top-k or top-p",
+    "padding or prompt tokens counted in one of the two log-probabilities",
+    "dropout on, or stale weights, in the sampler",
+)
+NEGATIVE_REMEDIES = (
+    "generate with temperature 1, top_k 0, top_p 1, or score with the same temperature",
+    "check the attention and padding masks of policy and reference",
+    "check that the first minibatch's ratio is 1",
+)
+
 RULE = Rule(
     name="reference-kl-out-of-range",
     needs=(),
-    needs_any=(KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN),
+    needs_any=(KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN, LOGPROBS),
     at_least=SHORT_WINDOW,
     check=check,
     doc=__doc__,
@@ -242,5 +330,12 @@ RULE = Rule(
         "lower the learning rate, or stop at the best score for its KL",
     ),
     profiles=kinds.LANGUAGE,
-    explained_by=("kl-spike", "kl-above-target", "learning-rate-jump", "response-length-explodes"),
+    explained_by=(
+        "kl-spike",
+        "kl-above-target",
+        "learning-rate-jump",
+        "response-length-explodes",
+        "ratio-off-one",
+    ),
+    thresholds=(HIGH, LOW, PLAIN),
 )

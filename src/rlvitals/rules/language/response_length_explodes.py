@@ -3,8 +3,10 @@
 ## What it sees
 Mean response length at more than twice its start in at least half of 20 successive updates (10
 where fewer than 40 are logged), together with one of: the reward rises while right answers do not
-(a length bias); what is learned stalls; ever more responses are cut at the limit. Growth with
-rising right answers is what training to reason looks like, and is not reported.
+(a length bias); what is learned stalls; ever more responses are cut at the limit; an evaluation
+gets worse. Growth with rising right answers is what training to reason looks like, and is not
+reported. That two curves rise together says nothing: every two do. Where completions are logged
+with their advantages, their correlation with length inside groups is given.
 
 ## Why it matters
 Length is the easiest thing to learn. Reward models prefer long answers, and a loss that averages
@@ -22,10 +24,17 @@ A task may need the length before it pays: judge by right answers on held-out pr
 - Liu et al. 2025, "Understanding R1-Zero-Like Training" (Dr. GRPO).
 """
 
+import math
+from typing import TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
 from rlvitals.metrics.language import LENGTH_MEAN, LENGTH_STD, TRUNCATED_SHARE
 from rlvitals.records import Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
+from rlvitals.rules.held_out import evaluations, worsens
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above, start, window
 from rlvitals.rules.standing import Standing, standing
@@ -45,6 +54,9 @@ CUT_MORE = Threshold(
     "share of responses cut at the limit, more than at the start",
     high=1.0,
 )
+EVALUATIONS = 10  # points of an evaluation
+COMPLETIONS, NEWEST = 200, 2000  # that a correlation is taken over, at least and at most
+PAID = 0.3  # of 200 completions: four standard errors
 
 
 def check(trace: Trace) -> Answer:
@@ -60,8 +72,9 @@ def check(trace: Trace) -> Answer:
     last = median(lengths.finite().tail(window(lengths)).values) or stretch.worst
     now = learned(trace)
     biased, cut = _bias(trace, now), _cut(trace)
-    witness = (*biased, *cut, *_scatter(trace))
-    if now.improves and not (biased or cut):
+    held = _held_out(trace)
+    witness = (*biased, *cut, *held, *_scatter(trace), *_within_groups(trace))
+    if now.improves and not (biased or cut or held):
         return Clear()
     if now.state == "unknown" and not cut:
         return Undecided(
@@ -114,6 +127,36 @@ def _scatter(trace: Trace) -> tuple[str, ...]:
     return (f"their spread goes from {first:.3g} to {levels[1]:.3g} tokens",)
 
 
+def _held_out(trace: Trace) -> tuple[str, ...]:
+    held = [e for e in evaluations(trace) if len(e.series) >= EVALUATIONS]
+    return tuple(words for e in held if (words := worsens(trace, e)))
+
+
+def _within_groups(trace: Trace) -> tuple[str, ...]:
+    """Correlate length and advantage among the newest completions of the log.
+
+    An advantage is taken within its group: what prompts share is out of it.
+    """
+    for table in trace.tables.values():
+        if not {"completion", "advantage"} <= set(table.columns) or len(table) < COMPLETIONS:
+            continue
+        rows = zip(table.columns["completion"], table.columns["advantage"], strict=True)
+        told = [(len(t), float(a)) for t, a in rows if isinstance(t, str) and _number(a)]
+        pairs = np.array(told[-NEWEST:], dtype=np.float64)
+        if len(pairs) < COMPLETIONS or not pairs.std(axis=0).all():
+            continue
+        matrix: NDArray[np.float64] = np.asarray(np.corrcoef(pairs.T), dtype=np.float64)
+        r = float(matrix[0, 1])
+        if abs(r) > PAID:
+            word = "longer" if r > 0 else "shorter"
+            return (f"within a group the {word} completion is paid: correlation {r:+.2f}",)
+    return ()
+
+
+def _number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
 RULE = Rule(
     name="response-length-explodes",
     needs=(LENGTH_MEAN,),
@@ -134,6 +177,7 @@ RULE = Rule(
     explained_by=(
         "learning-rate-jump",
         "threshold-off-correctness",
+        "component-dominates",
     ),
     thresholds=(FACTOR, CUT_MORE),
 )

@@ -3,9 +3,9 @@
 ## What it sees
 `reward/group_zero_std` above a half (three quarters for groups of two) in at least half of 20
 successive updates (10 where fewer than 40 are logged), or a reward for right answers without any
-spread in the last 20 batches. How many of those groups are all right and how many all wrong is
-worked out from the share of right answers, because the two ask for opposite remedies. A note while
-right answers rise; a warning where they do not; an error where nearly every group is without
+spread in the last 20 batches. How many of those groups are all right and how many all wrong is as
+logged, or worked out from the share of right answers: the two ask for opposite remedies. A note
+while right answers rise; a warning where they do not; an error where nearly every group is without
 contrast and most of them are all wrong.
 
 ## Why it matters
@@ -33,11 +33,17 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import REWARD
-from rlvitals.metrics.reward import COMPONENT, COMPONENT_STD, GROUP_ZERO_STD
+from rlvitals.metrics.reward import (
+    COMPONENT,
+    COMPONENT_STD,
+    GROUP_ALL_RIGHT,
+    GROUP_ALL_WRONG,
+    GROUP_ZERO_STD,
+)
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import answers, learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
+from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
@@ -74,15 +80,34 @@ def check(trace: Trace) -> Answer:
     own = SHARE.bound(trace, "default")
     two = two and SHARE.name not in trace.thresholds
     limit = Bound(TWO, "default for groups of two") if two else own
-    shares = trace[GROUP_ZERO_STD.name]
-    stretch = above(shares, limit.value)
+    picked = _shares(trace)
+    if picked is None:
+        wants = (GROUP_ALL_RIGHT.name, GROUP_ALL_WRONG.name)
+        return Undecided("only one kind of uniform group is logged", wants)
+    stretch = above(picked[1], limit.value)
     if stretch is not None:
-        return _finding(trace, stretch, limit)
+        return _finding(trace, picked, stretch, limit)
     return _behind_a_bonus(trace) or Clear()
 
 
-def _finding(trace: Trace, stretch: Stretch, limit: Bound) -> Finding:
-    during = stretch.of(trace[GROUP_ZERO_STD.name]).finite()
+def _shares(trace: Trace) -> tuple[str, Series] | None:
+    """Return the share of uniform groups: as logged, or all right and all wrong together."""
+    if GROUP_ZERO_STD.name in trace:
+        return GROUP_ZERO_STD.name, trace[GROUP_ZERO_STD.name]
+    right, wrong = trace.get(GROUP_ALL_RIGHT.name), trace.get(GROUP_ALL_WRONG.name)
+    if right is None or wrong is None:
+        return None
+    steps, at, within = np.intersect1d(right.steps, wrong.steps, return_indices=True)
+    if not len(steps):
+        return None
+    found = wrong.where(within)
+    both = Series(found.steps, found.times, found.values + right.values[at])
+    return GROUP_ALL_WRONG.name, both
+
+
+def _finding(trace: Trace, picked: tuple[str, Series], stretch: Stretch, limit: Bound) -> Finding:
+    name, shares = picked
+    during = stretch.of(shares).finite()
     level = median(during.values) or 0.0
     now = learned(trace, since=stretch.began)
     split = _split(trace, during)
@@ -96,7 +121,7 @@ def _finding(trace: Trace, stretch: Stretch, limit: Bound) -> Finding:
         f"in {level:.0%} of groups every completion earns the same reward: these groups teach "
         "nothing",
         severity=stretch.severity(_severity(now, split, most=level > NEARLY_ALL.on(trace))),
-        metric=GROUP_ZERO_STD.name,
+        metric=name,
         began=stretch.began,
         ended=stretch.ended,
         observed=level,
@@ -105,14 +130,24 @@ def _finding(trace: Trace, stretch: Stretch, limit: Bound) -> Finding:
         counter=counter,
         causes=_causes(split),
         remedies=_remedies(split),
+        curve=None if name == GROUP_ZERO_STD.name else Curve("uniform groups", shares),
     )
 
 
 def _split(trace: Trace, during: Series) -> Split | None:
     """Work out the two sides from p = right + (1 - right - wrong) x one half.
 
-    Groups with contrast hold both kinds; a half is their mean where nothing more is known.
+    Groups with contrast hold both kinds; a half is their mean where nothing more is known. Where
+    the log counts both kinds, its own counts are taken.
     """
+    if not len(during):
+        return None
+    kinds_of = [trace.get(m.name) for m in (GROUP_ALL_RIGHT, GROUP_ALL_WRONG)]
+    if kinds_of[0] is not None and kinds_of[1] is not None:
+        first, last = int(during.steps[0]), int(during.steps[-1])
+        logged = [s.since(first).until(last).finite().values for s in kinds_of if s is not None]
+        if all(len(values) for values in logged):
+            return Split(float(logged[0].mean()), float(logged[1].mean()))
     found = answers(trace)
     if found is None:
         reward = trace.get(REWARD.name)
@@ -187,7 +222,8 @@ def _behind_a_bonus(trace: Trace) -> Finding | None:
 
 RULE = Rule(
     name="zero-variance-groups",
-    needs=(GROUP_ZERO_STD,),
+    needs=(),
+    needs_any=(GROUP_ZERO_STD, GROUP_ALL_WRONG),
     at_least=SHORT_WINDOW,
     check=check,
     doc=__doc__,
@@ -203,6 +239,7 @@ RULE = Rule(
         "responses-truncated",
         "entropy-collapse",
         "threshold-off-correctness",
+        "judge-outage",
     ),
     thresholds=(SHARE, NEARLY_ALL),
 )

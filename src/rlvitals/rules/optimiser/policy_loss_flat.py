@@ -159,6 +159,7 @@ RULE = Rule(
         "samples-all-filtered",
         "constant-reward",
         "zero-variance-groups",
+        "judge-outage",
     ),
     profiles=(*kinds.ACTOR_CRITIC, *kinds.GROUPED),
     thresholds=(NOTHING, ZERO),

@@ -172,6 +172,7 @@ RULE = Rule(
         "threshold-off-correctness",
         "reference-kl-out-of-range",
         "response-length-explodes",
+        "judge-outage",
     ),
     verdict="collapsed",
     thresholds=(LOST,),

@@ -129,6 +129,6 @@ RULE = Rule(
         "find the reward term that grew, and cap it or tie it to success",
         "judge checkpoints by success, not by return",
     ),
-    explained_by=("response-length-explodes", "responses-truncated"),
+    explained_by=("component-dominates", "response-length-explodes", "responses-truncated"),
     thresholds=(FOLLOWS, SATURATED),
 )

@@ -7,6 +7,9 @@ of it. Not where the outcome climbed to its highest value and stays there, and n
 are right: that is convergence. Spread over single steps is no evidence: many environments pay the
 same for every step.
 
+Where rewards do differ, a part of them that is one number in every update of the run, 40 at least,
+is noted: it never told responses apart.
+
 ## Why it matters
 Advantages are differences. Without any, the update is zero or normalised noise, and noise keeps
 KL and clip fraction looking healthy.
@@ -26,14 +29,15 @@ logs make small differences vanish.
 
 import numpy as np
 
+from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import RETURN, REWARD, SCORE
-from rlvitals.metrics.reward import GROUP_STD, SCORE_STD, STD
+from rlvitals.metrics.reward import COMPONENT, GROUP_STD, SCORE_STD, STD
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
-from rlvitals.rules.standing import environment, label, standing
+from rlvitals.rules.standing import RIGHT, environment, label, standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.level import stays_above
 
@@ -44,6 +48,7 @@ LEAST = Threshold(
     "updates over which rewards do not differ",
     low=UPDATES,
 )
+PART = 40  # updates: a part may need as long to be found by chance
 NEARLY = 0.9  # of ten: one odd sample in a batch does not make a signal
 SPREADS = (GROUP_STD.name, SCORE_STD.name, STD.name)
 LEVELS = (SCORE.name, RETURN.name, REWARD.name)
@@ -51,6 +56,45 @@ SOLVED = 0.95  # share of right answers
 
 
 def check(trace: Trace) -> Answer:
+    """Look at the reward as a whole, then at its parts."""
+    answer = _whole(trace)
+    return answer if isinstance(answer, Finding) else _dead_part(trace) or answer
+
+
+def _dead_part(trace: Trace) -> Finding | None:
+    """Note a part that is one number throughout, beside parts that are not."""
+    parts = {
+        own: found
+        for own, series in trace.family(COMPONENT.name).items()
+        if len(found := series.finite()) >= PART
+    }
+    dead = [own for own, series in parts.items() if np.ptp(series.values) == 0]
+    # Right answers throughout are no fault, and where no part varies the whole is judged alone.
+    dead = [o for o in dead if not (RIGHT.search(o) and parts[o].values[0] >= SOLVED)]
+    if not dead or len(dead) == len(parts):
+        return None
+    own, series = dead[0], parts[dead[0]]
+    value = float(series.values[0])
+    others = (f"so are {', '.join(dead[1:])}",) if dead[1:] else ()
+    return Finding(
+        f"{label(f'{COMPONENT.name}/{own}')} is {value:.4g} in all {len(series):,} updates: it "
+        "never told responses apart",
+        severity=Severity.NOTE,
+        metric=f"{COMPONENT.name}/{own}",
+        began=int(series.steps[0]),
+        ended=int(series.steps[-1]),
+        observed=value,
+        bound=Bound(PART, "default: so many updates"),
+        evidence=others,
+        causes=(
+            "a check that never matches: a pattern, a tag, a parser",
+            "something that every response does, or none can",
+        ),
+        remedies=("score by hand one response that should earn it", "drop it where all earn it"),
+    )
+
+
+def _whole(trace: Trace) -> Answer:
     """Look at the spread of a batch of responses, else at an outcome that never changes."""
     picked = _constant(trace)
     if picked is None:
@@ -154,6 +198,7 @@ RULE = Rule(
         "response-length-explodes",
         "responses-truncated",
         "reference-kl-out-of-range",
+        "judge-outage",
     ),
     verdict="stalled",
     thresholds=(LEAST,),

@@ -4,6 +4,10 @@
 `reward/std` above five times its own start in at least half of 10 successive updates, without
 the mean reward having grown by a like amount. A warning where the outcome does not improve.
 
+Where the extremes are logged, a long tail is noted: the highest or lowest reward of a batch further
+from the mean than eight of its standard deviations and five times as far as at the start. A reward
+that is bounded cannot do that, however rarely it is earned.
+
 ## Why it matters
 A few extreme rewards take over the advantages' normalisation: every other sample's gradient
 shrinks. Long tails are where a reward model is least to be trusted.
@@ -21,11 +25,13 @@ Returns that grow scatter more in proportion: that growth is taken out before co
 
 import numpy as np
 
-from rlvitals.metrics.reward import STD
-from rlvitals.records import Trace
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.outcome import REWARD, SCORE
+from rlvitals.metrics.reward import MAX, MIN, STD
+from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
-from rlvitals.rules.shapes import above, start
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.shapes import Stretch, above, start
 from rlvitals.rules.standing import outcome, standing
 
 FACTOR = Threshold(
@@ -35,6 +41,7 @@ FACTOR = Threshold(
     low=1.0,
 )
 WINDOW = 10  # updates
+TAIL = 8.0  # standard deviations: the largest of a thousand normal rewards is at 3.2
 
 
 def check(trace: Trace) -> Answer:
@@ -47,7 +54,7 @@ def check(trace: Trace) -> Answer:
     limit = FACTOR.bound(trace, origin, max(1.0, _growth(trace)) * first)
     stretch = above(spread, limit.value, WINDOW)
     if stretch is None:
-        return Clear()
+        return _tail(trace, spread) or Clear()
     now = standing(trace, since=stretch.began)
     evidence, counter = weigh.sides(now)
     return Finding(
@@ -61,6 +68,42 @@ def check(trace: Trace) -> Answer:
         bound=limit,
         evidence=evidence,
         counter=counter,
+    )
+
+
+def _tail(trace: Trace, spread: Series) -> Finding | None:
+    """Note a reward that now and then lies far outside the rest of its batch."""
+    mean = next((trace[n].finite() for n in (REWARD.name, SCORE.name) if n in trace), None)
+    for name in (MAX.name, MIN.name):
+        extreme = trace.get(name)
+        if mean is None or not len(mean) or extreme is None or len(extreme.finite()) < 2 * WINDOW:
+            continue
+        found = extreme.finite()
+        level, scale = (np.interp(found.steps, s.steps, s.values) for s in (mean, spread))
+        far = Series(found.steps, found.times, np.abs(found.values - level))
+        first = start(far)
+        if not first:
+            continue
+        limit = FACTOR.on(trace) * first
+        long = np.where(far.values > TAIL * scale, far.values, 0.0)
+        stretch = above(Series(far.steps, far.times, long), limit, WINDOW)
+        if stretch is not None:
+            end = "highest" if name == MAX.name else "lowest"
+            origin = f"{FACTOR.on(trace):g} x its distance at the start, and {TAIL:g} deviations"
+            return _long(name, end, stretch, first, FACTOR.bound(trace, origin, first))
+    return None
+
+
+def _long(name: str, end: str, stretch: Stretch, first: float, limit: Bound) -> Finding:
+    return Finding(
+        f"the {end} reward of a batch lies {stretch.worst:.3g} from the mean, {first:.3g} at the "
+        "start: a long tail",
+        severity=Severity.NOTE,
+        metric=name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=stretch.worst,
+        bound=limit,
     )
 
 

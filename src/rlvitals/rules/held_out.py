@@ -1,0 +1,138 @@
+"""What a run measures on held-out data: which evaluations, how they stand, how large they are."""
+
+import math
+import re
+from dataclasses import dataclass, replace
+
+from rlvitals.metrics.optimiser import EVAL_LOSS, LOSS
+from rlvitals.metrics.outcome import (
+    ACCURACY,
+    EVAL_ACCURACY,
+    EVAL_RETURN,
+    EVAL_REWARD,
+    EVAL_SUCCESS_RATE,
+    EVAL_TASK,
+    RETURN,
+    REWARD,
+    SUCCESS_RATE,
+)
+from rlvitals.metrics.preference import ACCURACY as PAIRS
+from rlvitals.metrics.preference import EVAL_ACCURACY as EVAL_PAIRS
+from rlvitals.metrics.reward import COMPONENT, EVAL_COMPONENT
+from rlvitals.metrics.throughput import EVAL_ELAPSED, EVAL_SAMPLES_PER_SECOND
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules.standing import OUTCOMES, RIGHT, Standing, label, standing
+from rlvitals.signals.blocks import block_means
+from rlvitals.signals.spread import median, noise_sd
+
+MOST = 1e9  # samples of an evaluation: beyond, the columns say something else
+FEWEST = 4  # points of an evaluation: fewer show nothing
+BEST_OF = re.compile(r"(?:best|pass|max)(?:@|_at_)|passk|pass(?!1$)\d+$")
+
+# What is held out, and the same quantity in training; the first that falls names the finding.
+PAIRED = (
+    (EVAL_RETURN.name, RETURN.name),
+    (EVAL_SUCCESS_RATE.name, SUCCESS_RATE.name),
+    (EVAL_REWARD.name, REWARD.name),
+    (EVAL_PAIRS.name, PAIRS.name),
+    (EVAL_ACCURACY.name, ACCURACY.name),
+    (EVAL_LOSS.name, LOSS.name),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """One evaluation, and the training metric that measures the same; "" where none does."""
+
+    name: str
+    twin: str
+    series: Series  # finite points
+
+    @property
+    def sign(self) -> float:
+        """Return +1 where more is better, -1 for a loss."""
+        return -1.0 if self.name == EVAL_LOSS.name else 1.0
+
+    @property
+    def said(self) -> str:
+        """Say its name."""
+        said = label(self.name)
+        if self.name.startswith(EVAL_COMPONENT.name):
+            return f"held-out {self.name.rsplit('/', 1)[-1]}"
+        if self.name == EVAL_PAIRS.name:
+            return "held-out accuracy of pairs"
+        return f"held-out {said.removeprefix('eval ').removeprefix('task/')}"
+
+
+def evaluations(trace: Trace) -> list[HeldOut]:
+    """List the evaluations with enough points, those that training measures as well first."""
+    supervised = trace.profile is Profile.SUPERVISED
+    named = [(n, twin) for n, twin in PAIRED if n != EVAL_LOSS.name or supervised]
+    named += [
+        (f"{EVAL_COMPONENT.name}/{own}", f"{COMPONENT.name}/{own}")
+        for own in trace.family(EVAL_COMPONENT.name)
+        if RIGHT.search(own)
+    ]
+    named += [
+        (f"{EVAL_TASK.name}/{own}", "")
+        for own in trace.family(EVAL_TASK.name)
+        if not BEST_OF.search(own)
+    ]
+    return [
+        HeldOut(name, twin if twin in trace else "", found)
+        for name, twin in named
+        if name in trace and len(found := trace[name].finite()) >= FEWEST
+    ]
+
+
+def direction(trace: Trace, held: HeldOut) -> Standing:
+    """Judge an evaluation as an outcome of its kind is judged."""
+    if held.name == EVAL_LOSS.name:
+        kind = LOSS.name
+    elif held.name in OUTCOMES:
+        kind = held.name
+    else:
+        values = held.series.values
+        a_share = values.min() >= 0 and values.max() <= 1
+        kind = SUCCESS_RATE.name if a_share else REWARD.name
+    now = standing(replace(trace, series={kind: held.series}))
+    return replace(now, metric=held.name, why=now.why.replace(label(kind), label(held.name)))
+
+
+def size_of(trace: Trace, held: HeldOut) -> float | None:
+    """Return how many samples one evaluation has; None where it is no share or not known."""
+    values = held.series.values
+    seconds, speed = (trace.get(m.name) for m in (EVAL_ELAPSED, EVAL_SAMPLES_PER_SECOND))
+    shares = held.name != EVAL_LOSS.name and values.min() >= 0 and values.max() <= 1
+    if not shares or seconds is None or speed is None:
+        return None
+    took, rate = median(seconds.values), median(speed.values)
+    if took is None or rate is None or not 1 <= took * rate < MOST:
+        return None
+    return float(round(took * rate))
+
+
+def error_of(share: float, size: float) -> float:
+    """Return the binomial standard error of a share of so many answers."""
+    # A share of 0 or 1 among n is still uncertain: by Laplace's rule of succession.
+    p = (share * size + 1) / (size + 2)
+    return math.sqrt(p * (1 - p) / size)
+
+
+CLEARLY = 5.0  # standard errors from the first fifth to the last
+
+
+def worsens(trace: Trace, held: HeldOut) -> str:
+    """Say that an evaluation ends materially below its start, beyond its scatter; else empty."""
+    now = direction(trace, held)
+    better = held.sign * held.series.values
+    width = max(1, len(better) // 5)
+    blocks = block_means(better, width)
+    drop = float(blocks[0] - blocks[-1])
+    error = (noise_sd(better) or 0.0) * math.sqrt(2 / width)
+    proven = now.state in ("falling", "fallen back")
+    # Without a direction there is no scale either: a few evaluations are no evidence.
+    if not proven and not (drop >= max(now.material, CLEARLY * error) and drop > 0):
+        return ""
+    first, last = held.sign * float(blocks[0]), held.sign * float(blocks[-1])
+    return f"{held.said} gets worse: {first:.3g} to {last:.3g}"

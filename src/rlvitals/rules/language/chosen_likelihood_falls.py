@@ -1,0 +1,162 @@
+"""Preference training makes the preferred responses less likely, and the others even less.
+
+## What it sees
+The log-probability of chosen responses (held-out ones where they are logged) falls by more than a
+tenth of where it was, beyond its scatter, while the margin between chosen and rejected rises. A
+note: some of it is how the loss works, which only asks for the difference. A warning where an
+evaluation gets worse meanwhile (held-out accuracy, margin, loss), or the share of pairs that are
+ordered rightly does.
+
+## Why it matters
+Probability that leaves both sides of a pair goes to texts that are in neither: the model may then
+write what no one has compared. Accuracy and margin go on looking well.
+
+## What to do
+Read what the model writes. Add the likelihood of chosen responses to the loss (`rpo_alpha`, `sft`),
+raise `beta`, lower the learning rate, train fewer epochs; drop pairs whose two sides hardly differ.
+
+## When it is wrong
+With long responses a fall of a few nats is nothing: what the model samples decides. Responses that
+were not written by the model itself start unlikely and may stay so.
+
+## References
+- Rafailov et al. 2024, "From r to Q*: Your Language Model is Secretly a Q-Function".
+- Pal et al. 2024, "Smaug: Fixing Failure Modes of Preference Optimisation with DPO-Positive".
+- Razin et al. 2025, "Unintentional Unalignment: Likelihood Displacement in DPO".
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.preference import (
+    ACCURACY,
+    CHOSEN_LOGP,
+    CHOSEN_REWARD,
+    EVAL_CHOSEN_LOGP,
+    EVAL_MARGIN,
+    MARGIN,
+    REJECTED_LOGP,
+)
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules.held_out import HeldOut, evaluations, worsens
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.signals.blocks import block_means
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.spread import noise_sd
+
+FALL = Threshold("chosen-likelihood-falls.fall", 0.1, "share of the first log-probability")
+LEAST = 10  # points of the log-probability
+ERRORS = 5.0  # standard errors of the difference between two fifths
+PARTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The first and last fifth of a series."""
+
+    first: float
+    last: float
+    error: float  # of their difference, from the scatter between neighbours
+    began: int  # step of the best block
+
+
+def check(trace: Trace) -> Answer:
+    """Compare the first and the last fifth; then ask the evaluations how bad that is."""
+    name = next(
+        (n for n in (EVAL_CHOSEN_LOGP.name, CHOSEN_LOGP.name) if _enough(trace, n)),
+        None,
+    )
+    if name is None:
+        return Undecided("log-probabilities of chosen responses are too few", (CHOSEN_LOGP.name,))
+    chosen, margin = _course(trace[name].finite()), _course(trace[MARGIN.name].finite())
+    if chosen.first >= 0 or margin.last - margin.first <= ERRORS * margin.error:
+        return Clear()
+    drop, limit = chosen.first - chosen.last, FALL.on(trace) * abs(chosen.first)
+    if drop <= max(limit, ERRORS * chosen.error):
+        return Clear()
+    worse = _worse(trace)
+    held = "held-out " if name == EVAL_CHOSEN_LOGP.name else ""
+    return Finding(
+        f"{held}chosen responses become less likely, {chosen.first:.3g} to {chosen.last:.3g} nats, "
+        f"while the margin rises from {margin.first:.3g} to {margin.last:.3g}",
+        severity=Severity.WARNING if worse else Severity.NOTE,
+        metric=name,
+        began=chosen.began,
+        ended=int(trace[name].finite().steps[-1]),
+        observed=chosen.last,
+        bound=Bound(chosen.first - limit, f"{FALL.on(trace):.0%} below where it was"),
+        evidence=(*_others(trace), *worse),
+        counter=() if worse else ("no evaluation is seen to get worse",),
+    )
+
+
+def _enough(trace: Trace, name: str) -> bool:
+    return name in trace and len(trace[name].finite()) >= LEAST
+
+
+def _course(series: Series) -> Course:
+    width = max(1, len(series) // PARTS)
+    blocks = block_means(series.values, width)
+    error = (noise_sd(series.values) or 0.0) * math.sqrt(2 / width)
+    best = int(blocks[:-1].argmax()) if len(blocks) > 1 else 0
+    at = len(series) - width * (len(blocks) - best)
+    return Course(float(blocks[0]), float(blocks[-1]), error, int(series.steps[at]))
+
+
+def _worse(trace: Trace) -> tuple[str, ...]:
+    held = [e for e in evaluations(trace) if len(e.series) >= LEAST]
+    # The margin has no scale of its own; its sign says who is ahead.
+    if _enough(trace, EVAL_MARGIN.name):
+        margin = trace[EVAL_MARGIN.name].finite()
+        course = _course(margin)
+        if course.first > 0 > course.last + ERRORS * course.error:
+            held.append(HeldOut(EVAL_MARGIN.name, "", margin))
+    said = tuple(words for e in held if (words := worsens(trace, e)))
+    return said or _own_accuracy(trace)
+
+
+def _own_accuracy(trace: Trace) -> tuple[str, ...]:
+    if not _enough(trace, ACCURACY.name):
+        return ()
+    course = _course(trace[ACCURACY.name].finite())
+    if course.first - course.last <= max(0.05, ERRORS * course.error):
+        return ()
+    return (f"pairs ordered rightly fall from {course.first:.0%} to {course.last:.0%}",)
+
+
+def _others(trace: Trace) -> tuple[str, ...]:
+    said = []
+    for metric, words in (
+        (REJECTED_LOGP, "rejected responses go from {:.3g} to {:.3g} nats"),
+        (CHOSEN_REWARD, "the reward of chosen responses goes from {:.3g} to {:.3g}"),
+    ):
+        levels = first_last_change(trace[metric.name].values) if metric.name in trace else None
+        if levels is not None and bool(np.isfinite(levels).all()):
+            said.append(words.format(*levels))
+    return tuple(said)
+
+
+RULE = Rule(
+    name="chosen-likelihood-falls",
+    needs=(CHOSEN_LOGP, MARGIN),
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "learning rate too high, or too many epochs",
+        "beta too small",
+        "pairs whose two sides hardly differ, or responses that are not the model's own",
+    ),
+    remedies=(
+        "read what the model writes",
+        "lower the learning rate, or train fewer epochs",
+        "raise beta",
+        "add the likelihood of chosen responses to the loss",
+    ),
+    profiles=(Profile.SUPERVISED,),
+    explained_by=("learning-rate-jump", "gradient-explosion", "evaluation-falls"),
+    thresholds=(FALL,),
+)

@@ -1,0 +1,340 @@
+"""What is trained on gets better, and what is held out gets worse.
+
+## What it sees
+An outcome that is proven to rise (or that rose to its ceiling) beside an evaluation that falls: its
+trend's 95 % interval below zero, or most of what it had gained lost again, or, for a model with a
+fixed held-out set, its last fifth below its best by twice what counts, half of what was gained and
+five times the scatter of such means. Held-out return, reward,
+accuracy, success, single held-out sets (not the best of k tries), held-out reward parts that check
+the answer, and in supervised and preference training the held-out loss. Where the size of the
+evaluation is known (a trainer logs its seconds and samples per second), the fall must also exceed
+twice the binomial error of such an evaluation, and then four evaluations are enough. A warning;
+an error where the evaluation is proven to end below its start by twice what counts. A note where
+the same quantity, held out, is proven flat and ends below the trained one.
+
+Where epochs are logged: a reward that jumps where the data begin again is noted.
+
+## Why it matters
+The policy then learns the training prompts, or what the training reward pays for beside the task:
+more training makes it worse at what it is for.
+
+## What to do
+Keep the checkpoint of the best evaluation. Then find out which it is: with few prompts seen many
+times it is memorisation, and more or fresh data help; with KL to the reference rising as well it is
+over-optimisation of the reward, and a larger `beta`, an earlier stop or a better verifier helps.
+
+## When it is wrong
+Another distribution is no held-out set: training on one domain may cost another, and it may be
+meant. An evaluation that decodes otherwise (temperature 0, fewer tokens) measures that as well.
+
+## References
+- Gao, Schulman and Hilton 2023, "Scaling Laws for Reward Model Overoptimization".
+- Cobbe et al. 2019, "Quantifying Generalization in Reinforcement Learning".
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.optimiser import EVAL_LOSS, LOSS
+from rlvitals.metrics.outcome import (
+    EVAL_ACCURACY,
+    EVAL_RETURN,
+    EVAL_REWARD,
+    EVAL_SUCCESS_RATE,
+    EVAL_TASK,
+    REWARD,
+)
+from rlvitals.metrics.preference import EVAL_ACCURACY as EVAL_PAIRS
+from rlvitals.metrics.progress import EPOCH
+from rlvitals.metrics.reward import EVAL_COMPONENT
+from rlvitals.records import Profile, Trace
+from rlvitals.rules import kinds, reference
+from rlvitals.rules.answers import judged
+from rlvitals.rules.held_out import FEWEST, HeldOut, direction, error_of, evaluations, size_of
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.standing import (
+    LEAST,
+    OF_A_SHARE,
+    Standing,
+    standing,
+    up,
+)
+from rlvitals.signals.blocks import block_means
+from rlvitals.signals.changepoint import change_point
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.spread import noise_sd
+
+SIZES = Threshold(
+    "evaluation-falls.errors", 2.0, "binomial standard errors that a fall must exceed"
+)
+CHOSEN = 4.0  # standard errors where the best of a few evaluations is compared with the last
+PLAIN = 5.0  # standard errors from the best fifth to the last
+HALF = 0.5  # of what was gained
+TWICE = 2.0  # times what counts: plainly worse than at the start
+EPOCH_POINTS = 20  # of an epoch: in shorter ones every jump is near a boundary
+NEAR = 3  # points between a boundary and the jump
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """Where an evaluation came down from, and where it is."""
+
+    best: float
+    last: float
+    began: int  # step of its best
+    severity: Severity
+    proof: tuple[str, ...]
+    material: float
+
+
+def check(trace: Trace) -> Answer:
+    """Ask whether training gets better; then each evaluation whether it gets worse."""
+    held = evaluations(trace)
+    trained = _trained(trace)
+    if not held:
+        return _jump(trace) or Undecided("no evaluation is logged", (EVAL_REWARD.name,))
+    if isinstance(trained, Undecided):
+        return trained
+    answer = None if trained is None else _beside(trace, trained, held)
+    return answer or _jump(trace) or Clear()
+
+
+def _beside(trace: Trace, trained: Standing, held: list[HeldOut]) -> Answer | None:
+    """Judge each evaluation of a run whose training got better."""
+    untold = []
+    for evaluation in held:
+        now = direction(trace, evaluation)
+        if (fall := _fall(trace, evaluation, now)) is not None:
+            return _finding(trace, trained, evaluation, fall)
+        if (gap := _gap(trace, trained, evaluation, now)) is not None:
+            return gap
+        # Where the evaluation ends no lower there is no fall to be told from noise.
+        lower = not evaluation.sign * (now.last - now.first) >= 0
+        untold += [now] if now.state == "unknown" and lower else []
+    return Undecided(f"beside it, {untold[0].sentence}") if len(untold) == len(held) else None
+
+
+def _trained(trace: Trace) -> Standing | Undecided | None:
+    """Return the outcome of training where it got better, None where it did not."""
+    rest = {k: s for k, s in trace.series.items() if k != EVAL_RETURN.name}
+    alone = replace(trace, series=rest)
+    both = [standing(alone), judged(alone)]
+    if trace.profile is Profile.SUPERVISED and LOSS.name in trace:
+        both.append(standing(replace(trace, series={LOSS.name: trace[LOSS.name]})))
+    for now in both:
+        if now.improves or now.state == "holding its best":
+            gained = up(now.metric) * (now.last - now.first)
+            if gained >= now.material:
+                return now
+    if all(now.state == "unknown" for now in both):
+        return Undecided(both[0].sentence)
+    return None
+
+
+def _fall(trace: Trace, held: HeldOut, now: Standing) -> Fall | None:
+    """See an evaluation that ends below its best, beyond the error of measuring it."""
+    size = size_of(trace, held)
+    if len(held.series) < LEAST:
+        return None if size is None else _by_size(held, size)
+    sign = held.sign
+    better = sign * held.series.values
+    # A block of a fifth: the best single evaluation is the luckiest one.
+    width = max(1, len(better) // 5)
+    blocks = block_means(better, width)
+    best = int(blocks.argmax())
+    drop = float(blocks[best] - blocks[-1])
+    error = (noise_sd(better) or 0.0) * math.sqrt(2 / width)
+    if not math.isfinite(drop / error if error else drop):
+        return None  # numbers too large to be subtracted
+    proof = []
+    if size is not None:
+        chance = error_of(float(np.mean(held.series.values)), size * width)
+        if drop < SIZES.on(trace) * math.sqrt(2) * chance:
+            return None
+        proof = [f"binomial error of {width * size:,.0f} answers: {chance:.2g}"]
+    lost = drop >= HALF * float(blocks[best] - blocks[0])
+    severity = _severity(trace, now, drop if lost else 0.0, error, sign)
+    if severity is None:
+        return None
+    at = len(better) - width * (len(blocks) - best) + width // 2
+    return Fall(
+        sign * float(blocks[best]),
+        sign * float(blocks[-1]),
+        int(held.series.steps[at]),
+        severity,
+        (f"{drop / error:.1f} x the scatter of such means",) if not proof and error else (*proof,),
+        now.material,
+    )
+
+
+def _severity(
+    trace: Trace, now: Standing, drop: float, error: float, sign: float
+) -> Severity | None:
+    """Ask for a proven fall; of a model whose held-out set is fixed, for one beyond its scatter.
+
+    A policy that has drifted down is worse now, wherever it drifts next: there the error is that
+    of measuring it. A return in a simulator swings by itself, and only a trend is one.
+    """
+    if now.state == "falling" and sign * (now.first - now.last) >= TWICE * now.material:
+        return Severity.ERROR
+    if now.state in ("falling", "fallen back"):
+        return Severity.WARNING
+    fixed = trace.profile in (*kinds.LANGUAGE, Profile.SUPERVISED)
+    plain = fixed and drop >= max(TWICE * now.material, PLAIN * error)
+    return Severity.WARNING if plain and now.state != "at its ceiling" else None
+
+
+def _by_size(held: HeldOut, size: float) -> Fall | None:
+    """Compare the best pair of a few evaluations with the last pair by their binomial error."""
+    values = held.series.values
+    pairs = (values[1:] + values[:-1]) / 2
+    best, last = int(pairs.argmax()), len(pairs) - 1
+    if last - best < 2:  # noqa: PLR2004 - pairs that share an evaluation
+        return None
+    error = math.hypot(error_of(pairs[best], 2 * size), error_of(pairs[last], 2 * size))
+    drop = float(pairs[best] - pairs[last])
+    if drop < max(CHOSEN * error, OF_A_SHARE):
+        return None
+    proof = f"{drop / error:.1f} binomial errors of two evaluations of {size:,.0f} answers each"
+    return Fall(
+        float(pairs[best]),
+        float(pairs[last]),
+        int(held.series.steps[best]),
+        Severity.WARNING,
+        (proof,),
+        OF_A_SHARE,
+    )
+
+
+def _finding(trace: Trace, trained: Standing, held: HeldOut, fall: Fall) -> Finding:
+    further = _far(trace)
+    again = _epochs(trace)
+    causes = (
+        *(("over-optimisation of the reward: KL to the reference rises with it",) * bool(further)),
+        *(("memorisation: the same prompts seen many times",) * bool(again)),
+    )
+    return Finding(
+        f"{trained.sentence}, but {held.said} falls: {fall.best:.4g} at its best to "
+        f"{fall.last:.4g}",
+        severity=fall.severity,
+        metric=held.name,
+        began=fall.began,
+        ended=int(held.series.steps[-1]),
+        observed=fall.last - fall.best,
+        bound=Bound(-held.sign * fall.material, "default: the least change that counts"),
+        evidence=(*fall.proof, *further, *again),
+        causes=(*causes, *CAUSES[1:]) if causes else (),
+    )
+
+
+def _gap(trace: Trace, trained: Standing, held: HeldOut, now: Standing) -> Finding | None:
+    """Note that the same quantity rises in training and, held out, is proven not to follow."""
+    if now.state != "flat" or not held.twin or held.name == EVAL_LOSS.name:
+        return None
+    levels = first_last_change(trace[held.twin].values)
+    if levels is None or levels[1] - levels[0] < now.material:
+        return None
+    if levels[1] - now.last < now.material:
+        return None
+    return Finding(
+        f"{trained.sentence}, but {held.said} does not follow: {now.first:.4g} to {now.last:.4g}",
+        severity=Severity.NOTE,
+        metric=held.name,
+        began=int(held.series.steps[0]),
+        ended=int(held.series.steps[-1]),
+        observed=now.last - now.first,
+        bound=Bound(now.material, now.material_from),
+        evidence=(*_far(trace), *_epochs(trace)),
+    )
+
+
+def _far(trace: Trace) -> tuple[str, ...]:
+    """Say that KL to the reference rises."""
+    found = reference.per_token(trace) if trace.profile in kinds.LANGUAGE else None
+    levels = None if found is None else first_last_change(found.series.values)
+    if levels is None or levels[1] <= max(2.0 * levels[0], 0.0):
+        return ()
+    return (f"KL to the reference goes from {levels[0]:.2g} to {levels[1]:.2g} nats per token",)
+
+
+def _epochs(trace: Trace) -> tuple[str, ...]:
+    epoch = trace.get(EPOCH.name)
+    last = None if epoch is None else epoch.finite().tail(1).values
+    if last is None or not len(last) or last[0] <= 1:
+        return ()
+    return (f"each prompt was seen {last[0]:.3g} times",)
+
+
+def _jump(trace: Trace) -> Finding | None:
+    """Note a reward that jumps where the data begin again."""
+    epoch, paid = trace.get(EPOCH.name), trace.get(REWARD.name)
+    if epoch is None or paid is None or len(paid := paid.finite()) < EPOCH_POINTS:
+        return None
+    epoch = epoch.finite()
+    if not len(epoch):
+        return None
+    epochs = np.interp(paid.steps, epoch.steps, epoch.values)
+    boundaries = np.flatnonzero(np.diff(np.floor(epochs - 1e-9)) > 0) + 1
+    if not len(boundaries) or len(paid) < EPOCH_POINTS * (len(boundaries) + 1):
+        return None
+    change = change_point(paid.values)
+    if change is None or change.size <= 0:
+        return None
+    nearest = int(boundaries[np.abs(boundaries - change.index).argmin()])
+    if abs(nearest - change.index) > NEAR:
+        return None
+    return Finding(
+        f"the reward jumps where the data begin again: {change.before:.3g} to {change.after:.3g}",
+        severity=Severity.NOTE,
+        metric=REWARD.name,
+        began=int(paid.steps[nearest]),
+        ended=int(paid.steps[-1]),
+        observed=change.after - change.before,
+        bound=Bound(0.0, "a seen prompt is worth no more than a new one"),
+        evidence=_epochs(trace),
+        causes=("answers are remembered: prompts are seen again",),
+        remedies=("judge by held-out prompts", "train on fewer passes over the data"),
+    )
+
+
+CAUSES = (
+    "memorisation: too few prompts, too many passes over them",
+    "the training reward pays for something else than the task",
+    "training and evaluation differ: normalisation, decoding, prompts",
+)
+
+RULE = Rule(
+    name="evaluation-falls",
+    needs=(),
+    needs_any=(
+        EVAL_REWARD,
+        EVAL_RETURN,
+        EVAL_ACCURACY,
+        EVAL_SUCCESS_RATE,
+        EVAL_PAIRS,
+        EVAL_TASK,
+        EVAL_COMPONENT,
+        EVAL_LOSS,
+        EPOCH,
+    ),
+    at_least=FEWEST,
+    check=check,
+    doc=__doc__,
+    causes=CAUSES,
+    remedies=(
+        "keep the checkpoint of the best evaluation, and stop there",
+        "read answers to held-out prompts from before and after this step",
+        "train on more, or fresh, prompts; fewer passes over the data",
+        "raise kl_coef or beta, or use a stricter verifier",
+    ),
+    explained_by=(
+        "component-dominates",
+        "response-length-explodes",
+        "return-up-success-flat",
+        "learning-rate-jump",
+    ),
+    thresholds=(SIZES,),
+)

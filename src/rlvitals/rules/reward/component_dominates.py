@@ -1,0 +1,174 @@
+"""An easy part of the reward makes the gain, and the part that matters gets nothing.
+
+## What it sees
+Reward parts beside one whose name says that it checks the answer (correct, accuracy, success, pass,
+solve). Each part's gain is its change from the first to the last fifth of the run, times its weight
+as the logged total tells it. Where one other part is proven to rise and makes more than three
+quarters of all gains, and the part that checks the answer is proven to stall or to fall over the
+last half of the run, a warning; where its course cannot be told, a note. Nothing where it rises
+too, or answers are right: the format is learned first in nearly every run.
+
+## Why it matters
+The optimiser takes what is cheapest. A format, a length or a style is learned in a few updates, and
+where it pays as much as the answer there is little left to learn the answer for.
+
+## What to do
+Pay the easy part only where the answer is right, or lower its weight until the answer's part has
+the larger spread within a group; take it out once it is learned. Read responses: the part may
+be earned in a way that nobody meant.
+
+## When it is wrong
+The part that matters may have a name that does not say so: then this is not asked. A curriculum
+that hardens holds the share of right answers flat while the policy gets better.
+
+## References
+- Skalse et al. 2022, "Defining and Characterizing Reward Hacking".
+- Shao et al. 2024, "DeepSeekMath", rewards composed of parts.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.metrics.outcome import REWARD
+from rlvitals.metrics.reward import COMPONENT
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
+from rlvitals.rules.answers import checks, learned
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.standing import Standing, label
+from rlvitals.rules.weigh import content
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.spread import noise_sd
+from rlvitals.signals.trend import trend
+
+SHARE = Threshold("component-dominates.share", 0.75, "share of all gains that one part makes")
+LEAST = 40  # updates
+LOUD = 3.0  # point-to-point noise sd of the part: a smaller gain is none
+AGREES = 0.9  # of the total's variance that the parts must explain for their weights to be believed
+SOLVED = 0.95  # share of right answers
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What one part of the reward gained over the run."""
+
+    name: str
+    first: float
+    last: float
+    weighted: float
+
+
+def check(trace: Trace) -> Answer:
+    """Find the part that makes the gain, then ask what the answer's part does."""
+    primary = [(n, s.finite()) for n, s in checks(trace) if len(s.finite()) >= LEAST]
+    if not primary:
+        return Undecided("no reward part is named for right answers", (COMPONENT.name,))
+    parts = {
+        name: found
+        for name, series in trace.series.items()
+        if name.startswith(f"{COMPONENT.name}/") and len(found := series.finite()) >= LEAST
+    }
+    others = [n for n in parts if n not in {name for name, _ in primary}]
+    if not others:
+        return Clear()
+    gains = _gains(trace, parts)
+    total = sum(max(gain.weighted, 0.0) for gain in gains)
+    best = max((g for g in gains if g.name in others), key=lambda g: g.weighted, default=None)
+    if best is None or total <= 0 or best.weighted <= SHARE.on(trace) * total:
+        return Clear()
+    if not _rises(parts[best.name], best):
+        return Clear()
+    return _judge(trace, primary[0], best, best.weighted / total)
+
+
+def _gains(trace: Trace, parts: dict[str, Series]) -> list[Gain]:
+    weights = _weights(trace, parts)
+    gains = []
+    for name, series in parts.items():
+        levels = first_last_change(series.values)
+        if levels is not None:
+            change = weights.get(name, 1.0) * (levels[1] - levels[0])
+            gains.append(Gain(name, *levels, change))
+    return gains
+
+
+def _weights(trace: Trace, parts: dict[str, Series]) -> dict[str, float]:
+    """Solve total = sum of weight x part; empty where the parts do not explain the total."""
+    total = trace.get(REWARD.name)
+    if total is None:
+        return {}
+    total = total.finite()
+    steps = total.steps
+    for series in parts.values():
+        steps = np.intersect1d(steps, series.steps)
+    if len(steps) < LEAST:
+        return {}
+    columns = [s.values[np.searchsorted(s.steps, steps)] for s in parts.values()]
+    y = total.values[np.searchsorted(total.steps, steps)]
+    design = np.column_stack((*columns, np.ones(len(steps))))
+    found = np.linalg.lstsq(design, y)[0]
+    left = y - design @ found
+    if float(left @ left) > (1 - AGREES) * float(np.square(y - y.mean()).sum()):
+        return {}
+    return {name: float(w) for name, w in zip(parts, found, strict=False)}
+
+
+def _rises(series: Series, gain: Gain) -> bool:
+    noise = noise_sd(series.values) or 0.0
+    found = trend(series.values)
+    clear = gain.last - gain.first > LOUD * noise
+    # A part that is earned in full after a few updates is no straight line: its noise is gone too.
+    return clear and (found is None or found.change_low > 0 or noise == 0.0 or _jumps(series, gain))
+
+
+def _jumps(series: Series, gain: Gain) -> bool:
+    half = series.tail(len(series) // 2).values
+    return bool(half.min() > gain.first + (gain.last - gain.first) / 2)
+
+
+def _judge(trace: Trace, primary: tuple[str, Series], best: Gain, share: float) -> Answer:
+    name, series = primary
+    half = int(series.steps[len(series) // 2])
+    whole, now = learned(trace), learned(trace, since=half)
+    right = float(series.tail(len(series) // 5).values.mean())
+    if right >= SOLVED or whole.improves or content(now):
+        return Clear()
+    stalls = now.stalled or whole.state in ("falling", "fallen back")
+    if not stalls and now.state != "unknown":
+        return Clear()
+    said = label(name)
+    seen: Standing = whole if whole.stalled or not now.stalled else now
+    return Finding(
+        f"{label(best.name)} makes {share:.0%} of what the reward gained, {best.first:.3g} to "
+        f"{best.last:.3g}, and {said} gets nothing",
+        severity=Severity.WARNING if stalls else Severity.NOTE,
+        metric=best.name,
+        began=int(trace[best.name].finite().steps[0]),
+        ended=int(series.steps[-1]),
+        observed=share,
+        bound=SHARE.bound(trace, "default: share of all gains"),
+        evidence=(seen.sentence,),
+    )
+
+
+RULE = Rule(
+    name="component-dominates",
+    needs=(),
+    needs_any=(COMPONENT,),
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "an easy part of the reward pays as much as the answer",
+        "the answer's part is out of reach: too hard, or its check never matches",
+    ),
+    remedies=(
+        "read responses from the end of the run",
+        "pay the easy part only where the answer is right, or lower its weight",
+        "take the easy part out once it is learned",
+    ),
+    profiles=kinds.LANGUAGE,
+    explained_by=("judge-outage", "learning-rate-jump"),
+    thresholds=(SHARE,),
+)

@@ -1,0 +1,313 @@
+"""Rewards stop coming from the judge: they are missing, a default, or errors, for some updates.
+
+## What it sees
+One of four, the surest first. Rollouts that end in an error in more than a fifth of the cases, in
+half of 10 updates. Rewards that are missing (null or NaN) in 3 or more successive rows that hold
+everything else. A reward, or a part of it, that from one update to the next is exactly one number
+for every response in 3 or more updates, far outside its scatter before, while entropy, length and
+KL do not move: a policy cannot fall that far without moving. A reward that drops to a lower level
+in one update while those stand still and the time of a step changes at the same update.
+
+A note where it was short and is over; a warning where it goes on at the end of the log, and where
+it took a tenth of the run and nothing better is learned.
+
+## Why it matters
+A timeout that is scored 0 is a lesson: whatever was written is called wrong. Advantages are then
+noise, or zero, and a good run is judged by its broken stretch.
+
+## What to do
+Look at the judge's or sandbox's own log at that time: rate limits, timeouts, full disks. Give what
+could not be scored no reward at all, leave it out of the loss, retry with a pause, and stop the run
+when too much fails. Take up again at the checkpoint before.
+
+## When it is wrong
+A harder stage of a curriculum lowers rewards in one update as well, and longer problems take
+longer. A part of the reward that only some tasks have is missing where the batch holds none.
+
+## References
+- verl issue #6673, prime-rl #964, NeMo-RL #2207: rewards of failed calls.
+- huggingface/trl, grpo_trainer.py: a reward function may return None; all None is logged as null.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.metrics.exploration import ENTROPY
+from rlvitals.metrics.language import LENGTH_MEAN
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.outcome import REWARD, SCORE
+from rlvitals.metrics.policy import APPROX_KL, KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
+from rlvitals.metrics.reward import COMPONENT, COMPONENT_STD, GROUP_STD, STD
+from rlvitals.metrics.rollouts import ABORTED_SHARE, ERROR_SHARE
+from rlvitals.metrics.throughput import STEP_TIME
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
+from rlvitals.rules.answers import learned
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
+from rlvitals.rules.shapes import above
+from rlvitals.rules.standing import label
+from rlvitals.rules.weigh import content, sides
+from rlvitals.signals.changepoint import change_point
+from rlvitals.signals.spread import median, noise_sd, robust_sd
+
+ERRORS = Threshold("judge-outage.errors", 0.2, "share of rollouts that end in an error")
+UPDATES = Threshold("judge-outage.updates", 3.0, "successive updates without real rewards")
+WINDOW = 10  # updates
+WHOLE = 0.9  # of the rows outside the gap hold the reward: it is logged in every row
+FAR = 4.0  # sd of the updates before
+BEFORE = 20  # updates that tell the level before
+AROUND = 5  # updates on either side of the onset
+MOVED = 4.0  # sd of a mean of so many updates
+QUARTER = 0.25  # of the way from the default to the level before
+LONG = 0.1  # share of the run
+# What a policy moves before it can earn less.
+STEADY = (
+    ENTROPY.name,
+    LENGTH_MEAN.name,
+    KL_TO_REFERENCE.name,
+    KL_TO_REFERENCE_PER_TOKEN.name,
+    APPROX_KL.name,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A stretch of updates without real rewards."""
+
+    metric: str
+    said: str
+    began: int  # step
+    ended: int
+    updates: int
+    share: float  # of the run's updates
+    goes_on: bool
+    value: float
+    evidence: tuple[str, ...] = ()
+
+
+def check(trace: Trace) -> Answer:
+    """Ask each sign in turn; the longest of a kind speaks."""
+    failing = _errors(trace)
+    if failing is not None:
+        return failing
+    rewards = [n for n in (REWARD.name, SCORE.name) if n in trace]
+    parts = [n for n in trace.series if n.startswith(f"{COMPONENT.name}/")]
+    found = [out for n in rewards if (out := _missing(trace, n)) is not None]
+    found = found or [out for n in (*rewards, *parts) if (out := _default(trace, n)) is not None]
+    if found:
+        return _finding(trace, max(found, key=lambda out: out.updates))
+    partly = [drop for n in rewards if (drop := _drop(trace, n)) is not None]
+    return partly[0] if partly else Clear()
+
+
+def _errors(trace: Trace) -> Finding | None:
+    for metric in (ERROR_SHARE, ABORTED_SHARE):
+        shares = trace.get(metric.name)
+        limit = ERRORS.on(trace)
+        stretch = above(shares, limit, WINDOW) if shares is not None else None
+        if shares is None or stretch is None:
+            continue
+        level = median(stretch.of(shares).values) or stretch.worst
+        now = learned(trace, since=stretch.began)
+        evidence, counter = sides(now)
+        lasts = stretch.goes_on or (stretch.share >= LONG and not content(now))
+        return Finding(
+            f"{level:.0%} of rollouts end in an error, {stretch.worst:.0%} at worst",
+            severity=Severity.WARNING if lasts else Severity.NOTE,
+            metric=metric.name,
+            began=stretch.began,
+            ended=stretch.ended,
+            observed=level,
+            bound=ERRORS.bound(trace, "default"),
+            evidence=evidence,
+            counter=counter,
+        )
+    return None
+
+
+def _missing(trace: Trace, name: str) -> Outage | None:
+    """Find rows that hold the rest of an update and no reward."""
+    rows = next((trace[n] for n in STEADY if n in trace), None)
+    if rows is None:
+        return None
+    steps = np.unique(rows.steps)
+    has = np.isin(steps, trace[name].finite().steps)
+    stretch = _longest(~has, steps)
+    if stretch is None:
+        return None
+    first, last = stretch
+    count = last - first + 1
+    rest = np.concatenate((has[:first], has[last + 1 :]))
+    if count < UPDATES.on(trace) or first == 0 or rest.mean() < WHOLE:
+        return None
+    return Outage(
+        name,
+        f"{label(name)} is missing",
+        int(steps[first]),
+        int(steps[last]),
+        count,
+        count / len(steps),
+        goes_on=last == len(steps) - 1,
+        value=float(count),
+    )
+
+
+def _longest(flags: NDArray[np.bool_], steps: NDArray[np.int64]) -> tuple[int, int] | None:
+    """Return the first and last index of the longest run of true flags."""
+    if not len(steps) or not flags.any():
+        return None
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(int)))
+    starts, ends = edges[::2], edges[1::2]
+    longest = int(np.argmax(ends - starts))
+    return int(starts[longest]), int(ends[longest]) - 1
+
+
+def _default(trace: Trace, name: str) -> Outage | None:
+    """Find a sudden stretch in which every response earns the same number."""
+    series = trace[name].finite()
+    values = series.values
+    if len(values) < BEFORE // 2 + UPDATES.on(trace):
+        return None
+    atom = _repeated(values)
+    stretch = _longest((values == atom) & _uniform(trace, name, series), series.steps)
+    if stretch is None:
+        return None
+    first, last = stretch
+    count = last - first + 1
+    before = series.where(slice(max(0, first - BEFORE), first)).values
+    if count < UPDATES.on(trace) or len(before) < BEFORE // 2:
+        return None
+    level, spread = median(before) or 0.0, robust_sd(before) or 0.0
+    # Gone in one update, from where it had never been near: what sinks over several, or touches
+    # the floor now and then, is a policy that gets worse.
+    near = np.any(before - atom < QUARTER * (level - atom))
+    if not spread or level - atom < FAR * spread or near:
+        return None
+    moved = _moved(trace, int(series.steps[first]))
+    if moved is None or moved:
+        return None
+    return Outage(
+        name,
+        f"{label(name)} is {atom:.4g} for every response, {level:.3g} before,",
+        int(series.steps[first]),
+        int(series.steps[last]),
+        count,
+        count / len(series),
+        goes_on=last == len(series) - 1,
+        value=atom,
+        evidence=("entropy, length and KL did not move when it set in",),
+    )
+
+
+def _repeated(values: NDArray[np.float64]) -> float:
+    """Return the number that stands in most successive updates, the newest of equals."""
+    starts = np.flatnonzero(np.diff(values, prepend=np.nan) != 0)
+    lengths = np.diff(starts, append=len(values))
+    return float(values[starts[len(starts) - 1 - int(np.argmax(lengths[::-1]))]])
+
+
+def _uniform(trace: Trace, name: str, series: Series) -> NDArray[np.bool_]:
+    """Tell the updates in which responses do not differ; true where no spread is logged."""
+    own = name.removeprefix(f"{COMPONENT.name}/")
+    part = own != name
+    wanted = (f"{COMPONENT_STD.name}/{own}",) if part else (STD.name, GROUP_STD.name)
+    spread = next((trace[n].finite() for n in wanted if n in trace), None)
+    if spread is None or not len(spread):
+        return np.ones(len(series), dtype=np.bool_)
+    zero = spread.steps[spread.values == 0]
+    return np.isin(series.steps, zero) | ~np.isin(series.steps, spread.steps)
+
+
+def _moved(trace: Trace, step: int) -> bool | None:
+    """Tell whether what a policy moves had moved by `step`; None where nothing tells."""
+    told = None
+    for name in STEADY:
+        if name not in trace:
+            continue
+        series = trace[name].finite()
+        at = int(np.searchsorted(series.steps, step))
+        before, after = series.values[max(0, at - BEFORE) : at], series.values[at : at + 2]
+        if len(before) < 2 * AROUND or not len(after):
+            continue
+        told = bool(told)
+        noise = max(noise_sd(before) or 0.0, robust_sd(before) or 0.0)
+        gap = abs(float(after.mean()) - float(np.median(before)))
+        if gap > MOVED * noise:
+            return True
+    return told
+
+
+def _drop(trace: Trace, name: str) -> Finding | None:
+    """Find a drop in one update at which the time of a step changes and the policy does not."""
+    series, times = trace[name].finite(), trace.get(STEP_TIME.name)
+    change = change_point(series.values) if times is not None else None
+    if times is None or change is None or change.size >= 0:
+        return None
+    step = int(series.steps[change.index])
+    slower = change_point(times.values)
+    if slower is None:
+        return None
+    near = np.searchsorted(series.steps, int(times.steps[slower.index]))
+    if abs(int(near) - change.index) > AROUND or _moved(trace, step) is not False:
+        return None
+    now = learned(trace, since=step)
+    evidence, counter = sides(now)
+    return Finding(
+        f"{label(name)} drops in one update, {change.before:.3g} to {change.after:.3g}, and a step "
+        f"takes {slower.after:.3g} s instead of {slower.before:.3g} from then on",
+        severity=Severity.NOTE,
+        metric=name,
+        began=step,
+        ended=int(series.steps[-1]),
+        observed=change.after - change.before,
+        bound=Bound(0.0, "no drop without a change of the policy"),
+        evidence=("entropy, length and KL did not move when it set in", *evidence),
+        counter=counter,
+    )
+
+
+def _finding(trace: Trace, out: Outage) -> Finding:
+    # Over the outage itself the outcome is what is in question.
+    rest = {
+        n: s.where((s.steps < out.began) | (s.steps > out.ended)) for n, s in trace.series.items()
+    }
+    now = learned(replace(trace, series=rest))
+    evidence, counter = sides(now)
+    lasts = out.goes_on or (out.share >= LONG and not content(now))
+    over = "" if out.goes_on else "; it comes back afterwards"
+    return Finding(
+        f"{out.said} in {out.updates} successive updates{over}",
+        severity=Severity.WARNING if lasts else Severity.NOTE,
+        metric=out.metric,
+        began=out.began,
+        ended=out.ended,
+        observed=out.value,
+        bound=UPDATES.bound(trace, "default: successive updates"),
+        evidence=(*out.evidence, *evidence),
+        counter=counter,
+    )
+
+
+RULE = Rule(
+    name="judge-outage",
+    needs=(),
+    needs_any=(REWARD, SCORE, ERROR_SHARE),
+    at_least=WINDOW,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "the judge, sandbox or tool server was down, slow, or at its rate limit",
+        "an exception in the reward function that is scored as a default",
+        "a change of the judge, its prompt or its parser",
+    ),
+    remedies=(
+        "read the judge's own log at that time",
+        "give what could not be scored no reward, and leave it out of the loss",
+        "retry with a pause, and stop the run where too much fails",
+        "take up again at the checkpoint before this step",
+    ),
+    profiles=kinds.LANGUAGE,
+    thresholds=(ERRORS, UPDATES),
+)
