@@ -148,6 +148,7 @@ RULE = Rule(
     ),
     profiles=kinds.REINFORCED,
     explained_by=(
+        "learning-rate-too-high",
         "action-collapse",
         "impossible-return",
         "learning-rate-jump",

@@ -29,6 +29,7 @@ construction. The interval comes from the run's own noise, so a noisy return is 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
     OUTCOME_METRICS,
     Standing,
@@ -39,14 +40,12 @@ from rlvitals.rules.standing import (
     way_gone,
 )
 
-SPENT = 0.4  # of the budget: before it a flat start is ordinary
-LIVE = 600.0  # seconds: a log that grew this recently belongs to a run that goes on
 SELF_PLAY = "outcome/win_rate_ema"
 
 
 def check(trace: Trace) -> Answer:
     """Judge the whole run, once there is enough of it."""
-    if why := _too_early(trace):
+    if why := too_early(trace):
         return Undecided(why, ("total_steps",))
     now = standing(trace)
     if now.state == "unknown":
@@ -72,16 +71,6 @@ def check(trace: Trace) -> Answer:
             *([way] if way else []),
         ),
     )
-
-
-def _too_early(trace: Trace) -> str:
-    if trace.budget is not None:
-        spent = trace.last_step / trace.budget.steps
-        return "" if spent >= SPENT else f"{spent:.0%} of the budget is spent: too early to say"
-    age = trace.lifecycle.age
-    if age is not None and age < LIVE and not trace.lifecycle.ended:
-        return "the run goes on and its budget (total_steps) is not known"
-    return ""
 
 
 def _sentence(now: Standing) -> str:
@@ -113,6 +102,7 @@ RULE = Rule(
     ),
     explained_by=(
         "impossible-return",
+        "learning-rate-too-high",
         "return-collapse",
         "action-collapse",
         "entropy-collapse",
@@ -121,6 +111,10 @@ RULE = Rule(
         "updates-hardly-move",
         "clip-fraction-high",
         "ratio-off-one",
+        "exploration-never-ends",
+        "exploration-explodes",
+        "q-divergence",
+        "critic-target-frozen",
         "samples-all-filtered",
         "threshold-off-correctness",
         "constant-reward",

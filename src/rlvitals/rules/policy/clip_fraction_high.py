@@ -97,5 +97,5 @@ RULE = Rule(
         "use larger minibatches",
     ),
     profiles=kinds.PPO,
-    explained_by=("kl-above-target", "learning-rate-jump"),
+    explained_by=("kl-above-target", "learning-rate-too-high", "learning-rate-jump"),
 )

@@ -114,5 +114,5 @@ RULE = Rule(
         "lower the value coefficient or split the optimisers",
     ),
     profiles=(Profile.CONTROL_PPO, Profile.SCHEDULER_PPO),
-    explained_by=("action-collapse", "entropy-collapse"),
+    explained_by=("impossible-return", "action-collapse", "entropy-collapse"),
 )
