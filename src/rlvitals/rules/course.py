@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.records import Series
+from rlvitals.records import Series, Trace
+from rlvitals.rules.standing import LEAST, least_that_counts, outcome
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import drawdown
 from rlvitals.signals.finite import Array
@@ -12,9 +13,9 @@ from rlvitals.signals.oscillation import turning_points
 from rlvitals.signals.spread import median, noise_sd
 
 NOISE = 3.0  # standard deviations of a block's mean
-HALF = 0.5  # of its range, for a leg down to be a fall
+HALF = 0.5  # of its range, for a leg down to be a fall; of its gain, for it to be lost
 BLOCKS = 20
-PLAIN, LOUD = 5.0, 7.0  # sd of a difference of blocks, sd from point to point: see `_plainly_lost`
+PLAIN, LOUD = 5.0, 7.0  # sd of a difference of blocks, sd from point to point: see `plainly_lost`
 LAST = 2  # blocks, a tenth of the run
 NEWEST = 5  # values
 OUT = 0.75  # of a dip's depth
@@ -75,3 +76,19 @@ def falls(course: Course) -> int:
     size = HALF * float(np.ptp(course.blocks))
     turns = turning_points(course.blocks, max(size, NOISE * course.noise))
     return int((np.diff(turns) < 0).sum())
+
+
+def lost_before(trace: Trace, step: int) -> bool | None:
+    """Tell whether what the outcome had gained was lost by a step; None where there was nothing.
+
+    What sets in after an outcome was lost is a consequence, or another story.
+    """
+    picked = outcome(trace)
+    if picked is None:
+        return None
+    before = picked[1].until(step).values
+    if len(before) < LEAST:
+        return None
+    material, _ = least_that_counts(trace, picked[0], picked[1])
+    gain, lost = before.max() - before[0], before.max() - before[-1]
+    return bool(lost > HALF * gain) if gain > material else None

@@ -227,7 +227,11 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     low, high = (found.change_low, found.change_high) if found else (-np.inf, np.inf)
     state: State = "unknown"
     lacks = ""
-    if _at_ceiling(trace, name, whole, last):
+    env = task(trace, name, whole.values)
+    top = None if env is None else env.max_return
+    if env is not None and top is not None and last > top and env.beyond(np.array([last])).all():
+        lacks = f"{label(name)} ends at {last:.4g}, beyond what {env.name} can give"
+    elif _at_ceiling(trace, name, whole, last):
         state = "at its ceiling"
     elif last - first >= material and (low > 0 or _plainly_rises(series.values, material)):
         state = "rising"
@@ -266,6 +270,7 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
         return "at its ceiling"
     nearly = (
         env is not None
+        and whole.values.any()
         and env.random_return is not None
         and env.way is not None
         and last >= env.random_return + NEARLY * env.way

@@ -1,11 +1,13 @@
 """Exploration grows without end: the actions drown in noise.
 
 ## What it sees
-One of three, from some step to the end:
+One of four, from some step to the end:
 - the width of continuous actions above 3 x its start: `exploration/std`, or where only entropy
   is logged exp(entropy / dimensions - 1.4189), the geometric mean of a Gaussian's standard
   deviations;
 - `exploration/entropy` of a language model above 2 nats per token and above 1.5 x its start;
+- `exploration/entropy` of discrete actions back above 90 % of ln(actions), after it had been below
+  75 %: what was decided is undecided again;
 - SAC's `exploration/entropy_coef`, while it tunes itself, above 10 x all it was before it last
   fell, and above its own first value.
 The outcome weighs it: a note where it improves, a warning where it is proven not to. Where that
@@ -40,6 +42,8 @@ from rlvitals.metrics.exploration import ENTROPY, ENTROPY_COEF, STD
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
+from rlvitals.rules.course import lost_before
+from rlvitals.rules.freedom import max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_above, start
 from rlvitals.rules.standing import LEAST, standing
@@ -51,6 +55,7 @@ PER_TOKEN = Threshold(
 )
 COEF = Threshold("exploration-explodes.coefficient", 10.0, "SAC's alpha, x its lowest before")
 BEYOND = 10.0  # x the start: for a start of 1 and actions within [-1, 1], all of them at a bound
+UNIFORM, DECIDED = 0.9, 0.75  # of ln(actions)
 GREW = 1.5  # x the start, for entropy per token
 FEW = 5  # points beyond the limit
 LEFT = 1.25  # x the start: it has been left
@@ -70,8 +75,8 @@ class _Grown:
 
 
 def check(trace: Trace) -> Answer:
-    """Take the first of the three that is logged and grew; then ask the outcome."""
-    ways = (_token,) if trace.profile in kinds.LANGUAGE else (_width, _coefficient)
+    """Take the first of the four that is logged and grew; then ask the outcome."""
+    ways = (_token,) if trace.profile in kinds.LANGUAGE else (_width, _undecided, _coefficient)
     asked = [found for way in ways if (found := way(trace)) is not None]
     if not asked:
         return Undecided("actions are discrete, or their number of dimensions is not known")
@@ -96,6 +101,34 @@ def _width(trace: Trace) -> _Grown | Clear | None:
     return _Grown(
         found.metric, found.series, stretch, first, limit, words, certain=last > BEYOND * first
     )
+
+
+def _undecided(trace: Trace) -> _Grown | Clear | None:
+    """See a policy that had decided something and is uniform again."""
+    entropy, most = trace.get(ENTROPY.name), max_entropy(trace)
+    if entropy is None or most is None or len(entropy := entropy.finite()) < 2 * LEAST:
+        return None
+    runs = np.lib.stride_tricks.sliding_window_view(entropy.values, FEW)
+    levels = np.median(runs, axis=1)
+    limit = Bound(UNIFORM * most.value, f"{UNIFORM:.0%} of ln(actions), {most.origin}")
+    at = int(levels.argmin())
+    if levels[at] > DECIDED * most.value or levels[-1] <= limit.value:
+        return Clear()
+    back = at + int(np.flatnonzero(levels[at:] > limit.value)[0])
+    back += int(np.flatnonzero(entropy.values[back:] > limit.value)[0])
+    later = entropy.where(slice(back, None))
+    lowest, last = float(levels[at]), float(levels[-1])
+    stretch = Stretch(
+        began=int(later.steps[0]),
+        ended=int(later.steps[-1]),
+        worst=float(later.values.max()),
+        share=len(later) / len(entropy),
+        goes_on=True,
+    )
+    if lost_before(trace, int(later.steps[0])) is None:
+        return Clear()  # nothing was learned that could be undone
+    words = f"entropy is back at {last:.3g} of {most.value:.3g} nats, from {lowest:.3g}"
+    return _Grown(ENTROPY.name, entropy, stretch, lowest, limit, words)
 
 
 def _token(trace: Trace) -> _Grown | Clear | None:
@@ -145,10 +178,12 @@ def _finding(trace: Trace, grown: _Grown) -> Finding:
     if now.state == "unknown":
         now = standing(trace)
     evidence, counter = weigh.sides(now)
-    unknown = Severity.WARNING if grown.certain else Severity.NOTE
+    severity = weigh.severity(now, unknown=Severity.WARNING if grown.certain else Severity.NOTE)
+    if lost_before(trace, grown.stretch.began):
+        severity, counter = Severity.NOTE, (*counter, "the outcome had been lost before")
     return Finding(
         f"exploration grows without end: {grown.words}",
-        severity=weigh.severity(now, unknown=unknown),
+        severity=severity,
         metric=grown.metric,
         began=grown.stretch.began,
         ended=grown.stretch.ended,

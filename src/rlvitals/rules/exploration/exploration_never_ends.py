@@ -3,9 +3,9 @@
 ## What it sees
 One of three, with an outcome that got nowhere:
 - `exploration/entropy` of discrete actions above 97 % of ln(actions) over the second half of the
-  run (above 90 %, and not falling, where the run's entropy coefficient is 0.05 or more);
+  run, or above 90 % and no longer falling;
 - `exploration/epsilon` of one half or more over the second half of the run: a warning where it
-  stands where it started, a note where it is falling;
+  stands where it started or rose again, a note where it is falling;
 - an entropy bonus (`exploration/entropy_coef`, constant) that pays a random action more per step
   than the task pays: coefficient x dimensions x ln 2 against |return| / episode length.
 "Nowhere": proven flat or falling, or, where a trend cannot be told, less than 15 % of the way from
@@ -42,8 +42,10 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
+from rlvitals.rules.course import lost_before
 from rlvitals.rules.freedom import max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.shapes import last_stretch_above
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import LEAST, Standing, environment, outcome, standing, way_share
 from rlvitals.signals.spread import median
@@ -57,7 +59,10 @@ EPSILON_HIGH = Threshold(
 BONUS = Threshold(
     "exploration-never-ends.bonus", 1.0, "entropy bonus per step over what the task pays per step"
 )
-BOUGHT, STRONG = 0.90, 0.05  # of ln(actions), under an entropy coefficient of at least this
+SETTLED = 0.90  # of ln(actions), where it has stopped falling
+DECIDED = 0.75  # of ln(actions): where it was below, exploration had ended, and came back
+STRONG = 0.05  # an entropy coefficient of at least this is a cause by itself
+ROSE = 2.0  # x its lowest: it was small, and is large again
 STANDS = 0.97  # of its first value: it has not begun to fall
 HALF = 0.5  # of the run
 NOWHERE = 0.15  # of the way from random to solved
@@ -115,11 +120,17 @@ def _epsilon(trace: Trace) -> _Kept | Clear | None:
     level = median(late)
     if level is None or level < EPSILON_HIGH.on(trace) or late[-1] < EPSILON_HIGH.on(trace):
         return Clear()
-    stands = bool(late[-1] >= STANDS * series.values[0])
+    lowest = int(series.values.argmin())
+    rose = bool(late[-1] >= ROSE * series.values[lowest])
+    stands = rose or bool(late[-1] >= STANDS * series.values[0])
     does = "as at the start" if stands else f"from {series.values[0]:.3g} at the start"
+    if rose:
+        does = f"after {series.values[lowest]:.0%}"
+    high = last_stretch_above(series, EPSILON_HIGH.on(trace))
+    began = high.began if rose and high is not None else int(series.steps[0])
     return _Kept(
         EPSILON.name,
-        int(series.steps[0]),
+        began,
         level,
         EPSILON_HIGH.bound(trace, "default: every second action"),
         f"{late[-1]:.0%} of the actions are still random, {does}",
@@ -142,16 +153,17 @@ def _entropy(trace: Trace) -> _Kept | Clear | None:
     coef = trace.number("entropy_coef") or 0.0
     share = float(np.median(late.values)) / most.value
     high = ENTROPY_HIGH.bound(trace, f"of ln(actions), {most.origin}")
-    bought = coef >= STRONG and share > BOUGHT and not _falls(late)
-    if not (share > high.value or bought):
+    if share <= high.value and (share <= SETTLED or _falls(late)):
         return Clear()
     causes = [] if coef < STRONG else [f"the entropy coefficient, {coef:g}, is too high"]
-    if coef <= 0:
+    if not coef:
+        causes.append("an entropy coefficient too high for these rewards")
         causes.append("nothing pulls the policy from its start: reward, observations, updates")
-    limit = high if share > high.value else Bound(BOUGHT, f"of ln(actions), {most.origin}")
+    whole = last_stretch_above(series, DECIDED * most.value)
+    limit = high if share > high.value else Bound(SETTLED, f"of ln(actions), {most.origin}")
     return _Kept(
         ENTROPY.name,
-        int(series.steps[0]),
+        int(series.steps[0]) if whole is None else whole.began,
         share,
         limit,
         f"the policy is still {share:.1%} of uniform ({late.values[-1]:.3g} of "
@@ -200,18 +212,20 @@ def _never_changes(trace: Trace) -> bool:
 
 
 def _finding(trace: Trace, kept: _Kept, now: Standing, part: float | None) -> Finding:
+    before = bool(lost_before(trace, kept.began))
     evidence = [f"meanwhile {now.sentence}" if now.stalled else now.sentence]
     if part is not None:
         evidence.append(f"that is {part:.0%} of the way from a random to a solved policy")
     return Finding(
         f"exploration never ends: {kept.words}, and the outcome got nowhere",
-        severity=Severity.WARNING if kept.stands else Severity.NOTE,
+        severity=Severity.WARNING if kept.stands and not before else Severity.NOTE,
         metric=kept.metric,
         began=kept.began,
         ended=trace.last_step,
         observed=kept.observed,
         bound=kept.bound,
         evidence=tuple(evidence),
+        counter=("the outcome had been lost before",) if before else (),
         causes=kept.causes,
         remedies=kept.remedies,
     )
@@ -237,6 +251,7 @@ RULE = Rule(
     profiles=(*kinds.CONTROL, Profile.SCHEDULER_PPO),
     explained_by=(
         "impossible-return",
+        "exploration-explodes",
         "constant-reward",
         "clip-fraction-high",
         "updates-hardly-move",

@@ -4,8 +4,9 @@
 `outcome/episode_length` at its limit (within 1 %) in nine of ten points over the first fifth of
 the run, in an environment known to end a poor policy's episodes early (a pole that falls, a
 walker that stumbles), with returns there below a third of the way from a random to a solved
-policy. Or episodes that take exactly one step, all of them, in an environment known to take more.
-A note; a warning where the outcome is proven not to improve.
+policy. Or episodes that all take the same number of steps below that limit, in nine of ten points
+of the run, with such returns to the end. A note; a warning where the outcome is proven not to
+improve.
 
 ## Why it matters
 Where failing does not end an episode, failing costs nothing: the state after the fall is visited
@@ -27,15 +28,16 @@ always run to their limit (Pendulum, HalfCheetah) are not asked, nor those that 
 import numpy as np
 
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.outcome import EPISODE_LENGTH
+from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
-from rlvitals.rules.standing import LEAST, environment, outcome, standing, task
+from rlvitals.rules.standing import environment, standing, task
 from rlvitals.signals.spread import median
 
 EARLY = 0.2  # of the points: an untrained policy's
 MOST = 0.9  # of them
+FEW = 5  # points: lengths that are equal to the digit need no more
 NEAR = 0.01  # of the limit
 POOR = 1 / 3  # of the way from random to solved: such a policy does not last
 
@@ -48,37 +50,40 @@ def check(trace: Trace) -> Answer:
     if not env.fails_early or env.horizon is None:
         return Clear()
     lengths = trace[EPISODE_LENGTH.name].finite()
-    first = lengths.where(slice(max(LEAST // 2, round(EARLY * len(lengths)))))
-    limit = float(max(env.horizon, lengths.values.max()))
-    if (lengths.values == 1).all():
-        return _finding(trace, lengths, Bound(1.0, "every episode of this run"), "one step")
-    # A wrapper may have set a shorter limit: then it is the length that all of them have.
-    if np.ptp(first.values) == 0 and first.values[0] > 1:
-        limit = float(first.values[0])
-    at = first.values >= (1 - NEAR) * limit
-    if at.mean() < MOST or not _poor(trace, first):
+    # The same mean to the last digit: single episodes differ where failing ends them.
+    lasted, counts = np.unique(lengths.values, return_counts=True)
+    usual = float(lasted[int(counts.argmax())])
+    first = lengths.where(slice(max(FEW, round(EARLY * len(lengths)))))
+    bound = Bound(float(max(env.horizon, lasted[-1])), f"{env.name}'s time limit")
+    judged, share = first, float((first.values >= (1 - NEAR) * bound.value).mean())
+    if counts.max() >= MOST * len(lengths) and usual < (1 - NEAR) * env.horizon:
+        judged, share, bound = lengths, 1.0, Bound(usual, "the length of nearly all")
+    if share < MOST or not _poor(trace, judged):
         return Clear()
-    return _finding(trace, lengths, Bound(limit, f"{env.name}'s time limit"), f"{limit:g} steps")
+    return _finding(trace, lengths, bound, env.name)
 
 
 def _poor(trace: Trace, first: Series) -> bool:
-    picked = outcome(trace)
-    env = None if picked is None else task(trace, picked[0], picked[1].values)
-    if picked is None or env is None or env.random_return is None or not env.way:
+    returns = trace.get(RETURN.name)
+    if returns is None:
         return False
-    level = median(picked[1].until(int(first.steps[-1])).values)
-    return level is not None and level < env.random_return + POOR * env.way
+    values = returns.finite().values
+    env, level = (
+        task(trace, RETURN.name, values),
+        median(returns.until(int(first.steps[-1])).values),
+    )
+    if env is None or env.random_return is None or not env.way or level is None:
+        return False
+    return level < env.random_return + POOR * env.way
 
 
-def _finding(trace: Trace, lengths: Series, bound: Bound, words: str) -> Finding:
+def _finding(trace: Trace, lengths: Series, bound: Bound, name: str) -> Finding:
     now = standing(trace)
     evidence, counter = weigh.sides(now)
-    same = lengths.values >= (1 - NEAR) * bound.value
+    same = np.abs(lengths.values - bound.value) <= NEAR * bound.value
     return Finding(
-        f"{same.mean():.0%} of the episodes take {words}, from the start on, where a poor policy's "
-        "should end early"
-        if bound.value > 1
-        else "every episode takes one step",
+        f"episodes take {bound.value:g} steps in {same.mean():.0%} of the log, whatever the policy "
+        f"does: in {name} a poor one's end early, and at different times",
         severity=weigh.severity(now),
         metric=EPISODE_LENGTH.name,
         began=int(lengths.steps[0]),
@@ -93,11 +98,11 @@ def _finding(trace: Trace, lengths: Series, bound: Bound, words: str) -> Finding
 RULE = Rule(
     name="episodes-never-end",
     needs=(EPISODE_LENGTH,),
-    at_least=LEAST,
+    at_least=FEW,
     check=check,
     doc=__doc__,
     causes=(
-        "a wrapper drops the end of an episode (terminated)",
+        "a wrapper drops the end of an episode (terminated), or ends every one",
         "the environment's early end is switched off",
     ),
     remedies=(

@@ -103,6 +103,8 @@ RULE = Rule(
     explained_by=(
         "impossible-return",
         "learning-rate-too-high",
+        "learning-starts-late",
+        "updates-cut-short",
         "return-collapse",
         "action-collapse",
         "entropy-collapse",
@@ -130,6 +132,10 @@ RULE = Rule(
         "learning-rate-jump",
         "policy-loss-flat",
         "loss-not-decreasing",
+        "return-oscillates",
+        "critic-explains-nothing",
+        "value-loss-explosion",
+        "episodes-never-end",
     ),
     verdict="stalled",
 )

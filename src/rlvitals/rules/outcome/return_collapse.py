@@ -106,6 +106,8 @@ RULE = Rule(
     ),
     explained_by=(
         "not-a-number",
+        "exploration-explodes",
+        "exploration-never-ends",
         "kl-spike",
         "learning-rate-too-high",
         "learning-rate-jump",

@@ -105,6 +105,11 @@ RULE = Rule(
         "look at that batch's rewards",
     ),
     profiles=kinds.PPO,
-    explained_by=("learning-rate-too-high", "learning-rate-jump", "gradient-explosion"),
+    explained_by=(
+        "exploration-explodes",
+        "learning-rate-too-high",
+        "learning-rate-jump",
+        "gradient-explosion",
+    ),
     verdict="unstable",
 )

@@ -4,12 +4,12 @@
 `optimiser/updates` grows by fewer epochs per iteration than are set (`n_epochs`, or where that is
 not known the most that any iteration took) in at least half of the iterations. Only where that
 counter counts epochs, as Stable-Baselines3's PPO does. A note, unless the outcome is proven not
-to improve: then a warning where nine in ten iterations end in their first epoch.
+to improve: then a warning where nine in ten iterations end in their first two epochs.
 
 ## Why it matters
 With a KL target set, an update that goes too far is stopped, and KL as it is logged looks well:
 it hardly exceeds the target. The missing epochs are the trace that is left. A run that always
-stops in its first epoch uses each batch once, with steps that are too large.
+stops there uses each batch once at most: its steps are too large, or its target too small.
 
 ## What to do
 If the run learns, nothing: that is what the target is for. Else lower the learning rate until
@@ -35,7 +35,9 @@ from rlvitals.rules.shapes import SHORT_WINDOW
 from rlvitals.rules.standing import standing
 
 CUT = Threshold("updates-cut-short.share", 0.5, "share of iterations that stopped early")
-AT_ONCE = 0.9  # share of iterations that end in their first epoch
+AT_ONCE = 0.9  # share of iterations that end in their first epochs
+# The epoch in which it stops is counted too: with one minibatch an epoch, KL is 0 in the first.
+FIRST = 2
 ROUNDING = 0.5  # of an epoch
 
 
@@ -78,13 +80,13 @@ def _finding(
 ) -> Finding:
     now = standing(trace)
     evidence, counter = weigh.sides(now)
-    at_once = float((epochs.values <= 1 + ROUNDING).mean())
-    useless = at_once >= AT_ONCE and meant.value > 1 + ROUNDING and now.stalled
+    at_once = float((epochs.values <= FIRST + ROUNDING).mean())
+    useless = at_once >= AT_ONCE and meant.value > FIRST + ROUNDING and now.stalled
     which = np.flatnonzero(short)
     share = float(short.mean())
     return Finding(
         f"{share:.0%} of the iterations stop before their {meant.value:g} epochs are over: "
-        f"{np.median(epochs.values):.3g} in the median, {at_once:.0%} end in the first",
+        f"{np.median(epochs.values):.3g} in the median, {at_once:.0%} end in the first two",
         severity=Severity.WARNING if useless else Severity.NOTE,
         metric=UPDATES.name,
         began=int(epochs.steps[which[0]]),
@@ -103,13 +105,13 @@ RULE = Rule(
     check=check,
     doc=__doc__,
     causes=(
-        "learning rate too high for the KL target",
         "a KL target that is set very low",
+        "learning rate too high for the KL target",
         "more epochs than the target leaves room for",
     ),
     remedies=(
         "leave it, if the run learns",
-        "lower the learning rate until most epochs are run",
+        "raise target_kl towards 0.01-0.03, or lower the learning rate",
         "set fewer epochs",
     ),
     profiles=(Profile.CONTROL_PPO, Profile.SCHEDULER_PPO),

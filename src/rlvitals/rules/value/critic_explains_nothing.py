@@ -166,4 +166,12 @@ RULE = Rule(
         "lower gamma, or collect more steps per update",
     ),
     profiles=kinds.ACTOR_CRITIC,
+    explained_by=(
+        "impossible-return",
+        "return-collapse",
+        "learning-rate-too-high",
+        "updates-cut-short",
+        "updates-hardly-move",
+        "exploration-explodes",
+    ),
 )

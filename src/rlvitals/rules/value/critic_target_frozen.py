@@ -102,7 +102,7 @@ RULE = Rule(
         "check which network the targets are taken from",
     ),
     profiles=(Profile.OFF_POLICY,),
-    explained_by=("constant-reward", "impossible-return"),
+    explained_by=("impossible-return",),
     verdict="stalled",
     thresholds=(SHORT,),
 )

@@ -198,7 +198,6 @@ RULE = Rule(
         "learning-rate-too-high",
         "learning-rate-jump",
         "impossible-return",
-        "exploration-never-ends",
     ),
     verdict="unstable",
     thresholds=(BEYOND, ERROR),
