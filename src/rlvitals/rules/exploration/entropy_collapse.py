@@ -34,12 +34,16 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.freedom import DECIDED, max_entropy
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_below, start
 from rlvitals.rules.standing import LEAST, Standing, standing
 from rlvitals.rules.width import width
 
-LOW, SEVERE = 0.25, 0.05  # of what it could be: p = .95 and p = .99 of two actions
+# p = .95 and p = .99 of two actions.
+LOW = Threshold(
+    "entropy-collapse.low", 0.25, "share of what entropy could be, or of its own start", high=1.0
+)
+SEVERE = Threshold("entropy-collapse.severe", 0.05, "the same, for an error", high=1.0)
 BELONGS = 0.9  # of the first value: a last one above it has not fallen
 SPENT = 1e-3  # of SAC's first alpha: healthy runs keep a hundredth
 FEW = 5  # updates below the limit: one low batch is no collapse
@@ -64,6 +68,7 @@ def check(trace: Trace) -> Answer:
 
 def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
     """Choose the series and the limit below which it has collapsed."""
+    low = LOW.on(trace)
     entropy = trace.get(ENTROPY.name)
     entropy = None if entropy is None else entropy.finite()
     if entropy is None or not len(entropy) or width(trace) is not None:
@@ -74,19 +79,20 @@ def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
         return ENTROPY.name, entropy, Bound(own, "the run's entropy_min")
     most = max_entropy(trace)
     if most is not None:
-        origin = f"{LOW:.0%} of ln(actions), {most.origin}"
-        return ENTROPY.name, entropy, Bound(LOW * most.value, origin)
+        origin = f"{low:.0%} of ln(actions), {most.origin}"
+        return ENTROPY.name, entropy, LOW.bound(trace, origin, most.value)
     first = start(entropy) or 0.0
     if first < DECIDED:
         return ENTROPY.name, entropy, Bound(DECIDED, "default: p > .998 for one action")
-    return ENTROPY.name, entropy, Bound(LOW * first, f"{LOW:.0%} of its own start")
+    return ENTROPY.name, entropy, LOW.bound(trace, f"{low:.0%} of its own start", first)
 
 
 def _continuous(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
     """Choose the width of continuous actions, or what keeps SAC's policy wide."""
     found = width(trace)
     if found is not None and (first := start(found.series)):
-        return found.metric, found.series, Bound(LOW * first, f"{LOW:.0%} of its own start")
+        bound = LOW.bound(trace, f"{LOW.on(trace):.0%} of its own start", first)
+        return found.metric, found.series, bound
     coef = trace.get(ENTROPY_COEF.name)
     if coef is None or not len(coef := coef.finite()) or coef.values[0] <= 0:
         return Undecided("how wide the policy is, nothing tells", (STD.name, ENTROPY.name))
@@ -114,7 +120,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
         part = (half.began - trace.first_step) / whole
         evidence.append(f"half of it was gone at step {half.began:,}, {part:.0%} into the run")
     evidence += _cold(trace, stretch)
-    severe = last < SEVERE / LOW * limit.value
+    severe = last < SEVERE.on(trace) / max(LOW.on(trace), 1e-9) * limit.value
     nats = name == ENTROPY.name and width(trace) is None
     what = "entropy is" if nats else "the actions' standard deviation is"
     what = "the entropy coefficient is" if name == ENTROPY_COEF.name else what
@@ -176,4 +182,5 @@ RULE = Rule(
         "kl-above-target",
     ),
     verdict="collapsed",
+    thresholds=(LOW, SEVERE),
 )

@@ -25,24 +25,24 @@ same, only compute is lost.
 """
 
 from rlvitals.metrics.language import TERMINATED_LENGTH_MEAN, TRUNCATED_SHARE
-from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
 
-MANY = Bound(0.3, "default")  # a third of the batch is judged by where it was cut
-NEARLY_ALL = 0.8
+# A third of the batch is judged by where it was cut.
+MANY = Threshold("responses-truncated.share", 0.3, "share of responses cut at the limit", high=1.0)
+NEARLY_ALL = Threshold("responses-truncated.severe", 0.8, "the same, for an error", high=1.0)
 
 
 def check(trace: Trace) -> Answer:
     """Find a lasting share of cut responses and weigh it by what is learned meanwhile."""
     cut = trace[TRUNCATED_SHARE.name]
-    stretch = above(cut, MANY.value)
+    stretch = above(cut, MANY.on(trace))
     if stretch is None:
         return Clear()
     level = median(stretch.of(cut).finite().values) or 0.0
@@ -51,23 +51,23 @@ def check(trace: Trace) -> Answer:
     return Finding(
         f"{level:.0%} of responses are cut at the length limit in the median update, "
         f"{stretch.worst:.0%} at most",
-        severity=stretch.severity(_severity(now, level)),
+        severity=stretch.severity(_severity(now, severe=level > NEARLY_ALL.on(trace))),
         metric=TRUNCATED_SHARE.name,
         began=stretch.began,
         ended=stretch.ended,
         observed=level,
-        bound=MANY,
+        bound=MANY.bound(trace, "default"),
         evidence=(*_none_ends(trace, stretch), *_limit(trace), *evidence),
         counter=counter,
     )
 
 
-def _severity(now: Standing, level: float) -> Severity:
+def _severity(now: Standing, *, severe: bool) -> Severity:
     if now.improves:
         return Severity.NOTE
     if now.stalled:
-        return Severity.ERROR if level > NEARLY_ALL else Severity.WARNING
-    return Severity.WARNING if level > NEARLY_ALL and now.state == "unknown" else Severity.NOTE
+        return Severity.ERROR if severe else Severity.WARNING
+    return Severity.WARNING if severe and now.state == "unknown" else Severity.NOTE
 
 
 def _none_ends(trace: Trace, stretch: Stretch) -> tuple[str, ...]:
@@ -108,4 +108,5 @@ RULE = Rule(
         "response-length-explodes",
         "threshold-off-correctness",
     ),
+    thresholds=(MANY, NEARLY_ALL),
 )

@@ -31,11 +31,11 @@ from rlvitals.metrics.policy import APPROX_KL
 from rlvitals.records import Series, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.optimiser.learning_rate_too_high import HIGH
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import KL_SPIKE, jumps
 from rlvitals.rules.standing import standing
 
-FACTOR = Bound(5.0, "default")
+FACTOR = Threshold("learning-rate-jump.factor", 5.0, "x the rate logged before", low=1.0)
 ZERO = 1e-9  # of its highest value: schedules end at 0 or at a rounding of it
 TAIL, FEWEST = 0.1, 5  # of the run, points: a schedule that ends with the run has one at most
 PLANNED = 0.9  # of the budget
@@ -50,7 +50,7 @@ def check(trace: Trace) -> Answer:
     highest = float(np.abs(rates.values).max())
     if highest == 0:
         return _ended(rates, 0, trace)
-    up = _jumps_up(rates)
+    up = _jumps_up(rates, FACTOR.on(trace))
     if up.size and not _follows_kl(trace, rates):
         return _jumped(trace, rates, up)
     on = np.flatnonzero(np.abs(rates.values) > ZERO * highest)
@@ -65,14 +65,14 @@ def _follows_kl(trace: Trace, rates: Series) -> bool:
     return steered or trace.number("desired_kl") is not None
 
 
-def _jumps_up(rates: Series) -> np.typing.NDArray[np.int64]:
+def _jumps_up(rates: Series, factor: float) -> np.typing.NDArray[np.int64]:
     """Return the indices after each jump, warm-up left out."""
     values = rates.values
     grows = values[1:] > values[:-1]
     falls = np.flatnonzero(~grows)
     warm = int(falls[0]) if falls.size else len(values)
     # A rate that stands still from the start has no warm-up: `falls` begins at once.
-    up = np.flatnonzero((values[1:] > FACTOR.value * np.abs(values[:-1])) & grows) + 1
+    up = np.flatnonzero((values[1:] > factor * np.abs(values[:-1])) & grows) + 1
     return up[up > warm]
 
 
@@ -93,7 +93,7 @@ def _jumped(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -> Fin
         began=began,
         ended=int(rates.steps[int(up[-1])]),
         observed=after,
-        bound=Bound(FACTOR.value * before, f"{FACTOR.value:g} x the rate logged before"),
+        bound=FACTOR.bound(trace, f"{FACTOR.on(trace):g} x the rate logged before", before),
         evidence=(*followed, *evidence),
         counter=counter,
     )
@@ -157,4 +157,5 @@ RULE = Rule(
         "restore the scheduler's state on resume",
         "restart at a lower rate, with a warm-up",
     ),
+    thresholds=(FACTOR,),
 )

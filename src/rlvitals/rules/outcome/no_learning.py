@@ -28,7 +28,8 @@ construction. The interval comes from the run's own noise, so a noisy return is 
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.spent import SPENT as USUAL
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
     OUTCOME_METRICS,
@@ -40,12 +41,18 @@ from rlvitals.rules.standing import (
     way_gone,
 )
 
+SPENT = Threshold(
+    "no-learning.spent",
+    USUAL,
+    "share of the budget, before which a flat start is ordinary",
+    high=1.0,
+)
 SELF_PLAY = "outcome/win_rate_ema"
 
 
 def check(trace: Trace) -> Answer:
     """Judge the whole run, once there is enough of it."""
-    if why := too_early(trace):
+    if why := too_early(trace, SPENT.on(trace)):
         return Undecided(why, ("total_steps",))
     now = standing(trace)
     if now.state == "unknown":
@@ -138,4 +145,5 @@ RULE = Rule(
         "episodes-never-end",
     ),
     verdict="stalled",
+    thresholds=(SPENT,),
 )

@@ -31,10 +31,10 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
 from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plainly_lost
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
 
-LOST = 0.5  # of the gain
+LOST = Threshold("return-collapse.lost", 0.5, "part of the gain that is lost")
 BEGAN = 0.25  # of the gain: the first block that has lost this much
 NOISE = 3.0  # standard deviations of a block's mean
 LEAST = 20  # points: two a block would be noise
@@ -50,13 +50,13 @@ def check(trace: Trace) -> Answer:
     material, _ = least_that_counts(trace, name, series)
     if course.gain <= max(material, NOISE * course.noise):
         return Clear()  # nothing was gained: no_learning's business
-    if course.lost < LOST * course.gain or is_back(series.values, course):
+    if course.lost < LOST.on(trace) * course.gain or is_back(series.values, course):
         return Clear()
     if not plainly_lost(name, series.values, course):
         return Clear()
     if falls(course) > 1:
         return Clear()  # it was lost before, and came back: return_oscillates' business
-    return _finding(name, series, course)
+    return _finding(name, series, course, LOST.on(trace))
 
 
 def _share(course: Course) -> str:
@@ -64,9 +64,9 @@ def _share(course: Course) -> str:
     return "all" if share >= 1 else f"{share:.0%}"
 
 
-def _finding(name: str, series: Series, course: Course) -> Finding:
+def _finding(name: str, series: Series, course: Course, part: float) -> Finding:
     best = float(course.blocks[course.peak])
-    limit = best - LOST * course.gain
+    limit = best - part * course.gain
     offset = len(series) - len(course.blocks) * course.width  # a first, ragged block is left out
     after = course.blocks[course.peak :]
     below = np.flatnonzero(after < best - BEGAN * course.gain)
@@ -120,4 +120,5 @@ RULE = Rule(
         "response-length-explodes",
     ),
     verdict="collapsed",
+    thresholds=(LOST,),
 )

@@ -55,7 +55,7 @@ def check(trace: Trace) -> Answer:
     short = epochs.values < meant - ROUNDING
     share = float(short.mean())
     limit = CUT.bound(trace, "default: every second iteration")
-    if share < limit.value:
+    if share < limit.value or not short.any():
         return Clear()
     return _finding(trace, epochs, short, Bound(meant, origin), limit)
 
@@ -92,8 +92,8 @@ def _finding(
         began=int(epochs.steps[which[0]]),
         ended=int(epochs.steps[which[-1]]),
         observed=share,
-        bound=Bound(limit.value, f"{limit.origin}; epochs by {meant.origin}"),
-        evidence=evidence,
+        bound=limit,
+        evidence=(f"epochs by {meant.origin}", *evidence),
         counter=counter,
     )
 

@@ -38,8 +38,10 @@ from rlvitals.rules.shapes import last_stretch_below
 from rlvitals.rules.standing import LEAST, standing, way_share
 from rlvitals.signals.spread import median
 
-TINY_KL = Bound(1e-4, "default: a hundredth of the usual target")
-FEW = Bound(0.005, "default: a twentieth of the lower end of 0.1-0.3")
+TINY_KL = Threshold("updates-hardly-move.kl", 1e-4, "KL per update, nats")
+FEW = Threshold("updates-hardly-move.clipped", 0.005, "share of samples clipped", high=1.0)
+USUAL_KL = "default: a hundredth of the usual target"
+USUAL_CLIP = "default: a twentieth of the lower end of 0.1-0.3"
 ANNEALED = 0.3  # of the learning rate's peak
 SLOW = Threshold(
     "updates-hardly-move.learning-rate", 1e-6, "learning rate of a control task, as it is logged"
@@ -62,7 +64,8 @@ def _by_updates(trace: Trace) -> Answer:
     if _annealed(trace):
         return Undecided("the learning rate has been annealed: small updates are meant")
     kl, clip = _late(trace, APPROX_KL.name, half), _late(trace, CLIP_FRACTION.name, half)
-    still = [kl is not None and kl <= TINY_KL.value, clip is not None and clip < FEW.value]
+    still = [kl is not None and kl <= TINY_KL.on(trace)]
+    still.append(clip is not None and clip < FEW.on(trace))
     logged = [kl is not None, clip is not None]
     if not any(logged):
         return _by_entropy(trace)
@@ -165,7 +168,8 @@ def _finding(
     trace: Trace, kl: float | None, clip: float | None, outcome: str, *, lone: bool
 ) -> Finding:
     by_clip = clip is not None
-    name, bound = (CLIP_FRACTION.name, FEW) if by_clip else (APPROX_KL.name, TINY_KL)
+    name = CLIP_FRACTION.name if by_clip else APPROX_KL.name
+    bound = FEW.bound(trace, USUAL_CLIP) if by_clip else TINY_KL.bound(trace, USUAL_KL)
     series: Series = trace[name].finite()
     stretch = last_stretch_below(series, max(bound.value, float(series.values[-5:].max()) * 1.01))
     parts = []
@@ -206,6 +210,6 @@ RULE = Rule(
         "lower the value coefficient or split the optimisers",
     ),
     profiles=(*kinds.CONTROL, Profile.SCHEDULER_PPO),
-    thresholds=(SLOW,),
+    thresholds=(TINY_KL, FEW, SLOW),
     explained_by=("updates-cut-short", "impossible-return", "action-collapse", "entropy-collapse"),
 )
