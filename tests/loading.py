@@ -1,6 +1,7 @@
 """Load a rule's trace as a user's log would be loaded: reader, names, settings beside it."""
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 from rlvitals.metrics.assemble import Given, trace
@@ -37,4 +38,6 @@ def _load(file, which, name):
     made = tomllib.loads(file.read_text())[which]
     profile = Profile(made["profile"]) if "profile" in made else None
     given = Given(settings=made.get("settings", {}), profile=profile)
-    return trace([read_log(log)], given, name=name)
+    made_trace = trace([read_log(log)], given, name=name)
+    cycle = replace(made_trace.lifecycle, age=made.get("age"))  # seconds, where the recipe says
+    return replace(made_trace, lifecycle=cycle)

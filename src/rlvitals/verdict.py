@@ -47,7 +47,7 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     for word in Word:
         if word not in said:
             continue
-        lost = word is Word.COLLAPSED and _of_the_outcome(said[word])
+        lost = word in OUTCOME_LOST and _of_the_outcome(said[word])
         if lost or not (now.improves and word in OUTCOME_DECIDES):
             return Verdict(word, said[word].summary)
     plateau = next((f for r, f in findings if r.verdict == Word.PLATEAU), None)
@@ -69,6 +69,7 @@ def _of_the_outcome(finding: Finding) -> bool:
 # A policy that is nearly deterministic or unstable by its own numbers while its outcome still
 # rises has not collapsed: the finding stands, the verdict does not. An outcome that was had and
 # lost has collapsed, even if its end is above its start.
+OUTCOME_LOST = (Word.COLLAPSED, Word.UNSTABLE)
 OUTCOME_DECIDES = (Word.COLLAPSED, Word.UNSTABLE, Word.STALLED)
 
 

@@ -6,7 +6,12 @@ Wrappers may change all of it: clipped rewards, frame skips, normalised rewards,
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+SLACK = 0.01  # of the way from random to solved: rounding in logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +38,42 @@ class Environment:
         return self.solved_return - self.random_return
 
     @property
+    def fails_early(self) -> bool:
+        """Whether failing ends an episode, so that an untrained policy's are short."""
+        return self.name in FAILS_EARLY
+
+    @property
     def top(self) -> float | None:
         """Level from which there is little left to gain; None where unknown."""
         known = (self.best_return, self.max_return, self.solved_return)
         return next((level for level in known if level is not None), None)
+
+    def beyond(self, returns: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Tell which returns [n] no episode can have, but for rounding: bool [n]."""
+        slack = SLACK * abs(self.way or 1.0)
+        high = np.inf if self.max_return is None else self.max_return + slack
+        low = -np.inf if self.min_return is None else self.min_return - slack
+        return (returns > high) | (returns < low)
+
+    def times(self, factor: float) -> "Environment":
+        """Return the same task with every reward multiplied by a positive factor."""
+        levels = ("random_return", "solved_return", "min_return", "max_return", "best_return")
+        known = {name: level for name in levels if (level := getattr(self, name)) is not None}
+        return replace(self, **{name: factor * level for name, level in known.items()})
 
     @property
     def max_entropy(self) -> float | None:
         """Entropy of the uniform policy in nats; None where actions are not discrete."""
         return None if self.actions is None else math.log(self.actions)
 
+
+# Where a fall, a crash or a lost balance terminates: gymnasium 1.4.0, envs/; pybullet_envs.
+FAILS_EARLY = frozenset({
+    "CartPole", "CartPole-v0", "LunarLander", "LunarLanderContinuous", "BipedalWalker",
+    "BipedalWalkerHardcore", "Hopper", "Walker2d", "Humanoid", "InvertedPendulum",
+    "InvertedDoublePendulum", "HopperBulletEnv", "Walker2DBulletEnv", "HumanoidBulletEnv",
+    "InvertedPendulumBulletEnv", "InvertedDoublePendulumBulletEnv",
+})  # fmt: skip
 
 REGISTRY = (
     "limit and threshold: gymnasium 1.4.0's registry; bounds from its reward function;"

@@ -58,6 +58,7 @@ UNLIKELY = 5.0  # sd of a block's noise: pure noise stays below 4.2 in 99 of 100
 PLAINLY, LOUD = 3.0, 6.0  # times what counts, and times the scatter from point to point
 HOLDS = 0.1  # of the outcome's range: this near to its best block it holds what it learned
 AT_ONCE = 3  # points
+RESCALED = 3.0  # x what a random policy earns, in returns beyond what is possible
 MANY, STRETCHES = 1000, 200  # points beyond which an outcome is averaged over so many stretches
 PARTS = 20  # blocks that the range and the best are taken over
 TAIL = 3.0  # times the span of the log: a log from the start begins within its first interval
@@ -167,12 +168,33 @@ def environment(trace: Trace) -> Environment | None:
     return environments.lookup(str(trace.settings.get("env_id", "")))
 
 
+def task(trace: Trace, name: str, values: NDArray[np.float64]) -> Environment | None:
+    """Return what is known of the environment, on the scale of an outcome's `values` [n].
+
+    Rewards that a wrapper multiplied make returns that the environment cannot give; the first
+    ones, of an untrained policy, tell by how much. None where the outcome is no return.
+    """
+    env = environment(trace) if _is_return(name) else None
+    if env is None or not env.random_return or not env.beyond(values).any():
+        return env
+    factor = (median(values[:AT_ONCE]) or 0.0) / env.random_return
+    return env.times(factor) if factor >= RESCALED else env
+
+
+def way_share(trace: Trace, now: Standing) -> float | None:
+    """Return how far an outcome's end is from a random (0) to a solved policy (1), if known."""
+    picked = outcome(trace)
+    env = None if picked is None else task(trace, now.metric, picked[1].values)
+    if env is None or env.random_return is None or not env.way:
+        return None
+    return max((now.last - env.random_return) / env.way, 0.0)
+
+
 def way_gone(trace: Trace, now: Standing) -> str:
     """Say how far the outcome has come from a random to a solved policy; empty if not known."""
-    env = environment(trace)
-    if env is None or env.random_return is None or not env.way or not _is_return(now.metric):
+    share, env = way_share(trace, now), environment(trace)
+    if share is None or env is None:
         return ""
-    share = max((now.last - env.random_return) / env.way, 0.0)
     return f"{share:.0%} of the way from a random to a solved {env.name}"
 
 
@@ -205,7 +227,11 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     low, high = (found.change_low, found.change_high) if found else (-np.inf, np.inf)
     state: State = "unknown"
     lacks = ""
-    if _at_ceiling(trace, name, whole, last):
+    env = task(trace, name, whole.values)
+    top = None if env is None else env.max_return
+    if env is not None and top is not None and last > top and env.beyond(np.array([last])).all():
+        lacks = f"{label(name)} ends at {last:.4g}, beyond what {env.name} can give"
+    elif _at_ceiling(trace, name, whole, last):
         state = "at its ceiling"
     elif last - first >= material and (low > 0 or _plainly_rises(series.values, material)):
         state = "rising"
@@ -238,11 +264,13 @@ def _why_unknown(name: str, first: float, last: float) -> str:
 def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat apart
     trace: Trace, name: str, whole: Series, series: Series, last: float, material: float
 ) -> State:
-    env = environment(trace) if _is_return(name) else None
-    if env is not None and env.solved_return is not None and last >= env.solved_return:
+    env = task(trace, name, whole.values)
+    solved = None if env is None or not whole.values.any() else env.solved_return
+    if solved is not None and last >= solved:
         return "at its ceiling"
     nearly = (
         env is not None
+        and whole.values.any()
         and env.random_return is not None
         and env.way is not None
         and last >= env.random_return + NEARLY * env.way
@@ -313,7 +341,7 @@ def least_that_counts(trace: Trace, name: str, whole: Series) -> tuple[float, st
     """Return the least change of an outcome that is material, and where that comes from."""
     if name in SHARES:
         return OF_A_SHARE, f"{OF_A_SHARE:.0%} of a success rate"
-    env = environment(trace) if _is_return(name) else None
+    env = task(trace, name, whole.values)
     start, _ = first_last_change(whole.values) or (np.nan, np.nan)
     if env is not None and env.way:
         least = OF_THE_WAY * env.way
@@ -324,8 +352,8 @@ def least_that_counts(trace: Trace, name: str, whole: Series) -> tuple[float, st
 
 
 def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
-    env = environment(trace) if _is_return(name) else None
     values = whole.values
+    env = task(trace, name, values)
     if env is not None and env.way and env.solved_return is not None:
         if not values.any():
             return False  # a return of exactly zero throughout is a reward that never arrives

@@ -5,6 +5,9 @@
 outcome proven not to improve since then, and not at its ceiling. What it could be is ln(actions)
 where the actions are known (the run's settings, the environment, the first entropy), else the
 run's own start. The run's own `entropy_min` takes precedence. Below a twentieth it is an error.
+For continuous actions `exploration/std` is read instead, or the standard deviation that entropy and
+the number of dimensions make, against its own start; for SAC, where neither is logged, an entropy
+coefficient below a thousandth of its first value.
 
 ## Why it matters
 A policy that is nearly certain tries nothing new. If it is certain of something poor, it stays
@@ -18,14 +21,15 @@ checkpoint from before.
 ## When it is wrong
 Falling entropy is what learning looks like: with an outcome that rises, or stands at its
 ceiling, this rule is silent. Differential entropies of continuous actions may be negative and
-have no floor: there the standard deviation is read instead, against its own start.
+have no floor: there the standard deviation is read instead. A policy that starts narrow is not
+told from one that collapsed at once.
 
 ## References
 - Ahmed et al. 2019, "Understanding the Impact of Entropy on Policy Optimization".
 - Yu et al. 2025, "DAPO", section 3.1.
 """
 
-from rlvitals.metrics.exploration import ENTROPY, STD, TEMPERATURE
+from rlvitals.metrics.exploration import ENTROPY, ENTROPY_COEF, STD, TEMPERATURE
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
@@ -33,6 +37,7 @@ from rlvitals.rules.freedom import DECIDED, max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_below, start
 from rlvitals.rules.standing import LEAST, Standing, standing
+from rlvitals.rules.width import width
 
 # p = .95 and p = .99 of two actions.
 LOW = Threshold(
@@ -40,6 +45,7 @@ LOW = Threshold(
 )
 SEVERE = Threshold("entropy-collapse.severe", 0.05, "the same, for an error", high=1.0)
 BELONGS = 0.9  # of the first value: a last one above it has not fallen
+SPENT = 1e-3  # of SAC's first alpha: healthy runs keep a hundredth
 FEW = 5  # updates below the limit: one low batch is no collapse
 
 
@@ -62,15 +68,13 @@ def check(trace: Trace) -> Answer:
 
 def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
     """Choose the series and the limit below which it has collapsed."""
-    std = trace.get(STD.name)
     low = LOW.on(trace)
     entropy = trace.get(ENTROPY.name)
     entropy = None if entropy is None else entropy.finite()
-    if entropy is None or not len(entropy) or (entropy.values < 0).any():
-        first = None if std is None else start(std)
-        if std is None or not first:
-            return Undecided("entropy is differential and may be negative", (STD.name,))
-        return STD.name, std.finite(), LOW.bound(trace, f"{low:.0%} of its own start", first)
+    if entropy is None or not len(entropy) or width(trace) is not None:
+        return _continuous(trace)
+    if (entropy.values < 0).any():
+        return Undecided("entropy is differential and may be negative", (STD.name,))
     if own := trace.number("entropy_min"):
         return ENTROPY.name, entropy, Bound(own, "the run's entropy_min")
     most = max_entropy(trace)
@@ -81,6 +85,19 @@ def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
     if first < DECIDED:
         return ENTROPY.name, entropy, Bound(DECIDED, "default: p > .998 for one action")
     return ENTROPY.name, entropy, LOW.bound(trace, f"{low:.0%} of its own start", first)
+
+
+def _continuous(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
+    """Choose the width of continuous actions, or what keeps SAC's policy wide."""
+    found = width(trace)
+    if found is not None and (first := start(found.series)):
+        bound = LOW.bound(trace, f"{LOW.on(trace):.0%} of its own start", first)
+        return found.metric, found.series, bound
+    coef = trace.get(ENTROPY_COEF.name)
+    if coef is None or not len(coef := coef.finite()) or coef.values[0] <= 0:
+        return Undecided("how wide the policy is, nothing tells", (STD.name, ENTROPY.name))
+    limit = Bound(SPENT * float(coef.values[0]), f"{SPENT:g} of its first value")
+    return ENTROPY_COEF.name, coef, limit
 
 
 def _outcome(trace: Trace, stretch: Stretch) -> Standing:
@@ -99,13 +116,15 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
     evidence = [f"since then {now.sentence}"]
     half = last_stretch_below(series, 0.5 * first)
     whole = max(trace.last_step - trace.first_step, 1)
-    if half is not None and name == ENTROPY.name:
+    if half is not None and name == ENTROPY.name and width(trace) is None:
         part = (half.began - trace.first_step) / whole
         evidence.append(f"half of it was gone at step {half.began:,}, {part:.0%} into the run")
     evidence += _cold(trace, stretch)
     severe = last < SEVERE.on(trace) / max(LOW.on(trace), 1e-9) * limit.value
-    what = "entropy is" if name == ENTROPY.name else "the actions' standard deviation is"
-    unit = " nats" if name == ENTROPY.name else ""
+    nats = name == ENTROPY.name and width(trace) is None
+    what = "entropy is" if nats else "the actions' standard deviation is"
+    what = "the entropy coefficient is" if name == ENTROPY_COEF.name else what
+    unit = " nats" if nats else ""
     fell = f"down to {last:.2g}{unit}, from {first:.3g} at the start,"
     there = f"as low as {last:.2g}{unit} from the start on,"
     return Finding(
@@ -136,7 +155,7 @@ def _cold(trace: Trace, stretch: Stretch) -> list[str]:
 RULE = Rule(
     name="entropy-collapse",
     needs=(),
-    needs_any=(ENTROPY, STD),
+    needs_any=(ENTROPY, STD, ENTROPY_COEF),
     at_least=LEAST,
     check=check,
     doc=__doc__,
@@ -153,8 +172,11 @@ RULE = Rule(
     ),
     profiles=kinds.REINFORCED,
     explained_by=(
+        "learning-rate-too-high",
         "action-collapse",
         "impossible-value",
+        "critic-target-frozen",
+        "q-divergence",
         "learning-rate-jump",
         "kl-spike",
         "kl-above-target",

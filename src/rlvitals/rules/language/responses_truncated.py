@@ -104,6 +104,7 @@ RULE = Rule(
     ),
     profiles=kinds.LANGUAGE,
     explained_by=(
+        "exploration-explodes",
         "response-length-explodes",
         "threshold-off-correctness",
     ),

@@ -152,7 +152,10 @@ RULE = Rule(
         "with RL: normalise advantages, clip rewards",
         "restart from a checkpoint before the jump",
     ),
-    explained_by=("learning-rate-jump",),
+    explained_by=(
+        "learning-rate-too-high",
+        "learning-rate-jump",
+    ),
     verdict="unstable",
     thresholds=(FACTOR,),
 )

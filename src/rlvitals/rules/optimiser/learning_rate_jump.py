@@ -30,6 +30,7 @@ from rlvitals.metrics.optimiser import GRAD_NORM, LEARNING_RATE
 from rlvitals.metrics.policy import APPROX_KL
 from rlvitals.records import Series, Trace
 from rlvitals.rules import weigh
+from rlvitals.rules.optimiser.learning_rate_too_high import HIGH
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import KL_SPIKE, jumps
 from rlvitals.rules.standing import standing
@@ -83,7 +84,8 @@ def _jumped(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -> Fin
     now = standing(trace, since=began)
     evidence, counter = weigh.sides(now)
     often = f", the first of {up.size} such jumps" if up.size > 1 else ""
-    worse = followed and not weigh.content(now)
+    # Where nothing is logged that could spike, a rate that no network is trained with will do.
+    worse = (followed or after > HIGH.on(trace)) and not weigh.content(now)
     return Finding(
         f"the learning rate jumps from {before:.3g} to {after:.3g} at step {began:,}{often}",
         severity=Severity.WARNING if worse else Severity.NOTE,

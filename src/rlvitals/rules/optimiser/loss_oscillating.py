@@ -104,7 +104,12 @@ RULE = Rule(
         "clip gradients",
     ),
     profiles=(Profile.SUPERVISED, *kinds.ACTOR_CRITIC),
-    explained_by=("gradient-explosion", "learning-rate-jump", "value-loss-explosion"),
+    explained_by=(
+        "gradient-explosion",
+        "learning-rate-too-high",
+        "learning-rate-jump",
+        "value-loss-explosion",
+    ),
     verdict="unstable",
     thresholds=(ROUGHER, LOUD),
 )

@@ -89,7 +89,7 @@ RULE = Rule(
         "clip rewards or advantages",
     ),
     profiles=kinds.PPO,
-    explained_by=("learning-rate-jump", "gradient-explosion"),
+    explained_by=("learning-rate-too-high", "learning-rate-jump", "gradient-explosion"),
     verdict="unstable",
     thresholds=(SIZE, Z),
 )

@@ -29,6 +29,8 @@ construction. The interval comes from the run's own noise, so a noisy return is 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.spent import SPENT as USUAL
+from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
     OUTCOME_METRICS,
     Standing,
@@ -40,15 +42,17 @@ from rlvitals.rules.standing import (
 )
 
 SPENT = Threshold(
-    "no-learning.spent", 0.4, "share of the budget, before which a flat start is ordinary", high=1.0
+    "no-learning.spent",
+    USUAL,
+    "share of the budget, before which a flat start is ordinary",
+    high=1.0,
 )
-LIVE = 600.0  # seconds: a log that grew this recently belongs to a run that goes on
 SELF_PLAY = "outcome/win_rate_ema"
 
 
 def check(trace: Trace) -> Answer:
     """Judge the whole run, once there is enough of it."""
-    if why := _too_early(trace):
+    if why := too_early(trace, SPENT.on(trace)):
         return Undecided(why, ("total_steps",))
     now = standing(trace)
     if now.state == "unknown":
@@ -74,20 +78,6 @@ def check(trace: Trace) -> Answer:
             *([way] if way else []),
         ),
     )
-
-
-def _too_early(trace: Trace) -> str:
-    if trace.budget is not None:
-        spent = trace.last_step / trace.budget.steps
-        return (
-            ""
-            if spent >= SPENT.on(trace)
-            else f"{spent:.0%} of the budget is spent: too early to say"
-        )
-    age = trace.lifecycle.age
-    if age is not None and age < LIVE and not trace.lifecycle.ended:
-        return "the run goes on and its budget (total_steps) is not known"
-    return ""
 
 
 def _sentence(now: Standing) -> str:
@@ -122,6 +112,9 @@ RULE = Rule(
         "accounting-broken",
         "first-update-off",
         "frozen-metric",
+        "learning-rate-too-high",
+        "learning-starts-late",
+        "updates-cut-short",
         "return-collapse",
         "action-collapse",
         "entropy-collapse",
@@ -130,6 +123,10 @@ RULE = Rule(
         "updates-hardly-move",
         "clip-fraction-high",
         "ratio-off-one",
+        "exploration-never-ends",
+        "exploration-explodes",
+        "q-divergence",
+        "critic-target-frozen",
         "samples-all-filtered",
         "threshold-off-correctness",
         "constant-reward",
@@ -145,6 +142,10 @@ RULE = Rule(
         "learning-rate-jump",
         "policy-loss-flat",
         "loss-not-decreasing",
+        "return-oscillates",
+        "critic-explains-nothing",
+        "value-loss-explosion",
+        "episodes-never-end",
     ),
     verdict="stalled",
     thresholds=(SPENT,),

@@ -26,42 +26,18 @@ harder on purpose: the return falls while the agent improves.
 - Dohare et al. 2023, "Overcoming Policy Collapse in Deep Reinforcement Learning".
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
+from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plainly_lost
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
-from rlvitals.signals.blocks import block_means
-from rlvitals.signals.drawdown import drawdown
-from rlvitals.signals.finite import Array
-from rlvitals.signals.spread import median, noise_sd
 
-BLOCKS = 20
 LOST = Threshold("return-collapse.lost", 0.5, "part of the gain that is lost")
 BEGAN = 0.25  # of the gain: the first block that has lost this much
 NOISE = 3.0  # standard deviations of a block's mean
-PLAIN, LOUD = 5.0, 7.0  # sd of a difference of blocks, sd from point to point: see `_plainly_lost`
 LEAST = 20  # points: two a block would be noise
-LAST = 2  # blocks, a tenth of the run
-NEWEST = 5  # values
-OUT = 0.75  # of a dip's depth
-SINGLE = "reward/step"  # of single decisions: it follows the load, in long smooth swings
-TINY = float(np.finfo(np.float64).tiny)  # a noiseless series still has to fall
-
-
-@dataclass(frozen=True, slots=True)
-class Course:
-    """The outcome by blocks: where it started, peaked and ended."""
-
-    blocks: np.ndarray[tuple[int], np.dtype[np.float64]]  # [about 20]
-    width: int  # points a block
-    peak: int  # index of the best block
-    gain: float
-    lost: float
-    noise: float  # standard deviation of a block's mean
 
 
 def check(trace: Trace) -> Answer:
@@ -70,50 +46,17 @@ def check(trace: Trace) -> Answer:
     if picked is None or len(picked[1]) < LEAST:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
     name, series = picked
-    course = _course(series)
+    course = course_of(series)
     material, _ = least_that_counts(trace, name, series)
     if course.gain <= max(material, NOISE * course.noise):
         return Clear()  # nothing was gained: no_learning's business
-    if course.lost < LOST.on(trace) * course.gain or _is_back(series.values, course):
+    if course.lost < LOST.on(trace) * course.gain or is_back(series.values, course):
         return Clear()
-    if not _plainly_lost(name, series.values, course):
+    if not plainly_lost(name, series.values, course):
         return Clear()
+    if falls(course) > 1:
+        return Clear()  # it was lost before, and came back: return_oscillates' business
     return _finding(name, series, course, LOST.on(trace))
-
-
-def _course(series: Series) -> Course:
-    width = max(1, len(series) // BLOCKS)
-    blocks = block_means(series.values, width)
-    peak = int(blocks.argmax())
-    best, end = float(blocks[peak]), float(blocks[-LAST:].mean())
-    noise = (noise_sd(series.values) or 0.0) / float(np.sqrt(width))
-    return Course(blocks, width, peak, best - float(blocks[0]), best - end, noise)
-
-
-def _is_back(values: Array, course: Course) -> bool:
-    """See a dip that ended within the last block: the newest values have climbed out of it."""
-    newest = median(values[-max(NEWEST, course.width // 2) :]) or 0.0
-    best, low = float(course.blocks[course.peak]), float(course.blocks[course.peak :].min())
-    return newest - low > OUT * (best - low)
-
-
-def _plainly_lost(name: str, values: Array, course: Course) -> bool:
-    """Tell a loss from the ups and downs of a noisy outcome.
-
-    Over every prefix of 50 healthy runs the fall stays below 4.8 and 6.3; of 30 that lost what
-    they had, all but one pass one of the limits, most of them by a factor of five.
-    """
-    found = drawdown(values)
-    if found is not None and found.size >= PLAIN:
-        return True
-    if name == SINGLE:
-        return False
-    start = len(values) - (len(course.blocks) - course.peak) * course.width
-    half = course.width // 2
-    around = values[max(start - half, 0) : start + course.width + half + 1]
-    end = values[-LAST * course.width :]
-    drop = (median(around) or 0.0) - (median(end) or 0.0)
-    return drop >= LOUD * max(noise_sd(values) or 0.0, TINY)
 
 
 def _share(course: Course) -> str:
@@ -163,7 +106,10 @@ RULE = Rule(
     ),
     explained_by=(
         "not-a-number",
+        "exploration-explodes",
+        "exploration-never-ends",
         "kl-spike",
+        "learning-rate-too-high",
         "learning-rate-jump",
         "gradient-explosion",
         "kl-above-target",

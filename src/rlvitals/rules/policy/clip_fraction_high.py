@@ -108,6 +108,6 @@ RULE = Rule(
         "use larger minibatches",
     ),
     profiles=kinds.PPO,
-    explained_by=("kl-above-target", "learning-rate-jump"),
+    explained_by=("kl-above-target", "learning-rate-too-high", "learning-rate-jump"),
     thresholds=(SHARE, SEVERE),
 )

@@ -113,7 +113,12 @@ RULE = Rule(
         "look at that batch's rewards",
     ),
     profiles=kinds.PPO,
-    explained_by=("learning-rate-jump", "gradient-explosion"),
+    explained_by=(
+        "exploration-explodes",
+        "learning-rate-too-high",
+        "learning-rate-jump",
+        "gradient-explosion",
+    ),
     verdict="unstable",
     thresholds=(FACTOR, FLOOR, OF_TARGET),
 )

@@ -3,7 +3,9 @@
 ## What it sees
 Over the second half of the run the median of `policy/approx_kl` below 1e-4 nats and the median of
 `policy/clip_fraction` below 0.005, where both are logged (one alone is weaker: then at most a
-note), with an outcome proven not to improve, and not at its ceiling.
+note), with an outcome proven not to improve, and not at its ceiling. A control task's
+`optimiser/learning_rate` that never reaches 1e-6 shows the same without them, and so does, where
+neither is logged, an `exploration/entropy` that stays within 0.05 % of its level.
 
 ## Why it matters
 A policy that does not move does not learn. A KL of zero looks like perfect stability.
@@ -22,12 +24,18 @@ the learning rate is below 30 % of its peak this rule is silent. Language models
 - Engstrom et al. 2020, "Implementation Matters in Deep Policy Gradients".
 """
 
+import numpy as np
+
+from rlvitals.metrics.exploration import ENTROPY
+from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import LEARNING_RATE
 from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION
+from rlvitals.metrics.value import LOSS as VALUE_LOSS
 from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import last_stretch_below
-from rlvitals.rules.standing import standing
+from rlvitals.rules.standing import LEAST, standing, way_share
 from rlvitals.signals.spread import median
 
 TINY_KL = Threshold("updates-hardly-move.kl", 1e-4, "KL per update, nats")
@@ -35,17 +43,30 @@ FEW = Threshold("updates-hardly-move.clipped", 0.005, "share of samples clipped"
 USUAL_KL = "default: a hundredth of the usual target"
 USUAL_CLIP = "default: a twentieth of the lower end of 0.1-0.3"
 ANNEALED = 0.3  # of the learning rate's peak
+SLOW = Threshold(
+    "updates-hardly-move.learning-rate", 1e-6, "learning rate of a control task, as it is logged"
+)
+SAME = Bound(5e-4, "default: of its level, over the whole run")
+USUAL = 1e-5  # above it small updates have another cause than the learning rate
+NOWHERE = 0.15  # of the way from random to solved
+# Normalised advantages keep the policy's gradient near 1; the value loss's is its root. A shared
+# gradient clip then leaves the policy a thousandth.
+DROWNS = 1e6
 
 
 def check(trace: Trace) -> Answer:
     """Judge the second half of the run: a slow start is none of this rule's business."""
+    return _by_rate(trace) or _by_updates(trace)
+
+
+def _by_updates(trace: Trace) -> Answer:
     half = trace.first_step + (trace.last_step - trace.first_step) // 2
     kl, clip = _late(trace, APPROX_KL.name, half), _late(trace, CLIP_FRACTION.name, half)
     still = [kl is not None and kl <= TINY_KL.on(trace)]
     still.append(clip is not None and clip < FEW.on(trace))
     logged = [kl is not None, clip is not None]
     if not any(logged):
-        return Undecided("too few updates in the second half", (APPROX_KL.name, CLIP_FRACTION.name))
+        return _by_entropy(trace)
     clamped = "clamped" in getattr(trace.measured.get(APPROX_KL.name), "estimator", "")
     if not (still[1] if clamped and logged[1] else still == logged):
         return Clear()
@@ -57,6 +78,77 @@ def check(trace: Trace) -> Answer:
     if not now.stalled:
         return Undecided(f"updates are small, but {now.sentence}", ("outcome/return",))
     return _finding(trace, kl, clip, now.sentence, lone=not all(logged))
+
+
+def _by_rate(trace: Trace) -> Finding | None:
+    """Judge by a learning rate that is too low to move anything, whatever else is logged."""
+    rates = trace.get(LEARNING_RATE.name)
+    if rates is None or len(rates := rates.finite()) < LEAST or trace.profile not in kinds.CONTROL:
+        return None
+    highest, limit = float(rates.values.max()), SLOW.bound(trace, "default for control tasks")
+    if not 0 < highest < limit.value or not _nowhere(trace):
+        return None
+    return Finding(
+        f"updates hardly move the policy: the learning rate is {highest:.1e} at most",
+        severity=Severity.WARNING,
+        metric=LEARNING_RATE.name,
+        began=int(rates.steps[0]),
+        ended=int(rates.steps[-1]),
+        observed=highest,
+        bound=limit,
+        evidence=(f"meanwhile {standing(trace).sentence}",),
+        causes=("learning rate too low",),
+        remedies=("raise the learning rate",),
+    )
+
+
+def _nowhere(trace: Trace) -> bool:
+    """See an outcome that got nowhere: proven so, or still where random actions would be."""
+    now = standing(trace)
+    if weigh.content(now):
+        return False
+    part = way_share(trace, now)
+    return now.stalled or (part is not None and part < NOWHERE)
+
+
+def _by_entropy(trace: Trace) -> Answer:
+    """Judge by entropy, where KL and clipping are not logged: a policy that moves changes it."""
+    entropy = trace.get(ENTROPY.name)
+    if entropy is None or len(entropy := entropy.finite()) < 2 * LEAST:
+        return Undecided("nothing tells how far updates went", (APPROX_KL.name, CLIP_FRACTION.name))
+    level = float(np.abs(entropy.values).max())
+    span = float(np.ptp(entropy.values)) / level if level > 0 else 0.0
+    if span > SAME.value or not level:
+        return Clear()
+    if not _nowhere(trace):
+        return Undecided("entropy stands still, but the outcome may not", ("outcome/return",))
+    return Finding(
+        f"updates hardly move the policy: its entropy stays {entropy.values[-1]:.4g} within "
+        f"{span:.1e} of it",
+        severity=Severity.WARNING,
+        metric=ENTROPY.name,
+        began=int(entropy.steps[0]),
+        ended=int(entropy.steps[-1]),
+        observed=span,
+        bound=SAME,
+        evidence=(f"meanwhile {standing(trace).sentence}",),
+        causes=("the policy's weights are not trained", "learning rate too low"),
+        remedies=("check that the optimiser holds the policy's weights", "raise the learning rate"),
+    )
+
+
+def _causes(trace: Trace, half: int) -> tuple[str, ...]:
+    """Rank what makes updates small by the learning rate and by the value loss."""
+    rate, loss = _late(trace, LEARNING_RATE.name, half), _late(trace, VALUE_LOSS.name, half)
+    causes = list(RULE.causes)
+    if rate is not None and rate < USUAL:
+        return (f"the learning rate, {rate:.1e}, is too low", *causes[1:])
+    if loss is not None and loss > DROWNS:
+        causes.insert(0, causes.pop())
+        causes[0] = f"{causes[0]}: it is {loss:.2g}, the policy's about 1"
+    if rate is not None:
+        causes.remove(RULE.causes[0])
+    return tuple(causes)
 
 
 def _annealed(trace: Trace) -> bool:
@@ -94,13 +186,14 @@ def _finding(
         observed=clip if clip is not None else kl or 0.0,
         bound=bound,
         evidence=(f"meanwhile {outcome}",),
+        causes=_causes(trace, trace.first_step + (trace.last_step - trace.first_step) // 2),
     )
 
 
 RULE = Rule(
     name="updates-hardly-move",
     needs=(),
-    needs_any=(APPROX_KL, CLIP_FRACTION),
+    needs_any=(APPROX_KL, CLIP_FRACTION, LEARNING_RATE, ENTROPY),
     at_least=10,
     check=check,
     doc=__doc__,
@@ -116,7 +209,7 @@ RULE = Rule(
         "check that the reward varies within a batch",
         "lower the value coefficient or split the optimisers",
     ),
-    profiles=(Profile.CONTROL_PPO, Profile.SCHEDULER_PPO),
-    explained_by=("action-collapse", "entropy-collapse"),
-    thresholds=(TINY_KL, FEW),
+    profiles=(*kinds.CONTROL, Profile.SCHEDULER_PPO),
+    thresholds=(TINY_KL, FEW, SLOW),
+    explained_by=("updates-cut-short", "impossible-value", "action-collapse", "entropy-collapse"),
 )

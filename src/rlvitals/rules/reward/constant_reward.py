@@ -154,8 +154,10 @@ def _finding(
     spread = name in SPREADS
     what = "rewards of a batch do not differ at all" if spread else f"{label(name)} is {value:.4g}"
     env = environment(trace)
+    after = series.since(between[1] + 1).values
+    over = not spread and after.size > 0 and float(after.max()) > value  # it went on to rise
     waits = name == RETURN.name and env is not None and value == env.random_return
-    severity = Severity.NOTE if now.improves or waits else Severity.WARNING
+    severity = Severity.NOTE if now.improves or waits or over else Severity.WARNING
     if waits:
         counter = (*counter, "it is what a random policy gets: nothing has succeeded yet")
     throughout = between[0] == int(series.steps[0]) and count == len(series)
@@ -194,6 +196,7 @@ RULE = Rule(
     ),
     explained_by=(
         "action-collapse",
+        "episodes-never-end",
         "entropy-collapse",
         "response-length-explodes",
         "responses-truncated",

@@ -172,5 +172,13 @@ RULE = Rule(
         "lower gamma, or collect more steps per update",
     ),
     profiles=kinds.ACTOR_CRITIC,
+    explained_by=(
+        "impossible-value",
+        "return-collapse",
+        "learning-rate-too-high",
+        "updates-cut-short",
+        "updates-hardly-move",
+        "exploration-explodes",
+    ),
     thresholds=(LIMIT, SAMPLES),
 )

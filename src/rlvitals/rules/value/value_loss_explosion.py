@@ -223,7 +223,13 @@ RULE = Rule(
         "restart from a checkpoint before the jump",
     ),
     profiles=(*kinds.ACTOR_CRITIC, Profile.OFF_POLICY),
-    explained_by=("learning-rate-jump", "kl-spike"),
+    explained_by=(
+        "learning-rate-too-high",
+        "learning-rate-jump",
+        "kl-spike",
+        "exploration-explodes",
+        "return-collapse",
+    ),
     verdict="unstable",
     thresholds=(FACTOR,),
 )

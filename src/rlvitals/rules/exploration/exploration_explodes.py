@@ -1,0 +1,222 @@
+"""Exploration grows without end: the actions drown in noise.
+
+## What it sees
+One of four, from some step to the end:
+- the width of continuous actions above 3 x its start: `exploration/std`, or where only entropy
+  is logged exp(entropy / dimensions - 1.4189), the geometric mean of a Gaussian's standard
+  deviations;
+- `exploration/entropy` of a language model above 2 nats per token and above 1.5 x its start;
+- `exploration/entropy` of discrete actions back above 90 % of ln(actions), after it had been below
+  75 %: what was decided is undecided again;
+- SAC's `exploration/entropy_coef`, while it tunes itself, above 10 x all it was before it last
+  fell, and above its own first value.
+The outcome weighs it: a note where it improves, a warning where it is proven not to. Where that
+cannot be told, a width beyond 10 x is a warning, else a note.
+
+## Why it matters
+An action is the policy's choice plus noise. Once the noise is wider than the range of actions,
+every action sits at one bound or the other, whatever the policy wanted: the gradient teaches it
+nothing, and the entropy bonus pushes the width up further.
+
+## What to do
+Lower the entropy coefficient: its bonus has no upper end for a Gaussian. Bound the log standard
+deviation, or squash actions. Lower the learning rate where the width jumped within a few updates.
+For SAC look at the target entropy: one the policy cannot reach raises alpha for ever.
+
+## When it is wrong
+Where only the sign of an action counts, a wide policy can be a good one, which is why a return
+that rises makes it a note. State-dependent exploration logs another width; its growth says the
+same. A policy that starts narrow on purpose widens first.
+
+## References
+- Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications", section 5.
+- Andrychowicz et al. 2021, "What Matters for On-Policy Deep Actor-Critic Methods?", section 3.2.
+- Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models".
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rlvitals.metrics.exploration import ENTROPY, ENTROPY_COEF, STD
+from rlvitals.metrics.metric import Bound
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds, weigh
+from rlvitals.rules.course import lost_before
+from rlvitals.rules.freedom import max_entropy
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.shapes import Stretch, last_stretch_above, start
+from rlvitals.rules.standing import LEAST, standing
+from rlvitals.rules.width import width
+
+WIDER = Threshold("exploration-explodes.width", 3.0, "width of continuous actions, x its own start")
+PER_TOKEN = Threshold(
+    "exploration-explodes.per-token", 2.0, "entropy of a language model, nats per token"
+)
+COEF = Threshold("exploration-explodes.coefficient", 10.0, "SAC's alpha, x its lowest before")
+BEYOND = 10.0  # x the start: for a start of 1 and actions within [-1, 1], all of them at a bound
+UNIFORM, DECIDED = 0.9, 0.75  # of ln(actions)
+GREW = 1.5  # x the start, for entropy per token
+FEW = 5  # points beyond the limit
+LEFT = 1.25  # x the start: it has been left
+
+
+@dataclass(frozen=True, slots=True)
+class _Grown:
+    """A quantity that left its limit behind, and how it is said."""
+
+    metric: str
+    series: Series
+    stretch: Stretch
+    first: float
+    limit: Bound
+    words: str
+    certain: bool = False  # whatever the outcome: no action is left in its range
+
+
+def check(trace: Trace) -> Answer:
+    """Take the first of the four that is logged and grew; then ask the outcome."""
+    ways = (_token,) if trace.profile in kinds.LANGUAGE else (_width, _undecided, _coefficient)
+    asked = [found for way in ways if (found := way(trace)) is not None]
+    if not asked:
+        return Undecided("actions are discrete, or their number of dimensions is not known")
+    grown = next((found for found in asked if isinstance(found, _Grown)), None)
+    return Clear() if grown is None else _finding(trace, grown)
+
+
+def _width(trace: Trace) -> _Grown | Clear | None:
+    found = width(trace)
+    if found is None or len(found.series) < LEAST:
+        return None
+    values = found.series.values
+    first = min(float(values[0]), start(found.series) or np.inf)
+    if first <= 0:
+        return None
+    limit = WIDER.bound(trace, f"{WIDER.on(trace):g} x its own start", scale=first)
+    stretch = _lasting(found.series, limit.value, first)
+    if stretch is None:
+        return Clear()
+    last = float(np.median(values[-FEW:]))
+    words = f"{found.said} {first:.3g} to {last:.3g}"
+    return _Grown(
+        found.metric, found.series, stretch, first, limit, words, certain=last > BEYOND * first
+    )
+
+
+def _undecided(trace: Trace) -> _Grown | Clear | None:
+    """See a policy that had decided something and is uniform again."""
+    entropy, most = trace.get(ENTROPY.name), max_entropy(trace)
+    if entropy is None or most is None or len(entropy := entropy.finite()) < 2 * LEAST:
+        return None
+    runs = np.lib.stride_tricks.sliding_window_view(entropy.values, FEW)
+    levels = np.median(runs, axis=1)
+    limit = Bound(UNIFORM * most.value, f"{UNIFORM:.0%} of ln(actions), {most.origin}")
+    at = int(levels.argmin())
+    if levels[at] > DECIDED * most.value or levels[-1] <= limit.value:
+        return Clear()
+    back = at + int(np.flatnonzero(levels[at:] > limit.value)[0])
+    back += int(np.flatnonzero(entropy.values[back:] > limit.value)[0])
+    later = entropy.where(slice(back, None))
+    lowest, last = float(levels[at]), float(levels[-1])
+    stretch = Stretch(
+        began=int(later.steps[0]),
+        ended=int(later.steps[-1]),
+        worst=float(later.values.max()),
+        share=len(later) / len(entropy),
+        goes_on=True,
+    )
+    if lost_before(trace, int(later.steps[0])) is None:
+        return Clear()  # nothing was learned that could be undone
+    words = f"entropy is back at {last:.3g} of {most.value:.3g} nats, from {lowest:.3g}"
+    return _Grown(ENTROPY.name, entropy, stretch, lowest, limit, words)
+
+
+def _token(trace: Trace) -> _Grown | Clear | None:
+    entropy = trace.get(ENTROPY.name)
+    if entropy is None or len(entropy := entropy.finite()) < LEAST:
+        return None
+    first = min(float(entropy.values[0]), start(entropy) or np.inf)
+    own = PER_TOKEN.bound(trace, "default, nats per token")
+    limit = own if own.value >= GREW * first else Bound(GREW * first, f"{GREW:g} x its own start")
+    stretch = _lasting(entropy, limit.value, first)
+    if stretch is None:
+        return Clear()
+    last = float(np.median(entropy.values[-FEW:]))
+    words = f"entropy per token goes {first:.3g} to {last:.3g} nats"
+    return _Grown(ENTROPY.name, entropy, stretch, first, limit, words)
+
+
+def _coefficient(trace: Trace) -> _Grown | Clear | None:
+    coef = trace.get(ENTROPY_COEF.name)
+    if coef is None or len(coef := coef.finite()) < 2 * LEAST or coef.values.min() <= 0:
+        return None
+    # Medians of three: alpha may be thrown about by a single batch.
+    triples = np.lib.stride_tricks.sliding_window_view(coef.values, 3)
+    lowest = float(np.median(triples, axis=1).min())
+    limit = COEF.bound(trace, f"{COEF.on(trace):g} x its lowest", scale=lowest)
+    if limit.value < coef.values[0]:
+        limit = Bound(float(coef.values[0]), "its first value, far above its lowest")
+    stretch = _lasting(coef, limit.value, lowest)
+    if stretch is None:
+        return Clear()
+    last = float(np.median(coef.values[-FEW:]))
+    words = f"the entropy coefficient goes {lowest:.3g} to {last:.3g}"
+    return _Grown(ENTROPY_COEF.name, coef, stretch, lowest, limit, words)
+
+
+def _lasting(series: Series, limit: float, first: float) -> Stretch | None:
+    """Find the stretch above a limit that lasts to the end; it began where the start was left."""
+    stretch = last_stretch_above(series, limit)
+    if stretch is None or len(series.since(stretch.began)) < FEW:
+        return None
+    whole = last_stretch_above(series, min(limit, LEFT * first))
+    return stretch if whole is None else replace(stretch, began=whole.began)
+
+
+def _finding(trace: Trace, grown: _Grown) -> Finding:
+    now = standing(trace, since=grown.stretch.began)
+    if now.state == "unknown":
+        now = standing(trace)
+    evidence, counter = weigh.sides(now)
+    severity = weigh.severity(now, unknown=Severity.WARNING if grown.certain else Severity.NOTE)
+    if lost_before(trace, grown.stretch.began):
+        severity, counter = Severity.NOTE, (*counter, "the outcome had been lost before")
+    return Finding(
+        f"exploration grows without end: {grown.words}",
+        severity=severity,
+        metric=grown.metric,
+        began=grown.stretch.began,
+        ended=grown.stretch.ended,
+        observed=grown.stretch.worst,
+        bound=grown.limit,
+        evidence=evidence,
+        counter=counter,
+    )
+
+
+RULE = Rule(
+    name="exploration-explodes",
+    needs=(),
+    needs_any=(ENTROPY, STD, ENTROPY_COEF),
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "the entropy coefficient is too high for the reward's scale",
+        "learning rate too high: the log standard deviation jumps",
+        "a target entropy that the policy cannot reach",
+    ),
+    remedies=(
+        "lower the entropy coefficient",
+        "bound the log standard deviation, or squash actions",
+        "lower the learning rate",
+    ),
+    profiles=kinds.REINFORCED,
+    explained_by=(
+        "learning-rate-too-high",
+        "learning-rate-jump",
+        "impossible-value",
+    ),
+    verdict="unstable",
+    thresholds=(WIDER, PER_TOKEN, COEF),
+)

@@ -1,0 +1,261 @@
+"""The agent explores to the end as it did at the start, and never uses what it has learned.
+
+## What it sees
+One of three, with an outcome that got nowhere:
+- `exploration/entropy` of discrete actions above 97 % of ln(actions) over the second half of the
+  run, or above 90 % and no longer falling;
+- `exploration/epsilon` of one half or more over the second half of the run: a warning where it
+  stands where it started or rose again, a note where it is falling;
+- an entropy bonus (`exploration/entropy_coef`, constant) that pays a random action more per step
+  than the task pays: coefficient x dimensions x ln 2 against |return| / episode length.
+"Nowhere": proven flat or falling, or, where a trend cannot be told, less than 15 % of the way from
+a random to a solved policy. Asked once half of the budget is spent; without a budget, once the
+run has ended.
+
+## Why it matters
+Choosing at random, the agent sees the states that random choices lead to, and its return stays
+theirs, whatever its critic has learned meanwhile.
+
+## What to do
+Lower the entropy coefficient, or let exploration decay sooner. If the coefficient is small
+already, nothing pulls the policy away from its start: look whether rewards differ, whether
+observations carry what the task needs, whether updates move the policy at all.
+
+## When it is wrong
+High entropy beside a return that rises is healthy, and nothing is said of it. Some tasks stay
+without a first success for long: where the outcome never changes at all, this rule cannot tell.
+A schedule made for a longer run than this one explores to its end: that is what it says.
+
+## References
+- Ahmed et al. 2019, "Understanding the Impact of Entropy on Policy Optimization".
+- Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications", on the reward's scale.
+- Mnih et al. 2015, "Human-level control through deep reinforcement learning", on epsilon's decay.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.metrics.exploration import ENTROPY, ENTROPY_COEF, EPSILON
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import kinds
+from rlvitals.rules.course import lost_before
+from rlvitals.rules.freedom import max_entropy
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.shapes import last_stretch_above
+from rlvitals.rules.spent import too_early
+from rlvitals.rules.standing import LEAST, Standing, environment, outcome, standing, way_share
+from rlvitals.signals.spread import median
+
+ENTROPY_HIGH = Threshold(
+    "exploration-never-ends.entropy", 0.97, "share of ln(actions) above which nothing was decided"
+)
+EPSILON_HIGH = Threshold(
+    "exploration-never-ends.epsilon", 0.5, "share of random actions over the second half"
+)
+BONUS = Threshold(
+    "exploration-never-ends.bonus", 1.0, "entropy bonus per step over what the task pays per step"
+)
+SETTLED = 0.90  # of ln(actions), where it has stopped falling
+DECIDED = 0.75  # of ln(actions): where it was below, exploration had ended, and came back
+STRONG = 0.05  # an entropy coefficient of at least this is a cause by itself
+ROSE = 2.0  # x its lowest: it was small, and is large again
+STANDS = 0.97  # of its first value: it has not begun to fall
+HALF = 0.5  # of the run
+NOWHERE = 0.15  # of the way from random to solved
+LN2 = math.log(2)  # nats per dimension of a uniform action in [-1, 1], SAC's squashed range
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """One way in which exploration went on, and how it is said."""
+
+    metric: str
+    began: int
+    observed: float
+    bound: Bound
+    words: str
+    stands: bool  # where it started, or as bad as that
+    causes: tuple[str, ...]
+    remedies: tuple[str, ...] = ()
+
+
+def check(trace: Trace) -> Answer:
+    """Find exploration that did not end, then ask where the outcome got to."""
+    if why := too_early(trace, HALF):
+        return Undecided(why, ("total_steps",))
+    asked = [found for way in (_epsilon, _entropy, _bonus) if (found := way(trace)) is not None]
+    if not asked:
+        return Undecided("how much there is to decide is not known", ("n_actions", "env_id"))
+    kept = next((found for found in asked if isinstance(found, _Kept)), None)
+    return Clear() if kept is None else _weighed(trace, kept)
+
+
+def _weighed(trace: Trace, kept: _Kept) -> Answer:
+    """Ask where the outcome got to: beside one that rises, exploring on is healthy."""
+    now = standing(trace)
+    if now.improves:
+        return Clear()
+    if _never_changes(trace):
+        return Undecided("the outcome never changes: nothing tells one action from another")
+    part = way_share(trace, now)
+    short = part is not None and part < NOWHERE
+    if now.state == "holding its best" or not (now.stalled or short):
+        return Undecided(f"exploration goes on, but {now.sentence}", ("outcome/return",))
+    return _finding(trace, kept, now, part)
+
+
+def _second_half(trace: Trace, series: Series) -> Series:
+    return series.since(trace.first_step + (trace.last_step - trace.first_step) // 2)
+
+
+def _epsilon(trace: Trace) -> _Kept | Clear | None:
+    series = trace.get(EPSILON.name)
+    if series is None or len(series := series.finite()) < LEAST:
+        return None
+    late = _second_half(trace, series).values
+    level = median(late)
+    if level is None or level < EPSILON_HIGH.on(trace) or late[-1] < EPSILON_HIGH.on(trace):
+        return Clear()
+    lowest = int(series.values.argmin())
+    rose = bool(late[-1] >= ROSE * series.values[lowest])
+    stands = rose or bool(late[-1] >= STANDS * series.values[0])
+    does = "as at the start" if stands else f"from {series.values[0]:.3g} at the start"
+    if rose:
+        does = f"after {series.values[lowest]:.0%}"
+    high = last_stretch_above(series, EPSILON_HIGH.on(trace))
+    began = high.began if rose and high is not None else int(series.steps[0])
+    return _Kept(
+        EPSILON.name,
+        began,
+        level,
+        EPSILON_HIGH.bound(trace, "default: every second action"),
+        f"{late[-1]:.0%} of the actions are still random, {does}",
+        stands,
+        (
+            "epsilon's schedule does not decay within this run",
+            "a final epsilon that was left at its start",
+        ),
+        ("let epsilon decay sooner, to a smaller final value",),
+    )
+
+
+def _entropy(trace: Trace) -> _Kept | Clear | None:
+    series, most = trace.get(ENTROPY.name), max_entropy(trace)
+    if series is None or most is None or len(series := series.finite()) < LEAST:
+        return None
+    late = _second_half(trace, series)
+    if len(late) < LEAST // 2:
+        return None
+    coef = trace.number("entropy_coef") or 0.0
+    share = float(np.median(late.values)) / most.value
+    high = ENTROPY_HIGH.bound(trace, f"of ln(actions), {most.origin}")
+    if share <= high.value and (share <= SETTLED or _falls(late)):
+        return Clear()
+    causes = [] if coef < STRONG else [f"the entropy coefficient, {coef:g}, is too high"]
+    if not coef:
+        causes.append("an entropy coefficient too high for these rewards")
+        causes.append("nothing pulls the policy from its start: reward, observations, updates")
+    whole = last_stretch_above(series, DECIDED * most.value)
+    limit = high if share > high.value else Bound(SETTLED, f"of ln(actions), {most.origin}")
+    return _Kept(
+        ENTROPY.name,
+        int(series.steps[0]) if whole is None else whole.began,
+        share,
+        limit,
+        f"the policy is still {share:.1%} of uniform ({late.values[-1]:.3g} of "
+        f"{most.value:.3g} nats)",
+        stands=True,
+        causes=tuple(causes),
+    )
+
+
+def _falls(late: Series) -> bool:
+    middle = len(late) // 2
+    before, after = median(late.values[:middle]), median(late.values[middle:])
+    return before is None or after is None or after < STANDS * before
+
+
+def _bonus(trace: Trace) -> _Kept | Clear | None:
+    """Compare a constant entropy coefficient's pay with the task's, per step."""
+    coef, returns = trace.get(ENTROPY_COEF.name), trace.get(RETURN.name)
+    length, env = trace.get(EPISODE_LENGTH.name), environment(trace)
+    if coef is None or returns is None or length is None or env is None or not env.action_dim:
+        return None
+    coef = coef.finite()
+    if len(coef) < LEAST or np.ptp(coef.values) > 0:
+        return None  # tuned: whether it runs away is another rule's business
+    late = [median(np.abs(_second_half(trace, s).finite().values)) for s in (returns, length)]
+    if late[0] is None or not late[1] or not late[0]:
+        return None
+    paid, bonus = late[0] / late[1], float(coef.values[0]) * env.action_dim * LN2
+    limit = BONUS.bound(trace, "default: as much as the task pays")
+    if bonus <= limit.value * paid:
+        return Clear()
+    return _Kept(
+        ENTROPY_COEF.name,
+        int(coef.steps[0]),
+        bonus / paid,
+        limit,
+        f"a random action earns {bonus:.3g} a step for its entropy, the task pays {paid:.3g}",
+        stands=True,
+        causes=(f"the entropy coefficient, {coef.values[0]:g}, is too high for these rewards",),
+    )
+
+
+def _never_changes(trace: Trace) -> bool:
+    picked = outcome(trace)
+    return picked is not None and not np.ptp(picked[1].values)
+
+
+def _finding(trace: Trace, kept: _Kept, now: Standing, part: float | None) -> Finding:
+    before = bool(lost_before(trace, kept.began))
+    evidence = [f"meanwhile {now.sentence}" if now.stalled else now.sentence]
+    if part is not None:
+        evidence.append(f"that is {part:.0%} of the way from a random to a solved policy")
+    return Finding(
+        f"exploration never ends: {kept.words}, and the outcome got nowhere",
+        severity=Severity.WARNING if kept.stands and not before else Severity.NOTE,
+        metric=kept.metric,
+        began=kept.began,
+        ended=trace.last_step,
+        observed=kept.observed,
+        bound=kept.bound,
+        evidence=tuple(evidence),
+        counter=("the outcome had been lost before",) if before else (),
+        causes=kept.causes,
+        remedies=kept.remedies,
+    )
+
+
+RULE = Rule(
+    name="exploration-never-ends",
+    needs=(),
+    needs_any=(ENTROPY, EPSILON, ENTROPY_COEF),
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "the entropy coefficient is too high for the reward's scale",
+        "an exploration schedule made for a longer run",
+        "no signal: rewards or observations that tell nothing",
+    ),
+    remedies=(
+        "lower the entropy coefficient",
+        "let epsilon decay sooner, to a smaller final value",
+        "check that rewards vary and that observations carry what the task needs",
+    ),
+    profiles=(*kinds.CONTROL, Profile.SCHEDULER_PPO),
+    explained_by=(
+        "impossible-value",
+        "exploration-explodes",
+        "constant-reward",
+        "clip-fraction-high",
+        "updates-hardly-move",
+    ),
+    verdict="stalled",
+    thresholds=(ENTROPY_HIGH, EPSILON_HIGH, BONUS),
+)

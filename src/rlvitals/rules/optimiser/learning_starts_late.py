@@ -1,0 +1,80 @@
+"""Most of the run is over before the first update.
+
+## What it sees
+The first number of `optimiser/updates`, `value/loss` or `optimiser/loss` of a Q-learner stands
+more than half of the run after its first row. A warning where the outcome is proven not to
+improve, else a note.
+
+## Why it matters
+Until then actions are random, or the untrained policy's, and nothing of the time is used.
+
+## What to do
+Lower `learning_starts` (a replay buffer's first fill): a few thousand steps, or a hundredth of
+the run. Check that it is counted in the unit meant: steps, not episodes; of all environments.
+
+## When it is wrong
+A log of a run's first minutes: a buffer that is filled for an hour is normal in a run of a week.
+With a budget known this rule counts by the budget.
+
+## References
+- Mnih et al. 2015, "Human-level control through deep reinforcement learning": 50,000 of 50 million.
+- Stable-Baselines3, `common/off_policy_algorithm.py`, `learning_starts`.
+"""
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.optimiser import LOSS, UPDATES
+from rlvitals.metrics.value import LOSS as VALUE_LOSS
+from rlvitals.records import Profile, Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
+from rlvitals.rules.standing import LEAST, OUTCOME_METRICS, outcome, standing
+
+LATE = Threshold("learning-starts-late.share", 0.5, "share of the run before the first update")
+TRACES = (UPDATES.name, VALUE_LOSS.name, LOSS.name)
+
+
+def check(trace: Trace) -> Answer:
+    """Compare when outcomes begin and when updates do."""
+    picked = outcome(trace)
+    if picked is None:
+        return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
+    logged = [s for name in TRACES if (s := trace.get(name)) is not None and len(s.finite())]
+    if not logged:
+        return Undecided("no update is logged", (UPDATES.name,))
+    first = min(int(s.finite().steps[0]) for s in logged)
+    began, whole = trace.first_step, trace.last_step - trace.first_step
+    if trace.budget is not None:
+        whole = max(whole, trace.budget.steps - began)
+    share = (first - began) / max(whole, 1)
+    limit = LATE.bound(trace, "default: half of the run")
+    if share <= limit.value:
+        return Clear()
+    now = standing(trace)
+    evidence, counter = weigh.sides(now)
+    name = next(n for n in TRACES if n in trace)
+    return Finding(
+        f"{share:.0%} of the run is over before the first update, at step {first:,}",
+        severity=weigh.severity(now),
+        metric=name,
+        began=began,
+        ended=first,
+        observed=share,
+        bound=Bound(limit.value, limit.origin),
+        evidence=evidence,
+        counter=counter,
+    )
+
+
+RULE = Rule(
+    name="learning-starts-late",
+    needs=(),
+    needs_any=OUTCOME_METRICS,
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=("learning_starts is set for a longer run", "it counts another unit than was meant"),
+    remedies=("lower learning_starts to a hundredth of the run",),
+    profiles=(Profile.OFF_POLICY,),
+    thresholds=(LATE,),
+    verdict="stalled",
+)

@@ -1,0 +1,114 @@
+"""Every episode lasts to the time limit, where a poor policy's should end early.
+
+## What it sees
+`outcome/episode_length` at its limit (within 1 %) in nine of ten points over the first fifth of
+the run, in an environment known to end a poor policy's episodes early (a pole that falls, a
+walker that stumbles), with returns there below a third of the way from a random to a solved
+policy. Or episodes that all take the same number of steps below that limit, in nine of ten points
+of the run, with such returns to the end. A note; a warning where the outcome is proven not to
+improve.
+
+## Why it matters
+Where failing does not end an episode, failing costs nothing: the state after the fall is visited
+for hundreds of steps, its value is bootstrapped, and most of the data say nothing of the task.
+
+## What to do
+Print `terminated` and `truncated` of one random episode. Look at wrappers: one that drops
+`terminated`, an old interface with one `done`, an option such as `terminate_when_unhealthy`.
+
+## When it is wrong
+That option may be off on purpose, and then falling has a price of its own. Environments that
+always run to their limit (Pendulum, HalfCheetah) are not asked, nor those that are not known.
+
+## References
+- Pardo et al. 2018, "Time Limits in Reinforcement Learning".
+- Gymnasium, "Handling Time Limits": terminated against truncated.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds, weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
+from rlvitals.rules.standing import environment, standing, task
+from rlvitals.signals.spread import median
+
+EARLY = 0.2  # of the points: an untrained policy's
+MOST = 0.9  # of them
+FEW = 5  # points: lengths that are equal to the digit need no more
+NEAR = 0.01  # of the limit
+POOR = 1 / 3  # of the way from random to solved: such a policy does not last
+
+
+def check(trace: Trace) -> Answer:
+    """Look at the first episodes, when the policy cannot be good yet."""
+    env = environment(trace)
+    if env is None:
+        return Undecided("whether a poor policy's episodes end early is not known", ("env_id",))
+    if not env.fails_early or env.horizon is None:
+        return Clear()
+    lengths = trace[EPISODE_LENGTH.name].finite()
+    # The same mean to the last digit: single episodes differ where failing ends them.
+    lasted, counts = np.unique(lengths.values, return_counts=True)
+    usual = float(lasted[int(counts.argmax())])
+    first = lengths.where(slice(max(FEW, round(EARLY * len(lengths)))))
+    bound = Bound(float(max(env.horizon, lasted[-1])), f"{env.name}'s time limit")
+    judged, share = first, float((first.values >= (1 - NEAR) * bound.value).mean())
+    if counts.max() >= MOST * len(lengths) and usual < (1 - NEAR) * env.horizon:
+        judged, share, bound = lengths, 1.0, Bound(usual, "the length of nearly all")
+    if share < MOST or not _poor(trace, judged):
+        return Clear()
+    return _finding(trace, lengths, bound, env.name)
+
+
+def _poor(trace: Trace, first: Series) -> bool:
+    returns = trace.get(RETURN.name)
+    if returns is None:
+        return False
+    values = returns.finite().values
+    env, level = (
+        task(trace, RETURN.name, values),
+        median(returns.until(int(first.steps[-1])).values),
+    )
+    if env is None or env.random_return is None or not env.way or level is None:
+        return False
+    return level < env.random_return + POOR * env.way
+
+
+def _finding(trace: Trace, lengths: Series, bound: Bound, name: str) -> Finding:
+    now = standing(trace)
+    evidence, counter = weigh.sides(now)
+    same = np.abs(lengths.values - bound.value) <= NEAR * bound.value
+    return Finding(
+        f"episodes take {bound.value:g} steps in {same.mean():.0%} of the log, whatever the policy "
+        f"does: in {name} a poor one's end early, and at different times",
+        severity=weigh.severity(now),
+        metric=EPISODE_LENGTH.name,
+        began=int(lengths.steps[0]),
+        ended=int(lengths.steps[np.flatnonzero(same)[-1]]),
+        observed=float(np.median(lengths.values)),
+        bound=bound,
+        evidence=evidence,
+        counter=counter,
+    )
+
+
+RULE = Rule(
+    name="episodes-never-end",
+    needs=(EPISODE_LENGTH,),
+    at_least=FEW,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "a wrapper drops the end of an episode (terminated), or ends every one",
+        "the environment's early end is switched off",
+    ),
+    remedies=(
+        "print terminated and truncated over one random episode",
+        "check wrappers and the environment's options",
+    ),
+    profiles=kinds.CONTROL,
+    explained_by=("impossible-value",),
+)

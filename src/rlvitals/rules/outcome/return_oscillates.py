@@ -1,0 +1,103 @@
+"""The outcome is won and lost again and again.
+
+## What it sees
+The outcome by twenty blocks fell by half of its range at least twice, having come back in
+between. Where its end is down again, by the same tests as for a collapse (half of what was gained
+is lost, and the fall stands out of the noise), this is a warning and the run is unstable; where
+its end is up, a note.
+
+## Why it matters
+What is learned is not kept. Which policy comes out is a matter of when training stops.
+
+## What to do
+Keep the best checkpoint by evaluation, not the last one. Then make steps smaller: lower the
+learning rate or anneal it, use larger batches or a larger replay buffer, let target networks
+follow more slowly.
+
+## When it is wrong
+Value-based methods on small tasks swing by a third of their range and recover: that is below the
+limit. Few episodes a point scatter widely: swings within three standard deviations of a block's
+mean are not counted. A curriculum changes the task, and the return with it.
+
+## References
+- Henderson et al. 2018, "Deep Reinforcement Learning that Matters".
+- Chan et al. 2020, "Measuring the Reliability of Reinforcement Learning Algorithms".
+"""
+
+import numpy as np
+
+from rlvitals.records import Series, Trace
+from rlvitals.rules.course import Course, course_of, falls, is_back, plainly_lost
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
+
+OFTEN = Threshold("return-oscillates.falls", 2, "times that half of the outcome's range was lost")
+LOST = 0.5  # of the gain
+LEAST = 40  # points: two a block
+
+
+def check(trace: Trace) -> Answer:
+    """Count falls and recoveries; then see where the run ended."""
+    picked = outcome(trace)
+    if picked is None or len(picked[1]) < LEAST:
+        return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
+    name, series = picked
+    course = course_of(series)
+    material, _ = least_that_counts(trace, name, series)
+    count = falls(course)
+    if float(np.ptp(course.blocks)) <= material or count < OFTEN.on(trace):
+        return Clear()
+    down = course.lost >= LOST * course.gain and course.gain > 0
+    down = down and not is_back(series.values, course) and plainly_lost(name, series.values, course)
+    return _finding(trace, (name, series), course, count, down=down)
+
+
+def _finding(
+    trace: Trace, picked: tuple[str, Series], course: Course, count: int, *, down: bool
+) -> Finding:
+    name, series = picked
+    sign, said = up(name), label(name)
+    low, high = sorted((sign * float(course.blocks.min()), sign * float(course.blocks.max())))
+    end = sign * float(course.blocks[-1])
+    return Finding(
+        f"{said} was won and lost {count} times, between {low:.4g} and {high:.4g}; it ends at "
+        f"{end:.4g}",
+        severity=Severity.WARNING if down else Severity.NOTE,
+        metric=name,
+        began=int(series.steps[0]),
+        ended=int(series.steps[-1]),
+        observed=float(count),
+        bound=OFTEN.bound(trace, "default: lost, regained and lost again"),
+        counter=() if down else ("its end is not down",),
+    )
+
+
+RULE = Rule(
+    name="return-oscillates",
+    needs=(),
+    needs_any=OUTCOME_METRICS,
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "learning rate too high, batches too small",
+        "target networks that follow too fast, or a replay buffer that forgets",
+        "too little exploration left to find back quickly",
+    ),
+    remedies=(
+        "keep the best checkpoint by evaluation",
+        "lower or anneal the learning rate",
+        "use larger batches, a larger buffer, a slower target network",
+    ),
+    explained_by=(
+        "impossible-value",
+        "learning-rate-too-high",
+        "learning-rate-jump",
+        "q-divergence",
+        "exploration-explodes",
+        "kl-spike",
+        "kl-above-target",
+    ),
+    verdict="unstable",
+    thresholds=(OFTEN,),
+)

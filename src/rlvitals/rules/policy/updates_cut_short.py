@@ -1,0 +1,120 @@
+"""Most batches are dropped before their epochs are over, because the KL passed its limit.
+
+## What it sees
+`optimiser/updates` grows by fewer epochs per iteration than are set (`n_epochs`, or where that is
+not known the most that any iteration took) in at least half of the iterations. Only where that
+counter counts epochs, as Stable-Baselines3's PPO does. A note, unless the outcome is proven not
+to improve: then a warning where nine in ten iterations end in their first two epochs.
+
+## Why it matters
+With a KL target set, an update that goes too far is stopped, and KL as it is logged looks well:
+it hardly exceeds the target. The missing epochs are the trace that is left. A run that always
+stops there uses each batch once at most: its steps are too large, or its target too small.
+
+## What to do
+If the run learns, nothing: that is what the target is for. Else lower the learning rate until
+most epochs are run; or set fewer epochs and save the time.
+
+## When it is wrong
+Some recipes set many epochs and let the KL target choose how many: there stopping is meant.
+
+## References
+- Stable-Baselines3, `ppo/ppo.py`, `train`: stops above 1.5 x `target_kl`.
+- Dossa et al. 2021, "An Empirical Investigation of Early Stopping Optimizations in PPO".
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.optimiser import UPDATES
+from rlvitals.metrics.progress import ITERATION
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.shapes import SHORT_WINDOW
+from rlvitals.rules.standing import standing
+
+CUT = Threshold("updates-cut-short.share", 0.5, "share of iterations that stopped early")
+AT_ONCE = 0.9  # share of iterations that end in their first epochs
+# The epoch in which it stops is counted too: with one minibatch an epoch, KL is 0 in the first.
+FIRST = 2
+ROUNDING = 0.5  # of an epoch
+
+
+def check(trace: Trace) -> Answer:
+    """Count epochs per iteration, and compare with what was set."""
+    how = trace.measured[UPDATES.name].how if UPDATES.name in trace.measured else ""
+    if "epochs" not in how:
+        return Undecided("the counter of updates does not count epochs")
+    epochs = _epochs(trace)
+    if epochs is None or len(epochs) < SHORT_WINDOW:
+        return Undecided("too few iterations are counted", (UPDATES.name, ITERATION.name))
+    own = trace.number("n_epochs")
+    meant = own if own is not None and own > 0 else float(epochs.values.max())
+    origin = "the run's n_epochs" if own is not None and own > 0 else "the most of any iteration"
+    short = epochs.values < meant - ROUNDING
+    share = float(short.mean())
+    limit = CUT.bound(trace, "default: every second iteration")
+    if share < limit.value or not short.any():
+        return Clear()
+    return _finding(trace, epochs, short, Bound(meant, origin), limit)
+
+
+def _epochs(trace: Trace) -> Series | None:
+    """Return epochs per iteration, one value for each row after the first."""
+    updates, iterations = trace[UPDATES.name].finite(), trace.get(ITERATION.name)
+    if iterations is None:
+        return None
+    both = np.isin(updates.steps, iterations.steps)
+    updates = updates.where(both)
+    at = np.searchsorted(iterations.steps, updates.steps)
+    with np.errstate(all="ignore"):
+        rate = np.diff(updates.values) / np.diff(iterations.values[at])
+    later = updates.where(slice(1, None))
+    found = Series(later.steps, later.times, rate).finite()
+    return found.where(found.values >= 0)
+
+
+def _finding(
+    trace: Trace, epochs: Series, short: np.typing.NDArray[np.bool_], meant: Bound, limit: Bound
+) -> Finding:
+    now = standing(trace)
+    evidence, counter = weigh.sides(now)
+    at_once = float((epochs.values <= FIRST + ROUNDING).mean())
+    useless = at_once >= AT_ONCE and meant.value > FIRST + ROUNDING and now.stalled
+    which = np.flatnonzero(short)
+    share = float(short.mean())
+    return Finding(
+        f"{share:.0%} of the iterations stop before their {meant.value:g} epochs are over: "
+        f"{np.median(epochs.values):.3g} in the median, {at_once:.0%} end in the first two",
+        severity=Severity.WARNING if useless else Severity.NOTE,
+        metric=UPDATES.name,
+        began=int(epochs.steps[which[0]]),
+        ended=int(epochs.steps[which[-1]]),
+        observed=share,
+        bound=limit,
+        evidence=(f"epochs by {meant.origin}", *evidence),
+        counter=counter,
+    )
+
+
+RULE = Rule(
+    name="updates-cut-short",
+    needs=(UPDATES,),
+    at_least=SHORT_WINDOW,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "a KL target that is set very low",
+        "learning rate too high for the KL target",
+        "more epochs than the target leaves room for",
+    ),
+    remedies=(
+        "leave it, if the run learns",
+        "raise target_kl towards 0.01-0.03, or lower the learning rate",
+        "set fewer epochs",
+    ),
+    profiles=(Profile.CONTROL_PPO, Profile.SCHEDULER_PPO),
+    explained_by=("learning-rate-too-high", "learning-rate-jump", "kl-above-target"),
+    thresholds=(CUT,),
+)

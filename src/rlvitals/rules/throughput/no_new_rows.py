@@ -1,0 +1,110 @@
+"""The log has stopped growing, the budget is not spent, and nothing says that the run ended.
+
+## What it sees
+The time since the last event longer than all of: 10 x the median gap between rows, 3 x the
+longest gap so far, 10 minutes. Only where the budget is known and less than 98 % of it is spent,
+where no log says that the process ended, and where rows have a time. After a day without a
+row this is a note: then the run is over, however it ended, or the log was copied.
+
+## Why it matters
+A reward function that waits for an answer, a worker that died under a barrier, a full disk: the
+process is there, the machine is paid for, and nothing happens.
+
+## What to do
+See whether the process lives (`ps`, the queue's own list) and what it waits for (`py-spy dump`).
+If it was killed, look for its last words: memory, time limit, preemption. Then resume from the
+latest checkpoint.
+
+## When it is wrong
+A long evaluation or upload that comes for the first time. A log that is flushed rarely, or was
+copied from elsewhere a while ago. A run that was stopped by hand looks the same.
+
+## References
+- verl, issue 7155: a trainer that waits for its replay buffer for ever.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.throughput import ELAPSED
+from rlvitals.records import Series, Trace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+
+SHORTEST = Threshold("no-new-rows.seconds", 600.0, "silence that is never too long, seconds")
+TYPICAL, LONGEST = 10.0, 3.0  # x the median gap, x the longest
+SPENT = 0.98  # of the budget: the last rows of many a run are never written
+DAY = 86_400.0  # seconds
+LEAST = 10  # rows with a wall time
+
+
+def check(trace: Trace) -> Answer:
+    """Compare the silence since the last row with the gaps between rows."""
+    cycle, found = trace.lifecycle, _longest(trace)
+    over = cycle.ended or cycle.exit_code is not None or bool(cycle.traceback)
+    if over or (trace.budget is not None and trace.last_step >= SPENT * trace.budget.steps):
+        return Clear()
+    if trace.budget is None:
+        return Undecided("how long the run is meant to be is not known", ("total_steps",))
+    if cycle.age is None or not np.isfinite(cycle.age) or found is None:
+        return Undecided("when the log last grew is not known, or how fast it did")
+    name, timed = found
+    gaps = np.diff(timed.times)
+    shortest = SHORTEST.on(trace)
+    limit = float(max(TYPICAL * np.median(gaps), LONGEST * gaps.max(), shortest))
+    if cycle.age <= limit:
+        return Clear()
+    return _finding(trace, name, cycle.age, limit)
+
+
+def _longest(trace: Trace) -> tuple[str, Series] | None:
+    """Return the series with the most wall times, in the order of their times."""
+    timed = {name: s.where(np.isfinite(s.times)) for name, s in trace.series.items()}
+    elapsed = trace.get(ELAPSED.name)
+    if elapsed is not None and not any(len(s) >= LEAST for s in timed.values()):
+        known = elapsed.finite()  # a clock of its own will do for gaps
+        timed[ELAPSED.name] = Series(known.steps, known.values, known.values)
+    name = max(timed, key=lambda n: len(timed[n]), default=None)
+    if name is None or len(timed[name]) < LEAST:
+        return None
+    return name, timed[name].where(np.argsort(timed[name].times, kind="stable"))
+
+
+def _finding(trace: Trace, name: str, age: float, limit: float) -> Finding:
+    spent = 0.0 if trace.budget is None else trace.last_step / trace.budget.steps
+    over = age > DAY
+    return Finding(
+        f"no new row for {_said(age)}, at {spent:.0%} of the budget, and nothing says that the run "
+        "ended",
+        severity=Severity.NOTE if over else Severity.WARNING,
+        metric=name,
+        began=trace.last_step,
+        ended=trace.last_step,
+        observed=age,
+        bound=Bound(limit, "seconds: 10 x the median gap, 3 x the longest, 10 minutes"),
+        counter=("more than a day: the run is over, or the log a copy",) if over else (),
+    )
+
+
+def _said(seconds: float) -> str:
+    for unit, size in (("days", DAY), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size or unit == "min":
+            return f"{seconds / size:.0f} {unit}"
+    return ""
+
+
+RULE = Rule(
+    name="no-new-rows",
+    needs=(),
+    check=check,
+    doc=__doc__,
+    causes=(
+        "the process waits: a worker, a reward function, a queue",
+        "it was killed: memory, a time limit, preemption",
+    ),
+    remedies=(
+        "see whether the process lives, and what it waits for",
+        "resume from the latest checkpoint",
+    ),
+    verdict="hung",
+    thresholds=(SHORTEST,),
+)

@@ -1,0 +1,204 @@
+"""Q values leave what any return can be, or their errors grow to the size of a whole return.
+
+## What it sees
+`value/q_mean` (for actor-critics minus the actor's loss) beyond 3 x what the run's own returns
+allow, from some step to the end, and still growing or beside an outcome proven not to improve.
+They allow the largest |return| seen, or its
+mean reward per step for ever, |return| / episode length / (1 - gamma), where that is more; with
+an entropy bonus also coefficient x dimensions x ln 2 / (1 - gamma). Where only the loss is logged,
+as with DQN: a typical temporal-difference error (the loss's root; for a Huber loss its slope)
+above a quarter of the largest |return|, at least 3 x its own lowest level, with an outcome proven
+not to improve. Where the outcome improves this is a note at most.
+
+## Why it matters
+A Q-learner chases its own predictions: an error that is fed back into its target grows by itself.
+From then on actions are ranked by the error, not by what they earn.
+
+## What to do
+Lower the learning rate. Give the targets a network of their own that follows slowly (tau 0.005,
+or a copy every thousand steps). Keep gamma below 1, and mark ends of episodes as terminal: without
+them a sum of rewards has no end. Scale or clip rewards; take the lower of two critics.
+
+## When it is wrong
+Rewards that are scaled for the learner but not in the log make Q values look too large: set the
+limit, or log the return the learner sees. Optimism that shrinks again is how Q-learning starts:
+what does not grow is reported only where nothing is learned. Where gamma is not known it is
+taken for 0.99.
+
+## References
+- van Hasselt et al. 2018, "Deep Reinforcement Learning and the Deadly Triad".
+- Fujimoto et al. 2018, "Addressing Function Approximation Error in Actor-Critic Methods".
+- Stable-Baselines3, `dqn/dqn.py`, `sac/sac.py`, `td3/td3.py`: what their losses are.
+"""
+
+import math
+
+import numpy as np
+
+from rlvitals.metrics.exploration import ENTROPY_COEF
+from rlvitals.metrics.optimiser import LOSS as TRAINING_LOSS
+from rlvitals.metrics.outcome import EPISODE_LENGTH
+from rlvitals.metrics.value import LOSS, Q_MEAN
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.shapes import SHORT_WINDOW, last_stretch_above, start
+from rlvitals.rules.standing import LEAST, environment, outcome, standing
+from rlvitals.signals.spread import median
+
+BEYOND = Threshold("q-divergence.factor", 3.0, "mean |Q|, x what the run's returns allow")
+ERROR = Threshold("q-divergence.error", 0.25, "typical TD error over the largest |return|")
+SEVERE = 10.0  # x the limit: no return of any kind
+GREW = 3.0  # x the lowest level of a TD error's ten points
+GROWING = 1.2  # x the middle of the run
+GAMMA = 0.99  # the usual one, where the run's is not known
+DIMENSIONS = 20.0  # more than most action spaces have, where the environment is not known
+LN2 = math.log(2)  # nats per dimension of a uniform action in [-1, 1]
+FEW = 5
+
+
+def check(trace: Trace) -> Answer:
+    """Ask Q itself where it is logged, else the TD errors."""
+    picked = outcome(trace)
+    if picked is None or not np.abs(picked[1].values).max() > 0:
+        return Undecided("no returns to compare with", ("outcome/return",))
+    largest = float(np.abs(picked[1].values).max())
+    q = trace.get(Q_MEAN.name)
+    q = None if q is None else q.finite()
+    if q is not None and len(q) >= LEAST:
+        return _by_q(trace, q, largest)
+    return _by_error(trace, largest)
+
+
+def _by_q(trace: Trace, q: Series, largest: float) -> Answer:
+    allowed, origin = _allowed(trace, largest)
+    limit = BEYOND.bound(trace, f"{BEYOND.on(trace):g} x {origin}", allowed)
+    size = Series(q.steps, q.times, np.abs(q.values))
+    stretch = last_stretch_above(size, limit.value)
+    if stretch is None or len(size.since(stretch.began)) < FEW:
+        return Clear()
+    now = standing(trace, since=stretch.began)
+    now = standing(trace) if now.state == "unknown" else now
+    if not (_grows(size) or now.stalled):
+        return Clear()  # optimism that shrinks
+    severe = stretch.worst > SEVERE * limit.value
+    evidence, counter = weigh.sides(now)
+    return Finding(
+        f"Q values diverge: {q.values[-1]:.4g} on average, where returns never exceeded "
+        f"{largest:.4g} in size",
+        severity=weigh.severity(
+            now,
+            stalled=Severity.ERROR if severe else Severity.WARNING,
+            unknown=Severity.WARNING if severe else Severity.NOTE,
+        ),
+        metric=Q_MEAN.name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=float(q.values[-1]),
+        bound=limit,
+        evidence=evidence,
+        counter=counter,
+    )
+
+
+def _allowed(trace: Trace, largest: float) -> tuple[float, str]:
+    """Return the largest |Q| that this run's returns allow, and how that is known."""
+    env, own = environment(trace), trace.number("gamma")
+    gamma = GAMMA if own is None or not 0 <= own < 1 else own
+    lengths = trace.get(EPISODE_LENGTH.name)
+    length = median(lengths.finite().values) if lengths is not None else None
+    if not length and env is not None and env.horizon:
+        length = float(env.horizon)
+    for_ever = largest / max(length or 1.0, 1.0) / (1.0 - gamma)
+    said = f"the largest |return|, {largest:.4g}"
+    if for_ever > largest:
+        said = f"its reward per step for ever, {for_ever:.4g} at gamma {gamma:g}"
+    allowed = max(largest, for_ever)
+    coef = trace.get(ENTROPY_COEF.name)
+    if coef is not None and len(coef := coef.finite()):
+        count = env.action_dim if env is not None and env.action_dim else DIMENSIONS
+        bonus = float(np.abs(coef.values).max()) * count * LN2 / (1.0 - gamma)
+        allowed, said = allowed + bonus, f"{said}, and an entropy bonus of {bonus:.3g}"
+    return allowed, said
+
+
+def _grows(size: Series) -> bool:
+    third = max(len(size) // 3, 1)
+    middle, last = median(size.values[third : 2 * third]), median(size.values[-FEW:])
+    return middle is not None and last is not None and last > GROWING * middle
+
+
+def _by_error(trace: Trace, largest: float) -> Answer:
+    """Judge by what a loss says of a typical error, beside the largest return."""
+    found = _errors(trace)
+    if found is None:
+        return Undecided("neither Q values nor a loss are logged", (Q_MEAN.name, LOSS.name))
+    name, errors = found
+    tops = np.lib.stride_tricks.sliding_window_view(errors.values, SHORT_WINDOW)
+    least, first = float(np.median(tops, axis=1).min()), start(errors) or 0.0
+    limit = ERROR.bound(trace, f"{ERROR.on(trace):.0%} of the largest |return|", largest)
+    stretch = last_stretch_above(errors, limit.value)
+    last = float(np.median(errors.values[-FEW:]))
+    if stretch is None or len(errors.since(stretch.began)) < FEW or last < GREW * least:
+        return Clear()
+    now = standing(trace, since=stretch.began)
+    now = standing(trace) if now.state == "unknown" else now
+    if not now.stalled:
+        return Clear()
+    return Finding(
+        f"Q values diverge: a typical error of one step is {last:.3g} ({first:.3g} at the start), "
+        f"where whole episodes never earned more than {largest:.4g}",
+        severity=Severity.WARNING,
+        metric=name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=last,
+        bound=limit,
+        evidence=weigh.sides(now)[0],
+    )
+
+
+def _errors(trace: Trace) -> tuple[str, Series] | None:
+    """Return typical TD errors, in units of reward, taken from a loss."""
+    for name in (LOSS.name, TRAINING_LOSS.name):
+        loss = trace.get(name)
+        if loss is None or len(loss := loss.finite()) < 2 * SHORT_WINDOW:
+            continue
+        values = np.maximum(loss.values, 0.0)
+        how = trace.measured[name].how if name in trace.measured else ""
+        root = np.sqrt(values)
+        if "Huber" in how:
+            # Half the square up to an error of 1, then the error less a half.
+            root = np.where(values < 0.5, np.sqrt(2) * root, values + 0.5)  # noqa: PLR2004
+        return name, Series(loss.steps, loss.times, root)
+    return None
+
+
+RULE = Rule(
+    name="q-divergence",
+    needs=(),
+    needs_any=(Q_MEAN, LOSS, TRAINING_LOSS),
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "learning rate too high",
+        "no target network, or one that follows at once",
+        "gamma of 1, or ends of episodes that are not marked as terminal",
+        "rewards of a scale the learner was not set for",
+    ),
+    remedies=(
+        "lower the learning rate",
+        "let the target network follow more slowly",
+        "check that ends of episodes reach the learner, and keep gamma below 1",
+        "scale or clip rewards",
+    ),
+    profiles=(Profile.OFF_POLICY,),
+    explained_by=(
+        "learning-rate-too-high",
+        "learning-rate-jump",
+        "impossible-value",
+    ),
+    verdict="unstable",
+    thresholds=(BEYOND, ERROR),
+)

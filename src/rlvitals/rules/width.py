@@ -1,0 +1,59 @@
+"""How wide a continuous policy's actions are: its standard deviation, from whatever tells it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.metrics import inferred
+from rlvitals.metrics.exploration import ENTROPY, STD
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import kinds
+from rlvitals.rules.standing import environment
+
+# exp(150) is beyond what any log holds: an entropy so large is no Gaussian's.
+MOST = 150.0
+# Where squashing leaves no closed entropy, what is logged under its name is an estimate of it.
+UNSQUASHED = tuple(kind for kind in (*kinds.ACTOR_CRITIC, Profile.UNKNOWN))
+
+
+@dataclass(frozen=True, slots=True)
+class Width:
+    """Standard deviations of the actions over a run, finite points."""
+
+    metric: str  # what they were taken from
+    series: Series
+    said: str  # how they are called in a sentence
+
+
+def width(trace: Trace) -> Width | None:
+    """Return the actions' width; None where actions are discrete or nothing tells it."""
+    std = trace.get(STD.name)
+    if std is not None and len(std := std.finite()):
+        return Width(STD.name, std, "the actions' standard deviation goes")
+    entropy = trace.get(ENTROPY.name)
+    if entropy is None or trace.profile not in UNSQUASHED:
+        return None
+    count = dimensions(trace)
+    if count is None:
+        return None
+    entropy = entropy.finite()
+    exponent = np.clip(entropy.values / count - inferred.NATS_PER_DIMENSION, -MOST, MOST)
+    widths = Series(entropy.steps, entropy.times, np.exp(exponent))
+    said = f"by the entropy of {count} dimensions the actions' standard deviation goes"
+    return Width(ENTROPY.name, widths, said)
+
+
+def dimensions(trace: Trace) -> int | None:
+    """Return a continuous action's dimensions: of the environment, else by the first entropy."""
+    env = environment(trace)
+    if env is not None and (env.action_dim or env.actions):
+        return env.action_dim
+    entropy = trace.get(ENTROPY.name)
+    if entropy is None or trace.profile in kinds.LANGUAGE:
+        return None
+    # What starts uniform over whole numbers of actions is discrete: ln 4 is not far from 1.419.
+    if trace.number("n_actions") or inferred.actions(entropy.values) is not None:
+        return None
+    one = np.ones(inferred.FIRST)
+    found = inferred.action_dim(entropy.values, one)
+    return None if found is None else found.value

@@ -1,0 +1,160 @@
+"""Epochs, episodes, outcomes and logs that do not end as they should."""
+
+from dataclasses import replace
+
+import made_traces as made
+import numpy as np
+import pytest
+
+from rlvitals.diagnosis import diagnose
+from rlvitals.records import Budget, Lifecycle, Series
+from rlvitals.rules.outcome import episodes_never_end, return_collapse, return_oscillates
+from rlvitals.rules.policy import updates_cut_short
+from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
+from rlvitals.rules.standing import standing
+from rlvitals.rules.throughput import no_new_rows
+from rlvitals.verdict import Word
+
+CARTPOLE = {"env_id": "CartPole-v1"}
+HOUR = 3600.0
+
+
+def cut(epochs, outcome, n_epochs=10):
+    run = made.trace(
+        settings={**CARTPOLE, "n_epochs": n_epochs},
+        how={"optimiser__updates": "PPO: epochs; DQN: gradient steps"},
+        optimiser__updates=np.cumsum(epochs),
+        progress__iteration=np.arange(1.0, len(epochs) + 1),
+        outcome__return=outcome,
+    )
+    return updates_cut_short.RULE.ask(run)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "outcome", "severity"),
+    [
+        (np.full(100, 1), made.flat(), Severity.WARNING),
+        (np.full(100, 1), made.rising(to=450), Severity.NOTE),
+        (np.full(100, 4), made.flat(), Severity.NOTE),
+        (np.full(100, 10), made.flat(), None),
+        (np.where(np.arange(100) % 4, 10, 3), made.flat(), None),
+    ],
+)
+def test_epochs_that_are_dropped(epochs, outcome, severity):
+    assert getattr(cut(epochs, outcome), "severity", None) is severity
+
+
+def test_gradient_steps_are_no_epochs():
+    run = made.trace(optimiser__updates=np.arange(100.0), progress__iteration=np.arange(100.0))
+    assert isinstance(updates_cut_short.RULE.ask(run), Undecided)
+
+
+def lasting(lengths, outcome, env="CartPole-v1"):
+    run = made.trace(
+        settings={"env_id": env}, outcome__episode_length=lengths, outcome__return=outcome
+    )
+    return episodes_never_end.RULE.ask(run)
+
+
+def test_poor_episodes_that_last_to_the_limit():
+    assert lasting(np.full(100, 500.0), made.flat()).severity is Severity.WARNING
+    assert lasting(np.full(100, 500.0), made.rising(to=450)).severity is Severity.NOTE
+
+
+def test_good_episodes_that_last_to_the_limit():
+    assert isinstance(lasting(np.full(100, 500.0), np.full(100, 500.0)), Clear)
+    grown = np.minimum(made.rising(to=900), 500.0)
+    assert isinstance(lasting(grown, grown), Clear)
+
+
+def test_episodes_that_are_all_cut_at_the_same_step():
+    assert isinstance(lasting(np.full(100, 10.0), np.full(100, 10.0)), Finding)
+    poor = 9.35 + 0.1 * made.noise(100)  # one action for ever: short, and never quite the same
+    assert isinstance(lasting(poor, poor), Clear)
+
+
+def test_tasks_that_always_last_are_not_asked():
+    assert isinstance(lasting(np.full(100, 200.0), np.full(100, -1200.0), "Pendulum-v1"), Clear)
+    assert isinstance(lasting(np.full(100, 200.0), made.flat(), "Own-v0"), Undecided)
+
+
+def swings(*levels):
+    return np.repeat(np.array(levels, dtype=float), 100 // len(levels)) + made.noise(100)
+
+
+def test_a_return_lost_twice_is_unstable_not_collapsed():
+    run = made.trace(outcome__return=swings(20, 400, 40, 380, 30))
+    assert isinstance(return_collapse.RULE.ask(run), Clear)
+    assert return_oscillates.RULE.ask(run).severity is Severity.WARNING
+    assert diagnose(run).verdict.word is Word.UNSTABLE
+
+
+def test_a_return_that_ends_at_its_top_is_neither():
+    run = made.trace(outcome__return=swings(20, 400, 40, 380, 390))
+    assert isinstance(return_oscillates.RULE.ask(run), Clear)
+    thrice = made.trace(outcome__return=swings(20, 400, 40, 400, 40, 390, 395, 400, 398, 396))
+    assert return_oscillates.RULE.ask(thrice).severity is Severity.NOTE
+    assert diagnose(thrice).verdict.word not in {Word.COLLAPSED, Word.UNSTABLE}
+
+
+def test_one_fall_is_a_collapse():
+    run = made.trace(outcome__return=swings(20, 200, 400, 40, 30))
+    assert isinstance(return_collapse.RULE.ask(run), Finding)
+    assert isinstance(return_oscillates.RULE.ask(run), Clear)
+
+
+def silent(age, budget=200_000, **more):
+    steps = made.STEP * (1 + np.arange(100))
+    series = Series(steps, 1e9 + 60.0 * np.arange(100), made.rising())
+    run = replace(
+        made.trace(outcome__return=series),
+        budget=Budget(budget, "the run's total_steps"),
+        lifecycle=Lifecycle(age=age, **more),
+    )
+    return no_new_rows.RULE.ask(run), diagnose(run).verdict.word
+
+
+def test_a_log_that_stopped_growing_hangs():
+    found, word = silent(2 * HOUR)
+    assert found.severity is Severity.WARNING
+    assert word is Word.HUNG
+    assert "no new row for 2 h, at 50% of the budget" in found.summary
+
+
+def test_a_log_that_stopped_long_ago_is_over():
+    found, word = silent(90 * 24 * HOUR)
+    assert found.severity is Severity.NOTE
+    assert word is Word.LEARNING
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ({"age": 9 * 60.0}, Clear),  # below ten minutes, and ten median gaps
+        ({"age": 2 * HOUR, "budget": 100_000}, Clear),
+        ({"age": 2 * HOUR, "ended": True}, Clear),
+        ({"age": 2 * HOUR, "exit_code": 0}, Clear),
+        ({"age": None}, Undecided),
+    ],
+)
+def test_silence_that_says_nothing(given, kind):
+    found, word = silent(**given)
+    assert isinstance(found, kind)
+    assert word is not Word.HUNG
+
+
+def test_returns_in_another_unit_are_judged_in_theirs():
+    slow = made.trace(settings=CARTPOLE, outcome__return=1000 * np.linspace(20, 35, 100))
+    assert standing(slow).stalled
+    learned = made.trace(settings=CARTPOLE, outcome__return=1000 * made.rising(to=450))
+    assert standing(learned).state == "rising"
+
+
+def test_returns_that_leave_the_scale_in_mid_run_are_not_judged():
+    jumped = made.rising(to=300) * np.where(np.arange(100) < 50, 1, 1000)
+    assert standing(made.trace(settings=CARTPOLE, outcome__return=jumped)).state == "unknown"
+
+
+def test_a_pendulum_that_is_paid_nothing_has_not_converged():
+    run = made.trace(settings={"env_id": "Pendulum-v1"}, outcome__return=np.zeros(100))
+    assert standing(run).stalled
