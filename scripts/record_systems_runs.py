@@ -77,7 +77,7 @@ GRPO = {
 CALL = "?"  # what a completion writes to call the tool
 LEAK = 4 << 20  # bytes kept a batch
 MOST_BATCHES = 10  # DAPO's max_num_gen_batches
-CONTRAST = 0.5  # share of groups with right and wrong answers that dynamic sampling asks for
+CONTRAST = 0.25  # share of groups with right and wrong answers that dynamic sampling asks for
 EXPERTS, CHOSEN = 8, 2
 
 
@@ -105,10 +105,16 @@ RUNS = (
     Run("sampler-never-synced", "weights-never-synced", sync_every=-1),
     Run("sampler-synced-every-25", "weights-rarely-synced", sync_every=25),
     Run("sampler-hotter", "sampler-hotter", sync_every=1, hotter=2.0),
-    Run("tools-kept", rewards=("correct_after_call", "calls"), base="calls-half"),
+    Run("tools-kept", rewards=("correct_after_call", "free_calls"), base="calls-half"),
     Run("tools-given-up", "tools-given-up", rewards=("correct", "calls"), base="calls-most"),
     Run("dynamic-healthy", dynamic=True, config={"learning_rate": 2e-4}),
-    Run("dynamic-starved", "dynamic-starved", dynamic=True, base="solved"),
+    Run(
+        "dynamic-starved",
+        "dynamic-starved",
+        dynamic=True,
+        base="nearly-there",
+        config={"learning_rate": 3e-4},
+    ),
     Run("experts-healthy-0", base="experts", config={"router_aux_loss_coef": 0.01}),
     Run("experts-healthy-1", seed=1, base="experts", config={"router_aux_loss_coef": 0.001}),
     Run(
@@ -125,7 +131,7 @@ RUNS = (
 BASES: dict[str, dict[str, Any]] = {
     "half-wrong": {"wrong": 0.5},
     "nearly-solved": {"wrong": 0.15},
-    "solved": {"wrong": 0.0, "steps": 1500},
+    "nearly-there": {"wrong": 0.05, "steps": 1500},
     "calls-half": {"wrong": 0.5, "calls": 0.5},
     "calls-most": {"wrong": 0.5, "calls": 0.9},
     "experts": {"wrong": 0.5, "experts": True},
@@ -148,10 +154,15 @@ def form(completions: list[str], **_: object) -> list[float]:
 
 
 def calls(completions: list[str], log_metric: Callable[[str, float], None], **_: object) -> Any:
-    """Charge 0.2 for each call of the tool, and log how often it is called."""
+    """Charge 1 for each call of the tool, and log how often it is called."""
     count = [c.count(CALL) for c in completions]
     log_metric("tools/call_frequency", sum(count) / len(count))
-    return [-0.2 * n for n in count]
+    return [-1.0 * n for n in count]
+
+
+def free_calls(completions: list[str], **rest: Any) -> Any:
+    """`calls` without the charge."""
+    return [0.0 * n for n in calls(completions, **rest)]
 
 
 KEPT: list[bytearray] = []
@@ -170,7 +181,7 @@ def leaks(completions: list[str], **rest: Any) -> Any:
 
 
 REWARDS = {rule.__name__: rule for rule in (
-    correct, correct_after_call, form, calls, remembers, leaks
+    correct, correct_after_call, form, calls, free_calls, remembers, leaks
 )}  # fmt: skip
 
 
