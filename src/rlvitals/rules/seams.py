@@ -19,7 +19,7 @@ from rlvitals.rules.standing import label
 Kind = Literal["resume", "setting", "stage", "epoch"]
 
 WITHIN = 20  # updates after a change: optimisers forget a lost state in about as many
-CHANCE = 0.1  # of the updates lie that near to a change of one kind: more would explain anything
+CHANCE = 0.1  # of the updates may lie as near to a change of one kind: more explain anything
 FEW = 5  # changes of a setting: one that changes oftener is steered, not set
 LEAP = 2.0  # the learning rate at least so many times higher or lower than a row before
 SETTINGS = (CLIP_RANGE, ENTROPY_COEF, KL_COEF, BATCH_SIZE)  # logged, and constant until changed
@@ -59,9 +59,9 @@ def alignment(
 ) -> Alignment | None:
     """Return the change that a finding began at most `within` updates after; None for none.
 
-    Updates are counted in points of the finding's own metric. A kind of change that leaves
-    little of the run untouched explains nothing: by chance alone a tenth of all findings at most
-    may follow one so closely. A change of the finding's own metric is the finding itself.
+    Updates are counted in points of the finding's own metric. Where more than a tenth of the
+    run's updates follow a change of that kind as closely, it is no explanation: a finding that
+    began anywhere would as likely do so. A change of its own metric is the finding itself.
     """
     steps = _rows(trace, finding)
     if not len(steps) or finding.began <= steps[0]:
@@ -73,14 +73,12 @@ def alignment(
     ]
     began = int(np.searchsorted(steps, finding.began))
     for kind in KINDS:
-        own = [int(np.searchsorted(steps, c.step)) for c in known if c.kind == kind]
-        named = [c for c in known if c.kind == kind]
-        if not own or _covered(own, len(steps), within) > CHANCE:
+        own = [(int(np.searchsorted(steps, c.step)), c) for c in known if c.kind == kind]
+        near = [(began - at, change) for at, change in own if 0 <= began - at <= within]
+        if not near:
             continue
-        near = [(began - at, change) for at, change in zip(own, named, strict=True)]
-        near = [(gap, change) for gap, change in near if 0 <= gap <= within]
-        if near:
-            gap, change = min(near, key=lambda pair: pair[0])
+        gap, change = min(near, key=lambda pair: pair[0])
+        if _covered([at for at, _ in own], len(steps), gap) <= CHANCE:
             return Alignment(change, gap)
     return None
 

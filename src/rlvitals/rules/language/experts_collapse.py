@@ -3,8 +3,9 @@
 ## What it sees
 `optimiser/expert_imbalance` (the busiest expert's load over its fair share, less 1) or
 `optimiser/router_loss`, over its last fifth 1.3 x its own first tenth, and so in at least half of
-20 successive updates (10 where fewer than 40 are logged) up to the end; the imbalance also at 1, which is a busiest expert with twice its share. A note; a warning
-where the outcome is proven to stall or fall.
+20 successive updates (10 where fewer than 40 are logged) up to the end; the imbalance also at 1,
+which is a busiest expert with twice its share. A note; a warning where the outcome is proven to
+stall or fall.
 
 ## Why it matters
 Experts without tokens get no gradient and do not come back; the model shrinks to those in use.

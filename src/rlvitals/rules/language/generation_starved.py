@@ -3,9 +3,10 @@
 ## What it sees
 `language/generation_batches` above twice its own first tenth, and above 2; or
 `language/kept_share` below 0.3 and half of its start: both over the last fifth and in at least
-half of 20 successive updates up to the end (10 where fewer than 40 are logged). Else responses whose slowest hundredth takes ten times the median (`language/response_time_p99`) in at
-least half of 20 successive updates. The first two are a note, a warning where what the model gets
-right is proven to stall or fall; the last is a note.
+half of 20 successive updates up to the end (10 where fewer than 40 are logged). Else responses
+whose slowest hundredth takes ten times the median (`language/response_time_p99`) in at least half
+of 20 successive updates. The first two are a note, a warning where what the model gets right is
+proven to stall or fall; the last is a note.
 
 ## Why it matters
 Dynamic sampling throws away groups that are all right or all wrong. As prompts become too easy,

@@ -53,7 +53,8 @@ class Growth:
 
     name: str
     half: Series  # its points there
-    last: float
+    last: float  # median of the last fifth of it
+    at: float  # the step in the middle of that
     pace: float  # per step, over the last quarter
     total: Bound | None
     unit: str
@@ -63,7 +64,7 @@ class Growth:
         """The step at which it is used up at this pace; None where the total is not known."""
         if self.total is None or self.pace <= 0:
             return None
-        return float(self.half.steps[-1]) + (self.total.value - self.last) / self.pace
+        return self.at + (self.total.value - self.last) / self.pace
 
 
 def check(trace: Trace) -> Answer:
@@ -102,7 +103,8 @@ def _growth(trace: Trace, name: str) -> Growth | None:
     total = Bound(WHOLE, "all of the machine's memory") if share else None
     if not share and known > 0:
         total = TOTAL.bound(trace, "default")
-    return Growth(name, half, levels[-1], after, total, "%" if share else " GiB")
+    at = float(np.median(np.array_split(half.steps, STRETCHES)[-1]))
+    return Growth(name, half, levels[-1], at, after, total, "%" if share else " GiB")
 
 
 def _pace(series: Series) -> float:
