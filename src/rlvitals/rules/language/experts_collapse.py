@@ -30,9 +30,10 @@ between models, so only the run's own start is a scale.
 
 from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.metrics.optimiser import EXPERT_IMBALANCE, ROUTER_LOSS
-from rlvitals.records import Series, Trace
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import judged
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import above, start
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.signals.level import first_last_change
@@ -44,15 +45,18 @@ LEAST = 20  # points
 
 def check(trace: Trace) -> Answer:
     """Compare the load with the run's own start, then the loss: a load has a ceiling."""
+    judged_any = False
     for metric, floor in ((EXPERT_IMBALANCE, TWICE), (ROUTER_LOSS, 0.0)):
         logged = trace.get(metric.name)
         found = None if logged is None else logged.finite()
         if found is None or len(found) < LEAST:
             continue
+        judged_any = True
         answer = _compared(trace, metric, found, floor)
         if isinstance(answer, Finding):
             return answer
-    return Clear()
+    # No run must log these: only a mixture of experts can.
+    return Clear() if judged_any else Undecided("no load of experts is logged")
 
 
 def _compared(trace: Trace, metric: Metric, load: Series, floor: float) -> Answer:
@@ -83,8 +87,6 @@ def _compared(trace: Trace, metric: Metric, load: Series, floor: float) -> Answe
 RULE = Rule(
     name="experts-collapse",
     needs=(),
-    needs_any=(EXPERT_IMBALANCE, ROUTER_LOSS),
-    at_least=LEAST,
     check=check,
     doc=__doc__,
     causes=(
@@ -97,5 +99,6 @@ RULE = Rule(
         "freeze the router, or give it a lower learning rate",
         "replay the sampler's routing in the trainer",
     ),
+    profiles=(*kinds.LANGUAGE, Profile.SUPERVISED),
     thresholds=(HIGHER,),
 )

@@ -42,7 +42,7 @@ from rlvitals.metrics.throughput import PHASE_TIME, WAIT_SHARE
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share, learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import (
     SHORT_WINDOW,
     above,
@@ -57,6 +57,9 @@ from rlvitals.signals.spread import median
 FACTOR = Threshold("generation-starved.factor", 2.0, "batches per update over those of the start")
 KEPT = Threshold("generation-starved.kept", 0.3, "share of generated groups that is trained on")
 STRAGGLE = Threshold("generation-starved.straggle", 10.0, "99th percentile over median of seconds")
+# No run must log these: only who samples dynamically can.
+LOOKED_AT = (GENERATION_BATCHES, KEPT_SHARE, RESPONSE_TIME_P99)
+LEAST = 2 * SHORT_WINDOW  # points
 TWO = 2.0  # batches: half of what is generated is thrown away
 HALF = 0.5  # of its own start
 EASY, HARD = 0.8, 0.2  # share of right answers
@@ -69,6 +72,8 @@ VERIFIER = "a verifier that scores every answer alike"
 
 def check(trace: Trace) -> Answer:
     """Ask what dynamic sampling needs and keeps, then who waits for whom."""
+    if all(_finite(trace, m.name) is None for m in LOOKED_AT):
+        return Undecided("neither dynamic sampling nor the time of responses is logged")
     for ask in (_more_batches, _fewer_kept, _stragglers):
         found = ask(trace)
         if found is not None:
@@ -155,7 +160,7 @@ def _stragglers(trace: Trace) -> Finding | None:
 def _finite(trace: Trace, name: str) -> Series | None:
     logged = trace.get(name)
     found = None if logged is None else logged.finite()
-    return found if found is not None and len(found) >= SHORT_WINDOW else None
+    return found if found is not None and len(found) >= LEAST else None
 
 
 def _cost(trace: Trace, batches: Series, began: int) -> tuple[str, ...]:
@@ -235,8 +240,6 @@ def _left(trace: Trace) -> tuple[str, ...]:
 RULE = Rule(
     name="generation-starved",
     needs=(),
-    needs_any=(GENERATION_BATCHES, KEPT_SHARE, RESPONSE_TIME_P99),
-    at_least=2 * SHORT_WINDOW,
     check=check,
     doc=__doc__,
     causes=(TOO_EASY, TOO_HARD, VERIFIER),

@@ -31,7 +31,7 @@ from rlvitals.metrics.rollouts import TURNS_MAX, TURNS_MEAN
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, above, below, start
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.signals.level import first_last_change
@@ -39,6 +39,9 @@ from rlvitals.signals.spread import median
 
 GIVEN_UP = Threshold("tool-use-fades.left", 0.1, "calls per response that are left, of the first")
 FAILS = Threshold("tool-use-fades.failures", 0.5, "share of calls that fail")
+# No run must log these: only who has tools can.
+LOOKED_AT = (TOOL_CALLS, TOOL_FAILURES, TURNS_MEAN)
+LEAST = 2 * SHORT_WINDOW  # points
 SELDOM = 0.05  # calls per response at the start: fewer were never a habit
 AT_LIMIT = 0.95  # of the most turns: every episode ends there, but for rounding
 FIRST = 5  # updates
@@ -47,6 +50,8 @@ AN_AGENT = 2.0  # turns at most: fewer are a question and its answer
 
 def check(trace: Trace) -> Answer:
     """Ask whether calls vanish, then whether they fail, then whether episodes never end."""
+    if all(_finite(trace, m.name) is None for m in LOOKED_AT):
+        return Undecided("neither tools nor turns are logged")
     for ask in (_vanish, _fail, _no_turn_left):
         found = ask(trace)
         if found is not None:
@@ -127,7 +132,7 @@ def _no_turn_left(trace: Trace) -> Finding | None:
 def _finite(trace: Trace, name: str) -> Series | None:
     logged = trace.get(name)
     found = None if logged is None else logged.finite()
-    return found if found is not None and len(found) >= SHORT_WINDOW else None
+    return found if found is not None and len(found) >= LEAST else None
 
 
 def _weighed(  # noqa: PLR0913, PLR0917 - the fields of one finding
@@ -163,8 +168,6 @@ MASKING = "the tool's own text is trained on, and drowns the calls"
 RULE = Rule(
     name="tool-use-fades",
     needs=(),
-    needs_any=(TOOL_CALLS, TOOL_FAILURES, TURNS_MEAN),
-    at_least=2 * SHORT_WINDOW,
     check=check,
     doc=__doc__,
     causes=(UNPAID, FAILING, MASKING),
