@@ -50,4 +50,4 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(DEMO) site build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(DEMO) .venv-peers site build dist .mypy_cache .ruff_cache .pytest_cache

@@ -24,7 +24,7 @@ from rlvitals.readers import READERS
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rule import Rule
 from rlvitals.rules.standing import OUTCOME_METRICS
-from rlvitals.show import explain, listing
+from rlvitals.show import explain, listing, rulebook
 from rlvitals.show.settings_table import settings_table
 from rlvitals.show.wording import number
 
@@ -240,17 +240,6 @@ mapped; `--map my/score=outcome/return` maps one.
 # Rules.
 
 
-def _area(rule: Rule) -> str:
-    return rule.check.__module__.split(".")[2]
-
-
-def _areas() -> dict[str, list[Rule]]:
-    areas: dict[str, list[Rule]] = {}
-    for rule in CATALOGUE:
-        areas.setdefault(_area(rule), []).append(rule)
-    return areas
-
-
 def _rules() -> Iterator[tuple[str, str]]:
     for rule in CATALOGUE:
         yield f"rules/{rule.name}.md", _rule(rule)
@@ -262,7 +251,7 @@ def _rules() -> Iterator[tuple[str, str]]:
         "traces of recorded runs, one on which it fires and one on which it does not, and its page",
         "says when it is wrong.",
     ]
-    for area, rules in _areas().items():
+    for area, rules in rulebook.by_kind(CATALOGUE).items():
         rows = []
         for rule in rules:
             name, sees, profiles, _ = listing.rule(rule)
@@ -305,7 +294,7 @@ def _rule(rule: Rule) -> str:
 def navigation(text: str) -> str:
     """Put the rules and the frameworks into mkdocs.yml's navigation, between their marks."""
     rules = []
-    for area, found in _areas().items():
+    for area, found in rulebook.by_kind(CATALOGUE).items():
         rules.append(f"- {area.capitalize()}:")
         rules += [f"    - {rule.name}: rules/{rule.name}.md" for rule in found]
     frameworks = [f'- "{t.title}": frameworks/{t.framework}.md' for t in TABLES]
@@ -386,7 +375,19 @@ fail_on = "error"
 
 [settings]
 target_kl = 0.02
+
+[thresholds]
+kl-spike.factor = 12
+
+[[muted]]
+rule = "clip-fraction-high"
+run = "sweep-*"
+reason = "the sweep tries clip ranges that are too small"
+until = 2030-12-31
 ```
+
+`rlvitals explain RULE` lists the numbers that a rule judges by. Mutes and baselines at work:
+[fail a CI run on new findings](how-to/fail-a-ci-run.md).
 
 {settings_table()}
 """

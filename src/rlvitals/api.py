@@ -6,7 +6,7 @@ from os import PathLike, environ
 from pathlib import Path
 from typing import Any
 
-from rlvitals import loading, sources
+from rlvitals import loading, many, sources
 from rlvitals import settings as options
 from rlvitals.coverage import Coverage
 from rlvitals.diagnosis import Case, Diagnosis
@@ -72,6 +72,7 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
     map: Mapping[str, str] | None = None,  # noqa: A002 - as the command line calls it
     only: Sequence[str] | None = None,
     ignore: Sequence[str] | None = None,
+    thresholds: Mapping[str, float] | None = None,
 ) -> Diagnosis:
     """Say what is wrong with a run: a log, a run's folder, or a trace.
 
@@ -82,10 +83,13 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
     if isinstance(run, Trace):
         if map:
             raise UsageError("a trace has its names already", hint="rlvitals.trace(path, map=...)")
-        return judge(_told(run, profile, settings), loading.chosen_rules(only or (), ignore or ()))
-    chosen = _chosen(run, profile, settings, map, only, ignore)
-    rules = loading.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
-    return judge(loading.load(_one(run), loading.given(chosen)), rules)
+        told = _told(run, profile, settings, thresholds)
+        return judge(told, loading.chosen_rules(only or (), ignore or ()))
+    chosen = _chosen(run, profile, settings, map, only, ignore, thresholds)
+    found = many.judge((_one(run), chosen))
+    if isinstance(found, UnreadableLog):
+        raise found
+    return found
 
 
 def trace(
@@ -111,13 +115,24 @@ def read(path: Where) -> tuple[Log, ...]:
     return sources.read(_one(path))
 
 
-def _told(run: Trace, profile: str | None, settings: Mapping[str, Setting] | None) -> Trace:
+def _told(
+    run: Trace,
+    profile: str | None,
+    settings: Mapping[str, Setting] | None,
+    thresholds: Mapping[str, float] | None,
+) -> Trace:
     """Give a trace the profile and settings that a person names."""
     if profile:
         options.check("diagnose", {"profile": profile}, "diagnose(profile=...)")
     kind = Profile(profile) if profile else run.profile
     own = options.check("settings", settings or {}, "diagnose(settings=...)")
-    return replace(run, profile=kind, settings={**run.settings, **loading.canonical(own)})
+    numbers = options.check("thresholds", thresholds or {}, "diagnose(thresholds=...)")
+    return replace(
+        run,
+        profile=kind,
+        settings={**run.settings, **loading.canonical(own)},
+        thresholds={**run.thresholds, **loading.thresholds(numbers)},
+    )
 
 
 def _one(path: Where) -> sources.Run:
@@ -138,6 +153,7 @@ def _chosen(  # noqa: PLR0913, PLR0917 - diagnose's own arguments
     mapping: Mapping[str, str] | None = None,
     only: Sequence[str] | None = None,
     ignore: Sequence[str] | None = None,
+    thresholds: Mapping[str, float] | None = None,
 ) -> options.Settings:
     said: dict[str, Any] = {"profile": profile, "only": only, "ignore": ignore}
     given = {key: value for key, value in said.items() if value is not None}
@@ -145,5 +161,6 @@ def _chosen(  # noqa: PLR0913, PLR0917 - diagnose's own arguments
         "diagnose": options.check("diagnose", given, "diagnose(...)"),
         "metrics": options.check("metrics", mapping or {}, "diagnose(map=...)"),
         "settings": options.check("settings", settings or {}, "diagnose(settings=...)"),
+        "thresholds": options.check("thresholds", thresholds or {}, "diagnose(thresholds=...)"),
     }
     return options.load(Path(path), flags, environ)

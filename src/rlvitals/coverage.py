@@ -1,10 +1,11 @@
 """How much of the catalogue could judge this run, and what to log to judge more."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlvitals import metrics
+from rlvitals.metrics.metric import Metric
 from rlvitals.records import Profile, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.rule import Rule, Undecided
@@ -16,6 +17,14 @@ class Wanted:
 
     name: str
     rules: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unlock:
+    """Metrics or settings that, known besides those named before, let these rules judge."""
+
+    names: tuple[str, ...]
+    rules: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,43 @@ def coverage(trace: Trace, asked: int, undecided: Sequence[tuple[Rule, Undecided
         wanted_settings=tuple(w for w in wanted if _kind(w.name) == "setting"),
         unknown_settings=_unknown(trace),
     )
+
+
+def unlocks(
+    trace: Trace, undecided: Sequence[tuple[Rule, Undecided]]
+) -> tuple[tuple[Unlock, ...], tuple[tuple[Rule, Undecided], ...]]:
+    """Order what is missing, what unlocks most first; return it, and the rules no log would help.
+
+    A rule is named where the last of what it lacks is: each rule once.
+    """
+    lacks = {rule.name: _missing(trace, rule, answer) for rule, answer in undecided}
+    waiting = {name: lack for name, lack in lacks.items() if lack}
+    found: list[Unlock] = []
+    while waiting:
+        names = _next(waiting)
+        ready = tuple(sorted(rule for rule, lack in waiting.items() if lack <= names))
+        found.append(Unlock(tuple(sorted(names)), ready))
+        waiting = {rule: lack - names for rule, lack in waiting.items() if rule not in ready}
+    return tuple(found), tuple(pair for pair in undecided if not lacks[pair[0].name])
+
+
+def _missing(trace: Trace, rule: Rule, answer: Undecided) -> frozenset[str]:
+    """Name all that a rule lacks: itself it names what it missed first."""
+    lack = {m.name for m in rule.needs if not _logged(trace, m)}
+    if rule.needs_any and not any(_logged(trace, m) for m in rule.needs_any):
+        lack.add(rule.needs_any[0].name)
+    absent = (name for name in answer.wants if name not in trace and name not in trace.settings)
+    return frozenset(lack or absent)
+
+
+def _logged(trace: Trace, metric: Metric) -> bool:
+    return bool(trace.family(metric.name)) if metric.family else metric.name in trace
+
+
+def _next(waiting: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Return the fewest names that let a rule judge; of as few, those that let most."""
+    sets = Counter(waiting.values())
+    return min(sets, key=lambda names: (len(names), -sets[names], sorted(names)))
 
 
 def _kind(name: str) -> str:

@@ -25,9 +25,18 @@ class Case:
         return max((self.finding.severity, *(s.severity for s in self.symptoms)))
 
 
+@dataclass(frozen=True, slots=True)
+class Muted:
+    """A finding that a person has muted, and why."""
+
+    rule: Rule
+    finding: Finding
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Diagnosis:
-    """Every rule that applies ends in exactly one of `cases`, `clear` and `undecided`."""
+    """Every rule that applies ends in one of `cases`, `muted`, `clear` and `undecided`."""
 
     trace: Trace
     verdict: Verdict
@@ -36,6 +45,8 @@ class Diagnosis:
     undecided: tuple[tuple[Rule, Undecided], ...]
     coverage: Coverage
     tldr: tuple[Sentence, ...]
+    muted: tuple[Muted, ...] = ()
+    new: tuple[str, ...] | None = None  # rules whose finding a baseline lacks; None without one
 
     def __repr__(self) -> str:
         """Name the run, the verdict and how many rules found something: never the series."""
@@ -56,7 +67,9 @@ class Diagnosis:
     @property
     def can_tell(self) -> bool:
         """Whether the run can be judged at all: silence about a blank run is not health."""
-        return bool(self.clear or self.cases) and self.verdict.word is not Word.UNKNOWN
+        return (
+            bool(self.clear or self.cases or self.muted) and self.verdict.word is not Word.UNKNOWN
+        )
 
 
 def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE) -> Diagnosis:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,12 @@ from rlvitals.metrics.assemble import Given
 from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.names import TABLES, lookup
 from rlvitals.records import Log, Profile, Setting, Trace
-from rlvitals.rules.rule import Rule
-from rlvitals.settings import Settings
+from rlvitals.rules.rule import Rule, Threshold
+from rlvitals.settings import Mute, Settings
 from rlvitals.sources import Run
 
 SAID = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
+JUDGED_BY = "--threshold, RLVITALS_THRESHOLDS or [thresholds] in rlvitals.toml"
 POSITIVE = ("total_steps", "total_episodes", "total_epochs", "n_actions", "target_kl", "kl_target")
 
 
@@ -33,7 +35,8 @@ def load(run: Run, given: Given, now: float | None = None) -> Trace:
     trace = assemble.trace(logs, given, name=run.name)
     age = _age(logs, (file for file, _ in run.files), time.time() if now is None else now)
     notes = (*trace.notes, *_unused(logs, given.mapping))
-    return replace(trace, lifecycle=replace(trace.lifecycle, age=age), notes=notes)
+    lifecycle = replace(trace.lifecycle, age=age)
+    return replace(trace, lifecycle=lifecycle, notes=notes, thresholds=given.thresholds)
 
 
 def given(chosen: Settings) -> Given:
@@ -42,7 +45,50 @@ def given(chosen: Settings) -> Given:
         mapping={key: _metric(name) for key, name in chosen.metrics.items()},
         settings=canonical(chosen.settings),
         profile=Profile(chosen.diagnose.profile) if chosen.diagnose.profile else None,
+        thresholds=thresholds(chosen.thresholds),
     )
+
+
+def thresholds(said: Mapping[str, float]) -> dict[str, float]:
+    """Check the numbers that rules are to judge by. Raises UsageError for what no rule has."""
+    known = {one.name: one for rule in rules.CATALOGUE for one in rule.thresholds}
+    for name, value in said.items():
+        if name not in known:
+            raise UsageError(
+                f"no rule judges by {name!r}", where=JUDGED_BY, hint=_judged_by(name, known)
+            )
+        if not known[name].allows(value):
+            raise UsageError(
+                f"{name} cannot be {value:g}", where=JUDGED_BY, hint=_allowed(known[name])
+            )
+    return dict(said)
+
+
+def _judged_by(name: str, known: Mapping[str, Threshold]) -> str:
+    """Name the nearest threshold; of a rule that is named rightly, all that it has."""
+    rule, _, word = name.partition(".")
+    own = [one for one in known if one.startswith(f"{rule}.")]
+    if own:
+        words = [one.removeprefix(f"{rule}.") for one in own]
+        return nearest(word, words) or f"one of {', '.join(own)}"
+    if not own and any(one.name == rule for one in rules.CATALOGUE):
+        return f"{rule} has no number to set: rlvitals explain {rule}"
+    return nearest(name, known) or "rlvitals explain RULE lists a rule's numbers"
+
+
+def _allowed(one: Threshold) -> str:
+    ends = f"from {one.low:g} to {one.high:g}" if isfinite(one.high) else f"{one.low:g} or more"
+    return f"{ends}: {one.doc} ({one.default:g} by default)"
+
+
+def muted(said: Sequence[Mute]) -> tuple[Mute, ...]:
+    """Check the names of muted rules. Raises UsageError for one that no rule has."""
+    known = {rule.name for rule in rules.CATALOGUE}
+    for mute in said:
+        if mute.rule not in known:
+            hint = nearest(mute.rule, known) or "rlvitals rules"
+            raise UsageError(f"no rule is called {mute.rule!r}", where=mute.where, hint=hint)
+    return tuple(said)
 
 
 def canonical(said: Mapping[str, Setting]) -> dict[str, Setting]:

@@ -11,9 +11,10 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from rlvitals import diagnosis, loading
+from rlvitals import diagnosis, loading, muting
 from rlvitals.diagnosis import Diagnosis
 from rlvitals.errors import UnreadableLog
 from rlvitals.settings import Settings
@@ -55,9 +56,15 @@ def judge(asked: Asked) -> Answer:
     run, chosen = asked
     rules = loading.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
     try:
-        return diagnosis.diagnose(loading.load(run, loading.given(chosen)), rules)
+        found = diagnosis.diagnose(loading.load(run, loading.given(chosen)), rules)
     except UnreadableLog as error:
         return error
+    return muting.mute(found, run.name, loading.muted(chosen.muted), today())
+
+
+def today() -> date:
+    """Return the day on which a mute is asked whether it holds."""
+    return datetime.now().astimezone().date()
 
 
 def cores() -> int:

@@ -5,8 +5,9 @@ file is the first one found from the run's folder upward, else the one in the wo
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import date, datetime
 from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,7 +45,25 @@ class Diagnose:
     profile: str = _option(
         "", "kind of training, where the log does not say it rightly", choices=PROFILES
     )
+    baseline: str = _option(
+        "", "known findings, as `--write-baseline` wrote them: only others fail", item="FILE"
+    )
     jobs: int = _option(0, "processes that judge many runs (0: one for each core)", item="N")
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """Findings that are known and accepted: they are counted and named, and fail nothing."""
+
+    rule: str = _option("", "the rule whose findings are muted", item="RULE")
+    reason: str = _option("", "why: it is shown beside them", item="TEXT")
+    run: str = _option("", "runs by name, `*` for anything; every run without it", item="PATTERN")
+    until: date | None = field(
+        default=None,
+        metadata={"doc": "the last day on which it holds", "choices": (), "item": "DATE"},
+    )
+    until_step: int | None = _option(None, "the last step of a run for which it holds", item="N")
+    where: str = ""  # the file that says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +73,24 @@ class Settings:
     diagnose: Diagnose = Diagnose()
     metrics: Mapping[str, str] = field(default_factory=dict)  # key in the log -> metric
     settings: Mapping[str, Scalar] = field(default_factory=dict)  # of the run: target_kl = 0.02
+    thresholds: Mapping[str, float] = field(default_factory=dict)  # "rule.word" -> number
+    muted: tuple[Mute, ...] = ()
 
 
 # Sections whose keys are the user's own: what a value is, and the flag that says the same.
 FREE = {
     "metrics": ('what your own keys mean: `"my/score" = "outcome/return"`', "--map"),
     "settings": ("settings that the log does not hold: `target_kl = 0.02`", "--set"),
+    "thresholds": ("numbers that rules judge by: `kl-spike.factor = 12`", "--threshold"),
+}
+EXAMPLES = {
+    "--map": "my/score=outcome/return",
+    "--set": "target_kl=0.02",
+    "--threshold": "kl-spike.factor=12",
 }
 SCHEMA = {"diagnose": Diagnose}
+MUTED = "muted"  # [[muted]]: a section for each
+FILE_NAME = "FILE"  # an option that is a path: in a settings file, from its folder on
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +138,8 @@ def load(
     for layer in layers:
         for section, values in layer.items():
             merged[section] |= values
-    return Settings(Diagnose(**merged["diagnose"]), merged["metrics"], merged["settings"])
+    muted = _muted(file) if file else ()
+    return Settings(Diagnose(**merged.pop("diagnose")), **merged, muted=muted)
 
 
 def find(near: Path) -> Path | None:
@@ -143,13 +173,16 @@ def pair(text: str, where: str) -> tuple[str, str]:
     """Split `key=value` as `--map` and `--set` take it."""
     key, equals, value = text.rpartition("=") if where == "--map" else text.partition("=")
     if not (equals and key.strip() and value.strip()):
-        example = "my/score=outcome/return" if where == "--map" else "target_kl=0.02"
-        raise UsageError(f"{text!r} is not key=value", where=where, hint=f"{where} {example}")
+        raise UsageError(
+            f"{text!r} is not key=value", where=where, hint=f"{where} {EXAMPLES[where]}"
+        )
     return key.strip(), value.strip()
 
 
 def check(section: str, values: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Check the keys and types of one section; lists become tuples."""
+    if section == "thresholds":  # a rule and its number may be written as a table in a table
+        return {key: _number(key, value, where) for key, value in _flat(values)}
     if section in FREE:
         return {key: _free(section, key, value, where) for key, value in values.items()}
     known = {option.key: option for option in options(section)}
@@ -197,20 +230,76 @@ def _free(section: str, key: str, value: object, where: str) -> Scalar:
     return value
 
 
-def _from_file(file: Path) -> dict[str, dict[str, Any]]:
+def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """Write `kl-spike = {factor = 12}` as `kl-spike.factor = 12`, as TOML itself reads either."""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from ((f"{key}.{word}", number) for word, number in value.items())
+        else:
+            yield key, value
+
+
+def _number(key: str, value: object, where: str) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
+        return float(value)
+    at = f"{where}, thresholds.{key}"
+    raise UsageError(f"{key} cannot be {value!r}", where=at, hint="a finite number")
+
+
+def _content(file: Path) -> dict[str, Any]:
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"settings cannot be read: {error}", where=str(file)) from error
+
+
+def _from_file(file: Path) -> dict[str, dict[str, Any]]:
+    content = _content(file)
+    content.pop(MUTED, None)
     known = (*SCHEMA, *FREE)
     for section, values in content.items():
         if section not in known or not isinstance(values, dict):
             raise UsageError(
                 f"no section [{section}] is known",
                 where=str(file),
-                hint=nearest(section, known) or f"one of {', '.join(known)}",
+                hint=nearest(section, (*known, MUTED)) or f"one of {', '.join((*known, MUTED))}",
             )
-    return {section: check(section, values, str(file)) for section, values in content.items()}
+    found = {section: check(section, values, str(file)) for section, values in content.items()}
+    for option in (o for section in SCHEMA for o in options(section) if o.item == FILE_NAME):
+        if said := found.get(option.section, {}).get(option.key):
+            found[option.section][option.key] = str(file.parent / said)
+    return found
+
+
+def _muted(file: Path) -> tuple[Mute, ...]:
+    """Read the sections [[muted]] of a file."""
+    found = _content(file).get(MUTED, [])
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise UsageError("muted is no list of sections", where=str(file), hint="[[muted]]")
+    return tuple(_mute(one, f"{file}, muted {i}") for i, one in enumerate(found, 1))
+
+
+def _mute(values: Mapping[str, Any], at: str) -> Mute:
+    kinds = {f.name: f.metadata["item"] for f in fields(Mute) if f.metadata}
+    for key, value in values.items():
+        if key not in kinds:
+            hint = nearest(key, kinds) or f"one of {', '.join(kinds)}"
+            raise UsageError(f"muted has no option {key!r}", where=at, hint=hint)
+        if not _is_a(kinds[key], value):
+            example = {"DATE": "2030-12-31, without quotes", "N": "50000"}.get(kinds[key], "")
+            raise UsageError(f"{key} cannot be {value!r}", where=at, hint=example or "a text")
+    for key in ("rule", "reason"):
+        if not values.get(key, "").strip():
+            raise UsageError(f"a muted finding needs a {key}", where=at, hint=f'{key} = "..."')
+    return Mute(**values, where=at)
+
+
+def _is_a(kind: str, value: object) -> bool:
+    if kind == "DATE":
+        return isinstance(value, date) and not isinstance(value, datetime)
+    if kind == "N":
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, str)
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
@@ -241,7 +330,9 @@ def _almost(variable: str, known: set[str]) -> str:
 def from_pairs(section: str, texts: tuple[str, ...], where: str) -> dict[str, Any]:
     """Read `key=value` texts of a free section."""
     pairs = dict(pair(text, FREE[section][1]) for text in texts)
-    values = pairs if section == "metrics" else {key: scalar(v) for key, v in pairs.items()}
+    values: Mapping[str, object] = pairs
+    if section != "metrics":
+        values = {key: scalar(v) for key, v in pairs.items()}
     return check(section, values, where)
 
 

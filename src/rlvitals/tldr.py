@@ -166,7 +166,7 @@ def _critic(trace: Trace, now: Standing) -> Sentence:
             f"the critic is worse than a constant: explained variance {explained[2]:.2g} at the end"
         )
         parts.append(share if explained[2] > -0.005 else worse)  # noqa: PLR2004 - rounds to 0 %
-        if now.stalled and explained[2] < critic_explains_nothing.LIMIT.value:
+        if now.stalled and explained[2] < critic_explains_nothing.LIMIT.on(trace):
             sign = "bad"
         elif explained[2] > 0.5:  # noqa: PLR2004 - more than half
             sign = _if_it_learns(now)

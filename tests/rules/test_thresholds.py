@@ -1,10 +1,23 @@
 """A number that a rule judges by can be set, and then says that it was."""
 
-import pytest
+from dataclasses import replace
 
-from rlvitals.records import Trace
+import pytest
+from loading import load
+
+from rlvitals.records import Budget, Trace
 from rlvitals.rules import CATALOGUE
-from rlvitals.rules.rule import Threshold
+from rlvitals.rules.rule import Finding, Threshold
+
+FAR = 1e9  # further than any number of a run
+ALWAYS = "total-negative-absolute-positive"  # its trace shows the fault from end to end
+# Once they are set, the kind of run and its settings have no say.
+BY_PROFILE = {
+    "clip-fraction-high.share",
+    "temperature-out-of-range.high",
+    "temperature-out-of-range.low",
+    "value-clip-high.share",
+}
 
 LOW = Threshold("entropy-collapse.low", 0.25, "share of what entropy could be")
 
@@ -26,3 +39,45 @@ def test_a_threshold_is_named_by_its_rule(rule):
     for threshold in rule.thresholds:
         assert threshold.name.startswith(f"{rule.name}."), threshold
         assert threshold.doc
+        assert threshold.allows(threshold.default), threshold
+        assert threshold.low < threshold.high, threshold
+    names = [threshold.name for threshold in rule.thresholds]
+    assert len({*names}) == len(names)
+
+
+def test_what_means_nothing_is_not_allowed():
+    share = Threshold("a.share", 0.5, "share of the updates", high=1.0)
+    assert [share.allows(x) for x in (0.0, 1.0, 1.1, -0.1, float("nan"), float("inf"))] == [
+        True, True, False, False, False, False,
+    ]  # fmt: skip
+
+
+SET = [rule for rule in CATALOGUE if rule.thresholds]
+
+
+@pytest.mark.parametrize("rule", SET, ids=lambda rule: rule.name)
+def test_numbers_that_are_set_change_the_answer(rule):
+    """At the ends of what may be set a rule finds less on its fault, or something on health."""
+    fires, quiet = load(rule.name, "fires"), load(rule.name, "quiet")
+    if rule.name == "no-learning":  # its number counts only where a budget is known
+        fires = replace(fires, budget=Budget(round(fires.last_step / 0.9), "made up"))
+    before = rule.judge(fires).severity
+    lows = {one.name: max(one.low, -FAR) for one in rule.thresholds}
+    highs = {one.name: min(one.high, FAR) for one in rule.thresholds}
+    each = [{name: end} for ends in (lows, highs) for name, end in ends.items()]
+    less = [rule.judge(replace(fires, thresholds=said)) for said in (*each, lows, highs)]
+    more = [rule.judge(replace(quiet, thresholds=said)) for said in (*each, lows, highs)]
+    changed = [a for a in less if not isinstance(a, Finding) or a.severity < before]
+    assert changed or any(isinstance(a, Finding) for a in more) or rule.name == ALWAYS
+
+
+@pytest.mark.parametrize("rule", SET, ids=lambda rule: rule.name)
+def test_a_default_that_is_set_changes_no_more_than_the_origin(rule):
+    trace = load(rule.name, "fires")
+    before = rule.judge(trace)
+    for one in rule.thresholds:
+        if one.name in BY_PROFILE:
+            continue
+        after = rule.judge(replace(trace, thresholds={one.name: one.default}))
+        assert (after.summary, after.bound.value) == (before.summary, before.bound.value), one.name
+        assert after.bound.origin in {before.bound.origin, f"{one.name} as set"}

@@ -12,28 +12,33 @@ from rlvitals.settings import FREE, Settings
 def add(parser: ArgumentParser, section: str) -> None:
     """Add one flag for each option of a section. No default: a layer below may have a word."""
     for option in settings.options(section):
-        text = option.doc
-        if isinstance(option.default, tuple):
-            parser.add_argument(
-                option.flag, action="append", metavar=f"{option.item},...", help=text
-            )
-            continue
-        default = f" (default: {option.default})" if option.default else ""
-        parser.add_argument(
-            option.flag,
-            choices=option.choices or None,
-            metavar=option.item or None,
-            help=f"{text}{default}",
-        )
+        add_option(parser, section, option.key)
+
+
+def add_option(parser: ArgumentParser, section: str, key: str) -> None:
+    """Add the flag of one option."""
+    option = next(one for one in settings.options(section) if one.key == key)
+    if isinstance(option.default, tuple):
+        metavar = f"{option.item},..."
+        parser.add_argument(option.flag, action="append", metavar=metavar, help=option.doc)
+        return
+    default = f" (default: {option.default})" if option.default else ""
+    parser.add_argument(
+        option.flag,
+        choices=option.choices or None,
+        metavar=option.item or None,
+        help=f"{option.doc}{default}",
+    )
 
 
 def add_free(parser: ArgumentParser) -> None:
-    """Add `--map` and `--set`."""
+    """Add `--map`, `--set` and `--threshold`."""
     for section, (doc, flag) in FREE.items():
-        target = "METRIC" if section == "metrics" else "VALUE"
+        target = {"metrics": "METRIC", "thresholds": "NUMBER"}.get(section, "VALUE")
+        name = "RULE.WORD" if section == "thresholds" else "KEY"
         text = doc.replace("`", "").replace('"', "").replace(" = ", "=")
         parser.add_argument(
-            flag, action="append", metavar=f"KEY={target}", dest=f"free_{section}", help=text
+            flag, action="append", metavar=f"{name}={target}", dest=f"free_{section}", help=text
         )
 
 

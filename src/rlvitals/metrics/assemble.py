@@ -26,6 +26,7 @@ class Given:
     mapping: Mapping[str, Metric] = field(default_factory=dict)  # key in the log -> metric
     settings: Mapping[str, Setting] = field(default_factory=dict)  # canonical names
     profile: Profile | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)  # "rule.word" -> number
 
 
 @dataclass(frozen=True, slots=True)

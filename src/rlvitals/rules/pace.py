@@ -80,11 +80,14 @@ def _rates(clock: Series, at: NDArray[np.float64], length: float) -> Pace | None
     return Pace(clock.steps[edges[1:]], np.diff(at[edges]) / seconds, float(seconds.mean()))
 
 
-def slow_since(speed: Pace) -> int | None:
-    """Return the first window of the slow stretch that lasts to the end; None if there is none."""
+def slow_since(speed: Pace, slower: float = SLOWER) -> int | None:
+    """Return the first window of the slow stretch that lasts to the end; None if there is none.
+
+    Slow is below `slower` of the median before it.
+    """
     tail = max(AFTER, int(LASTING * len(speed.rates)))
     for split in range(BEFORE, len(speed.rates) - tail + 1):
-        slow = speed.rates[split:] < SLOWER * float(np.median(speed.rates[:split]))
+        slow = speed.rates[split:] < slower * float(np.median(speed.rates[:split]))
         if slow.mean() >= MOSTLY and slow[0] and slow[-1]:
             return split
     return None

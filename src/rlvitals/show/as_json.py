@@ -13,11 +13,14 @@ from math import isfinite, isnan
 
 import numpy as np
 
+from rlvitals.coverage import unlocks
 from rlvitals.diagnosis import Diagnosis
 from rlvitals.errors import VitalsError
 from rlvitals.metrics.metric import Metric
 from rlvitals.records import Series, Trace
+from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rule import Rule
+from rlvitals.show import listing, rulebook
 
 FORMAT = 1
 HELD = ("series", "histograms", "texts", "tables")  # what a trace holds by key
@@ -44,6 +47,38 @@ def diagnoses(runs: Sequence[tuple[str, Diagnosis | VitalsError]]) -> str:
 def trace(run: Trace) -> str:
     """Write a trace with its columns."""
     return _document({"format": FORMAT, **_trace(run, columns=True)})
+
+
+def rules() -> str:
+    """Write the catalogue, each rule with its kind and what it sees."""
+    return _document({"format": FORMAT, "rules": [_listed(rule) for rule in CATALOGUE]})
+
+
+def _listed(rule: Rule) -> Json:
+    _, sees, _, _ = listing.rule(rule)
+    return {"kind": rulebook.kind(rule), "sees": sees, **_rule(rule)}
+
+
+def coverage(runs: Sequence[Diagnosis]) -> str:
+    """Write which rules could judge each run, and what would let the others."""
+    return _document({"format": FORMAT, "runs": [_coverage(found) for found in runs]})
+
+
+def _coverage(found: Diagnosis) -> Json:
+    more, _ = unlocks(found.trace, found.undecided)
+    waiting: list[Json] = [
+        {"rule": rule.name, "why": answer.why, "wants": _plain(answer.wants)}
+        for rule, answer in found.undecided
+    ]
+    return {
+        "run": _text(found.trace.name),
+        "profile": found.trace.profile.value,
+        "asked": found.coverage.asked,
+        "judged": _plain(rulebook.judged(found)),
+        "unlocks": _plain(more),
+        "undecided": waiting,
+        "not_for_this_profile": _plain(rulebook.apart(found)),
+    }
 
 
 def _document(content: Json) -> str:
@@ -125,7 +160,7 @@ def _fields(value: object) -> Json:
     return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
 
 
-def _rule(rule: Rule) -> Json:
+def _rule(rule: Rule) -> dict[str, Json]:
     """Everything but the function that checks and the page that explains."""
     return {
         f.name: _plain(getattr(rule, f.name))

@@ -79,12 +79,14 @@ def rule_page(rule: Rule) -> str:
         causes = ", ".join(f"`{cause}`" for cause in rule.explained_by)
         facts.append(f"- **shown as a symptom of**: {causes}")
     summary, _, sections = rule.doc.strip().partition("\n## ")
+    numbers = [f"- `{t.name}` ({number(t.default)} by default): {t.doc}" for t in rule.thresholds]
     likely = [f"- {cause}" for cause in rule.causes]
     tries = [f"- {remedy}" for remedy in rule.remedies]
     return "\n".join(
         [f"# rule {rule.name}", "", summary.strip(), "", *facts, "", f"## {sections.strip()}"]
         + (["", "## Likely causes", *likely] if likely else [])
         + (["", "## Try", *tries] if tries else [])
+        + (["", "## Numbers it judges by", *numbers] if numbers else [])
     )
 
 

@@ -64,6 +64,10 @@ def _rest(found: Diagnosis) -> list[str]:
     lines += [f"- note: {safe(note)}" for note in wording.notes(trace)]
     if unknown := wording.unknown_settings(found):
         lines.append(f"- settings of this run that are not known: {unknown}")
+    if text := wording.against_baseline(found):
+        lines.append(f"- baseline: {safe(text)}")
+    if text := wording.muted(found):
+        lines.append(f"- muted: {safe(text)}")
     if found.clear:
         lines.append(f"- clear: {', '.join(sorted(f'`{rule.name}`' for rule in found.clear))}")
     for why, names in wording.undecided(found).items():
@@ -72,6 +76,12 @@ def _rest(found: Diagnosis) -> list[str]:
     if unmapped := wording.unmapped(trace):
         lines.append(f"- not mapped: {safe(unmapped)}")
     return [*lines, "", "</details>"]
+
+
+def listed(said: Iterable[str]) -> list[str]:
+    """Write what is to be said of all runs together: one list, or nothing."""
+    lines = [f"- {safe(line)}" for line in said]
+    return ["\n".join(lines)] if lines else []
 
 
 def safe(text: str) -> str:

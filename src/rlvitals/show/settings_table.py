@@ -1,5 +1,7 @@
 """The options as a table for the manual, from their schema."""
 
+from dataclasses import fields
+
 from rlvitals import settings
 
 
@@ -21,5 +23,18 @@ def settings_table() -> str:
     for section, (doc, flag) in settings.FREE.items():
         variable = f"`{settings.PREFIX}{section.upper()}`"
         lines += [f"## `[{section}]`", "", f"{doc[0].upper()}{doc[1:]}.", ""]
-        lines += [f"On the command line `{flag} KEY=VALUE`, in the environment {variable}.", ""]
-    return "\n".join(lines).rstrip()
+        pair = "RULE.WORD=NUMBER" if section == "thresholds" else "KEY=VALUE"
+        lines += [f"On the command line `{flag} {pair}`, in the environment {variable}.", ""]
+    return "\n".join([*lines, *_muted()]).rstrip()
+
+
+def _muted() -> list[str]:
+    """The sections of which there may be several: one for each muted finding."""
+    rows = [
+        f"| `{f.name}` | {f.metadata['doc']} | {f.metadata['item']} |"
+        for f in fields(settings.Mute)
+        if f.metadata
+    ]
+    about = (settings.Mute.__doc__ or "").strip()
+    head = [f"## `[[{settings.MUTED}]]`", "", about, "A rule and a reason are asked for.", ""]
+    return [*head, "| key | meaning | value |", "|---|---|---|", *rows, ""]

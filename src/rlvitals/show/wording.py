@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rlvitals import baseline, metrics
 from rlvitals.coverage import Wanted
 from rlvitals.diagnosis import Diagnosis
 from rlvitals.metrics.names import TABLES
@@ -120,6 +121,21 @@ def counts(diagnosis: Diagnosis) -> str:
     return ", ".join(said) or "no findings"
 
 
+def muted(diagnosis: Diagnosis) -> str:
+    """Name the muted findings, each with its reason; empty without any."""
+    said = [f"{one.rule.name} ({one.reason})" for one in diagnosis.muted]
+    return f"{len(said)} muted: {', '.join(said)}" if said else ""
+
+
+def against_baseline(diagnosis: Diagnosis) -> str:
+    """Say which findings a baseline lacks and how many it knows; empty without a baseline."""
+    if diagnosis.new is None:
+        return ""
+    known = sum(one.rule not in diagnosis.new for one in baseline.entries(diagnosis))
+    new = f"{len(diagnosis.new)} new: {', '.join(diagnosis.new)}" if diagnosis.new else "none new"
+    return f"{new}; {known} known"
+
+
 def coverage(diagnosis: Diagnosis) -> str:
     """Say how many rules could judge, and what to log so that more can."""
     found = diagnosis.coverage
@@ -147,6 +163,15 @@ def wanted(trace: Trace, missing: Wanted) -> str:
     """Name what is missing as the run's own framework calls it, and what it would unlock."""
     rules = f"{missing.rules} more rule{'s' if missing.rules > 1 else ''} could judge"
     return f"{_key(trace, missing)} and {rules}"
+
+
+def to_know(trace: Trace, name: str) -> str:
+    """Say how to make a metric or a setting known: its key in this framework, or `--set`."""
+    metric = metrics.find(name)
+    if metric is None or metric.kind == "setting":
+        return f"--set {name}=..."
+    key = key_for(trace, name)
+    return f"{name} ({key})" if key and key != name else name
 
 
 def key_for(trace: Trace, name: str) -> str | None:

@@ -30,11 +30,15 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.freedom import DECIDED, max_entropy
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_below, start
 from rlvitals.rules.standing import LEAST, Standing, standing
 
-LOW, SEVERE = 0.25, 0.05  # of what it could be: p = .95 and p = .99 of two actions
+# p = .95 and p = .99 of two actions.
+LOW = Threshold(
+    "entropy-collapse.low", 0.25, "share of what entropy could be, or of its own start", high=1.0
+)
+SEVERE = Threshold("entropy-collapse.severe", 0.05, "the same, for an error", high=1.0)
 BELONGS = 0.9  # of the first value: a last one above it has not fallen
 FEW = 5  # updates below the limit: one low batch is no collapse
 
@@ -59,23 +63,24 @@ def check(trace: Trace) -> Answer:
 def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
     """Choose the series and the limit below which it has collapsed."""
     std = trace.get(STD.name)
+    low = LOW.on(trace)
     entropy = trace.get(ENTROPY.name)
     entropy = None if entropy is None else entropy.finite()
     if entropy is None or not len(entropy) or (entropy.values < 0).any():
         first = None if std is None else start(std)
         if std is None or not first:
             return Undecided("entropy is differential and may be negative", (STD.name,))
-        return STD.name, std.finite(), Bound(LOW * first, f"{LOW:.0%} of its own start")
+        return STD.name, std.finite(), LOW.bound(trace, f"{low:.0%} of its own start", first)
     if own := trace.number("entropy_min"):
         return ENTROPY.name, entropy, Bound(own, "the run's entropy_min")
     most = max_entropy(trace)
     if most is not None:
-        origin = f"{LOW:.0%} of ln(actions), {most.origin}"
-        return ENTROPY.name, entropy, Bound(LOW * most.value, origin)
+        origin = f"{low:.0%} of ln(actions), {most.origin}"
+        return ENTROPY.name, entropy, LOW.bound(trace, origin, most.value)
     first = start(entropy) or 0.0
     if first < DECIDED:
         return ENTROPY.name, entropy, Bound(DECIDED, "default: p > .998 for one action")
-    return ENTROPY.name, entropy, Bound(LOW * first, f"{LOW:.0%} of its own start")
+    return ENTROPY.name, entropy, LOW.bound(trace, f"{low:.0%} of its own start", first)
 
 
 def _outcome(trace: Trace, stretch: Stretch) -> Standing:
@@ -98,7 +103,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
         part = (half.began - trace.first_step) / whole
         evidence.append(f"half of it was gone at step {half.began:,}, {part:.0%} into the run")
     evidence += _cold(trace, stretch)
-    severe = last < SEVERE / LOW * limit.value
+    severe = last < SEVERE.on(trace) / max(LOW.on(trace), 1e-9) * limit.value
     what = "entropy is" if name == ENTROPY.name else "the actions' standard deviation is"
     unit = " nats" if name == ENTROPY.name else ""
     fell = f"down to {last:.2g}{unit}, from {first:.3g} at the start,"
@@ -155,4 +160,5 @@ RULE = Rule(
         "kl-above-target",
     ),
     verdict="collapsed",
+    thresholds=(LOW, SEVERE),
 )

@@ -21,12 +21,13 @@ Pulses may be why the outcome rises: compare a run without them before removing 
 import numpy as np
 
 from rlvitals.metrics.exploration import IS_PULSING
-from rlvitals.metrics.metric import Bound
 from rlvitals.records import Profile, Trace
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import standing
 
-OFTEN = Bound(0.05, "default: one decision in twenty")
+OFTEN = Threshold(
+    "pulses-without-stagnation.share", 0.05, "share of the decisions that are pulses", high=1.0
+)
 
 
 def check(trace: Trace) -> Answer:
@@ -34,7 +35,8 @@ def check(trace: Trace) -> Answer:
     pulsing = trace[IS_PULSING.name].finite()
     on = pulsing.values > 0
     share = float(on.mean())
-    if share < OFTEN.value:
+    often = OFTEN.bound(trace, "default: one decision in twenty")
+    if share < often.value or not share:
         return Clear()
     now = standing(trace)
     if now.state == "unknown":
@@ -50,7 +52,7 @@ def check(trace: Trace) -> Answer:
         began=int(pulsing.steps[where[0]]),
         ended=int(pulsing.steps[where[-1]]),
         observed=share,
-        bound=OFTEN,
+        bound=often,
     )
 
 
@@ -63,4 +65,5 @@ RULE = Rule(
     causes=("pulses are triggered by an interval, not by stagnation",),
     remedies=("trigger pulses by stagnation", "make the pulse interval longer"),
     profiles=(Profile.SCHEDULER_PPO,),
+    thresholds=(OFTEN,),
 )

@@ -26,11 +26,27 @@ import numpy as np
 from rlvitals.metrics.exploration import IS_PULSING, TEMPERATURE
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Profile, Series, Trace
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, above, below
 from rlvitals.rules.standing import standing
 
 WINDOW = 20  # decisions outside of pulses
+HIGH = Threshold(
+    "temperature-out-of-range.high",
+    2.0,
+    "sampling temperature; where it is not set, the run's max_temperature",
+)
+LOW = Threshold(
+    "temperature-out-of-range.low",
+    0.5,
+    "sampling temperature; where it is not set, the run's min_temperature",
+)
+OUTSIDE = Threshold(
+    "temperature-out-of-range.share",
+    0.5,
+    "share of 20 successive decisions that are out of range",
+    high=1.0,
+)
 
 
 def check(trace: Trace) -> Answer:
@@ -39,10 +55,12 @@ def check(trace: Trace) -> Answer:
     if len(temperature) < WINDOW:
         return Undecided("too few decisions outside of pulses", (TEMPERATURE.name,))
     band = TEMPERATURE.band(trace.profile)
-    high, low = band.ceiling(trace), band.floor(trace)
-    if high and (stretch := above(temperature, high.value, WINDOW)):
+    high = HIGH.bound(trace, "") if HIGH.name in trace.thresholds else band.ceiling(trace)
+    low = LOW.bound(trace, "") if LOW.name in trace.thresholds else band.floor(trace)
+    share = OUTSIDE.on(trace)
+    if high and (stretch := above(temperature, high.value, WINDOW, share)):
         return _finding(trace, temperature, stretch, high, "above")
-    if low and (stretch := below(temperature, low.value, WINDOW)):
+    if low and (stretch := below(temperature, low.value, WINDOW, share)):
         return _finding(trace, temperature, stretch, low, "below")
     return Clear()
 
@@ -86,4 +104,5 @@ RULE = Rule(
         "set min_temperature and max_temperature to what is meant",
     ),
     profiles=(Profile.SCHEDULER_PPO,),
+    thresholds=(HIGH, LOW, OUTSIDE),
 )

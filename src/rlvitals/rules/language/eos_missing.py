@@ -30,7 +30,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules import kinds, reference
 from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, below, start
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import severity as weighed
@@ -38,7 +38,10 @@ from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
 
 WINDOW = 10  # updates
-FEWER, GONE = 0.5, 0.1  # of the run's own start
+FEWER = Threshold(
+    "eos-missing.fewer", 0.5, "part of the end tokens per batch at the run's own start", high=1.0
+)
+GONE = Threshold("eos-missing.gone", 0.1, "the same, for an error", high=1.0)
 
 
 def check(trace: Trace) -> Answer:
@@ -49,7 +52,8 @@ def check(trace: Trace) -> Answer:
         return _never(trace)
     if not first:
         return Undecided("no response ended by itself at the start: there is nothing to lose")
-    stretch = below(counts, FEWER * first, WINDOW)
+    limit = FEWER.bound(trace, f"{FEWER.on(trace):g} x this run's start", first)
+    stretch = below(counts, limit.value, WINDOW)
     if stretch is None:
         return Clear()
     last = median(counts.finite().tail(WINDOW).values) or 0.0
@@ -59,12 +63,14 @@ def check(trace: Trace) -> Answer:
     return Finding(
         f"responses stop ending by themselves: {first:.4g} end tokens per batch at the start, "
         f"{last:.4g} now",
-        severity=stretch.severity(_severity(now, last / first, stretch, strayed=bool(far))),
+        severity=stretch.severity(
+            _severity(now, stretch, gone=last < GONE.on(trace) * first, strayed=bool(far))
+        ),
         metric=EOS_TOKENS.name,
         began=stretch.began,
         ended=stretch.ended,
         observed=stretch.worst,
-        bound=Bound(FEWER * first, f"{FEWER:g} x this run's start"),
+        bound=limit,
         evidence=(*evidence, *far),
         counter=counter,
     )
@@ -89,11 +95,10 @@ def _never(trace: Trace) -> Finding:
     )
 
 
-def _severity(now: Standing, left: float, stretch: Stretch, *, strayed: bool) -> Severity:
+def _severity(now: Standing, stretch: Stretch, *, gone: bool, strayed: bool) -> Severity:
     if now.improves:
         return Severity.WARNING if strayed else Severity.NOTE
-    gone = left < GONE and stretch.goes_on
-    return Severity.ERROR if now.stalled and gone else Severity.WARNING
+    return Severity.ERROR if now.stalled and gone and stretch.goes_on else Severity.WARNING
 
 
 SAME_ID = "the end token is masked out of the loss, often because it doubles as padding"
@@ -116,4 +121,5 @@ RULE = Rule(
     ),
     profiles=kinds.LANGUAGE,
     explained_by=("response-length-explodes",),
+    thresholds=(FEWER, GONE),
 )

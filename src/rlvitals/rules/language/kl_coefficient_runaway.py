@@ -28,12 +28,17 @@ from rlvitals.metrics.policy import KL_COEF, KL_TO_REFERENCE
 from rlvitals.metrics.reward import NON_SCORE
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import start
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.signals.spread import median
 
-FACTOR = 4.0  # of its own start
+FACTOR = Threshold(
+    "kl-coefficient-runaway.factor",
+    4.0,
+    "x its own start, that the coefficient has grown to",
+    low=1.0,
+)
 FALLEN = 0.8  # of KL where the climb began: a coefficient four times as large must show
 SMALL = 1e-3  # nats per sequence: below it the quotient of penalty and KL is rounding
 LEAST = 20  # updates
@@ -49,7 +54,7 @@ def check(trace: Trace) -> Answer:
     last = median(coefficient.tail(tail).values)
     if not first or first < 0 or last is None:
         return Undecided("the KL coefficient starts at 0 or below: there is no scale")
-    if last < FACTOR * first:
+    if last < FACTOR.on(trace) * first:
         return Clear()
     kl = trace[KL_TO_REFERENCE.name].finite()
     climbs = int(coefficient.steps[_climb(coefficient.values, first)])
@@ -120,4 +125,5 @@ RULE = Rule(
     ),
     profiles=(Profile.RLHF_PPO,),
     explained_by=("reference-kl-out-of-range",),
+    thresholds=(FACTOR,),
 )

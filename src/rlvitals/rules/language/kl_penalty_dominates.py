@@ -31,7 +31,7 @@ from rlvitals.metrics.reward import NON_SCORE, STD
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.signals.blocks import block_means
@@ -39,6 +39,9 @@ from rlvitals.signals.spread import median, noise_sd
 
 LEAST = 40  # updates
 PARTS = 10  # blocks that a gain is taken over
+FACTOR = Threshold(
+    "kl-penalty-dominates.factor", 1.0, "x what was gained, that the KL penalty costs"
+)
 PLAINLY = 3.0  # times what was gained
 AGREES = 0.05  # of the coefficient: logged values are rounded and averaged
 
@@ -62,18 +65,19 @@ def _per_sequence(trace: Trace, now: Standing) -> Answer:
         return Undecided("the score hardly varies: there is nothing to compare with")
     price = -_level(penalty)
     gain = _gain(score)
-    if not scatter or scatter <= own or price <= max(gain, own) or now.improves:
+    limit = _limit(trace, max(gain, own), "score")
+    if not scatter or scatter <= own or price <= limit.value or now.improves:
         return Clear()
     evidence, counter = sides(now)
     return Finding(
         f"the KL penalty costs {price:.3g} per sequence where the score gained {gain:.3g}, and "
         f"scatters {scatter / own:.1f} x as much from update to update",
-        severity=severity(now, unknown=_unknown(price, max(gain, own))),
+        severity=severity(now, unknown=_unknown(price, limit.value)),
         metric=NON_SCORE.name,
         began=int(penalty.steps[0]),
         ended=int(penalty.steps[-1]),
         observed=price,
-        bound=Bound(max(gain, own), "what the score gained in this run, at least its scatter"),
+        bound=limit,
         evidence=(*_identity(trace), *evidence),
         counter=counter,
     )
@@ -95,7 +99,8 @@ def _per_token(trace: Trace, now: Standing) -> Answer:
         return Undecided("rewards do not differ: there is nothing to compare with")
     price = beta * _level(kl)
     gain, noise = _gain(reward) / spread, (noise_sd(reward.values) or 0.0) / spread
-    if price <= max(gain, noise) or now.improves:
+    limit = _limit(trace, max(gain, noise), "reward")
+    if price <= limit.value or now.improves:
         return Clear()
     evidence, counter = sides(now)
     return Finding(
@@ -105,10 +110,15 @@ def _per_token(trace: Trace, now: Standing) -> Answer:
         began=int(kl.steps[0]),
         ended=int(kl.steps[-1]),
         observed=price,
-        bound=Bound(max(gain, noise), "what the reward gained in this run, at least its scatter"),
+        bound=limit,
         evidence=(f"the run's beta is {beta:g}", *evidence),
         counter=counter,
     )
+
+
+def _limit(trace: Trace, gained: float, what: str) -> Bound:
+    origin = f"what the {what} gained in this run, at least its scatter"
+    return FACTOR.bound(trace, origin, scale=gained)
 
 
 def _unknown(price: float, bound: float) -> Severity:
@@ -163,4 +173,5 @@ RULE = Rule(
     remedies=("lower kl_coef or beta by ten", "scale rewards to a spread near one"),
     profiles=kinds.LANGUAGE,
     explained_by=("reference-kl-out-of-range", "constant-reward"),
+    thresholds=(FACTOR,),
 )

@@ -33,19 +33,23 @@ from rlvitals.metrics.language import (
     POSITIVE_SAMPLES,
     POSITIVE_SHARE,
 )
-from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
 
-FALLS = Bound(0.05, "of all samples, default")
-A_FIFTH = 0.2  # of what it was: slow noise alone moves a share by five points
+FALLS = Threshold(
+    "positive-share-falls.by", 0.05, "share of all samples that are positive no more", high=1.0
+)
+# Slow noise alone moves a share by five points.
+PART = Threshold(
+    "positive-share-falls.part", 0.2, "part of the positive share that is lost", high=1.0
+)
 LEAST = 20  # updates
 PARTS = 10  # blocks that the best is taken over
 CONFIDENCE = 0.99  # asked again and again while a run goes on
@@ -71,7 +75,7 @@ def check(trace: Trace) -> Answer:
     if found is None or len(found[1]) < LEAST:
         return Undecided("the positive share cannot be worked out", (POSITIVE_SHARE.name,))
     name, share = found
-    fall = _throughout(share) or _since_best(share) or _below_start(share)
+    fall = _throughout(trace, share) or _since_best(trace, share) or _below_start(trace, share)
     if fall is None:
         return Clear()
     now = learned(trace, since=fall.began)
@@ -83,40 +87,40 @@ def check(trace: Trace) -> Answer:
         began=fall.began,
         ended=int(share.steps[-1]),
         observed=fall.after - fall.before,
-        bound=FALLS,
+        bound=FALLS.bound(trace, "of all samples, default"),
         evidence=(fall.proof, *evidence),
         counter=counter,
         curve=Curve("positive share", share),
     )
 
 
-def _throughout(share: Series) -> Fall | None:
-    return _falls(share, "at the start", None)
+def _throughout(trace: Trace, share: Series) -> Fall | None:
+    return _falls(trace, share, "at the start", None)
 
 
-def _since_best(share: Series) -> Fall | None:
+def _since_best(trace: Trace, share: Series) -> Fall | None:
     width = max(1, len(share) // PARTS)
     blocks = block_means(share.values, width)
     best = int(blocks.argmax())
     since = share.where(slice(len(share) - width * (len(blocks) - best), None))
-    found = _falls(since, "at its best", float(blocks[best]))
+    found = _falls(trace, since, "at its best", float(blocks[best]))
     # Anything falls from its own best: only a loss of half of it is no selection by looking.
     return found if found is not None and found.after <= HALVED * found.before else None
 
 
-def _falls(share: Series, when: str, before: float | None) -> Fall | None:
+def _falls(trace: Trace, share: Series, when: str, before: float | None) -> Fall | None:
     fitted = trend(share.values, confidence=CONFIDENCE)
     levels = first_last_change(share.values)
     if fitted is None or levels is None or fitted.change_high >= 0:
         return None
     before = levels[0] if before is None else before
-    if before - levels[1] < max(FALLS.value, A_FIFTH * before):
+    if before - levels[1] < _material(trace, before):
         return None
     proof = f"99 % interval of the change: {fitted.change_low:+.3g} to {fitted.change_high:+.3g}"
     return Fall(before, levels[1], when, int(share.steps[0]), proof)
 
 
-def _below_start(share: Series) -> Fall | None:
+def _below_start(trace: Trace, share: Series) -> Fall | None:
     """See a sudden fall that nothing made good: no trend, but never again as at the start."""
     head = share.values[: max(PARTS // 2, len(share) // PARTS)]
     half = share.tail(len(share) // 2)
@@ -126,12 +130,16 @@ def _below_start(share: Series) -> Fall | None:
     error = float(np.hypot(noise, blocks.std(ddof=1)))
     after = float(np.mean(half.values))
     before = float(np.mean(head))
-    if before - after < max(FALLS.value, A_FIFTH * before, ERRORS * error):
+    if before - after < max(_material(trace, before), ERRORS * error):
         return None
     low = np.flatnonzero(share.values < after)
     began = int(share.steps[max(int(low[0]) - 1, 0)]) if len(low) else int(share.steps[0])
     proof = f"standard error of that difference: {error:.2g}"
     return Fall(before, after, "at the start", began, proof, Severity.WARNING)
+
+
+def _material(trace: Trace, before: float) -> float:
+    return max(FALLS.on(trace), PART.on(trace) * before)
 
 
 def _share(trace: Trace) -> tuple[str, Series] | None:
@@ -176,4 +184,5 @@ RULE = Rule(
         "responses-truncated",
         "threshold-off-correctness",
     ),
+    thresholds=(FALLS, PART),
 )

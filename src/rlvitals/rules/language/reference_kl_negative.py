@@ -32,7 +32,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import KL_TO_REFERENCE
 from rlvitals.records import Profile, Trace
 from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.blocks import block_length, block_means
 from rlvitals.signals.student import t_quantile
@@ -41,7 +41,14 @@ CONFIDENCE = 0.998  # two-sided: one chance in a thousand on the low side
 LEAST = 20  # updates
 BLOCKS = 5  # at least, to know a mean's error
 ROUNDING = Bound(-0.01, "nats per sequence, default: what rounding can do")
-WARNS = -1.0  # nats per sequence: TRL's own limit
+# TRL's own limit.
+WARNS = Threshold(
+    "reference-kl-negative.warns",
+    -1.0,
+    "KL to the reference, nats per sequence, for a warning",
+    low=-float("inf"),
+    high=0.0,
+)
 
 
 def check(trace: Trace) -> Answer:
@@ -67,7 +74,7 @@ def check(trace: Trace) -> Answer:
     return Finding(
         f"KL to the reference averages {mean:.3g} nats per sequence over the last {len(half)} "
         "updates: below zero, which no KL can be",
-        severity=Severity.WARNING if mean < WARNS or now.stalled else Severity.NOTE,
+        severity=Severity.WARNING if mean < WARNS.on(trace) or now.stalled else Severity.NOTE,
         metric=KL_TO_REFERENCE.name,
         began=_began(trace),
         ended=int(kl.steps[-1]),
@@ -103,4 +110,5 @@ RULE = Rule(
     ),
     profiles=(Profile.RLHF_PPO,),
     explained_by=("ratio-off-one",),
+    thresholds=(WARNS,),
 )

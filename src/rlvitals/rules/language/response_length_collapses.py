@@ -22,16 +22,20 @@ nothing is reported.
 """
 
 from rlvitals.metrics.language import LENGTH_MEAN
-from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, below, start, window
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
 
-FACTOR = 0.5  # of its own start
+FACTOR = Threshold(
+    "response-length-collapses.factor",
+    0.5,
+    "x its own start, that the response length has shrunk to",
+    high=1.0,
+)
 
 
 def check(trace: Trace) -> Answer:
@@ -40,7 +44,8 @@ def check(trace: Trace) -> Answer:
     first = start(lengths)
     if not first:
         return Undecided("responses were empty at the start: there is no scale")
-    stretch = below(lengths, FACTOR * first)
+    limit = FACTOR.bound(trace, f"{FACTOR.on(trace):g} x this run's start", scale=first)
+    stretch = below(lengths, limit.value)
     if stretch is None:
         return Clear()
     now = learned(trace)
@@ -54,7 +59,7 @@ def check(trace: Trace) -> Answer:
         began=stretch.began,
         ended=stretch.ended,
         observed=stretch.worst,
-        bound=Bound(FACTOR * first, f"{FACTOR:g} x this run's start"),
+        bound=limit,
         evidence=sides(now)[0],
     )
 
@@ -77,4 +82,5 @@ RULE = Rule(
     ),
     profiles=kinds.LANGUAGE,
     explained_by=("entropy-collapse", "learning-rate-jump"),
+    thresholds=(FACTOR,),
 )

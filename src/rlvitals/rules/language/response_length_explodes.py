@@ -23,19 +23,28 @@ A task may need the length before it pays: judge by right answers on held-out pr
 """
 
 from rlvitals.metrics.language import LENGTH_MEAN, LENGTH_STD, TRUNCATED_SHARE
-from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above, start, window
 from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 
-FACTOR = 2.0  # of its own start
+FACTOR = Threshold(
+    "response-length-explodes.factor",
+    2.0,
+    "x its own start, that the response length has grown to",
+    low=1.0,
+)
 SPREAD = 5.0  # of the spread's own start: some responses never end
-CUT_MORE = 0.2  # share of responses more than at the start
+CUT_MORE = Threshold(
+    "response-length-explodes.cut",
+    0.2,
+    "share of responses cut at the limit, more than at the start",
+    high=1.0,
+)
 
 
 def check(trace: Trace) -> Answer:
@@ -44,7 +53,8 @@ def check(trace: Trace) -> Answer:
     first = start(lengths)
     if not first:
         return Undecided("responses were empty at the start: there is no scale")
-    stretch = above(lengths, FACTOR * first)
+    limit = FACTOR.bound(trace, f"{FACTOR.on(trace):g} x this run's start", scale=first)
+    stretch = above(lengths, limit.value)
     if stretch is None:
         return Clear()
     last = median(lengths.finite().tail(window(lengths)).values) or stretch.worst
@@ -67,7 +77,7 @@ def check(trace: Trace) -> Answer:
         began=_began(trace, stretch, first),
         ended=stretch.ended,
         observed=stretch.worst,
-        bound=Bound(FACTOR * first, f"{FACTOR:g} x this run's start"),
+        bound=limit,
         evidence=witness,
         counter=(f"{now.sentence} all the same",) if now.improves else (),
     )
@@ -90,7 +100,7 @@ def _bias(trace: Trace, meant: Standing) -> tuple[str, ...]:
 def _cut(trace: Trace) -> tuple[str, ...]:
     share = trace.get(TRUNCATED_SHARE.name)
     levels = None if share is None else first_last_change(share.values)
-    if levels is None or levels[1] - levels[0] < CUT_MORE:
+    if levels is None or levels[1] - levels[0] < CUT_MORE.on(trace):
         return ()
     return (f"responses cut at the limit go from {levels[0]:.0%} to {levels[1]:.0%}",)
 
@@ -125,4 +135,5 @@ RULE = Rule(
         "learning-rate-jump",
         "threshold-off-correctness",
     ),
+    thresholds=(FACTOR, CUT_MORE),
 )

@@ -28,27 +28,29 @@ same, only compute is lost.
 """
 
 from rlvitals.metrics.language import TERMINATED_LENGTH_MEAN, TRUNCATED_SHARE
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.rollouts import QUERY_TRUNCATED_SHARE
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share, learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
 
-MANY = Bound(0.3, "default")  # a third of the batch is judged by where it was cut
-NEARLY_ALL = 0.8
+# A third of the batch is judged by where it was cut.
+MANY = Threshold("responses-truncated.share", 0.3, "share of responses cut at the limit", high=1.0)
+NEARLY_ALL = Threshold("responses-truncated.severe", 0.8, "the same, for an error", high=1.0)
 NONE_ENDS = 0.999  # cut in every update, but for rounding
-PROMPTS = Bound(0.1, "default")
+PROMPTS = Threshold(
+    "responses-truncated.prompts", 0.1, "share of prompts as long as their limit", high=1.0
+)
 
 
 def check(trace: Trace) -> Answer:
     """Find a lasting share of cut responses and weigh it by what is learned meanwhile."""
     cut = trace[TRUNCATED_SHARE.name]
-    stretch = above(cut, MANY.value)
+    stretch = above(cut, MANY.on(trace))
     if stretch is None:
         return _prompts(trace)
     level = median(stretch.of(cut).finite().values) or 0.0
@@ -57,12 +59,12 @@ def check(trace: Trace) -> Answer:
     return Finding(
         f"{level:.0%} of responses are cut at the length limit in the median update, "
         f"{stretch.worst:.0%} at most",
-        severity=stretch.severity(_severity(now, level)),
+        severity=stretch.severity(_severity(now, severe=level > NEARLY_ALL.on(trace))),
         metric=TRUNCATED_SHARE.name,
         began=stretch.began,
         ended=stretch.ended,
         observed=level,
-        bound=MANY,
+        bound=MANY.bound(trace, "default"),
         evidence=(
             *_none_ends(trace, stretch),
             *_right(trace, level),
@@ -90,7 +92,7 @@ def _right(trace: Trace, level: float) -> tuple[str, ...]:
 def _prompts_cut(trace: Trace) -> tuple[str, ...]:
     logged = trace.get(QUERY_TRUNCATED_SHARE.name)
     level = None if logged is None else median(logged.finite().values)
-    if level is None or level <= PROMPTS.value:
+    if level is None or level <= PROMPTS.on(trace):
         return ()
     return (f"{level:.0%} of prompts are as long as their limit: they were probably cut",)
 
@@ -98,7 +100,7 @@ def _prompts_cut(trace: Trace) -> tuple[str, ...]:
 def _prompts(trace: Trace) -> Answer:
     """Look for prompts that fill the room they have, where responses have enough."""
     logged = trace.get(QUERY_TRUNCATED_SHARE.name)
-    held = None if logged is None else above(logged, PROMPTS.value)
+    held = None if logged is None else above(logged, PROMPTS.on(trace))
     if logged is None or held is None:
         return Clear()
     level = median(held.of(logged).finite().values) or 0.0
@@ -113,7 +115,7 @@ def _prompts(trace: Trace) -> Answer:
         began=held.began,
         ended=held.ended,
         observed=level,
-        bound=PROMPTS,
+        bound=PROMPTS.bound(trace, "default"),
         evidence=(*said, *evidence),
         counter=counter,
         causes=("prompts are longer than the limit allows", "turns pile up in the context"),
@@ -124,12 +126,12 @@ def _prompts(trace: Trace) -> Answer:
     )
 
 
-def _severity(now: Standing, level: float) -> Severity:
+def _severity(now: Standing, *, severe: bool) -> Severity:
     if now.improves:
         return Severity.NOTE
     if now.stalled:
-        return Severity.ERROR if level > NEARLY_ALL else Severity.WARNING
-    return Severity.WARNING if level > NEARLY_ALL and now.state == "unknown" else Severity.NOTE
+        return Severity.ERROR if severe else Severity.WARNING
+    return Severity.WARNING if severe and now.state == "unknown" else Severity.NOTE
 
 
 def _none_ends(trace: Trace, stretch: Stretch) -> tuple[str, ...]:
@@ -172,4 +174,5 @@ RULE = Rule(
         "response-length-explodes",
         "threshold-off-correctness",
     ),
+    thresholds=(MANY, NEARLY_ALL, PROMPTS),
 )

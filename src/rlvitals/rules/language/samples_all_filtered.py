@@ -36,21 +36,29 @@ from rlvitals.metrics.language import (
     POSITIVE_SAMPLES,
     POSITIVE_SHARE,
 )
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import GRAD_NORM
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share, learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import LASTING
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
 
-CHANCE = 1e-3  # of such a stretch anywhere in the run
-NEVER_SEEN = 20  # updates from the start without a single sample
+CHANCE = Threshold(
+    "samples-all-filtered.chance", 1e-3, "chance of such a stretch anywhere in the run", high=1.0
+)
+NEVER_SEEN = Threshold(
+    "samples-all-filtered.never", 20.0, "updates from the start without a single sample", low=3.0
+)
 FEWEST = 3  # updates in a stretch, whatever the rate
 GROUP = 8  # completions per prompt where it is not logged: TRL's default num_generations
-SOLVED = 0.95  # share of right answers
+SOLVED = Threshold(
+    "samples-all-filtered.solved",
+    0.95,
+    "share of right answers from which on nothing is left to unlearn",
+    high=1.0,
+)
 REMEDIES = {
     "positive": (
         "check that a right answer earns the reward at all",
@@ -110,9 +118,9 @@ def _gone(trace: Trace, side: str, name: str) -> Gone | None:
     before = counts.values[:first]
     rate = float(before.mean()) / size if before.any() else 0.0
     if rate > 0:
-        if len(counts) * _chance(trace, before, rate, size) ** updates > CHANCE:
+        if len(counts) * _chance(trace, before, rate, size) ** updates > CHANCE.on(trace):
             return None
-    elif updates < NEVER_SEEN:
+    elif updates < NEVER_SEEN.on(trace):
         return None
     return Gone(
         side,
@@ -169,7 +177,7 @@ def _samples(trace: Trace, side: str, counts: Series) -> float:
 def _finding(trace: Trace, gone: Gone) -> Finding:
     now = learned(trace, since=gone.began)
     right = last_share(trace.until(gone.ended))
-    solved = gone.side == "negative" and right is not None and right >= SOLVED
+    solved = gone.side == "negative" and right is not None and right >= SOLVED.on(trace)
     evidence, counter = sides(now)
     severity = _severity(trace.profile, gone, now, solved=solved)
     before = f"; {gone.rate:.1%} of samples were {gone.side} before" if gone.rate else ""
@@ -181,9 +189,9 @@ def _finding(trace: Trace, gone: Gone) -> Finding:
         began=gone.began,
         ended=gone.ended,
         observed=0.0 if gone.rate else float(gone.updates),
-        bound=Bound(CHANCE, "chance of this by the run's own rate")
+        bound=CHANCE.bound(trace, "chance of this by the run's own rate")
         if gone.rate
-        else Bound(NEVER_SEEN, "default: so many updates from the start"),
+        else NEVER_SEEN.bound(trace, "default: so many updates from the start"),
         evidence=(*_right(right), *_gradient(trace, gone), *evidence),
         counter=("right answers near 100 %: nothing is left to unlearn",) if solved else counter,
         causes=CAUSES[gone.side],
@@ -222,4 +230,5 @@ RULE = Rule(
     profiles=kinds.FILTERED,
     explained_by=("constant-reward",),
     verdict="stalled",
+    thresholds=(CHANCE, NEVER_SEEN, SOLVED),
 )

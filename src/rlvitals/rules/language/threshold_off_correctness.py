@@ -23,16 +23,27 @@ A reward for right answers that is stricter than the one the filter is meant to 
 import numpy as np
 
 from rlvitals.metrics.language import NEGATIVE_SHARE, POSITIVE_SHARE
-from rlvitals.metrics.metric import Bound
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.answers import answers, learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import above
 from rlvitals.rules.weigh import sides
 
-ALL = Bound(0.99, "default: everything but rounding")
-RIGHT = 0.9  # PSR: with more right answers nearly all samples are rightly positive
-SOME_RIGHT = 0.05  # NSR: with fewer, nearly all samples are rightly negative
+ALL = Threshold(
+    "threshold-off-correctness.share", 0.99, "share of the samples that count alike", high=1.0
+)
+RIGHT = Threshold(
+    "threshold-off-correctness.right",
+    0.9,
+    "PSR: share of right answers from which on nearly all samples are rightly positive",
+    high=1.0,
+)
+SOME_RIGHT = Threshold(
+    "threshold-off-correctness.some-right",
+    0.05,
+    "NSR: share of right answers up to which nearly all samples are rightly negative",
+    high=1.0,
+)
 WINDOW = 20  # updates
 
 
@@ -46,23 +57,24 @@ def check(trace: Trace) -> Answer:
     if found is None:
         return Undecided("no reward for right answers is logged", ("outcome/accuracy",))
     side = "positive" if psr else "negative"
-    stretch = above(trace[metric.name], ALL.value, WINDOW)
+    limit = ALL.bound(trace, "default: everything but rounding")
+    stretch = above(trace[metric.name], limit.value, WINDOW)
     if stretch is None:
         return Clear()
     level = _during(found[1], stretch.began, stretch.ended)
-    if level is None or (level >= RIGHT if psr else level <= SOME_RIGHT):
+    if level is None or (level >= RIGHT.on(trace) if psr else level <= SOME_RIGHT.on(trace)):
         return Clear()
     now = learned(trace, since=stretch.began)
     evidence, counter = sides(now)
     return Finding(
-        f"{ALL.value:.0%} or more of the samples count as {side}, but {level:.0%} of the answers "
+        f"{limit.value:.0%} or more of the samples count as {side}, but {level:.0%} of the answers "
         f"are right: the threshold {'rewards wrong' if psr else 'punishes right'} answers",
         severity=stretch.severity(Severity.ERROR if now.stalled else Severity.WARNING),
         metric=metric.name,
         began=stretch.began,
         ended=stretch.ended,
         observed=stretch.worst,
-        bound=ALL,
+        bound=limit,
         evidence=(*_threshold(trace), *evidence),
         counter=counter,
         remedies=(
@@ -102,4 +114,5 @@ RULE = Rule(
     ),
     remedies=("put reward_threshold between what a wrong and what a right answer earns",),
     profiles=(Profile.PSR, Profile.NSR),
+    thresholds=(ALL, RIGHT, SOME_RIGHT),
 )

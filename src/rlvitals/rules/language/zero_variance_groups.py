@@ -37,15 +37,21 @@ from rlvitals.metrics.reward import COMPONENT, COMPONENT_STD, GROUP_ZERO_STD
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import answers, learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
 
-HALF = 0.5  # of the groups
+HALF = 0.5  # of the answers
+SHARE = Threshold(
+    "zero-variance-groups.share",
+    0.5,
+    "share of the groups; by default .75 of groups of two",
+    high=1.0,
+)
 TWO = 0.75  # with two completions, a half is what p = 1/2 gives by chance
-NEARLY_ALL = 0.75
+NEARLY_ALL = Threshold("zero-variance-groups.severe", 0.75, "the same, for an error", high=1.0)
 REMEDIES_RIGHT = ("take harder prompts", "drop prompts that are solved in every completion")
 REMEDIES_WRONG = (
     "check the verifier on an answer known to be right",
@@ -65,7 +71,9 @@ class Split:
 def check(trace: Trace) -> Answer:
     """Take the share of groups; beside it, the spread of the reward for right answers."""
     two = trace.number("num_generations") == 2  # noqa: PLR2004
-    limit = Bound(TWO, "default for groups of two") if two else Bound(HALF, "default")
+    own = SHARE.bound(trace, "default")
+    two = two and SHARE.name not in trace.thresholds
+    limit = Bound(TWO, "default for groups of two") if two else own
     shares = trace[GROUP_ZERO_STD.name]
     stretch = above(shares, limit.value)
     if stretch is not None:
@@ -87,7 +95,7 @@ def _finding(trace: Trace, stretch: Stretch, limit: Bound) -> Finding:
     return Finding(
         f"in {level:.0%} of groups every completion earns the same reward: these groups teach "
         "nothing",
-        severity=stretch.severity(_severity(now, level, split)),
+        severity=stretch.severity(_severity(now, split, most=level > NEARLY_ALL.on(trace))),
         metric=GROUP_ZERO_STD.name,
         began=stretch.began,
         ended=stretch.ended,
@@ -123,11 +131,11 @@ def _split(trace: Trace, during: Series) -> Split | None:
     return Split(right, same - right)
 
 
-def _severity(now: Standing, level: float, split: Split | None) -> Severity:
+def _severity(now: Standing, split: Split | None, *, most: bool) -> Severity:
     if not now.stalled:
         return Severity.NOTE
     hopeless = split is not None and split.wrong > split.right
-    return Severity.ERROR if hopeless and level > NEARLY_ALL else Severity.WARNING
+    return Severity.ERROR if hopeless and most else Severity.WARNING
 
 
 def _causes(split: Split | None) -> tuple[str, ...]:
@@ -196,4 +204,5 @@ RULE = Rule(
         "entropy-collapse",
         "threshold-off-correctness",
     ),
+    thresholds=(SHARE, NEARLY_ALL),
 )

@@ -29,10 +29,12 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import CLIPPED_GRAD_NORM, GRAD_NORM
 from rlvitals.records import Series, Trace
 from rlvitals.rules import weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import standing
 
-SHARE = 0.9
+SHARE = Threshold(
+    "gradient-always-clipped.share", 0.9, "share of the updates that are clipped", high=1.0
+)
 AT_LEAST = 20  # updates: .9 of fewer happens by chance
 ROUNDING = 1e-3  # relative: a clipped norm sits at the limit within float32's rounding
 
@@ -58,7 +60,7 @@ def _answer(
     trace: Trace, metric: str, norms: Series, beyond: np.typing.NDArray[np.bool_], bound: Bound
 ) -> Answer:
     share = float(beyond.mean())
-    if share <= SHARE:
+    if share <= SHARE.on(trace):
         return Clear()
     now = standing(trace)
     if weigh.content(now):
@@ -94,4 +96,5 @@ RULE = Rule(
         "raise max_grad_norm",
         "normalise rewards or lower value_coef",
     ),
+    thresholds=(SHARE,),
 )

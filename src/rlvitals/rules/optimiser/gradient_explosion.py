@@ -31,13 +31,16 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import GRAD_NORM, LOSS
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import crowd, jumps, start
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spike import Spike
 from rlvitals.signals.spread import median
 
-FACTOR = 10.0  # a healthy run's norms scatter by less than this around their median
+# A healthy run's norms scatter by less than this around their median.
+FACTOR = Threshold(
+    "gradient-explosion.factor", 10.0, "x the gradient norm before, or at the start", low=1.0
+)
 OFTEN, WITHIN = 3, 20  # jumps within so many points: no outlier
 TAIL = 20  # points whose median tells the level at the end
 GREW = 1.5  # x: a loss this much higher afterwards is a second witness
@@ -52,7 +55,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("gradients are zero in nearly all updates", (GRAD_NORM.name,))
     own = trace.number("max_grad_norm")
     floor = own if own is not None and own < NO_CLIPPING else 0.0
-    found = [s for s in jumps(norms, FACTOR, floor) if np.isfinite(s.value)]
+    found = [s for s in jumps(norms, FACTOR.on(trace), floor) if np.isfinite(s.value)]
     if found:
         return _jumped(trace, norms, found, floor)
     return _rose(trace, norms, floor)
@@ -67,23 +70,28 @@ def _jumped(trace: Trace, norms: Series, found: list[Spike], floor: float) -> Fi
         f"the gradient norm jumps to {worst.value:.3g}, {worst.ratio:.3g} x the median of the "
         f"points before ({worst.baseline:.3g}); {times}"
     )
-    limit = Bound(max(FACTOR * worst.baseline, floor), f"{FACTOR:g} x this run's own median")
+    limit = _limit(trace, worst.baseline, floor, "median")
     return _finding(trace, norms, (int(at[0]), int(at[-1])), summary, limit, worst.value, often)
 
 
 def _rose(trace: Trace, norms: Series, floor: float) -> Answer:
     known = norms.finite()
     first, last = start(known), median(known.values[-TAIL:])
-    if first is None or last is None or not last > max(FACTOR * first, floor):
+    if first is None or last is None or not last > max(FACTOR.on(trace) * first, floor):
         return Clear()
-    above = np.flatnonzero(known.values <= FACTOR * first)
+    above = np.flatnonzero(known.values <= FACTOR.on(trace) * first)
     began = int(above[-1]) + 1 if above.size else 0
     summary = (
         f"the gradient norm rose from {first:.3g} to {last:.3g}, {last / first:.3g} x its start"
     )
-    limit = Bound(max(FACTOR * first, floor), f"{FACTOR:g} x this run's own start")
+    limit = _limit(trace, first, floor, "start")
     began = min(began, len(known) - TAIL)
     return _finding(trace, known, (began, len(known) - 1), summary, limit, last, often=True)
+
+
+def _limit(trace: Trace, own: float, floor: float, what: str) -> Bound:
+    limit = FACTOR.bound(trace, f"{FACTOR.on(trace):g} x this run's own {what}", scale=own)
+    return Bound(max(limit.value, floor), limit.origin)
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two callers above
@@ -146,4 +154,5 @@ RULE = Rule(
     ),
     explained_by=("learning-rate-jump",),
     verdict="unstable",
+    thresholds=(FACTOR,),
 )

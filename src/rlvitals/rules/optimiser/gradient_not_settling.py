@@ -19,16 +19,20 @@ normal, and not reported. Supervised losses near their floor do the same.
 - McCandlish et al. 2018, "An Empirical Model of Large-Batch Training", on gradient noise.
 """
 
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import GRAD_NORM
 from rlvitals.records import Trace
 from rlvitals.rules import weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import trend
 
-RATIO = 1.5  # last fifth over first fifth
+RATIO = Threshold(
+    "gradient-not-settling.ratio",
+    1.5,
+    "gradient norm of the last fifth over that of the first",
+    low=1.0,
+)
 AT_LEAST = 30  # updates: fewer show no trend through this noise
 
 
@@ -39,13 +43,14 @@ def check(trace: Trace) -> Answer:
     if found is None or levels is None:
         return Undecided("too few gradient norms for a trend", (GRAD_NORM.name,))
     first, last = levels
-    if not (found.rises and last > RATIO * first):
+    limit = RATIO.bound(trace, f"{RATIO.on(trace):g} x this run's first fifth", scale=first)
+    if not (found.rises and last > limit.value):
         return Clear()
     now = standing(trace)
     if weigh.content(now):
         return Clear()
     evidence, _ = weigh.sides(now)
-    over = norms.values > RATIO * first
+    over = norms.values > limit.value
     return Finding(
         f"the gradient norm grows: {first:.3g} in the first fifth, {last:.3g} in the last",
         severity=Severity.NOTE,
@@ -53,7 +58,7 @@ def check(trace: Trace) -> Answer:
         began=int(norms.steps[int(over.argmax())]),
         ended=int(norms.steps[-1]),
         observed=last,
-        bound=Bound(RATIO * first, f"{RATIO:g} x this run's first fifth"),
+        bound=limit,
         evidence=evidence,
     )
 
@@ -71,4 +76,5 @@ RULE = Rule(
     ),
     remedies=("lower the learning rate or let it decay", "use larger batches"),
     explained_by=("gradient-explosion",),
+    thresholds=(RATIO,),
 )

@@ -32,11 +32,11 @@ from rlvitals.metrics.optimiser import GRAD_NORM, LEARNING_RATE
 from rlvitals.metrics.policy import APPROX_KL
 from rlvitals.records import Series, Trace
 from rlvitals.rules import weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import KL_SPIKE, jumps
 from rlvitals.rules.standing import standing
 
-FACTOR = Bound(5.0, "default")
+FACTOR = Threshold("learning-rate-jump.factor", 5.0, "x the rate logged before", low=1.0)
 RESUMED = 2.0  # x, or half, over a resume: no schedule moves that far within a row
 SAME = 1.1  # x: restarts go back to one rate
 ZERO = 1e-9  # of its highest value: schedules end at 0 or at a rounding of it
@@ -53,7 +53,7 @@ def check(trace: Trace) -> Answer:
     highest = float(np.abs(rates.values).max())
     if highest == 0:
         return _ended(rates, 0, trace)
-    up = _jumps_up(rates)
+    up = _jumps_up(rates, FACTOR.on(trace))
     if not _follows_kl(trace, rates):
         if (lost := _at_a_resume(trace, rates)) is not None:
             return _jumped(trace, rates, lost)
@@ -71,14 +71,14 @@ def _follows_kl(trace: Trace, rates: Series) -> bool:
     return steered or trace.number("desired_kl") is not None
 
 
-def _jumps_up(rates: Series) -> np.typing.NDArray[np.int64]:
+def _jumps_up(rates: Series, factor: float) -> np.typing.NDArray[np.int64]:
     """Return the indices after each jump, warm-up left out."""
     values = rates.values
     grows = values[1:] > values[:-1]
     falls = np.flatnonzero(~grows)
     warm = int(falls[0]) if falls.size else len(values)
     # A rate that stands still from the start has no warm-up: `falls` begins at once.
-    up = np.flatnonzero((values[1:] > FACTOR.value * np.abs(values[:-1])) & grows) + 1
+    up = np.flatnonzero((values[1:] > factor * np.abs(values[:-1])) & grows) + 1
     return up[up > warm]
 
 
@@ -112,7 +112,6 @@ def _jumped(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -> Fin
         counter = (*counter, "each jump goes back to the same rate: warm restarts, as scheduled")
     worse = followed and not weigh.content(now) and not restarts
     resumed = began in trace.lifecycle.seams
-    factor = RESUMED if resumed else FACTOR.value
     return Finding(
         f"the learning rate jumps from {before:.3g} to {after:.3g} at step {began:,}{often}",
         severity=Severity.WARNING if worse else Severity.NOTE,
@@ -120,7 +119,9 @@ def _jumped(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -> Fin
         began=began,
         ended=int(rates.steps[int(up[-1])]),
         observed=after,
-        bound=Bound(factor * before, f"{factor:g} x the rate logged before"),
+        bound=FACTOR.bound(trace, f"{FACTOR.on(trace):g} x the rate logged before", before)
+        if not resumed
+        else Bound(RESUMED * before, f"{RESUMED:g} x the rate before the resume"),
         evidence=(*followed, *evidence),
         counter=counter,
         causes=(NOT_RESTORED, *CAUSES[:2]) if resumed else (),
@@ -188,4 +189,5 @@ RULE = Rule(
         "restore the scheduler's state on resume",
         "restart at a lower rate, with a warm-up",
     ),
+    thresholds=(FACTOR,),
 )

@@ -28,17 +28,21 @@ good checkpoint, has little left to lower.
 
 import numpy as np
 
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import LOSS
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.shape import shape, tail_ratio
 from rlvitals.signals.spread import median
 
-FALL = Bound(0.05, "default: a share of the loss at the start")
+FALL = Threshold(
+    "loss-not-decreasing.fall",
+    0.05,
+    "share of the loss at the start that is gone at the end",
+    high=1.0,
+)
 START = 5  # points: a loss that falls at all falls fast at first
 ENOUGH = 50  # points without a budget
 OF_BUDGET = 0.5
@@ -55,7 +59,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("too few losses for a level")
     first, last = max(median(loss.values[:START]) or 0.0, levels[0]), levels[1]
     fall = first - last
-    if fall > FALL.value * abs(first):
+    if fall > FALL.on(trace) * abs(first):
         return Clear()
     now = standing(trace)
     supervised = trace.profile is Profile.SUPERVISED
@@ -70,7 +74,7 @@ def check(trace: Trace) -> Answer:
         began=int(loss.steps[0]),
         ended=int(loss.steps[-1]),
         observed=last,
-        bound=FALL,
+        bound=FALL.bound(trace, "default: a share of the loss at the start"),
         evidence=(*_picture(loss), *evidence),
         counter=counter,
     )
@@ -120,4 +124,5 @@ RULE = Rule(
         "threshold-off-correctness",
     ),
     verdict="stalled",
+    thresholds=(FALL,),
 )

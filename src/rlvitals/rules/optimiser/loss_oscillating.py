@@ -30,14 +30,19 @@ from rlvitals.metrics.optimiser import LOSS
 from rlvitals.metrics.value import LOSS as VALUE_LOSS
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.signals.oscillation import oscillation
 from rlvitals.signals.spread import noise_sd
 
-ROUGHER = 4.0  # mean square step, last half / first 30 %; about 1 for noise that stays as it is
+# About 1 for noise that stays as it is.
+ROUGHER = Threshold(
+    "loss-oscillating.ratio", 4.0, "mean square step, last half over first 30 % of the run", low=1.0
+)
 SHORT = 20  # points of slack: short stretches differ more by chance
-LOUD = 0.25  # standard deviation of the late logarithms: swings of a quarter of the level
+LOUD = Threshold(
+    "loss-oscillating.swing", 0.25, "standard deviation of the late logarithms: a part of the level"
+)
 AT_LEAST = 40
 
 
@@ -53,8 +58,8 @@ def check(trace: Trace) -> Answer:
     found = oscillation(values)
     if found is None:
         return Undecided(f"too few points of {name}", (name,))
-    limit = ROUGHER * (1 + SHORT / values.size)
-    loud = (noise_sd(values[values.size // 2 :]) or 0.0) > LOUD
+    limit = ROUGHER.on(trace) * (1 + SHORT / values.size)
+    loud = (noise_sd(values[values.size // 2 :]) or 0.0) > LOUD.on(trace)
     if not (found.ratio > limit and loud):
         return Clear()
     return _finding(trace, name, series, found.ratio, limit)
@@ -101,4 +106,5 @@ RULE = Rule(
     profiles=(Profile.SUPERVISED, *kinds.ACTOR_CRITIC),
     explained_by=("gradient-explosion", "learning-rate-jump", "value-loss-explosion"),
     verdict="unstable",
+    thresholds=(ROUGHER, LOUD),
 )

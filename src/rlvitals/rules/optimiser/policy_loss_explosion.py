@@ -26,17 +26,16 @@ learn well) and the rule does not apply. GRPO's loss holds a KL term and is not 
 
 import numpy as np
 
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import LOSS
 from rlvitals.records import Trace
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import crowd
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median, robust_sd
 
-LIMIT = Bound(1.0, "the size of one normalised advantage")
-Z = 8.0  # robust standard deviations
+SIZE = Threshold("policy-loss-explosion.size", 1.0, "size of the policy loss")
+Z = Threshold("policy-loss-explosion.deviations", 8.0, "robust standard deviations from the median")
 OFTEN, WITHIN = 3, 20  # points beyond within so many: no outlier
 AT_LEAST = 20
 
@@ -47,7 +46,9 @@ def check(trace: Trace) -> Answer:
         return Undecided("advantages are not normalised: the loss has the scale of the rewards")
     loss = trace[LOSS.name].finite()
     middle, sd = median(loss.values) or 0.0, robust_sd(loss.values) or 0.0
-    beyond = (np.abs(loss.values) > LIMIT.value) & (np.abs(loss.values - middle) > Z * sd)
+    limit = SIZE.bound(trace, "the size of one normalised advantage")
+    away = np.abs(loss.values - middle) > Z.on(trace) * sd
+    beyond = (np.abs(loss.values) > limit.value) & away
     at = np.flatnonzero(beyond)
     if not at.size:
         return Clear()
@@ -59,13 +60,13 @@ def check(trace: Trace) -> Answer:
     stalled = Severity.ERROR if now.state == "falling" else Severity.WARNING
     return Finding(
         f"the policy loss explodes: {loss.values[worst]:.3g} at step {loss.steps[worst]:,}, "
-        f"{middle:.2g} in the median; beyond 1 in {at.size} points",
+        f"{middle:.2g} in the median; beyond {limit.value:g} in {at.size} points",
         severity=weigh.severity(now, stalled) if often else Severity.NOTE,
         metric=LOSS.name,
         began=began,
         ended=int(loss.steps[at[-1]]),
         observed=float(loss.values[worst]),
-        bound=LIMIT,
+        bound=limit,
         evidence=evidence,
         counter=counter,
     )
@@ -90,4 +91,5 @@ RULE = Rule(
     profiles=kinds.PPO,
     explained_by=("learning-rate-jump", "gradient-explosion"),
     verdict="unstable",
+    thresholds=(SIZE, Z),
 )

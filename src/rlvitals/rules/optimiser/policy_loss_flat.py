@@ -31,13 +31,15 @@ from rlvitals.metrics.optimiser import GRAD_NORM
 from rlvitals.metrics.policy import APPROX_KL, LOSS
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, below
 from rlvitals.rules.standing import outcome, standing
 
-NOTHING = Bound(1e-6, "default: with advantages of size 1, no signal")
+NOTHING = Threshold("policy-loss-flat.loss", 1e-6, "size of the policy loss that is no signal")
 STILL = 1e-6  # nats: a KL this small is one update of a rate of zero
-ZERO = 1e-10  # gradient norm: float32's rounding of nothing
+ZERO = Threshold(
+    "policy-loss-flat.gradient", 1e-10, "gradient norm that is float32's rounding of nothing"
+)
 WINDOW = 20  # updates
 GROUPS = 0.9  # of a window: now and then one group of many still differs
 
@@ -49,7 +51,8 @@ def check(trace: Trace) -> Answer:
     loss = trace.get(LOSS.name)
     if loss is None or len(loss.finite()) < WINDOW:
         return Undecided(f"fewer than {WINDOW} policy losses are logged", (LOSS.name,))
-    stretch = below(_size(loss), NOTHING.value, WINDOW, 1.0)
+    nothing = NOTHING.bound(trace, "default: with advantages of size 1, no signal")
+    stretch = below(_size(loss), nothing.value, WINDOW, 1.0)
     if stretch is None:
         return Clear()
     second = _second_sign(trace, stretch)
@@ -60,21 +63,23 @@ def check(trace: Trace) -> Answer:
         )
     if not second:
         return Clear()
-    what = f"the policy loss is within {NOTHING.value:g} of zero"
-    return _finding(trace, LOSS.name, loss, stretch, (what, second), NOTHING)
+    what = f"the policy loss is within {nothing.value:g} of zero"
+    return _finding(trace, LOSS.name, loss, stretch, (what, second), nothing)
 
 
 def _by_gradient(trace: Trace) -> Answer:
     norms = trace.get(GRAD_NORM.name)
     if norms is None or len(norms.finite()) < WINDOW:
         return Undecided(f"fewer than {WINDOW} gradient norms are logged", (GRAD_NORM.name,))
-    stretch = below(_size(norms), ZERO, WINDOW, GROUPS)
+    limit = ZERO.bound(trace, "default")
+    stretch = below(_size(norms), limit.value, WINDOW, GROUPS)
     if stretch is None:
         return Clear()
     during = stretch.of(norms).values
-    zero = f"{float((np.abs(during) < ZERO).mean()):.0%} of these updates have no gradient at all"
+    share = float((np.abs(during) < limit.value).mean())
+    zero = f"{share:.0%} of these updates have no gradient at all"
     what = ("the gradient is zero", zero)
-    return _finding(trace, GRAD_NORM.name, norms, stretch, what, Bound(ZERO, "default"))
+    return _finding(trace, GRAD_NORM.name, norms, stretch, what, limit)
 
 
 def _size(series: Series) -> Series:
@@ -84,7 +89,7 @@ def _size(series: Series) -> Series:
 def _second_sign(trace: Trace, stretch: Stretch) -> str | None:
     """Say what else shows that nothing moves; empty if it moves, None if nothing can tell."""
     known = False
-    for metric, limit in ((APPROX_KL, STILL), (GRAD_NORM, ZERO)):
+    for metric, limit in ((APPROX_KL, STILL), (GRAD_NORM, ZERO.on(trace))):
         series = trace.get(metric.name)
         during = stretch.of(series).finite() if series else None
         if during is not None and len(during):
@@ -155,4 +160,5 @@ RULE = Rule(
         "zero-variance-groups",
     ),
     profiles=(*kinds.ACTOR_CRITIC, *kinds.GROUPED),
+    thresholds=(NOTHING, ZERO),
 )

@@ -19,15 +19,16 @@ Tasks with bottlenecks are learned in jumps.
 - Pardo et al. 2018, "Time Limits in Reinforcement Learning".
 """
 
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.records import Trace
 from rlvitals.rules import kinds
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.signals.changepoint import LEAST, change_point
 from rlvitals.signals.spread import median
 
-MATERIAL = 0.25  # of the length before: less is no change of behaviour
+MATERIAL = Threshold(
+    "episode-length-jump.change", 0.25, "part of the length before, by which it changes"
+)
 NEAR = 10  # points on either side that tell what the return did
 
 
@@ -35,7 +36,11 @@ def check(trace: Trace) -> Answer:
     """Look for one sudden shift of level."""
     length = trace[EPISODE_LENGTH.name].finite()
     change = change_point(length.values)
-    if change is None or abs(change.after - change.before) < MATERIAL * abs(change.before):
+    if change is None:
+        return Clear()
+    origin = "change by a quarter of the length before"
+    limit = MATERIAL.bound(trace, origin, scale=abs(change.before))
+    if abs(change.after - change.before) < limit.value:
         return Clear()
     step = int(length.steps[change.index])
     word = "longer" if change.after > change.before else "shorter"
@@ -52,7 +57,7 @@ def check(trace: Trace) -> Answer:
         began=step,
         ended=step,
         observed=abs(change.after - change.before),
-        bound=Bound(MATERIAL * abs(change.before), "change by a quarter of the length before"),
+        bound=limit,
         evidence=tuple(evidence),
     )
 
@@ -67,4 +72,5 @@ RULE = Rule(
     remedies=("look at episodes on both sides of the step",),
     profiles=kinds.CONTROL,
     explained_by=("return-collapse", "kl-spike", "learning-rate-jump"),
+    thresholds=(MATERIAL,),
 )

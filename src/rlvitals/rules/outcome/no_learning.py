@@ -28,7 +28,7 @@ construction. The interval comes from the run's own noise, so a noisy return is 
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import (
     OUTCOME_METRICS,
     Standing,
@@ -39,7 +39,9 @@ from rlvitals.rules.standing import (
     way_gone,
 )
 
-SPENT = 0.4  # of the budget: before it a flat start is ordinary
+SPENT = Threshold(
+    "no-learning.spent", 0.4, "share of the budget, before which a flat start is ordinary", high=1.0
+)
 LIVE = 600.0  # seconds: a log that grew this recently belongs to a run that goes on
 SELF_PLAY = "outcome/win_rate_ema"
 
@@ -77,7 +79,11 @@ def check(trace: Trace) -> Answer:
 def _too_early(trace: Trace) -> str:
     if trace.budget is not None:
         spent = trace.last_step / trace.budget.steps
-        return "" if spent >= SPENT else f"{spent:.0%} of the budget is spent: too early to say"
+        return (
+            ""
+            if spent >= SPENT.on(trace)
+            else f"{spent:.0%} of the budget is spent: too early to say"
+        )
     age = trace.lifecycle.age
     if age is not None and age < LIVE and not trace.lifecycle.ended:
         return "the run goes on and its budget (total_steps) is not known"
@@ -138,4 +144,5 @@ RULE = Rule(
         "loss-not-decreasing",
     ),
     verdict="stalled",
+    thresholds=(SPENT,),
 )

@@ -20,11 +20,14 @@ Progress comes in steps on tasks with bottlenecks: a plateau may end by itself.
 - Machado et al. 2018, "Revisiting the Arcade Learning Environment".
 """
 
-from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import OUTCOME_METRICS, label, outcome, standing, way_gone
 from rlvitals.signals.plateau import LEAST, TOLERANCE, plateau_start
+
+WITHIN = Threshold(
+    "plateau.within", TOLERANCE, "share of the run's own range within which its end stays", high=1.0
+)
 
 
 def check(trace: Trace) -> Answer:
@@ -36,7 +39,8 @@ def check(trace: Trace) -> Answer:
     if now.state == "unknown":
         return Undecided(now.sentence)
     name, series = picked
-    start = plateau_start(series.values)
+    within = WITHIN.bound(trace, "share of this run's own range within which the end stays")
+    start = plateau_start(series.values, tolerance=within.value)
     if start is None or now.state != "rising":
         return Clear()
     step = int(series.steps[start])
@@ -53,7 +57,7 @@ def check(trace: Trace) -> Answer:
         began=step,
         ended=int(series.steps[-1]),
         observed=now.last,
-        bound=Bound(TOLERANCE, "share of this run's own range within which the end stays"),
+        bound=within,
         evidence=(f"that is {way}",) if way else (),
     )
 
@@ -78,4 +82,5 @@ RULE = Rule(
         "reference-kl-out-of-range",
     ),
     verdict="plateau",
+    thresholds=(WITHIN,),
 )

@@ -32,7 +32,7 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import drawdown
@@ -40,7 +40,7 @@ from rlvitals.signals.finite import Array
 from rlvitals.signals.spread import median, noise_sd
 
 BLOCKS = 20
-LOST = 0.5  # of the gain
+LOST = Threshold("return-collapse.lost", 0.5, "part of the gain that is lost")
 BEGAN = 0.25  # of the gain: the first block that has lost this much
 NOISE = 3.0  # standard deviations of a block's mean
 PLAIN, LOUD = 5.0, 7.0  # sd of a difference of blocks, sd from point to point: see `_plainly_lost`
@@ -74,11 +74,11 @@ def check(trace: Trace) -> Answer:
     material, _ = least_that_counts(trace, name, series)
     if course.gain <= max(material, NOISE * course.noise):
         return Clear()  # nothing was gained: no_learning's business
-    if course.lost < LOST * course.gain or _is_back(series.values, course):
+    if course.lost < LOST.on(trace) * course.gain or _is_back(series.values, course):
         return Clear()
     if not _plainly_lost(name, series.values, course):
         return Clear()
-    return _finding(name, series, course)
+    return _finding(name, series, course, LOST.on(trace))
 
 
 def _course(series: Series) -> Course:
@@ -121,9 +121,9 @@ def _share(course: Course) -> str:
     return "all" if share >= 1 else f"{share:.0%}"
 
 
-def _finding(name: str, series: Series, course: Course) -> Finding:
+def _finding(name: str, series: Series, course: Course, part: float) -> Finding:
     best = float(course.blocks[course.peak])
-    limit = best - LOST * course.gain
+    limit = best - part * course.gain
     offset = len(series) - len(course.blocks) * course.width  # a first, ragged block is left out
     after = course.blocks[course.peak :]
     below = np.flatnonzero(after < best - BEGAN * course.gain)
@@ -174,4 +174,5 @@ RULE = Rule(
         "response-length-explodes",
     ),
     verdict="collapsed",
+    thresholds=(LOST,),
 )

@@ -30,12 +30,24 @@ from rlvitals.metrics.reward import MEAN as REWARD_MEAN
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import checks
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import OF_A_SHARE, label, standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import Trend, trend
 
-SATURATED = 0.95  # a success rate beyond this has nowhere to go
+FOLLOWS = Threshold(
+    "return-up-success-flat.follows",
+    OF_A_SHARE,
+    "change of the success rate that must be ruled out, up from it",
+    low=-1.0,
+    high=1.0,
+)
+SATURATED = Threshold(
+    "return-up-success-flat.saturated",
+    0.95,
+    "success rate beyond which there is nowhere to go",
+    high=1.0,
+)
 LEAST = 20  # values of each
 
 
@@ -52,10 +64,16 @@ def check(trace: Trace) -> Answer:
         return Undecided(f"beside {name}, {paid.sentence}", (RETURN.name,))
     found = trend(success.values)
     first, last = first_last_change(success.values) or (np.nan, np.nan)
-    if paid.state != "rising" or last > SATURATED or found is None or found.change_low > 0:
+    if (
+        paid.state != "rising"
+        or last > SATURATED.on(trace)
+        or found is None
+        or found.change_low > 0
+    ):
         return Clear()
-    material = OF_A_SHARE * max(1.0, float(np.abs(success.values).max()))
-    if found.change_high >= material:
+    scale = max(1.0, float(np.abs(success.values).max()))
+    material = FOLLOWS.bound(trace, "default: five points of a success rate", scale)
+    if found.change_high >= material.value:
         return Undecided(f"{name} scatters too much to say whether it follows")
     return _finding(name, success, paid.sentence, (first, last), found, material)
 
@@ -73,7 +91,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them
     paid: str,
     levels: tuple[float, float],
     found: Trend,
-    material: float,
+    material: Bound,
 ) -> Finding:
     never = not success.values.any()
     falls = found.change_high < 0
@@ -86,7 +104,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them
         began=int(success.steps[0]),
         ended=int(success.steps[-1]),
         observed=levels[1] - levels[0],
-        bound=Bound(material, "default: five points of a success rate"),
+        bound=material,
         evidence=(
             f"95 % interval of its change: {found.change_low:+.3g} to {found.change_high:+.3g}",
         ),
@@ -112,4 +130,5 @@ RULE = Rule(
         "judge checkpoints by success, not by return",
     ),
     explained_by=("response-length-explodes", "responses-truncated"),
+    thresholds=(FOLLOWS, SATURATED),
 )

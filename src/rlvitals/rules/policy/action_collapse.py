@@ -29,10 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.metrics.exploration import ENTROPY
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import ACTION, ACTION_COUNT
 from rlvitals.records import Profile, Series, Trace
-from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.level import first_last_change
 
@@ -40,7 +39,9 @@ WINDOW = 200  # decisions: the standard error of a share of .8 is then .03
 WINDOWS = 5  # at least this many of them, or the windows are made shorter
 SHORTEST = 30  # decisions: below this a share of .8 happens by chance too often
 MOST = 1e15  # beyond it a float64 counts no longer one by one
-LIMIT = Bound(0.8, "default")
+LIMIT = Threshold(
+    "action-collapse.share", 0.8, "share of the decisions that one action takes", high=1.0
+)
 LEAVES = 0.1  # above its first level: three standard errors of a window of 200
 
 
@@ -64,7 +65,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("only one action was ever chosen: the alternatives are not known")
     top = int(shares.values[-1].argmax())
     course = shares.values[:, top]
-    over = course > LIMIT.value
+    over = course > LIMIT.on(trace)
     if not over[-2:].all():
         return Clear()
     under = np.flatnonzero(~over)
@@ -129,7 +130,7 @@ def _finding(trace: Trace, shares: Shares, top: int, began: int) -> Finding:
         began=int(shares.starts[began]),
         ended=int(shares.ends[-1]),
         observed=float(course[-1]),
-        bound=LIMIT,
+        bound=LIMIT.bound(trace, "default"),
         curve=Curve(f"share of {what} {shares.names[top]}", _drawn(shares, course)),
         evidence=tuple(evidence),
         counter=(f"meanwhile {now.sentence}",) if now.improves else (),
@@ -172,4 +173,5 @@ RULE = Rule(
     ),
     profiles=(Profile.SCHEDULER_PPO,),
     verdict="collapsed",
+    thresholds=(LIMIT,),
 )

@@ -24,16 +24,26 @@ acts) is about half of PPO's |r - 1| > eps: the two are kept apart and this rule
 - Huang et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization".
 """
 
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE
 from rlvitals.records import Trace
 from rlvitals.rules import kinds
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.spread import median
 
-SEVERE = 0.5  # most samples give no gradient
+SHARE = Threshold(
+    "clip-fraction-high.share",
+    0.3,
+    "share of samples clipped; where it is not set, the healthy range of that kind of training",
+    high=1.0,
+)
+SEVERE = Threshold(
+    "clip-fraction-high.severe",
+    0.5,
+    "share of samples clipped, in the median, at which most give no gradient",
+    high=1.0,
+)
 TINY_RANGE, TINY_KL = 0.02, 1e-4  # a clip range this small clips updates that hardly move
 
 
@@ -41,7 +51,8 @@ def check(trace: Trace) -> Answer:
     """Compare with the profile's band; let the outcome decide how bad it is."""
     metric = CLIP_FRACTION if CLIP_FRACTION.name in trace else CLIP_FRACTION_EFFECTIVE
     clip = trace[metric.name]
-    limit = metric.band(trace.profile).ceiling(trace) or Bound(0.3, "default")
+    own = SHARE.name not in trace.thresholds and metric.band(trace.profile).ceiling(trace)
+    limit = own or SHARE.bound(trace, "default")
     stretch = above(clip, limit.value)
     if stretch is None:
         return Clear()
@@ -51,7 +62,7 @@ def check(trace: Trace) -> Answer:
     causes, remedies = _tiny_range(trace, stretch)
     return Finding(
         f"too many samples are clipped: {middle:.0%} in the median, {stretch.worst:.0%} at most",
-        severity=stretch.severity(_severity(now, middle)),
+        severity=stretch.severity(_severity(now, severe=middle > SEVERE.on(trace))),
         metric=metric.name,
         began=stretch.began,
         ended=stretch.ended,
@@ -64,10 +75,10 @@ def check(trace: Trace) -> Answer:
     )
 
 
-def _severity(now: Standing, middle: float) -> Severity:
-    if now.improves or not (now.stalled or middle > SEVERE):
+def _severity(now: Standing, *, severe: bool) -> Severity:
+    if now.improves or not (now.stalled or severe):
         return Severity.NOTE
-    return Severity.ERROR if now.stalled and middle > SEVERE else Severity.WARNING
+    return Severity.ERROR if now.stalled and severe else Severity.WARNING
 
 
 def _tiny_range(trace: Trace, stretch: Stretch) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -98,4 +109,5 @@ RULE = Rule(
     ),
     profiles=kinds.PPO,
     explained_by=("kl-above-target", "learning-rate-jump"),
+    thresholds=(SHARE, SEVERE),
 )

@@ -27,9 +27,10 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import APPROX_KL
 from rlvitals.records import Trace
 from rlvitals.rules import kinds
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 
-LEAST = 2  # exact zeros: one may be a coincidence of rounding
+# One may be a coincidence of rounding.
+LEAST = Threshold("kl-clamped.zeros", 2.0, "KL values that are exactly 0", low=1.0)
 MOST = 0.9  # share: beyond it the policy simply does not move, another rule's business
 NAMED = "clamped"
 
@@ -39,7 +40,7 @@ def check(trace: Trace) -> Answer:
     kl = trace[APPROX_KL.name].finite()
     zeros = kl.values == 0.0
     count = int(zeros.sum())
-    if count < LEAST or zeros.mean() > MOST or (kl.values < 0).any():
+    if count < LEAST.on(trace) or zeros.mean() > MOST or (kl.values < 0).any():
         return Clear()
     measured = trace.measured[APPROX_KL.name]
     known = NAMED in measured.estimator
@@ -70,4 +71,5 @@ RULE = Rule(
     causes=("the trainer logs max(0, mean(log p_old - log p_new))",),
     remedies=("log k3 = mean((r - 1) - log r) beside it",),
     profiles=kinds.PPO,
+    thresholds=(LEAST,),
 )

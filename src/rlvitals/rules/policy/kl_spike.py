@@ -28,13 +28,15 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import APPROX_KL
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import KL_SPIKE, crowd, jumps
 from rlvitals.rules.standing import label, standing
 from rlvitals.signals.spike import Spike
 
-FACTOR, FLOOR = KL_SPIKE  # 3-4 x is ordinary; twice the usual targets, and then some
-OF_TARGET = 5.0
+# 3-4 x is ordinary; the floor is twice the usual targets, and then some.
+FACTOR = Threshold("kl-spike.factor", KL_SPIKE[0], "x the median of the 50 updates before", low=1.0)
+FLOOR = Threshold("kl-spike.floor", KL_SPIKE[1], "KL per update, nats, where no target_kl is set")
+OF_TARGET = Threshold("kl-spike.of-target", 5.0, "x the run's target_kl")
 LOST = 0.25  # of the outcome's level before
 STORM, WITHIN = 3, 50  # spikes within so many updates are no longer an accident
 
@@ -43,8 +45,8 @@ def check(trace: Trace) -> Answer:
     """Look for isolated jumps, then for what the outcome did after them."""
     kl = trace[APPROX_KL.name].finite()
     target = max(trace.number("target_kl") or 0.0, 0.0)
-    floor = OF_TARGET * target if target else FLOOR
-    found = jumps(kl, FACTOR, floor)
+    factor, floor = FACTOR.on(trace), _floor(trace, target)
+    found = jumps(kl, factor, floor.value)
     if not found:
         return Clear()
     worst = max(found, key=lambda spike: spike.value)
@@ -55,8 +57,8 @@ def check(trace: Trace) -> Answer:
     if (storm and not after.improves) or after.state == "falling" or lost:
         severity = Severity.WARNING
     bound = max(
-        Bound(FACTOR * worst.baseline, f"{FACTOR:g} x the median of the updates before it"),
-        Bound(floor, "5 x the run's target_kl" if target else "default"),
+        FACTOR.bound(trace, f"{factor:g} x the median of the updates before it", worst.baseline),
+        floor,
         key=lambda b: b.value,
     )
     return Finding(
@@ -71,6 +73,12 @@ def check(trace: Trace) -> Answer:
         evidence=(_listed(kl, found), *lost),
         counter=(f"afterwards {after.sentence}",) if after.improves and not lost else (),
     )
+
+
+def _floor(trace: Trace, target: float) -> Bound:
+    if not target:
+        return FLOOR.bound(trace, "default")
+    return OF_TARGET.bound(trace, f"{OF_TARGET.on(trace):g} x the run's target_kl", scale=target)
 
 
 def _lost(trace: Trace, step: int) -> tuple[str, ...]:
@@ -107,4 +115,5 @@ RULE = Rule(
     profiles=kinds.PPO,
     explained_by=("learning-rate-jump", "gradient-explosion"),
     verdict="unstable",
+    thresholds=(FACTOR, FLOOR, OF_TARGET),
 )

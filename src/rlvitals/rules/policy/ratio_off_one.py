@@ -37,15 +37,17 @@ from rlvitals.metrics.policy import (
 )
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import Stretch, above, jumps
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median
 
-OFF = np.log(2.0)  # |ln ratio|: beyond 2 or below 0.5, guide values of TRL's documentation
-FAR = np.log(10.0)
-ABSURD = 200.0
-SLIGHT = 0.05  # |ln ratio|: three standard deviations of a healthy batch of a thousand samples
+# Guide values of TRL's documentation.
+OFF = Threshold("ratio-off-one.off", 2.0, "mean ratio: beyond it, or as far below one", low=1.0)
+FAR = Threshold("ratio-off-one.far", 10.0, "the same, for an error", low=1.0)
+ABSURD = Threshold("ratio-off-one.single", 200.0, "mean ratio of a single update", low=1.0)
+# |ln ratio| .05: three standard deviations of a healthy batch of a thousand samples.
+SLIGHT = Threshold("ratio-off-one.slight", float(np.exp(0.05)), "the same, for a note", low=1.0)
 WINDOW = 10  # updates
 VARIANCE_FACTOR, VARIANCE_FLOOR = 10.0, 0.1
 HIGH_KL, HIGH_CLIP = 0.03, 0.2
@@ -56,15 +58,19 @@ def check(trace: Trace) -> Answer:
     ratio = trace[RATIO.name].finite()
     positive = ratio.where(ratio.values > 0)
     far = Series(positive.steps, positive.times, np.abs(np.log(positive.values)))
-    if len(far) and ratio.values.max() > ABSURD:
+    if len(far) and ratio.values.max() > ABSURD.on(trace):
         peak = int(ratio.values.argmax())
         step = int(ratio.steps[peak])
         stretch = Stretch(step, step, float(ratio.values[peak]), 0.0, goes_on=False)
-        return _finding(trace, ratio, stretch, Severity.ERROR, Bound(ABSURD, "default"))
-    grades = ((FAR, Severity.ERROR), (OFF, Severity.WARNING), (SLIGHT, Severity.NOTE))
-    for limit, severity in grades:
-        if held := above(far, limit, WINDOW):
-            bound = Bound(float(np.exp(limit)), "default, and as far below one")
+        return _finding(trace, ratio, stretch, Severity.ERROR, ABSURD.bound(trace, "default"))
+    origin = "default, and as far below one"
+    grades = (
+        (FAR.bound(trace, origin), Severity.ERROR),
+        (OFF.bound(trace, origin), Severity.WARNING),
+        (SLIGHT.bound(trace, origin), Severity.NOTE),
+    )
+    for bound, severity in grades:
+        if held := above(far, float(np.log(bound.value)), WINDOW):
             return _finding(trace, ratio, held, severity, bound)
     return _scatter(trace)
 
@@ -149,4 +155,5 @@ RULE = Rule(
     remedies=REMEDIES,
     profiles=(*kinds.PPO, Profile.GRPO),
     verdict="unstable",
+    thresholds=(OFF, FAR, SLIGHT, ABSURD),
 )

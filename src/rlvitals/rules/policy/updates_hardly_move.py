@@ -22,17 +22,18 @@ the learning rate is below 30 % of its peak this rule is silent. Language models
 - Engstrom et al. 2020, "Implementation Matters in Deep Policy Gradients".
 """
 
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import LEARNING_RATE
 from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION
 from rlvitals.records import Profile, Series, Trace
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import last_stretch_below
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median
 
-TINY_KL = Bound(1e-4, "default: a hundredth of the usual target")
-FEW = Bound(0.005, "default: a twentieth of the lower end of 0.1-0.3")
+TINY_KL = Threshold("updates-hardly-move.kl", 1e-4, "KL per update, nats")
+FEW = Threshold("updates-hardly-move.clipped", 0.005, "share of samples clipped", high=1.0)
+USUAL_KL = "default: a hundredth of the usual target"
+USUAL_CLIP = "default: a twentieth of the lower end of 0.1-0.3"
 ANNEALED = 0.3  # of the learning rate's peak
 
 
@@ -42,7 +43,8 @@ def check(trace: Trace) -> Answer:
     if _annealed(trace):
         return Undecided("the learning rate has been annealed: small updates are meant")
     kl, clip = _late(trace, APPROX_KL.name, half), _late(trace, CLIP_FRACTION.name, half)
-    still = [kl is not None and kl <= TINY_KL.value, clip is not None and clip < FEW.value]
+    still = [kl is not None and kl <= TINY_KL.on(trace)]
+    still.append(clip is not None and clip < FEW.on(trace))
     logged = [kl is not None, clip is not None]
     if not any(logged):
         return Undecided("too few updates in the second half", (APPROX_KL.name, CLIP_FRACTION.name))
@@ -74,7 +76,8 @@ def _finding(
     trace: Trace, kl: float | None, clip: float | None, outcome: str, *, lone: bool
 ) -> Finding:
     by_clip = clip is not None
-    name, bound = (CLIP_FRACTION.name, FEW) if by_clip else (APPROX_KL.name, TINY_KL)
+    name = CLIP_FRACTION.name if by_clip else APPROX_KL.name
+    bound = FEW.bound(trace, USUAL_CLIP) if by_clip else TINY_KL.bound(trace, USUAL_KL)
     series: Series = trace[name].finite()
     stretch = last_stretch_below(series, max(bound.value, float(series.values[-5:].max()) * 1.01))
     parts = []
@@ -115,4 +118,5 @@ RULE = Rule(
     ),
     profiles=(Profile.CONTROL_PPO, Profile.SCHEDULER_PPO),
     explained_by=("action-collapse", "entropy-collapse"),
+    thresholds=(TINY_KL, FEW),
 )

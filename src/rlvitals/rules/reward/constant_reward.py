@@ -26,19 +26,24 @@ logs make small differences vanish.
 
 import numpy as np
 
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import RETURN, REWARD, SCORE
 from rlvitals.metrics.reward import GROUP_STD, SCORE_STD, STD
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
 from rlvitals.rules.standing import environment, label, standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.level import stays_above
 
 UPDATES = 10
+LEAST = Threshold(
+    "constant-reward.updates",
+    float(UPDATES),
+    "updates over which rewards do not differ",
+    low=UPDATES,
+)
 NEARLY = 0.9  # of ten: one odd sample in a batch does not make a signal
 SPREADS = (GROUP_STD.name, SCORE_STD.name, STD.name)
 LEVELS = (SCORE.name, RETURN.name, REWARD.name)
@@ -53,7 +58,7 @@ def check(trace: Trace) -> Answer:
     name, series, (first, last) = picked
     count = last - first + 1
     lasts = last == len(series) - 1 or count >= LASTING * len(series)
-    if count < UPDATES or not lasts:
+    if count < LEAST.on(trace) or not lasts:
         return Clear()
     began, ended = int(series.steps[first]), int(series.steps[last])
     right = last_share(trace.until(ended))
@@ -119,7 +124,7 @@ def _finding(
         began=between[0],
         ended=between[1],
         observed=float(count),
-        bound=Bound(UPDATES, "default: so many updates"),
+        bound=LEAST.bound(trace, "default: so many updates"),
         evidence=evidence,
         counter=counter,
     )
@@ -151,4 +156,5 @@ RULE = Rule(
         "reference-kl-out-of-range",
     ),
     verdict="stalled",
+    thresholds=(LEAST,),
 )

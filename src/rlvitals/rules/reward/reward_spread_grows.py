@@ -21,15 +21,19 @@ Returns that grow scatter more in proportion: that growth is taken out before co
 
 import numpy as np
 
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.reward import STD
 from rlvitals.records import Trace
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import above, start
 from rlvitals.rules.standing import outcome, standing
 
-FACTOR = 5.0  # of its own start
+FACTOR = Threshold(
+    "reward-spread-grows.factor",
+    5.0,
+    "x the spread at the start, the level's growth taken out",
+    low=1.0,
+)
 WINDOW = 10  # updates
 
 
@@ -39,8 +43,9 @@ def check(trace: Trace) -> Answer:
     first = start(spread)
     if not first:
         return Undecided("rewards did not scatter at the start: there is nothing to compare with")
-    limit = FACTOR * max(1.0, _growth(trace)) * first
-    stretch = above(spread, limit, WINDOW)
+    origin = f"{FACTOR.on(trace):g} x this run's start, the level's growth taken out"
+    limit = FACTOR.bound(trace, origin, max(1.0, _growth(trace)) * first)
+    stretch = above(spread, limit.value, WINDOW)
     if stretch is None:
         return Clear()
     now = standing(trace, since=stretch.began)
@@ -53,7 +58,7 @@ def check(trace: Trace) -> Answer:
         began=stretch.began,
         ended=stretch.ended,
         observed=stretch.worst,
-        bound=Bound(limit, f"{FACTOR:g} x this run's start, the level's growth taken out"),
+        bound=limit,
         evidence=evidence,
         counter=counter,
     )
@@ -78,4 +83,5 @@ RULE = Rule(
     profiles=kinds.REINFORCED,
     causes=("a few extreme rewards", "a reward model far from the data it was trained on"),
     remedies=("look at the samples with extreme rewards", "clip rewards or transform them by rank"),
+    thresholds=(FACTOR,),
 )

@@ -23,15 +23,16 @@ A reward for balance may rise before latency does.
 
 import numpy as np
 
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import LATENCY, REWARD, THROUGHPUT
 from rlvitals.records import Profile, Series, Trace
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import trend
 
-GAIN = Bound(0.05, "default: 5 % more throughput")
+GAIN = Threshold(
+    "reward-up-throughput-flat.gain", 0.05, "gain of throughput, as a part of what it was", low=-1.0
+)
 RELIEF = 0.10  # of the latency
 LEAST = 20
 
@@ -53,7 +54,7 @@ def check(trace: Trace) -> Answer:
     if latency is None or waits is None:
         return Undecided("latency is not logged: it may be what improved", (LATENCY.name,))
     lost = _lost(latency.finite())
-    if gain > GAIN.value or (waits[1] < (1 - RELIEF) * waits[0] and lost is None):
+    if gain > GAIN.on(trace) or (waits[1] < (1 - RELIEF) * waits[0] and lost is None):
         return Clear()
     masked = () if lost is None else (f"latency repeats {waits[1]:g} exactly since step {lost:,}",)
     course = None if masked else trend(latency.values)
@@ -66,7 +67,7 @@ def check(trace: Trace) -> Answer:
         began=int(served.steps[0]) if lost is None else lost,
         ended=int(served.steps[-1]),
         observed=gain,
-        bound=GAIN,
+        bound=GAIN.bound(trace, "default: 5 % more throughput"),
         evidence=(*masked, f"latency goes {waits[0]:.3g} to {waits[1]:.3g}"),
         counter=() if proven else ("latency is too noisy to say that it did not fall",),
         causes=("latency is no longer measured, so its penalty is masked",) if masked else (),
@@ -94,4 +95,5 @@ RULE = Rule(
         "judge checkpoints by throughput and latency",
     ),
     profiles=(Profile.SCHEDULER_PPO,),
+    thresholds=(GAIN,),
 )

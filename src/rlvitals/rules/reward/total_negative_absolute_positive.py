@@ -28,11 +28,22 @@ from rlvitals.metrics.outcome import REWARD
 from rlvitals.metrics.reward import ABSOLUTE, DELTA, STEP
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
 from rlvitals.rules.standing import standing
 
-MOSTLY = 0.5  # of the run, where it is over by the end
+GOES_ON = Threshold(
+    "total-negative-absolute-positive.lasting",
+    LASTING,
+    "share of the run, where it goes on at the end",
+    high=1.0,
+)
+MOSTLY = Threshold(
+    "total-negative-absolute-positive.share",
+    0.5,
+    "share of the run, where it is over by the end",
+    high=1.0,
+)
 WINDOWS = 12  # of the run: short enough to date it, long enough that single rewards do not matter
 LEAST = 5  # numbers in each
 
@@ -47,7 +58,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("too few rewards to compare over the run", (STEP.name, ABSOLUTE.name))
     held = known & (total < 0) & (absolute > 0)
     share = held.sum() / known.sum()
-    if share < (LASTING if held[-1] else MOSTLY):
+    if not held.any() or share < (GOES_ON.on(trace) if held[-1] else MOSTLY.on(trace)):
         return Clear()
     where = np.flatnonzero(held)
     began = int(np.ceil(edges[where[0]]))
@@ -99,4 +110,5 @@ RULE = Rule(
         "raise beta, the weight of what got better",
     ),
     profiles=(Profile.SCHEDULER_PPO,),
+    thresholds=(GOES_ON, MOSTLY),
 )

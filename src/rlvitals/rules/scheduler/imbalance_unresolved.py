@@ -20,16 +20,19 @@ improves this is a note.
 - Mitzenmacher 2001, "The Power of Two Choices in Randomized Load Balancing".
 """
 
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.scheduler import BALANCE_PENALTY
 from rlvitals.records import Profile, Trace
 from rlvitals.rules import weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.signals.level import first_last_change
 
-REMAINS = 0.25  # of its own start
-HIGH = 0.25  # of a replica's capacity
+REMAINS = Threshold(
+    "imbalance-unresolved.remains", 0.25, "part of the balance penalty at the start"
+)
+HIGH = Threshold(
+    "imbalance-unresolved.high", 0.25, "balance penalty, as a part of a replica's capacity"
+)
 LEAST = 50  # decisions
 HALF = 0.5  # of the budget
 
@@ -42,8 +45,13 @@ def check(trace: Trace) -> Answer:
     levels = first_last_change(penalty.values)
     if levels is None:
         return Undecided("too few values of the balance penalty", (BALANCE_PENALTY.name,))
-    limit = max(HIGH, REMAINS * levels[0])
-    if levels[1] <= limit:
+    origin = "a quarter of its own start, and of a replica's capacity"
+    limit = max(
+        HIGH.bound(trace, origin),
+        REMAINS.bound(trace, origin, scale=levels[0]),
+        key=lambda bound: bound.value,
+    )
+    if levels[1] <= limit.value:
         return Clear()
     now = standing(trace)
     evidence, counter = weigh.sides(now)
@@ -55,7 +63,7 @@ def check(trace: Trace) -> Answer:
         began=int(penalty.steps[0]),
         ended=int(penalty.steps[-1]),
         observed=levels[1],
-        bound=Bound(limit, "a quarter of its own start, and of a replica's capacity"),
+        bound=limit,
         evidence=evidence,
         counter=counter,
     )
@@ -71,4 +79,5 @@ RULE = Rule(
     remedies=("raise the load-balance penalty", "check that the reward contains it"),
     profiles=(Profile.SCHEDULER_PPO,),
     explained_by=("action-collapse",),
+    thresholds=(REMAINS, HIGH),
 )

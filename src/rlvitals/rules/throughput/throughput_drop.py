@@ -26,15 +26,15 @@ so do longer responses where no tokens are logged.
 import numpy as np
 
 from rlvitals.metrics.language import LENGTH_MEAN
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.progress import TOKENS_NEW
 from rlvitals.metrics.throughput import TOKENS
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.pace import LEAST, SLOWER, Pace, pace, slow_since
-from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 
-HALVED = 0.5  # of the run's own past
+SPEED = Threshold("throughput-drop.speed", SLOWER, "part of the run's own speed before", high=1.0)
+HALVED = Threshold("throughput-drop.severe", 0.5, "the same, for a warning", high=1.0)
 FIRST_UPDATE = ("optimiser/loss", "policy/loss", "value/loss", "optimiser/grad_norm")
 
 
@@ -47,18 +47,18 @@ def check(trace: Trace) -> Answer:
     speed = pace(trace.since(min(firsts)) if firsts else trace, counted)
     if speed is None or len(speed.rates) < LEAST:
         return Undecided("no clock, or too few intervals of it", ("throughput/elapsed",))
-    split = slow_since(speed)
+    split = slow_since(speed, SPEED.on(trace))
     if split is None:
         return Clear()
     before, after = float(np.median(speed.rates[:split])), float(np.median(speed.rates[split:]))
     return Finding(
         f"{unit} per second fell from {before:,.3g} to {after:,.3g} and stay there",
-        severity=Severity.WARNING if after < HALVED * before else Severity.NOTE,
+        severity=Severity.WARNING if after < HALVED.on(trace) * before else Severity.NOTE,
         metric=_shown(trace),
         began=int(speed.steps[split - 1]),
         ended=int(speed.steps[-1]),
         observed=after,
-        bound=Bound(SLOWER * before, f"{SLOWER:.0%} of this run's own speed before"),
+        bound=SPEED.bound(trace, f"{SPEED.on(trace):.0%} of this run's own speed before", before),
         curve=Curve(f"{unit} per second", _drawn(speed)),
         evidence=(f"measured over windows of {speed.seconds:,.3g} s",),
     )
@@ -108,4 +108,5 @@ RULE = Rule(
         "profile one iteration",
         "log less often, and append instead of rewriting",
     ),
+    thresholds=(SPEED, HALVED),
 )

@@ -22,15 +22,17 @@ With expensive simulators collecting *is* the work, and half of the time is litt
 
 import numpy as np
 
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import UPDATES
 from rlvitals.metrics.throughput import PHASE_TIME
 from rlvitals.records import Series, Trace
 from rlvitals.rules.pace import LEAST, SLOWER, pace, slow_since
-from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.signals.spread import median
 
-WAITING = Bound(0.5, "default: half of the time")
+SPEED = Threshold("updates-slow.speed", SLOWER, "part of the run's own speed before", high=1.0)
+WAITING = Threshold(
+    "updates-slow.waiting", 0.5, "share of the time that collecting data takes", high=1.0
+)
 COLLECTS = ("sample", "collect", "rollout", "generation", "env")
 LEARNS = ("grad", "learn", "update", "train", "optimize")
 
@@ -38,7 +40,7 @@ LEARNS = ("grad", "learn", "update", "train", "optimize")
 def check(trace: Trace) -> Answer:
     """Prefer the log's own split of time; else compare with the run's own past."""
     split = _split(trace)
-    if split is not None and split[1] > WAITING.value:
+    if split is not None and split[1] > WAITING.on(trace):
         return Finding(
             f"collecting data takes {split[1]:.0%} of the time, learning the rest",
             severity=Severity.NOTE,
@@ -46,7 +48,7 @@ def check(trace: Trace) -> Answer:
             began=trace.first_step,
             ended=trace.last_step,
             observed=split[1],
-            bound=WAITING,
+            bound=WAITING.bound(trace, "default: half of the time"),
         )
     slowed = _slowed(trace)
     if slowed is None and split is not None:
@@ -69,7 +71,7 @@ def _slowed(trace: Trace) -> Answer | None:
     speed = None if updates is None or not len(updates) else pace(trace, updates.finite())
     if speed is None or len(speed.rates) < LEAST:
         return None
-    split = slow_since(speed)
+    split = slow_since(speed, SPEED.on(trace))
     if split is None:
         return Clear()
     before, after = float(np.median(speed.rates[:split])), float(np.median(speed.rates[split:]))
@@ -80,7 +82,9 @@ def _slowed(trace: Trace) -> Answer | None:
         began=int(speed.steps[split - 1]),
         ended=int(speed.steps[-1]),
         observed=after,
-        bound=Bound(SLOWER * before, f"{SLOWER:.0%} of this run's own speed before"),
+        bound=SPEED.bound(
+            trace, f"{SPEED.on(trace):.0%} of this run's own speed before", scale=before
+        ),
         curve=Curve(
             "updates per second",
             Series(speed.steps, np.full(len(speed.rates), np.nan), speed.rates),
@@ -105,4 +109,5 @@ RULE = Rule(
         "profile one iteration",
     ),
     explained_by=("throughput-drop",),
+    thresholds=(SPEED, WAITING),
 )

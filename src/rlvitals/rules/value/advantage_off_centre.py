@@ -30,15 +30,16 @@ is skewed. Where the framework normalises afterwards, only the critic's message 
 
 import numpy as np
 
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import ADVANTAGE_MEAN, ADVANTAGE_STD
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import standing
 
-LIMIT = Bound(0.5, "default: half a standard deviation")
+LIMIT = Threshold(
+    "advantage-off-centre.deviations", 0.5, "standard deviations of the mean advantage from 0"
+)
 PERSISTENT = 0.75  # share of a window
 WHITE = 0.02  # this near to mean 0 and standard deviation 1 throughout, they are normalised
 
@@ -52,7 +53,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("too few updates hold both mean and spread", (ADVANTAGE_STD.name,))
     for sign in (1.0, -1.0):
         side = Series(offsets.steps, offsets.times, sign * offsets.values)
-        stretch = above(side, LIMIT.value, share=PERSISTENT)
+        stretch = above(side, LIMIT.on(trace), share=PERSISTENT)
         if stretch is not None and stretch.share >= LASTING:
             return _weighed(trace, offsets, stretch)
     return Clear()
@@ -86,7 +87,7 @@ def _weighed(trace: Trace, offsets: Series, stretch: Stretch) -> Answer:
         began=stretch.began,
         ended=stretch.ended,
         observed=middle,
-        bound=LIMIT,
+        bound=LIMIT.bound(trace, "default: half a standard deviation"),
         evidence=evidence,
     )
 
@@ -108,4 +109,5 @@ RULE = Rule(
     ),
     profiles=kinds.ACTOR_CRITIC,
     explained_by=("critic-explains-nothing", "value-drifts-from-return"),
+    thresholds=(LIMIT,),
 )

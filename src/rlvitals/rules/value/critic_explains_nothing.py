@@ -33,18 +33,23 @@ returns are alike, as at a task's maximum. RLlib cuts it off at -1. TRL's
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.value import EXPLAINED_VARIANCE, LOSS, MSE_EXPLAINED_VARIANCE
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, Stretch, below
 from rlvitals.rules.standing import Standing, outcome, standing
 
 Array = NDArray[np.float64]
 
-LIMIT = Bound(0.1, "default")  # a tenth of the variance; healthy critics pass it once they learn
-SAMPLES = 256  # for each estimate: below it, A2C's healthy runs stay at 0
+# Healthy critics pass it once they learn.
+LIMIT = Threshold(
+    "critic-explains-nothing.explained", 0.1, "explained variance", low=-float("inf"), high=1.0
+)
+# Below it, A2C's healthy runs stay at 0.
+SAMPLES = Threshold(
+    "critic-explains-nothing.samples", 256.0, "samples of each estimate: with fewer, a note at most"
+)
 ALIKE = 1e-4  # of its highest level: a value loss below it leaves no variance to explain
 WORSE = -0.01  # clearly below 0, where a constant would stand
 ABSURD = -1e3  # an explained variance below it divides by a variance of nearly 0
@@ -59,11 +64,11 @@ def check(trace: Trace) -> Answer:
         return Clear()
     if len(judged) < SHORT_WINDOW:
         return Undecided("returns hardly vary: there is no variance to explain")
-    stretch = below(judged, LIMIT.value)
+    stretch = below(judged, LIMIT.on(trace))
     if stretch is None or stretch.share * len(judged) < LASTING * len(logged):
         return Clear()
     during = stretch.of(judged).values
-    if float(np.median(during)) >= LIMIT.value:
+    if float(np.median(during)) >= LIMIT.on(trace):
         return Clear()  # low at either end, better in between
     return _weighed(trace, metric.name, during, stretch)
 
@@ -74,7 +79,7 @@ def _weighed(trace: Trace, metric: str, during: Array, stretch: Stretch) -> Answ
         return Undecided("the outcome is constant: there is no variance to explain")
     now = standing(trace, since=stretch.began, until=stretch.ended)
     samples = _samples(trace)
-    few = samples is not None and samples < SAMPLES
+    few = samples is not None and samples < SAMPLES.on(trace)
     if few and weigh.content(now):
         return Clear()
     if few and now.state == "unknown":
@@ -82,7 +87,7 @@ def _weighed(trace: Trace, metric: str, during: Array, stretch: Stretch) -> Answ
     if weigh.content(now) and not stretch.goes_on:
         return Clear()  # the policy learned without it, and the critic caught up since
     later = None if stretch.goes_on else standing(trace, since=stretch.began)
-    return _finding(metric, during, stretch, now, later, samples if few else None)
+    return _finding(trace, metric, during, stretch, now, later, samples if few else None)
 
 
 def _where_returns_vary(trace: Trace, values: Series) -> Series:
@@ -105,6 +110,7 @@ def _all_alike(trace: Trace, stretch: Stretch) -> bool:
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - the finding's parts, from the one caller above
+    trace: Trace,
     metric: str,
     during: Array,
     stretch: Stretch,
@@ -132,7 +138,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the finding's parts, from the one call
         began=stretch.began,
         ended=stretch.ended,
         observed=middle,
-        bound=LIMIT,
+        bound=LIMIT.bound(trace, "default"),
         evidence=evidence,
         counter=counter,
     )
@@ -166,4 +172,5 @@ RULE = Rule(
         "lower gamma, or collect more steps per update",
     ),
     profiles=kinds.ACTOR_CRITIC,
+    thresholds=(LIMIT, SAMPLES),
 )

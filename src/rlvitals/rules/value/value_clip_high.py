@@ -24,22 +24,27 @@ only far off at the start.
 - TRL, `trainer/ppo_trainer.py`, `vf_clipfrac`.
 """
 
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.value import CLIP_FRACTION
 from rlvitals.records import Profile, Trace
 from rlvitals.rules import weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, above
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median
 
-FALLBACK = Bound(0.3, "default")
+SHARE = Threshold(
+    "value-clip-high.share",
+    0.3,
+    "share of values clipped; where it is not set, the healthy range of that kind of training",
+    high=1.0,
+)
 
 
 def check(trace: Trace) -> Answer:
     """Find a stretch above the healthy band."""
     clipped = trace[CLIP_FRACTION.name]
-    bound = CLIP_FRACTION.band(trace.profile).ceiling(trace) or FALLBACK
+    own = SHARE.name not in trace.thresholds and CLIP_FRACTION.band(trace.profile).ceiling(trace)
+    bound = own or SHARE.bound(trace, "default")
     stretch = above(clipped, bound.value)
     if stretch is None:
         return Clear()
@@ -75,4 +80,5 @@ RULE = Rule(
         "lower the learning rate or run fewer epochs per batch",
     ),
     profiles=(Profile.RLHF_PPO,),
+    thresholds=(SHARE,),
 )

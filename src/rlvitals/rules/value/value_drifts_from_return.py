@@ -28,18 +28,21 @@ improves.
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.value import LOSS, MEAN, RETURN_MEAN, RETURN_VAR
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, above
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median
 
 Array = NDArray[np.float64]
 
-LIMIT = Bound(1.0, "default: one standard deviation")
+LIMIT = Threshold(
+    "value-drifts-from-return.deviations",
+    1.0,
+    "standard deviations between mean value and mean return",
+)
 CAP = 10.0  # standard deviations: beyond, the loss is measured after the update and says no more
 PERSISTENT = 0.75  # share of a window: a critic that catches up now and then does not drift
 
@@ -53,7 +56,7 @@ def check(trace: Trace) -> Answer:
         )
     if len(drifts) < SHORT_WINDOW:
         return Undecided("too few updates hold both means", (MEAN.name, RETURN_MEAN.name))
-    stretch = above(drifts, LIMIT.value, share=PERSISTENT)
+    stretch = above(drifts, LIMIT.on(trace), share=PERSISTENT)
     if stretch is None or not (stretch.goes_on or stretch.share >= LASTING):
         return Clear()
     during = stretch.of(drifts).values
@@ -69,7 +72,7 @@ def check(trace: Trace) -> Answer:
         began=stretch.began,
         ended=stretch.ended,
         observed=middle,
-        bound=LIMIT,
+        bound=LIMIT.bound(trace, "default: one standard deviation"),
         evidence=evidence,
         counter=counter,
     )
@@ -126,4 +129,5 @@ RULE = Rule(
     ),
     profiles=(Profile.SCHEDULER_PPO, Profile.RLHF_PPO),
     explained_by=("value-clip-high",),
+    thresholds=(LIMIT,),
 )

@@ -40,14 +40,17 @@ from rlvitals.metrics.policy import APPROX_KL
 from rlvitals.metrics.value import LOSS
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import KL_SPIKE, crowd, jumps
 from rlvitals.rules.standing import Standing, outcome, standing
 from rlvitals.signals.spread import median
 
 Array = NDArray[np.float64]
 
-FACTOR = 4.0  # x the recent median; healthy runs pass it on single points only
+# Healthy runs pass it on single points only.
+FACTOR = Threshold(
+    "value-loss-explosion.factor", 4.0, "x the recent median of the value loss", low=1.0
+)
 HIGHEST = 3.0  # x the highest recent median so far: a converged critic's first error is none
 PAST = 20  # points of the recent median
 LEAST = 10  # points before any is judged: a critic that starts is wrong
@@ -69,7 +72,7 @@ def check(trace: Trace) -> Answer:
     """Find points above both limits, then a witness for them."""
     series = trace[LOSS.name].finite()
     scale = _scale(trace, series)
-    limit, by_scale = _limits(series.values, scale)
+    limit, by_scale = _limits(series.values, scale, FACTOR.on(trace))
     above = np.flatnonzero(series.values > np.maximum(limit, _least(trace, scale)))
     if above.size:
         jump = _Jump(above, crowd(above, RUN_OF, WITHIN))
@@ -94,7 +97,7 @@ def _least(trace: Trace, scale: Array) -> Array:
     return SMALL * scale * scale if outcome(trace) else np.zeros(scale.size)
 
 
-def _limits(values: Array, scale: Array) -> tuple[Array, Array]:
+def _limits(values: Array, scale: Array, factor: float) -> tuple[Array, Array]:
     """Return each point's limit, and the limit it would have if returns had not grown."""
     count = values.size
     padded = [np.concatenate((np.full(PAST - LEAST, np.nan), v)) for v in (values, scale)]
@@ -102,8 +105,8 @@ def _limits(values: Array, scale: Array) -> tuple[Array, Array]:
         recent, then = (np.nanmedian(sliding_window_view(v, PAST), axis=1)[:-1] for v in padded)
         highest = HIGHEST * np.maximum.accumulate(recent)
         grown = np.maximum(scale[LEAST:] / then, 1.0) ** 2
-        own = np.maximum(FACTOR * recent, highest)
-        fair = np.maximum(FACTOR * recent * grown, highest)
+        own = np.maximum(factor * recent, highest)
+        fair = np.maximum(factor * recent * grown, highest)
     early = np.full(min(LEAST, count), np.inf)
     return np.concatenate((early, fair)), np.concatenate((early, own))
 
@@ -222,4 +225,5 @@ RULE = Rule(
     profiles=(*kinds.ACTOR_CRITIC, Profile.OFF_POLICY),
     explained_by=("learning-rate-jump", "kl-spike"),
     verdict="unstable",
+    thresholds=(FACTOR,),
 )

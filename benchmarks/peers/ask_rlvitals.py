@@ -1,0 +1,40 @@
+"""rlvitals itself, asked as everyone else: the log, the settings that a person knows, its defaults.
+
+Every case counts that is a warning or worse, by the name of its cause, and the verdict "failed". A
+case's step is the first at which it could have been said. How the process ended is told, which
+the other tools have no place for.
+"""
+
+from dataclasses import replace
+
+from peers.exchange import ERROR, WARNING, Alarm, Given, Tool, answer
+
+import rlvitals
+from rlvitals import Severity, Word
+from rlvitals.faults.judge import SETTINGS
+from rlvitals.faults.score import FAILED
+
+
+def ask(run: Given) -> list[Alarm]:
+    """Diagnose the run's log."""
+    given = {key: run.settings[key] for key in SETTINGS if key in run.settings}
+    trace = rlvitals.trace(run.folder / "progress.csv", settings=given)
+    if run.ended != "finished":
+        ended = replace(trace.lifecycle, exit_code=1, traceback=run.ended)
+        trace = replace(trace, lifecycle=ended)
+    found = rlvitals.diagnose(trace)
+    last = max(run.steps, default=0)
+    failed = [Alarm(FAILED, ERROR, last)] if found.verdict.word is Word.FAILED else []
+    return failed + [
+        Alarm(
+            case.rule.name,
+            ERROR if case.finding.severity is Severity.ERROR else WARNING,
+            case.finding.known,
+        )
+        for case in found.cases
+        if case.finding.severity >= Severity.WARNING
+    ]
+
+
+if __name__ == "__main__":
+    answer(Tool("rlvitals", rlvitals.__version__, "Apache-2.0", "this repository", ()), ask)

@@ -1,0 +1,139 @@
+"""The recorded runs that the tools are asked about, with what was done to them.
+
+A folder is one of two: the fault benchmark's, which tells for itself what is healthy, what is
+broken and what a log can show; or recordings as `scripts/record_control_runs.py` leaves them,
+`settings.json` beside `progress.csv`, where every fault counts.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import rlvitals
+from rlvitals.faults import folder, labels
+from rlvitals.faults.catalogue import named
+from rlvitals.faults.fault import Onset
+from rlvitals.faults.folder import Recorded
+from rlvitals.faults.labels import Label
+from rlvitals.metrics import environments
+
+TOLD = frozenset({"fault", "made_by", "ended"})  # settings that give the answer away
+DAY = 86_400  # seconds
+FINISHED = "finished"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One recorded run."""
+
+    name: str
+    task: str  # algorithm and environment: runs of a task resemble each other
+    csv: str
+    settings: Mapping[str, object]
+    steps: int  # that it was meant to last
+    fault: str = ""
+    onset: int = 0  # the step from which the fault was there
+    healthy: bool = False
+    broken: bool = False  # the fault did harm; neither: a fault without, or no fault but harm
+    visible: bool = True  # whether the log holds what can show the fault
+    expects: tuple[str, ...] = ()  # our rules that name it
+    ended: str = FINISHED  # or the exception that ended it
+    split: str = ""  # the benchmark's: "tuning", of which our numbers were chosen, or "test"
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm, in small letters."""
+        return self.task.split("-", 1)[0]
+
+    @property
+    def env_id(self) -> str:
+        """The environment, by its settings or else by its task."""
+        return str(self.settings.get("env_id") or self.task.split("-", 1)[-1])
+
+
+def read(root: Path) -> list[Run]:
+    """Read every run under a folder, by task and name."""
+    if places := sorted(root.glob("*/settings.json")):
+        return [_recorded(place) for place in places]
+    if any(root.glob(f"*/{folder.INDEX}")):
+        return _benchmark(root)
+    raise SystemExit(f"{root}: no folder in it has a {folder.INDEX} or a settings.json")
+
+
+def _recorded(place: Path) -> Run:
+    settings = json.loads(place.read_text())
+    fault = settings.get("fault") or ""
+    return Run(
+        name=place.parent.name,
+        task="-".join(place.parent.name.split("-", 2)[:2]),
+        csv=(place.parent / "progress.csv").read_text(),
+        settings=settings,
+        steps=int(settings["total_timesteps"]),
+        fault=fault,
+        healthy=not fault,
+        broken=bool(fault),
+        ended=settings.get("ended", FINISHED),
+    )
+
+
+def _benchmark(root: Path) -> list[Run]:
+    """Read the runs of every task that has enough healthy seeds to tell what harm is."""
+    recorded = folder.read(root)
+    levels = labels.levels(recorded)
+    return [
+        _labelled(root, run, labels.label(run, levels[run.task]))
+        for run in recorded
+        if run.task in levels
+    ]
+
+
+def _labelled(root: Path, run: Recorded, label: Label) -> Run:
+    place = folder.trace(root, run)
+    fault = named(run.fault) if run.fault else None
+    onset = Onset.MIDDLE if run.onset else Onset.START
+    logged = frozenset(rlvitals.trace(place).series) if fault else frozenset()
+    return Run(
+        name=f"{run.task}/{run.name}",
+        task=run.task,
+        csv=folder.zstd.decompress(place.read_bytes()).decode(),
+        settings=run.settings,
+        steps=run.steps,
+        fault=run.fault,
+        onset=run.onset or 0,
+        healthy=label is Label.HEALTHY,
+        broken=label is Label.BROKEN,
+        visible=fault is not None and fault.visible(onset, logged),
+        expects=fault.expects if fault else (),
+        ended=run.ended,
+        split="tuning" if run.tuning else "test",
+    )
+
+
+def give(runs: Iterable[Run], root: Path) -> dict[str, Run]:
+    """Write runs for the tools, numbered and without what was done to them."""
+    given, index = {}, []
+    for number, run in enumerate(runs):
+        place = root / f"run-{number:04}"
+        place.mkdir(parents=True)
+        (place / "progress.csv").write_text(run.csv)
+        os.utime(place / "progress.csv", (time.time() - DAY,) * 2)  # the run is over
+        told = {key: value for key, value in run.settings.items() if key not in TOLD}
+        (place / "settings.json").write_text(json.dumps(told))
+        env = environments.lookup(run.env_id)
+        index.append(
+            {
+                "run": place.name,
+                "algorithm": run.algorithm,
+                "budget": run.steps,
+                "ended": run.ended,
+                "actions": env.actions if env else None,
+                "solved": env.solved_return if env else None,
+                "horizon": env.horizon if env else None,
+            }
+        )
+        given[place.name] = run
+    (root / "index.json").write_text(json.dumps(index))
+    return given

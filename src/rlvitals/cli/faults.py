@@ -1,0 +1,67 @@
+"""Measure how good the diagnosis is: record broken runs, and score what is said of them.
+
+`run` trains the benchmark's runs, healthy and broken, with Stable-Baselines3 and keeps their logs;
+what is there already is left, so that it may be stopped and started again. `score` diagnoses
+every one of them and prints how often the root cause is named and how often a healthy run rings.
+
+exit code: 0  done
+           1  `score --check`: recall fell, or false alarms rose, against the committed table
+
+examples:
+  rlvitals faults run --jobs 4
+  rlvitals faults score
+  rlvitals faults score --split tuning --by fault
+  rlvitals faults score --check
+"""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from rlvitals.cli.command import Command
+
+FOLDER = Path("faults/tier-1")
+TABLE = Path("faults/score.json")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare `run` and `score`."""
+    subs = parser.add_subparsers(required=True, metavar="run|score", dest="what")
+    run_parser = subs.add_parser("run", help="record the runs that are missing")
+    run_parser.add_argument("--only", default="", help="runs whose task/name contains this")
+    score_parser = subs.add_parser("score", help="diagnose every run and count")
+    score_parser.add_argument(
+        "--split", choices=("test", "tuning", "all"), default="test", help="which runs count"
+    )
+    score_parser.add_argument(
+        "--by", choices=("fault", "task", "rule"), action="append", default=[], help="more tables"
+    )
+    doing = score_parser.add_mutually_exclusive_group()
+    doing.add_argument("--check", action="store_true", help=f"compare with {TABLE}")
+    doing.add_argument("--write", action="store_true", help=f"rewrite {TABLE} and what rests on it")
+    doing.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    for each in (run_parser, score_parser):
+        each.add_argument("--tier", type=int, choices=(1,), default=1, help="control tasks")
+        each.add_argument("--folder", type=Path, default=FOLDER, help="where the traces are")
+        each.add_argument("--jobs", type=int, default=2, help="processes")
+
+
+def run(args: Namespace) -> int:
+    """Record, or score."""
+    from rlvitals.faults import bench
+
+    if args.what == "run":
+        bench.record(args.folder, args.jobs, args.only, print)
+        return 0
+    if args.check:
+        return bench.check(args.folder, args.jobs, TABLE, print)
+    if args.write:
+        bench.write(args.folder, args.jobs, TABLE, print)
+        return 0
+    if args.json:
+        print(bench.as_json(args.folder, args.jobs, args.split))
+        return 0
+    bench.show(args.folder, args.jobs, args.split, tuple(args.by), print)
+    return 0
+
+
+COMMAND = Command("faults", __doc__, add_arguments, run)

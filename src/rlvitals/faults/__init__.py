@@ -1,0 +1,1 @@
+"""How good the diagnosis is: mistakes made on purpose, and what is said of them."""

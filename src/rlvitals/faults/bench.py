@@ -1,0 +1,89 @@
+"""The benchmark's four doings: record, show, write the committed table, check against it."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import rlvitals
+from rlvitals.faults import folder, run, table
+from rlvitals.faults.judge import Judged, judge
+from rlvitals.faults.labels import levels
+from rlvitals.faults.page import page
+from rlvitals.faults.score import Score, Scored, score, scored
+
+Say = Callable[[str], None]
+# What may not get worse, and which way is worse.
+HELD = (
+    ("recall_1", -1), ("recall_3", -1), ("any_alarm", -1), ("verdicts", -1),
+    ("errors", 1), ("warnings", 1),
+)  # fmt: skip
+DIGITS = 4
+PAGE = Path("docs/how-good-is-it.md")
+
+
+def record(root: Path, jobs: int, only: str, said: Say) -> None:
+    """Record the runs that are missing."""
+    run.run(root, jobs, said, only)
+
+
+def as_json(root: Path, jobs: int, split: str) -> str:
+    """Score a split, every number of it."""
+    return json.dumps(asdict(score(of_split(judged(root, jobs), split))), indent=1)
+
+
+def show(root: Path, jobs: int, split: str, by: Sequence[str], said: Say) -> None:
+    """Score a split and print it."""
+    found = score(of_split(judged(root, jobs), split))
+    said(f"{split} split: {table.counts(found)}\n")
+    said(table.plain(table.summary(found)))
+    tables = {
+        "fault": lambda: table.rows(found.by_fault.items(), "fault"),
+        "task": lambda: table.rows(found.by_task.items(), "task"),
+        "rule": lambda: table.rings(found),
+    }
+    for name in by:
+        said("\n" + table.plain(tables[name]()))
+
+
+def judged(root: Path, jobs: int, *, outcome: bool = True) -> list[Scored]:
+    """Diagnose and label every run. Raises UsageError where there is none."""
+    runs = folder.read(root)
+    if not runs:
+        hint = "rlvitals faults run, or --folder"
+        raise rlvitals.UsageError("no traces are here", where=str(root), hint=hint)
+    answers: tuple[Judged, ...] = judge(root, runs, jobs, outcome=outcome)
+    return scored(answers, levels(runs))
+
+
+def of_split(runs: Sequence[Scored], split: str) -> list[Scored]:
+    """Keep the runs of a split: `tuning`, `test`, or `all`."""
+    return [one for one in runs if split == "all" or one.judged.run.tuning == (split == "tuning")]
+
+
+def write(root: Path, jobs: int, where: Path, said: Say) -> None:
+    """Score the test split, commit to it, and write the page."""
+    runs = judged(root, jobs)
+    found = score(of_split(runs, "test"))
+    where.write_text(json.dumps(_held(found), indent=1) + "\n")
+    blind = score(of_split(judged(root, jobs, outcome=False), "test"))
+    PAGE.write_text(page(found, blind, score(runs), len(runs)))
+    said(f"{where}, {PAGE}: {table.counts(found)}")
+
+
+def check(root: Path, jobs: int, where: Path, said: Say) -> int:
+    """Compare the test split with the committed table; 1 where something got worse."""
+    before = json.loads(where.read_text())
+    now = _held(score(of_split(judged(root, jobs), "test")))
+    worse = [key for key, way in HELD if way * (now[key] - before[key]) > 0]
+    for key, _ in HELD:
+        mark = "worse" if key in worse else ""
+        said(f"{key:10} {before[key]:.4f} -> {now[key]:.4f} {mark}".rstrip())
+    return 1 if worse else 0
+
+
+def _held(found: Score) -> dict[str, Any]:
+    values = {key: round(getattr(found, key).value, DIGITS) for key, _ in HELD}
+    counted = ("healthy", "broken", "visible", "benign", "own_failures")
+    return {**values, **{key: getattr(found, key) for key in counted}}

@@ -1,0 +1,39 @@
+"""Faults of the episode: where it is said to end."""
+
+from rlvitals.faults import models
+from rlvitals.faults.fault import DQN, Fault, Onset
+from rlvitals.faults.inject import both, in_model, in_world
+
+ENDING = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0")
+
+FAULTS = (
+    Fault(
+        "terminal-missing",
+        "the end of an episode is never reported: only the time limit ends it",
+        in_world(lambda w: w.NeverTerminal),
+        expects=("episodes-never-end",),
+        visible_in=("outcome/episode_length",),
+        tasks=ENDING,
+    ),
+    Fault(
+        "terminal-early",
+        "every episode is said to be over after ten steps",
+        in_world(lambda w: w.AlwaysTerminal),
+        expects=("episodes-never-end", "environment-changed", "return-collapse"),
+        visible_in=("outcome/episode_length",),
+        tasks=("CartPole-v1",),
+    ),
+    Fault(
+        "undiscounted-endless",
+        "gamma is 1, the end of an episode is never reported, and there is no target network",
+        both(
+            in_world(lambda w: w.NeverTerminal),
+            in_model(models.attribute(gamma=1.0, target_update_interval=1)),
+        ),
+        expects=("q-divergence", "value-loss-explosion", "episodes-never-end"),
+        visible_in=("value/loss", "optimiser/loss"),
+        algorithms=(DQN,),
+        tasks=ENDING,
+        onsets=(Onset.START,),
+    ),
+)

@@ -1,0 +1,76 @@
+"""Faults of exploration: bonuses, epsilon, temperature, the width of the policy."""
+
+from rlvitals.faults import models
+from rlvitals.faults.fault import DQN, ON_POLICY, PPO, SAC, Fault, Onset
+from rlvitals.faults.inject import in_model, in_options
+
+FAULTS = (
+    Fault(
+        "entropy-bonus-huge",
+        "the entropy coefficient is 2: being random pays best",
+        in_model(models.attribute(ent_coef=2.0)),
+        expects=("exploration-never-ends", "exploration-explodes"),
+        visible_in=("exploration/entropy",),
+        algorithms=ON_POLICY,
+    ),
+    Fault(
+        "entropy-bonus-negative",
+        "the entropy coefficient is -1: being certain pays best",
+        in_model(models.attribute(ent_coef=-1.0)),
+        expects=("entropy-collapse", "action-collapse"),
+        visible_in=("exploration/entropy",),
+        algorithms=ON_POLICY,
+    ),
+    Fault(
+        "policy-too-wide",
+        "the policy's standard deviation jumps to 12 and stays there",
+        in_model(models.wide_policy),
+        expects=("exploration-explodes", "exploration-never-ends"),
+        visible_in=("exploration/std", "exploration/entropy"),
+        algorithms=(PPO,),
+        tasks=("Pendulum-v1",),
+    ),
+    Fault(
+        "epsilon-one",
+        "epsilon stays at 1: every action is random",
+        in_model(models.schedule(exploration_schedule=1.0)),
+        expects=("exploration-never-ends",),
+        visible_in=("exploration/epsilon",),
+        algorithms=(DQN,),
+        proven=True,
+    ),
+    Fault(
+        "epsilon-zero",
+        "epsilon is 0 from the start: nothing is tried",
+        in_options(exploration_initial_eps=0.0, exploration_final_eps=0.0),
+        expects=("entropy-collapse",),
+        visible_in=(),
+        algorithms=(DQN,),
+        onsets=(Onset.START,),
+    ),
+    Fault(
+        "temperature-five",
+        "SAC's entropy coefficient is fixed at 5",
+        in_model(models.fixed_temperature(5.0)),
+        expects=("exploration-never-ends", "exploration-explodes"),
+        visible_in=("exploration/entropy_coef",),
+        algorithms=(SAC,),
+    ),
+    Fault(
+        "temperature-zero",
+        "SAC's entropy coefficient is fixed at 0",
+        in_model(models.fixed_temperature(0.0)),
+        expects=("entropy-collapse",),
+        visible_in=("exploration/entropy_coef",),
+        algorithms=(SAC,),
+    ),
+    Fault(
+        "learning-starts-late",
+        "nothing is learned before 90 % of the run",
+        in_options(learning_starts=0.9),
+        expects=("no-learning", "updates-hardly-move"),
+        visible_in=("optimiser/updates",),
+        algorithms=(DQN, SAC),
+        onsets=(Onset.START,),
+    ),
+)

@@ -1,0 +1,26 @@
+"""Faults of the machine: numbers that are none, and time that is lost."""
+
+from rlvitals.faults import models
+from rlvitals.faults.fault import FAILED, Fault, Onset
+from rlvitals.faults.inject import in_model, in_world
+
+FAULTS = (
+    Fault(
+        "weight-nan",
+        "one weight becomes not a number",
+        in_model(models.nan_weight),
+        expects=("not-a-number", FAILED),
+        visible_in=("outcome/return",),
+        onsets=(Onset.MIDDLE,),
+        proven=True,
+    ),
+    Fault(
+        "environment-slow",
+        "each step of the environment takes 0.6 ms of processor time longer",
+        in_world(lambda w: w.SlowStep),
+        expects=("throughput-drop",),
+        visible_in=("throughput/elapsed", "throughput/steps_per_second"),
+        onsets=(Onset.MIDDLE,),
+        proven=True,
+    ),
+)

@@ -1,0 +1,146 @@
+"""Faults of the update: step sizes, clipping, the critic's share, the sign of the gradient."""
+
+from rlvitals.faults import models
+from rlvitals.faults.fault import DQN, ON_POLICY, PPO, SAC, Fault, Onset
+from rlvitals.faults.inject import in_model, in_options
+
+START = (Onset.START,)
+TOO_LARGE = (
+    "kl-above-target", "kl-spike", "clip-fraction-high", "learning-rate-jump", "ratio-off-one",
+    "policy-loss-explosion", "value-loss-explosion", "q-divergence", "gradient-explosion",
+)  # fmt: skip
+
+FAULTS = (
+    Fault(
+        "learning-rate-x300",
+        "the learning rate is 300 times the one that works",
+        in_model(models.learning_rate(300.0)),
+        expects=(*TOO_LARGE, "entropy-collapse", "action-collapse"),
+        visible_in=("policy/approx_kl", "policy/clip_fraction", "exploration/entropy"),
+        algorithms=ON_POLICY,
+    ),
+    Fault(
+        "learning-rate-x100",
+        "the learning rate is 100 times the one that works",
+        in_model(models.learning_rate(100.0)),
+        expects=TOO_LARGE,
+        visible_in=("value/loss", "optimiser/loss", "optimiser/learning_rate"),
+        algorithms=(DQN, SAC),
+    ),
+    Fault(
+        "learning-rate-x1e-4",
+        "the learning rate is 10,000 times smaller than the one that works",
+        in_model(models.learning_rate(1e-4)),
+        expects=("updates-hardly-move", "learning-rate-jump"),
+        visible_in=("policy/approx_kl", "policy/clip_fraction"),
+    ),
+    Fault(
+        "discount-zero",
+        "gamma is 0: nothing but the next reward counts",
+        in_model(models.attribute(gamma=0.0)),
+        expects=("critic-explains-nothing", "constant-reward"),
+        visible_in=(),
+    ),
+    Fault(
+        "clip-range-tiny",
+        "the clip range is 1e-4: nearly every sample is clipped",
+        in_model(models.schedule(clip_range=1e-4)),
+        expects=("clip-fraction-high",),
+        visible_in=("policy/clip_fraction",),
+        algorithms=(PPO,),
+    ),
+    Fault(
+        "epochs-60-unclipped",
+        "60 epochs on each rollout, and a clip range of 0.9 that holds nothing",
+        in_model(models.attribute(n_epochs=60), models.schedule(clip_range=0.9)),
+        expects=("kl-above-target", "kl-spike", "clip-fraction-high", "entropy-collapse"),
+        visible_in=("policy/approx_kl",),
+        algorithms=(PPO,),
+        tasks=("CartPole-v1", "Acrobot-v1"),
+    ),
+    Fault(
+        "target-kl-tiny",
+        "target_kl is 1e-6: each update ends after its first minibatch",
+        in_model(models.attribute(target_kl=1e-6)),
+        expects=("updates-cut-short", "kl-above-target"),
+        visible_in=("policy/approx_kl",),
+        algorithms=(PPO,),
+    ),
+    Fault(
+        "value-coefficient-zero",
+        "vf_coef is 0: the critic is never trained",
+        in_model(models.attribute(vf_coef=0.0)),
+        expects=("critic-explains-nothing",),
+        visible_in=("value/explained_variance",),
+        algorithms=ON_POLICY,
+    ),
+    Fault(
+        "critic-frozen",
+        "the critic's weights are left out of the training",
+        in_model(models.frozen_critic),
+        expects=("critic-explains-nothing",),
+        visible_in=("value/explained_variance",),
+        algorithms=ON_POLICY,
+    ),
+    Fault(
+        "policy-frozen",
+        "the policy's weights are left out of the training",
+        in_model(models.frozen_policy),
+        expects=("updates-hardly-move", "frozen-metric", "policy-loss-flat"),
+        visible_in=("policy/approx_kl", "policy/clip_fraction"),
+        algorithms=(*ON_POLICY, SAC),
+        proven=True,
+    ),
+    Fault(
+        "advantages-flipped",
+        "the sign of the advantages is wrong: the policy learns what to avoid",
+        in_model(models.flipped_advantages),
+        expects=("return-collapse", "kl-spike"),
+        visible_in=("outcome/return",),
+        algorithms=ON_POLICY,
+        hidden_from_start=True,
+    ),
+    Fault(
+        "weights-reset",
+        "the weights are drawn anew, as by a resume that has lost them",
+        in_model(models.reset_weights),
+        expects=("return-collapse", "kl-spike"),
+        visible_in=("outcome/return",),
+        onsets=(Onset.MIDDLE,),
+    ),
+    Fault(
+        "target-network-frozen",
+        "the target network is never updated",
+        in_model(models.attribute(target_update_interval=10**9, tau=0.0)),
+        expects=("q-divergence",),
+        visible_in=(),
+        algorithms=(DQN, SAC),
+    ),
+    Fault(
+        "target-network-missing",
+        "the target network follows at every step: there is none",
+        in_model(models.attribute(target_update_interval=1, tau=1.0)),
+        expects=("q-divergence", "value-loss-explosion"),
+        visible_in=("optimiser/loss", "value/loss", "optimiser/loss"),
+        algorithms=(DQN, SAC),
+    ),
+    Fault(
+        "replay-buffer-of-64",
+        "the replay buffer holds the last 64 steps",
+        in_options(buffer_size=64, learning_starts=64),
+        expects=("q-divergence", "value-loss-explosion"),
+        visible_in=(),
+        algorithms=(DQN, SAC),
+        onsets=START,
+    ),
+    Fault(
+        "one-step-rollouts",
+        "each update sees two steps of each environment",
+        in_options(n_steps=2, batch_size=16),
+        expects=("kl-spike", "kl-above-target", "critic-explains-nothing"),
+        visible_in=(),
+        algorithms=(PPO,),
+        tasks=("CartPole-v1", "Acrobot-v1"),
+        onsets=START,
+    ),
+)

@@ -1,0 +1,54 @@
+"""Which runs the benchmark is made of."""
+
+from dataclasses import dataclass
+
+from rlvitals.faults.catalogue import CATALOGUE
+from rlvitals.faults.fault import Onset
+from rlvitals.faults.tasks import TASKS, Task
+
+HEALTHY_SEEDS = 20  # of each task: fewer cannot tell a 5th percentile
+SEEDS = 3  # of each fault, and of each variant of a healthy run
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One run to be recorded."""
+
+    task: Task  # with the variant's settings
+    seed: int
+    fault: str = ""  # healthy without one
+    onset: Onset | None = None
+    variant: str = ""
+
+    @property
+    def name(self) -> str:
+        """What its files are called, within its task's folder."""
+        kind = self.fault or f"healthy{'-' if self.variant else ''}{self.variant}"
+        return f"{kind}{'-mid' if self.onset is Onset.MIDDLE else ''}-s{self.seed}"
+
+
+def plan() -> tuple[Planned, ...]:
+    """List every run, in the order to record them: a part of it is a smaller benchmark."""
+    runs = [Planned(task, seed) for seed in range(2) for task in TASKS]
+    for seed in range(SEEDS):
+        runs += [run for task in TASKS for run in _faulty(task, seed)]
+        more = range(2 + 6 * seed, 8 + 6 * seed)  # healthy seeds 2-7, 8-13, 14-19
+        runs += [Planned(task, each) for task in TASKS for each in more if each < HEALTHY_SEEDS]
+        runs += _varied(seed)
+    return tuple(runs)
+
+
+def _faulty(task: Task, seed: int) -> list[Planned]:
+    return [
+        Planned(task, seed, fault.name, onset)
+        for fault in CATALOGUE
+        if task.algorithm in fault.algorithms and task.env_id in fault.tasks
+        for onset in fault.onsets
+        if onset is Onset.START or task.both_onsets or len(fault.onsets) == 1
+    ]
+
+
+def _varied(seed: int) -> list[Planned]:
+    return [
+        Planned(task.variant(name), seed, variant=name) for task in TASKS for name in task.variants
+    ]

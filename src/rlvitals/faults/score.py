@@ -1,0 +1,203 @@
+"""From judged runs to the numbers that say how good the diagnosis is."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.faults.catalogue import named
+from rlvitals.faults.fault import FAILED
+from rlvitals.faults.judge import Judged, Said
+from rlvitals.faults.labels import RIGHT, Label, Level, course, label, levels
+
+WARNING, ERROR = 1, 2
+DRAWS = 2_000  # of the bootstrap over tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of runs, or a count per run, with a 95 % interval clustered by task."""
+
+    value: float
+    low: float
+    high: float
+    count: int  # runs
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A judged run with its label."""
+
+    judged: Judged
+    label: Label
+    verdict_right: bool
+
+    @property
+    def alarms(self) -> tuple[Said, ...]:
+        """Root findings at warning or above, in the order of the diagnosis."""
+        return tuple(s for s in self.judged.said if s.root and s.severity >= WARNING)
+
+    def names_it(self, first: int) -> bool:
+        """Tell whether one of the first cases is the root cause."""
+        expects = named(self.judged.run.fault).expects
+        if FAILED in expects and self.judged.verdict == FAILED:
+            return True
+        return any(said.rule in expects for said in self.alarms[:first])
+
+    def delay(self) -> float | None:
+        """Return from onset to the first right naming as a share of the run; None: never."""
+        expects = named(self.judged.run.fault).expects
+        known = [said.known for said in self.alarms if said.rule in expects]
+        run = self.judged.run
+        return max(min(known) - (run.onset or 0), 0) / run.steps if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The whole table."""
+
+    healthy: int
+    broken: int
+    visible: int
+    benign: int
+    own_failures: int
+    recall_1: Share  # of the visible broken ones: the first case is the root cause
+    recall_3: Share
+    recall_1_all: Share  # of all broken ones, whether visible or not
+    any_alarm: Share  # of all broken ones
+    precision: Share  # of the runs with an alarm, broken or failed on their own
+    errors: Share  # per healthy run
+    warnings: Share  # per healthy run
+    delay: float  # median share of the run from onset to the first right naming
+    verdicts: Share
+    by_fault: Mapping[str, "Row"]
+    by_task: Mapping[str, "Row"]
+    by_rule: Mapping[str, "Ring"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table: a fault, or a task."""
+
+    broken: int
+    visible: int
+    first: int  # of the visible ones, named by the first case
+    third: int
+    alarmed: int  # of the broken ones
+    benign: int
+    healthy: int
+    rung: int  # healthy runs with an alarm
+    verdicts: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """How a rule does: on healthy runs that it could judge, and on broken ones that expect it."""
+
+    healthy: int
+    warned: int
+    errors: int
+    broken: int
+    caught: int
+    first: int
+
+
+def scored(judged: Sequence[Judged], known: Mapping[str, Level] | None = None) -> list[Scored]:
+    """Label every run of a task that has enough healthy seeds."""
+    level = levels([one.run for one in judged]) if known is None else known
+    return [
+        Scored(one, label(one.run, at), one.verdict in RIGHT[course(one.run, at)])
+        for one in judged
+        if (at := level.get(one.run.task)) is not None
+    ]
+
+
+def score(runs: Sequence[Scored]) -> Score:
+    """Count."""
+    healthy = [run for run in runs if run.label is Label.HEALTHY]
+    broken = [run for run in runs if run.label is Label.BROKEN]
+    visible = [run for run in broken if run.judged.visible]
+    own = [run for run in runs if run.label is Label.OWN_FAILURE]
+    rung = [run for run in runs if run.alarms and run.label is not Label.BENIGN]
+    delays = [d for run in visible if (d := run.delay()) is not None]
+    return Score(
+        healthy=len(healthy),
+        broken=len(broken),
+        visible=len(visible),
+        benign=sum(run.label is Label.BENIGN for run in runs),
+        own_failures=len(own),
+        recall_1=_share(visible, lambda run: run.names_it(1)),
+        recall_3=_share(visible, lambda run: run.names_it(3)),
+        recall_1_all=_share(broken, lambda run: run.names_it(1)),
+        any_alarm=_share(broken, lambda run: bool(run.alarms) or run.judged.verdict == FAILED),
+        precision=_share(rung, lambda run: run.label is not Label.HEALTHY),
+        errors=_share(healthy, lambda run: sum(s.severity >= ERROR for s in run.alarms)),
+        warnings=_share(healthy, lambda run: sum(s.severity == WARNING for s in run.alarms)),
+        delay=float(np.median(delays)) if delays else float("nan"),
+        verdicts=_share(runs, lambda run: run.verdict_right),
+        by_fault=_rows(runs, lambda run: run.judged.run.fault or "(none)"),
+        by_task=_rows(runs, lambda run: run.judged.run.task),
+        by_rule=_rings(runs),
+    )
+
+
+def _share(runs: Sequence[Scored], of: Callable[[Scored], float]) -> Share:
+    """Average over runs; the interval draws whole tasks, as runs of one are alike."""
+    if not runs:
+        return Share(float("nan"), float("nan"), float("nan"), 0)
+    tasks = sorted({run.judged.run.task for run in runs})
+    place = {task: i for i, task in enumerate(tasks)}
+    sums, counts = np.zeros(len(tasks)), np.zeros(len(tasks))
+    for run in runs:
+        sums[place[run.judged.run.task]] += float(of(run))
+        counts[place[run.judged.run.task]] += 1
+    draws = np.random.default_rng(0).integers(0, len(tasks), (DRAWS, len(tasks)))
+    means = sums[draws].sum(axis=1) / counts[draws].sum(axis=1)
+    low, high = np.percentile(means, (2.5, 97.5))
+    return Share(float(sums.sum() / counts.sum()), float(low), float(high), len(runs))
+
+
+def _rows(runs: Sequence[Scored], key: Callable[[Scored], str]) -> dict[str, Row]:
+    return {
+        name: _row([run for run in runs if key(run) == name])
+        for name in sorted({key(run) for run in runs})
+    }
+
+
+def _row(runs: Sequence[Scored]) -> Row:
+    broken = [run for run in runs if run.label is Label.BROKEN]
+    visible = [run for run in broken if run.judged.visible]
+    healthy = [run for run in runs if run.label is Label.HEALTHY]
+    return Row(
+        broken=len(broken),
+        visible=len(visible),
+        first=sum(run.names_it(1) for run in visible),
+        third=sum(run.names_it(3) for run in visible),
+        alarmed=sum(bool(run.alarms) or run.judged.verdict == FAILED for run in broken),
+        benign=sum(run.label is Label.BENIGN for run in runs),
+        healthy=len(healthy),
+        rung=sum(bool(run.alarms) for run in healthy),
+        verdicts=float(np.mean([run.verdict_right for run in runs])),
+    )
+
+
+def _rings(runs: Sequence[Scored]) -> dict[str, Ring]:
+    """Count for each rule; a finding folded under another one has rung as well."""
+    count: dict[str, Counter[str]] = {}
+    for run in runs:
+        loud = {s.rule: s.severity for s in run.judged.said if s.severity >= WARNING}
+        if run.label is Label.HEALTHY:
+            for rule in run.judged.judged:
+                tally = count.setdefault(rule, Counter())
+                tally["healthy"] += 1
+                tally["warned"] += rule in loud
+                tally["errors"] += loud.get(rule, 0) >= ERROR
+        if run.label is Label.BROKEN and run.judged.visible:
+            for rule in named(run.judged.run.fault).expects:
+                tally = count.setdefault(rule, Counter())
+                tally["broken"] += 1
+                tally["caught"] += rule in loud
+                tally["first"] += bool(run.alarms) and run.alarms[0].rule == rule
+    keys = ("healthy", "warned", "errors", "broken", "caught", "first")
+    return {rule: Ring(*(count[rule][key] for key in keys)) for rule in sorted(count)}

@@ -1,0 +1,125 @@
+"""What is trained: an algorithm on a task with settings that work, and settings that work as well.
+
+The settings are near those of RL Baselines3 Zoo; runs are as short as learning allows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rlvitals.faults.fault import A2C, DQN, PPO, SAC
+
+Options = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One cell of the benchmark: healthy runs are compared within it."""
+
+    algorithm: str
+    env_id: str
+    steps: int
+    n_envs: int
+    options: Options
+    log_interval: int = 1  # rollouts of on-policy algorithms, episodes of the others
+    normalised: bool = False  # running normalisation of observations and rewards
+    variants: Mapping[str, Options] = field(default_factory=dict)  # other settings that work
+    both_onsets: bool = False  # whether faults that can be there from the start also set in later
+
+    @property
+    def name(self) -> str:
+        """The folder of its runs."""
+        return f"{self.algorithm.lower()}-{self.env_id}"
+
+    def variant(self, name: str) -> "Task":
+        """Return the task with a variant's settings; `steps` and `n_envs` are the task's own."""
+        given = dict(self.variants[name]) if name else {}
+        own = {key: given.pop(key) for key in ("steps", "n_envs", "normalised") if key in given}
+        return replace(self, options={**self.options, **given}, **own)
+
+
+SMALL = {"policy_kwargs": {"net_arch": [64, 64]}}
+# `anneal` is ours: the learning rate falls linearly to 0. `resumed`: a first run of so many steps
+# comes before the one that is logged.
+TASKS: tuple[Task, ...] = (
+    Task(
+        PPO, "CartPole-v1", 32_768, 8,
+        {"n_steps": 32, "batch_size": 256, "n_epochs": 20, "gamma": 0.98, "gae_lambda": 0.8,
+         "learning_rate": 1e-3},
+        both_onsets=True,
+        variants={
+            "annealed": {"anneal": True},
+            "slow": {"learning_rate": 1.5e-4},
+            "high-kl": {"learning_rate": 4e-3},
+            "library-defaults": {"n_steps": 256, "batch_size": 64, "n_epochs": 10, "gamma": 0.99,
+                                 "gae_lambda": 0.95, "learning_rate": 3e-4, "steps": 61_440},
+            "target-kl": {"target_kl": 0.03},
+            "normalised": {"normalised": True},
+            "resumed-at-the-top": {"resumed": 65_536, "anneal": True, "learning_rate": 5e-4},
+        },
+    ),
+    Task(
+        PPO, "Acrobot-v1", 49_152, 8,
+        {"n_steps": 64, "batch_size": 128, "n_epochs": 4, "gamma": 0.99, "gae_lambda": 0.94,
+         "learning_rate": 1e-3},
+        both_onsets=True,
+        variants={
+            "annealed": {"anneal": True},
+            "slow": {"learning_rate": 2e-4},
+            "entropy-bonus": {"ent_coef": 0.01},
+            "high-kl": {"learning_rate": 3e-3},
+            "resumed-at-the-top": {"resumed": 49_152},
+        },
+    ),
+    Task(
+        PPO, "Pendulum-v1", 81_920, 8,
+        {"n_steps": 128, "batch_size": 128, "n_epochs": 10, "gamma": 0.9, "learning_rate": 1e-3,
+         "use_sde": True, "sde_sample_freq": 4},
+        variants={
+            "no-sde": {"use_sde": False},
+            "annealed": {"anneal": True},
+            "normalised": {"normalised": True, "use_sde": False},
+        },
+    ),
+    Task(
+        PPO, "MountainCar-v0", 131_072, 16,
+        {"n_steps": 16, "batch_size": 256, "n_epochs": 4, "gamma": 0.99, "gae_lambda": 0.98,
+         "learning_rate": 1e-3},
+        log_interval=4, normalised=True,
+        variants={"annealed": {"anneal": True}, "late-take-off": {"learning_rate": 3e-4}},
+    ),
+    Task(
+        A2C, "CartPole-v1", 120_000, 16, {"learning_rate": 1e-3, "anneal": True},
+        log_interval=16, normalised=True,
+        both_onsets=True,
+        variants={"constant-rate": {"anneal": False}, "slow": {"learning_rate": 4e-4}},
+    ),
+    Task(
+        A2C, "Acrobot-v1", 96_000, 16, {"learning_rate": 7e-4},
+        log_interval=12, normalised=True,
+        variants={"annealed": {"anneal": True}},
+    ),
+    Task(
+        DQN, "CartPole-v1", 48_000, 4,
+        {"learning_rate": 5e-4, "batch_size": 128, "learning_starts": 1000, "gamma": 0.98,
+         "target_update_interval": 500, "train_freq": 4, "gradient_steps": 4,
+         "exploration_fraction": 0.3, "exploration_final_eps": 0.04, **SMALL},
+        log_interval=10, normalised=True,
+        both_onsets=True,
+        variants={"slow": {"learning_rate": 2e-4}},
+    ),
+    Task(
+        DQN, "Acrobot-v1", 30_000, 1,
+        {"learning_rate": 1e-3, "batch_size": 128, "learning_starts": 1000,
+         "target_update_interval": 250, "train_freq": 8, "gradient_steps": 4,
+         "exploration_fraction": 0.2, "exploration_final_eps": 0.04, **SMALL},
+        log_interval=2,
+        variants={"long-exploration": {"exploration_fraction": 0.5}},
+    ),
+    Task(
+        SAC, "Pendulum-v1", 5_000, 1,
+        {"learning_rate": 2e-3, "batch_size": 128, "learning_starts": 400, **SMALL},
+        log_interval=1,
+        variants={"slow": {"learning_rate": 7e-4}},
+    ),
+)  # fmt: skip

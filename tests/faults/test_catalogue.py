@@ -1,0 +1,55 @@
+"""Every fault expects rules that exist, in metrics that exist, and can be injected."""
+
+import pytest
+
+from rlvitals import metrics
+from rlvitals.faults.catalogue import CATALOGUE, named
+from rlvitals.faults.fault import FAILED, Clock, Injection, Onset
+from rlvitals.faults.plan import HEALTHY_SEEDS, plan
+from rlvitals.faults.tasks import TASKS
+from rlvitals.rules import CATALOGUE as RULES
+
+EVERY = pytest.mark.parametrize("fault", CATALOGUE, ids=lambda fault: fault.name)
+
+
+@EVERY
+def test_a_fault_expects_rules_that_exist(fault):
+    assert fault.expects
+    assert set(fault.expects) <= {rule.name for rule in RULES} | {FAILED}
+
+
+@EVERY
+def test_a_fault_is_visible_in_metrics_that_exist(fault):
+    assert set(fault.visible_in) <= {metric.name for metric in metrics.CATALOGUE}
+
+
+@EVERY
+def test_a_fault_does_something(fault):
+    injection = Injection(Clock(0))
+    fault.inject(injection)
+    assert injection.world or injection.change or injection.options
+
+
+@EVERY
+def test_a_fault_has_runs(fault):
+    assert any(run.fault == fault.name for run in plan())
+
+
+def test_names_are_unique():
+    assert len({fault.name for fault in CATALOGUE}) == len(CATALOGUE) >= 30
+    assert len({(run.task.name, run.name) for run in plan()}) == len(plan())
+
+
+def test_every_task_has_enough_healthy_seeds():
+    for task in TASKS:
+        own = [r for r in plan() if r.task.name == task.name and not r.fault and not r.variant]
+        assert len(own) == HEALTHY_SEEDS >= 20
+    assert sum(not run.fault for run in plan()) >= 150
+
+
+def test_what_was_there_from_the_start_may_be_hidden():
+    fault = named("reward-flipped")
+    logged = frozenset({"outcome/return"})
+    assert not fault.visible(Onset.START, logged)
+    assert fault.visible(Onset.MIDDLE, logged)
+    assert not fault.visible(Onset.MIDDLE, frozenset())

@@ -1,0 +1,86 @@
+"""From judged runs to numbers, on runs whose answers are made by hand."""
+
+from dataclasses import replace
+
+import pytest
+from test_labels import HEALTHY, LEVEL, RUN
+
+from rlvitals.faults.judge import Judged, Said
+from rlvitals.faults.score import score, scored
+
+KNOWN = {RUN.task: LEVEL}
+BROKEN = replace(RUN, name="x", fault="clip-range-tiny", outcome=25.0, best=30.0, onset=200)
+
+
+def said(rule, severity=1, place=0, root=True, known=300):
+    return Said(rule, severity, place, root, known, known)
+
+
+def judged(run, *findings, verdict="learning", visible=True):
+    names = tuple(sorted({"no-learning", *(f.rule for f in findings)}))
+    return Judged(run, verdict, findings, names, visible and bool(run.fault))
+
+
+def test_the_first_case_that_names_the_cause_counts():
+    runs = [
+        judged(BROKEN, said("clip-fraction-high"), verdict="stalled"),
+        judged(BROKEN, said("no-learning"), said("clip-fraction-high", place=1)),
+        judged(BROKEN, said("no-learning")),
+        judged(BROKEN, said("clip-fraction-high", severity=0)),
+    ]
+    found = score(scored(runs, KNOWN))
+    assert (found.broken, found.visible) == (4, 4)
+    assert found.recall_1.value == 0.25
+    assert found.recall_3.value == 0.5
+    assert found.any_alarm.value == 0.75
+    assert found.delay == pytest.approx(0.1)
+    assert found.verdicts.value == 0.25
+
+
+def test_a_cause_folded_under_another_is_not_named():
+    runs = [judged(BROKEN, said("no-learning"), said("clip-fraction-high", root=False))]
+    assert score(scored(runs, KNOWN)).recall_3.value == 0.0
+
+
+def test_a_fault_that_no_log_shows_counts_for_the_whole_alone():
+    found = score(scored([judged(BROKEN, said("no-learning"), visible=False)], KNOWN))
+    assert (found.visible, found.recall_1.count) == (0, 0)
+    assert found.recall_1_all.value == 0.0
+    assert found.any_alarm.value == 1.0
+
+
+def test_false_alarms_are_counted_per_healthy_run():
+    runs = [judged(run) for run in HEALTHY[:8]]
+    runs.append(judged(HEALTHY[8], said("kl-spike"), said("no-learning", severity=2, place=1)))
+    runs.append(judged(HEALTHY[9], said("kl-spike", severity=0)))
+    found = score(scored(runs, KNOWN))
+    assert (found.healthy, found.warnings.value, found.errors.value) == (10, 0.1, 0.1)
+    ring = found.by_rule["no-learning"]
+    assert (ring.healthy, ring.warned, ring.errors) == (10, 1, 1)
+    assert found.by_rule["kl-spike"].healthy == 2
+
+
+def test_a_crash_is_named_by_the_verdict():
+    run = replace(BROKEN, fault="weight-nan", ended="ValueError: nan")
+    found = score(scored([judged(run, verdict="failed")], KNOWN))
+    assert (found.recall_1.value, found.verdicts.value) == (1.0, 1.0)
+
+
+def test_precision_counts_runs_with_an_alarm():
+    own = replace(RUN, outcome=60.0)
+    runs = [
+        judged(BROKEN, said("no-learning")),
+        judged(own, said("return-collapse")),
+        judged(RUN, said("kl-spike")),
+        judged(replace(BROKEN, outcome=440.0), said("kl-spike")),
+    ]
+    found = score(scored(runs, KNOWN))
+    assert found.precision.value == pytest.approx(2 / 3)
+    assert (found.benign, found.own_failures) == (1, 1)
+
+
+def test_the_interval_draws_whole_tasks():
+    other = replace(BROKEN, task="b")
+    runs = [judged(BROKEN, said("clip-fraction-high"))] * 3 + [judged(other)] * 3
+    found = score(scored(runs, {**KNOWN, "b": LEVEL}))
+    assert (found.recall_1.value, found.recall_1.low, found.recall_1.high) == (0.5, 0.0, 1.0)
