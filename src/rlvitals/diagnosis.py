@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from rlvitals.coverage import Coverage, coverage
 from rlvitals.records import Trace
-from rlvitals.rules import CATALOGUE
+from rlvitals.rules import CATALOGUE, seams
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
 from rlvitals.tldr import Sentence, tldr
 from rlvitals.verdict import Verdict, Word, verdict
@@ -86,6 +86,7 @@ def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE) -> Diagnosis:
                 undecided.append((rule, answer))
             case Clear():
                 clear.append(rule)
+    found = seams.attributed(trace, found)
     found.sort(key=lambda pair: (-pair[1].severity, pair[1].began, pair[0].name))
     return Diagnosis(
         trace=trace,

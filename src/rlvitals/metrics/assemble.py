@@ -81,7 +81,7 @@ def trace(
         settings=settings,
         profile=given.profile or profile.infer(best.keys(), measured, settings),
         budget=_budget(settings.get("total_steps")),
-        lifecycle=lifecycle or _lifecycle(logs, attempts=1 + len(resumed)),
+        lifecycle=lifecycle or _lifecycle(logs, resumed),
         notes=(*_notes(logs, resumed, shuffled), *_merging(logs, ticking, columns, best)),
         unmapped=tuple(found.unmapped),
         step_unit=clocks.unit(sources),
@@ -92,7 +92,7 @@ def trace(
     )
 
 
-def _lifecycle(logs: Sequence[Log], attempts: int) -> Lifecycle:
+def _lifecycle(logs: Sequence[Log], resumed: tuple[int, ...]) -> Lifecycle:
     """Put together what the logs say of the end: of an exit code 0 no traceback speaks."""
     endings = [log.ending for log in logs if log.ending is not None]
     exit_code = next((e.exit_code for e in endings if e.exit_code is not None), None)
@@ -101,7 +101,13 @@ def _lifecycle(logs: Sequence[Log], attempts: int) -> Lifecycle:
         traceback = ""
     elif _by_hand(traceback):
         exit_code, traceback = None, ""
-    return Lifecycle(None, exit_code, traceback, attempts, ended=bool(endings))
+    return Lifecycle(
+        exit_code=exit_code,
+        traceback=traceback,
+        attempts=1 + len(resumed),
+        seams=resumed,
+        ended=bool(endings),
+    )
 
 
 def _by_hand(traceback: str) -> bool:

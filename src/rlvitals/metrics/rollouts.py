@@ -122,6 +122,20 @@ DROPPED = Metric(
     family=True,
 )
 
+PARTIAL_SHARE = _share(
+    "partial_share", "Responses of several policies",
+    "Share of responses that were begun by one version of the policy and finished by a later one.",
+    "responses across a synchronisation / responses",
+)  # fmt: skip
+RESPONSE_TIME_MEDIAN = _count(
+    "response_time_median", "Usual time of a response", "s",
+    "Median seconds that one response took, its tools and its environment included.",
+)  # fmt: skip
+RESPONSE_TIME_P99 = _count(
+    "response_time_p99", "Time of the slowest responses", "s",
+    "Seconds that 99 of 100 responses stayed below: far above the median, the batch waits for"
+    " stragglers.",
+)  # fmt: skip
 METRICS = (
     TURNS_MEAN,
     TURNS_MIN,
@@ -141,4 +155,7 @@ METRICS = (
     KEPT_SHARE,
     GENERATION_BATCHES,
     DROPPED,
+    PARTIAL_SHARE,
+    RESPONSE_TIME_MEDIAN,
+    RESPONSE_TIME_P99,
 )

@@ -255,6 +255,18 @@ REJECTED_SEQUENCES = Metric(
     see_also=("policy/sampler_rejected_tokens",),
 )
 
+VERSION = Metric(
+    name="policy/sampler_version",
+    title="Version of the sampler's weights",
+    unit="synchronisations",
+    kind="health",
+    meaning="How often the generation engine has been given new weights. Standing still while"
+    " updates go on, its samples come from an old policy.",
+    better="up",
+    healthy=Band(low=0.0),
+    see_also=("policy/sampler_kl", "optimiser/policy_lag"),
+)
+
 METRICS = (
     LOGP_DIFFERENCE_MEAN,
     LOGP_DIFFERENCE_MAX,
@@ -276,4 +288,5 @@ METRICS = (
     RATIO_DEVIATION,
     REJECTED_TOKENS,
     REJECTED_SEQUENCES,
+    VERSION,
 )

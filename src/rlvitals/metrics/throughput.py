@@ -218,6 +218,30 @@ TOKEN_TIME = Metric(
     family=True,
 )
 
+WAIT_SHARE = Metric(
+    name="throughput/wait_share",
+    title="Share of time waited",
+    unit="share",
+    kind="performance",
+    meaning="Share of a step in which the trainer waits for samples.",
+    formula="seconds waited / seconds of the step",
+    better="down",
+    healthy=Band(low=0.0, high=1.0),
+    see_also=("throughput/phase_time",),
+)
+
+PREEMPTIONS = Metric(
+    name="throughput/preemptions",
+    title="Preempted requests",
+    unit="requests",
+    kind="performance",
+    meaning="Requests that the generation engine stopped to free its cache, and computes again"
+    " later. A count since the previous row or since the start, as the framework keeps it.",
+    better="down",
+    healthy=Band(low=0.0),
+    see_also=("throughput/memory",),
+)
+
 METRICS = (
     STEPS_PER_SECOND,
     UPDATES_PER_SECOND,
@@ -238,4 +262,6 @@ METRICS = (
     MFU,
     MEMORY,
     TOKEN_TIME,
+    WAIT_SHARE,
+    PREEMPTIONS,
 )

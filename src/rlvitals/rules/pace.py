@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from rlvitals.records import Series, Trace
 from rlvitals.rules.shapes import LASTING
 
-SHORTEST = 20.0  # seconds: SB3 logs whole seconds, so shorter windows are mostly rounding
-FINEST = 0.5  # seconds, where the clock has fractions
+# seconds: SB3 logs whole ones, so shorter windows are mostly rounding; and whatever the clock,
+# a collector's garbage, a checkpoint or an evaluation fills a shorter one.
+SHORTEST = 20.0
 SLOWER = 0.7  # of the run's own past
 MOSTLY = 0.8  # of the windows since then
 BEFORE, AFTER = 3, 5  # windows that say what was usual, and that must be slow
@@ -45,8 +46,8 @@ def pace(trace: Trace, counted: Series | None = None) -> Pace | None:
             return None
     keep = clock.values >= clock.values[0] + 0.1 * (clock.values[-1] - clock.values[0])
     clock, at = clock.where(keep), at[keep]
-    least = SHORTEST if (clock.values == np.rint(clock.values)).all() else FINEST
-    length = max(least, (clock.values[-1] - clock.values[0]) / WINDOWS) if len(clock) else least
+    passed = clock.values[-1] - clock.values[0] if len(clock) else 0.0
+    length = max(SHORTEST, passed / WINDOWS)
     return _rates(clock, at, length)
 
 

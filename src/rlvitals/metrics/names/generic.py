@@ -86,6 +86,8 @@ ALIASES: tuple[tuple[Metric, tuple[str, ...]], ...] = (
     (throughput.STEP_TIME, ("step_time", "time_per_step")),
     (throughput.ELAPSED, ("time_elapsed", "elapsed", "_runtime")),  # W&B's own, in seconds
     (throughput.TOKENS, ("num_tokens",)),
+    # vLLM's own counter, as its Prometheus page names it.
+    (throughput.PREEMPTIONS, ("vllm:num_preemptions_total", "vllm:num_preemptions")),
     (progress.EPOCH, ("epoch",)),
     (progress.EPISODE, ("episode", "episodes")),
     (progress.ITERATION, ("iteration",)),

@@ -68,6 +68,7 @@ ORCHESTRATOR = {  # orchestrator/orchestrator.py
     "off_policy_level/all/max": Name(optimiser.POLICY_LAG_MAX, "of rollouts in flight"),
     "off_policy/mean": Name(optimiser.POLICY_LAG, "of the batch that is trained on"),
     "off_policy/max": Name(optimiser.POLICY_LAG_MAX, "of the batch that is trained on"),
+    "watcher/policy_version": Name(sampler.VERSION, "that rollouts use; watcher.py"),
     "val_reward/mean": Name(outcome.EVAL_REWARD, "validation set"),
     "val/reward/all/mean": Name(outcome.EVAL_REWARD, "validation set"),
 }

@@ -83,6 +83,7 @@ NAMES = Table(
     keys={
         **{f"train/{key}": name for key, name in TRAIN.items()},
         **{f"rollout/{key}": name for key, name in ROLLOUT.items()},
+        "perf/wait_time_ratio": Name(throughput.WAIT_SHARE, "waiting for the rollout / step"),
         "perf/step_time": Name(throughput.STEP_TIME, "waiting for the rollout and training"),
         "perf/tokens_per_gpu_per_sec": Name(
             throughput.TOKENS_PER_SECOND_PER_DEVICE, "response tokens of the rollout alone"

@@ -129,6 +129,16 @@ SAMPLER = {  # debug/metrics.py, calculate_debug_metrics; rollout_corr_helper.py
     "training/rollout_probs_diff_std": Name(sampler.PROB_DIFFERENCE_STD),
     "training/rollout_actor_probs_pearson_corr": Name(sampler.PROB_CORRELATION),
 }
+ASYNCHRONOUS = {  # experimental/fully_async_policy/detach_utils.py, assemble_batch, aggregate
+    "fully_async/count/current_param_version": Name(sampler.VERSION, "synchronisations so far"),
+    "fully_async/partial/partial_ratio": Name(rollouts.PARTIAL_SHARE, "of the batch"),
+    "fully_async/partial/max_partial_span": Name(
+        optimiser.POLICY_LAG_MAX, "versions between a response's first and last token"
+    ),
+    "fully_async/processing_time/tp50": Name(rollouts.RESPONSE_TIME_MEDIAN),
+    "fully_async/processing_time/tp99": Name(rollouts.RESPONSE_TIME_P99),
+    "trainer/idle_ratio": Name(throughput.WAIT_SHARE, "waiting for samples / step"),
+}
 CORRECTION = {
     "kl": Name(sampler.KL_SIGNED, f"k1, {TOKENS}", estimator="k1"),
     "k3_kl": Name(sampler.KL, f"k3, {TOKENS}", estimator="k3"),
@@ -184,6 +194,7 @@ NAMES = Table(
         **{f"mismatch/mismatch_{key}": name for key, name in CORRECTION.items()},
         **{f"mismatch/{key}": name for key, name in CORRECTION.items() if "rollout" in key},
         **SPEED,
+        **ASYNCHRONOUS,
     },
     families=(
         Family(rf"val-(?:core|aux)/(.+/{ESTIMATE})", HELD_OUT),
@@ -229,5 +240,6 @@ NAMES = Table(
     " core_algos.py (compute_policy_loss_vanilla, compute_value_loss, kl_penalty_forward,"
     " agg_loss), rollout_corr_helper.py (compute_offpolicy_metrics, compute_is_metrics),"
     " verl/workers/actor/dp_actor.py (update_policy), verl/utils/metric/utils.py"
-    " (reduce_metrics), verl/utils/debug/metrics.py (calculate_debug_metrics)",
+    " (reduce_metrics), verl/utils/debug/metrics.py (calculate_debug_metrics),"
+    " verl/experimental/fully_async_policy/detach_utils.py",
 )

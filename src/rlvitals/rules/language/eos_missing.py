@@ -4,7 +4,8 @@
 `language/eos_tokens` below half of its own start in at least half of 10 successive updates.
 Below a tenth, and to the end, nearly no response is complete: an error where the score does not
 improve. Where it does improve this is a note, unless KL to the reference says that the text has
-left everything the reference would write (above one nat per token): then it is a warning.
+left everything the reference would write (above one nat per token): then it is a warning. No end
+token in any update is a note, a warning where the score is proven to stall.
 
 ## Why it matters
 A reward model has seen finished answers. On text that is merely cut off its score means little,
@@ -25,12 +26,14 @@ the batch size, so only the run's own start is a scale.
 """
 
 from rlvitals.metrics.language import EOS_TOKENS
+from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules import kinds, reference
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, below, start
 from rlvitals.rules.standing import Standing
+from rlvitals.rules.weigh import severity as weighed
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
 
@@ -45,6 +48,8 @@ def check(trace: Trace) -> Answer:
     """Compare the count with the run's own start."""
     counts = trace[EOS_TOKENS.name]
     first = start(counts)
+    if first == 0 and not counts.finite().values.any():
+        return _never(trace)
     if not first:
         return Undecided("no response ended by itself at the start: there is nothing to lose")
     limit = FEWER.bound(trace, f"{FEWER.on(trace):g} x this run's start", first)
@@ -71,11 +76,32 @@ def check(trace: Trace) -> Answer:
     )
 
 
+def _never(trace: Trace) -> Finding:
+    """Report that no response has ever ended: it is no habit that the model could have learned."""
+    counts = trace[EOS_TOKENS.name].finite()
+    now = learned(trace)
+    evidence, counter = sides(now)
+    return Finding(
+        f"no response has ended by itself in any of {len(counts)} updates",
+        severity=weighed(now),
+        metric=EOS_TOKENS.name,
+        began=int(counts.steps[0]),
+        ended=int(counts.steps[-1]),
+        observed=0.0,
+        bound=Bound(0.0, "end tokens in a batch"),
+        evidence=evidence,
+        counter=counter,
+        causes=(SAME_ID, "the response limit is shorter than any answer", "no stop token is set"),
+    )
+
+
 def _severity(now: Standing, stretch: Stretch, *, gone: bool, strayed: bool) -> Severity:
     if now.improves:
         return Severity.WARNING if strayed else Severity.NOTE
     return Severity.ERROR if now.stalled and gone and stretch.goes_on else Severity.WARNING
 
+
+SAME_ID = "the end token is masked out of the loss, often because it doubles as padding"
 
 RULE = Rule(
     name="eos-missing",
@@ -86,7 +112,7 @@ RULE = Rule(
     causes=(
         "a reward that grows with length",
         "no penalty for a response without an end token",
-        "the end token is masked out of the loss, often because it doubles as padding",
+        SAME_ID,
     ),
     remedies=(
         "read some responses from the end of the run",

@@ -4,7 +4,8 @@
 `language/truncated_share` above 0.3 in at least half of 20 successive updates (10 where fewer
 than 40 are logged). What the model gets right decides: a warning where that is proven not to
 improve, an error above 0.8 (which includes runs in which no response ends at all); a note where
-it improves or, up to 0.8, cannot be told.
+it improves or, up to 0.8, cannot be told. Else `language/query_truncated_share` above 0.1 as
+often: a note that prompts are cut.
 
 ## Why it matters
 A cut response usually earns nothing although its beginning may be right, so the reward teaches
@@ -13,7 +14,9 @@ to be short, or nothing. Where the limit is what stops a response, lengths say n
 ## What to do
 Raise the response limit if answers are cut that would have been right; otherwise find out why
 the model does not end: no end token in the data, a wrong stop token, a reward for length. Masking
-truncated responses out of the loss hides the symptom, and in NSR removes most negatives.
+truncated responses out of the loss hides the symptom, and in NSR removes most negatives. Where
+none ever ended, from the first update on, it is no habit: the end token is not the model's own, or
+it is padding's too. Raise the prompt limit where prompts are cut, or drop the longest.
 
 ## When it is wrong
 Reasoning is often trained against a limit it meets at first. Where right answers rise all the
@@ -25,9 +28,10 @@ same, only compute is lost.
 """
 
 from rlvitals.metrics.language import TERMINATED_LENGTH_MEAN, TRUNCATED_SHARE
-from rlvitals.records import Trace
+from rlvitals.metrics.rollouts import QUERY_TRUNCATED_SHARE
+from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import last_share, learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing
@@ -37,6 +41,10 @@ from rlvitals.signals.spread import median
 # A third of the batch is judged by where it was cut.
 MANY = Threshold("responses-truncated.share", 0.3, "share of responses cut at the limit", high=1.0)
 NEARLY_ALL = Threshold("responses-truncated.severe", 0.8, "the same, for an error", high=1.0)
+NONE_ENDS = 0.999  # cut in every update, but for rounding
+PROMPTS = Threshold(
+    "responses-truncated.prompts", 0.1, "share of prompts as long as their limit", high=1.0
+)
 
 
 def check(trace: Trace) -> Answer:
@@ -44,7 +52,7 @@ def check(trace: Trace) -> Answer:
     cut = trace[TRUNCATED_SHARE.name]
     stretch = above(cut, MANY.on(trace))
     if stretch is None:
-        return Clear()
+        return _prompts(trace)
     level = median(stretch.of(cut).finite().values) or 0.0
     now = learned(trace, since=stretch.began)
     evidence, counter = sides(now)
@@ -57,8 +65,64 @@ def check(trace: Trace) -> Answer:
         ended=stretch.ended,
         observed=level,
         bound=MANY.bound(trace, "default"),
-        evidence=(*_none_ends(trace, stretch), *_limit(trace), *evidence),
+        evidence=(
+            *_none_ends(trace, stretch),
+            *_right(trace, level),
+            *_prompts_cut(trace),
+            *_limit(trace),
+            *evidence,
+        ),
         counter=counter,
+        causes=(NO_END, *CAUSES) if _never_ended(cut) else (),
+    )
+
+
+def _never_ended(cut: Series) -> bool:
+    """Tell a model that ended no response in its first updates, nor since."""
+    return bool(cut.finite().values.min(initial=1.0) >= NONE_ENDS)
+
+
+def _right(trace: Trace, level: float) -> tuple[str, ...]:
+    """Say how many responses must be both cut and right, as the shares add up to more than 1."""
+    right = last_share(trace)
+    both = 0.0 if right is None else right + level - 1.0
+    return (f"at least {both:.0%} of responses are right although cut",) if both > 0 else ()
+
+
+def _prompts_cut(trace: Trace) -> tuple[str, ...]:
+    logged = trace.get(QUERY_TRUNCATED_SHARE.name)
+    level = None if logged is None else median(logged.finite().values)
+    if level is None or level <= PROMPTS.on(trace):
+        return ()
+    return (f"{level:.0%} of prompts are as long as their limit: they were probably cut",)
+
+
+def _prompts(trace: Trace) -> Answer:
+    """Look for prompts that fill the room they have, where responses have enough."""
+    logged = trace.get(QUERY_TRUNCATED_SHARE.name)
+    held = None if logged is None else above(logged, PROMPTS.on(trace))
+    if logged is None or held is None:
+        return Clear()
+    level = median(held.of(logged).finite().values) or 0.0
+    now = learned(trace, since=held.began)
+    evidence, counter = sides(now)
+    limit = trace.number("max_prompt_length")
+    said = () if limit is None else (f"the run's prompt limit is {limit:g} tokens",)
+    return Finding(
+        f"{level:.0%} of prompts are as long as their limit: they were probably cut",
+        severity=Severity.NOTE,
+        metric=QUERY_TRUNCATED_SHARE.name,
+        began=held.began,
+        ended=held.ended,
+        observed=level,
+        bound=PROMPTS.bound(trace, "default"),
+        evidence=(*said, *evidence),
+        counter=counter,
+        causes=("prompts are longer than the limit allows", "turns pile up in the context"),
+        remedies=(
+            "raise the prompt limit, or drop prompts that do not fit",
+            "check which end is cut: the question is often at the end, the task at the start",
+        ),
     )
 
 
@@ -86,17 +150,20 @@ def _limit(trace: Trace) -> tuple[str, ...]:
     return () if limit is None else (f"the run's response limit is {limit:g} tokens",)
 
 
+NO_END = "the end token is not the model's own, or it is padding's too and masked out"
+CAUSES = (
+    "the response limit is shorter than the task needs",
+    "the model does not end: no end token learned, wrong stop token",
+    "a reward that grows with length",
+)
+
 RULE = Rule(
     name="responses-truncated",
     needs=(TRUNCATED_SHARE,),
     at_least=SHORT_WINDOW,
     check=check,
     doc=__doc__,
-    causes=(
-        "the response limit is shorter than the task needs",
-        "the model does not end: no end token learned, wrong stop token",
-        "a reward that grows with length",
-    ),
+    causes=CAUSES,
     remedies=(
         "read some cut responses: are they nearly done, or rambling?",
         "raise max_completion_length where they are nearly done",
@@ -108,5 +175,5 @@ RULE = Rule(
         "response-length-explodes",
         "threshold-off-correctness",
     ),
-    thresholds=(MANY, NEARLY_ALL),
+    thresholds=(MANY, NEARLY_ALL, PROMPTS),
 )

@@ -3,8 +3,9 @@
 ## What it sees
 `optimiser/learning_rate` more than 5 x the value logged before, after any warm-up (the rise from
 the start to the first fall or pause): a note, or a warning where KL or the gradient norm
-spikes within the next 20 updates and the outcome does not improve afterwards. Or at zero over
-the last tenth of the run (5 points at least), or before nine tenths of its budget: a note.
+spikes within the next 20 updates and the outcome does not improve afterwards. Where the run was
+resumed, a rate twice or half of the one before is judged so too. Or at zero over the last tenth
+of the run (5 points at least), or before nine tenths of its budget: a note.
 
 ## Why it matters
 A jump moves the policy further in one update than the trust region was set for, and Adam's
@@ -16,8 +17,9 @@ Give the scheduler the run's real length (`max_steps`, `total_timesteps`). After
 that the scheduler's state was restored. Where a restart is meant, restart lower.
 
 ## When it is wrong
-Cosine schedules with restarts jump by design. A step decay goes down, which is not reported;
-nor is a rate that is steered by the KL (rsl_rl, skrl, rl_games), up and down all along.
+Cosine schedules with restarts jump by design: jumps that all go back to the same rate are a note
+at most. A step decay goes down, which is not reported; nor is a rate that is steered by the KL
+(rsl_rl, skrl, rl_games), up and down all along.
 
 ## References
 - Loshchilov and Hutter 2017, "SGDR: Stochastic Gradient Descent with Warm Restarts".
@@ -36,6 +38,8 @@ from rlvitals.rules.shapes import KL_SPIKE, jumps
 from rlvitals.rules.standing import standing
 
 FACTOR = Threshold("learning-rate-jump.factor", 5.0, "x the rate logged before", low=1.0)
+RESUMED = 2.0  # x, or half, over a resume: no schedule moves that far within a row
+SAME = 1.1  # x: restarts go back to one rate
 ZERO = 1e-9  # of its highest value: schedules end at 0 or at a rounding of it
 TAIL, FEWEST = 0.1, 5  # of the run, points: a schedule that ends with the run has one at most
 PLANNED = 0.9  # of the budget
@@ -51,8 +55,11 @@ def check(trace: Trace) -> Answer:
     if highest == 0:
         return _ended(rates, 0, trace)
     up = _jumps_up(rates, FACTOR.on(trace))
-    if up.size and not _follows_kl(trace, rates):
-        return _jumped(trace, rates, up)
+    if not _follows_kl(trace, rates):
+        if (lost := _at_a_resume(trace, rates)) is not None:
+            return _jumped(trace, rates, lost)
+        if up.size:
+            return _jumped(trace, rates, up)
     on = np.flatnonzero(np.abs(rates.values) > ZERO * highest)
     first = int(on[-1]) + 1
     return _ended(rates, first, trace) if _early(trace, rates, first) else Clear()
@@ -76,6 +83,23 @@ def _jumps_up(rates: Series, factor: float) -> np.typing.NDArray[np.int64]:
     return up[up > warm]
 
 
+def _at_a_resume(trace: Trace, rates: Series) -> np.typing.NDArray[np.int64] | None:
+    """Return where a resume goes on with another rate: its scheduler began anew."""
+    for step in trace.lifecycle.seams:
+        i = int(np.searchsorted(rates.steps, step))
+        if 1 < i < len(rates):  # a warm-up from zero doubles in its second row
+            before, after = abs(float(rates.values[i - 1])), abs(float(rates.values[i]))
+            if max(before, after) >= RESUMED * min(before, after) and before != after:
+                return np.array([i], dtype=np.int64)
+    return None
+
+
+def _restarts(rates: Series, up: np.typing.NDArray[np.int64]) -> bool:
+    """Tell a schedule with warm restarts: every jump goes back to the same rate."""
+    landed = rates.values[up]
+    return up.size > 1 and float(landed.max()) <= SAME * float(landed.min())
+
+
 def _jumped(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -> Finding:
     first = int(up[0])
     began = int(rates.steps[first])
@@ -84,8 +108,13 @@ def _jumped(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -> Fin
     now = standing(trace, since=began)
     evidence, counter = weigh.sides(now)
     often = f", the first of {up.size} such jumps" if up.size > 1 else ""
+    restarts = _restarts(rates, up)
+    if restarts:
+        counter = (*counter, "each jump goes back to the same rate: warm restarts, as scheduled")
     # Where nothing is logged that could spike, a rate that no network is trained with will do.
-    worse = (followed or after > HIGH.on(trace)) and not weigh.content(now)
+    harmful = (followed or after > HIGH.on(trace)) and not restarts
+    worse = harmful and not weigh.content(now)
+    resumed = began in trace.lifecycle.seams
     return Finding(
         f"the learning rate jumps from {before:.3g} to {after:.3g} at step {began:,}{often}",
         severity=Severity.WARNING if worse else Severity.NOTE,
@@ -93,9 +122,12 @@ def _jumped(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -> Fin
         began=began,
         ended=int(rates.steps[int(up[-1])]),
         observed=after,
-        bound=FACTOR.bound(trace, f"{FACTOR.on(trace):g} x the rate logged before", before),
+        bound=FACTOR.bound(trace, f"{FACTOR.on(trace):g} x the rate logged before", before)
+        if not resumed
+        else Bound(RESUMED * before, f"{RESUMED:g} x the rate before the resume"),
         evidence=(*followed, *evidence),
         counter=counter,
+        causes=(NOT_RESTORED, *CAUSES[:2]) if resumed else (),
     )
 
 
@@ -141,17 +173,20 @@ def _ended(rates: Series, first: int, trace: Trace) -> Finding:
     )
 
 
+NOT_RESTORED = "a resume that did not restore the scheduler"
+CAUSES = (
+    "a schedule set for another length than the run's",
+    "a schedule with restarts",
+    NOT_RESTORED,
+)
+
 RULE = Rule(
     name="learning-rate-jump",
     needs=(LEARNING_RATE,),
     at_least=10,
     check=check,
     doc=__doc__,
-    causes=(
-        "a schedule set for another length than the run's",
-        "a schedule with restarts",
-        "a resume that did not restore the scheduler",
-    ),
+    causes=CAUSES,
     remedies=(
         "give the scheduler the run's real number of updates",
         "restore the scheduler's state on resume",

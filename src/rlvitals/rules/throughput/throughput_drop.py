@@ -1,9 +1,10 @@
 """The run became slower than it was, and stays slow.
 
 ## What it sees
-Steps per second over windows of at least 20 seconds (half a second where the clock has fractions),
-from `throughput/elapsed` or the log's wall times. The last five windows and a fifth of the run
-below 70 % of the median of what came before, but for one in five, is a note; half of it a warning.
+Steps per second over windows of at least 20 seconds, from `throughput/elapsed` or the log's wall
+times; of a language model tokens per second, where tokens or lengths are logged. The last five
+windows and a fifth of the run below 70 % of the median of what came before, but for one in five,
+is a note; half of it a warning.
 
 ## Why it matters
 Slower collection wastes hours and money and rarely repairs itself. Frameworks that log a mean
@@ -15,8 +16,8 @@ that is rewritten whole at every row, an environment that became slower with lon
 
 ## When it is wrong
 Off-policy methods slow down when learning starts: the first tenth of the time is left out, and
-only what came after the first update is compared. Longer episodes or responses cost time by
-themselves.
+only what came after the first update is compared. Longer episodes cost time by themselves, and
+so do longer responses where no tokens are logged.
 
 ## References
 - Huang et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization", on SPS.
@@ -24,7 +25,11 @@ themselves.
 
 import numpy as np
 
+from rlvitals.metrics.language import LENGTH_MEAN
+from rlvitals.metrics.progress import TOKENS_NEW
+from rlvitals.metrics.throughput import TOKENS
 from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.pace import LEAST, SLOWER, Pace, pace, slow_since
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 
@@ -35,8 +40,11 @@ FIRST_UPDATE = ("optimiser/loss", "policy/loss", "value/loss", "optimiser/grad_n
 
 def check(trace: Trace) -> Answer:
     """Compare the end with the run's own past, from its first update on."""
-    firsts = [int(s.steps[0]) for n in FIRST_UPDATE if (s := trace.get(n)) is not None and len(s)]
-    speed = pace(trace.since(min(firsts)) if firsts else trace)
+    # A table's cells are there, and empty, before the first update.
+    logged = [s.finite() for n in FIRST_UPDATE if (s := trace.get(n)) is not None]
+    firsts = [int(s.steps[0]) for s in logged if len(s)]
+    counted, unit = _counted(trace)
+    speed = pace(trace.since(min(firsts)) if firsts else trace, counted)
     if speed is None or len(speed.rates) < LEAST:
         return Undecided("no clock, or too few intervals of it", ("throughput/elapsed",))
     split = slow_since(speed, SPEED.on(trace))
@@ -44,16 +52,34 @@ def check(trace: Trace) -> Answer:
         return Clear()
     before, after = float(np.median(speed.rates[:split])), float(np.median(speed.rates[split:]))
     return Finding(
-        f"{trace.step_unit} per second fell from {before:,.3g} to {after:,.3g} and stay there",
+        f"{unit} per second fell from {before:,.3g} to {after:,.3g} and stay there",
         severity=Severity.WARNING if after < HALVED.on(trace) * before else Severity.NOTE,
         metric=_shown(trace),
         began=int(speed.steps[split - 1]),
         ended=int(speed.steps[-1]),
         observed=after,
         bound=SPEED.bound(trace, f"{SPEED.on(trace):.0%} of this run's own speed before", before),
-        curve=Curve(f"{trace.step_unit} per second", _drawn(speed)),
+        curve=Curve(f"{unit} per second", _drawn(speed)),
         evidence=(f"measured over windows of {speed.seconds:,.3g} s",),
     )
+
+
+def _counted(trace: Trace) -> tuple[Series | None, str]:
+    """Return what a language model's work is counted in, as a running sum; None for steps."""
+    if trace.profile not in kinds.LANGUAGE:
+        return None, trace.step_unit
+    if (total := _known(trace, TOKENS.name)) is not None:
+        return total, "tokens"
+    for name, unit in ((TOKENS_NEW.name, "tokens"), (LENGTH_MEAN.name, "tokens of each response")):
+        if (new := _known(trace, name)) is not None:
+            return Series(new.steps, new.times, np.cumsum(new.values)), unit
+    return None, trace.step_unit
+
+
+def _known(trace: Trace, name: str) -> Series | None:
+    logged = trace.get(name)
+    found = None if logged is None else logged.finite()
+    return found if found is not None and len(found) > LEAST else None
 
 
 def _drawn(speed: Pace) -> Series:

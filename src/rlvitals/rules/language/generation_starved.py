@@ -1,0 +1,253 @@
+"""Ever more is generated for each update, and ever less of it is trained on.
+
+## What it sees
+`language/generation_batches` above twice its own first tenth, and above 2; or
+`language/kept_share` below 0.3 and half of its start: both over the last fifth and in at least
+half of 20 successive updates up to the end (10 where fewer than 40 are logged). Else responses
+whose slowest hundredth takes ten times the median (`language/response_time_p99`) in at least half
+of 20 successive updates. The first two are a note, a warning where what the model gets right is
+proven to stall or fall; the last is a note.
+
+## Why it matters
+Dynamic sampling throws away groups that are all right or all wrong. As prompts become too easy,
+or were too hard from the start, most of the generation, which is most of the cost, is thrown
+away; at its limit of batches a trainer stops, or trains on what little is left. Stragglers leave
+every other engine idle.
+
+## What to do
+Change the prompts, not the sampler: drop what is solved, and what has never been solved. For
+stragglers, lower the response limit, or finish the longest responses in the next update.
+
+## When it is wrong
+At the end of a run that has learned its prompts this is success, and the note says so.
+
+## References
+- Yu et al. 2025, "DAPO", section 3.2, dynamic sampling.
+- Kimi Team 2025, "Kimi k1.5", partial rollouts.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.progress import BATCH_SIZE
+from rlvitals.metrics.reward import GROUP_ALL_RIGHT, GROUP_ALL_WRONG
+from rlvitals.metrics.rollouts import (
+    DROPPED,
+    GENERATION_BATCHES,
+    KEPT_SHARE,
+    RESPONSE_TIME_MEDIAN,
+    RESPONSE_TIME_P99,
+)
+from rlvitals.metrics.throughput import PHASE_TIME, WAIT_SHARE
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
+from rlvitals.rules.answers import last_share, learned
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.shapes import (
+    SHORT_WINDOW,
+    above,
+    below,
+    last_stretch_above,
+    start,
+)
+from rlvitals.rules.weigh import severity, sides
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.spread import median
+
+FACTOR = Threshold("generation-starved.factor", 2.0, "batches per update over those of the start")
+KEPT = Threshold("generation-starved.kept", 0.3, "share of generated groups that is trained on")
+STRAGGLE = Threshold("generation-starved.straggle", 10.0, "99th percentile over median of seconds")
+# No run must log these: only who samples dynamically can.
+LOOKED_AT = (GENERATION_BATCHES, KEPT_SHARE, RESPONSE_TIME_P99)
+LEAST = 2 * SHORT_WINDOW  # points
+TWO = 2.0  # batches: half of what is generated is thrown away
+HALF = 0.5  # of its own start
+EASY, HARD = 0.8, 0.2  # share of right answers
+GENERATES = ("gen", "rollout", "generation", "generate")  # phases, by their first word
+
+TOO_EASY = "the prompts have become too easy: most groups are all right"
+TOO_HARD = "the prompts are too hard: most groups are all wrong"
+VERIFIER = "a verifier that scores every answer alike"
+
+
+def check(trace: Trace) -> Answer:
+    """Ask what dynamic sampling needs and keeps, then who waits for whom."""
+    if all(_finite(trace, m.name) is None for m in LOOKED_AT):
+        return Undecided("neither dynamic sampling nor the time of responses is logged")
+    for ask in (_more_batches, _fewer_kept, _stragglers):
+        found = ask(trace)
+        if found is not None:
+            return found
+    return Clear()
+
+
+def _more_batches(trace: Trace) -> Finding | None:
+    batches = _finite(trace, GENERATION_BATCHES.name)
+    first = None if batches is None else start(batches)
+    if batches is None or not first:
+        return None
+    levels = first_last_change(batches.values)
+    limit = FACTOR.bound(trace, f"{FACTOR.default:g} x this run's start", first)
+    least = Bound(max(limit.value, TWO), limit.origin)
+    held = above(batches, least.value)
+    if levels is None or levels[1] <= least.value or held is None or not held.goes_on:
+        return None
+    made = batches.since(held.began).values
+    thrown = f"{made.sum() - len(made):,.0f} of {made.sum():,.0f} batches generated since then"
+    return _weighed(
+        trace,
+        f"{levels[1]:.3g} batches are generated for each update, {first:.3g} at the start",
+        (GENERATION_BATCHES.name, batches),
+        (held.began, levels[1]),
+        least,
+        (f"{thrown} were thrown away", *_cost(trace, batches, held.began)),
+    )
+
+
+def _fewer_kept(trace: Trace) -> Finding | None:
+    kept = _finite(trace, KEPT_SHARE.name)
+    first = None if kept is None else start(kept)
+    if kept is None or not first:
+        return None
+    levels, limit = first_last_change(kept.values), KEPT.bound(trace, "default")
+    low = below(kept, min(limit.value, HALF * first))
+    if levels is None or low is None or not low.goes_on:
+        return None
+    if levels[1] >= min(limit.value, HALF * first):
+        return None
+    return _weighed(
+        trace,
+        f"{levels[1]:.0%} of the generated groups are trained on, {first:.0%} at the start",
+        (KEPT_SHARE.name, kept),
+        (low.began, levels[1]),
+        limit,
+        (),
+    )
+
+
+def _stragglers(trace: Trace) -> Finding | None:
+    slow, usual = (_finite(trace, m.name) for m in (RESPONSE_TIME_P99, RESPONSE_TIME_MEDIAN))
+    if slow is None or usual is None:
+        return None
+    per = np.interp(slow.steps, usual.steps, usual.values)
+    known = slow.where(per > 0)
+    ratio = Series(known.steps, known.times, known.values / per[per > 0])
+    limit = STRAGGLE.bound(trace, "default")
+    held = above(ratio, limit.value) if len(ratio) else None
+    if held is None:
+        return None
+    level = median(held.of(ratio).values) or 0.0
+    return Finding(
+        f"the slowest hundredth of responses takes {level:.3g} x the median: the rest waits",
+        severity=Severity.NOTE,
+        metric=RESPONSE_TIME_P99.name,
+        began=held.began,
+        ended=held.ended,
+        observed=level,
+        bound=limit,
+        evidence=_waits(trace),
+        causes=(
+            "a few responses run to the limit while the engines stand idle",
+            "a tool, an environment or a judge that hangs for some requests",
+        ),
+        remedies=(
+            "lower the response limit, or finish long responses in the next update",
+            "set a timeout on tools and judges; score what times out as invalid, not as 0",
+        ),
+    )
+
+
+def _finite(trace: Trace, name: str) -> Series | None:
+    logged = trace.get(name)
+    found = None if logged is None else logged.finite()
+    return found if found is not None and len(found) >= LEAST else None
+
+
+def _cost(trace: Trace, batches: Series, began: int) -> tuple[str, ...]:
+    """Say what the batches that were thrown away cost, where generation is timed."""
+    phases = trace.family(PHASE_TIME.name)
+    timed = next((s for k, s in phases.items() if k.split("/")[0].startswith(GENERATES)), None)
+    spent = None if timed is None else timed.finite().since(began)
+    if spent is None or not len(spent):
+        return ()
+    made = np.maximum(np.interp(spent.steps, batches.steps, batches.values), 1.0)
+    hours = float((spent.values * (1 - 1 / made)).sum()) / 3600
+    return (f"that is {hours:.2g} h of generation",) if hours > 0 else ()
+
+
+def _waits(trace: Trace) -> tuple[str, ...]:
+    waited = trace.get(WAIT_SHARE.name)
+    share = None if waited is None else median(waited.finite().values)
+    return () if share is None else (f"the trainer waits {share:.0%} of the time",)
+
+
+def _side(trace: Trace) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Say which groups have no contrast, and rank the causes by it."""
+    right, wrong = (
+        None if (s := trace.get(m.name)) is None else median(s.finite().tail(20).values)
+        for m in (GROUP_ALL_RIGHT, GROUP_ALL_WRONG)
+    )
+    if right is not None and wrong is not None and right != wrong:
+        said = (f"{right:.0%} of groups are all right and {wrong:.0%} all wrong at the end",)
+        return said, ((TOO_EASY, VERIFIER) if right > wrong else (TOO_HARD, VERIFIER))
+    share = last_share(trace)
+    if share is None or HARD <= share <= EASY:
+        return (), (TOO_EASY, TOO_HARD, VERIFIER)
+    said = (f"{share:.0%} of answers are right at the end",)
+    return said, ((TOO_EASY, VERIFIER) if share > EASY else (TOO_HARD, VERIFIER))
+
+
+def _weighed(  # noqa: PLR0913, PLR0917 - the fields of one finding
+    trace: Trace,
+    summary: str,
+    shown: tuple[str, Series],
+    since: tuple[int, float],
+    bound: Bound,
+    said: tuple[str, ...],
+) -> Finding:
+    (name, series), (began, level) = shown, since
+    now = learned(trace)
+    evidence, counter = sides(now)
+    sided, causes = _side(trace)
+    return Finding(
+        summary,
+        severity=severity(now),
+        metric=name,
+        began=began,
+        ended=int(series.steps[-1]),
+        observed=level,
+        bound=bound,
+        evidence=(*said, *sided, *_left(trace), *_waits(trace), *evidence),
+        counter=counter,
+        causes=causes,
+    )
+
+
+def _left(trace: Trace) -> tuple[str, ...]:
+    """Say that the batch itself shrinks, and that samples are dropped."""
+    said = []
+    size = _finite(trace, BATCH_SIZE.name)
+    levels = None if size is None else first_last_change(size.values)
+    if levels is not None and levels[1] < HALF * levels[0]:
+        said.append(f"the batch shrank from {levels[0]:,.0f} to {levels[1]:,.0f} samples")
+    for reason, dropped in trace.family(DROPPED.name).items():
+        found = dropped.finite()
+        if len(found) and last_stretch_above(found, 0.0) is not None:
+            said.append(f"{found.values[-1]:,.0f} dropped ({reason.replace('_', ' ')})")
+    return tuple(said)
+
+
+RULE = Rule(
+    name="generation-starved",
+    needs=(),
+    check=check,
+    doc=__doc__,
+    causes=(TOO_EASY, TOO_HARD, VERIFIER),
+    remedies=(
+        "drop prompts that are always right, or never; add harder ones, or easier ones",
+        "stop here, where the prompts are learned",
+        "generate more completions per prompt, so that a group has contrast more often",
+    ),
+    profiles=kinds.LANGUAGE,
+    thresholds=(FACTOR, KEPT, STRAGGLE),
+)

@@ -1,0 +1,347 @@
+"""The engine that samples and the trainer that learns disagree on the same tokens.
+
+## What it sees
+In at least half of 20 successive updates (10 where fewer than 40 are logged), one of:
+`policy/sampler_kl` above 0.01 nats per token, mean difference of log-probabilities above 0.1, of
+probabilities above 0.03, effective sample size below 0.8, correlation below 0.97. Five times that
+KL, and as much more of the others, for a mixture of experts, 8-bit weights, or samples that may be
+old. Or a KL that grew fivefold to a quarter of that; or a version of the sampler's weights that
+stands still. A note; a warning where the outcome is proven to stall or fall and two measures say
+it, or one that grows.
+
+## Why it matters
+PPO's and GRPO's gradients are those of samples from the policy being trained. Samples from another
+one bias it; after some hundred updates many such runs collapse at once.
+
+## What to do
+The pattern tells: a gap that grows with every update and never closes means that the weights do
+not arrive; one that falls back again and again means that they arrive rarely; one that is there
+from the first update means another temperature, template or precision. Mend that before
+correcting by importance weights.
+
+## When it is wrong
+The mean of the importance weight is no evidence: it is 1 whatever the difference, and it is not
+asked. Largest differences of single tokens are near 1 in healthy runs with long responses. The
+bounds are what engines in 16 bits reach; few healthy runs stand behind them.
+
+## References
+- Yao et al. 2025, "Your Efficient RL Framework Secretly Brings You Off-Policy RL Training".
+- Liu et al. 2025, "When Speed Kills Stability: Demystifying RL Collapse from the Training-Inference
+  Mismatch".
+- Zheng et al. 2025, "Group Sequence Policy Optimization", section 5.3, on mixtures of experts.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.metrics.metric import Bound, Metric
+from rlvitals.metrics.optimiser import EXPERT_IMBALANCE, POLICY_LAG, POLICY_LAG_MAX, ROUTER_LOSS
+from rlvitals.metrics.rollouts import CANCELLED_SHARE, PARTIAL_SHARE, TURNS_MEAN
+from rlvitals.metrics.sampler import (
+    CHI2_TOKEN,
+    ESS,
+    KL,
+    KL_SIGNED,
+    LOGP_DIFFERENCE_MAX,
+    LOGP_DIFFERENCE_MEAN,
+    PROB_CORRELATION,
+    PROB_DIFFERENCE_MEAN,
+    RATIO_CLIPPED_SHARE,
+    RATIO_DEVIATION,
+    RATIO_HIGH_SHARE,
+    REJECTED_SEQUENCES,
+    REJECTED_TOKENS,
+    VERSION,
+)
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
+from rlvitals.rules.answers import learned
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
+from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
+from rlvitals.rules.weigh import sides
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.spread import median
+from rlvitals.signals.trend import trend
+
+LIMIT = Threshold(
+    "sampler-mismatch.kl",
+    0.01,
+    "KL from sampler to trainer, nats per token, where both compute in 16 bits and in step; the"
+    " limits of the other measures go with it",
+)
+LOOSE = 5.0  # x the limit: experts are routed differently, 8 bits round, old samples differ
+GREW, NOTICED = 5.0, 0.25  # x its first fifth, and of the limit: a gap that opens
+RESETS, CLOSED = 3, 0.3  # times that a gap fell below this share of its height: synchronisations
+STILL = 0.5  # of the run, its last, without a new version
+HEAVY = 30.0  # x the mean: where bf16 differs by .01 on average, some tokens differ by .3
+OLD = 2.0  # versions: beyond one step of pipelining
+SEVERAL = 2.0  # turns or messages: more than a question and its answer
+DROPPED = 0.05  # share of tokens or sequences that a correction left out
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One number for the gap; its limit goes with that of the KL."""
+
+    metric: Metric
+    unit: str
+    per_kl: float  # its limit over that of the KL
+    from_one: bool = False  # 1 where the two agree
+
+
+# Where log-probabilities differ by d, KL is about d^2 / 2 and chi^2 about d^2: at a KL of .01 the
+# typical |d| is .14, and for heavy tails less. An effective sample size is 1 / (1 + chi^2).
+MEASURES = (
+    Measure(KL, "nats per token (k3)", 1.0),
+    Measure(KL_SIGNED, "nats per token (k1)", 1.0),
+    Measure(LOGP_DIFFERENCE_MEAN, "nats on average", 10.0),
+    Measure(RATIO_DEVIATION, "of the importance weight on average", 10.0),
+    Measure(PROB_DIFFERENCE_MEAN, "of probability on average", 3.0),
+    Measure(CHI2_TOKEN, "chi-squared per token", 5.0),
+    Measure(ESS, "of the effective sample size lost", 20.0, from_one=True),
+    Measure(PROB_CORRELATION, "of correlation lost", 3.0, from_one=True),
+)
+
+NOT_SYNCED = "the trainer's weights do not reach the sampler"
+STALE = "old samples: weights synchronised rarely, samples queued, or begun before an update"
+TEXT = "text tokenised anew between sampling and training, or by another chat template"
+OTHER = "log-probabilities of another distribution: temperature, top-p or top-k of the sampler"
+NUMERICS = "the engines compute differently: 8-bit weights, experts routed differently, kernels"
+CAUSES = (NOT_SYNCED, STALE, OTHER, TEXT, NUMERICS)
+
+
+def check(trace: Trace) -> Answer:
+    """Ask each measure, in the order of how well it can be trusted; then look for growth."""
+    limit, loose = _limit(trace)
+    gaps = [(m, gap) for m in MEASURES if (gap := _gap(trace, m)) is not None]
+    # A limit of a half of what can be lost would say nothing: the scale ends at 1.
+    limits = [min(limit.value * m.per_kl, 0.5) for m, _ in gaps]
+    beyond = [
+        (m, gap, top, stretch)
+        for (m, gap), top in zip(gaps, limits, strict=True)
+        if (stretch := above(gap, top)) is not None
+    ]
+    stands = _stands_still(trace)
+    if beyond:
+        measure, gap, top, stretch = beyond[0]
+        bound = Bound(top, limit.origin if top == limit.value else f"goes with {limit.origin}")
+        others = tuple(_also(m, g, stretch) for m, g, _, _ in beyond[1:])
+        return _finding(trace, (measure, gap), stretch, bound, (*others, *loose, *stands))
+    for (measure, gap), top in zip(gaps, limits, strict=True):
+        opened = _opened(gap, NOTICED * top)
+        if opened is not None:
+            bound = Bound(NOTICED * top, f"a quarter of the limit, and {GREW:g} x its start")
+            return _finding(trace, (measure, gap), opened, bound, (*loose, *stands))
+    return _no_version(trace, stands) if stands else Clear()
+
+
+def _limit(trace: Trace) -> tuple[Bound, tuple[str, ...]]:
+    """Return the limit on the KL, and why it is a loose one."""
+    why = []
+    said = " ".join(f"{k}={v}" for k, v in trace.settings.items()).lower()
+    if any(m.name in trace for m in (ROUTER_LOSS, EXPERT_IMBALANCE)) or "num_experts" in said:
+        why.append("a mixture of experts")
+    if "fp8" in said or "int8" in said:
+        why.append("8-bit weights")
+    lag = trace.get(POLICY_LAG.name)
+    allowed = trace.number("max_policy_lag")
+    old = lag is not None and (median(lag.values) or 0.0) > 0
+    if old or (allowed is not None and allowed > 0):
+        why.append("samples that may be old")
+    if not why:
+        return LIMIT.bound(trace, "default"), ()
+    words = " and ".join(why)
+    return LIMIT.bound(trace, f"{LOOSE:g} x the default", LOOSE), (f"judged loosely: {words}",)
+
+
+def _gap(trace: Trace, measure: Measure) -> Series | None:
+    """Return a measure's finite points as a distance from agreement."""
+    logged = trace.get(measure.metric.name)
+    found = None if logged is None else logged.finite()
+    if found is None or len(found) < SHORT_WINDOW:
+        return None
+    values = 1.0 - found.values if measure.from_one else found.values
+    return Series(found.steps, found.times, values)
+
+
+def _opened(gap: Series, least: float) -> Stretch | None:
+    """Find a gap that rises over the whole run, by a factor; None where it does not."""
+    levels = first_last_change(gap.values)
+    if levels is None or levels[1] < least or levels[1] < GREW * max(levels[0], 0.0):
+        return None
+    if not _grows(gap):
+        return None
+    first = int(np.argmax(gap.values > least))
+    worst = float(gap.values.max())
+    began, ended = int(gap.steps[first]), int(gap.steps[-1])
+    return Stretch(began, ended, worst, 1 - first / len(gap), goes_on=True)
+
+
+def _grows(gap: Series) -> bool:
+    levels = first_last_change(gap.values)
+    if levels is None or levels[1] < GREW * max(levels[0], 0.0):
+        return False
+    found = trend(np.sqrt(np.maximum(gap.values, 0.0)))  # distances add up; their squares bend
+    return found is not None and found.rises
+
+
+def _resets(gap: Series) -> int:
+    """Count how often the gap closed again after it had opened to its usual height."""
+    high = float(np.quantile(gap.values, 0.75))
+    count, opened = 0, False
+    for value in gap.values.tolist():
+        if opened and value < CLOSED * high:
+            count, opened = count + 1, False
+        opened = opened or value >= high
+    return count
+
+
+def _stands_still(trace: Trace) -> tuple[str, ...]:
+    """Say that the sampler's version no longer rises while updates go on."""
+    version = trace.get(VERSION.name)
+    known = None if version is None else version.finite()
+    if known is None or len(known) < 2 * SHORT_WINDOW:
+        return ()
+    others = np.flatnonzero(known.values != known.values[-1])
+    at = int(others[-1]) + 1 if others.size else 0
+    if len(known) - at < max(SHORT_WINDOW, STILL * len(known)):
+        return ()
+    since = f"from step {known.steps[at]:,} on"
+    return (f"the sampler's weights stay at version {known.values[-1]:g} {since}",)
+
+
+def _no_version(trace: Trace, stands: tuple[str, ...]) -> Finding:
+    known = trace[VERSION.name].finite()
+    at = np.flatnonzero(known.values != known.values[-1])
+    began = int(known.steps[int(at[-1]) + 1 if at.size else 0])
+    now = learned(trace, since=began)
+    evidence, counter = sides(now)
+    return Finding(
+        stands[0],
+        severity=Severity.WARNING if now.stalled else Severity.NOTE,
+        metric=VERSION.name,
+        began=began,
+        ended=int(known.steps[-1]),
+        observed=float(known.values[-1]),
+        bound=Bound(STILL, "share of the run without a synchronisation"),
+        evidence=evidence,
+        counter=counter,
+        causes=(NOT_SYNCED, STALE),
+    )
+
+
+def _finding(
+    trace: Trace,
+    measured: tuple[Measure, Series],
+    stretch: Stretch,
+    bound: Bound,
+    together: tuple[str, ...],
+) -> Finding:
+    measure, gap = measured
+    level = median(stretch.of(gap).values) or 0.0
+    now = learned(trace, since=stretch.began)
+    evidence, counter = sides(now)
+    patterns, causes = _pattern(trace, gap, bound)
+    joint = any(not said.startswith("judged") for said in together) or _grows(gap)
+    grave = Severity.WARNING if now.stalled and joint else Severity.NOTE
+    return Finding(
+        f"sampler and trainer disagree: {level:.3g} {measure.unit} in the median update, "
+        f"{stretch.worst:.3g} at most",
+        severity=stretch.severity(grave),
+        metric=measure.metric.name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=level,
+        bound=bound,
+        evidence=(*patterns, *together, *_aged(trace), *evidence),
+        counter=counter,
+        causes=causes,
+    )
+
+
+def _also(measure: Measure, gap: Series, stretch: Stretch) -> str:
+    return f"{median(stretch.of(gap).values) or 0.0:.3g} {measure.unit} as well"
+
+
+def _pattern(trace: Trace, gap: Series, bound: Bound) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Say how the gap runs, and rank the causes by it."""
+    levels = first_last_change(gap.values) or (0.0, 0.0)
+    resets = _resets(gap)
+    if _stands_still(trace):
+        return (), _first(NOT_SYNCED, STALE)
+    if resets >= RESETS and levels[0] < GREW * levels[1]:
+        said = f"it closes again {resets} times, about every {len(gap) // resets} updates"
+        return (said,), _first(STALE, NOT_SYNCED)
+    if _grows(gap):
+        said = f"it grows with the updates, {levels[0]:.2g} to {levels[1]:.2g}, and never closes"
+        return (said,), _first(NOT_SYNCED, STALE)
+    if _aged(trace):
+        return (), _first(STALE, NOT_SYNCED)
+    return _from_start(trace, gap, bound)
+
+
+def _from_start(trace: Trace, gap: Series, bound: Bound) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Rank the causes of a gap that neither grows nor closes: few tokens, turns, or all of it."""
+    if tail := _tail(trace):
+        return tail, _first(NUMERICS, OTHER)
+    turns = trace.get(TURNS_MEAN.name)
+    head = median(gap.values[: max(3, len(gap) // 10)]) or 0.0
+    said = ("it is there from the first updates on",) if head > bound.value else ()
+    if turns is not None and (median(turns.finite().values) or 0.0) > SEVERAL:
+        return said, _first(TEXT, OTHER)
+    return said, _first(OTHER, TEXT, NUMERICS) if said else CAUSES
+
+
+def _first(*causes: str) -> tuple[str, ...]:
+    return (*causes, *(cause for cause in CAUSES if cause not in causes))
+
+
+def _tail(trace: Trace) -> tuple[str, ...]:
+    most, mean = (trace.get(m.name) for m in (LOGP_DIFFERENCE_MAX, LOGP_DIFFERENCE_MEAN))
+    if most is None or mean is None:
+        return ()
+    high, usual = median(most.finite().values) or 0.0, median(mean.finite().values) or 0.0
+    if usual <= 0 or high < HEAVY * usual:
+        return ()
+    return (f"a few tokens differ by far the most: {high:.3g} nats against {usual:.3g} on average",)
+
+
+def _aged(trace: Trace) -> tuple[str, ...]:
+    """Say what shows that samples are old, or that many are left out for it."""
+    said = []
+    for metric, limit, words in (
+        (POLICY_LAG, OLD, "samples are {:.3g} updates old"),
+        (POLICY_LAG_MAX, 2 * OLD, "the oldest samples are {:.3g} updates old"),
+        (PARTIAL_SHARE, DROPPED, "{:.0%} of responses were begun before an update"),
+        (CANCELLED_SHARE, DROPPED, "{:.0%} of rollouts were too old and thrown away"),
+        (RATIO_CLIPPED_SHARE, DROPPED, "{:.0%} of importance weights are cut"),
+        (RATIO_HIGH_SHARE, DROPPED, "{:.0%} of importance weights are above their limit"),
+        (REJECTED_TOKENS, DROPPED, "{:.0%} of tokens are left out"),
+        (REJECTED_SEQUENCES, 2 * DROPPED, "{:.0%} of sequences lose tokens"),
+    ):
+        logged = trace.get(metric.name)
+        level = None if logged is None else median(logged.finite().values)
+        if level is not None and level > limit:
+            said.append(words.format(level))
+    return tuple(said)
+
+
+RULE = Rule(
+    name="sampler-mismatch",
+    needs=(),
+    needs_any=(*(measure.metric for measure in MEASURES), VERSION),
+    at_least=SHORT_WINDOW,
+    check=check,
+    doc=__doc__,
+    causes=CAUSES,
+    remedies=(
+        "score one batch by both engines right after a synchronisation: the gap must be rounding",
+        "check that weights are sent to the sampler after every update, and that caches are reset",
+        "train on the sampler's own token ids, never on text tokenised again",
+        "use the same temperature, and log-probabilities after it, on both sides",
+        "correct by truncated importance weights, or allow less lag",
+    ),
+    profiles=kinds.LANGUAGE,
+    thresholds=(LIMIT,),
+)

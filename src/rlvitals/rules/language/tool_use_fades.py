@@ -1,0 +1,182 @@
+"""The model gives its tools up, cannot use them, or spends every turn it has.
+
+## What it sees
+`language/tool_calls` over the last fifth below a tenth of its first updates, in at least half of
+20 successive updates up to the end (10 where fewer than 40 are logged); or
+`language/tool_failures` above 0.5 as often and not below its start; or `language/turns_mean`
+within 5 % of the most turns any episode takes, to the end. A note; a warning where the outcome
+is proven to stall or fall.
+
+## Why it matters
+A tool that fails, or is charged for, is unlearned before it can pay: its first calls are clumsy.
+Then the task is answered by guessing, and what the tools could have taught is lost for good.
+
+## What to do
+Read some transcripts. If calls fail, mend the format and the tool before the reward. If they work
+and are not paid for, pay for the answer alone; check that the tool's own text is masked out of the
+loss. Where every episode ends at the turn limit, look for loops.
+
+## When it is wrong
+A model that has learned the answers needs no calculator: where the outcome rises, fewer calls are
+a saving, and this is a note. One turn at most is no agent, and is not asked about turns.
+
+## References
+- Jin et al. 2025, "Search-R1", on masking retrieved tokens out of the loss.
+- Xue et al. 2025, "SimpleTIR", on void turns in multi-turn tool use.
+"""
+
+from rlvitals.metrics.language import TOOL_CALLS, TOOL_FAILURES
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.rollouts import TURNS_MAX, TURNS_MEAN
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
+from rlvitals.rules.answers import learned
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.shapes import SHORT_WINDOW, above, below, start
+from rlvitals.rules.weigh import severity, sides
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.spread import median
+
+GIVEN_UP = Threshold("tool-use-fades.left", 0.1, "calls per response that are left, of the first")
+FAILS = Threshold("tool-use-fades.failures", 0.5, "share of calls that fail")
+# No run must log these: only who has tools can.
+LOOKED_AT = (TOOL_CALLS, TOOL_FAILURES, TURNS_MEAN)
+LEAST = 2 * SHORT_WINDOW  # points
+SELDOM = 0.05  # calls per response at the start: fewer were never a habit
+AT_LIMIT = 0.95  # of the most turns: every episode ends there, but for rounding
+FIRST = 5  # updates
+AN_AGENT = 2.0  # turns at most: fewer are a question and its answer
+
+
+def check(trace: Trace) -> Answer:
+    """Ask whether calls vanish, then whether they fail, then whether episodes never end."""
+    if all(_finite(trace, m.name) is None for m in LOOKED_AT):
+        return Undecided("neither tools nor turns are logged")
+    for ask in (_vanish, _fail, _no_turn_left):
+        found = ask(trace)
+        if found is not None:
+            return found
+    return Clear()
+
+
+def _vanish(trace: Trace) -> Finding | None:
+    calls = _finite(trace, TOOL_CALLS.name)
+    levels = None if calls is None else first_last_change(calls.values)
+    # Tools may be given up within the first tenth of a run.
+    first = None if calls is None else median(calls.values[:FIRST])
+    if calls is None or levels is None or first is None or first < SELDOM:
+        return None
+    least = GIVEN_UP.bound(trace, f"{GIVEN_UP.default:g} x this run's start", first)
+    low = below(calls, least.value)
+    if levels[1] >= least.value or low is None or not low.goes_on:
+        return None
+    failed = _finite(trace, TOOL_FAILURES.name)
+    share = None if failed is None else median(failed.values[: max(5, len(failed) // 5)])
+    said = () if share is None or share == 0 else (f"{share:.0%} of the first calls failed",)
+    clumsy = share is not None and share > FAILS.on(trace)
+    return _weighed(
+        trace,
+        f"the model gives its tools up: {first:.3g} calls per response at first, "
+        f"{levels[1]:.2g} at the end",
+        (TOOL_CALLS.name, calls),
+        (low.began, levels[1]),
+        least,
+        said,
+        (FAILING, UNPAID, MASKING) if clumsy else (UNPAID, FAILING, MASKING),
+    )
+
+
+def _fail(trace: Trace) -> Finding | None:
+    failed = _finite(trace, TOOL_FAILURES.name)
+    if failed is None:
+        return None
+    held = above(failed, FAILS.on(trace))
+    first = start(failed)
+    if held is None or not held.goes_on or first is None:
+        return None
+    level = median(held.of(failed).values) or 0.0
+    if level < first:
+        return None  # it learns the format
+    return _weighed(
+        trace,
+        f"{level:.0%} of tool calls fail in the median update, {first:.0%} at first",
+        (TOOL_FAILURES.name, failed),
+        (held.began, level),
+        FAILS.bound(trace, "default"),
+        (),
+        (FAILING, "the prompt does not show how the tool is called"),
+    )
+
+
+def _no_turn_left(trace: Trace) -> Finding | None:
+    mean, most = _finite(trace, TURNS_MEAN.name), _finite(trace, TURNS_MAX.name)
+    if mean is None or most is None:
+        return None
+    limit = float(most.values.max())
+    held = above(mean, AT_LIMIT * limit) if limit > AN_AGENT else None
+    # A fixed number of turns is how the task is made: only what was once shorter has been lost.
+    if held is None or not held.goes_on or mean.values.min() >= AT_LIMIT * limit:
+        return None
+    level = median(held.of(mean).values) or 0.0
+    return _weighed(
+        trace,
+        f"episodes end at the limit of turns: {level:.3g} of {limit:g} on average",
+        (TURNS_MEAN.name, mean),
+        (held.began, level),
+        Bound(AT_LIMIT * limit, f"{AT_LIMIT:.0%} of the most turns of any episode"),
+        (),
+        ("the model calls in a loop", "the limit of turns is too low for the task", FAILING),
+    )
+
+
+def _finite(trace: Trace, name: str) -> Series | None:
+    logged = trace.get(name)
+    found = None if logged is None else logged.finite()
+    return found if found is not None and len(found) >= LEAST else None
+
+
+def _weighed(  # noqa: PLR0913, PLR0917 - the fields of one finding
+    trace: Trace,
+    summary: str,
+    shown: tuple[str, Series],
+    since: tuple[int, float],
+    bound: Bound,
+    said: tuple[str, ...],
+    causes: tuple[str, ...],
+) -> Finding:
+    (name, series), (began, level) = shown, since
+    now = learned(trace)
+    evidence, counter = sides(now)
+    return Finding(
+        summary,
+        severity=severity(now, stalled=Severity.WARNING),
+        metric=name,
+        began=began,
+        ended=int(series.steps[-1]),
+        observed=level,
+        bound=bound,
+        evidence=(*said, *evidence),
+        counter=counter,
+        causes=causes,
+    )
+
+
+FAILING = "calls fail: a format the tool does not take, a tool that is down or too slow"
+UNPAID = "the reward charges for calls, or pays as well without them"
+MASKING = "the tool's own text is trained on, and drowns the calls"
+
+RULE = Rule(
+    name="tool-use-fades",
+    needs=(),
+    check=check,
+    doc=__doc__,
+    causes=(UNPAID, FAILING, MASKING),
+    remedies=(
+        "read some transcripts from before and after the step at which it began",
+        "mend what makes calls fail; return the error as text that the model can learn from",
+        "mask the tool's text out of the loss, and drop episodes with void turns",
+        "pay for the answer alone, not for or against calls",
+    ),
+    profiles=kinds.LANGUAGE,
+    thresholds=(GIVEN_UP, FAILS),
+)

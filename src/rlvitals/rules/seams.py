@@ -1,0 +1,220 @@
+"""What changed in mid-run, and which of those changes a finding follows closely."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.metrics.exploration import ENTROPY_COEF
+from rlvitals.metrics.optimiser import LEARNING_RATE
+from rlvitals.metrics.policy import CLIP_RANGE, KL_COEF
+from rlvitals.metrics.progress import BATCH_SIZE, CURRICULUM, EPOCH
+from rlvitals.metrics.throughput import ELAPSED
+from rlvitals.records import Series, Trace
+from rlvitals.rules.rule import Finding, Rule
+from rlvitals.rules.standing import label
+
+Kind = Literal["resume", "setting", "stage", "epoch"]
+
+WITHIN = 20  # updates after a change: optimisers forget a lost state in about as many
+CHANCE = 0.1  # of the updates may lie as near to a change of one kind: more explain anything
+FEW = 5  # changes of a setting: one that changes oftener is steered, not set
+LEAP = 2.0  # the learning rate at least so many times higher or lower than a row before
+SETTINGS = (CLIP_RANGE, ENTROPY_COEF, KL_COEF, BATCH_SIZE)  # logged, and constant until changed
+# Where several kinds fit equally well, the first is named: it is the rarest.
+KINDS: tuple[Kind, ...] = ("resume", "setting", "stage", "epoch")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePoint:
+    """A step at which something about the run is known to have changed."""
+
+    step: int  # the first that was logged after the change
+    kind: Kind
+    what: str  # as one says it after "after": "the resume at step 5,000"
+    metric: str = ""  # canonical name of what changed, where that is logged
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """A finding that began so many updates after a change."""
+
+    change: ChangePoint
+    updates: int  # logged points of the finding's metric; 0: at the first point after the change
+
+
+def change_points(trace: Trace) -> tuple[ChangePoint, ...]:
+    """Collect a run's known changes, by step: resumes, settings, stages, passes over the data."""
+    found = [*_resumes(trace), *_rates(trace), *_set(trace), *_stages(trace), *_epochs(trace)]
+    return tuple(sorted(found, key=lambda change: (change.step, KINDS.index(change.kind))))
+
+
+def alignment(
+    trace: Trace,
+    finding: Finding,
+    changes: Iterable[ChangePoint] | None = None,
+    within: int = WITHIN,
+) -> Alignment | None:
+    """Return the change that a finding began at most `within` updates after; None for none.
+
+    Updates are counted in points of the finding's own metric. Where more than a tenth of the
+    run's updates follow a change of that kind as closely, it is no explanation: a finding that
+    began anywhere would as likely do so. A change of its own metric is the finding itself.
+    """
+    steps = _rows(trace, finding)
+    if not len(steps) or finding.began <= steps[0]:
+        return None
+    known = [
+        change
+        for change in (change_points(trace) if changes is None else changes)
+        if change.metric != finding.metric and change.step > steps[0]
+    ]
+    began = int(np.searchsorted(steps, finding.began))
+    for kind in KINDS:
+        own = [(int(np.searchsorted(steps, c.step)), c) for c in known if c.kind == kind]
+        near = [(began - at, change) for at, change in own if 0 <= began - at <= within]
+        if not near:
+            continue
+        gap, change = min(near, key=lambda pair: pair[0])
+        if _covered([at for at, _ in own], len(steps), gap) <= CHANCE:
+            return Alignment(change, gap)
+    return None
+
+
+def attributed(trace: Trace, found: Iterable[tuple[Rule, Finding]]) -> list[tuple[Rule, Finding]]:
+    """Say of each finding that began right after a known change so, and put that cause first."""
+    changes = change_points(trace)
+    return [(rule, _attribute(trace, rule, finding, changes)) for rule, finding in found]
+
+
+def _attribute(
+    trace: Trace, rule: Rule, finding: Finding, changes: tuple[ChangePoint, ...]
+) -> Finding:
+    near = alignment(trace, finding, changes)
+    if near is None:
+        return finding
+    cause = _cause(near.change, finding)
+    count = f"{near.updates} updates after" if near.updates != 1 else "1 update after"
+    said = f"it began {count if near.updates else 'right with'} {near.change.what}: {cause}"
+    causes = finding.causes or rule.causes
+    if cause not in causes:
+        causes = (cause, *causes)
+    return replace(finding, evidence=(*finding.evidence, said), causes=causes)
+
+
+def _cause(change: ChangePoint, finding: Finding) -> str:
+    if change.kind == "resume":
+        if finding.metric.startswith("throughput/"):
+            return "the run may have come back on another machine, or with other workers"
+        return "the optimiser's, scheduler's or normaliser's state may not have been restored"
+    if change.kind == "setting":
+        return f"the {label(change.metric)} was changed there"
+    if change.kind == "stage":
+        return "the task changed there, not the policy alone"
+    return "from there on the data has been seen before"
+
+
+def _covered(at: list[int], count: int, within: int) -> float:
+    """Return the share of the points that lie within so many after any change."""
+    near = np.zeros(count, dtype=np.bool_)
+    for first in at:
+        near[first : first + within + 1] = True
+    return float(near.mean())
+
+
+def _rows(trace: Trace, finding: Finding) -> NDArray[np.int64]:
+    """Return the steps of the finding's metric, each once; of the fullest series without one."""
+    series = trace.get(finding.metric)
+    if series is None:
+        series = max(trace.series.values(), key=len, default=None)
+    return np.empty(0, dtype=np.int64) if series is None else np.unique(series.steps)
+
+
+def _resumes(trace: Trace) -> list[ChangePoint]:
+    """Steps that went back and were run again; clocks of the process that begin anew."""
+    steps = set(trace.lifecycle.seams)
+    clock = trace.get(ELAPSED.name)
+    if clock is not None:
+        known = clock.finite()
+        fell = np.flatnonzero(known.values[1:] < 0.5 * known.values[:-1]) + 1
+        if fell.size <= FEW:  # a clock that falls all along counts something else
+            steps |= {int(step) for step in known.steps[fell]}
+    return [ChangePoint(s, "resume", f"the resume at step {s:,}") for s in sorted(steps)]
+
+
+def _rates(trace: Trace) -> list[ChangePoint]:
+    """Jumps of the learning rate, either way: no smooth schedule doubles within a row."""
+    logged = trace.get(LEARNING_RATE.name)
+    if logged is None:
+        return []
+    rate = logged.finite()
+    rate = rate.where(rate.values > 0)
+    ratios = np.maximum(rate.values[1:] / rate.values[:-1], rate.values[:-1] / rate.values[1:])
+    # A linear warm-up from zero doubles once, in its second row; an end at zero halves and more.
+    margin = max(2, len(rate) // 20)
+    at = np.flatnonzero(ratios >= LEAP) + 1
+    at = at[(at >= margin) & (at < len(rate) - margin)]
+    return _changes(rate, at, LEARNING_RATE.name)
+
+
+def _set(trace: Trace) -> list[ChangePoint]:
+    found = []
+    for metric in SETTINGS:
+        logged = trace.get(metric.name)
+        if logged is not None:
+            known = logged.finite()
+            at = np.flatnonzero(known.values[1:] != known.values[:-1]) + 1
+            found += _changes(known, at, metric.name)
+    return found
+
+
+def _changes(series: Series, at: NDArray[np.int64], name: str) -> list[ChangePoint]:
+    if at.size > FEW:
+        return []
+    return [
+        ChangePoint(
+            step := int(series.steps[i]),
+            "setting",
+            f"the {label(name)} changed from {series.values[i - 1]:.3g} to {series.values[i]:.3g}"
+            f" at step {step:,}",
+            name,
+        )
+        for i in at
+    ]
+
+
+def _stages(trace: Trace) -> list[ChangePoint]:
+    found = []
+    for part, logged in trace.family(CURRICULUM.name).items():
+        known = logged.finite()
+        at = np.flatnonzero(known.values[1:] != known.values[:-1]) + 1
+        if at.size <= FEW:
+            name = f"{CURRICULUM.name}/{part}"
+            found += [
+                ChangePoint(
+                    step := int(known.steps[i]), "stage",
+                    f"the curriculum's {part.replace('_', ' ')} moved at step {step:,}", name,
+                )
+                for i in at
+            ]  # fmt: skip
+    return found
+
+
+def _epochs(trace: Trace) -> list[ChangePoint]:
+    """The steps at which a new pass over the data begins."""
+    logged = trace.get(EPOCH.name)
+    if logged is None:
+        return []
+    known = logged.finite()
+    whole = np.floor(known.values)
+    at = np.flatnonzero(whole[1:] > whole[:-1]) + 1
+    if at.size > CHANCE * len(known):
+        return []  # a pass over the data in a few rows: it explains nothing
+    return [
+        ChangePoint(
+            step := int(known.steps[i]), "epoch", f"the start of epoch {whole[i]:g}, step {step:,}"
+        )
+        for i in at
+    ]

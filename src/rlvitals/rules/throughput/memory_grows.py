@@ -1,0 +1,200 @@
+"""Memory grows without end: at this pace the run ends in an out-of-memory error.
+
+## What it sees
+`throughput/memory` or a share of memory among `throughput/machine` that rises through the second
+half of the run: by its trend, in each of five successive stretches, in the last quarter at no
+less than half the pace of the one before, and by a tenth of its level (2 points of a share). A
+note; a warning where the total is known and the forecast reaches it within the run's budget.
+
+## Why it matters
+A run that is killed at 90 % has cost nine tenths and may have saved nothing since its last
+checkpoint. Before that it swaps, or its cache is emptied again and again, and slows down.
+
+## What to do
+Find what is kept: tensors that still hold their graph, lists of completions or infos, a log held
+in memory, workers that are never closed. Save a checkpoint before the step that is named.
+
+## When it is wrong
+Memory grows at first in every run, and flattens: allocators keep what they once needed. A replay
+buffer grows until it is full, and longer responses need more: both are said where they are logged.
+A machine's memory belongs to all that runs on it.
+
+## References
+- PyTorch documentation, "Understanding CUDA Memory Usage", and the FAQ on running out of memory.
+- Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
+  PagedAttention", on preemption.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.metrics.language import LENGTH_MEAN
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.throughput import MACHINE, MEMORY, PREEMPTIONS
+from rlvitals.records import Series, Trace
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
+from rlvitals.rules.standing import by_steps
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.trend import trend
+
+TOTAL = Threshold("memory-grows.total", 0.0, "GiB that there are, 0 where it is not known")
+GROWS = Threshold("memory-grows.growth", 0.1, "growth over the second half, of its level")
+WHOLE, POINTS = 100.0, 2.0  # per cent: a share's total, and the least growth
+LEAST = 40  # points: a half of fewer shows no trend
+STRETCHES = 5
+STEADY = 0.5  # of the pace of the quarter before: else it flattens
+MEMORIES = ("ram", "mem", "vram")  # parts of names of a machine's shares
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A memory's course over the second half of the run."""
+
+    name: str
+    half: Series  # its points there
+    last: float  # median of the last fifth of it
+    at: float  # the step in the middle of that
+    pace: float  # per step, over the last quarter
+    total: Bound | None
+    unit: str
+
+    @property
+    def full_at(self) -> float | None:
+        """The step at which it is used up at this pace; None where the total is not known."""
+        if self.total is None or self.pace <= 0:
+            return None
+        return self.at + (self.total.value - self.last) / self.pace
+
+
+def check(trace: Trace) -> Answer:
+    """Look at every memory that is logged, and report the one that is used up first."""
+    grown = [found for name in _logged(trace) if (found := _growth(trace, name)) is not None]
+    if not grown:
+        return Clear()
+    # What has a known end comes first, then what grows fastest for its size.
+    worst = min(grown, key=lambda g: (g.full_at or np.inf, -g.pace / max(g.last, 1e-9), g.name))
+    return _finding(trace, worst)
+
+
+def _logged(trace: Trace) -> list[str]:
+    own = [f"{MEMORY.name}/{part}" for part in trace.family(MEMORY.name)]
+    shares = [part for part in trace.family(MACHINE.name) if any(m in part for m in MEMORIES)]
+    return [*own, *(f"{MACHINE.name}/{part}" for part in shares)]
+
+
+def _growth(trace: Trace, name: str) -> Growth | None:
+    series = by_steps(trace[name].finite())
+    if len(series) < LEAST or series.steps[0] == series.steps[-1]:
+        return None
+    half = series.where(slice(len(series) // 2, None))
+    course = trend(half.values)
+    if course is None or not course.rises:
+        return None
+    levels = [float(np.median(part)) for part in np.array_split(half.values, STRETCHES)]
+    share = name.startswith(f"{MACHINE.name}/")
+    least = POINTS if share else GROWS.on(trace) * abs(levels[0])
+    if levels[-1] - levels[0] < least or not all(np.diff(levels) > 0):
+        return None
+    before, after = (_pace(half.where(p)) for p in np.array_split(np.arange(len(half)), 2))
+    if after <= 0 or after < STEADY * before:
+        return None
+    known = TOTAL.on(trace)
+    total = Bound(WHOLE, "all of the machine's memory") if share else None
+    if not share and known > 0:
+        total = TOTAL.bound(trace, "default")
+    at = float(np.median(np.array_split(half.steps, STRETCHES)[-1]))
+    return Growth(name, half, levels[-1], at, after, total, "%" if share else " GiB")
+
+
+def _pace(series: Series) -> float:
+    """Return the median slope of a stretch's ends, per step: single peaks do not count."""
+    third = max(1, len(series) // 3)
+    rise = float(np.median(series.values[-third:]) - np.median(series.values[:third]))
+    ran = float(np.median(series.steps[-third:]) - np.median(series.steps[:third]))
+    return rise / ran if ran > 0 else 0.0
+
+
+def _finding(trace: Trace, found: Growth) -> Finding:
+    first = float(np.median(found.half.values[: max(1, len(found.half) // STRETCHES)]))
+    began, ended = int(found.half.steps[0]), int(found.half.steps[-1])
+    full_at = found.full_at
+    within = (
+        full_at is not None and trace.budget is not None and full_at <= float(trace.budget.steps)
+    )
+    name = found.name.rsplit("/", 1)[-1].replace("_", " ")
+    origin = "growth over the second half of the run"
+    return Finding(
+        f"memory ({name}) grows steadily, {first:.3g} to {found.last:.3g}{found.unit} over the "
+        f"second half of the run",
+        severity=Severity.WARNING if within else Severity.NOTE,
+        metric=found.name,
+        began=began,
+        ended=ended,
+        observed=found.last,
+        bound=found.total or Bound(first * (1 + GROWS.on(trace)), origin),
+        evidence=(*_forecast(trace, found), *_preempted(trace, began)),
+        counter=(*_buffer(trace, ended), *_longer(trace, began)),
+    )
+
+
+def _forecast(trace: Trace, found: Growth) -> tuple[str, ...]:
+    full_at = found.full_at
+    ended, times = int(found.half.steps[-1]), found.half.times
+    ran = int(found.half.steps[-1] - found.half.steps[0])
+    if full_at is None or found.total is None:
+        grew = found.pace * ran
+        return (f"at this pace it grows by {grew:.2g}{found.unit} in as many steps again",)
+    hours = ""
+    if ran and np.isfinite(times[[0, -1]]).all() and times[-1] > times[0]:
+        left = (full_at - ended) * (times[-1] - times[0]) / ran / 3600
+        hours = f", {left:.2g} h from now"
+    budget = trace.budget
+    there = "" if budget is None else f"; the run is to end at step {budget.steps:,}"
+    whole = f"{found.total.value:g}{found.unit}"
+    return (f"at this pace {whole} are reached near step {full_at:,.0f}{hours}{there}",)
+
+
+def _preempted(trace: Trace, began: int) -> tuple[str, ...]:
+    logged = trace.get(PREEMPTIONS.name)
+    found = None if logged is None else logged.finite().since(began)
+    if found is None or not len(found) or found.values[-1] <= found.values[0]:
+        return ()
+    counts = f"{found.values[0]:,.0f} to {found.values[-1]:,.0f}"
+    return (f"the engine stops requests to free its cache: {counts} meanwhile",)
+
+
+def _buffer(trace: Trace, ended: int) -> tuple[str, ...]:
+    size = trace.number("buffer_size")
+    if size is None or not ended < size < np.inf:
+        return ()
+    return (f"the replay buffer fills until {size:,.0f} steps",)
+
+
+def _longer(trace: Trace, began: int) -> tuple[str, ...]:
+    logged = trace.get(LENGTH_MEAN.name)
+    levels = None if logged is None else first_last_change(logged.since(began).values)
+    if levels is None or levels[1] < 1.1 * levels[0]:
+        return ()
+    return (f"responses grow longer meanwhile: {levels[0]:,.4g} to {levels[1]:,.4g} tokens",)
+
+
+RULE = Rule(
+    name="memory-grows",
+    needs=(),
+    needs_any=(MEMORY, MACHINE),
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "something is kept from every update: tensors with their graph, samples, logs",
+        "workers, environments or engines that are opened and never closed",
+        "a replay buffer that is not yet full",
+    ),
+    remedies=(
+        "save a checkpoint before the step that is named, and restart from it",
+        "store numbers, not tensors: detach, or take .item(), before keeping anything",
+        "compare two heap snapshots some updates apart",
+    ),
+    thresholds=(TOTAL, GROWS),
+)
