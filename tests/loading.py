@@ -31,10 +31,20 @@ def recipe(name):
     return tomllib.loads((RUNS / name / "run.toml").read_text())["run"]
 
 
-def _load(file, which, name):
+def read_recorded(which, name):
+    """The log of a run ("run") or of a rule's trace ("fires"), and what is known beside it."""
+    folder = RUNS if which == "run" else TRACES
+    return _recorded(folder / name / ("run.toml" if which == "run" else "trace.toml"), which)
+
+
+def _recorded(file, which):
     found = sorted(file.parent.glob(f"{which}.*"))
     log = next(path for path in found if path.suffix not in {".txt", ".toml"})
     made = tomllib.loads(file.read_text())[which]
     profile = Profile(made["profile"]) if "profile" in made else None
-    given = Given(settings=made.get("settings", {}), profile=profile)
-    return trace([read_log(log)], given, name=name)
+    return read_log(log), Given(settings=made.get("settings", {}), profile=profile)
+
+
+def _load(file, which, name):
+    log, given = _recorded(file, which)
+    return trace([log], given, name=name)

@@ -50,6 +50,7 @@ OF_THE_START = 0.10  # of the first level, where the task's scale is not known
 OF_A_SCORE = 0.30  # of the first level, where "solved" is what people reach and agents may never
 NEARLY = 0.90  # of the way: a flat outcome up there is not one that learned nothing
 OF_A_SHARE = 0.05  # of a success rate
+OF_THE_NOISE = 2.0  # sd from point to point, where the zero is arbitrary: see OFFSET
 AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left to learn
 LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
 RIGHT = re.compile(r"correct|accura|success|solve|pass", re.IGNORECASE)
@@ -313,6 +314,9 @@ def least_that_counts(trace: Trace, name: str, whole: Series) -> tuple[float, st
     """Return the least change of an outcome that is material, and where that comes from."""
     if name in SHARES:
         return OF_A_SHARE, f"{OF_A_SHARE:.0%} of a success rate"
+    if name in OFFSET:
+        noise = noise_sd(whole.values) or 0.0
+        return OF_THE_NOISE * noise, f"{OF_THE_NOISE:g} sd of its scatter from point to point"
     env = environment(trace) if _is_return(name) else None
     start, _ = first_last_change(whole.values) or (np.nan, np.nan)
     if env is not None and env.way:

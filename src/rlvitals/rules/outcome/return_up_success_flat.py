@@ -52,7 +52,9 @@ def check(trace: Trace) -> Answer:
         return Undecided(f"beside {name}, {paid.sentence}", (RETURN.name,))
     found = trend(success.values)
     first, last = first_last_change(success.values) or (np.nan, np.nan)
-    if paid.state != "rising" or last > SATURATED or found is None or found.change_low > 0:
+    # A reward that was farmed to its maximum has risen too.
+    rose = paid.improves and paid.last - paid.first >= paid.material
+    if not rose or last > SATURATED or found is None or found.change_low > 0:
         return Clear()
     material = OF_A_SHARE * max(1.0, float(np.abs(success.values).max()))
     if found.change_high >= material:
