@@ -55,7 +55,8 @@ def _live() -> str:
             diagnose(run)
         costs.append(time.process_time() - began)
     worst = max(costs)
-    return f"| {RUNS} live runs, a round every {EVERY:g} s | {worst:.2f} | {worst / EVERY:.0%} of a core |"
+    name = f"{RUNS} live runs, a round every {EVERY:g} s"
+    return f"| {name} | {worst:.2f} | {worst / EVERY:.0%} of a core |"
 
 
 def _rounds(whole: list[Trace]) -> Iterator[list[Trace]]:

@@ -3,6 +3,7 @@
 import platform
 from importlib.metadata import version
 
+import diagnosing
 import many_runs
 import read_wandb
 import reading
@@ -11,6 +12,6 @@ import start_up
 if __name__ == "__main__":
     print(f"Python {platform.python_version()}, {platform.machine()}, numpy {version('numpy')},")
     print(f"TensorBoard {version('tensorboard')}, wandb {version('wandb')}")
-    for benchmark in (start_up, reading, read_wandb, many_runs):
+    for benchmark in (start_up, reading, read_wandb, many_runs, diagnosing):
         print()
         benchmark.main()

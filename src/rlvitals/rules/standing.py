@@ -2,7 +2,9 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,12 +175,26 @@ def way_gone(trace: Trace, now: Standing) -> str:
     env = environment(trace)
     if env is None or env.random_return is None or not env.way or not _is_return(now.metric):
         return ""
+    if env.max_return is not None and now.last > env.max_return + AT_THE_TOP * env.way:
+        return ""
     share = max((now.last - env.random_return) / env.way, 0.0)
     return f"{share:.0%} of the way from a random to a solved {env.name}"
 
 
+# A trace never changes, and most rules ask the same of it; its answers go when it goes.
+_ANSWERED: WeakKeyDictionary[Trace, dict[tuple[int | None, int | None], Standing]]
+_ANSWERED = WeakKeyDictionary()
+
+
 def standing(trace: Trace, since: int | None = None, until: int | None = None) -> Standing:
     """Judge the outcome between two steps (default: the whole run)."""
+    answers = _ANSWERED.setdefault(trace, {})
+    if (since, until) not in answers:
+        answers[since, until] = _standing(trace, since, until)
+    return answers[since, until]
+
+
+def _standing(trace: Trace, since: int | None, until: int | None) -> Standing:
     picked = outcome(trace)
     if picked is None:
         return Standing("unknown", why=_why_none(trace))
@@ -239,7 +255,7 @@ def _why_unknown(name: str, first: float, last: float) -> str:
 def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat apart
     trace: Trace, name: str, whole: Series, series: Series, last: float, material: float
 ) -> State:
-    env = environment(trace) if _is_return(name) else None
+    env = _facts(trace, name, whole)
     if env is not None and env.solved_return is not None and last >= env.solved_return:
         return "at its ceiling"
     nearly = (
@@ -251,6 +267,18 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
     if nearly or _rose_at_once(whole.values, last, material) or _holds(whole, series, material):
         return "holding its best"
     return "flat"
+
+
+def _facts(trace: Trace, name: str, whole: Series) -> Environment | None:
+    """Return what is known of the environment, where the returns can be its own.
+
+    Rewards that a wrapper rescaled go beyond the maximum, and no level of them means "solved".
+    """
+    env = environment(trace) if _is_return(name) else None
+    if env is None or env.max_return is None or not env.way:
+        return env
+    middle = median(whole.values) or 0.0
+    return None if middle > env.max_return + AT_THE_TOP * env.way else env
 
 
 def _is_return(name: str) -> bool:
@@ -284,6 +312,7 @@ def _fell_back(values: NDArray[np.float64], material: float) -> bool:
     return found.share >= HALF and found.size >= UNLIKELY
 
 
+@lru_cache(maxsize=4096)
 def checks_the_answer(name: str) -> bool:
     """See a reward component that is named for right answers."""
     return name.startswith(f"{COMPONENT.name}/") and bool(RIGHT.search(name))
@@ -317,7 +346,7 @@ def least_that_counts(trace: Trace, name: str, whole: Series) -> tuple[float, st
     if name in OFFSET:
         noise = noise_sd(whole.values) or 0.0
         return OF_THE_NOISE * noise, f"{OF_THE_NOISE:g} sd of its scatter from point to point"
-    env = environment(trace) if _is_return(name) else None
+    env = _facts(trace, name, whole)
     start, _ = first_last_change(whole.values) or (np.nan, np.nan)
     if env is not None and env.way:
         least = OF_THE_WAY * env.way
@@ -328,7 +357,7 @@ def least_that_counts(trace: Trace, name: str, whole: Series) -> tuple[float, st
 
 
 def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
-    env = environment(trace) if _is_return(name) else None
+    env = _facts(trace, name, whole)
     values = whole.values
     if env is not None and env.way and env.solved_return is not None:
         if not values.any():
