@@ -4,6 +4,7 @@ import platform
 from importlib.metadata import version
 
 import diagnosing_peers
+import diagnosing
 import many_runs
 import read_wandb
 import reading
@@ -12,6 +13,6 @@ import start_up
 if __name__ == "__main__":
     print(f"Python {platform.python_version()}, {platform.machine()}, numpy {version('numpy')},")
     print(f"TensorBoard {version('tensorboard')}, wandb {version('wandb')}")
-    for benchmark in (start_up, reading, read_wandb, many_runs, diagnosing_peers):
+    for benchmark in (start_up, reading, read_wandb, many_runs, diagnosing, diagnosing_peers):
         print()
         benchmark.main()

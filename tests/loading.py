@@ -32,12 +32,22 @@ def recipe(name):
     return tomllib.loads((RUNS / name / "run.toml").read_text())["run"]
 
 
-def _load(file, which, name):
+def read_recorded(which, name):
+    """The log of a run ("run") or of a rule's trace ("fires"), and what is known beside it."""
+    folder = RUNS if which == "run" else TRACES
+    return _recorded(folder / name / ("run.toml" if which == "run" else "trace.toml"), which)
+
+
+def _recorded(file, which):
     found = sorted(file.parent.glob(f"{which}.*"))
     log = next(path for path in found if path.suffix not in {".txt", ".toml"})
     made = tomllib.loads(file.read_text())[which]
     profile = Profile(made["profile"]) if "profile" in made else None
-    given = Given(settings=made.get("settings", {}), profile=profile)
-    made_trace = trace([read_log(log)], given, name=name)
-    cycle = replace(made_trace.lifecycle, age=made.get("age"))  # seconds, where the recipe says
-    return replace(made_trace, lifecycle=cycle)
+    return read_log(log), Given(settings=made.get("settings", {}), profile=profile)
+
+
+def _load(file, which, name):
+    log, given = _recorded(file, which)
+    loaded = trace([log], given, name=name)
+    age = tomllib.loads(file.read_text())[which].get("age")  # seconds, where the recipe says
+    return replace(loaded, lifecycle=replace(loaded.lifecycle, age=age))

@@ -7,6 +7,7 @@ from rlvitals.coverage import Coverage, coverage
 from rlvitals.records import Trace
 from rlvitals.rules import CATALOGUE, seams
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.thinned import thinned
 from rlvitals.tldr import Sentence, tldr
 from rlvitals.verdict import Verdict, Word, verdict
 
@@ -74,6 +75,7 @@ class Diagnosis:
 
 def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE) -> Diagnosis:
     """Ask every rule that applies to this kind of run, and fold symptoms under causes."""
+    whole, trace = trace, thinned(trace)
     asked = [rule for rule in rules if rule.applies(trace.profile)]
     found: list[tuple[Rule, Finding]] = []
     clear: list[Rule] = []
@@ -89,7 +91,7 @@ def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE) -> Diagnosis:
     found = seams.attributed(trace, found)
     found.sort(key=lambda pair: (-pair[1].severity, pair[1].began, pair[0].name))
     return Diagnosis(
-        trace=trace,
+        trace=whole,
         verdict=verdict(trace, tuple(found)),
         cases=fold(found, slack=(trace.last_step - trace.first_step) // 50),
         clear=tuple(clear),

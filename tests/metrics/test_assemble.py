@@ -7,7 +7,7 @@ import pytest
 
 from rlvitals.metrics.assemble import Given, trace
 from rlvitals.metrics.optimiser import LOSS
-from rlvitals.metrics.seams import straighten
+from rlvitals.metrics.seams import straighten, without_repeats
 from rlvitals.records import Ending, Log, Profile, Series
 
 OWN = "and nothing tells how they go together: its metrics are judged by its own"
@@ -105,6 +105,20 @@ def test_an_order_that_was_lost_is_no_chain_of_resumes():
     assert found.seams == ()
     assert len(found.series) == len(steps)
     assert (np.diff(found.series.steps) >= 0).all()
+
+
+def test_a_row_that_says_again_what_the_row_before_said_counts_once():
+    twice = {"r": series([1, 1, 2, 3], [5, 5, 6, 6]), "l": series([1, 1, 2, 3], [9, 9, 9, 9])}
+    found = without_repeats(twice)
+    assert found["r"].values.tolist() == [5, 6, 6]
+    assert found["l"].steps.tolist() == [1, 2, 3]
+
+
+def test_episodes_that_end_at_one_step_are_no_repeats():
+    apart = {"r": series([1, 1, 2], [5, 5, 6]), "l": series([1, 1, 2], [9, 8, 7])}
+    assert [len(s) for s in without_repeats(apart).values()] == [3, 3]
+    alone = {"r": series([1, 1, 2], [5, 5, 6]), "l": series([1, 2], [9, 7])}
+    assert without_repeats(alone) is alone
 
 
 STOPPED = "Traceback (most recent call last):\n  File ...\nKeyboardInterrupt"

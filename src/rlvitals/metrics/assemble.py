@@ -134,6 +134,7 @@ def _gather(logs: Sequence[Log], given: Given) -> _Gathered:
 def _on_one_axis(log: Log, table: Table | None) -> Log:
     """Put a log's series on its main steps, and say what they are where its reader cannot."""
     log = axes.aligned(log, table)
+    log = replace(log, series=seams.without_repeats(log.series))
     if table is None or not table.step_unit or log.step_unit != UNSAID:
         return log
     return replace(log, step_unit=table.step_unit)

@@ -2,7 +2,9 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +52,7 @@ OF_THE_START = 0.10  # of the first level, where the task's scale is not known
 OF_A_SCORE = 0.30  # of the first level, where "solved" is what people reach and agents may never
 NEARLY = 0.90  # of the way: a flat outcome up there is not one that learned nothing
 OF_A_SHARE = 0.05  # of a success rate
+OF_THE_NOISE = 2.0  # sd from point to point, where the zero is arbitrary: see OFFSET
 AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left to learn
 LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
 RIGHT = re.compile(r"correct|accura|success|solve|pass", re.IGNORECASE)
@@ -178,7 +181,11 @@ def task(trace: Trace, name: str, values: NDArray[np.float64]) -> Environment | 
     if env is None or not env.random_return or not env.beyond(values).any():
         return env
     factor = (median(values[:AT_ONCE]) or 0.0) / env.random_return
-    return env.times(factor) if factor >= RESCALED else env
+    if factor >= RESCALED:
+        return env.times(factor)
+    most = env.max_return
+    shifted = most is not None and (median(values) or 0.0) > most + AT_THE_TOP * (env.way or 0.0)
+    return None if shifted else env
 
 
 def way_share(trace: Trace, now: Standing) -> float | None:
@@ -198,8 +205,20 @@ def way_gone(trace: Trace, now: Standing) -> str:
     return f"{share:.0%} of the way from a random to a solved {env.name}"
 
 
+# A trace never changes, and most rules ask the same of it; its answers go when it goes.
+_ANSWERED: WeakKeyDictionary[Trace, dict[tuple[int | None, int | None], Standing]]
+_ANSWERED = WeakKeyDictionary()
+
+
 def standing(trace: Trace, since: int | None = None, until: int | None = None) -> Standing:
     """Judge the outcome between two steps (default: the whole run)."""
+    answers = _ANSWERED.setdefault(trace, {})
+    if (since, until) not in answers:
+        answers[since, until] = _standing(trace, since, until)
+    return answers[since, until]
+
+
+def _standing(trace: Trace, since: int | None, until: int | None) -> Standing:
     picked = outcome(trace)
     if picked is None:
         return Standing("unknown", why=_why_none(trace))
@@ -311,6 +330,7 @@ def _fell_back(values: NDArray[np.float64], material: float) -> bool:
     return found.share >= HALF and found.size >= UNLIKELY
 
 
+@lru_cache(maxsize=4096)
 def checks_the_answer(name: str) -> bool:
     """See a reward component that is named for right answers."""
     return name.startswith(f"{COMPONENT.name}/") and bool(RIGHT.search(name))
@@ -341,6 +361,9 @@ def least_that_counts(trace: Trace, name: str, whole: Series) -> tuple[float, st
     """Return the least change of an outcome that is material, and where that comes from."""
     if name in SHARES:
         return OF_A_SHARE, f"{OF_A_SHARE:.0%} of a success rate"
+    if name in OFFSET:
+        noise = noise_sd(whole.values) or 0.0
+        return OF_THE_NOISE * noise, f"{OF_THE_NOISE:g} sd of its scatter from point to point"
     env = task(trace, name, whole.values)
     start, _ = first_last_change(whole.values) or (np.nan, np.nan)
     if env is not None and env.way:

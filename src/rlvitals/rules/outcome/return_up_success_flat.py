@@ -64,12 +64,9 @@ def check(trace: Trace) -> Answer:
         return Undecided(f"beside {name}, {paid.sentence}", (RETURN.name,))
     found = trend(success.values)
     first, last = first_last_change(success.values) or (np.nan, np.nan)
-    if (
-        paid.state != "rising"
-        or last > SATURATED.on(trace)
-        or found is None
-        or found.change_low > 0
-    ):
+    # A reward that was farmed to its maximum has risen too.
+    rose = paid.improves and paid.last - paid.first >= paid.material
+    if not rose or last > SATURATED.on(trace) or found is None or found.change_low > 0:
         return Clear()
     scale = max(1.0, float(np.abs(success.values).max()))
     material = FOLLOWS.bound(trace, "default: five points of a success rate", scale)

@@ -51,8 +51,11 @@ LEAST = 5  # numbers in each
 def check(trace: Trace) -> Answer:
     """Compare the signs of the two, window by window."""
     paid = trace[REWARD.name if REWARD.name in trace else STEP.name].finite()
-    edges = np.linspace(trace.first_step, trace.last_step + 1, WINDOWS + 1)
-    total, absolute = _means(paid, edges), _means(trace[ABSOLUTE.name].finite(), edges)
+    beside = trace[ABSOLUTE.name].finite()
+    steps = np.concatenate((paid.steps, beside.steps))
+    first, last = int(steps.min()), int(steps.max())
+    edges = np.linspace(first, last + 1, WINDOWS + 1)
+    total, absolute = _means(paid, edges), _means(beside, edges)
     known = np.isfinite(total) & np.isfinite(absolute)
     if known.sum() < WINDOWS // 2:
         return Undecided("too few rewards to compare over the run", (STEP.name, ABSOLUTE.name))
@@ -70,7 +73,7 @@ def check(trace: Trace) -> Answer:
         severity=weigh.severity(now),
         metric=REWARD.name if REWARD.name in trace else STEP.name,
         began=began,
-        ended=min(int(edges[where[-1] + 1]), trace.last_step),
+        ended=min(int(edges[where[-1] + 1]), last),
         observed=float(total[held].mean()),
         bound=Bound(0.0, "zero"),
         evidence=(*_delta(trace), *evidence),

@@ -1,0 +1,99 @@
+"""What a judgement costs: one long run, and a hundred live runs judged again and again.
+
+From a Trace in memory to a Diagnosis, all rules, with the first step at which each finding could
+have been known. Beside it, rlwatch over the same numbers, where it is installed.
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from rlvitals.diagnosis import Diagnosis, diagnose
+from rlvitals.metrics import CATALOGUE
+from rlvitals.records import Profile, Series, Trace
+
+POINTS, METRICS = 1_000_000, 50
+RUNS, LIVE_METRICS, LIVE_POINTS, ROUNDS, NEW_ROWS, EVERY = 100, 100, 2_000, 3, 10, 10.0
+
+
+def main() -> list[str]:
+    """Judge, time and return the table's rows."""
+    rows = [_long("healthy", broken=False), _long("collapsed", broken=True), _live()]
+    print(f"{METRICS} metrics x {POINTS:,} points; {RUNS} live runs x {LIVE_METRICS} metrics")
+    print("| run | CPU s | findings |", "| --- | --- | --- |", *rows, sep="\n")
+    return rows
+
+
+def _long(name: str, *, broken: bool) -> str:
+    run = trace(POINTS, METRICS, seed=0, broken=broken)
+    cost, found = _timed(run)
+    return f"| {name}, {len(run.series)} x {POINTS:,} | {cost:.2f} | {_said(found)} |"
+
+
+def _timed(run: Trace) -> tuple[float, Diagnosis]:
+    began = time.process_time()
+    found = diagnose(run)
+    return time.process_time() - began, found
+
+
+def _said(found: Diagnosis) -> str:
+    return ", ".join(rule.name for rule, _ in found.findings) or "none"
+
+
+def _live() -> str:
+    """Judge a hundred growing runs, a third of them broken, once for each ten seconds."""
+    whole = [
+        trace(LIVE_POINTS + ROUNDS * NEW_ROWS, LIVE_METRICS, seed=n, broken=n % 3 == 0)
+        for n in range(RUNS)
+    ]
+    costs = []
+    for grown in _rounds(whole):
+        began = time.process_time()
+        for run in grown:
+            diagnose(run)
+        costs.append(time.process_time() - began)
+    worst = max(costs)
+    name = f"{RUNS} live runs, a round every {EVERY:g} s"
+    return f"| {name} | {worst:.2f} | {worst / EVERY:.0%} of a core |"
+
+
+def _rounds(whole: list[Trace]) -> Iterator[list[Trace]]:
+    for n in range(1, ROUNDS + 1):
+        rows = LIVE_POINTS + n * NEW_ROWS
+        yield [run.until(int(run["outcome/return"].steps[rows - 1])) for run in whole]
+
+
+def trace(points: int, metrics: int, *, seed: int, broken: bool) -> Trace:
+    """A run of PPO that learns, or one whose policy collapses at 60 % of it."""
+    draw = np.random.default_rng(seed)
+    t = np.linspace(0, 1, points)
+    gone = (t > 0.6) & broken  # noqa: PLR2004
+
+    def noise(size: float) -> np.ndarray:
+        return draw.normal(0, size, points)
+
+    values = {
+        "outcome/return": np.where(gone, 12.0, 20 + 400 * (1 - np.exp(-3 * t))) + noise(8),
+        "outcome/episode_length": 20 + 100 * (1 - np.exp(-3 * t)) + noise(3),
+        "policy/approx_kl": np.abs(0.01 + noise(0.003)) * np.where(gone, 1e-4, 1.0),
+        "policy/clip_fraction": np.abs(0.1 + noise(0.03)),
+        "policy/loss": noise(0.004) - 0.01,
+        "exploration/entropy": np.where(gone, 0.001, 0.69 * np.exp(-t)) + np.abs(noise(0.001)),
+        "value/explained_variance": np.minimum(0.9, 2 * t) + noise(0.03),
+        "value/loss": 40 * np.exp(-3 * t) + np.abs(noise(2)),
+        "optimiser/learning_rate": 3e-4 * (1 - t) + 1e-6,
+        "optimiser/grad_norm": np.abs(0.4 + noise(0.1)),
+        "throughput/steps_per_second": 1200 + noise(30),
+    }
+    others = [m.name for m in CATALOGUE if not m.family and m.name not in values]
+    values |= {name: np.abs(1 + noise(0.1)) for name in others[: metrics - len(values)]}
+    steps = 64 * np.arange(1, points + 1, dtype=np.int64)
+    times = 1.7e9 + 0.5 * np.arange(points)
+    series = {name: Series(steps, times, v) for name, v in values.items()}
+    return Trace(series, {}, profile=Profile.CONTROL_PPO)
+
+
+if __name__ == "__main__":
+    sys.exit(not main())
