@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from loading import load
 
-from rlvitals.diagnosis import fold
+from rlvitals.folding import fold
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rule import Severity
 

@@ -9,9 +9,10 @@ from typing import Any
 from rlvitals import loading, sources
 from rlvitals import settings as options
 from rlvitals.coverage import Coverage
-from rlvitals.diagnosis import Case, Diagnosis
+from rlvitals.diagnosis import Diagnosis
 from rlvitals.diagnosis import diagnose as judge
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
+from rlvitals.folding import Case
 from rlvitals.metrics.metric import Band, Bound, Metric
 from rlvitals.records import (
     Budget,

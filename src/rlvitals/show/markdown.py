@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterable
 
-from rlvitals.diagnosis import Case, Diagnosis
+from rlvitals.diagnosis import Diagnosis
 from rlvitals.errors import VitalsError
+from rlvitals.folding import Case
 from rlvitals.records import Trace
 from rlvitals.show import wording
 from rlvitals.show.harmless import harmless

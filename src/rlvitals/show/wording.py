@@ -5,10 +5,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rlvitals import knobs
 from rlvitals.coverage import Wanted
 from rlvitals.diagnosis import Diagnosis
-from rlvitals.metrics.names import TABLES
-from rlvitals.metrics.names.name import Table
 from rlvitals.records import Trace
 from rlvitals.rules.rule import Curve, Finding, Rule, Severity
 from rlvitals.verdict import Word
@@ -151,19 +150,12 @@ def wanted(trace: Trace, missing: Wanted) -> str:
 
 def key_for(trace: Trace, name: str) -> str | None:
     """Return the key under which the trace's framework logs a metric or holds a setting."""
-    table = framework(trace)
+    table = knobs.framework(trace)
     if table is None:
         return None
     keys = (key for key, known in table.keys.items() if known.metric.name == name)
     settings = (key for key, canonical in table.settings.items() if canonical == name)
     return next(keys, None) or next(settings, None)
-
-
-def framework(trace: Trace) -> Table | None:
-    """Return the table that most of a trace's metrics were named by."""
-    seen = Counter(measured.framework for measured in trace.measured.values())
-    by_name = {table.framework: table for table in TABLES}
-    return next((by_name[name] for name, _ in seen.most_common() if name in by_name), None)
 
 
 def undecided(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:

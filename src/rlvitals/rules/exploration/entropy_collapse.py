@@ -151,8 +151,12 @@ RULE = Rule(
         "action-collapse",
         "impossible-return",
         "learning-rate-jump",
-        "kl-spike",
+        "gradient-explosion",
+        "ratio-off-one",
         "kl-above-target",
+        "kl-spike",
+        "clip-fraction-high",
+        "policy-loss-explosion",
     ),
     verdict="collapsed",
 )

@@ -90,5 +90,8 @@ RULE = Rule(
         "check the stop token and the padding token against the tokenizer",
     ),
     profiles=kinds.LANGUAGE,
-    explained_by=("response-length-explodes",),
+    explained_by=(
+        "response-length-explodes",
+        "reference-kl-out-of-range",
+    ),
 )

@@ -119,5 +119,10 @@ RULE = Rule(
         "read responses: what does the reward pay for?",
     ),
     profiles=(Profile.RLHF_PPO,),
-    explained_by=("reference-kl-out-of-range",),
+    explained_by=(
+        "ratio-off-one",
+        "learning-rate-jump",
+        "kl-above-target",
+        "reference-kl-out-of-range",
+    ),
 )

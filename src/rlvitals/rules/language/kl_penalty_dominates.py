@@ -162,5 +162,9 @@ RULE = Rule(
     ),
     remedies=("lower kl_coef or beta by ten", "scale rewards to a spread near one"),
     profiles=kinds.LANGUAGE,
-    explained_by=("reference-kl-out-of-range", "constant-reward"),
+    explained_by=(
+        "reference-kl-out-of-range",
+        "kl-coefficient-runaway",
+        "constant-reward",
+    ),
 )

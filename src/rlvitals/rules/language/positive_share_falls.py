@@ -172,7 +172,10 @@ RULE = Rule(
     profiles=kinds.FILTERED,
     explained_by=(
         "learning-rate-jump",
+        "gradient-explosion",
         "entropy-collapse",
+        "reference-kl-out-of-range",
+        "response-length-explodes",
         "responses-truncated",
         "threshold-off-correctness",
     ),

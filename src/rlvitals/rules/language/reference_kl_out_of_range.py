@@ -242,5 +242,13 @@ RULE = Rule(
         "lower the learning rate, or stop at the best score for its KL",
     ),
     profiles=kinds.LANGUAGE,
-    explained_by=("kl-spike", "kl-above-target", "learning-rate-jump", "response-length-explodes"),
+    explained_by=(
+        "learning-rate-jump",
+        "gradient-explosion",
+        "ratio-off-one",
+        "kl-above-target",
+        "kl-spike",
+        "threshold-off-correctness",
+        "response-length-explodes",
+    ),
 )

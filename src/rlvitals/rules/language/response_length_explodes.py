@@ -123,6 +123,7 @@ RULE = Rule(
     profiles=kinds.LANGUAGE,
     explained_by=(
         "learning-rate-jump",
+        "gradient-explosion",
         "threshold-off-correctness",
     ),
 )

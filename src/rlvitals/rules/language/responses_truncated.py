@@ -105,6 +105,7 @@ RULE = Rule(
     profiles=kinds.LANGUAGE,
     explained_by=(
         "response-length-explodes",
+        "eos-missing",
         "threshold-off-correctness",
     ),
 )

@@ -220,6 +220,11 @@ RULE = Rule(
     causes=("the threshold does not separate right answers from wrong ones",),
     remedies=("put reward_threshold between what a wrong and what a right answer earns",),
     profiles=kinds.FILTERED,
-    explained_by=("constant-reward",),
+    explained_by=(
+        "constant-reward",
+        "threshold-off-correctness",
+        "responses-truncated",
+        "entropy-collapse",
+    ),
     verdict="stalled",
 )

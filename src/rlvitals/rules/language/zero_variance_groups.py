@@ -192,8 +192,11 @@ RULE = Rule(
     explained_by=(
         "constant-reward",
         "response-length-explodes",
+        "response-length-collapses",
         "responses-truncated",
+        "reference-kl-out-of-range",
         "entropy-collapse",
         "threshold-off-correctness",
+        "samples-all-filtered",
     ),
 )

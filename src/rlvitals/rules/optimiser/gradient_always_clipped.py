@@ -94,4 +94,9 @@ RULE = Rule(
         "raise max_grad_norm",
         "normalise rewards or lower value_coef",
     ),
+    explained_by=(
+        "impossible-return",
+        "gradient-explosion",
+        "value-loss-explosion",
+    ),
 )

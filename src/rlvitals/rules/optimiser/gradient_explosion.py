@@ -144,6 +144,10 @@ RULE = Rule(
         "with RL: normalise advantages, clip rewards",
         "restart from a checkpoint before the jump",
     ),
-    explained_by=("learning-rate-jump",),
+    explained_by=(
+        "learning-rate-jump",
+        "impossible-return",
+        "reward-spread-grows",
+    ),
     verdict="unstable",
 )

@@ -70,5 +70,9 @@ RULE = Rule(
         "the loss grows with the returns' or the KL penalty's scale",
     ),
     remedies=("lower the learning rate or let it decay", "use larger batches"),
-    explained_by=("gradient-explosion",),
+    explained_by=(
+        "learning-rate-jump",
+        "gradient-explosion",
+        "kl-above-target",
+    ),
 )

@@ -113,9 +113,12 @@ RULE = Rule(
     ),
     profiles=(Profile.SUPERVISED, *kinds.FILTERED),
     explained_by=(
+        "not-a-number",
         "gradient-explosion",
         "learning-rate-jump",
         "policy-loss-flat",
+        "constant-reward",
+        "zero-variance-groups",
         "samples-all-filtered",
         "threshold-off-correctness",
     ),

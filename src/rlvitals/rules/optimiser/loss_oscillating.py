@@ -99,6 +99,12 @@ RULE = Rule(
         "clip gradients",
     ),
     profiles=(Profile.SUPERVISED, *kinds.ACTOR_CRITIC),
-    explained_by=("gradient-explosion", "learning-rate-jump", "value-loss-explosion"),
+    explained_by=(
+        "learning-rate-jump",
+        "gradient-explosion",
+        "kl-above-target",
+        "kl-spike",
+        "value-loss-explosion",
+    ),
     verdict="unstable",
 )

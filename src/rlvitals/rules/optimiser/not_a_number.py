@@ -148,6 +148,12 @@ RULE = Rule(
         "check rewards and observations for NaN where they enter",
         "train in bfloat16 or float32 instead of float16",
     ),
-    explained_by=("gradient-explosion", "learning-rate-jump"),
+    explained_by=(
+        "gradient-explosion",
+        "learning-rate-jump",
+        "kl-spike",
+        "policy-loss-explosion",
+        "value-loss-explosion",
+    ),
     verdict="failed",
 )

@@ -88,6 +88,13 @@ RULE = Rule(
         "clip rewards or advantages",
     ),
     profiles=kinds.PPO,
-    explained_by=("learning-rate-jump", "gradient-explosion"),
+    explained_by=(
+        "learning-rate-jump",
+        "impossible-return",
+        "gradient-explosion",
+        "ratio-off-one",
+        "kl-above-target",
+        "kl-spike",
+    ),
     verdict="unstable",
 )

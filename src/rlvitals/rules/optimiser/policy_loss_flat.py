@@ -148,6 +148,7 @@ RULE = Rule(
         "check which parameters the optimiser holds",
     ),
     explained_by=(
+        "not-a-number",
         "entropy-collapse",
         "action-collapse",
         "samples-all-filtered",

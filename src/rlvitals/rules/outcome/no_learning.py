@@ -28,6 +28,7 @@ construction. The interval comes from the run's own noise, so a noisy return is 
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
+from rlvitals.rules import causes
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import (
     OUTCOME_METRICS,
@@ -111,31 +112,6 @@ RULE = Rule(
         "run a known-good configuration of this task on this code",
         "try learning rates of a third and three times the present one",
     ),
-    explained_by=(
-        "impossible-return",
-        "return-collapse",
-        "action-collapse",
-        "entropy-collapse",
-        "kl-above-target",
-        "kl-spike",
-        "updates-hardly-move",
-        "clip-fraction-high",
-        "ratio-off-one",
-        "samples-all-filtered",
-        "threshold-off-correctness",
-        "constant-reward",
-        "zero-variance-groups",
-        "kl-penalty-dominates",
-        "reference-kl-negative",
-        "reference-kl-out-of-range",
-        "response-length-explodes",
-        "responses-truncated",
-        "positive-share-falls",
-        "not-a-number",
-        "gradient-explosion",
-        "learning-rate-jump",
-        "policy-loss-flat",
-        "loss-not-decreasing",
-    ),
+    explained_by=("return-collapse", *causes.LEARNING, "loss-not-decreasing"),
     verdict="stalled",
 )

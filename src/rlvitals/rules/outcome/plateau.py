@@ -22,6 +22,7 @@ Progress comes in steps on tasks with bottlenecks: a plateau may end by itself.
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
+from rlvitals.rules import causes
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import OUTCOME_METRICS, label, outcome, standing, way_gone
 from rlvitals.signals.plateau import LEAST, TOLERANCE, plateau_start
@@ -70,12 +71,6 @@ RULE = Rule(
         "restore exploration where entropy is low",
         "lower the learning rate where the outcome still scatters",
     ),
-    explained_by=(
-        "entropy-collapse",
-        "constant-reward",
-        "response-length-explodes",
-        "zero-variance-groups",
-        "reference-kl-out-of-range",
-    ),
+    explained_by=causes.LEARNING,
     verdict="plateau",
 )

@@ -32,6 +32,7 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
+from rlvitals.rules import causes
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
 from rlvitals.signals.blocks import block_means
@@ -161,17 +162,6 @@ RULE = Rule(
         "lower the learning rate from there; with PPO, set target_kl",
         "compare settings, data and environment on both sides of the step at which it began",
     ),
-    explained_by=(
-        "not-a-number",
-        "kl-spike",
-        "learning-rate-jump",
-        "gradient-explosion",
-        "kl-above-target",
-        "entropy-collapse",
-        "action-collapse",
-        "threshold-off-correctness",
-        "reference-kl-out-of-range",
-        "response-length-explodes",
-    ),
+    explained_by=causes.LEARNING,
     verdict="collapsed",
 )

@@ -111,5 +111,8 @@ RULE = Rule(
         "find the reward term that grew, and cap it or tie it to success",
         "judge checkpoints by success, not by return",
     ),
-    explained_by=("response-length-explodes", "responses-truncated"),
+    explained_by=(
+        "response-length-explodes",
+        "responses-truncated",
+    ),
 )

@@ -171,5 +171,11 @@ RULE = Rule(
         "restart from a checkpoint before the step at which it began",
     ),
     profiles=(Profile.SCHEDULER_PPO,),
+    explained_by=(
+        "learning-rate-jump",
+        "kl-above-target",
+        "kl-spike",
+        "temperature-out-of-range",
+    ),
     verdict="collapsed",
 )

@@ -97,5 +97,10 @@ RULE = Rule(
         "use larger minibatches",
     ),
     profiles=kinds.PPO,
-    explained_by=("kl-above-target", "learning-rate-jump"),
+    explained_by=(
+        "learning-rate-jump",
+        "ratio-off-one",
+        "kl-above-target",
+        "kl-spike",
+    ),
 )

@@ -105,6 +105,11 @@ RULE = Rule(
         "look at that batch's rewards",
     ),
     profiles=kinds.PPO,
-    explained_by=("learning-rate-jump", "gradient-explosion"),
+    explained_by=(
+        "learning-rate-jump",
+        "gradient-explosion",
+        "ratio-off-one",
+        "kl-above-target",
+    ),
     verdict="unstable",
 )

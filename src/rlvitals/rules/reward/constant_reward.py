@@ -144,9 +144,13 @@ RULE = Rule(
         "take easier tasks until some succeed",
     ),
     explained_by=(
+        "not-a-number",
+        "updates-hardly-move",
         "action-collapse",
         "entropy-collapse",
         "response-length-explodes",
+        "response-length-collapses",
+        "eos-missing",
         "responses-truncated",
         "reference-kl-out-of-range",
     ),

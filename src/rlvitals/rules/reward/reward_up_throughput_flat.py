@@ -94,4 +94,5 @@ RULE = Rule(
         "judge checkpoints by throughput and latency",
     ),
     profiles=(Profile.SCHEDULER_PPO,),
+    explained_by=("action-collapse",),
 )

@@ -82,4 +82,5 @@ RULE = Rule(
         "profile one iteration",
         "log less often, and append instead of rewriting",
     ),
+    explained_by=("response-length-explodes",),
 )

@@ -104,5 +104,8 @@ RULE = Rule(
         "use larger batches",
         "profile one iteration",
     ),
-    explained_by=("throughput-drop",),
+    explained_by=(
+        "throughput-drop",
+        "response-length-explodes",
+    ),
 )

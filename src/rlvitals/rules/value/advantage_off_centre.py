@@ -107,5 +107,9 @@ RULE = Rule(
         "normalise advantages",
     ),
     profiles=kinds.ACTOR_CRITIC,
-    explained_by=("critic-explains-nothing", "value-drifts-from-return"),
+    explained_by=(
+        "value-loss-explosion",
+        "critic-explains-nothing",
+        "value-drifts-from-return",
+    ),
 )

@@ -166,4 +166,12 @@ RULE = Rule(
         "lower gamma, or collect more steps per update",
     ),
     profiles=kinds.ACTOR_CRITIC,
+    explained_by=(
+        "not-a-number",
+        "updates-hardly-move",
+        "constant-reward",
+        "impossible-return",
+        "value-loss-explosion",
+        "value-clip-high",
+    ),
 )

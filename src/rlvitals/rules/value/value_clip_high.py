@@ -75,4 +75,8 @@ RULE = Rule(
         "lower the learning rate or run fewer epochs per batch",
     ),
     profiles=(Profile.RLHF_PPO,),
+    explained_by=(
+        "reward-spread-grows",
+        "value-loss-explosion",
+    ),
 )

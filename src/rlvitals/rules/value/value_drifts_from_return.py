@@ -125,5 +125,9 @@ RULE = Rule(
         "widen the value clip range",
     ),
     profiles=(Profile.SCHEDULER_PPO, Profile.RLHF_PPO),
-    explained_by=("value-clip-high",),
+    explained_by=(
+        "updates-hardly-move",
+        "value-clip-high",
+        "value-loss-explosion",
+    ),
 )

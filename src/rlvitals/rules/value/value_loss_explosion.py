@@ -220,6 +220,12 @@ RULE = Rule(
         "restart from a checkpoint before the jump",
     ),
     profiles=(*kinds.ACTOR_CRITIC, Profile.OFF_POLICY),
-    explained_by=("learning-rate-jump", "kl-spike"),
+    explained_by=(
+        "learning-rate-jump",
+        "impossible-return",
+        "gradient-explosion",
+        "kl-above-target",
+        "kl-spike",
+    ),
     verdict="unstable",
 )
