@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from rlvitals import sources
 from rlvitals.diagnosis import diagnose
-from rlvitals.measuring import judged, module, tally
+from rlvitals.measuring import judged, rates_module, tally
 from rlvitals.metrics.assemble import Given, trace
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def main() -> int:
     parser.add_argument("folders", nargs="+", type=Path, help="folders of recorded runs")
     parser.add_argument("--print", action="store_true", help="print it, write nothing")
     args = parser.parse_args()
-    text = module(tally(found for folder in args.folders for found in healthy(folder)))
+    text = rates_module(tally(found for folder in args.folders for found in healthy(folder)))
     if args.print:
         print(text)
     else:

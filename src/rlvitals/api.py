@@ -9,10 +9,13 @@ from typing import Any
 from rlvitals import loading, sources
 from rlvitals import settings as options
 from rlvitals.coverage import Coverage
-from rlvitals.diagnosis import Diagnosis
+from rlvitals.diagnosis import Diagnosis, replayed
 from rlvitals.diagnosis import diagnose as judge
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
-from rlvitals.folding import Case
+from rlvitals.folding import Alternative, Case
+from rlvitals.forecasts import Forecast
+from rlvitals.knobs import Knob
+from rlvitals.measuring import Judged, judged, rates_module, tally
 from rlvitals.metrics.metric import Band, Bound, Metric
 from rlvitals.records import (
     Budget,
@@ -24,13 +27,17 @@ from rlvitals.records import (
     Setting,
     Trace,
 )
+from rlvitals.replay import Retraction
+from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
 from rlvitals.show import notebook
 from rlvitals.show.explain import explain
 from rlvitals.tldr import Sentence
 from rlvitals.verdict import Verdict, Word
+from rlvitals.waste import Spent, Waste
 
 __all__ = [
+    "Alternative",
     "Band",
     "Bound",
     "Budget",
@@ -39,26 +46,36 @@ __all__ = [
     "Coverage",
     "Diagnosis",
     "Finding",
+    "Forecast",
+    "Judged",
+    "Knob",
     "Lifecycle",
     "Log",
     "Measured",
     "Metric",
     "Profile",
+    "Rate",
+    "Retraction",
     "Rule",
     "Sentence",
     "Series",
     "Severity",
+    "Spent",
     "Trace",
     "Undecided",
     "UnreadableLog",
     "UsageError",
     "Verdict",
     "VitalsError",
+    "Waste",
     "Word",
     "diagnose",
     "explain",
+    "judged",
+    "rates_module",
     "read",
     "runs",
+    "tally",
     "trace",
 ]
 
@@ -73,8 +90,11 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
     map: Mapping[str, str] | None = None,  # noqa: A002 - as the command line calls it
     only: Sequence[str] | None = None,
     ignore: Sequence[str] | None = None,
+    replay: bool = False,
 ) -> Diagnosis:
     """Say what is wrong with a run: a log, a run's folder, or a trace.
+
+    `replay` also judges growing parts of it, to say what was warned of and taken back.
 
     What is not given comes from `RLVITALS_*` and `rlvitals.toml`, as on the command line; a
     trace is judged by the arguments alone. Raises UnreadableLog, UsageError.
@@ -83,10 +103,13 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
     if isinstance(run, Trace):
         if map:
             raise UsageError("a trace has its names already", hint="rlvitals.trace(path, map=...)")
-        return judge(_told(run, profile, settings), loading.chosen_rules(only or (), ignore or ()))
+        rules = loading.chosen_rules(only or (), ignore or ())
+        found = judge(_told(run, profile, settings), rules)
+        return replayed(found, rules) if replay else found
     chosen = _chosen(run, profile, settings, map, only, ignore)
     rules = loading.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
-    return judge(loading.load(_one(run), loading.given(chosen)), rules)
+    found = judge(loading.load(_one(run), loading.given(chosen)), rules)
+    return replayed(found, rules) if replay else found
 
 
 def trace(

@@ -122,17 +122,12 @@ def _costed(cases: Sequence[Case], trace: Trace) -> tuple[Case, ...]:
 
 
 def _waste(case: Case, trace: Trace) -> Waste | None:
-    lasting = [
-        one.finding
-        for one in flat(case)
-        if one.finding.severity > Severity.NOTE
-        and one.rule.name in (*causes.LEARNING, *causes.OUTCOMES)
-        and goes_on(one.finding, trace)
-    ]
-    if not lasting:
+    grave = [one for one in flat(case) if one.finding.severity > Severity.NOTE]
+    costly = (*causes.LEARNING, *causes.OUTCOMES)
+    if not any(one.rule.name in costly and goes_on(one.finding, trace) for one in grave):
         return None
-    first = min(lasting, key=lambda finding: finding.known)
-    return waste(trace, replace(first, began=case.finding.began))
+    known = min(one.finding.known for one in grave)
+    return waste(trace, replace(case.finding, known=known))
 
 
 def goes_on(finding: Finding, trace: Trace) -> bool:

@@ -37,6 +37,11 @@ class Case:
     said: Severity | None = None  # what the rule said, where it is held at a note for now
 
     @property
+    def held(self) -> bool:
+        """Whether the rule said more than the note it is held at."""
+        return self.said is not None and self.said > self.finding.severity
+
+    @property
     def severity(self) -> Severity:
         """The worst of the finding and its symptoms."""
         return max((self.finding.severity, *(s.severity for s in self.symptoms)))
@@ -65,7 +70,7 @@ def fold(found: Found, *, slack: int = 0) -> tuple[Case, ...]:
 
     def grow(rule: Rule, finding: Finding) -> Case:
         below = tuple(grow(*pair) for pair in found if parent.get(pair[0].name) == rule.name)
-        case = Case(rule, finding, tuple(sorted(below, key=lambda case: case.finding.began)))
+        case = Case(rule, finding, tuple(sorted(below, key=_in_time)))
         return replace(case, alternatives=_alternatives(case, evidence))
 
     return _ranked([grow(*pair) for pair in found if pair[0].name not in parent], slack)
@@ -102,6 +107,11 @@ class _Evidence:
         first = min(self.by_name[other][1].began for other in among)
         late = finding.began > first + self.slack
         return (weak, follows, late, -finding.severity, among.index(name))
+
+
+def _in_time(case: Case) -> tuple[bool, int]:
+    """Order symptoms as they set in; what the outcome shows comes last."""
+    return case.rule.name in causes.OUTCOMES, case.finding.began
 
 
 def _alternatives(case: Case, evidence: _Evidence) -> tuple[Alternative, ...]:

@@ -32,6 +32,15 @@ class Forecast:
     low: int  # 90 % interval
     high: int
 
+    @property
+    def sentence(self) -> str:
+        """Say it with its numbers, no digit more than the interval allows."""
+        unit = _unit(self.high - self.low)
+        at, low, high = (round(step / unit) * unit for step in (self.at, self.low, self.high))
+        level = f"{self.level:.3g} ({self.what})"
+        when = f"step {at:,} ({low:,} to {high:,})"
+        return f"at this pace {label(self.metric)} reaches {level} at {when}"
+
 
 def forecast(trace: Trace, finding: Finding) -> Forecast | None:
     """Foretell where a finding that goes on leads; None where that is done, or cannot be told."""
@@ -82,16 +91,6 @@ def _ahead(trace: Trace, series: Series, name: str, target: Bound) -> Forecast |
         return None
     low, high = max(round(told.low), last), round(told.high)
     return Forecast(name, target.value, target.origin, round(told.at), low, high)
-
-
-def sentence(ahead: Forecast) -> str:
-    """Say it with its numbers, no digit more than the interval allows."""
-    unit = _unit(ahead.high - ahead.low)
-    at, low, high = (round(step / unit) * unit for step in (ahead.at, ahead.low, ahead.high))
-    level = f"{ahead.level:.3g} ({ahead.what})"
-    return (
-        f"at this pace {label(ahead.metric)} reaches {level} at step {at:,} ({low:,} to {high:,})"
-    )
 
 
 def _unit(width: int) -> int:

@@ -1,7 +1,8 @@
 """The settings that remedies name, in the words of the framework that the run was made with.
 
 A remedy writes `{learning_rate}`, or `{n_epochs:fewer epochs per batch}` for its own words: the
-name is a canonical setting's. What a person reads is "lower the learning rate (lr, now 0.09)".
+name is a canonical setting's. `{kl_coef|beta}` is the first of the two that the framework or the
+run has. What a person reads is "lower the learning rate (lr, now 0.09)".
 """
 
 import re
@@ -14,15 +15,14 @@ from rlvitals.metrics.names import TABLES
 from rlvitals.metrics.names.name import Table
 from rlvitals.records import Setting, Trace
 
-PLACE = re.compile(r"\{(\w+)(?::([^{}]+))?\}")
+PLACE = re.compile(r"\{(\w+(?:\|\w+)*)(?::([^{}]+))?\}")
 # Settings that trainers log beside their metrics, because schedules may change them.
 LOGGED = {
     "learning_rate": "optimiser/learning_rate",
     "clip_range": "policy/clip_range",
     "entropy_coef": "exploration/entropy_coef",
-    "kl_coef": "language/kl_coef",
+    "kl_coef": "policy/kl_coef",
     "temperature": "exploration/temperature",
-    "epsilon_final": "exploration/epsilon",
 }
 
 
@@ -43,7 +43,7 @@ def neutral(remedy: str) -> str:
 
 def named(remedy: str) -> tuple[str, ...]:
     """Return the canonical settings that a remedy names."""
-    return tuple(found[1] for found in PLACE.finditer(remedy))
+    return tuple(name for found in PLACE.finditer(remedy) for name in found[1].split("|"))
 
 
 def told(remedies: Iterable[str], trace: Trace) -> tuple[tuple[str, ...], tuple[Knob, ...]]:
@@ -54,7 +54,9 @@ def told(remedies: Iterable[str], trace: Trace) -> tuple[tuple[str, ...], tuple[
         words = _words(found)
         if found[1] in knobs:
             return words
-        knobs[found[1]] = knob(found[1], trace)
+        choice = [knob(name, trace) for name in found[1].split("|")]
+        known = (one for one in choice if one.key or one.value is not None)
+        knobs[found[1]] = next(known, choice[0])
         shown = _shown(knobs[found[1]], words)
         return f"{words} ({shown})" if shown else words
 
@@ -90,8 +92,9 @@ def _value(setting: str, trace: Trace) -> Setting | None:
 def _words(found: re.Match[str]) -> str:
     if found[2]:
         return found[2]
-    metric = metrics.find(found[1])
-    title = metric.title if metric else found[1]
+    name = found[1].split("|")[0]
+    metric = metrics.find(name)
+    title = metric.title if metric else name
     return f"the {title if title[:2].isupper() else title[0].lower() + title[1:]}"
 
 

@@ -40,9 +40,13 @@ def given(chosen: Settings) -> Given:
     """Check what a person says about a run. Raises UsageError for a name nobody knows."""
     return Given(
         mapping={key: _metric(name) for key, name in chosen.metrics.items()},
-        settings=canonical(chosen.settings),
+        settings={**_priced(chosen), **canonical(chosen.settings)},
         profile=Profile(chosen.diagnose.profile) if chosen.diagnose.profile else None,
     )
+
+
+def _priced(chosen: Settings) -> dict[str, Setting]:
+    return {"price_per_hour": chosen.diagnose.price} if chosen.diagnose.price else {}
 
 
 def canonical(said: Mapping[str, Setting]) -> dict[str, Setting]:

@@ -7,7 +7,7 @@ from rlvitals.diagnosis import Diagnosis
 from rlvitals.rules.rate import FAMILIES, Rate
 from rlvitals.rules.rule import Severity
 
-HEAD = '''"""Measured rates of each rule, by family. Written by `measuring.module`: not by hand."""
+HEAD = '''"""Measured rates of each rule, by family. Written by `rates_module`: not by hand."""
 
 from collections.abc import Mapping
 
@@ -69,7 +69,7 @@ def _counted(rate: Rate, run: Judged, name: str) -> Rate:
     )
 
 
-def module(rates: Mapping[str, Sequence[Rate]]) -> str:
+def rates_module(rates: Mapping[str, Sequence[Rate]]) -> str:
     """Write `rules/rates.py`: plain data, sorted, one line for each rule and family."""
     lines = []
     for name in sorted(rates):

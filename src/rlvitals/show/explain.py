@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from rlvitals import metrics, settings
 from rlvitals.errors import UsageError, nearest
+from rlvitals.knobs import neutral
 from rlvitals.metrics import environments, glossary
 from rlvitals.metrics.metric import Band, Metric
 from rlvitals.metrics.names import GENERIC, TABLES, lookup
@@ -80,7 +81,7 @@ def rule_page(rule: Rule) -> str:
         facts.append(f"- **shown as a symptom of**: {causes}")
     summary, _, sections = rule.doc.strip().partition("\n## ")
     likely = [f"- {cause}" for cause in rule.causes]
-    tries = [f"- {remedy}" for remedy in rule.remedies]
+    tries = [f"- {neutral(remedy)}" for remedy in rule.remedies]
     return "\n".join(
         [f"# rule {rule.name}", "", summary.strip(), "", *facts, "", f"## {sections.strip()}"]
         + (["", "## Likely causes", *likely] if likely else [])

@@ -141,8 +141,8 @@ RULE = Rule(
         "a reward that one behaviour wins early",
     ),
     remedies=(
-        "raise the entropy coefficient",
-        "lower the learning rate",
+        "raise {entropy_coef}",
+        "lower {learning_rate}",
         "normalise or clip rewards",
         "check temperature pulses and the entropy floor where there are any",
     ),

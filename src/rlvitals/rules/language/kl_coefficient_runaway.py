@@ -114,8 +114,8 @@ RULE = Rule(
         "a reward that pays for leaving the reference",
     ),
     remedies=(
-        "lower the learning rate",
-        "set a kl_target that a healthy run of this task meets, or a constant coefficient",
+        "lower {learning_rate}",
+        "set {kl_target:a target} that a healthy run of this task meets, or a constant coefficient",
         "read responses: what does the reward pay for?",
     ),
     profiles=(Profile.RLHF_PPO,),

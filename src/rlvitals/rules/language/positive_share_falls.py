@@ -165,8 +165,8 @@ RULE = Rule(
         "prompts that got harder",
     ),
     remedies=(
-        "lower the learning rate",
-        "mix in positive samples: w-reinforce with lambda 0.1",
+        "lower {learning_rate}",
+        "mix in positive samples: w-reinforce with {lambda_psr:lambda} 0.1",
         "return to the checkpoint before this step",
     ),
     profiles=kinds.FILTERED,

@@ -97,7 +97,7 @@ RULE = Rule(
         "dropout on, or stale weights, in the sampler",
     ),
     remedies=(
-        "generate with temperature 1, top_k 0, top_p 1, or score with the same temperature",
+        "generate with {temperature:temperature} 1, top_k 0, top_p 1, or score with the same",
         "check the attention and padding masks of policy and reference",
         "check that the first minibatch's ratio is 1",
     ),

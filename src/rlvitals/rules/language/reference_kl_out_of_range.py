@@ -212,8 +212,8 @@ def _not_moved(trace: Trace, course: Course) -> Answer | None:
         else ("learning rate too low", "kl_coef or beta too large"),
         remedies=(
             "check that the reference is a frozen copy, and that weights are trainable",
-            "raise the learning rate",
-            "lower kl_coef or beta",
+            "raise {learning_rate}",
+            "lower {kl_coef|beta}",
         ),
     )
 
@@ -238,8 +238,8 @@ RULE = Rule(
     ),
     remedies=(
         "read responses from before and after this step",
-        "raise kl_coef or beta",
-        "lower the learning rate, or stop at the best score for its KL",
+        "raise {kl_coef|beta}",
+        "lower {learning_rate}, or stop at the best score for its KL",
     ),
     profiles=kinds.LANGUAGE,
     explained_by=(

@@ -118,7 +118,7 @@ RULE = Rule(
     remedies=(
         "read the longest responses",
         "take length out of the reward, or penalise it near the limit",
-        "use a token-summed loss (dr_grpo, dapo)",
+        "use {loss_type:a token-summed loss} (dr_grpo, dapo)",
     ),
     profiles=kinds.LANGUAGE,
     explained_by=(

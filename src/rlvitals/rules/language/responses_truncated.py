@@ -99,7 +99,7 @@ RULE = Rule(
     ),
     remedies=(
         "read some cut responses: are they nearly done, or rambling?",
-        "raise max_completion_length where they are nearly done",
+        "raise {max_completion_length} where they are nearly done",
         "check the end token, the chat template and what the reward pays for length",
     ),
     profiles=kinds.LANGUAGE,

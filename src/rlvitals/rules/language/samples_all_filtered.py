@@ -218,7 +218,7 @@ RULE = Rule(
     check=check,
     doc=__doc__,
     causes=("the threshold does not separate right answers from wrong ones",),
-    remedies=("put reward_threshold between what a wrong and what a right answer earns",),
+    remedies=("put {reward_threshold} between what a wrong and what a right answer earns",),
     profiles=kinds.FILTERED,
     explained_by=(
         "constant-reward",

@@ -186,7 +186,7 @@ RULE = Rule(
     causes=("prompts too easy or too hard for this model", "too few completions per prompt"),
     remedies=(
         "look at which groups are uniform: solved, or hopeless?",
-        "raise num_generations, or sample prompts until groups have contrast",
+        "raise {num_generations}, or sample prompts until groups have contrast",
     ),
     profiles=kinds.GROUPED,
     explained_by=(

@@ -91,8 +91,8 @@ RULE = Rule(
     ),
     remedies=(
         "leave it, if the run learns",
-        "raise max_grad_norm",
-        "normalise rewards or lower value_coef",
+        "raise {max_grad_norm}",
+        "normalise rewards or lower {value_coef}",
     ),
     explained_by=(
         "impossible-return",

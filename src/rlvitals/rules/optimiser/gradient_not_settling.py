@@ -69,7 +69,7 @@ RULE = Rule(
         "batches too small: the gradient is mostly noise",
         "the loss grows with the returns' or the KL penalty's scale",
     ),
-    remedies=("lower the learning rate or let it decay", "use larger batches"),
+    remedies=("lower {learning_rate} or let it decay", "use {batch_size|n_steps:larger batches}"),
     explained_by=(
         "learning-rate-jump",
         "gradient-explosion",

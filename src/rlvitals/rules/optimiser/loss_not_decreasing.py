@@ -107,7 +107,7 @@ RULE = Rule(
         "rewards do not tell samples apart",
     ),
     remedies=(
-        "raise the learning rate by factors of 3",
+        "raise {learning_rate} by factors of 3",
         "check labels, masks and rewards on one batch by hand",
         "try to over-fit a single batch",
     ),

@@ -94,9 +94,9 @@ RULE = Rule(
         "no gradient clipping",
     ),
     remedies=(
-        "lower the learning rate or let it decay",
-        "use larger batches",
-        "clip gradients",
+        "lower {learning_rate} or let it decay",
+        "use {batch_size|n_steps:larger batches}",
+        "{max_grad_norm:clip gradients}",
     ),
     profiles=(Profile.SUPERVISED, *kinds.ACTOR_CRITIC),
     explained_by=(

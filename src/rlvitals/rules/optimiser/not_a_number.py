@@ -144,7 +144,7 @@ RULE = Rule(
     ),
     remedies=(
         "restart from a checkpoint before the step at which it began",
-        "lower the learning rate and clip gradients",
+        "lower {learning_rate} and {max_grad_norm:clip gradients}",
         "check rewards and observations for NaN where they enter",
         "train in bfloat16 or float32 instead of float16",
     ),

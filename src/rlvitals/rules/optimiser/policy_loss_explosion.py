@@ -83,7 +83,7 @@ RULE = Rule(
         "advantages with outliers: a reward without bounds",
     ),
     remedies=(
-        "lower the learning rate or the number of epochs",
+        "lower {learning_rate} or {n_epochs:the number of epochs}",
         "check that the ratio is 1 in the first minibatch of an update",
         "clip rewards or advantages",
     ),

@@ -110,7 +110,7 @@ RULE = Rule(
     remedies=(
         "check that rewards vary within a batch and reach the learner",
         "run a known-good configuration of this task on this code",
-        "try learning rates of a third and three times the present one",
+        "try {learning_rate:learning rates} of a third and three times the present one",
     ),
     explained_by=("return-collapse", *causes.LEARNING, "loss-not-decreasing"),
     verdict="stalled",

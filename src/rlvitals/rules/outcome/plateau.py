@@ -69,7 +69,7 @@ RULE = Rule(
     remedies=(
         "stop here and save the rest of the budget",
         "restore exploration where entropy is low",
-        "lower the learning rate where the outcome still scatters",
+        "lower {learning_rate} where the outcome still scatters",
     ),
     explained_by=causes.LEARNING,
     verdict="plateau",

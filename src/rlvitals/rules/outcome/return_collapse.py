@@ -159,7 +159,7 @@ RULE = Rule(
     ),
     remedies=(
         "go back to the checkpoint before it began",
-        "lower the learning rate from there; with PPO, set target_kl",
+        "lower {learning_rate} from there; with PPO, set {target_kl:a KL target}",
         "compare settings, data and environment on both sides of the step at which it began",
     ),
     explained_by=causes.LEARNING,

@@ -92,9 +92,9 @@ RULE = Rule(
     doc=__doc__,
     causes=("learning rate too high", "too many epochs per batch", "minibatches too small"),
     remedies=(
-        "lower the learning rate",
-        "run fewer epochs per batch",
-        "use larger minibatches",
+        "lower {learning_rate}",
+        "run {n_epochs:fewer epochs per batch}",
+        "use {minibatch_size:larger minibatches}",
     ),
     profiles=kinds.PPO,
     explained_by=(

@@ -99,9 +99,9 @@ RULE = Rule(
         "gradients that are not clipped",
     ),
     remedies=(
-        "set or lower max_grad_norm",
-        "lower the learning rate",
-        "set target_kl, which cuts such an update short",
+        "set or lower {max_grad_norm}",
+        "lower {learning_rate}",
+        "set {target_kl:a KL target}, which cuts such an update short",
         "look at that batch's rewards",
     ),
     profiles=kinds.PPO,

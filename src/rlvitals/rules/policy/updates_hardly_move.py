@@ -108,10 +108,10 @@ RULE = Rule(
         "value loss uses up the gradient's clipped norm",
     ),
     remedies=(
-        "raise the learning rate",
-        "lower kl_coef to allow larger updates",
+        "raise {learning_rate}",
+        "lower {kl_coef} to allow larger updates",
         "check that the reward varies within a batch",
-        "lower the value coefficient or split the optimisers",
+        "lower {value_coef} or split the optimisers",
     ),
     profiles=(Profile.CONTROL_PPO, Profile.SCHEDULER_PPO),
     explained_by=("action-collapse", "entropy-collapse"),

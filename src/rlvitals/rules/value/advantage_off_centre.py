@@ -102,7 +102,7 @@ RULE = Rule(
         "advantages are computed past an episode's end, or without a bootstrapped value",
     ),
     remedies=(
-        "raise value_coef or the critic's learning rate",
+        "raise {value_coef} or the critic's learning rate",
         "check the advantages by hand on one short episode",
         "normalise advantages",
     ),

@@ -160,10 +160,10 @@ RULE = Rule(
         "gradient clipping shared with a large value loss leaves neither head a step",
     ),
     remedies=(
-        "raise value_coef or the critic's learning rate",
+        "raise {value_coef} or the critic's learning rate",
         "normalise observations and returns",
         "check that returns are bootstrapped and cut at episode ends",
-        "lower gamma, or collect more steps per update",
+        "lower {gamma}, or collect {n_steps:more steps per update}",
     ),
     profiles=kinds.ACTOR_CRITIC,
     explained_by=(

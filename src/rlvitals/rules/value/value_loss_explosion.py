@@ -214,8 +214,8 @@ RULE = Rule(
         "a bug in the returns: bootstrapping past an episode's end, a sum where a mean was meant",
     ),
     remedies=(
-        "lower the learning rate",
-        "clip gradients, and clip or normalise rewards",
+        "lower {learning_rate}",
+        "{max_grad_norm:clip gradients}, and clip or normalise rewards",
         "check the returns by hand on one episode",
         "restart from a checkpoint before the jump",
     ),
