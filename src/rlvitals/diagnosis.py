@@ -93,9 +93,11 @@ def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE, rates: Rates = RAT
     )
 
 
-def replayed(found: Diagnosis, rules: Sequence[Rule] = CATALOGUE) -> Diagnosis:
+def replayed(
+    found: Diagnosis, rules: Sequence[Rule] = CATALOGUE, rates: Rates = RATES
+) -> Diagnosis:
     """Add what someone who watched the run would have been told and what was taken back since."""
-    return replace(found, retracted=retractions(replay(found.trace, rules)))
+    return replace(found, retracted=retractions(replay(found.trace, rules, rates)))
 
 
 def _told(case: Case, trace: Trace, rates: Rates, said: Mapping[str, Severity]) -> Case:

@@ -11,6 +11,7 @@ from rlvitals.diagnosis import Diagnosis
 from rlvitals.folding import Alternative, Case
 from rlvitals.records import Trace
 from rlvitals.replay import Retraction
+from rlvitals.rules import causes
 from rlvitals.rules.rate import ENOUGH
 from rlvitals.rules.rule import Curve, Finding, Severity
 from rlvitals.verdict import Word
@@ -92,7 +93,7 @@ def limit(finding: Finding) -> str:
 def details(case: Case, trace: Trace) -> tuple[Line, ...]:
     """Write everything a finding holds besides its summary, its picture and its symptoms."""
     rule, finding = case.rule, case.finding
-    causes = "; ".join(finding.causes or rule.causes)
+    likely = "; ".join(finding.causes or rule.causes)
     tries = finding.remedies or tuple(map(knobs.neutral, rule.remedies))
     return (
         Line("steps", when(finding, trace)),
@@ -100,19 +101,23 @@ def details(case: Case, trace: Trace) -> tuple[Line, ...]:
         *(Line("evidence", text) for text in finding.evidence),
         *(Line("speaks against", text) for text in finding.counter),
         *([Line("measured", text)] if (text := measured(case)) else []),
-        *([Line("likely causes", causes)] if causes else []),
+        *([Line("likely causes", likely)] if likely else []),
         *(Line("try", text) for text in tries),
     )
 
 
 def consequences(case: Case) -> tuple[Line, ...]:
     """Write what else it may be, what it has cost and what it comes to."""
-    others = [other for other in case.alternatives if other.finding.severity > Severity.NOTE]
+    others = [o for o in case.alternatives if _worth_naming(o)]
     return (
         *(Line("or perhaps", alternative(other)) for other in others[:PERHAPS]),
         *([Line("ahead", case.forecast.sentence)] if case.forecast else []),
         *([Line("spent on it", spent(case.waste))] if case.waste else []),
     )
+
+
+def _worth_naming(other: Alternative) -> bool:
+    return other.finding.severity > Severity.NOTE and other.rule.name not in causes.WEAK
 
 
 def alternative(other: Alternative) -> str:

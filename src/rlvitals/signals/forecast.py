@@ -14,7 +14,7 @@ from rlvitals.signals.student import t_quantile
 LEAST = 20  # points of the stretch that the pace is taken from
 RECENT = 0.5  # share of the series, its last: the pace of now
 POINTS = 120  # a longer stretch is averaged into blocks
-PUSH = 1.0  # standard errors by which the noise's persistence is pushed up
+PUSH = 1.3  # standard errors by which the noise's persistence is pushed up
 FURTHEST = 3.0  # times the span of the series: beyond that nothing is foretold
 BENDS = 0.90  # confidence with which two halves of the stretch must differ to be two paces
 
@@ -43,8 +43,8 @@ def crossing(
 
     `places` [n], rising, and `values` [n]. A straight line, or an exponential one where values
     and level are positive and it fits better, by least squares; the interval is Fieller's (1954,
-    J. R. Stat. Soc. B 16) under AR(1) noise of the residuals' own persistence, pushed up by a
-    standard error. It covers the step at which the trend, not a single noisy value, gets there.
+    J. R. Stat. Soc. B 16) under AR(1) noise of the residuals' own persistence, pushed up by
+    1.3 standard errors. It covers the place at which the trend, not one noisy value, gets there.
     """
     count = max(math.ceil(RECENT * values.size), min(LEAST, values.size))
     x, y = np.asarray(places[-count:], dtype=np.float64), values[-count:].astype(np.float64)
