@@ -11,6 +11,8 @@ from rlvitals.metrics.names import GENERIC, TABLES, lookup
 from rlvitals.metrics.names.name import Name, Table
 from rlvitals.readers import READERS
 from rlvitals.rules import CATALOGUE
+from rlvitals.rules.rate import ENOUGH, Interval
+from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Rule
 from rlvitals.show.wording import number
 
@@ -86,7 +88,29 @@ def rule_page(rule: Rule) -> str:
         [f"# rule {rule.name}", "", summary.strip(), "", *facts, "", f"## {sections.strip()}"]
         + (["", "## Likely causes", *likely] if likely else [])
         + (["", "## Try", *tries] if tries else [])
+        + ["", "## Measured", *_measured(rule)]
     )
+
+
+def _measured(rule: Rule) -> Iterator[str]:
+    """Write how often a rule rings on healthy runs, and how often it catches what it should."""
+    rates = RATES.get(rule.name, ())
+    for rate in rates:
+        share = f"rings on {rate.rang} of {rate.healthy} healthy runs{_between(rate.false_alarms)}"
+        errors = f", {rate.errors} of them as an error" if rate.errors else ""
+        caught = ""
+        if rate.faulted:
+            caught = f"; catches {rate.caught} of {rate.faulted} of its faults"
+            caught += f"{_between(rate.recall)}, {rate.first} as the first root cause"
+        yield f"- {rate.family}: {share}{errors}{caught}"
+    if rule.no_threshold:
+        yield "- an identity or an invariant: it needs no measuring"
+    elif max((rate.healthy for rate in rates), default=0) < ENOUGH:
+        yield f"- held at a note until {ENOUGH} healthy runs of one family have shown how it rings"
+
+
+def _between(interval: Interval) -> str:
+    return f" (95 %: {interval.low:.0%} to {interval.high:.0%})"
 
 
 def _metrics(name: str) -> Iterator[str]:
