@@ -3,8 +3,8 @@
 import platform
 from importlib.metadata import version
 
-import diagnosing_peers
 import diagnosing
+import diagnosing_peers
 import many_runs
 import read_wandb
 import reading

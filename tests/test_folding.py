@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 from loading import load
 
-from rlvitals.diagnosis import fold
-from rlvitals.rules import CATALOGUE
-from rlvitals.rules.rule import Severity
+from rlvitals.folding import fold
+from rlvitals.metrics.metric import Bound
+from rlvitals.rules import CATALOGUE, causes
+from rlvitals.rules.rule import Finding, Severity
 
 RULES = {rule.name: rule for rule in CATALOGUE}
 CAUSE, SYMPTOM = "learning-rate-jump", "kl-spike"
@@ -50,3 +51,96 @@ def test_the_gravest_symptom_ranks_its_cause(pair):
         [(RULES[CAUSE], cause), (RULES[SYMPTOM], replace(symptom, severity=Severity.ERROR))]
     )
     assert case.severity is Severity.ERROR
+
+
+def made(name, began, severity=Severity.WARNING, known=None):
+    """A finding of a rule, with what folding looks at."""
+    known = began if known is None else known
+    bound = Bound(1.0, "default")
+    return RULES[name], Finding(name, severity, "x/y", began, 99_000, 2.0, bound, known=known)
+
+
+def names(cases):
+    return [case.rule.name for case in cases]
+
+
+def test_lr_too_high_is_one_case_with_its_symptoms_in_time():
+    found = [
+        made("no-learning", 0, Severity.ERROR, known=40_000),
+        made("entropy-collapse", 12_000, Severity.ERROR),
+        made("kl-spike", 11_000),
+        made("learning-rate-jump", 10_000),
+    ]
+    (case,) = fold(found, slack=500)
+    assert case.rule.name == "learning-rate-jump"
+    assert names(case.symptoms) == ["kl-spike", "entropy-collapse", "no-learning"]
+
+
+def test_of_two_causes_the_deepest_is_taken_then_the_first_then_the_gravest():
+    outcome = made("return-collapse", 20_000, Severity.ERROR)
+    deep = made("kl-above-target", 9_500)
+    deepest = fold([outcome, made("entropy-collapse", 9_000, known=9_900), deep])
+    assert names(deepest) == ["kl-above-target"]
+    first = fold([outcome, made("constant-reward", 12_000), made("kl-above-target", 9_000)])
+    assert first[0].rule.name == "kl-above-target"
+    assert names(first[0].symptoms) == ["return-collapse"]
+    error = made("kl-spike", 9_000, Severity.ERROR)
+    gravest = fold([outcome, made("impossible-return", 9_000), error])
+    assert gravest[0].rule.name == "kl-spike"
+    assert names(gravest[0].symptoms) == ["return-collapse"]
+
+
+def test_a_weak_cause_explains_nothing_graver_than_itself_and_only_what_no_other_does():
+    error = made("no-learning", 0, Severity.ERROR, known=9_000)
+    weak = made("critic-explains-nothing", 0)
+    assert names(fold([error, weak])) == ["no-learning", "critic-explains-nothing"]
+    warning = made("no-learning", 0, known=9_000)
+    assert names(fold([warning, weak])) == ["critic-explains-nothing"]
+    other = made("clip-fraction-high", 5_000)
+    parents = {case.rule.name: names(case.symptoms) for case in fold([warning, weak, other])}
+    assert parents == {"critic-explains-nothing": [], "clip-fraction-high": ["no-learning"]}
+
+
+def test_causes_stand_before_what_only_the_outcome_shows():
+    late = made("kl-spike", 50_000)
+    outcome = made("return-collapse", 20_000)
+    assert names(fold([outcome, late])) == ["kl-spike", "return-collapse"]
+    grave = made("return-collapse", 20_000, Severity.ERROR)
+    assert names(fold([grave, late])) == ["return-collapse", "kl-spike"]
+
+
+def test_alternatives_are_ranked_and_say_why_they_rank_lower():
+    found = [
+        made("kl-above-target", 9_000),
+        made("constant-reward", 12_000),
+        made("action-collapse", 50_000),
+        made("impossible-return", 1_000, Severity.NOTE),
+        made("return-collapse", 20_000, Severity.ERROR),
+    ]
+    case = next(case for case in fold(found) if case.rule.name == "kl-above-target")
+    assert [(other.rule.name, other.why) for other in case.alternatives] == [
+        ("constant-reward", "it began later, at 12,000"),
+        ("impossible-return", "it is milder: a note"),
+    ]
+
+
+def test_what_set_in_too_late_is_an_alternative_that_is_ruled_out():
+    found = [made("kl-spike", 50_000), made("return-collapse", 20_000, Severity.ERROR)]
+    (other,) = fold(found)[0].alternatives
+    assert other.why == "it set in at 50,000, when this could be known already"
+
+
+def test_a_note_that_could_explain_a_graver_case_stands_before_other_notes():
+    found = [
+        made("no-learning", 0, Severity.ERROR, known=9_000),
+        made("kl-clamped", 0, Severity.NOTE),
+        made("updates-hardly-move", 3_000, Severity.NOTE),
+    ]
+    assert names(fold(found)) == ["no-learning", "updates-hardly-move", "kl-clamped"]
+
+
+def test_every_rule_is_known_to_harm_the_outcome_or_not_to():
+    """A new rule goes into `causes.LEARNING` where its fault can keep an outcome from rising."""
+    placed = (*causes.OUTCOMES, *causes.LEARNING, *causes.BESIDE)
+    assert sorted(placed) == sorted(RULES)
+    assert set(causes.WEAK) <= set(causes.LEARNING)

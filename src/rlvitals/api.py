@@ -9,9 +9,13 @@ from typing import Any
 from rlvitals import loading, many, sources
 from rlvitals import settings as options
 from rlvitals.coverage import Coverage
-from rlvitals.diagnosis import Case, Diagnosis
+from rlvitals.diagnosis import Diagnosis, replayed
 from rlvitals.diagnosis import diagnose as judge
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
+from rlvitals.folding import Alternative, Case
+from rlvitals.forecasts import Forecast
+from rlvitals.knobs import Knob
+from rlvitals.measuring import Judged, judged, rates_module, tally
 from rlvitals.metrics.metric import Band, Bound, Metric
 from rlvitals.records import (
     Budget,
@@ -23,13 +27,17 @@ from rlvitals.records import (
     Setting,
     Trace,
 )
+from rlvitals.replay import Retraction
+from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
 from rlvitals.show import notebook
 from rlvitals.show.explain import explain
 from rlvitals.tldr import Sentence
 from rlvitals.verdict import Verdict, Word
+from rlvitals.waste import Spent, Waste
 
 __all__ = [
+    "Alternative",
     "Band",
     "Bound",
     "Budget",
@@ -38,26 +46,36 @@ __all__ = [
     "Coverage",
     "Diagnosis",
     "Finding",
+    "Forecast",
+    "Judged",
+    "Knob",
     "Lifecycle",
     "Log",
     "Measured",
     "Metric",
     "Profile",
+    "Rate",
+    "Retraction",
     "Rule",
     "Sentence",
     "Series",
     "Severity",
+    "Spent",
     "Trace",
     "Undecided",
     "UnreadableLog",
     "UsageError",
     "Verdict",
     "VitalsError",
+    "Waste",
     "Word",
     "diagnose",
     "explain",
+    "judged",
+    "rates_module",
     "read",
     "runs",
+    "tally",
     "trace",
 ]
 
@@ -73,8 +91,11 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
     only: Sequence[str] | None = None,
     ignore: Sequence[str] | None = None,
     thresholds: Mapping[str, float] | None = None,
+    replay: bool = False,
 ) -> Diagnosis:
     """Say what is wrong with a run: a log, a run's folder, or a trace.
+
+    `replay` also judges growing parts of it, to say what was warned of and taken back.
 
     What is not given comes from `RLVITALS_*` and `rlvitals.toml`, as on the command line; a
     trace is judged by the arguments alone. Raises UnreadableLog, UsageError.
@@ -83,13 +104,15 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
     if isinstance(run, Trace):
         if map:
             raise UsageError("a trace has its names already", hint="rlvitals.trace(path, map=...)")
-        told = _told(run, profile, settings, thresholds)
-        return judge(told, loading.chosen_rules(only or (), ignore or ()))
+        rules = loading.chosen_rules(only or (), ignore or ())
+        found = judge(_told(run, profile, settings, thresholds), rules)
+        return replayed(found, rules) if replay else found
     chosen = _chosen(run, profile, settings, map, only, ignore, thresholds)
-    found = many.judge((_one(run), chosen))
-    if isinstance(found, UnreadableLog):
-        raise found
-    return found
+    answer = many.judge((_one(run), chosen))
+    if isinstance(answer, UnreadableLog):
+        raise answer
+    rules = loading.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
+    return replayed(answer, rules) if replay else answer
 
 
 def trace(

@@ -1,29 +1,23 @@
 """Trace in, Diagnosis out. Pure: no files, no clock, no colours."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rlvitals import knobs
 from rlvitals.coverage import Coverage, coverage
+from rlvitals.folding import Case, flat, fold
+from rlvitals.forecasts import Forecast, forecast, outlook
 from rlvitals.records import Trace
-from rlvitals.rules import CATALOGUE, seams
+from rlvitals.replay import Retraction, replay, retractions
+from rlvitals.rules import CATALOGUE, causes, seams
+from rlvitals.rules.answers import judged
+from rlvitals.rules.rate import FAMILIES, Rates, held
+from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.thinned import thinned
 from rlvitals.tldr import Sentence, tldr
 from rlvitals.verdict import Verdict, Word, verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A finding and the findings it explains."""
-
-    rule: Rule
-    finding: Finding
-    symptoms: tuple["Case", ...] = ()
-
-    @property
-    def severity(self) -> Severity:
-        """The worst of the finding and its symptoms."""
-        return max((self.finding.severity, *(s.severity for s in self.symptoms)))
+from rlvitals.waste import Waste, waste
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +35,15 @@ class Diagnosis:
 
     trace: Trace
     verdict: Verdict
-    cases: tuple[Case, ...]  # worst first, symptoms folded under their cause
+    cases: tuple[Case, ...]  # the likeliest root cause first, symptoms folded under their cause
     clear: tuple[Rule, ...]
     undecided: tuple[tuple[Rule, Undecided], ...]
     coverage: Coverage
     tldr: tuple[Sentence, ...]
     muted: tuple[Muted, ...] = ()
     new: tuple[str, ...] | None = None  # rules whose finding a baseline lacks; None without one
+    outlook: Forecast | None = None  # when a rising return will have solved its task
+    retracted: tuple[Retraction, ...] = ()  # filled by `replay` alone: it costs time
 
     def __repr__(self) -> str:
         """Name the run, the verdict and how many rules found something: never the series."""
@@ -56,9 +52,14 @@ class Diagnosis:
         return f"<Diagnosis{name}: {self.verdict.word}, {found}, {len(self.undecided)} undecided>"
 
     @property
+    def every(self) -> tuple[Case, ...]:
+        """Every case, causes before their symptoms."""
+        return tuple(below for case in self.cases for below in flat(case))
+
+    @property
     def findings(self) -> tuple[tuple[Rule, Finding], ...]:
         """Every finding with its rule, causes before their symptoms."""
-        return tuple(pair for case in self.cases for pair in _flat(case))
+        return tuple((case.rule, case.finding) for case in self.every)
 
     @property
     def worst(self) -> Severity | None:
@@ -73,68 +74,82 @@ class Diagnosis:
         )
 
 
-def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE) -> Diagnosis:
-    """Ask every rule that applies to this kind of run, and fold symptoms under causes."""
+def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE, rates: Rates = RATES) -> Diagnosis:
+    """Ask every rule that applies to this kind of run, and fold symptoms under causes.
+
+    A rule that `rates` do not show on enough healthy runs of any family is held at a note.
+    """
     whole, trace = trace, thinned(trace)
     asked = [rule for rule in rules if rule.applies(trace.profile)]
     found: list[tuple[Rule, Finding]] = []
+    said: dict[str, Severity] = {}
     clear: list[Rule] = []
     undecided: list[tuple[Rule, Undecided]] = []
     for rule in asked:
         match rule.ask(trace):
             case Finding() as finding:
-                found.append((rule, finding))
+                said[rule.name] = finding.severity
+                found.append((rule, held(rule, finding, rates)))
             case Undecided() as answer:
                 undecided.append((rule, answer))
             case Clear():
                 clear.append(rule)
     found = seams.attributed(trace, found)
     found.sort(key=lambda pair: (-pair[1].severity, pair[1].began, pair[0].name))
+    folded = fold(found, slack=(trace.last_step - trace.first_step) // 50)
     return Diagnosis(
         trace=whole,
         verdict=verdict(trace, tuple(found)),
-        cases=fold(found, slack=(trace.last_step - trace.first_step) // 50),
+        cases=tuple(_told(case, trace, rates, said) for case in _costed(folded, trace)),
         clear=tuple(clear),
         undecided=tuple(undecided),
         coverage=coverage(trace, len(asked), undecided),
         tldr=tldr(trace, found),
+        outlook=outlook(trace),
     )
 
 
-def fold(found: Sequence[tuple[Rule, Finding]], *, slack: int = 0) -> tuple[Case, ...]:
-    """Put each finding under the one that explains it, where that one was there in its time.
-
-    A cause explains a symptom only if it began before the symptom could be known, give or take
-    `slack` steps: what sets in during a rollout is logged at its end. A note explains nothing
-    graver than a note.
-    """
-    by_name = {rule.name: finding for rule, finding in found}
-    parent: dict[str, str] = {}
-    for rule, finding in found:
-        grave = min(finding.severity, Severity.WARNING)
-        named = [n for n in rule.explained_by if n in by_name and by_name[n].severity >= grave]
-        for cause in named:
-            by_then = finding.known if finding.known >= 0 else finding.ended
-            was_there = by_name[cause].began <= by_then + slack
-            if was_there and rule.name not in _ancestors(cause, parent):
-                parent[rule.name] = cause
-                break
-    cases = {rule.name: Case(rule, finding) for rule, finding in found}
-
-    def grow(name: str) -> Case:
-        symptoms = tuple(grow(rule.name) for rule, _ in found if parent.get(rule.name) == name)
-        return replace(cases[name], symptoms=symptoms)
-
-    roots = [grow(rule.name) for rule, _ in found if rule.name not in parent]
-    return tuple(sorted(roots, key=lambda case: (-case.severity, case.finding.began)))
+def replayed(
+    found: Diagnosis, rules: Sequence[Rule] = CATALOGUE, rates: Rates = RATES
+) -> Diagnosis:
+    """Add what someone who watched the run would have been told and what was taken back since."""
+    return replace(found, retracted=retractions(replay(found.trace, rules, rates)))
 
 
-def _ancestors(name: str, parent: dict[str, str]) -> set[str]:
-    seen = {name}
-    while (name := parent.get(name, "")) and name not in seen:
-        seen.add(name)
-    return seen
+def _told(case: Case, trace: Trace, rates: Rates, said: Mapping[str, Severity]) -> Case:
+    """Say what follows from a case for this run: pace, settings, rate; of its symptoms as well."""
+    family = FAMILIES[trace.profile]
+    measured = (rate for rate in rates.get(case.rule.name, ()) if rate.family == family)
+    tries, turned = knobs.told(case.finding.remedies or case.rule.remedies, trace)
+    return replace(
+        case,
+        finding=replace(case.finding, remedies=tries),
+        symptoms=tuple(_told(symptom, trace, rates, said) for symptom in case.symptoms),
+        forecast=forecast(trace, case.finding),
+        knobs=turned,
+        rate=next(measured, None),
+        said=said[case.rule.name],
+    )
 
 
-def _flat(case: Case) -> tuple[tuple[Rule, Finding], ...]:
-    return ((case.rule, case.finding), *(p for s in case.symptoms for p in _flat(s)))
+def _costed(cases: Sequence[Case], trace: Trace) -> tuple[Case, ...]:
+    """Count what root cases cost that keep the outcome from rising and still go on."""
+    if not any(case.severity > Severity.NOTE for case in cases) or judged(trace).improves:
+        return tuple(cases)
+    return tuple(replace(case, waste=_waste(case, trace)) for case in cases)
+
+
+def _waste(case: Case, trace: Trace) -> Waste | None:
+    grave = [one for one in flat(case) if one.finding.severity > Severity.NOTE]
+    costly = (*causes.LEARNING, *causes.OUTCOMES)
+    if not any(one.rule.name in costly and goes_on(one.finding, trace) for one in grave):
+        return None
+    known = min(one.finding.known for one in grave)
+    return waste(trace, replace(case.finding, known=known))
+
+
+def goes_on(finding: Finding, trace: Trace) -> bool:
+    """Tell whether a finding is still shown at the end of what its metric logged."""
+    series = trace.get(finding.metric)
+    last = int(series.steps[-1]) if series is not None and len(series) else trace.last_step
+    return finding.ended >= last

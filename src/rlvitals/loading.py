@@ -43,7 +43,7 @@ def given(chosen: Settings) -> Given:
     """Check what a person says about a run. Raises UsageError for a name nobody knows."""
     return Given(
         mapping={key: _metric(name) for key, name in chosen.metrics.items()},
-        settings=canonical(chosen.settings),
+        settings={**_priced(chosen), **canonical(chosen.settings)},
         profile=Profile(chosen.diagnose.profile) if chosen.diagnose.profile else None,
         thresholds=thresholds(chosen.thresholds),
     )
@@ -89,6 +89,10 @@ def muted(said: Sequence[Mute]) -> tuple[Mute, ...]:
             hint = nearest(mute.rule, known) or "rlvitals rules"
             raise UsageError(f"no rule is called {mute.rule!r}", where=mute.where, hint=hint)
     return tuple(said)
+
+
+def _priced(chosen: Settings) -> dict[str, Setting]:
+    return {"price_per_hour": chosen.diagnose.price} if chosen.diagnose.price else {}
 
 
 def canonical(said: Mapping[str, Setting]) -> dict[str, Setting]:

@@ -9,7 +9,8 @@ from dataclasses import replace
 from datetime import date
 from fnmatch import fnmatchcase
 
-from rlvitals.diagnosis import Case, Diagnosis, Muted
+from rlvitals.diagnosis import Diagnosis, Muted
+from rlvitals.folding import Case
 from rlvitals.settings import Mute
 
 

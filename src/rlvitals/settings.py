@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from math import isfinite
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from rlvitals.errors import UsageError, nearest
 
@@ -47,6 +47,9 @@ class Diagnose:
     )
     baseline: str = _option(
         "", "known findings, as `--write-baseline` wrote them: only others fail", item="FILE"
+    )
+    price: float = _option(
+        0.0, "what an hour of the machine costs: what a fault has wasted is told in it", item="N"
     )
     jobs: int = _option(0, "processes that judge many runs (0: one for each core)", item="N")
 
@@ -99,7 +102,7 @@ class Option:
 
     section: str
     key: str
-    default: str | int | tuple[str, ...]
+    default: str | float | tuple[str, ...]
     doc: str
     choices: tuple[str, ...]
     item: str
@@ -196,8 +199,13 @@ def check(section: str, values: Mapping[str, Any], where: str) -> dict[str, Any]
     return {key: _value(known[key], value, where) for key, value in values.items()}
 
 
-def _value(option: Option, value: object, where: str) -> str | int | tuple[str, ...]:
+def _value(option: Option, value: object, where: str) -> str | float | tuple[str, ...]:
     at = f"{where}, {option.section}.{option.key}"
+    if isinstance(option.default, float):
+        amount = scalar(value) if isinstance(value, str) else value
+        if _is_number(amount) and isfinite(amount) and amount >= 0:
+            return float(amount)
+        raise UsageError(f"{value!r} is not an amount", where=at, hint=f"{option.flag} 2.5")
     if isinstance(option.default, int):
         count = scalar(value) if isinstance(value, str) else value
         if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
@@ -213,6 +221,10 @@ def _value(option: Option, value: object, where: str) -> str | int | tuple[str, 
         hint = nearest(value, option.choices) or f"one of {', '.join(option.choices)}"
         raise UsageError(f"{option.key} cannot be {value!r}", where=at, hint=hint)
     return value
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _free(section: str, key: str, value: object, where: str) -> Scalar:

@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+from loading import RUNS
 from small_logs import write
 
 NAMES = {"healthy", "poor", "failing"}
@@ -198,3 +199,16 @@ def test_an_outcome_under_another_name_is_proposed_where_none_is_known(call, tmp
     assert "perhaps          --map agent/0_reward=outcome/reward" in out
     out = call("diagnose", log, "--map", "agent/0_reward=outcome/reward")[1]
     assert "perhaps" not in out
+
+
+def test_a_price_tells_the_waste_in_money_and_a_replay_what_was_taken_back(call):
+    file = RUNS / "ppo-cartpole-lr-spike" / "run.csv"  # its clock counts less than a minute
+    _, out, _ = call("diagnose", file, "--json", "--price", "100", "--replay")
+    found = json.loads(out)
+    (spent,) = (case["waste"] for case in found["cases"] if case["waste"])
+    assert spent["price"] == 100
+    assert 0.1 < spent["since_began"]["money"] < 2
+    assert isinstance(found["retracted"], list)
+    code, _, err = call("diagnose", file, "--price", "dear")
+    assert code == 2
+    assert "'dear' is not an amount" in err

@@ -6,6 +6,7 @@ from rlvitals.diagnosis import diagnose
 from rlvitals.metrics import find
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Budget, Measured, Profile, Series, Trace
+from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
 
 STEPS = np.arange(100, 10_100, 100)
@@ -111,7 +112,8 @@ def trace(**over):
 
 def diagnosis(rules=RULES, **over):
     assert find("policy/approx_kl")
-    return diagnose(trace(**over), rules)
+    measured = {rule.name: (Rate("on-policy control", 40, 1),) for rule in rules}
+    return diagnose(trace(**over), rules, measured)
 
 
 def blank():

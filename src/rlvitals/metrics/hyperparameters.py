@@ -73,6 +73,7 @@ METRICS = (
     _setting("weight_decay", "Weight decay", "", "Pull of the optimiser towards small weights."),
     _setting("warmup_steps", "Warm-up steps", "updates", "Updates over which a rate is raised."),
     _setting("tau", "Target smoothing", "", "How fast target networks follow."),
+    _setting("target_update_interval", "Target interval", "steps", "Steps between target updates."),
     _setting("epsilon_final", "Final exploration", "", "Exploration rate after its decay."),
     _setting("exploration_fraction", "Exploration share", "", "Share of the run that it decays."),
     _setting("reward_threshold", "Reward threshold", "reward", "Solved, or a positive sample."),

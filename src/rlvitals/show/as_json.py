@@ -16,9 +16,14 @@ import numpy as np
 from rlvitals.coverage import unlocks
 from rlvitals.diagnosis import Diagnosis
 from rlvitals.errors import VitalsError
+from rlvitals.folding import Alternative
+from rlvitals.forecasts import Forecast
+from rlvitals.knobs import neutral
 from rlvitals.metrics.metric import Metric
 from rlvitals.records import Series, Trace
+from rlvitals.replay import Retraction
 from rlvitals.rules import CATALOGUE
+from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Rule
 from rlvitals.show import listing, rulebook
 
@@ -157,16 +162,22 @@ def _plain(value: object) -> Json:  # noqa: C901, PLR0911 - one case for each ki
 def _fields(value: object) -> Json:
     if isinstance(value, type) or not is_dataclass(value):
         raise TypeError(f"{value!r} is no noun")
-    return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    told = {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    match value:
+        case Rate():
+            told |= {"false_alarms": _plain(value.false_alarms), "recall": _plain(value.recall)}
+        case Forecast():
+            told |= {"sentence": value.sentence}
+        case Alternative() | Retraction():
+            told["rule"] = value.rule.name  # it stands in full among the rest
+    return told
 
 
 def _rule(rule: Rule) -> dict[str, Json]:
     """Everything but the function that checks and the page that explains."""
-    return {
-        f.name: _plain(getattr(rule, f.name))
-        for f in fields(rule)
-        if f.name not in {"check", "doc"}
-    }
+    kept = (f.name for f in fields(rule) if f.name not in {"check", "doc"})
+    told: dict[str, Json] = {name: _plain(getattr(rule, name)) for name in kept}
+    return {**told, "remedies": [neutral(remedy) for remedy in rule.remedies]}
 
 
 def _number(value: float) -> Json:

@@ -4,12 +4,15 @@ from collections.abc import Iterator
 
 from rlvitals import metrics, settings
 from rlvitals.errors import UsageError, nearest
+from rlvitals.knobs import neutral
 from rlvitals.metrics import environments, glossary
 from rlvitals.metrics.metric import Band, Metric
 from rlvitals.metrics.names import GENERIC, TABLES, lookup
 from rlvitals.metrics.names.name import Name, Table
 from rlvitals.readers import READERS
 from rlvitals.rules import CATALOGUE
+from rlvitals.rules.rate import ENOUGH, Interval
+from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Rule
 from rlvitals.show.wording import number
 
@@ -81,13 +84,35 @@ def rule_page(rule: Rule) -> str:
     summary, _, sections = rule.doc.strip().partition("\n## ")
     numbers = [f"- `{t.name}` ({number(t.default)} by default): {t.doc}" for t in rule.thresholds]
     likely = [f"- {cause}" for cause in rule.causes]
-    tries = [f"- {remedy}" for remedy in rule.remedies]
+    tries = [f"- {neutral(remedy)}" for remedy in rule.remedies]
     return "\n".join(
         [f"# rule {rule.name}", "", summary.strip(), "", *facts, "", f"## {sections.strip()}"]
         + (["", "## Likely causes", *likely] if likely else [])
         + (["", "## Try", *tries] if tries else [])
         + (["", "## Numbers it judges by", *numbers] if numbers else [])
+        + ["", "## Measured", *_measured(rule)]
     )
+
+
+def _measured(rule: Rule) -> Iterator[str]:
+    """Write how often a rule rings on healthy runs, and how often it catches what it should."""
+    rates = RATES.get(rule.name, ())
+    for rate in rates:
+        share = f"rings on {rate.rang} of {rate.healthy} healthy runs{_between(rate.false_alarms)}"
+        errors = f", {rate.errors} of them as an error" if rate.errors else ""
+        caught = ""
+        if rate.faulted:
+            caught = f"; catches {rate.caught} of {rate.faulted} of its faults"
+            caught += f"{_between(rate.recall)}, {rate.first} as the first root cause"
+        yield f"- {rate.family}: {share}{errors}{caught}"
+    if rule.no_threshold:
+        yield "- an identity or an invariant: it needs no measuring"
+    elif max((rate.healthy for rate in rates), default=0) < ENOUGH:
+        yield f"- held at a note until {ENOUGH} healthy runs of one family have shown how it rings"
+
+
+def _between(interval: Interval) -> str:
+    return f" (95 %: {interval.low:.0%} to {interval.high:.0%})"
 
 
 def _metrics(name: str) -> Iterator[str]:

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterable
 
-from rlvitals.diagnosis import Case, Diagnosis
+from rlvitals.diagnosis import Diagnosis
 from rlvitals.errors import VitalsError
+from rlvitals.folding import Case
 from rlvitals.records import Trace
 from rlvitals.show import wording
 from rlvitals.show.harmless import harmless
@@ -42,9 +43,10 @@ def _case(case: Case, trace: Trace) -> list[str]:
         drawn = sparkline(curve.series, trace.first_step, trace.last_step, CHART)
         span = f"{wording.number(drawn.low)} to {wording.number(drawn.high)}"
         lines += [f"{code(curve.name)} `{drawn.line}` {span}", ""]
-    said = wording.details(case.rule, case.finding, trace)
+    said = wording.details(case, trace)
     lines += [f"- **{line.label}**: {safe(line.text)}" for line in said]
-    return lines + list(_symptoms(case.symptoms))
+    lines += _symptoms(case.symptoms)
+    return lines + [f"- **{line.label}**: {safe(line.text)}" for line in wording.consequences(case)]
 
 
 def _symptoms(symptoms: Iterable[Case], depth: int = 0) -> Iterable[str]:
@@ -59,7 +61,12 @@ def _symptoms(symptoms: Iterable[Case], depth: int = 0) -> Iterable[str]:
 
 def _rest(found: Diagnosis) -> list[str]:
     trace = found.trace
-    lines = [f"**Coverage**: {safe(wording.coverage(found))}", "", "<details>"]
+    lines: list[str] = []
+    if found.outlook is not None:
+        lines += [f"**Ahead**: {safe(found.outlook.sentence)}", ""]
+    lines += [f"- taken back: {safe(wording.retracted(one))}" for one in found.retracted]
+    lines += [""] if found.retracted else []
+    lines += [f"**Coverage**: {safe(wording.coverage(found))}", "", "<details>"]
     lines += ["<summary>What was clear, what could not be judged, how it was read</summary>", ""]
     lines += [f"- note: {safe(note)}" for note in wording.notes(trace)]
     if unknown := wording.unknown_settings(found):

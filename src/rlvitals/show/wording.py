@@ -5,14 +5,17 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rlvitals import baseline, metrics
+from rlvitals import baseline, knobs, metrics
 from rlvitals.coverage import Wanted
 from rlvitals.diagnosis import Diagnosis
-from rlvitals.metrics.names import TABLES
-from rlvitals.metrics.names.name import Table
+from rlvitals.folding import Alternative, Case
 from rlvitals.records import Trace
-from rlvitals.rules.rule import Curve, Finding, Rule, Severity
+from rlvitals.replay import Retraction
+from rlvitals.rules import causes
+from rlvitals.rules.rate import ENOUGH
+from rlvitals.rules.rule import Curve, Finding, Severity
 from rlvitals.verdict import Word
+from rlvitals.waste import Spent, Waste
 
 SIGNS: Mapping[str, str] = {"good": "+", "bad": "-", "neutral": "·", "unknown": "?"}
 COLOURS: Mapping[str, str] = {"good": "green", "bad": "red", "neutral": "", "unknown": "dim"}
@@ -35,6 +38,7 @@ KEY = 60  # characters of a key: one that is longer is not a name
 TOO_FEW = re.compile(r" has \d+ numbers of the \d+ needed$")
 ABSENT = re.compile(r"(\S+/\S+) is not logged")
 LONG = 1e9  # beyond it digits are counted, not read
+PERHAPS = 2  # other explanations that are shown
 MORE = 3  # further names to log, after the first: a list of everything helps nobody
 
 
@@ -86,17 +90,89 @@ def limit(finding: Finding) -> str:
     )
 
 
-def details(rule: Rule, finding: Finding, trace: Trace) -> tuple[Line, ...]:
-    """Write everything a finding holds besides its summary and its picture."""
-    causes = "; ".join(finding.causes or rule.causes)
+def details(case: Case, trace: Trace) -> tuple[Line, ...]:
+    """Write everything a finding holds besides its summary, its picture and its symptoms."""
+    rule, finding = case.rule, case.finding
+    likely = "; ".join(finding.causes or rule.causes)
+    tries = finding.remedies or tuple(map(knobs.neutral, rule.remedies))
     return (
         Line("steps", when(finding, trace)),
         Line("limit", limit(finding)),
         *(Line("evidence", text) for text in finding.evidence),
         *(Line("speaks against", text) for text in finding.counter),
-        *([Line("likely causes", causes)] if causes else []),
-        *(Line("try", text) for text in (finding.remedies or rule.remedies)),
+        *([Line("measured", text)] if (text := measured(case)) else []),
+        *([Line("likely causes", likely)] if likely else []),
+        *(Line("try", text) for text in tries),
     )
+
+
+def consequences(case: Case) -> tuple[Line, ...]:
+    """Write what else it may be, what it has cost and what it comes to."""
+    others = [o for o in case.alternatives if _worth_naming(o)]
+    return (
+        *(Line("or perhaps", alternative(other)) for other in others[:PERHAPS]),
+        *([Line("ahead", case.forecast.sentence)] if case.forecast else []),
+        *([Line("spent on it", spent(case.waste))] if case.waste else []),
+    )
+
+
+def _worth_naming(other: Alternative) -> bool:
+    return other.finding.severity > Severity.NOTE and other.rule.name not in causes.WEAK
+
+
+def alternative(other: Alternative) -> str:
+    """Name another explanation and why it ranks lower."""
+    return f"{other.finding.severity.name.lower()}[{other.rule.name}], but {other.why}"
+
+
+def measured(case: Case) -> str:
+    """Say how often the rule rings on healthy runs; empty where that is not known."""
+    rate = case.rate
+    seen = rate.healthy if rate else 0
+    if case.held:
+        runs = "no healthy run" if not seen else f"{seen} healthy run{'s' if seen > 1 else ''}"
+        return f"held at a note: measured on {runs} of this family, {ENOUGH} are needed"
+    if rate is None or not seen:
+        return ""
+    return f"rings on {rate.rang} of {seen} healthy runs of this family ({rate.family})"
+
+
+def spent(found: Waste) -> str:
+    """Say what a fault has cost since it began, and what of it could have been saved."""
+    began, known = found.since_began, found.since_known
+    said = f"{_amount(began)} since it began"
+    if known.steps and known.steps < began.steps:
+        said += f"; {_amount(known)} since it could be known"
+    if found.price is not None:
+        at = f"at {found.price:g} an hour"
+        said += f" ({found.why}: no cost can be told)" if found.why else f" ({at})"
+    return said
+
+
+def _amount(part: Spent) -> str:
+    said = [f"{part.steps:,} steps"]
+    if part.hours is not None:
+        said.append(duration(part.hours * 3600))
+    if part.money is not None:
+        said.append(f"{part.money:,.2f}")
+    return ", ".join(said)
+
+
+def duration(seconds: float) -> str:
+    """Write a duration in the unit that leaves two or three digits."""
+    minute, hour, day = 60, 3600, 86400
+    if seconds < minute:
+        return f"{seconds:.0f} s"
+    if seconds < hour:
+        return f"{seconds / minute:.0f} min"
+    return f"{seconds / hour:.1f} h" if seconds < 2 * day else f"{seconds / day:.1f} days"
+
+
+def retracted(found: Retraction) -> str:
+    """Say what was warned of, when, and what took it back."""
+    finding = found.finding
+    head = f"{finding.severity.name.lower()}[{found.rule.name}] {finding.summary}"
+    return f"{head}: said at {found.said:,}, taken back at {found.taken_back:,}: {found.why}"
 
 
 def headline(diagnosis: Diagnosis) -> str:
@@ -176,19 +252,12 @@ def to_know(trace: Trace, name: str) -> str:
 
 def key_for(trace: Trace, name: str) -> str | None:
     """Return the key under which the trace's framework logs a metric or holds a setting."""
-    table = framework(trace)
+    table = knobs.framework(trace)
     if table is None:
         return None
     keys = (key for key, known in table.keys.items() if known.metric.name == name)
     settings = (key for key, canonical in table.settings.items() if canonical == name)
     return next(keys, None) or next(settings, None)
-
-
-def framework(trace: Trace) -> Table | None:
-    """Return the table that most of a trace's metrics were named by."""
-    seen = Counter(measured.framework for measured in trace.measured.values())
-    by_name = {table.framework: table for table in TABLES}
-    return next((by_name[name] for name, _ in seen.most_common() if name in by_name), None)
 
 
 def undecided(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:

@@ -99,6 +99,7 @@ NAMES = Table(
         "buffer_size": "buffer_size",
         "learning_starts": "learning_starts",
         "tau": "tau",
+        "target_network_frequency": "target_update_interval",
         "end_e": "epsilon_final",
         "exploration_fraction": "exploration_fraction",
         "policy_lr": "learning_rate",  # sac_*.py: the actor's; q_lr is the critics'

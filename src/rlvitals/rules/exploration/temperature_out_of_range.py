@@ -100,8 +100,8 @@ RULE = Rule(
     causes=("the temperature controller's targets or sensitivities", "pulses that are too strong"),
     remedies=(
         "check the controller's target: its pressure should change sign",
-        "lower qps_sensitivity and latency_sensitivity",
-        "set min_temperature and max_temperature to what is meant",
+        "lower {qps_sensitivity} and {latency_sensitivity}",
+        "set {min_temperature} and {max_temperature} to what is meant",
     ),
     profiles=(Profile.SCHEDULER_PPO,),
     thresholds=(HIGH, LOW, OUTSIDE),

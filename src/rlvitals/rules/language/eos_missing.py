@@ -120,6 +120,6 @@ RULE = Rule(
         "check the stop token and the padding token against the tokenizer",
     ),
     profiles=kinds.LANGUAGE,
-    explained_by=("response-length-explodes",),
+    explained_by=("response-length-explodes", "reference-kl-out-of-range"),
     thresholds=(FEWER, GONE),
 )

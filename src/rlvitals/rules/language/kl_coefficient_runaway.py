@@ -119,11 +119,16 @@ RULE = Rule(
         "a reward that pays for leaving the reference",
     ),
     remedies=(
-        "lower the learning rate",
-        "set a kl_target that a healthy run of this task meets, or a constant coefficient",
+        "lower {learning_rate}",
+        "set {kl_target:a target} that a healthy run of this task meets, or a constant coefficient",
         "read responses: what does the reward pay for?",
     ),
     profiles=(Profile.RLHF_PPO,),
-    explained_by=("reference-kl-out-of-range",),
+    explained_by=(
+        "ratio-off-one",
+        "learning-rate-jump",
+        "kl-above-target",
+        "reference-kl-out-of-range",
+    ),
     thresholds=(FACTOR,),
 )

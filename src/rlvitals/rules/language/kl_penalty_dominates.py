@@ -170,11 +170,15 @@ RULE = Rule(
         "kl_coef or beta too large for rewards of this size",
         "rewards far smaller than usual",
     ),
-    remedies=("lower kl_coef or beta by ten", "scale rewards to a spread near one"),
+    remedies=(
+        "lower {kl_coef|beta} by ten",
+        "scale rewards to a spread near one",
+    ),
     profiles=kinds.LANGUAGE,
     explained_by=(
         "accounting-broken",
         "reference-kl-out-of-range",
+        "kl-coefficient-runaway",
         "constant-reward",
     ),
     thresholds=(FACTOR,),

@@ -271,8 +271,8 @@ def _not_moved(trace: Trace, course: Course) -> Answer | None:
         causes=SAME if same else (*(SAME[1:] if _trains(trace, half) else ()), *UNMOVED),
         remedies=(
             "check that the reference is a frozen copy, and that weights are trainable",
-            "raise the learning rate",
-            "lower kl_coef or beta",
+            "raise {learning_rate}",
+            "lower {kl_coef|beta}",
         ),
     )
 
@@ -326,16 +326,18 @@ RULE = Rule(
     ),
     remedies=(
         "read responses from before and after this step",
-        "raise kl_coef or beta",
-        "lower the learning rate, or stop at the best score for its KL",
+        "raise {kl_coef|beta}",
+        "lower {learning_rate}, or stop at the best score for its KL",
     ),
     profiles=kinds.LANGUAGE,
     explained_by=(
-        "kl-spike",
-        "kl-above-target",
         "learning-rate-jump",
-        "response-length-explodes",
+        "gradient-explosion",
         "ratio-off-one",
+        "kl-above-target",
+        "kl-spike",
+        "threshold-off-correctness",
+        "response-length-explodes",
     ),
     thresholds=(HIGH, LOW, PLAIN),
 )

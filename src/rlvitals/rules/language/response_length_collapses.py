@@ -81,6 +81,6 @@ RULE = Rule(
         "weaken what pays for brevity",
     ),
     profiles=kinds.LANGUAGE,
-    explained_by=("entropy-collapse", "learning-rate-jump"),
+    explained_by=("learning-rate-jump", "gradient-explosion", "entropy-collapse"),
     thresholds=(FACTOR,),
 )

@@ -171,11 +171,12 @@ RULE = Rule(
     remedies=(
         "read the longest responses",
         "take length out of the reward, or penalise it near the limit",
-        "use a token-summed loss (dr_grpo, dapo)",
+        "use {loss_type:a token-summed loss} (dr_grpo, dapo)",
     ),
     profiles=kinds.LANGUAGE,
     explained_by=(
         "learning-rate-jump",
+        "gradient-explosion",
         "threshold-off-correctness",
         "component-dominates",
     ),

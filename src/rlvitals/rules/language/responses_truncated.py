@@ -166,13 +166,14 @@ RULE = Rule(
     causes=CAUSES,
     remedies=(
         "read some cut responses: are they nearly done, or rambling?",
-        "raise max_completion_length where they are nearly done",
+        "raise {max_completion_length} where they are nearly done",
         "check the end token, the chat template and what the reward pays for length",
     ),
     profiles=kinds.LANGUAGE,
     explained_by=(
         "exploration-explodes",
         "response-length-explodes",
+        "eos-missing",
         "threshold-off-correctness",
     ),
     thresholds=(MANY, NEARLY_ALL, PROMPTS),

@@ -226,9 +226,14 @@ RULE = Rule(
     check=check,
     doc=__doc__,
     causes=("the threshold does not separate right answers from wrong ones",),
-    remedies=("put reward_threshold between what a wrong and what a right answer earns",),
+    remedies=("put {reward_threshold} between what a wrong and what a right answer earns",),
     profiles=kinds.FILTERED,
-    explained_by=("constant-reward",),
+    explained_by=(
+        "constant-reward",
+        "threshold-off-correctness",
+        "responses-truncated",
+        "entropy-collapse",
+    ),
     verdict="stalled",
     thresholds=(CHANCE, NEVER_SEEN, SOLVED),
 )

@@ -78,9 +78,9 @@ def check(trace: Trace) -> Answer:
         evidence=(*_threshold(trace), *evidence),
         counter=counter,
         remedies=(
-            "raise reward_threshold above what a wrong answer earns"
+            "raise {reward_threshold} above what a wrong answer earns"
             if psr
-            else "lower reward_threshold to what a right answer earns",
+            else "lower {reward_threshold} to what a right answer earns",
             "filter on correctness, not on the sum of all rewards",
         ),
     )
@@ -112,7 +112,7 @@ RULE = Rule(
         "a threshold on another scale than the reward",
         "bonuses for format or length that pass the threshold without a right answer",
     ),
-    remedies=("put reward_threshold between what a wrong and what a right answer earns",),
+    remedies=("put {reward_threshold} between what a wrong and what a right answer earns",),
     profiles=(Profile.PSR, Profile.NSR),
     thresholds=(ALL, RIGHT, SOME_RIGHT),
 )

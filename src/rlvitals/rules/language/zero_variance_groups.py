@@ -230,16 +230,19 @@ RULE = Rule(
     causes=("prompts too easy or too hard for this model", "too few completions per prompt"),
     remedies=(
         "look at which groups are uniform: solved, or hopeless?",
-        "raise num_generations, or sample prompts until groups have contrast",
+        "raise {num_generations}, or sample prompts until groups have contrast",
     ),
     profiles=kinds.GROUPED,
     explained_by=(
         "constant-reward",
         "response-length-explodes",
+        "response-length-collapses",
         "responses-truncated",
+        "reference-kl-out-of-range",
         "entropy-collapse",
         "threshold-off-correctness",
         "judge-outage",
+        "samples-all-filtered",
     ),
     thresholds=(SHARE, NEARLY_ALL),
 )

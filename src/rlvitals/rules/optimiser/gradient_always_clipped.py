@@ -93,8 +93,13 @@ RULE = Rule(
     ),
     remedies=(
         "leave it, if the run learns",
-        "raise max_grad_norm",
-        "normalise rewards or lower value_coef",
+        "raise {max_grad_norm}",
+        "normalise rewards or lower {value_coef}",
+    ),
+    explained_by=(
+        "impossible-value",
+        "gradient-explosion",
+        "value-loss-explosion",
     ),
     thresholds=(SHARE,),
 )

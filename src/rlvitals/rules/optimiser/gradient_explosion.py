@@ -147,14 +147,15 @@ RULE = Rule(
         "rewards, advantages or ratios without bounds",
     ),
     remedies=(
-        "clip gradients: max_grad_norm 0.5 to 1",
-        "lower the learning rate",
+        "{max_grad_norm:clip gradients}: at a norm of 0.5 to 1",
+        "lower {learning_rate}",
         "with RL: normalise advantages, clip rewards",
         "restart from a checkpoint before the jump",
     ),
     explained_by=(
         "learning-rate-too-high",
         "learning-rate-jump",
+        "reward-spread-grows",
     ),
     verdict="unstable",
     thresholds=(FACTOR,),

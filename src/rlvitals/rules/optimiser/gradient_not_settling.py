@@ -74,7 +74,11 @@ RULE = Rule(
         "batches too small: the gradient is mostly noise",
         "the loss grows with the returns' or the KL penalty's scale",
     ),
-    remedies=("lower the learning rate or let it decay", "use larger batches"),
-    explained_by=("gradient-explosion",),
+    remedies=("lower {learning_rate} or let it decay", "use {batch_size|n_steps:larger batches}"),
+    explained_by=(
+        "learning-rate-jump",
+        "gradient-explosion",
+        "kl-above-target",
+    ),
     thresholds=(RATIO,),
 )

@@ -182,10 +182,17 @@ RULE = Rule(
     ),
     remedies=(
         "restart from a checkpoint before the step at which it began",
-        "lower the learning rate and clip gradients",
+        "lower {learning_rate} and {max_grad_norm:clip gradients}",
         "check rewards and observations for NaN where they enter",
         "train in bfloat16 or float32 instead of float16",
     ),
-    explained_by=("gradient-explosion", "learning-rate-too-high", "learning-rate-jump"),
+    explained_by=(
+        "gradient-explosion",
+        "learning-rate-jump",
+        "kl-spike",
+        "policy-loss-explosion",
+        "value-loss-explosion",
+        "learning-rate-too-high",
+    ),
     verdict="failed",
 )

@@ -84,12 +84,20 @@ RULE = Rule(
         "advantages with outliers: a reward without bounds",
     ),
     remedies=(
-        "lower the learning rate or the number of epochs",
+        "lower {learning_rate} or {n_epochs:the number of epochs}",
         "check that the ratio is 1 in the first minibatch of an update",
         "clip rewards or advantages",
     ),
     profiles=kinds.PPO,
-    explained_by=("learning-rate-too-high", "learning-rate-jump", "gradient-explosion"),
+    explained_by=(
+        "learning-rate-jump",
+        "impossible-value",
+        "gradient-explosion",
+        "ratio-off-one",
+        "kl-above-target",
+        "kl-spike",
+        "learning-rate-too-high",
+    ),
     verdict="unstable",
     thresholds=(SIZE, Z),
 )

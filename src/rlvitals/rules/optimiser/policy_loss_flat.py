@@ -154,6 +154,8 @@ RULE = Rule(
         "check which parameters the optimiser holds",
     ),
     explained_by=(
+        "environment-changed",
+        "not-a-number",
         "entropy-collapse",
         "action-collapse",
         "samples-all-filtered",

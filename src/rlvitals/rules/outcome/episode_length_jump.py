@@ -71,6 +71,13 @@ RULE = Rule(
     causes=("a change of behaviour", "another time limit, or another task"),
     remedies=("look at episodes on both sides of the step",),
     profiles=kinds.CONTROL,
-    explained_by=("return-collapse", "kl-spike", "learning-rate-too-high", "learning-rate-jump"),
+    explained_by=(
+        "environment-changed",
+        "return-collapse",
+        "kl-spike",
+        "learning-rate-jump",
+        "entropy-collapse",
+        "learning-rate-too-high",
+    ),
     thresholds=(MATERIAL,),
 )

@@ -28,6 +28,7 @@ construction. The interval comes from the run's own noise, so a noisy return is 
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
+from rlvitals.rules import causes
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.spent import SPENT as USUAL
 from rlvitals.rules.spent import too_early
@@ -105,48 +106,9 @@ RULE = Rule(
     remedies=(
         "check that rewards vary within a batch and reach the learner",
         "run a known-good configuration of this task on this code",
-        "try learning rates of a third and three times the present one",
+        "try {learning_rate:learning rates} of a third and three times the present one",
     ),
-    explained_by=(
-        "impossible-value",
-        "accounting-broken",
-        "first-update-off",
-        "frozen-metric",
-        "learning-rate-too-high",
-        "learning-starts-late",
-        "updates-cut-short",
-        "return-collapse",
-        "action-collapse",
-        "entropy-collapse",
-        "kl-above-target",
-        "kl-spike",
-        "updates-hardly-move",
-        "clip-fraction-high",
-        "ratio-off-one",
-        "exploration-never-ends",
-        "exploration-explodes",
-        "q-divergence",
-        "critic-target-frozen",
-        "samples-all-filtered",
-        "threshold-off-correctness",
-        "constant-reward",
-        "judge-outage",
-        "zero-variance-groups",
-        "kl-penalty-dominates",
-        "reference-kl-out-of-range",
-        "response-length-explodes",
-        "responses-truncated",
-        "positive-share-falls",
-        "not-a-number",
-        "gradient-explosion",
-        "learning-rate-jump",
-        "policy-loss-flat",
-        "loss-not-decreasing",
-        "return-oscillates",
-        "critic-explains-nothing",
-        "value-loss-explosion",
-        "episodes-never-end",
-    ),
+    explained_by=("return-collapse", *causes.LEARNING, "loss-not-decreasing"),
     verdict="stalled",
     thresholds=(SPENT,),
 )

@@ -21,6 +21,7 @@ Progress comes in steps on tasks with bottlenecks: a plateau may end by itself.
 """
 
 from rlvitals.records import Trace
+from rlvitals.rules import causes
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import OUTCOME_METRICS, label, outcome, standing, way_gone
 from rlvitals.signals.plateau import LEAST, TOLERANCE, plateau_start
@@ -72,15 +73,9 @@ RULE = Rule(
     remedies=(
         "stop here and save the rest of the budget",
         "restore exploration where entropy is low",
-        "lower the learning rate where the outcome still scatters",
+        "lower {learning_rate} where the outcome still scatters",
     ),
-    explained_by=(
-        "entropy-collapse",
-        "constant-reward",
-        "response-length-explodes",
-        "zero-variance-groups",
-        "reference-kl-out-of-range",
-    ),
+    explained_by=causes.LEARNING,
     verdict="plateau",
     thresholds=(WITHIN,),
 )

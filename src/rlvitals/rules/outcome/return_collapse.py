@@ -30,6 +30,7 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
+from rlvitals.rules import causes
 from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plainly_lost
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
@@ -101,25 +102,10 @@ RULE = Rule(
     ),
     remedies=(
         "go back to the checkpoint before it began",
-        "lower the learning rate from there; with PPO, set target_kl",
+        "lower {learning_rate} from there; with PPO, set {target_kl:a KL target}",
         "compare settings, data and environment on both sides of the step at which it began",
     ),
-    explained_by=(
-        "not-a-number",
-        "exploration-explodes",
-        "exploration-never-ends",
-        "kl-spike",
-        "learning-rate-too-high",
-        "learning-rate-jump",
-        "gradient-explosion",
-        "kl-above-target",
-        "entropy-collapse",
-        "action-collapse",
-        "threshold-off-correctness",
-        "reference-kl-out-of-range",
-        "response-length-explodes",
-        "judge-outage",
-    ),
+    explained_by=causes.LEARNING,
     verdict="collapsed",
     thresholds=(LOST,),
 )

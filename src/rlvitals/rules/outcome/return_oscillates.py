@@ -90,6 +90,7 @@ RULE = Rule(
         "use larger batches, a larger buffer, a slower target network",
     ),
     explained_by=(
+        "environment-changed",
         "impossible-value",
         "learning-rate-too-high",
         "learning-rate-jump",

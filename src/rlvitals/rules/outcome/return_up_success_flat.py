@@ -126,6 +126,6 @@ RULE = Rule(
         "find the reward term that grew, and cap it or tie it to success",
         "judge checkpoints by success, not by return",
     ),
-    explained_by=("component-dominates", "response-length-explodes", "responses-truncated"),
+    explained_by=("response-length-explodes", "responses-truncated", "component-dominates"),
     thresholds=(FOLLOWS, SATURATED),
 )

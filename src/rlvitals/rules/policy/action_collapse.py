@@ -166,12 +166,18 @@ RULE = Rule(
         "a critic that explains nothing, so that noise in the advantages picks a winner",
     ),
     remedies=(
-        "raise the entropy coefficient or the sampling temperature",
+        "raise {entropy_coef} or {temperature:the sampling temperature}",
         "raise the penalty for imbalance where the workload should be spread",
         "check the reward's terms on the collapsed action",
         "restart from a checkpoint before the step at which it began",
     ),
     profiles=(Profile.SCHEDULER_PPO,),
+    explained_by=(
+        "learning-rate-jump",
+        "kl-above-target",
+        "kl-spike",
+        "temperature-out-of-range",
+    ),
     verdict="collapsed",
     thresholds=(LIMIT,),
 )

@@ -103,11 +103,17 @@ RULE = Rule(
     doc=__doc__,
     causes=("learning rate too high", "too many epochs per batch", "minibatches too small"),
     remedies=(
-        "lower the learning rate",
-        "run fewer epochs per batch",
-        "use larger minibatches",
+        "lower {learning_rate}",
+        "run {n_epochs:fewer epochs per batch}",
+        "use {minibatch_size:larger minibatches}",
     ),
     profiles=kinds.PPO,
-    explained_by=("kl-above-target", "learning-rate-too-high", "learning-rate-jump"),
+    explained_by=(
+        "learning-rate-jump",
+        "ratio-off-one",
+        "kl-above-target",
+        "kl-spike",
+        "learning-rate-too-high",
+    ),
     thresholds=(SHARE, SEVERE),
 )

@@ -94,7 +94,7 @@ def _scatter(trace: Trace) -> Answer:
         observed=worst.value,
         bound=Bound(VARIANCE_FLOOR, f"default, and {VARIANCE_FACTOR:g} x the updates before it"),
         causes=("one drastic update: an outlier in its advantages",),
-        remedies=("clip gradients and advantages", "lower the learning rate"),
+        remedies=("{max_grad_norm:clip gradients} and advantages", "lower {learning_rate}"),
     )
 
 
@@ -105,7 +105,9 @@ def _finding(
     worst = float(during.values[np.abs(np.log(np.maximum(during.values, 1e-12))).argmax()])
     together = _together(trace, stretch)
     causes = ("updates are too drastic: learning rate or epochs too high",) if together else ()
-    remedies = ("lower the learning rate", "run fewer epochs per batch") if together else ()
+    remedies = (
+        ("lower {learning_rate}", "run {n_epochs:fewer epochs per batch}") if together else ()
+    )
     improves = standing(trace, since=stretch.began).improves
     return Finding(
         f"the probability ratio's mean is off one: {worst:.3g} at the extreme",

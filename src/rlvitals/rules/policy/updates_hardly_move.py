@@ -204,12 +204,18 @@ RULE = Rule(
         "value loss uses up the gradient's clipped norm",
     ),
     remedies=(
-        "raise the learning rate",
-        "lower kl_coef to allow larger updates",
+        "raise {learning_rate}",
+        "lower {kl_coef} to allow larger updates",
         "check that the reward varies within a batch",
-        "lower the value coefficient or split the optimisers",
+        "lower {value_coef} or split the optimisers",
     ),
     profiles=(*kinds.CONTROL, Profile.SCHEDULER_PPO),
     thresholds=(TINY_KL, FEW, SLOW),
-    explained_by=("updates-cut-short", "impossible-value", "action-collapse", "entropy-collapse"),
+    explained_by=(
+        "environment-changed",
+        "updates-cut-short",
+        "impossible-value",
+        "action-collapse",
+        "entropy-collapse",
+    ),
 )

@@ -95,5 +95,6 @@ RULE = Rule(
         "judge checkpoints by throughput and latency",
     ),
     profiles=(Profile.SCHEDULER_PPO,),
+    explained_by=("action-collapse",),
     thresholds=(GAIN,),
 )

@@ -109,8 +109,8 @@ RULE = Rule(
     doc=__doc__,
     causes=("the delta part's penalty for getting worse is too heavy", "another penalty dominates"),
     remedies=(
-        "lower gamma, the weight of what got worse",
-        "raise beta, the weight of what got better",
+        "lower {reward_gamma:gamma}, the weight of what got worse",
+        "raise {reward_beta:beta}, the weight of what got better",
     ),
     profiles=(Profile.SCHEDULER_PPO,),
     thresholds=(GOES_ON, MOSTLY),

@@ -78,6 +78,11 @@ RULE = Rule(
     causes=("the balance penalty weighs too little, or is not part of the reward",),
     remedies=("raise the load-balance penalty", "check that the reward contains it"),
     profiles=(Profile.SCHEDULER_PPO,),
-    explained_by=("action-collapse",),
+    explained_by=(
+        "action-collapse",
+        "entropy-collapse",
+        "temperature-out-of-range",
+        "updates-hardly-move",
+    ),
     thresholds=(REMAINS, HIGH),
 )

@@ -108,5 +108,6 @@ RULE = Rule(
         "profile one iteration",
         "log less often, and append instead of rewriting",
     ),
+    explained_by=("response-length-explodes",),
     thresholds=(SPEED, HALVED),
 )

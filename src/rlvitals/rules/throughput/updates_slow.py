@@ -104,10 +104,10 @@ RULE = Rule(
         "batches too small to keep the accelerator busy",
     ),
     remedies=(
-        "collect with more environments or workers",
-        "use larger batches",
+        "collect with {n_envs:more environments} or workers",
+        "use {batch_size|n_steps:larger batches}",
         "profile one iteration",
     ),
-    explained_by=("throughput-drop",),
+    explained_by=("throughput-drop", "response-length-explodes"),
     thresholds=(SPEED, WAITING),
 )

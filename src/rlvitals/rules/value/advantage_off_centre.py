@@ -103,11 +103,11 @@ RULE = Rule(
         "advantages are computed past an episode's end, or without a bootstrapped value",
     ),
     remedies=(
-        "raise value_coef or the critic's learning rate",
+        "raise {value_coef} or the critic's learning rate",
         "check the advantages by hand on one short episode",
         "normalise advantages",
     ),
     profiles=kinds.ACTOR_CRITIC,
-    explained_by=("critic-explains-nothing", "value-drifts-from-return"),
+    explained_by=("value-loss-explosion", "critic-explains-nothing", "value-drifts-from-return"),
     thresholds=(LIMIT,),
 )

@@ -75,10 +75,14 @@ RULE = Rule(
         "too many epochs over one batch: the critic over-fits it",
     ),
     remedies=(
-        "widen cliprange_value, or switch value clipping off",
+        "widen {clip_range_value}, or switch value clipping off",
         "normalise rewards",
-        "lower the learning rate or run fewer epochs per batch",
+        "lower {learning_rate} or run {n_epochs:fewer epochs per batch}",
     ),
     profiles=(Profile.RLHF_PPO,),
+    explained_by=(
+        "reward-spread-grows",
+        "value-loss-explosion",
+    ),
     thresholds=(SHARE,),
 )

@@ -123,11 +123,11 @@ RULE = Rule(
         "value clipping holds predictions near the old ones",
     ),
     remedies=(
-        "raise value_coef or the critic's learning rate",
+        "raise {value_coef} or the critic's learning rate",
         "normalise rewards or returns",
-        "widen the value clip range",
+        "widen {clip_range_value}",
     ),
     profiles=(Profile.SCHEDULER_PPO, Profile.RLHF_PPO),
-    explained_by=("value-clip-high",),
+    explained_by=("updates-hardly-move", "value-clip-high", "value-loss-explosion"),
     thresholds=(LIMIT,),
 )

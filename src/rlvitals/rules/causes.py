@@ -1,0 +1,102 @@
+"""Which faults can keep an outcome from rising or make it fall: what outcome rules stand under.
+
+A rule that judges the outcome alone says that something is wrong, not what. Every rule that
+names a mechanism which can do that to the outcome is listed here, deepest causes first.
+"""
+
+# What an outcome shows, whatever the reason.
+OUTCOMES = (
+    "no-learning",
+    "return-collapse",
+    "return-oscillates",
+    "plateau",
+    "loss-not-decreasing",
+)
+
+LEARNING = (
+    # The signal: what is learned from is broken.
+    "not-a-number",
+    "environment-changed",
+    "impossible-value",
+    "accounting-broken",
+    "first-update-off",
+    "judge-outage",
+    "sampler-mismatch",
+    "ratio-off-one",
+    "threshold-off-correctness",
+    "return-up-success-flat",
+    # The step: too large, too small, or changed.
+    "learning-rate-too-high",
+    "learning-starts-late",
+    "updates-cut-short",
+    "frozen-metric",
+    "learning-rate-jump",
+    "gradient-explosion",
+    "kl-above-target",
+    "kl-spike",
+    "clip-fraction-high",
+    "policy-loss-explosion",
+    "value-loss-explosion",
+    "updates-hardly-move",
+    "q-divergence",
+    "critic-target-frozen",
+    # What the policy has become.
+    "action-collapse",
+    "temperature-out-of-range",
+    "exploration-never-ends",
+    "exploration-explodes",
+    "entropy-collapse",
+    "component-dominates",
+    "reference-kl-out-of-range",
+    "kl-coefficient-runaway",
+    "kl-penalty-dominates",
+    "response-length-explodes",
+    "response-length-collapses",
+    "eos-missing",
+    "responses-truncated",
+    "tool-use-fades",
+    "experts-collapse",
+    "episodes-never-end",
+    # What there is left to learn from.
+    "constant-reward",
+    "samples-all-filtered",
+    "zero-variance-groups",
+    "positive-share-falls",
+    "generation-starved",
+    "policy-loss-flat",
+    "advantage-off-centre",
+    "value-clip-high",
+    "value-drifts-from-return",
+    "critic-explains-nothing",
+    "loss-oscillating",
+    "chosen-likelihood-falls",
+)
+
+# Of these, what healthy runs show now and then as well, and a stalled outcome brings about as often
+# as it follows from it: such a finding explains nothing graver than itself, and only what no other
+# explains.
+WEAK = (
+    "advantage-off-centre",
+    "value-clip-high",
+    "value-drifts-from-return",
+    "critic-explains-nothing",
+    "loss-oscillating",
+)
+
+# What is worth knowing by itself and keeps no outcome from rising.
+BESIDE = (
+    "episode-length-jump",
+    "reward-spread-grows",
+    "reward-up-throughput-flat",
+    "total-negative-absolute-positive",
+    "kl-clamped",
+    "pulses-without-stagnation",
+    "gradient-always-clipped",
+    "gradient-not-settling",
+    "imbalance-unresolved",
+    "throughput-drop",
+    "updates-slow",
+    "memory-grows",
+    "no-new-rows",
+    "evaluation-falls",
+)

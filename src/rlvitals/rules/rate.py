@@ -1,0 +1,83 @@
+"""How often a rule rings where it should not, and where it should: counted, never assumed."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+from rlvitals.records import Profile
+from rlvitals.rules.rule import Finding, Rule, Severity
+
+# Kinds of training whose healthy runs look alike: a rule is measured in each.
+ON_POLICY, OFF_POLICY = "on-policy control", "off-policy control"
+SCHEDULER, GROUPED, RLHF, SUPERVISED = "scheduler", "GRPO-like", "RLHF", "supervised"
+FAMILIES = {
+    Profile.CONTROL_PPO: ON_POLICY,
+    Profile.ON_POLICY: ON_POLICY,
+    Profile.UNKNOWN: ON_POLICY,  # asked what any control task would be asked
+    Profile.OFF_POLICY: OFF_POLICY,
+    Profile.SCHEDULER_PPO: SCHEDULER,
+    Profile.GRPO: GROUPED,
+    Profile.PSR: GROUPED,
+    Profile.NSR: GROUPED,
+    Profile.W_REINFORCE: GROUPED,
+    Profile.RLHF_PPO: RLHF,
+    Profile.SUPERVISED: SUPERVISED,
+}
+ENOUGH = 10  # healthy runs of one family: fewer, and a rule may only be a note
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A share's confidence interval."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """One rule on the measured runs of one family."""
+
+    family: str
+    healthy: int  # healthy runs that the rule could judge
+    rang: int = 0  # of these, with a warning or an error: all of them false alarms
+    errors: int = 0  # of these, with an error
+    faulted: int = 0  # faulted runs that the rule should name, the fault being effective and logged
+    caught: int = 0  # of these, where it rang at all
+    first: int = 0  # of these, where it was the first root cause
+
+    @property
+    def false_alarms(self) -> Interval:
+        """The 95 % interval of the share of healthy runs on which it rings."""
+        return wilson(self.rang, self.healthy)
+
+    @property
+    def recall(self) -> Interval:
+        """The 95 % interval of the share of its faults that it catches."""
+        return wilson(self.caught, self.faulted)
+
+
+def wilson(hits: int, count: int, confidence: float = CONFIDENCE) -> Interval:
+    """Return the score interval of a share; [0, 1] for no runs. Source: Wilson 1927, JASA 22."""
+    if count <= 0:
+        return Interval(0.0, 1.0)
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    share, spread = hits / count, z * z / count
+    centre = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * math.sqrt(share * (1 - share) / count + spread / (4 * count))
+    low = 0.0 if hits == 0 else max(centre - half, 0.0)
+    high = 1.0 if hits == count else min(centre + half, 1.0)
+    return Interval(low, high)
+
+
+Rates = Mapping[str, Sequence[Rate]]  # by the rule's name
+
+
+def held(rule: Rule, finding: Finding, rates: Rates) -> Finding:
+    """Hold a finding at a note where no family has enough healthy runs that its rule judged."""
+    measured = max((rate.healthy for rate in rates.get(rule.name, ())), default=0)
+    if rule.no_threshold or measured >= ENOUGH or finding.severity is Severity.NOTE:
+        return finding
+    return replace(finding, severity=Severity.NOTE)

@@ -1,0 +1,91 @@
+"""How often rules ring is counted and written as data; what is not measured is held at a note."""
+
+from dataclasses import replace
+
+import pytest
+from loading import MEASURED, load_run
+
+from rlvitals.diagnosis import diagnose
+from rlvitals.measuring import Judged, judged, rates_module, tally
+from rlvitals.rules import CATALOGUE
+from rlvitals.rules.rate import ENOUGH, FAMILIES, Rate, held, wilson
+from rlvitals.rules.rates import RATES
+from rlvitals.rules.rule import Severity
+from rlvitals.show import text, wording
+
+CONTROL = "on-policy control"
+
+
+@pytest.mark.parametrize(
+    ("hits", "count", "low", "high"),
+    [(0, 10, 0.0, 0.2775), (1, 20, 0.0089, 0.2361), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1)],
+)
+def test_wilson_s_interval_is_the_published_one(hits, count, low, high):
+    found = wilson(hits, count)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_runs_are_counted_rule_by_rule():
+    runs = [
+        Judged(CONTROL, healthy=True, said={"a": None, "b": Severity.WARNING}),
+        Judged(CONTROL, healthy=True, said={"a": Severity.NOTE, "b": Severity.ERROR}),
+        Judged(CONTROL, healthy=False, said={"a": Severity.ERROR}, first="a", expects=("a",)),
+        Judged(CONTROL, healthy=False, said={"a": Severity.WARNING}, first="b", expects=("a",)),
+        Judged(CONTROL, healthy=False, said={"b": None}, expects=("b",)),
+        Judged("RLHF", healthy=True, said={"b": None}),
+    ]
+    rates = tally(runs)
+    assert rates["a"] == (Rate(CONTROL, 2, 0, 0, faulted=2, caught=2, first=1),)
+    assert rates["b"] == (Rate("RLHF", 1), Rate(CONTROL, 2, 2, 1, faulted=1))
+
+
+def test_the_written_module_is_the_same_data():
+    rates = {"a": (Rate(CONTROL, 2, 1, 0, 3, 2, 1), Rate("RLHF", 1)), "b": (Rate("RLHF", 7),)}
+    names = {}
+    exec(compile(rates_module(rates), "rates", "exec"), names)  # noqa: S102 - our own text
+    assert names["RATES"] == rates
+
+
+def test_the_shipped_rates_are_of_rules_that_exist_and_families_that_are_used():
+    assert set(RATES) <= {rule.name for rule in CATALOGUE}
+    families = {rate.family for rates in RATES.values() for rate in rates}
+    assert families <= set(FAMILIES.values())
+    assert all(rate.errors <= rate.rang <= rate.healthy for r in RATES.values() for rate in r)
+
+
+def test_an_unmeasured_rule_is_held_at_a_note_and_says_so():
+    run = load_run("ppo-cartpole-lr-spike")
+    found = diagnose(run, rates={})
+    assert {finding.severity for _, finding in found.findings} == {Severity.NOTE}
+    case = next(case for case in found.every if case.rule.name == "return-collapse")
+    assert case.said is Severity.ERROR
+    assert case.held
+    assert "held at a note: measured on no healthy run of this family, 10" in text.diagnosis(
+        found, 200
+    )
+    few = {rule.name: (Rate(CONTROL, ENOUGH - 1),) for rule in CATALOGUE}
+    assert diagnose(run, rates=few).worst is Severity.NOTE
+    assert diagnose(run, rates=MEASURED).worst is Severity.ERROR
+
+
+def test_an_identity_needs_no_measuring():
+    rule = next(rule for rule in CATALOGUE if rule.name == "return-collapse")
+    finding = rule.ask(load_run("ppo-cartpole-lr-spike"))
+    assert held(rule, finding, {}).severity is Severity.NOTE
+    assert held(replace(rule, no_threshold=True), finding, {}) is finding
+
+
+def test_counting_takes_what_the_rule_said_not_what_it_was_held_at():
+    found = diagnose(load_run("ppo-cartpole-lr-spike"), rates={})
+    counted = judged(found, healthy=False, expects=("learning-rate-jump",))
+    assert counted.said["return-collapse"] is Severity.ERROR
+    assert counted.said["not-a-number"] is None
+    assert counted.family == CONTROL
+
+
+def test_a_finding_shows_its_rate_beside_it():
+    rates = {rule.name: (Rate(CONTROL, 40, 1),) for rule in CATALOGUE}
+    case = diagnose(load_run("ppo-cartpole-lr-spike"), rates=rates).cases[0]
+    assert wording.measured(case) == (
+        "rings on 1 of 40 healthy runs of this family (on-policy control)"
+    )
