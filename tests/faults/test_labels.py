@@ -45,7 +45,7 @@ def test_a_task_with_too_few_healthy_seeds_is_not_scored():
         (450.0, 480.0, "finished", Course.LEARNED),
         (200.0, 480.0, "finished", Course.LOST),
         (300.0, 480.0, "finished", Course.LEARNED),
-        (30.0, 60.0, "finished", Course.NOT_LEARNED),
+        (30.0, 50.0, "finished", Course.NOT_LEARNED),
         (450.0, 480.0, "ValueError: nan", Course.FAILED),
         (None, None, "finished", Course.NOT_LEARNED),
     ],
@@ -66,6 +66,12 @@ def test_negative_returns_are_judged_alike():
 def test_a_fault_without_harm_is_a_benign_mutation():
     assert label(replace(RUN, fault="reward-x1000"), LEVEL) is Label.BENIGN
     assert label(replace(RUN, fault="reward-x1000", outcome=300.0), LEVEL) is Label.BROKEN
+
+
+def test_a_hair_below_seeds_that_hardly_differ_is_no_harm():
+    level = levels([replace(r, outcome=500.0) for r in HEALTHY])[RUN.task]
+    assert label(replace(RUN, fault="reward-x1000", outcome=470.0), level) is Label.BENIGN
+    assert label(replace(RUN, fault="reward-x1000", outcome=440.0), level) is Label.BROKEN
 
 
 def test_a_fault_that_is_broken_by_construction_is_no_benign_one():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from test_labels import HEALTHY, LEVEL, RUN
 
+import rlvitals
 from rlvitals.faults.judge import Judged, Said
 from rlvitals.faults.score import score, scored
 
@@ -13,12 +14,13 @@ BROKEN = replace(RUN, name="x", fault="clip-range-tiny", outcome=25.0, best=30.0
 
 
 def said(rule, severity=1, place=0, root=True, known=300):
-    return Said(rule, severity, place, root, known, known)
+    return Said(rule, severity, severity, place, root, known, known)
 
 
 def judged(run, *findings, verdict="learning", visible=True):
     names = tuple(sorted({"no-learning", *(f.rule for f in findings)}))
-    return Judged(run, verdict, findings, names, visible and bool(run.fault))
+    counts = rlvitals.Judged("on-policy control", not run.fault, dict.fromkeys(names))
+    return Judged(run, verdict, findings, names, visible and bool(run.fault), counts)
 
 
 def test_the_first_case_that_names_the_cause_counts():

@@ -2,7 +2,7 @@
 
 import multiprocessing
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import rlvitals
@@ -11,11 +11,8 @@ from rlvitals.faults.catalogue import named
 from rlvitals.faults.fault import Onset
 from rlvitals.faults.folder import Recorded
 
-# Of a run's settings, those that a log of Stable-Baselines3 is accompanied by.
-SETTINGS = (
-    "env_id", "n_envs", "total_timesteps", "n_steps", "batch_size", "n_epochs", "gamma",
-    "gae_lambda", "learning_rate", "target_kl", "ent_coef",
-)  # fmt: skip
+# Of a run's settings, those that no fault changes: what a fault sets must be seen in the log.
+SETTINGS = ("env_id", "n_envs", "total_timesteps", "n_steps", "gae_lambda")
 OUTCOME = ("outcome/", "reward/")  # what a log without outcome columns lacks
 
 
@@ -25,6 +22,7 @@ class Said:
 
     rule: str
     severity: int
+    claimed: int  # what the rule said, where a lack of healthy runs holds it at a note
     place: int  # of its case among all, from 0
     root: bool  # not folded under another
     began: int
@@ -40,6 +38,7 @@ class Judged:
     said: tuple[Said, ...]
     judged: tuple[str, ...]  # rules that could judge it: found something, or were clear
     visible: bool  # whether the log holds what can show the fault
+    counts: rlvitals.Judged  # what the rates of each rule are counted from
 
 
 def judge(
@@ -57,26 +56,42 @@ def _judge(asked: tuple[Path, Recorded, bool]) -> Judged:
     root, run, with_outcome = asked
     given = {key: run.settings[key] for key in SETTINGS if key in run.settings}
     trace = rlvitals.trace(folder.trace(root, run), settings=given)
-    if run.ended != "finished":
-        ended = replace(trace.lifecycle, exit_code=1, traceback=run.ended)
-        trace = replace(trace, lifecycle=ended)
+    crashed = run.ended != "finished"
+    # As a tracker tells how the process ended.
+    over = rlvitals.Lifecycle(exit_code=int(crashed), traceback=run.ended * crashed, ended=True)
+    trace = replace(trace, lifecycle=over)
     if not with_outcome:
         kept = {k: s for k, s in trace.series.items() if not k.startswith(OUTCOME)}
         trace = replace(trace, series=kept)
     found = rlvitals.diagnose(trace)
     said = tuple(
-        Said(rule.name, int(f.severity), place, f is case.finding, f.began, f.known)
+        _said(one, place, root=one is case)
         for place, case in enumerate(found.cases)
-        for rule, f in _flat(case)
+        for one in _flat(case)
     )
-    asked_rules = {rule.name for rule in found.clear} | {one.rule for one in said}
-    return Judged(
-        run, str(found.verdict.word), said, tuple(sorted(asked_rules)), _visible(run, trace)
+    names = {rule.name for rule in found.clear} | {one.rule for one in said}
+    visible = _visible(run, trace)
+    expects = named(run.fault).expects if visible else ()
+    counts = rlvitals.judged(found, healthy=not run.fault, expects=expects)
+    return Judged(run, str(found.verdict.word), said, tuple(sorted(names)), visible, counts)
+
+
+def _said(case: rlvitals.Case, place: int, *, root: bool) -> Said:
+    finding = case.finding
+    claimed = finding.severity if case.said is None else case.said
+    return Said(
+        case.rule.name,
+        int(finding.severity),
+        int(claimed),
+        place,
+        root,
+        finding.began,
+        finding.known,
     )
 
 
-def _flat(case: rlvitals.Case) -> list[tuple[rlvitals.Rule, rlvitals.Finding]]:
-    return [(case.rule, case.finding), *(pair for s in case.symptoms for pair in _flat(s))]
+def _flat(case: rlvitals.Case) -> list[rlvitals.Case]:
+    return [case, *(one for symptom in case.symptoms for one in _flat(symptom))]
 
 
 def _visible(run: Recorded, trace: rlvitals.Trace) -> bool:
@@ -84,8 +99,3 @@ def _visible(run: Recorded, trace: rlvitals.Trace) -> bool:
         return False
     onset = Onset.MIDDLE if run.onset else Onset.START
     return named(run.fault).visible(onset, frozenset(trace.series))
-
-
-def as_json(judged: Judged) -> dict[str, object]:
-    """Return a judged run as plain data."""
-    return asdict(judged)

@@ -1,9 +1,10 @@
 """Which runs are really broken: by what they earned, not by what was done to them.
 
 A fault that does no harm is no fault: a run counts as broken when it earned less than the 5th
-percentile of its task's healthy seeds, or when its mechanism is broken by construction. The rest
-are benign mutations. A run without a fault that lost or never learned the task is healthy by
-intention alone: it failed on its own. Both are counted apart.
+percentile of its task's healthy seeds, and 10 % of the way less than their median, or when its
+mechanism is broken by construction. The rest are benign mutations. A run without a fault that
+lost or never learned the task is healthy by intention alone: it failed on its own. Both are
+counted apart.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,8 @@ from rlvitals.faults.folder import Recorded
 
 PERCENTILE = 5.0
 LEAST_HEALTHY = 20
-LEARNED = 0.2  # of the way from a task's first returns to its healthy outcome
+LEARNED = 0.1  # of the way from a task's first returns to its healthy outcome
+MARGIN = 0.1  # of that way: less below the healthy outcome is no harm, where seeds hardly differ
 LOST = 0.5  # of what had been gained
 
 
@@ -58,6 +60,11 @@ class Level:
     low: float  # 5th percentile of the last tenths
     seeds: int
 
+    @property
+    def harmed(self) -> float:
+        """The outcome below which a run is worse than healthy ones are."""
+        return min(self.low, self.usual - MARGIN * (self.usual - self.first))
+
 
 def levels(runs: Sequence[Recorded]) -> dict[str, Level]:
     """Return what the healthy seeds of each task earned; tasks with too few are left out."""
@@ -95,5 +102,5 @@ def label(run: Recorded, level: Level) -> Label:
     if not run.fault:
         fine = course(run, level) is Course.LEARNED
         return Label.HEALTHY if fine else Label.OWN_FAILURE
-    harmed = run.outcome is None or run.outcome < level.low
+    harmed = run.outcome is None or run.outcome < level.harmed
     return Label.BROKEN if harmed or named(run.fault).proven else Label.BENIGN

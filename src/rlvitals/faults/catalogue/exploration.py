@@ -68,7 +68,7 @@ FAULTS = (
         "learning-starts-late",
         "nothing is learned before 90 % of the run",
         in_options(learning_starts=0.9),
-        expects=("no-learning", "updates-hardly-move"),
+        expects=("learning-starts-late",),
         visible_in=("optimiser/updates",),
         algorithms=(DQN, SAC),
         onsets=(Onset.START,),

@@ -6,6 +6,7 @@ from rlvitals.faults.inject import in_model, in_options
 
 START = (Onset.START,)
 TOO_LARGE = (
+    "learning-rate-too-high",
     "kl-above-target", "kl-spike", "clip-fraction-high", "learning-rate-jump", "ratio-off-one",
     "policy-loss-explosion", "value-loss-explosion", "q-divergence", "gradient-explosion",
 )  # fmt: skip
@@ -112,8 +113,8 @@ FAULTS = (
         "target-network-frozen",
         "the target network is never updated",
         in_model(models.attribute(target_update_interval=10**9, tau=0.0)),
-        expects=("q-divergence",),
-        visible_in=(),
+        expects=("critic-target-frozen",),
+        visible_in=("value/q_mean",),
         algorithms=(DQN, SAC),
     ),
     Fault(

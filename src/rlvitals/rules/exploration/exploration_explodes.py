@@ -213,6 +213,7 @@ RULE = Rule(
     ),
     profiles=kinds.REINFORCED,
     explained_by=(
+        "environment-changed",
         "learning-rate-too-high",
         "learning-rate-jump",
         "impossible-value",

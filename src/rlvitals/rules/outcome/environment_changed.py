@@ -6,7 +6,8 @@ A step at which the critic is suddenly and lastingly wrong (its loss above 4 x t
 of 5 points) and from which the outcome loses half or more of what it had gained, while the policy
 was quiet: KL per update and clip fraction up to that step no higher than twice what they had been
 in the 20 points before, no spike of the KL among these, and no jump of the learning rate. A
-warning where the outcome has recovered since, else an error.
+warning where the outcome has recovered since, else an error. Where no KL is logged (A2C), a steady
+entropy of discrete actions and half of the loss within five rows stand for it, as a warning.
 
 ## Why it matters
 Returns that break can come from the policy or from the world. An update that breaks a policy
@@ -21,9 +22,9 @@ environment of today.
 
 ## When it is wrong
 A curriculum makes a task harder on purpose. A first deep exploration of a new part of the world
-surprises the critic too, but the return does not stay down. Without KL or clip fraction, or
-without the critic's numbers, the two kinds of break look alike: the rule cannot tell, and
-`return-collapse` speaks.
+surprises the critic too, but the return does not stay down. Without KL, clip fraction and
+entropy, or without the critic's numbers, the two kinds of break look alike: the rule cannot
+tell, and `return-collapse` speaks.
 
 ## References
 - Padakandla et al. 2020, "Reinforcement learning algorithm for non-stationary environments".
@@ -68,6 +69,8 @@ SHOWS, AT_ONCE = 0.1, 5  # of the fall, within so many points: a slow decline is
 # Updates that are large all the time may be to blame as well.
 MODEST, CLIPPED = 0.03, 0.3  # nats, share of samples
 NARROWS = 0.75  # x the recent entropy of discrete actions: a policy that was becoming certain
+NEAR = 5  # points whose median is recent
+TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class _Fall:
     low: float
     last: float
     gain: float  # what had been gained until the break
+    at_once: bool  # half of the loss within a few points
     shown: int  # the step at which a tenth of the loss shows: until then no update may be to blame
 
 
@@ -88,16 +92,22 @@ def check(trace: Trace) -> Answer:
         return Undecided("no outcome is logged", ("outcome/return",))
     logged = [s.finite() for m in (APPROX_KL, CLIP_FRACTION) if (s := trace.get(m.name))]
     moved = [s for s in logged if len(s)]
-    if not moved:
+    if not moved and (LEARNING_RATE.name not in trace or not _discrete(trace)):
         why = "whether the policy had moved cannot be told"
         return Undecided(why, (APPROX_KL.name, CLIP_FRACTION.name))
     for step, said in _breaks(trace):
         fall = _fall(trace, *picked, step)
         if fall is None or _new_rate(trace, fall.shown) or _moves_much(trace, step):
             continue
-        if all(_quiet(s, fall.shown) for s in moved):
-            return _finding(trace, picked[0], step, fall, said)
+        quiet = (_quiet(s, fall.shown) for s in moved)
+        if all(quiet) if moved else fall.at_once and _steady(trace, step):
+            return _finding(trace, picked[0], step, fall, said, told=bool(moved))
     return Clear()
+
+
+def _discrete(trace: Trace) -> bool:
+    entropy = trace.get(ENTROPY.name)
+    return entropy is not None and bool((entropy.finite().values > 0).any())
 
 
 def _breaks(trace: Trace) -> list[tuple[int, str]]:
@@ -166,7 +176,8 @@ def _fall(trace: Trace, name: str, series: Series, step: int) -> _Fall | None:
     if first >= AT_ONCE:
         return None
     shown = int(series.since(step + 1).steps[first])
-    return _Fall(before, low, float(np.median(after[-BEFORE:])), gain, shown)
+    at_once = before - float(after[:AT_ONCE].min()) >= lost / 2
+    return _Fall(before, low, float(np.median(after[-BEFORE:])), gain, at_once, shown)
 
 
 def _quiet(series: Series, step: int) -> bool:
@@ -186,16 +197,16 @@ def _moves_much(trace: Trace, step: int) -> bool:
         recent = None if series is None else median(series.until(step).finite().values[-PAST:])
         if recent is not None and recent > limit:
             return True
-    return _narrows(trace, step)
+    return _steady(trace, step) is False
 
 
-def _narrows(trace: Trace, step: int) -> bool:
-    """See a policy of discrete actions that was becoming certain before the break."""
+def _steady(trace: Trace, step: int) -> bool | None:
+    """Tell whether a policy of discrete actions stayed as certain as it was before the break."""
     entropy = trace.get(ENTROPY.name)
-    values = np.empty(0) if entropy is None else entropy.until(step - 1).finite().values[-PAST:]
-    if len(values) < PAST or values.min() < 0:
-        return False
-    return bool(values[-1] < NARROWS * np.median(values))
+    values = np.empty(0) if entropy is None else entropy.until(step - 1).finite().values[-NEAR:]
+    if len(values) < NEAR or values.min() < 0:
+        return None
+    return bool(NARROWS < values[-1] / max(float(np.median(values)), TINY) < 1.0 / NARROWS)
 
 
 def _new_rate(trace: Trace, step: int) -> bool:
@@ -206,7 +217,9 @@ def _new_rate(trace: Trace, step: int) -> bool:
     return len(near) > 1 and bool(near[-UP_TO - 1 :].max() > NEW_RATE * near[0])
 
 
-def _finding(trace: Trace, name: str, step: int, fall: _Fall, said: str) -> Finding:
+def _finding(  # noqa: PLR0913 - what broke, where, and how surely
+    trace: Trace, name: str, step: int, fall: _Fall, said: str, *, told: bool
+) -> Finding:
     sign, lost = up(name), fall.before - fall.low
     back = fall.last - fall.low > BACK * lost
     kl = trace.get(APPROX_KL.name)
@@ -216,12 +229,16 @@ def _finding(trace: Trace, name: str, step: int, fall: _Fall, said: str) -> Find
             f"KL per update was {float(values[-UP_TO:].max()):.2g} there, up to "
             f"{float(values[-PAST:].max()):.2g} in the {PAST} updates before"
         )
+    if not told:
+        evidence.append("neither entropy nor learning rate had changed in the rows before")
+    counter = ["the outcome has recovered since"] if back else []
+    counter += [] if told else ["no KL is logged: weights lost at that step would look alike"]
     end = f"; it is back at {sign * fall.last:.4g}" if back else ""
     return Finding(
         f"{label(name)} breaks at step {step:,}, from {sign * fall.before:.4g} to "
         f"{sign * fall.low:.4g}, and no update had moved the policy: what it acts in has changed"
         f"{end}",
-        severity=Severity.WARNING if back else Severity.ERROR,
+        severity=Severity.ERROR if told and not back else Severity.WARNING,
         metric=name,
         began=step,
         ended=int(trace[name].steps[-1]),
@@ -230,7 +247,7 @@ def _finding(trace: Trace, name: str, step: int, fall: _Fall, said: str) -> Find
             sign * (fall.before - LOST.on(trace) * fall.gain), "half of this run's own gain"
         ),
         evidence=tuple(evidence),
-        counter=("the outcome has recovered since",) if back else (),
+        counter=tuple(counter),
     )
 
 

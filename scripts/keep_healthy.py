@@ -1,0 +1,53 @@
+"""Keep healthy recorded runs, packed, for the measured rates: `keep_healthy.py FOLDER...`.
+
+Each FOLDER holds one folder per run as `record_language_runs.py`, `record_rlhf_runs.py`,
+`record_scheduler_runs.py`, `record_systems_runs.py` and `record_evaluated_runs.py` leave them; a
+`settings.json` whose `fault` is "none" or null says that a run is healthy. Its log goes to
+`faults/healthy/<folder>-<run>.<format>.zst`, a line about it to `faults/healthy/runs.jsonl`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from backports import zstd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TARGET = Path(__file__).resolve().parent.parent / "faults" / "healthy"
+# What a log of these recordings does not hold, and a person would say.
+TOLD = ("env_id", "algorithm", "target_kl", "n_steps", "n_envs", "n_epochs", "max_grad_norm")
+TOLD += ("mode", "entropy_min")
+
+
+def main(folders: list[str]) -> None:
+    TARGET.mkdir(parents=True, exist_ok=True)
+    seen: set[str] = set()
+    lines = []
+    for run in (run for folder in folders for run in healthy(Path(folder))):
+        log = max(run.rglob("*.csv"), default=None) or max(run.rglob("trainer_state.json"))
+        name = f"{run.parent.name}-{run.name}{log.suffix}.zst"
+        if name in seen:  # recorded twice
+            continue
+        seen.add(name)
+        said = json.loads((run / "settings.json").read_text())
+        (TARGET / name).write_bytes(zstd.compress(log.read_bytes(), level=19))
+        told = {key: said[key] for key in TOLD if said.get(key) is not None}
+        lines.append({"file": name, "settings": told, "made_by": said["made_by"]})
+    lines.sort(key=lambda line: line["file"])
+    (TARGET / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    print(f"{len(lines)} runs, {sum(f.stat().st_size for f in TARGET.iterdir()):,} bytes")
+
+
+def healthy(folder: Path) -> Iterator[Path]:
+    for settings in sorted(folder.glob("*/settings.json")):
+        if json.loads(settings.read_text()).get("fault") in {None, "", "none"}:
+            yield settings.parent
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
