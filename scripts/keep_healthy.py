@@ -3,7 +3,7 @@
 Each FOLDER holds one folder per run as `record_language_runs.py`, `record_rlhf_runs.py`,
 `record_scheduler_runs.py`, `record_systems_runs.py` and `record_evaluated_runs.py` leave them; a
 `settings.json` whose `fault` is "none" or null says that a run is healthy. Its log goes to
-`faults/healthy/<folder>-<run>.<format>.zst`, a line about it to `faults/healthy/runs.jsonl`.
+`faults/healthy/<folder>-<run>.<format>.zst`, a line about it to `faults/healthy/runs.jsonl`. A run that lost its reward on its own is left out, and named.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from statistics import mean
 from typing import TYPE_CHECKING
 
 from backports import zstd
@@ -34,6 +35,9 @@ def main(folders: list[str]) -> None:
         if name in seen:  # recorded twice
             continue
         seen.add(name)
+        if lost(log):
+            print(f"left out, its reward fell: {name}")
+            continue
         said = json.loads((run / "settings.json").read_text())
         (TARGET / name).write_bytes(zstd.compress(log.read_bytes(), level=19))
         told = {key: said[key] for key in TOLD if said.get(key) is not None}
@@ -41,6 +45,16 @@ def main(folders: list[str]) -> None:
     lines.sort(key=lambda line: line["file"])
     (TARGET / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     print(f"{len(lines)} runs, {sum(f.stat().st_size for f in TARGET.iterdir()):,} bytes")
+
+
+def lost(log: Path) -> bool:
+    """Tell a run that failed on its own: its reward at the end is below what it began with."""
+    if log.suffix != ".json":
+        return False
+    rows = json.loads(log.read_text())["log_history"]
+    paid = [row["reward"] for row in rows if isinstance(row.get("reward"), int | float)]
+    tenth = max(len(paid) // 10, 1)
+    return len(paid) >= 10 and mean(paid[-tenth:]) < mean(paid[:tenth])
 
 
 def healthy(folder: Path) -> Iterator[Path]:

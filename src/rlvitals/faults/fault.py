@@ -1,6 +1,6 @@
 """What a fault is: a mistake made on purpose, and what the diagnosis should say of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -59,6 +59,9 @@ class Fault:
     tasks: tuple[str, ...] = ANY
     onsets: tuple[Onset, ...] = (Onset.START, Onset.MIDDLE)
     hidden_from_start: bool = False  # only a change in mid-run shows it: there is no before
+    hidden_while_learning: bool = False  # healthy runs look like this until learning stops
+    tampers: bool = False  # what is logged as the outcome is not what was earned
+    sets: Mapping[str, float] = field(default_factory=dict)  # settings of the log that it changes
     proven: bool = False  # the mechanism is broken by construction, whatever the outcome
 
     def visible(self, onset: Onset, logged: frozenset[str]) -> bool:

@@ -12,7 +12,7 @@ from rlvitals.faults.fault import Onset
 from rlvitals.faults.folder import Recorded
 
 # Of a run's settings, those that no fault changes: what a fault sets must be seen in the log.
-SETTINGS = ("env_id", "n_envs", "total_timesteps", "n_steps", "gae_lambda")
+SETTINGS = ("env_id", "n_envs", "total_timesteps", "n_steps", "n_epochs", "gae_lambda")
 OUTCOME = ("outcome/", "reward/")  # what a log without outcome columns lacks
 
 
@@ -55,6 +55,8 @@ def judge(
 def _judge(asked: tuple[Path, Recorded, bool]) -> Judged:
     root, run, with_outcome = asked
     given = {key: run.settings[key] for key in SETTINGS if key in run.settings}
+    changed = named(run.fault).sets if run.fault else {}
+    given = {k: changed.get(k, v) for k, v in given.items() if k not in changed or not run.onset}
     trace = rlvitals.trace(folder.trace(root, run), settings=given)
     crashed = run.ended != "finished"
     # As a tracker tells how the process ended.

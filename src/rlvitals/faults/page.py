@@ -28,7 +28,10 @@ Stable-Baselines3 wrote it (numbers to six digits); `rlvitals faults run` record
   construction (weights not a number, a policy that is not trained, epsilon that stays at 1, an
   environment that slows down). The other runs with a fault are *benign mutations*.
 - **Visible** is a fault whose cause the log can show: a metric that it disturbs is logged, and
-  where only a change shows it, it set in at half of the run.
+  where only a change shows it, it set in at half of the run. A critic that is not trained is
+  visible only where the run did not learn: healthy PPO explains nothing either while it learns.
+- **The verdict** is right where it fits what the true returns became (learned, lost, not learned,
+  failed); runs whose logged reward is not the environment's own are counted apart.
 - **Named** means: the first case of the diagnosis (or one of the first three), at warning or above,
   is one of the rules that the fault expects. A finding folded under another one does not count.
 - Intervals draw whole tasks, as runs of one task are alike.
@@ -71,7 +74,7 @@ def page(test: Score, blind: Score, everything: Score, runs: int) -> str:
 
 
 def _without(found: Score) -> table.Lines:
-    return table.summary(found)[:3] + table.summary(found)[-3:-1]
+    return table.summary(found)[:3] + table.summary(found)[-4:-2]
 
 
 def _hidden() -> str:

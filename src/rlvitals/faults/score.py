@@ -9,7 +9,7 @@ import numpy as np
 from rlvitals.faults.catalogue import named
 from rlvitals.faults.fault import FAILED
 from rlvitals.faults.judge import Judged, Said
-from rlvitals.faults.labels import RIGHT, Label, Level, course, label, levels
+from rlvitals.faults.labels import RIGHT, Course, Label, Level, course, label, levels
 
 WARNING, ERROR = 1, 2
 DRAWS = 2_000  # of the bootstrap over tasks
@@ -31,7 +31,25 @@ class Scored:
 
     judged: Judged
     label: Label
-    verdict_right: bool
+    course: Course
+
+    @property
+    def verdict_right(self) -> bool:
+        """Tell whether the verdict is one of those that the run's course allows."""
+        return self.judged.verdict in RIGHT[self.course]
+
+    @property
+    def tampered(self) -> bool:
+        """Tell whether the log's outcome is another than the one that was earned."""
+        fault = self.judged.run.fault
+        return bool(fault) and named(fault).tampers
+
+    @property
+    def visible(self) -> bool:
+        """Tell whether the log can show the cause."""
+        fault = self.judged.run.fault
+        hidden = fault and named(fault).hidden_while_learning and self.course is Course.LEARNED
+        return self.judged.visible and not hidden
 
     @property
     def alarms(self) -> tuple[Said, ...]:
@@ -70,7 +88,8 @@ class Score:
     errors: Share  # per healthy run
     warnings: Share  # per healthy run
     delay: float  # median share of the run from onset to the first right naming
-    verdicts: Share
+    verdicts: Share  # of the runs whose logged outcome is the one they earned
+    verdicts_all: Share
     by_fault: Mapping[str, "Row"]
     by_task: Mapping[str, "Row"]
     by_rule: Mapping[str, "Ring"]
@@ -107,7 +126,7 @@ def scored(judged: Sequence[Judged], known: Mapping[str, Level] | None = None) -
     """Label every run of a task that has enough healthy seeds."""
     level = levels([one.run for one in judged]) if known is None else known
     return [
-        Scored(one, label(one.run, at), one.verdict in RIGHT[course(one.run, at)])
+        Scored(one, label(one.run, at), course(one.run, at))
         for one in judged
         if (at := level.get(one.run.task)) is not None
     ]
@@ -117,7 +136,7 @@ def score(runs: Sequence[Scored]) -> Score:
     """Count."""
     healthy = [run for run in runs if run.label is Label.HEALTHY]
     broken = [run for run in runs if run.label is Label.BROKEN]
-    visible = [run for run in broken if run.judged.visible]
+    visible = [run for run in broken if run.visible]
     own = [run for run in runs if run.label is Label.OWN_FAILURE]
     rung = [run for run in runs if run.alarms and run.label is not Label.BENIGN]
     delays = [d for run in visible if (d := run.delay()) is not None]
@@ -135,7 +154,8 @@ def score(runs: Sequence[Scored]) -> Score:
         errors=_share(healthy, lambda run: sum(s.severity >= ERROR for s in run.alarms)),
         warnings=_share(healthy, lambda run: sum(s.severity == WARNING for s in run.alarms)),
         delay=float(np.median(delays)) if delays else float("nan"),
-        verdicts=_share(runs, lambda run: run.verdict_right),
+        verdicts=_share([r for r in runs if not r.tampered], lambda run: run.verdict_right),
+        verdicts_all=_share(runs, lambda run: run.verdict_right),
         by_fault=_rows(runs, lambda run: run.judged.run.fault or "(none)"),
         by_task=_rows(runs, lambda run: run.judged.run.task),
         by_rule=_rings(runs),
@@ -167,7 +187,7 @@ def _rows(runs: Sequence[Scored], key: Callable[[Scored], str]) -> dict[str, Row
 
 def _row(runs: Sequence[Scored]) -> Row:
     broken = [run for run in runs if run.label is Label.BROKEN]
-    visible = [run for run in broken if run.judged.visible]
+    visible = [run for run in broken if run.visible]
     healthy = [run for run in runs if run.label is Label.HEALTHY]
     return Row(
         broken=len(broken),
@@ -193,7 +213,7 @@ def _rings(runs: Sequence[Scored]) -> dict[str, Ring]:
                 tally["healthy"] += 1
                 tally["warned"] += rule in loud
                 tally["errors"] += loud.get(rule, 0) >= ERROR
-        if run.label is Label.BROKEN and run.judged.visible:
+        if run.label is Label.BROKEN and run.visible:
             for rule in named(run.judged.run.fault).expects:
                 tally = count.setdefault(rule, Counter())
                 tally["broken"] += 1

@@ -17,6 +17,7 @@ ALSO = (
     ("root cause named, all broken runs", "recall_1_all"),
     ("any alarm on a broken run", "any_alarm"),
     ("precision of an alarm", "precision"),
+    ("verdict right, rewards tampered with too", "verdicts_all"),
 )
 Lines = list[tuple[str, ...]]
 

@@ -15,7 +15,8 @@ SLOWER = 0.7  # of the run's own past
 MOSTLY = 0.8  # of the windows since then
 BEFORE, AFTER = 3, 5  # windows that say what was usual, and that must be slow
 LEAST = BEFORE + AFTER
-WINDOWS = 30  # at most: enough to date a change, few enough to be steady
+WINDOWS = 30  # enough to date a change, few enough to be steady
+WARM_UP = 0.1  # of the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,16 @@ def pace(trace: Trace, counted: Series | None = None) -> Pace | None:
         at = counted.values[np.searchsorted(counted.steps, clock.steps)]
         if not len(clock):
             return None
-    keep = clock.values >= clock.values[0] + 0.1 * (clock.values[-1] - clock.values[0])
+    # A run that becomes ten times slower spends less than a tenth of its time on its first half.
+    keep = _past(clock.values, WARM_UP) | _past(at, WARM_UP)
     clock, at = clock.where(keep), at[keep]
-    passed = clock.values[-1] - clock.values[0] if len(clock) else 0.0
-    length = max(SHORTEST, passed / WINDOWS)
-    return _rates(clock, at, length)
+    return _rates(clock, at) if len(clock) else None
+
+
+def _past(values: NDArray[np.float64], share: float) -> NDArray[np.bool_]:
+    limit = float(values[0] + share * (values[-1] - values[0]))
+    late: NDArray[np.bool_] = values >= limit
+    return late
 
 
 def _clock(trace: Trace) -> Series | None:
@@ -69,10 +75,14 @@ def _clock(trace: Trace) -> Series | None:
     return found if len(found) > 1 and (np.diff(found.values) >= 0).all() else None
 
 
-def _rates(clock: Series, at: NDArray[np.float64], length: float) -> Pace | None:
+def _rates(clock: Series, at: NDArray[np.float64]) -> Pace | None:
+    """Cut a run into windows of a thirtieth of its time or of its steps, whichever is shorter."""
+    length = max(SHORTEST, (clock.values[-1] - clock.values[0]) / WINDOWS)
+    stride = (at[-1] - at[0]) / WINDOWS
     edges = [0]
     for i in range(1, len(clock)):
-        if clock.values[i] - clock.values[edges[-1]] >= length:
+        seconds = clock.values[i] - clock.values[edges[-1]]
+        if seconds >= length or (seconds >= SHORTEST and at[i] - at[edges[-1]] >= stride):
             edges.append(i)
     if len(edges) < 3:  # noqa: PLR2004 - two windows at least
         return None

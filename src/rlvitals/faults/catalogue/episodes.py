@@ -13,6 +13,7 @@ FAULTS = (
         in_world(lambda w: w.NeverTerminal),
         expects=("episodes-never-end",),
         visible_in=("outcome/episode_length",),
+        tampers=True,
         tasks=ENDING,
     ),
     Fault(
@@ -21,6 +22,7 @@ FAULTS = (
         in_world(lambda w: w.AlwaysTerminal),
         expects=("episodes-never-end", "environment-changed", "return-collapse"),
         visible_in=("outcome/episode_length",),
+        tampers=True,
         tasks=("CartPole-v1",),
     ),
     Fault(
@@ -32,6 +34,7 @@ FAULTS = (
         ),
         expects=("q-divergence", "value-loss-explosion", "episodes-never-end"),
         visible_in=("value/loss", "optimiser/loss"),
+        tampers=True,
         algorithms=(DQN,),
         tasks=ENDING,
         onsets=(Onset.START,),

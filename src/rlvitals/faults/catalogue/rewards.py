@@ -12,6 +12,7 @@ FAULTS = (
         in_world(lambda w: w.ZeroReward),
         expects=("constant-reward", "environment-changed"),
         visible_in=("outcome/return",),
+        tampers=True,
     ),
     Fault(
         "reward-flipped",
@@ -19,6 +20,7 @@ FAULTS = (
         in_world(lambda w: w.FlippedReward),
         expects=("environment-changed", "return-collapse", "impossible-value"),
         visible_in=("outcome/return",),
+        tampers=True,
         hidden_from_start=True,
     ),
     Fault(
@@ -28,6 +30,7 @@ FAULTS = (
         expects=("critic-explains-nothing", "value-loss-explosion", "impossible-value",
                  "reward-spread-grows"),
         visible_in=("value/explained_variance", "value/loss", "optimiser/loss"),
+        tampers=True,
     ),
     Fault(
         "reward-x1000",
@@ -35,6 +38,7 @@ FAULTS = (
         in_world(lambda w: w.HugeReward),
         expects=(*SCALE, "impossible-value"),
         visible_in=("value/loss", "optimiser/loss", "outcome/return"),
+        tampers=True,
     ),
     Fault(
         "reward-outliers",
@@ -43,6 +47,7 @@ FAULTS = (
         expects=(*SCALE, "reward-spread-grows", "impossible-value",
                  "gradient-explosion"),
         visible_in=("value/loss", "optimiser/loss", "outcome/return"),
+        tampers=True,
         onsets=(Onset.START, Onset.MIDDLE),
     ),
 )  # fmt: skip

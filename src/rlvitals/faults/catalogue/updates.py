@@ -58,6 +58,7 @@ FAULTS = (
         visible_in=("policy/approx_kl",),
         algorithms=(PPO,),
         tasks=("CartPole-v1", "Acrobot-v1"),
+        sets={"n_epochs": 60},
     ),
     Fault(
         "target-kl-tiny",
@@ -74,6 +75,7 @@ FAULTS = (
         expects=("critic-explains-nothing",),
         visible_in=("value/explained_variance",),
         algorithms=ON_POLICY,
+        hidden_while_learning=True,
     ),
     Fault(
         "critic-frozen",
@@ -82,6 +84,7 @@ FAULTS = (
         expects=("critic-explains-nothing",),
         visible_in=("value/explained_variance",),
         algorithms=ON_POLICY,
+        hidden_while_learning=True,
     ),
     Fault(
         "policy-frozen",

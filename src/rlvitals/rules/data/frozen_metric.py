@@ -5,10 +5,11 @@ A measure of the update (loss, gradient norm, KL, entropy, values) that is bit-i
 least 20 successive updates while another one moves in nine of ten of them. Only numbers that were
 logged with five digits or more count, and neither 0 nor whole numbers nor a gradient at its clip
 limit, nor the entropy of continuous actions, whose width many configurations hold fixed, nor
-anything once the learning rate has decayed below a thousandth of its peak. A note;
-a warning where the entropy of discrete actions stands still and the policy's KL is 0 or stands
-still too (a frozen policy), or where the critic's values stand still while the returns they are
-fitted to move (a frozen critic).
+anything once the learning rate has decayed below a thousandth of its peak. A note; a warning
+where the entropy of discrete actions stands still and the policy's KL is 0 or stands still too (a
+frozen policy), where the KL per update, 20 times above 0, is exactly 0 from some update to the
+end (a policy that is no longer trained), or where the critic's values stand still while the
+returns they are fitted to move (a frozen critic).
 
 ## Why it matters
 Floating-point numbers that come out of an update that does something never repeat exactly. One
@@ -90,9 +91,39 @@ def check(trace: Trace) -> Answer:
         for name in logged
         if _counts(trace, name) and (finding := _judge(trace, name, logged, length))
     ]
+    found += [finding] if (finding := _stopped(trace, logged, length)) else []
     if found:
         return max(found, key=lambda f: (f.severity, f.ended - f.began))
     return Clear()
+
+
+def _stopped(trace: Trace, logged: Mapping[str, Series], length: int) -> Finding | None:
+    """Find a policy that was updated and no longer is: its KL is exactly 0 to the end."""
+    kl = logged.get(APPROX_KL.name)
+    estimator = getattr(trace.measured.get(APPROX_KL.name), "estimator", "")
+    if kl is None or "clamped" in estimator or kl.values[-1] != 0:
+        return None
+    moved = np.flatnonzero(kl.values != 0)
+    if len(moved) < length or len(kl) - 1 - int(moved[-1]) < length:
+        return None
+    began, ended = int(kl.steps[moved[-1] + 1]), int(kl.steps[-1])
+    moving = [
+        n for n, s in logged.items() if n != APPROX_KL.name and _moves(s, began, ended, length)
+    ]
+    if not moving or _decayed(trace, began, ended):
+        return None
+    count = len(kl) - 1 - int(moved[-1])
+    return Finding(
+        f"KL per update is exactly 0 in the last {count} updates and was not before, while "
+        f"{', '.join(moving[:3])} change: the policy is no longer trained",
+        severity=Severity.WARNING,
+        metric=APPROX_KL.name,
+        began=began,
+        ended=ended,
+        observed=float(count),
+        bound=LENGTH.bound(trace, "updates, default"),
+        causes=POLICY,
+    )
 
 
 def _counts(trace: Trace, name: str) -> bool:

@@ -19,10 +19,11 @@ rate if the entropy fell within a few updates; look at the reward's scale. Go ba
 checkpoint from before.
 
 ## When it is wrong
-Falling entropy is what learning looks like: with an outcome that rises, or stands at its
-ceiling, this rule is silent. Differential entropies of continuous actions may be negative and
-have no floor: there the standard deviation is read instead. A policy that starts narrow is not
-told from one that collapsed at once.
+An outcome that was lost no later than the entropy may have been broken by what broke the entropy:
+then this is a note. Falling entropy is what learning looks like: with an outcome that rises, or
+stands at its ceiling, this rule is silent. Differential entropies of continuous actions may be
+negative and have no floor: there the standard deviation is read instead. A policy that starts
+narrow is not told from one that collapsed at once.
 
 ## References
 - Ahmed et al. 2019, "Understanding the Impact of Entropy on Policy Optimization".
@@ -33,10 +34,11 @@ from rlvitals.metrics.exploration import ENTROPY, ENTROPY_COEF, STD, TEMPERATURE
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
+from rlvitals.rules.course import course_of
 from rlvitals.rules.freedom import DECIDED, max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_below, start
-from rlvitals.rules.standing import LEAST, Standing, standing
+from rlvitals.rules.standing import LEAST, Standing, least_that_counts, outcome, standing
 from rlvitals.rules.width import width
 
 # p = .95 and p = .99 of two actions.
@@ -46,6 +48,8 @@ LOW = Threshold(
 SEVERE = Threshold("entropy-collapse.severe", 0.05, "the same, for an error", high=1.0)
 BELONGS = 0.9  # of the first value: a last one above it has not fallen
 SPENT = 1e-3  # of SAC's first alpha: healthy runs keep a hundredth
+LOST, BEGUN = 0.5, 0.25  # of the gain: an outcome that was lost, and one that is on its way
+AT_ONCE = 2  # rows: what falls together has one cause
 FEW = 5  # updates below the limit: one low batch is no collapse
 
 
@@ -120,6 +124,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
         part = (half.began - trace.first_step) / whole
         evidence.append(f"half of it was gone at step {half.began:,}, {part:.0%} into the run")
     evidence += _cold(trace, stretch)
+    follows = _follows(trace, stretch)
     severe = last < SEVERE.on(trace) / max(LOW.on(trace), 1e-9) * limit.value
     nats = name == ENTROPY.name and width(trace) is None
     what = "entropy is" if nats else "the actions' standard deviation is"
@@ -129,14 +134,37 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
     there = f"as low as {last:.2g}{unit} from the start on,"
     return Finding(
         f"{what} {fell if last < BELONGS * first else there} and the outcome is no better",
-        severity=Severity.ERROR if severe or now.state == "falling" else Severity.WARNING,
+        severity=_severity(now, severe=severe, follows=follows),
         metric=name,
         began=stretch.began,
         ended=stretch.ended,
         observed=last,
         bound=limit,
         evidence=tuple(evidence),
+        counter=("the outcome fell no later: what broke it may have done this too",) * follows,
     )
+
+
+def _severity(now: Standing, *, severe: bool, follows: bool) -> Severity:
+    if follows:
+        return Severity.NOTE
+    return Severity.ERROR if severe or now.state == "falling" else Severity.WARNING
+
+
+def _follows(trace: Trace, stretch: Stretch) -> bool:
+    """Tell whether an outcome that had been gained was lost before entropy, or with it."""
+    picked, entropy = outcome(trace), trace.get(ENTROPY.name)
+    if picked is None or entropy is None:
+        return False
+    name, series = picked
+    course = course_of(series)
+    material, _ = least_that_counts(trace, name, series)
+    if course.gain <= material or course.lost < LOST * course.gain:
+        return False
+    best = float(course.blocks[course.peak])
+    fall = last_stretch_below(series, best - BEGUN * course.gain)
+    near = entropy.until(stretch.began).steps[-1 - AT_ONCE :]
+    return fall is not None and fall.began <= 2 * stretch.began - int(near[0])
 
 
 def _cold(trace: Trace, stretch: Stretch) -> list[str]:

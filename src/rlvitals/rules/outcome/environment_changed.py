@@ -7,7 +7,7 @@ of 5 points) and from which the outcome loses half or more of what it had gained
 was quiet: KL per update and clip fraction up to that step no higher than twice what they had been
 in the 20 points before, no spike of the KL among these, and no jump of the learning rate. A
 warning where the outcome has recovered since, else an error. Where no KL is logged (A2C), a steady
-entropy of discrete actions and half of the loss within five rows stand for it, as a warning.
+entropy of discrete actions and half of the loss within five rows stand for it, as a note.
 
 ## Why it matters
 Returns that break can come from the policy or from the world. An update that breaks a policy
@@ -238,7 +238,7 @@ def _finding(  # noqa: PLR0913 - what broke, where, and how surely
         f"{label(name)} breaks at step {step:,}, from {sign * fall.before:.4g} to "
         f"{sign * fall.low:.4g}, and no update had moved the policy: what it acts in has changed"
         f"{end}",
-        severity=Severity.ERROR if told and not back else Severity.WARNING,
+        severity=_severity(told=told, back=back),
         metric=name,
         began=step,
         ended=int(trace[name].steps[-1]),
@@ -249,6 +249,12 @@ def _finding(  # noqa: PLR0913 - what broke, where, and how surely
         evidence=tuple(evidence),
         counter=tuple(counter),
     )
+
+
+def _severity(*, told: bool, back: bool) -> Severity:
+    if not told:
+        return Severity.NOTE
+    return Severity.WARNING if back else Severity.ERROR
 
 
 RULE = Rule(

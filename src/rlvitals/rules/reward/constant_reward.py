@@ -3,9 +3,10 @@
 ## What it sees
 Rewards of a batch of responses without any spread in 10 successive updates, or an outcome (score,
 reward, return) that is exactly the same number for as long: to the end of the run or for a fifth
-of it. Not where the outcome climbed to its highest value and stays there, and not where answers
-are right: that is convergence. Spread over single steps is no evidence: many environments pay the
-same for every step.
+of it; or one that has been its own lowest number ever since it fell there. Not where the outcome
+climbed to its highest value and stays there, and not where answers are right: that is
+convergence. Spread over single steps is no evidence: many environments pay the same for every
+step.
 
 Where rewards do differ, a part of them that is one number in every update of the run, 40 at least,
 is noted: it never told responses apart.
@@ -58,7 +59,22 @@ SOLVED = 0.95  # share of right answers
 def check(trace: Trace) -> Answer:
     """Look at the reward as a whole, then at its parts."""
     answer = _whole(trace)
-    return answer if isinstance(answer, Finding) else _dead_part(trace) or answer
+    return answer if isinstance(answer, Finding) else _tail(trace) or _dead_part(trace) or answer
+
+
+def _tail(trace: Trace) -> Finding | None:
+    """Find an outcome that varied, fell, and has been one number ever since."""
+    found = [(n, s.finite()) for n in LEVELS if (s := trace.get(n)) is not None]
+    name, series = next(((n, s) for n, s in found if len(s) >= 2 * UPDATES), ("", None))
+    if series is None:
+        return None
+    varied = np.flatnonzero(series.values != series.values[-1])
+    first = int(varied[-1]) + 1 if len(varied) else 0
+    count = len(series) - first
+    if not first or count < LEAST.on(trace) or series.values[-1] > series.values.min():
+        return None
+    between = int(series.steps[first]), int(series.steps[-1])
+    return _finding(trace, name, between, count, series)
 
 
 def _dead_part(trace: Trace) -> Finding | None:
