@@ -3,8 +3,8 @@
 Each FOLDER holds one folder per run as `record_language_runs.py`, `record_rlhf_runs.py`,
 `record_scheduler_runs.py`, `record_systems_runs.py` and `record_evaluated_runs.py` leave them; a
 `settings.json` whose `fault` is "none" or null says that a run is healthy. Its log goes to
-`faults/healthy/<folder>-<run>.<format>.zst`, a line about it to `faults/healthy/runs.jsonl`. A run that lost its reward on its own is left out, and named.
-"""
+`faults/healthy/<folder>-<run>.<format>.zst`, a line about it to `faults/healthy/runs.jsonl`. A
+run that lost its reward on its own is left out, and named."""
 
 from __future__ import annotations
 
