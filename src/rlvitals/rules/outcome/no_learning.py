@@ -124,6 +124,7 @@ RULE = Rule(
         "samples-all-filtered",
         "threshold-off-correctness",
         "constant-reward",
+        "value-loss-vanishes",
         "zero-variance-groups",
         "kl-penalty-dominates",
         "reference-kl-negative",
