@@ -21,7 +21,8 @@ Let pressure cut the temperature less: lower `latency_sensitivity` and `qps_sens
 ## When it is wrong
 Under a load that no policy could serve, exploring costs latency and teaches little: there the
 cut is right. That two series move together says neither that one causes the other, nor that a
-third does not move both: a pulse or a change of the arrival rate does.
+third does not move both: a pulse or a change of the arrival rate does. A temperature that
+follows the load slowly, and something else from decision to decision, is not found.
 
 ## References
 - Pyper and Peterman 1998, "Comparison of methods to account for autocorrelation in correlation
