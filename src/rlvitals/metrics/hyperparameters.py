@@ -23,6 +23,12 @@ METRICS = (
     _setting("n_actions", "Actions", "actions", "Number of discrete actions: entropy <= its log."),
     _setting("action_dim", "Action dimensions", "", "Number of continuous action dimensions."),
     _setting("n_replicas", "Replicas", "replicas", "Replicas the scheduler can send requests to."),
+    _setting(
+        "replica_speeds",
+        "Speeds of the replicas",
+        "",
+        "Requests/s that each replica can serve, in the order of indices, as text: 1.5, 1.1, 0.8.",
+    ),
     _setting("goal", "Episode length", "", "Whether long episodes are good: survive or arrive."),
     _setting("price_per_hour", "Price", "currency/h", "What an hour of this machine costs."),
     # Collecting and batching.

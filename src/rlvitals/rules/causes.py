@@ -59,6 +59,7 @@ LEARNING = (
     "episodes-never-end",
     # What there is left to learn from.
     "constant-reward",
+    "value-loss-vanishes",
     "samples-all-filtered",
     "zero-variance-groups",
     "positive-share-falls",
@@ -91,6 +92,7 @@ BESIDE = (
     "total-negative-absolute-positive",
     "kl-clamped",
     "pulses-without-stagnation",
+    "exploration-cut-under-load",
     "gradient-always-clipped",
     "gradient-not-settling",
     "imbalance-unresolved",

@@ -203,6 +203,7 @@ NAMES = Table(
         "beta": "reward_beta",
         "reward_gamma": "reward_gamma",
         "num_replicas": "n_replicas",
+        "replica_speeds": "replica_speeds",
         "statistics_stabilization_steps": "stabilization_steps",
         "total_requests": "total_steps",
         "seed": "seed",

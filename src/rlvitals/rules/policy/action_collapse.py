@@ -4,7 +4,9 @@
 The share of the most chosen action, by windows of 200 decisions (fewer in a short run), above
 0.8 in every window from some step to the end, having been below it before, or, from the first
 window on, where counts are all there is. It began where that action's share left its first
-level for good.
+level for good. Where the setting `replica_speeds` tells how fast each replica is, one with more
+than its equal part of the speed may take more: the limit then leaves the others a share that
+shrinks as their speed does. Otherwise replicas are taken as equal, and the finding says so.
 
 ## Why it matters
 A policy that has stopped trying the alternatives can no longer learn that they are better. A
@@ -15,8 +17,9 @@ Give exploration back before anything else: a higher entropy coefficient or temp
 look at what made one action look best: the reward's terms, the advantage's scale, the critic.
 
 ## When it is wrong
-One action can be right: the fast replica of an unequal cluster, a task solved by always moving
-right. Where the outcome rises meanwhile this is a note, and where it cannot be judged a warning.
+One action can be right: the fast replica of an unequal cluster (set `replica_speeds`), a task
+solved by always moving right. Where the outcome rises meanwhile this is a note, and where it
+cannot be judged a warning.
 
 ## References
 - Yu et al. 2025, "DAPO", section 3.1, on entropy collapse.
@@ -29,10 +32,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.metrics.exploration import ENTROPY
+from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import ACTION, ACTION_COUNT
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import Standing, standing
+from rlvitals.rules.workload import Optimum, optimum
 from rlvitals.signals.level import first_last_change
 
 WINDOW = 200  # decisions: the standard error of a share of .8 is then .03
@@ -65,14 +70,25 @@ def check(trace: Trace) -> Answer:
         return Undecided("only one action was ever chosen: the alternatives are not known")
     top = int(shares.values[-1].argmax())
     course = shares.values[:, top]
-    over = course > LIMIT.on(trace)
+    best = optimum(trace, len(shares.names)) if trace.profile is Profile.SCHEDULER_PPO else None
+    limit = _limit(trace, best, shares.names[top])
+    over = course > limit.value
     if not over[-2:].all():
         return Clear()
     under = np.flatnonzero(~over)
     first = int(under[-1]) + 1 if len(under) else 0
     left = np.flatnonzero(course <= course[0] + LEAVES)
     began = min(int(left[-1]) + 1 if course[-1] > course[0] + LEAVES else 0, first)
-    return _finding(trace, shares, top, began)
+    return _finding(trace, shares, top, (began, limit), best)
+
+
+def _limit(trace: Trace, best: Optimum | None, name: str) -> Bound:
+    """Raise the limit for a replica that should get more than an equal part."""
+    due = None if best is None or not best.known else best.share(name)
+    if best is None or due is None or due <= 1 / len(best.shares):
+        return LIMIT.bound(trace, "default")
+    left = (1 - LIMIT.on(trace)) * (1 - due) / (1 - 1 / len(best.shares))
+    return Bound(1 - left, f"default, for a replica with {due:.0%} of the speed")
 
 
 def _shares(trace: Trace) -> Shares | None:
@@ -111,8 +127,10 @@ def _by_count(counts: dict[str, Series]) -> Shares | None:
     return Shares(tuple(counts), shares, starts, ends, "a tenth of the run")
 
 
-def _finding(trace: Trace, shares: Shares, top: int, began: int) -> Finding:
-    course = shares.values[:, top]
+def _finding(
+    trace: Trace, shares: Shares, top: int, at: tuple[int, Bound], best: Optimum | None
+) -> Finding:
+    course, (began, limit) = shares.values[:, top], at
     now = standing(trace, since=int(shares.starts[began]))
     what = "replica" if trace.profile is Profile.SCHEDULER_PPO else "action"
     listed = " ".join(f"{share:.2f}".lstrip("0") for share in np.round(course, 2))
@@ -120,6 +138,8 @@ def _finding(trace: Trace, shares: Shares, top: int, began: int) -> Finding:
     entropy = trace.get(ENTROPY.name)
     if entropy is not None and (levels := first_last_change(entropy.values, share=0.02)):
         evidence.append(f"entropy goes {levels[0]:.3g} to {levels[1]:.3g} nats")
+    if best is not None:
+        evidence.append(best.assumption)
     if not now.improves:
         evidence.append(f"meanwhile {now.sentence}")
     return Finding(
@@ -130,7 +150,7 @@ def _finding(trace: Trace, shares: Shares, top: int, began: int) -> Finding:
         began=int(shares.starts[began]),
         ended=int(shares.ends[-1]),
         observed=float(course[-1]),
-        bound=LIMIT.bound(trace, "default"),
+        bound=limit,
         curve=Curve(f"share of {what} {shares.names[top]}", _drawn(shares, course)),
         evidence=tuple(evidence),
         counter=(f"meanwhile {now.sentence}",) if now.improves else (),

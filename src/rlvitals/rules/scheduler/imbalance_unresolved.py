@@ -3,6 +3,10 @@
 ## What it sees
 Past half of the run seen, the mean of `scheduler/balance_penalty` over the last fifth is above a
 quarter of what it was over the first fifth, and above 0.25 (a quarter of a replica's capacity).
+Where the setting `replica_speeds` tells how fast each replica is, the choices of the last fifth
+are held against shares in proportion to speed: within 10 % of all requests of them it is a note,
+for then it is not where requests go that is wrong but when. Without it the replicas are taken as
+equal, and the finding says so.
 
 ## Why it matters
 The penalty is the gap between the fullest and the emptiest replica. While it stays, requests wait
@@ -13,18 +17,21 @@ Raise the weight of the load-balance penalty, and check that it is part of the r
 some modes only log it.
 
 ## When it is wrong
-Unequal replicas should be loaded unequally; at low load a gap costs nothing. With an outcome that
-improves this is a note.
+Unequal replicas should be loaded unequally: set `replica_speeds`. At low load a gap costs nothing.
+With an outcome that improves this is a note.
 
 ## References
 - Mitzenmacher 2001, "The Power of Two Choices in Randomized Load Balancing".
 """
 
+from collections.abc import Mapping
+
 from rlvitals.metrics.scheduler import BALANCE_PENALTY
 from rlvitals.records import Profile, Trace
 from rlvitals.rules import weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import standing
+from rlvitals.rules.workload import SPEEDS, Optimum, apart, latest_shares, optimum
 from rlvitals.signals.level import first_last_change
 
 REMAINS = Threshold(
@@ -35,6 +42,10 @@ HIGH = Threshold(
 )
 LEAST = 50  # decisions
 HALF = 0.5  # of the budget
+APART = Threshold(
+    "imbalance-unresolved.apart", 0.1, "share of requests sent elsewhere than speed would have it"
+)
+Sentences = tuple[str, ...]
 
 
 def check(trace: Trace) -> Answer:
@@ -55,18 +66,41 @@ def check(trace: Trace) -> Answer:
         return Clear()
     now = standing(trace)
     evidence, counter = weigh.sides(now)
+    fits, shares = _against_the_best(trace)
     return Finding(
         f"the load stays uneven: balance penalty {levels[0]:.2f} at first, {levels[1]:.2f} at the "
         "end",
-        severity=weigh.severity(now),
+        severity=Severity.NOTE if fits else weigh.severity(now),
         metric=BALANCE_PENALTY.name,
         began=int(penalty.steps[0]),
         ended=int(penalty.steps[-1]),
         observed=levels[1],
         bound=limit,
-        evidence=evidence,
-        counter=counter,
+        evidence=evidence if fits else (*shares, *evidence),
+        counter=(*shares, *counter) if fits else counter,
     )
+
+
+def _against_the_best(trace: Trace) -> tuple[bool, Sentences]:
+    """Tell whether the choices fit speeds that are known, and say what they were held against."""
+    shares = latest_shares(trace)
+    best = optimum(trace, len(shares))
+    if best is None:
+        return False, (f"replicas are taken as equal: no {SPEEDS} is set",)
+    distance = apart(shares, best) if shares else None
+    if distance is None or not best.known:
+        return False, (best.assumption,)
+    fits = distance <= APART.on(trace)
+    how = "fit" if fits else "do not fit"
+    said = f"the last choices {how} the replicas' speeds: {distance:.0%} of them belong elsewhere"
+    return fits, (said, *(() if fits else (_most(shares, best),)))
+
+
+def _most(shares: Mapping[str, float], best: Optimum) -> str:
+    """Name the replica that gets most beyond its due."""
+    name = max(shares, key=lambda replica: shares[replica] - (best.share(replica) or 0.0))
+    due = best.share(name) or 0.0
+    return f"replica {name} gets {shares[name]:.0%} of them and has {due:.0%} of the speed"
 
 
 RULE = Rule(
@@ -84,5 +118,5 @@ RULE = Rule(
         "temperature-out-of-range",
         "updates-hardly-move",
     ),
-    thresholds=(REMAINS, HIGH),
+    thresholds=(REMAINS, HIGH, APART),
 )

@@ -1,0 +1,180 @@
+"""The temperature controller takes exploration away while the cluster is under load.
+
+## What it sees
+`exploration/temperature`, outside of pulses, more than half of the way from its base
+(`exploration/base_temperature`, else its own start) down to the run's `min_temperature`, else 0.5,
+in at least half of 20 successive decisions, over a fifth of the run so far; and its changes follow
+those of the load, at once or up to 20 decisions later, against chance: the correlation of the
+two series' differences, beyond what the memory left in them and the 41 lags looked at
+allow (1 % in all). The load is `scheduler/latency_pressure`, else latency itself, else
+`scheduler/qps_pressure`. Nothing is reported where latency is proven to fall meanwhile: then the
+cut has helped. A note, never more.
+
+## Why it matters
+High latency may be the policy's own doing. A controller that answers it with less exploration
+makes the policy repeat what caused it: latency stays high, so the temperature stays low.
+
+## What to do
+Let pressure cut the temperature less: lower `latency_sensitivity` and `qps_sensitivity`, or raise
+`min_temperature`. Then look at why latency is high: whether one replica takes it all.
+
+## When it is wrong
+Under a load that no policy could serve, exploring costs latency and teaches little: there the
+cut is right. That two series move together says neither that one causes the other, nor that a
+third does not move both: a pulse or a change of the arrival rate does. A temperature that
+follows the load slowly, and something else from decision to decision, is not found.
+
+## References
+- Pyper and Peterman 1998, "Comparison of methods to account for autocorrelation in correlation
+  analyses of fish data": the effective number of pairs.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.metrics.exploration import BASE_TEMPERATURE, IS_PULSING, TEMPERATURE
+from rlvitals.metrics.metric import Bound, Metric
+from rlvitals.metrics.outcome import LATENCY
+from rlvitals.metrics.scheduler import LATENCY_EMA, LATENCY_PRESSURE, QPS_PRESSURE, RAW_LATENCY
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.shapes import LASTING, Stretch, below, start
+from rlvitals.rules.standing import standing
+from rlvitals.signals.lagged import Lagged, lagged
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.spread import median
+from rlvitals.signals.trend import trend
+
+DEPTH = Threshold(
+    "exploration-cut-under-load.depth", 0.5, "share of the way from the base to the lowest"
+)
+STRENGTH = Threshold(
+    "exploration-cut-under-load.strength", 0.3, "least |correlation| that is worth a note"
+)
+WINDOW = 20  # decisions outside of pulses
+LOADS = (LATENCY_PRESSURE, LATENCY_EMA, RAW_LATENCY, LATENCY, QPS_PRESSURE)
+LATENCIES = (LATENCY_EMA, RAW_LATENCY, LATENCY, LATENCY_PRESSURE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """What the temperature answers to."""
+
+    metric: Metric
+    values: Series
+    found: Lagged
+
+
+def check(trace: Trace) -> Answer:
+    """Find a lasting cut of the temperature, then what it follows, then whether it helped."""
+    temperature = _outside_pulses(trace)
+    base, floor = _base(trace, temperature), TEMPERATURE.band(trace.profile).floor(trace)
+    if len(temperature) < 2 * WINDOW or base is None or floor is None:
+        return Undecided("too few decisions outside of pulses", (TEMPERATURE.name,))
+    if floor.value >= base:
+        return Undecided("the base temperature is the lowest one: nothing can be cut")
+    limit = DEPTH.bound(trace, "default, between its base and its lowest")
+    cut = base - limit.value * (base - floor.value)
+    stretch = below(temperature, cut, WINDOW)
+    if stretch is None or stretch.share < LASTING:
+        return Clear()
+    loads = _loads(trace, temperature)
+    if not loads:
+        return Undecided("too little of the load's changes is logged to tell what it follows")
+    followed = [one for one in loads if _follows(trace, one.found)]
+    if not followed or _relieved(trace, stretch):
+        return Clear()
+    return _finding(trace, stretch, base, Bound(cut, limit.origin), followed[0])
+
+
+def _outside_pulses(trace: Trace) -> Series:
+    temperature = trace[TEMPERATURE.name].finite()
+    pulsing = trace.get(IS_PULSING.name)
+    if pulsing is None:
+        return temperature
+    return temperature.where(~np.isin(temperature.steps, pulsing.steps[pulsing.values > 0]))
+
+
+def _base(trace: Trace, temperature: Series) -> float | None:
+    """Return the temperature without pressure."""
+    logged = trace.get(BASE_TEMPERATURE.name)
+    known = None if logged is None else median(logged.finite().values)
+    return start(temperature) if known is None else known
+
+
+def _loads(trace: Trace, temperature: Series) -> list[_Load]:
+    """Compare each measure of the load with the temperature, where both are logged."""
+    found = []
+    for metric in LOADS:
+        load = trace.get(metric.name)
+        if load is None:
+            continue
+        load = load.finite()
+        _, ours, theirs = np.intersect1d(load.steps, temperature.steps, return_indices=True)
+        compared = lagged(load.values[ours], temperature.values[theirs])
+        if compared is not None:
+            found.append(_Load(metric, load, compared))
+    return found
+
+
+def _follows(trace: Trace, found: Lagged) -> bool:
+    """Tell a temperature that falls when or after the load rises, beyond chance."""
+    strong = found.correlation <= -STRENGTH.on(trace)
+    return found.proven and found.lag >= 0 and strong
+
+
+def _relieved(trace: Trace, stretch: Stretch) -> bool:
+    """Tell whether latency is proven to come down while the temperature is low."""
+    for metric in LATENCIES:
+        if metric.name in trace:
+            found = trend(stretch.of(trace[metric.name]).finite().values)
+            return found is not None and found.falls
+    return False
+
+
+def _finding(trace: Trace, stretch: Stretch, base: float, limit: Bound, load: _Load) -> Finding:
+    now = standing(trace, since=stretch.began)
+    evidence, counter = weigh.sides(now)
+    found, name = load.found, load.metric.title.lower()
+    when = "at the same decision" if found.lag == 0 else f"{found.lag} decisions later"
+    follows = (
+        f"its changes follow those of {name} {when}: correlation {found.correlation:.2f}, "
+        f"by chance within {found.limit:.2f} ({found.effective:.0f} independent pairs)"
+    )
+    levels = first_last_change(load.values.values)
+    course = (f"{name} goes {levels[0]:.3g} to {levels[1]:.3g}",) if levels else ()
+    return Finding(
+        f"the sampling temperature is cut to {stretch.worst:.2f} from a base of {base:.2f} while "
+        f"{name} is high, and latency does not come down",
+        severity=Severity.NOTE,
+        metric=TEMPERATURE.name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=stretch.worst,
+        bound=limit,
+        evidence=(follows, *course, *evidence),
+        counter=counter,
+    )
+
+
+RULE = Rule(
+    name="exploration-cut-under-load",
+    needs=(TEMPERATURE,),
+    needs_any=LOADS,
+    at_least=2 * WINDOW,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "latency_sensitivity or qps_sensitivity is high beside the pressure",
+        "latency that the policy itself causes, by sending all to one replica",
+    ),
+    remedies=(
+        "lower latency_sensitivity and qps_sensitivity, or raise min_temperature",
+        "raise the weight of latency and of imbalance in the reward",
+        "set the latency target to what the cluster can keep",
+    ),
+    profiles=(Profile.SCHEDULER_PPO,),
+    thresholds=(DEPTH, STRENGTH),
+)

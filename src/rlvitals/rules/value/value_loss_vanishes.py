@@ -1,0 +1,185 @@
+"""The value loss collapses to 0 while the outcome stalls: the critic has nothing left to predict.
+
+## What it sees
+`value/loss` below 1/100 of the highest value in its first tenth, and below a millionth of the
+square of the largest return (an error of 0.1 % of it), in nine of ten points of 20 successive ones
+(10 where fewer than 40 are logged) and to the end; the outcome neither rising, nor at its
+ceiling, nor holding its best. If returns differ from point to point by 1 % or more all the
+same, what the critic learns cannot be the return: a warning where explained variance is mostly
+undefined or below -1000, that is 0/0, or the discount is set to 0, and where the outcome is
+proven to stall. If returns hardly differ, it is a note: there is nothing to tell apart.
+
+## Why it matters
+Advantages are what happened less what was expected. Targets that are all alike, or that leave
+out what comes later, make them zero or rounding noise, and normalising blows that up to full
+size: every other number of the update looks healthy.
+
+## What to do
+Print the targets of one episode: they should fall towards its end, or differ with what
+happened. Then look at the discount, at where the reward enters the target, and at what is
+detached from the graph.
+
+## When it is wrong
+A critic may be right to the last digit where a deterministic task is done in always the same
+way: with an explained variance above a half nothing is reported. Where rewards are normalised
+but returns are logged as they were, the loss is small beside them anyway; its own start is then
+the only limit. At a task's maximum returns do not vary, explained variance is meaningless, and
+the outcome says so.
+
+## References
+- Stable-Baselines3, `common/utils.py`, `explained_variance`: NaN where targets do not vary.
+- Andrychowicz et al. 2021, "What Matters for On-Policy Deep Actor-Critic Methods?", section 3.5,
+  on the discount.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.value import EXPLAINED_VARIANCE, LOSS
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds, weigh
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.shapes import HEAD, Stretch, below
+from rlvitals.rules.standing import Standing, outcome, standing
+
+Array = NDArray[np.float64]
+
+FALL = Threshold("value-loss-vanishes.fall", 0.01, "share of its own start that is left of it")
+SMALL = Threshold("value-loss-vanishes.small", 1e-6, "share of the largest return squared")
+VARIES = Threshold("value-loss-vanishes.varies", 0.01, "spread of returns, share of the largest")
+LEAST = 20  # points: its own start, and a window that is not part of it
+FIRST = 5  # points at least that its start is taken from
+PERSISTENT = 0.9  # share of a window: one unforeseen episode does not end a collapse
+ABSURD = -1e3  # an explained variance below it divides by a variance of nearly 0
+EXPLAINS = 0.5  # explained variance above which the critic tells the returns apart
+HALF = 0.5  # of the estimates
+
+
+@dataclass(frozen=True, slots=True)
+class _Targets:
+    """What the critic's targets look like while its loss is gone."""
+
+    spread: float  # sd of the logged returns, as a share of the largest
+    differ: bool  # the returns themselves do vary
+    undefined: float  # share of the explained variances that are 0/0 or nearly; NaN without any
+    discounted: bool  # the discount is set to 0
+
+
+def check(trace: Trace) -> Answer:
+    """Find the stretch without a loss, then ask what the returns and the outcome say."""
+    loss = trace[LOSS.name].finite()
+    picked = outcome(trace)
+    if picked is None or picked[0] == "optimiser/loss":
+        return Undecided("no outcome is logged to compare the value loss with", ("outcome/return",))
+    limit = _limit(trace, loss, picked[1])
+    stretch = below(loss, limit.value, share=PERSISTENT)
+    if stretch is None or not stretch.goes_on:
+        return Clear()
+    whole, now = standing(trace), standing(trace, since=stretch.began)
+    if weigh.content(whole) or weigh.content(now):
+        return Clear()
+    explained = _explained(trace, stretch)
+    # Most of them, with NaN on the side of those that explain nothing.
+    if explained.size and float((explained > EXPLAINS).mean()) > HALF:
+        return Clear()
+    targets = _targets(trace, picked[1].since(stretch.began).values, explained)
+    known = whole if whole.stalled else now
+    if not known.stalled and not _cut_off(targets):
+        return Undecided(f"the value loss is nearly 0, and {known.sentence}")
+    return _finding(loss, stretch, limit, known, targets)
+
+
+def _limit(trace: Trace, loss: Series, returns: Series) -> Bound:
+    """Return the lower of the two limits; a return of 0 throughout has no scale."""
+    head = loss.values[: max(FIRST, round(HEAD * len(loss)))]
+    own = FALL.bound(trace, "this run's own start", float(head.max()))
+    scale = float(np.abs(returns.values).max())
+    if scale == 0:
+        return own
+    beside = SMALL.bound(trace, "default, beside the largest return squared", scale * scale)
+    return min(own, beside, key=lambda bound: bound.value or 0.0)
+
+
+def _explained(trace: Trace, stretch: Stretch) -> Array:
+    """Return explained variance over the stretch, NaN kept; empty where it is not logged."""
+    logged = trace.get(EXPLAINED_VARIANCE.name)
+    return np.empty(0) if logged is None else stretch.of(logged).values
+
+
+def _targets(trace: Trace, returns: Array, explained: Array) -> _Targets:
+    largest = float(np.abs(returns).max(initial=0.0))
+    spread = float(np.std(returns)) / largest if largest > 0 else 0.0
+    absurd = ~(explained > ABSURD)  # NaN too
+    return _Targets(
+        spread,
+        spread >= VARIES.on(trace),
+        float(absurd.mean()) if explained.size else np.nan,
+        trace.number("gamma") == 0,
+    )
+
+
+def _cut_off(targets: _Targets) -> bool:
+    """Tell targets that leave the returns out: they do not vary though the returns do."""
+    return targets.differ and (targets.discounted or targets.undefined > HALF)
+
+
+def _severity(now: Standing, targets: _Targets) -> Severity:
+    if _cut_off(targets):
+        return weigh.severity(now)
+    return Severity.NOTE
+
+
+def _finding(
+    loss: Series, stretch: Stretch, limit: Bound, now: Standing, targets: _Targets
+) -> Finding:
+    during = stretch.of(loss).values
+    level = float(np.median(during))
+    evidence, _ = weigh.sides(now)
+    if targets.undefined > HALF:
+        share = f"{targets.undefined:.0%} of the updates"
+        said = f"explained variance is 0/0 or nearly in {share}: the critic's targets are all alike"
+        evidence = (said, *evidence)
+    if targets.discounted:
+        evidence = ("gamma is 0: the target is the next reward, whatever comes later", *evidence)
+    alike = ("where nothing has succeeded yet, that is to be expected",)
+    returns = "and returns hardly differ: there is nothing to tell a good action by"
+    if targets.differ:
+        returns = f"though returns differ by {targets.spread:.0%} of the largest"
+    return Finding(
+        f"the value loss has collapsed: {level:.2g} in the median of {during.size} updates, "
+        f"{float(loss.values[:FIRST].max()):.2g} at first, {returns}",
+        severity=_severity(now, targets),
+        metric=LOSS.name,
+        began=stretch.began,
+        ended=stretch.ended,
+        observed=level,
+        bound=limit,
+        evidence=evidence,
+        counter=() if targets.differ else alike,
+    )
+
+
+RULE = Rule(
+    name="value-loss-vanishes",
+    needs=(LOSS,),
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "a discount of 0 or nearly: every target is the next reward, and that never changes",
+        "targets that leave the reward out, or take the critic's own value for it",
+        "a reward that is the same for every step, in episodes of one length",
+    ),
+    remedies=(
+        "set gamma so that 1 / (1 - gamma) steps span what an action brings about",
+        "print the value targets of one episode, and check that they differ",
+        "give a reward that tells a good step from a bad one",
+    ),
+    profiles=kinds.ACTOR_CRITIC,
+    explained_by=("constant-reward",),
+    verdict="stalled",
+    thresholds=(FALL, SMALL, VARIES),
+)
