@@ -185,6 +185,7 @@ def test_ev_of_minus_43_at_maximum_reward_is_convergence(settings):
     run = changed(run, value__explained_variance=lambda ev: np.where(perfect, -43.0, ev))
     found = diagnose(run)
     assert not warned(found)
+    assert severity(found, "critic-explains-nothing") is None
     assert found.verdict.word is Word.CONVERGED
 
 
@@ -248,9 +249,11 @@ def test_a_narrow_gaussian_is_told_by_its_standard_deviation():
 
 
 def test_two_actions_have_little_entropy_to_lose():
-    run = load_run("ppo-cartpole-converged")
-    assert np.nanmin(run["exploration/entropy"].values) < 0.5
+    run = load_trap("random-actions")  # its outcome stalls: only the entropy itself is in question
+    assert 0.2 < run["exploration/entropy"].finite().values[-5:].mean() < 0.5
     assert severity(diagnose(run), "entropy-collapse") is None
+    floor = replace(run, settings={**run.settings, "entropy_min": 0.5})
+    assert BY_NAME["entropy-collapse"].judge(floor).bound.origin == "the run's entropy_min"
 
 
 def test_a_policy_that_collapsed_before_the_first_row_has_no_start_to_compare_with():
@@ -402,8 +405,8 @@ def test_a_dip_is_no_collapse_at_any_length_of_the_log(real_logs):
 def test_success_at_its_top_cannot_follow_a_return_that_still_rises():
     rule = BY_NAME["return-up-success-flat"]
     returns = np.linspace(20, 300, 100) + noise()
-    for level, fires in ((0.97, False), (0.5, True)):
-        success = np.clip(level + 0.01 * noise(seed=1), 0, 1)
+    for level, fires in ((0.96, False), (0.5, True)):
+        success = level + 0.01 * noise(seed=1)
         run = made(outcome__return=returns, outcome__success_rate=success)
         assert isinstance(rule.judge(run), Finding) is fires, level
 
@@ -441,16 +444,21 @@ def test_a_cumulative_fps_hides_a_slowdown():
     assert isinstance(rule.ask(replace(run, series=cumulative)), Undecided)
 
 
-def test_off_policy_learning_starts_and_collecting_alone_was_fast():
-    run = load_run("sac-pendulum-healthy")
-    rate = run["throughput/steps_per_second"].values
-    assert rate[0] > 10 * np.median(rate)
-    assert severity(diagnose(run), "throughput-drop") is None
+def test_learning_starts_and_collecting_alone_was_fast():
+    """As SAC on HalfCheetah: 325 steps per second, and 50 from the first update on."""
+    seconds = np.concatenate((np.full(70, 1000 / 325), np.full(30, 1000 / 50)))
+    elapsed, learns = np.cumsum(seconds), np.arange(100) >= 70
+    rule = BY_NAME["throughput-drop"]
+    for loss, fires in ((np.where(learns, 1.0, np.nan), False), (np.ones(100), True)):
+        run = made(Profile.OFF_POLICY, throughput__elapsed=elapsed, value__loss=loss)
+        run = replace(run, series={n: s.finite() for n, s in run.series.items()})
+        assert isinstance(rule.judge(run), Finding) is fires
 
 
-def test_a_clock_of_whole_seconds_does_not_make_speed_jump():
-    elapsed = np.floor(0.4 * np.arange(200))  # 0 or 1 s a row: 0 / 0, or half of the speed
-    run = made(count=200, throughput__elapsed=elapsed, outcome__return=np.linspace(20, 200, 200))
+def test_a_clock_of_whole_seconds_counts_three_rows_or_two():
+    """Three quarters of the speed are left, and of the rows a second counts, two of three."""
+    elapsed = np.floor(np.cumsum(np.concatenate((np.full(300, 0.36), np.full(300, 0.47)))))
+    run = made(count=600, throughput__elapsed=elapsed, outcome__return=np.linspace(20, 200, 600))
     assert not isinstance(BY_NAME["throughput-drop"].judge(run), Finding)
 
 
