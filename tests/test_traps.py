@@ -111,10 +111,42 @@ ELSEWHERE = {
     "one action in three of four decisions, but in all of the last":
         "test_real_runs.py::test_the_collapse_onto_one_replica_comes_first",
     "a clamped estimator logs zeros": "test_real_runs.py::test_its_clamped_zeros_are_named",
+    "a clock of whole seconds":
+        "rules/test_systems.py::test_trap_sb3s_clock_of_whole_seconds_is_looked_at_over_20_seconds",
+    "collecting is fast until learning starts": (
+        "rules/test_systems.py::"
+        "test_trap_sac_slows_when_learning_starts_and_its_table_has_empty_cells_before"
+    ),
+    "longer responses take longer": (
+        "rules/test_systems.py::"
+        "test_trap_longer_responses_are_no_slowdown_where_tokens_are_logged"
+    ),
+    "a log without new rows may be over":
+        "rules/test_unended.py::test_a_log_that_stopped_long_ago_is_over",
+    "with a target, KL hardly exceeds it and epochs are dropped instead":
+        "rules/test_unended.py::test_epochs_that_are_dropped",
+    "episodes that always last to the limit":
+        "rules/test_unended.py::test_tasks_that_always_last_are_not_asked",
+    "k3 rounds to just below zero": "rules/test_data.py::test_kl_is_judged_by_its_estimator",
+    "the format is learned first":
+        "rules/test_components.py::test_trap_the_format_is_learned_first_in_nearly_every_run",
+    "two trends always go together": (
+        "rules/test_language.py::test_trap_two_trends_that_rise_together_are_no_length_bias"
+    ),
+    "the mean importance weight is 1": (
+        "rules/test_systems.py::"
+        "test_trap_the_mean_importance_weight_is_one_whatever_the_difference"
+    ),
+    "an entropy bonus is part of SAC's values":
+        "rules/test_q_values.py::test_an_entropy_bonus_is_allowed_for",
+    "a Gaussian may grow wide and learn":
+        "rules/test_exploration.py::test_a_wide_policy_is_weighed_by_the_outcome",
+    "a healthy DQN swings":
+        "rules/test_unended.py::test_a_return_that_ends_at_its_top_is_neither",
     "a run that starts at the top is flat":
         "rules/test_outcome.py::test_a_run_that_starts_almost_at_the_top_holds_it",
     "what was never there cannot vanish":
-        "rules/test_language.py::test_a_run_that_never_had_end_tokens_is_undecided",
+        "rules/test_language.py::test_a_run_that_never_had_end_tokens_is_a_note_that_asks_for_their_id",
     "slow noise looks like a trend":
         "signals/test_trend.py::test_false_alarms_stay_below_seven_percent_on_ar1",
     "a comparison with NaN is False": "rules/test_every_rule.py::test_a_column_of_nan_is_no_health",
@@ -444,24 +476,6 @@ def test_a_cumulative_fps_hides_a_slowdown():
     assert isinstance(rule.ask(replace(run, series=cumulative)), Undecided)
 
 
-def test_learning_starts_and_collecting_alone_was_fast():
-    """As SAC on HalfCheetah: 325 steps per second, and 50 from the first update on."""
-    seconds = np.concatenate((np.full(70, 1000 / 325), np.full(30, 1000 / 50)))
-    elapsed, learns = np.cumsum(seconds), np.arange(100) >= 70
-    rule = BY_NAME["throughput-drop"]
-    for loss, fires in ((np.where(learns, 1.0, np.nan), False), (np.ones(100), True)):
-        run = made(Profile.OFF_POLICY, throughput__elapsed=elapsed, value__loss=loss)
-        run = replace(run, series={n: s.finite() for n, s in run.series.items()})
-        assert isinstance(rule.judge(run), Finding) is fires
-
-
-def test_a_clock_of_whole_seconds_counts_three_rows_or_two():
-    """Three quarters of the speed are left, and of the rows a second counts, two of three."""
-    elapsed = np.floor(np.cumsum(np.concatenate((np.full(300, 0.36), np.full(300, 0.47)))))
-    run = made(count=600, throughput__elapsed=elapsed, outcome__return=np.linspace(20, 200, 600))
-    assert not isinstance(BY_NAME["throughput-drop"].judge(run), Finding)
-
-
 def test_weights_of_nan_end_the_run_and_leave_no_row():
     run = load_trap("nan-weights")
     assert len(run["policy/loss"]) == 36
@@ -484,17 +498,10 @@ def test_rows_of_evaluations_in_between_are_no_gaps(tmp_path):
         for row in rows:
             step = row["time/total_timesteps"]
             writer.writerow(row)
-            writer.writerow({"time/total_timesteps": step, "eval/mean_reward": "100.0"})
+            writer.writerow(
+                {"time/total_timesteps": step, "eval/mean_reward": row["rollout/ep_rew_mean"]}
+            )
     mixed = trace([read_log(file)], Given(settings=run.settings))
     one, two = diagnose(run), diagnose(mixed)
-    assert [r.name for r, _ in two.findings] == [r.name for r, _ in one.findings]
-    assert two.verdict == one.verdict
-
-
-def test_k3_may_round_to_just_below_zero():
-    run = load_run("ppo-cartpole-healthy")
-    assert run.measured["policy/approx_kl"].estimator == "k3"
-    below = changed(run, policy__approx_kl=lambda x: np.where(np.arange(len(x)) % 7, x, -1e-8))
-    one, two = diagnose(run), diagnose(below)
     assert [r.name for r, _ in two.findings] == [r.name for r, _ in one.findings]
     assert two.verdict == one.verdict
