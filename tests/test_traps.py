@@ -313,7 +313,10 @@ def test_a_kl_of_04_to_05_throughout_is_no_alarm_without_a_target():
 
 def test_high_kl_at_the_ceiling_is_no_divergence():
     run = changed(load_run("ppo-cartpole-converged"), policy__approx_kl=lambda x: x + 0.05)
+    aimed = replace(run, settings={**run.settings, "target_kl": 0.02})
     assert silent(diagnose(run))
+    assert silent(diagnose(aimed))
+    assert severity(diagnose(aimed), "kl-above-target") is Severity.NOTE
     lost = changed(run, outcome__return=lambda x: x[::-1].copy())
     assert severity(diagnose(lost), "kl-above-target") is Severity.ERROR
 
