@@ -28,13 +28,14 @@ from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
+RECIPES = ("traces/*/trace.toml", "runs/*/run.toml", "traps/*/run.toml")
 STEPS = ("time/total_timesteps", "step", "data_type", "timestamp", "datetime", "epoch")
 
 Row = dict[str, Any]
 
 
 def main(corpus: Path, wanted: list[str]) -> None:
-    recipes = [*TESTS.glob("traces/*/trace.toml"), *TESTS.glob("runs/*/run.toml")]
+    recipes = [path for kind in RECIPES for path in TESTS.glob(kind)]
     for recipe in sorted(recipes):
         if wanted and recipe.parent.name not in wanted:
             continue

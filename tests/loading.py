@@ -14,6 +14,7 @@ from rlvitals.rules.rate import FAMILIES, Rate
 MEASURED = {rule.name: tuple(Rate(f, 20) for f in set(FAMILIES.values())) for rule in CATALOGUE}
 TRACES = Path(__file__).parent / "traces"
 RUNS = Path(__file__).parent / "runs"
+TRAPS = Path(__file__).parent / "traps"
 
 
 def read_log(path):
@@ -29,6 +30,11 @@ def load(rule_name, which):
 def load_run(name):
     """Read `tests/runs/<name>/run.*` with the settings that its run.toml says."""
     return _load(RUNS / name / "run.toml", "run", name)
+
+
+def load_trap(name):
+    """Read `tests/traps/<name>/run.*`: a run by which rules were once misled."""
+    return _load(TRAPS / name / "run.toml", "run", name)
 
 
 def recipe(name):
