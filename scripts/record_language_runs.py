@@ -130,7 +130,7 @@ RUNS = (
     Run("w-reinforce-healthy", mode="w-reinforce"),
     Run("w-reinforce-healthy-1", mode="w-reinforce", seed=1, config=LINEAR),
     Run("w-reinforce-healthy-2", mode="w-reinforce", seed=2),
-    *(Run(f"sft-healthy-{s}", mode="sft", base="untrained", seed=s) for s in range(1, 10)),
+    *(Run(f"sft-healthy-{s}", mode="sft", base="untrained", seed=s) for s in range(1, 13)),
     Run("sft-healthy", mode="sft", base="untrained"),
     # No signal.
     Run("grpo-constant-reward", fault="constant-reward", rewards=("constant",)),

@@ -98,7 +98,7 @@ RUNS = (
     Run("healthy-0"),
     Run("healthy-1", seed=1),
     Run("healthy-k3", seed=2, config={"kl_estimator": "k3", "lr_scheduler_type": "constant"}),
-    *(Run(f"healthy-{seed}", seed=seed) for seed in range(3, 8)),
+    *(Run(f"healthy-{seed}", seed=seed) for seed in range(3, 9)),
     *(Run(f"healthy-k3-{seed}", seed=seed, config={"kl_estimator": "k3"}) for seed in (8, 9)),
     Run("healthy-kl-coef-0.02", seed=10, config={"kl_coef": 0.02}),
     Run("kl-explodes", fault="kl-explodes", config={"kl_coef": 0.0, "learning_rate": 5e-3}),

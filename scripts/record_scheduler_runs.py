@@ -90,7 +90,7 @@ class Run:
 RUNS: tuple[Run, ...] = (
     Run("healthy-s0"),
     Run("healthy-s1", seed=1),
-    *(Run(f"healthy-s{seed}", seed=seed) for seed in range(2, 11)),
+    *(Run(f"healthy-s{seed}", seed=seed) for seed in range(2, 15)),
     # The reward pays for cache hits, so the policy learns to send all to one replica.
     Run("collapsed-onto-one-replica-s0", "replica-collapse", lr=8e-4, balance_weight=0.0,
         absolute_weight=0.1, affinity_bonus=1.0),

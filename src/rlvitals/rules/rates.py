@@ -7,8 +7,9 @@ from rlvitals.rules.rate import Rate
 # family, healthy runs judged, of these rang, of these as an error, faulted, caught, named first
 RATES: Mapping[str, tuple[Rate, ...]] = {
     "accounting-broken": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
+        Rate("on-policy control", 88, 0, 0, 0, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
         Rate("supervised", 4, 0, 0, 0, 0, 0),
     ),
@@ -19,9 +20,9 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("on-policy control", 88, 0, 0, 0, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
-    "component-dominates": (Rate("GRPO-like", 46, 0, 0, 0, 0, 0),),
+    "component-dominates": (Rate("GRPO-like", 35, 0, 0, 0, 0, 0),),
     "constant-reward": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 40, 0, 0, 0, 0, 0),
         Rate("on-policy control", 122, 0, 0, 0, 0, 0),
@@ -33,7 +34,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     ),
     "critic-target-frozen": (Rate("off-policy control", 16, 0, 0, 0, 0, 0),),
     "entropy-collapse": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 16, 0, 0, 0, 0, 0),
         Rate("on-policy control", 122, 0, 0, 0, 0, 0),
@@ -58,8 +59,9 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 4, 0, 0, 0, 0, 0),
     ),
     "experts-collapse": (Rate("GRPO-like", 2, 0, 0, 0, 0, 0),),
+    "exploration-cut-under-load": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
     "exploration-explodes": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 16, 0, 0, 0, 0, 0),
         Rate("on-policy control", 122, 0, 0, 0, 0, 0),
@@ -75,30 +77,30 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
     ),
     "frozen-metric": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("on-policy control", 122, 0, 0, 0, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "generation-starved": (Rate("GRPO-like", 1, 0, 0, 0, 0, 0),),
     "gradient-always-clipped": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "gradient-explosion": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "gradient-not-settling": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "imbalance-unresolved": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
     "impossible-value": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 40, 0, 0, 0, 0, 0),
         Rate("on-policy control", 122, 0, 0, 0, 0, 0),
@@ -106,7 +108,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "judge-outage": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
     ),
     "kl-above-target": (
@@ -127,7 +129,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "learning-rate-jump": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 40, 0, 0, 0, 0, 0),
         Rate("on-policy control", 122, 0, 0, 0, 0, 0),
@@ -141,7 +143,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     ),
     "learning-starts-late": (Rate("off-policy control", 40, 0, 0, 0, 0, 0),),
     "loss-not-decreasing": (
-        Rate("GRPO-like", 21, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 10, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "loss-oscillating": (
@@ -152,7 +154,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     ),
     "memory-grows": (Rate("GRPO-like", 1, 0, 0, 0, 0, 0),),
     "no-learning": (
-        Rate("GRPO-like", 44, 1, 1, 0, 0, 0),
+        Rate("GRPO-like", 33, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 30, 0, 0, 0, 0, 0),
         Rate("on-policy control", 122, 0, 0, 0, 0, 0),
@@ -160,14 +162,14 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "no-new-rows": (
-        Rate("GRPO-like", 45, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 34, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 40, 0, 0, 0, 0, 0),
         Rate("on-policy control", 122, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "not-a-number": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 40, 0, 0, 0, 0, 0),
         Rate("on-policy control", 122, 0, 0, 0, 0, 0),
@@ -175,7 +177,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "plateau": (
-        Rate("GRPO-like", 45, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 34, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 30, 0, 0, 0, 0, 0),
         Rate("on-policy control", 122, 0, 0, 0, 0, 0),
@@ -188,12 +190,12 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "policy-loss-flat": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("on-policy control", 122, 0, 0, 0, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
-    "positive-share-falls": (Rate("GRPO-like", 21, 1, 0, 0, 0, 0),),
+    "positive-share-falls": (Rate("GRPO-like", 10, 0, 0, 0, 0, 0),),
     "pulses-without-stagnation": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
     "q-divergence": (Rate("off-policy control", 40, 0, 0, 0, 0, 0),),
     "ratio-off-one": (Rate("RLHF", 12, 0, 0, 0, 0, 0),),
@@ -201,11 +203,11 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("GRPO-like", 2, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
     ),
-    "response-length-collapses": (Rate("GRPO-like", 46, 0, 0, 0, 0, 0),),
-    "response-length-explodes": (Rate("GRPO-like", 46, 0, 0, 0, 0, 0),),
-    "responses-truncated": (Rate("GRPO-like", 46, 0, 0, 0, 0, 0),),
+    "response-length-collapses": (Rate("GRPO-like", 35, 0, 0, 0, 0, 0),),
+    "response-length-explodes": (Rate("GRPO-like", 35, 0, 0, 0, 0, 0),),
+    "responses-truncated": (Rate("GRPO-like", 35, 0, 0, 0, 0, 0),),
     "return-collapse": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 40, 0, 0, 0, 0, 0),
         Rate("on-policy control", 122, 0, 0, 0, 0, 0),
@@ -213,23 +215,23 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "return-oscillates": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 22, 0, 0, 0, 0, 0),
         Rate("on-policy control", 120, 0, 0, 0, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
-    "return-up-success-flat": (Rate("GRPO-like", 45, 0, 0, 0, 0, 0),),
+    "return-up-success-flat": (Rate("GRPO-like", 34, 0, 0, 0, 0, 0),),
     "reward-spread-grows": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "reward-up-throughput-flat": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
     "sampler-mismatch": (Rate("GRPO-like", 4, 0, 0, 0, 0, 0),),
-    "samples-all-filtered": (Rate("GRPO-like", 21, 0, 0, 0, 0, 0),),
+    "samples-all-filtered": (Rate("GRPO-like", 10, 0, 0, 0, 0, 0),),
     "temperature-out-of-range": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
-    "threshold-off-correctness": (Rate("GRPO-like", 16, 0, 0, 0, 0, 0),),
+    "threshold-off-correctness": (Rate("GRPO-like", 8, 0, 0, 0, 0, 0),),
     "throughput-drop": (
         Rate("off-policy control", 40, 0, 0, 0, 0, 0),
         Rate("on-policy control", 122, 0, 0, 0, 0, 0),
@@ -254,5 +256,10 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("on-policy control", 122, 0, 0, 0, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
-    "zero-variance-groups": (Rate("GRPO-like", 46, 0, 0, 0, 0, 0),),
+    "value-loss-vanishes": (
+        Rate("RLHF", 12, 0, 0, 0, 0, 0),
+        Rate("on-policy control", 122, 0, 0, 0, 0, 0),
+        Rate("scheduler", 15, 0, 0, 0, 0, 0),
+    ),
+    "zero-variance-groups": (Rate("GRPO-like", 35, 0, 0, 0, 0, 0),),
 }
