@@ -85,7 +85,7 @@ def test_of_two_causes_the_deepest_is_taken_then_the_first_then_the_gravest():
     assert first[0].rule.name == "kl-above-target"
     assert names(first[0].symptoms) == ["return-collapse"]
     error = made("kl-spike", 9_000, Severity.ERROR)
-    gravest = fold([outcome, made("impossible-return", 9_000), error])
+    gravest = fold([outcome, made("impossible-value", 9_000), error])
     assert gravest[0].rule.name == "kl-spike"
     assert names(gravest[0].symptoms) == ["return-collapse"]
 
@@ -114,13 +114,13 @@ def test_alternatives_are_ranked_and_say_why_they_rank_lower():
         made("kl-above-target", 9_000),
         made("constant-reward", 12_000),
         made("action-collapse", 50_000),
-        made("impossible-return", 1_000, Severity.NOTE),
+        made("impossible-value", 1_000, Severity.NOTE),
         made("return-collapse", 20_000, Severity.ERROR),
     ]
     case = next(case for case in fold(found) if case.rule.name == "kl-above-target")
     assert [(other.rule.name, other.why) for other in case.alternatives] == [
         ("constant-reward", "it began later, at 12,000"),
-        ("impossible-return", "it is milder: a note"),
+        ("impossible-value", "it is milder: a note"),
     ]
 
 

@@ -16,10 +16,13 @@ RUN_NAMES = sorted(path.parent.name for path in RUNS.glob("*/run.toml"))
 # still in order.
 BY_COLUMN = {
     "accounting-broken",
+    "chosen-likelihood-falls",
     "constant-reward",
+    "experts-collapse",
     "first-update-off",
     "frozen-metric",
     "impossible-value",
+    "judge-outage",
     "not-a-number",
     "ratio-off-one",
 }

@@ -172,20 +172,28 @@ def environment(trace: Trace) -> Environment | None:
 
 
 def task(trace: Trace, name: str, values: NDArray[np.float64]) -> Environment | None:
-    """Return what is known of the environment, on the scale of an outcome's `values` [n].
+    """Return what is known of the environment, in the unit of an outcome's `values` [n].
 
     Rewards that a wrapper multiplied make returns that the environment cannot give; the first
-    ones, of an untrained policy, tell by how much. None where the outcome is no return.
+    ones, of an untrained policy, tell by how much. Where they do not, what is known is given back
+    as it is, and returns may lie beyond it. None where the outcome is no return.
     """
-    env = environment(trace) if _is_return(name) else None
+    env = environment(trace) if name.endswith("return") else None
     if env is None or not env.random_return or not env.beyond(values).any():
         return env
     factor = (median(values[:AT_ONCE]) or 0.0) / env.random_return
-    if factor >= RESCALED:
-        return env.times(factor)
-    most = env.max_return
-    shifted = most is not None and (median(values) or 0.0) > most + AT_THE_TOP * (env.way or 0.0)
-    return None if shifted else env
+    return env.times(factor) if factor >= RESCALED else env
+
+
+def _beyond(trace: Trace, name: str, values: NDArray[np.float64], last: float) -> str:
+    """Say that an outcome ends above what its task can give: then its unit is not known."""
+    env = task(trace, name, values)
+    # What was rescaled is known to within the scatter of the first returns.
+    if env is None or env is not environment(trace) or env.max_return is None:
+        return ""
+    if last <= env.max_return or not env.beyond(np.array([last])).all():
+        return ""
+    return f"{label(name)} ends at {last:.4g}, beyond what {env.name} can give"
 
 
 def way_share(trace: Trace, now: Standing) -> float | None:
@@ -245,11 +253,8 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     found = trend(series.values)
     low, high = (found.change_low, found.change_high) if found else (-np.inf, np.inf)
     state: State = "unknown"
-    lacks = ""
-    env = task(trace, name, whole.values)
-    top = None if env is None else env.max_return
-    if env is not None and top is not None and last > top and env.beyond(np.array([last])).all():
-        lacks = f"{label(name)} ends at {last:.4g}, beyond what {env.name} can give"
+    if lacks := _beyond(trace, name, whole.values, last):
+        state = "unknown"
     elif _at_ceiling(trace, name, whole, last):
         state = "at its ceiling"
     elif last - first >= material and (low > 0 or _plainly_rises(series.values, material)):
@@ -297,11 +302,6 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
     if nearly or _rose_at_once(whole.values, last, material) or _holds(whole, series, material):
         return "holding its best"
     return "flat"
-
-
-def _is_return(name: str) -> bool:
-    """Tell whether a metric is on the scale of the environment's own rewards."""
-    return name.endswith("return")
 
 
 def _rose_at_once(values: NDArray[np.float64], last: float, material: float) -> bool:

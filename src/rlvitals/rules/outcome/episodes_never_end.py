@@ -58,22 +58,25 @@ def check(trace: Trace) -> Answer:
     judged, share = first, float((first.values >= (1 - NEAR) * bound.value).mean())
     if counts.max() >= MOST * len(lengths) and usual < (1 - NEAR) * env.horizon:
         judged, share, bound = lengths, 1.0, Bound(usual, "the length of nearly all")
-    if share < MOST or not _poor(trace, judged):
+    if share < MOST:
+        return Clear()
+    poor = _poor(trace, judged)
+    if poor is None:
+        return Undecided("whether the policy is good enough to last is not known", (RETURN.name,))
+    if not poor:
         return Clear()
     return _finding(trace, lengths, bound, env.name)
 
 
-def _poor(trace: Trace, first: Series) -> bool:
+def _poor(trace: Trace, first: Series) -> bool | None:
+    """Tell a policy that cannot last from one that does; None where its returns do not say."""
     returns = trace.get(RETURN.name)
     if returns is None:
-        return False
-    values = returns.finite().values
-    env, level = (
-        task(trace, RETURN.name, values),
-        median(returns.until(int(first.steps[-1])).values),
-    )
+        return None
+    env = task(trace, RETURN.name, returns.finite().values)
+    level = median(returns.until(int(first.steps[-1])).values)
     if env is None or env.random_return is None or not env.way or level is None:
-        return False
+        return None
     return level < env.random_return + POOR * env.way
 
 

@@ -70,16 +70,25 @@ def check(trace: Trace) -> Answer:
         if name.startswith(f"{COMPONENT.name}/") and len(found := series.finite()) >= LEAST
     }
     others = [n for n in parts if n not in {name for name, _ in primary}]
-    if not others:
-        return Clear()
     gains = _gains(trace, parts)
     total = sum(max(gain.weighted, 0.0) for gain in gains)
     best = max((g for g in gains if g.name in others), key=lambda g: g.weighted, default=None)
+    if best is None and REWARD.name not in trace:
+        return Undecided("no other part of the reward is logged", (COMPONENT.name,))
     if best is None or total <= 0 or best.weighted <= SHARE.on(trace) * total:
-        return Clear()
+        return _none(trace, parts)
     if not _rises(parts[best.name], best):
-        return Clear()
+        return _none(trace, parts)
     return _judge(trace, primary[0], best, best.weighted / total)
+
+
+def _none(trace: Trace, parts: dict[str, Series]) -> Answer:
+    """Clear the parts that are logged, unless the total shows that others are not."""
+    reward = trace.get(REWARD.name)
+    total = None if reward is None else reward.finite().values
+    if total is not None and len(total) and np.ptp(total) > 0 and not _weights(trace, parts):
+        return Undecided("the logged parts do not make up the reward", (COMPONENT.name,))
+    return Clear()
 
 
 def _gains(trace: Trace, parts: dict[str, Series]) -> list[Gain]:

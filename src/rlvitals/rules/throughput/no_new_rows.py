@@ -40,6 +40,8 @@ LEAST = 10  # rows with a wall time
 def check(trace: Trace) -> Answer:
     """Compare the silence since the last row with the gaps between rows."""
     cycle, found = trace.lifecycle, _longest(trace)
+    if not any(np.isfinite(series.values).any() for series in trace.series.values()):
+        return Undecided("no row holds a number")
     over = cycle.ended or cycle.exit_code is not None or bool(cycle.traceback)
     if over or (trace.budget is not None and trace.last_step >= SPENT * trace.budget.steps):
         return Clear()
