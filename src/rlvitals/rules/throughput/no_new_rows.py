@@ -39,13 +39,13 @@ LEAST = 10  # rows with a wall time
 
 def check(trace: Trace) -> Answer:
     """Compare the silence since the last row with the gaps between rows."""
-    cycle, found = trace.lifecycle, _longest(trace)
+    cycle = trace.lifecycle
     over = cycle.ended or cycle.exit_code is not None or bool(cycle.traceback)
     if over or (trace.budget is not None and trace.last_step >= SPENT * trace.budget.steps):
         return Clear()
     if trace.budget is None:
         return Undecided("how long the run is meant to be is not known", ("total_steps",))
-    if cycle.age is None or not np.isfinite(cycle.age) or found is None:
+    if cycle.age is None or not np.isfinite(cycle.age) or (found := _longest(trace)) is None:
         return Undecided("when the log last grew is not known, or how fast it did")
     name, timed = found
     gaps = np.diff(timed.times)
