@@ -12,6 +12,7 @@ import numpy as np
 
 from rlvitals.diagnosis import Diagnosis, diagnose
 from rlvitals.metrics import CATALOGUE
+from rlvitals.metrics.metric import Metric
 from rlvitals.records import Profile, Series, Trace
 
 POINTS, METRICS = 1_000_000, 50
@@ -74,25 +75,35 @@ def trace(points: int, metrics: int, *, seed: int, broken: bool) -> Trace:
     def noise(size: float) -> np.ndarray:
         return draw.normal(0, size, points)
 
+    rises = np.where(gone, 0.1, 0.9 - 0.8 * np.exp(-3 * t))  # every other measure of the outcome
     values = {
         "outcome/return": np.where(gone, 12.0, 20 + 400 * (1 - np.exp(-3 * t))) + noise(8),
         "outcome/episode_length": 20 + 100 * (1 - np.exp(-3 * t)) + noise(3),
         "policy/approx_kl": np.abs(0.01 + noise(0.003)) * np.where(gone, 1e-4, 1.0),
         "policy/clip_fraction": np.abs(0.1 + noise(0.03)),
+        "policy/advantage_mean": noise(0.1),
         "policy/loss": noise(0.004) - 0.01,
         "exploration/entropy": np.where(gone, 0.001, 0.69 * np.exp(-t)) + np.abs(noise(0.001)),
-        "value/explained_variance": np.minimum(0.9, 2 * t) + noise(0.03),
+        "value/explained_variance": np.minimum(0.9, 2 * t) + noise(0.01),
         "value/loss": 40 * np.exp(-3 * t) + np.abs(noise(2)),
         "optimiser/learning_rate": 3e-4 * (1 - t) + 1e-6,
         "optimiser/grad_norm": np.abs(0.4 + noise(0.1)),
         "throughput/steps_per_second": 1200 + noise(30),
     }
-    others = [m.name for m in CATALOGUE if not m.family and m.name not in values]
-    values |= {name: np.abs(1 + noise(0.1)) for name in others[: metrics - len(values)]}
+    others = [m for m in CATALOGUE if not m.family and m.name not in values]
+    values |= {m.name: _usual(m, rises) + noise(0.02) for m in others[: metrics - len(values)]}
     steps = 64 * np.arange(1, points + 1, dtype=np.int64)
     times = 1.7e9 + 0.5 * np.arange(points)
     series = {name: Series(steps, times, v) for name, v in values.items()}
     return Trace(series, {}, profile=Profile.CONTROL_PPO)
+
+
+def _usual(metric: Metric, rises: np.ndarray) -> np.ndarray:
+    """Return a course [points] that no healthy run would be told off for."""
+    low, high = metric.possible.low or 0.0, metric.possible.high
+    if metric.kind == "outcome":
+        return low + rises * (1.0 if high is None else high - low)
+    return np.full(rises.size, 1.0 if high is None else (low + high) / 2)
 
 
 if __name__ == "__main__":

@@ -73,6 +73,9 @@ class Limit:
     @property
     def beyond(self) -> Series:
         """The points that cannot be."""
+        worst = self.series.values.max() if self.above else self.series.values.min()
+        if worst <= self.bound.value if self.above else worst >= self.bound.value:
+            return self.series.tail(0)
         off = self.series.values - self.bound.value
         return self.series.where(off > self.slack if self.above else off < -self.slack)
 
@@ -99,16 +102,20 @@ def _limits(trace: Trace) -> Iterator[Limit]:
         metric = metrics.find(name)
         if metric is None or not (found := series.finite()):
             continue
-        usual = float(np.median(np.abs(found.values)))
         certain = _known(trace, name)
         low, high = metric.possible.low, metric.possible.high
         if low is not None:
-            slack = ROUNDING * (usual if high is None else 1.0)
+            slack = ROUNDING * (1.0 if high is not None else _usual(found, low))
             yield Limit(name, found, Bound(low, RANGE), above=False, slack=slack, certain=certain)
         if high is not None:
             yield Limit(
                 name, found, Bound(high, RANGE), above=True, slack=ROUNDING, certain=certain
             )
+
+
+def _usual(series: Series, low: float) -> float:
+    """Return the usual size of a metric, where its values ask for it: some are below `low`."""
+    return float(np.median(np.abs(series.values))) if series.values.min() < low else 0.0
 
 
 def _known(trace: Trace, name: str) -> bool:

@@ -93,9 +93,9 @@ class Fall:
 def check(trace: Trace) -> Answer:
     """Ask whether training gets better; then each evaluation whether it gets worse."""
     held = evaluations(trace)
-    trained = _trained(trace)
     if not held:
         return _jump(trace) or Undecided("no evaluation is logged", (EVAL_REWARD.name,))
+    trained = _trained(trace)
     if isinstance(trained, Undecided):
         return trained
     answer = None if trained is None else _beside(trace, trained, held)
@@ -119,8 +119,10 @@ def _beside(trace: Trace, trained: Standing, held: list[HeldOut]) -> Answer | No
 
 def _trained(trace: Trace) -> Standing | Undecided | None:
     """Return the outcome of training where it got better, None where it did not."""
-    rest = {k: s for k, s in trace.series.items() if k != EVAL_RETURN.name}
-    alone = replace(trace, series=rest)
+    alone = trace
+    if EVAL_RETURN.name in trace:
+        rest = {k: s for k, s in trace.series.items() if k != EVAL_RETURN.name}
+        alone = replace(trace, series=rest)
     both = [standing(alone), judged(alone)]
     if trace.profile is Profile.SUPERVISED and LOSS.name in trace:
         both.append(standing(replace(trace, series={LOSS.name: trace[LOSS.name]})))

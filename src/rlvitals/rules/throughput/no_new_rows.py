@@ -33,21 +33,22 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 SHORTEST = Threshold("no-new-rows.seconds", 600.0, "silence that is never too long, seconds")
 TYPICAL, LONGEST = 10.0, 3.0  # x the median gap, x the longest
 SPENT = 0.98  # of the budget: the last rows of many a run are never written
+ROWS = 2  # of the widest gap in steps: a row is written every so many episodes, not at the end
 DAY = 86_400.0  # seconds
 LEAST = 10  # rows with a wall time
 
 
 def check(trace: Trace) -> Answer:
     """Compare the silence since the last row with the gaps between rows."""
-    cycle, found = trace.lifecycle, _longest(trace)
+    cycle = trace.lifecycle
     if not any(np.isfinite(series.values).any() for series in trace.series.values()):
         return Undecided("no row holds a number")
     over = cycle.ended or cycle.exit_code is not None or bool(cycle.traceback)
-    if over or (trace.budget is not None and trace.last_step >= SPENT * trace.budget.steps):
+    if over or (trace.budget is not None and _spent(trace, trace.budget.steps)):
         return Clear()
     if trace.budget is None:
         return Undecided("how long the run is meant to be is not known", ("total_steps",))
-    if cycle.age is None or not np.isfinite(cycle.age) or found is None:
+    if cycle.age is None or not np.isfinite(cycle.age) or (found := _longest(trace)) is None:
         return Undecided("when the log last grew is not known, or how fast it did")
     name, timed = found
     gaps = np.diff(timed.times)
@@ -56,6 +57,13 @@ def check(trace: Trace) -> Answer:
     if cycle.age <= limit:
         return Clear()
     return _finding(trace, name, cycle.age, limit)
+
+
+def _spent(trace: Trace, steps: int) -> bool:
+    """Tell whether a run may have ended between its last row and the one it did not come to."""
+    rows = max((s.steps for s in trace.series.values()), key=len)
+    gap = int(np.diff(rows).max()) if len(rows) > 1 else 0
+    return trace.last_step >= min(SPENT * steps, steps - ROWS * gap)
 
 
 def _longest(trace: Trace) -> tuple[str, Series] | None:
