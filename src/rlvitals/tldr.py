@@ -13,6 +13,7 @@ from rlvitals import metrics
 from rlvitals.records import Profile, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import judged
+from rlvitals.rules.policy import kl_spike
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.value import critic_explains_nothing
@@ -47,7 +48,7 @@ def tldr(trace: Trace, found: Sequence[tuple[Rule, Finding]] = ()) -> tuple[Sent
     now = judged(trace)
     said = (
         _reward(now, findings.get("return-collapse") or findings.get("return-up-success-flat")),
-        _kl(trace),
+        _kl(trace, now),
         _entropy(trace, now, findings.get("entropy-collapse")),
         _clipping(trace, now, findings.get("updates-hardly-move")),
         _critic(trace, now),
@@ -76,7 +77,7 @@ def _levels(trace: Trace, *names: str) -> tuple[str, float, float] | None:
     return None
 
 
-def _kl(trace: Trace) -> Sentence:
+def _kl(trace: Trace, now: Standing) -> Sentence:
     reference = _levels(trace, "policy/kl_to_reference")
     found = _levels(trace, "policy/approx_kl")
     signed = _levels(trace, "policy/kl_signed")
@@ -96,9 +97,12 @@ def _kl(trace: Trace) -> Sentence:
     text = f"KL per update is {middle:.2g} in the median and {values.max():.2g} at most"
     if ceiling is None or ceiling.origin == "default":
         return Sentence("KL", f"{text}; no target is set.", "neutral")
-    good = middle <= ceiling.value
-    stable = "updates are stable" if good else "updates are too large"
-    return Sentence("KL", f"{text}, target {ceiling.value:g}: {stable}.", "good" if good else "bad")
+    size, sign = "stable", _if_it_learns(now)
+    if values.max() > kl_spike.OF_TARGET.on(trace) * ceiling.value:
+        size, sign = "far too large now and then", "neutral"
+    if middle > ceiling.value:
+        size, sign = "too large", "bad"
+    return Sentence("KL", f"{text}, target {ceiling.value:g}: updates are {size}.", sign)
 
 
 def _entropy(trace: Trace, now: Standing, collapse: Finding | None) -> Sentence:

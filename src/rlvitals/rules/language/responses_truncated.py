@@ -57,8 +57,8 @@ def check(trace: Trace) -> Answer:
     now = learned(trace, since=stretch.began)
     evidence, counter = sides(now)
     return Finding(
-        f"{level:.0%} of responses are cut at the length limit in the median update, "
-        f"{stretch.worst:.0%} at most",
+        f"{level:.0%} of responses are cut at the length limit in the median update"
+        + (f", {stretch.worst:.0%} at most" if round(stretch.worst, 2) > round(level, 2) else ""),
         severity=stretch.severity(_severity(now, severe=level > NEARLY_ALL.on(trace))),
         metric=TRUNCATED_SHARE.name,
         began=stretch.began,

@@ -74,7 +74,7 @@ def _answer(
         metric=metric,
         began=int(norms.steps[which[0]]),
         ended=int(norms.steps[which[-1]]),
-        observed=share,
+        observed=float(np.median(norms.values)),
         bound=bound,
         evidence=evidence,
     )

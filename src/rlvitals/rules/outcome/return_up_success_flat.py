@@ -127,5 +127,6 @@ RULE = Rule(
         "judge checkpoints by success, not by return",
     ),
     explained_by=("response-length-explodes", "responses-truncated", "component-dominates"),
+    verdict="stalled",
     thresholds=(FOLLOWS, SATURATED),
 )
