@@ -56,10 +56,10 @@ def _clock(trace: Trace) -> Series | None:
     elapsed = trace.get("throughput/elapsed")
     found = elapsed.finite() if elapsed is not None else None
     if found is None:
-        timed = [s for s in trace.series.values() if np.isfinite(s.times).sum() > 1]
-        if not timed:
+        by_length = sorted(trace.series.values(), key=len, reverse=True)
+        timed = (s for s in by_length if np.count_nonzero(np.isfinite(s.times)) > 1)
+        if (longest := next(timed, None)) is None:
             return None
-        longest = max(timed, key=len)
         found = Series(longest.steps, longest.times, longest.times).finite()
     if not len(found):
         return None
@@ -69,11 +69,21 @@ def _clock(trace: Trace) -> Series | None:
     return found if len(found) > 1 and (np.diff(found.values) >= 0).all() else None
 
 
+def _after(clock: NDArray[np.float64], edge: int, length: float) -> int | None:
+    """Return the first index at least `length` seconds after `edge`; None without one."""
+    at = max(int(np.searchsorted(clock, clock[edge] + length)), edge + 1)
+    # The sum is rounded as the difference is not.
+    while at - 1 > edge and clock[at - 1] - clock[edge] >= length:
+        at -= 1
+    while at < clock.size and clock[at] - clock[edge] < length:
+        at += 1
+    return at if at < clock.size else None
+
+
 def _rates(clock: Series, at: NDArray[np.float64], length: float) -> Pace | None:
     edges = [0]
-    for i in range(1, len(clock)):
-        if clock.values[i] - clock.values[edges[-1]] >= length:
-            edges.append(i)
+    while (edge := _after(clock.values, edges[-1], length)) is not None:
+        edges.append(edge)
     if len(edges) < 3:  # noqa: PLR2004 - two windows at least
         return None
     seconds = np.diff(clock.values[edges])
