@@ -62,10 +62,10 @@ def _clock(trace: Trace) -> Series | None:
     elapsed = trace.get("throughput/elapsed")
     found = elapsed.finite() if elapsed is not None else None
     if found is None:
-        timed = [s for s in trace.series.values() if np.isfinite(s.times).sum() > 1]
-        if not timed:
+        by_length = sorted(trace.series.values(), key=len, reverse=True)
+        timed = (s for s in by_length if np.count_nonzero(np.isfinite(s.times)) > 1)
+        if (longest := next(timed, None)) is None:
             return None
-        longest = max(timed, key=len)
         found = Series(longest.steps, longest.times, longest.times).finite()
     if not len(found):
         return None
@@ -75,15 +75,29 @@ def _clock(trace: Trace) -> Series | None:
     return found if len(found) > 1 and (np.diff(found.values) >= 0).all() else None
 
 
+def _after(values: NDArray[np.float64], edge: int, length: float) -> int:
+    """Return the first index whose value lies at least `length` above that of `edge`."""
+    at = max(int(np.searchsorted(values, values[edge] + length)), edge + 1)
+    # The sum is rounded as the difference is not.
+    while at - 1 > edge and values[at - 1] - values[edge] >= length:
+        at -= 1
+    while at < values.size and values[at] - values[edge] < length:
+        at += 1
+    return at
+
+
 def _rates(clock: Series, at: NDArray[np.float64]) -> Pace | None:
     """Cut a run into windows of a thirtieth of its time or of its steps, whichever is shorter."""
-    length = max(SHORTEST, (clock.values[-1] - clock.values[0]) / WINDOWS)
-    stride = (at[-1] - at[0]) / WINDOWS
+    seconds = clock.values
+    length = max(SHORTEST, float(seconds[-1] - seconds[0]) / WINDOWS)
+    stride = float(at[-1] - at[0]) / WINDOWS
     edges = [0]
-    for i in range(1, len(clock)):
-        seconds = clock.values[i] - clock.values[edges[-1]]
-        if seconds >= length or (seconds >= SHORTEST and at[i] - at[edges[-1]] >= stride):
-            edges.append(i)
+    while True:
+        by_steps = max(_after(seconds, edges[-1], SHORTEST), _after(at, edges[-1], stride))
+        edge = min(_after(seconds, edges[-1], length), by_steps)
+        if edge >= seconds.size:
+            break
+        edges.append(edge)
     if len(edges) < 3:  # noqa: PLR2004 - two windows at least
         return None
     seconds = np.diff(clock.values[edges])

@@ -130,8 +130,20 @@ def label(name: str) -> str:
     return own if part == own else f"{part.removesuffix(' reward')} reward"
 
 
+# A trace never changes, and most rules ask the same of it; its answers go when it goes.
+_PICKED: WeakKeyDictionary[Trace, tuple[str, Series] | None] = WeakKeyDictionary()
+_ANSWERED: WeakKeyDictionary[Trace, dict[tuple[int | None, int | None], Standing]]
+_ANSWERED = WeakKeyDictionary()
+
+
 def outcome(trace: Trace) -> tuple[str, Series] | None:
     """Pick the metric a run is judged by, as finite points with up = better."""
+    if trace not in _PICKED:
+        _PICKED[trace] = _outcome(trace)
+    return _PICKED[trace]
+
+
+def _outcome(trace: Trace) -> tuple[str, Series] | None:
     for name in OUTCOMES:
         if (series := trace.get(name)) is not None and len(found := series.finite()) >= LEAST:
             return name, by_steps(found)
@@ -211,11 +223,6 @@ def way_gone(trace: Trace, now: Standing) -> str:
     if share is None or env is None:
         return ""
     return f"{share:.0%} of the way from a random to a solved {env.name}"
-
-
-# A trace never changes, and most rules ask the same of it; its answers go when it goes.
-_ANSWERED: WeakKeyDictionary[Trace, dict[tuple[int | None, int | None], Standing]]
-_ANSWERED = WeakKeyDictionary()
 
 
 def standing(trace: Trace, since: int | None = None, until: int | None = None) -> Standing:
@@ -337,10 +344,11 @@ def checks_the_answer(name: str) -> bool:
 
 
 def _always_succeeds(trace: Trace, name: str) -> bool:
-    values = trace[name].finite().values
+    values, top = trace[name].finite().values, 1.0 - AT_THE_TOP
+    if not len(values) or values.min() < 0 or not top <= values.max() <= 1:
+        return False
     levels = first_last_change(values)
-    a_share = len(values) > 0 and values.min() >= 0 and values.max() <= 1
-    return a_share and levels is not None and levels[1] >= 1.0 - AT_THE_TOP
+    return levels is not None and levels[1] >= top
 
 
 def _holds(whole: Series, series: Series, material: float) -> bool:

@@ -8,6 +8,7 @@ random walk, which is the worst case and needs no fit at all.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +43,11 @@ class Noise:
 
         Written with the variogram, which unlike the covariance exists for a random walk.
         """
-        overlap = np.correlate(weights, weights, "full")[weights.size :]
-        total = -2 * self.innovation**2 * float(overlap @ self._semivariance(weights.size))
+        total = (
+            -2
+            * self.innovation**2
+            * float(_overlap(weights.tobytes()) @ self._semivariance(weights.size))
+        )
         return max(total, 0.0)
 
     def _semivariance(self, samples: int) -> Array:
@@ -52,6 +56,13 @@ class Noise:
             return lags / 2
         rho = self.persistence
         return np.asarray((1 - rho**lags) / (1 - rho * rho), dtype=np.float64)
+
+
+@lru_cache(maxsize=256)
+def _overlap(weights: bytes) -> Array:
+    """Return the weights' products with themselves, 1 to n - 1 places apart, summed [n - 1]."""
+    column = np.frombuffer(weights)
+    return np.asarray(np.correlate(column, column, "full")[column.size :], dtype=np.float64)
 
 
 def slope_weights(samples: int) -> Array:
@@ -134,7 +145,9 @@ def around(residual: Array, rho: float, *, seams: tuple[int, ...] = ()) -> tuple
     if rho >= 1:
         return ()
     # A step across a seam belongs to neither line.
-    innovations = np.delete(residual[1:] - rho * residual[:-1], [seam - 1 for seam in seams])
+    innovations = residual[1:] - rho * residual[:-1]
+    if seams:
+        innovations = np.delete(innovations, [seam - 1 for seam in seams])
     n, fitted = residual.size, 2 + 3 * len(seams)  # two numbers a line, one for each place
     variance = float(innovations @ innovations) / max(n - 1 - fitted, 1)
     return (Noise(rho, math.sqrt(variance), max(n * (1 - rho) / (1 + rho) - 2, 3.0)),)

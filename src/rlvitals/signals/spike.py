@@ -30,12 +30,18 @@ def spikes(values: Array, *, factor: float, floor: float, window: int = 50) -> t
     window and needs 5 of them: earlier points are not judged. NaN is no spike; +inf is one.
     """
     column = np.asarray(values, dtype=np.float64).ravel()
-    above = np.flatnonzero(column > floor)
+    above = np.flatnonzero(column > max(floor, _least(column, factor)))
     baselines = medians_ending_at(column, above - 1, max(int(window), LEAST), LEAST)
     with np.errstate(over="ignore", invalid="ignore"):
         hits = np.isfinite(baselines) & (column[above] > factor * baselines)
     found = map(partial(_spike, column), above[hits].tolist(), baselines[hits].tolist())
     return tuple(found)
+
+
+def _least(column: Array, factor: float) -> float:
+    """Return what no spike is below: a median of the past is at least the least value of all."""
+    known = column[np.isfinite(column)]
+    return factor * float(known.min()) if known.size and factor > 0 else -np.inf
 
 
 def _spike(column: Array, index: int, baseline: float) -> Spike:

@@ -48,7 +48,7 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 from rlvitals.rules.shapes import KL_SPIKE, jumps
 from rlvitals.rules.standing import label, least_that_counts, outcome, up
 from rlvitals.signals.finite import Array
-from rlvitals.signals.rolling import rolling_median
+from rlvitals.signals.rolling import medians_ending_at
 from rlvitals.signals.spread import median
 
 JUMP = Threshold(
@@ -130,24 +130,28 @@ def _breaks(trace: Trace) -> list[tuple[int, str]]:
 
 
 def _sudden(values: Array, factor: float) -> list[int]:
-    recent = _lagged(rolling_median(values, PAST, least=PAST // 2))
-    largest = np.full(values.size, np.inf)
-    if values.size > PAST:
-        largest[PAST:] = sliding_window_view(values, PAST)[:-1].max(axis=1)
-    over = values > np.maximum(factor * recent, HIGHEST * largest)
-    limit = np.maximum(factor * recent, HIGHEST * largest)
-    return [int(at) for at in np.flatnonzero(over) if _lasts(values[at : at + WITHIN] > limit[at])]
+    if values.size <= PAST:
+        return []
+    largest = sliding_window_view(values, PAST)[:-1].max(axis=1)
+    at = PAST + np.flatnonzero(values[PAST:] > HIGHEST * largest)
+    recent = medians_ending_at(values, at - 1, PAST, PAST // 2)
+    limit = np.maximum(factor * recent, HIGHEST * largest[at - PAST])
+    over = zip(at.tolist(), limit.tolist(), strict=True)
+    return [i for i, most in over if values[i] > most and _lasts(values[i : i + WITHIN] > most)]
 
 
 def _drops(values: Array) -> list[int]:
-    recent = _lagged(rolling_median(values, PAST, least=PAST // 2))
-    low = (values < recent - DROP) & (recent > DROP)
+    padded = np.concatenate((np.full(PAST, -np.inf), values))
+    largest = sliding_window_view(padded, PAST)[:-1].max(axis=1)
+    at = np.flatnonzero((values < largest - DROP) & (largest > DROP))
+    recent = medians_ending_at(values, at - 1, PAST, PAST // 2)
     limit = recent - DROP
-    return [int(at) for at in np.flatnonzero(low) if _lasts(values[at : at + WITHIN] < limit[at])]
-
-
-def _lagged(values: Array) -> Array:
-    return np.concatenate(([np.nan], values[:-1]))
+    low = zip(at.tolist(), limit.tolist(), (recent > DROP).tolist(), strict=True)
+    return [
+        i
+        for i, least, was_high in low
+        if was_high and values[i] < least and _lasts(values[i : i + WITHIN] < least)
+    ]
 
 
 def _lasts(shown: Array) -> bool:

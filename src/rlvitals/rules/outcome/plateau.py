@@ -39,10 +39,12 @@ def check(trace: Trace) -> Answer:
     now = standing(trace)
     if now.state == "unknown":
         return Undecided(now.sentence)
+    if now.state != "rising":
+        return Clear()
     name, series = picked
     within = WITHIN.bound(trace, "share of this run's own range within which the end stays")
     start = plateau_start(series.values, tolerance=within.value)
-    if start is None or now.state != "rising":
+    if start is None:
         return Clear()
     step = int(series.steps[start])
     tail = standing(trace, since=step)

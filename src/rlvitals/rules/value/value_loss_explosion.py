@@ -32,7 +32,6 @@ halve the loss or not and average it differently: only a run's own past is compa
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from rlvitals.metrics.metric import Bound
@@ -43,6 +42,7 @@ from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import KL_SPIKE, crowd, jumps
 from rlvitals.rules.standing import Standing, outcome, standing
+from rlvitals.signals.rolling import medians_ending_at
 from rlvitals.signals.spread import median
 
 Array = NDArray[np.float64]
@@ -100,9 +100,9 @@ def _least(trace: Trace, scale: Array) -> Array:
 def _limits(values: Array, scale: Array, factor: float) -> tuple[Array, Array]:
     """Return each point's limit, and the limit it would have if returns had not grown."""
     count = values.size
-    padded = [np.concatenate((np.full(PAST - LEAST, np.nan), v)) for v in (values, scale)]
+    before = np.arange(LEAST - 1, max(count - 1, LEAST - 1))  # the last of each point's past
     with np.errstate(all="ignore"):  # 1e308: an infinite limit is never passed
-        recent, then = (np.nanmedian(sliding_window_view(v, PAST), axis=1)[:-1] for v in padded)
+        recent, then = (medians_ending_at(v, before, PAST, 1) for v in (values, scale))
         highest = HIGHEST * np.maximum.accumulate(recent)
         grown = np.maximum(scale[LEAST:] / then, 1.0) ** 2
         own = np.maximum(factor * recent, highest)
