@@ -27,7 +27,7 @@ from rlvitals.records import (
     Setting,
     Trace,
 )
-from rlvitals.replay import Retraction
+from rlvitals.replay import Retraction, prefixes
 from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
 from rlvitals.show import notebook
@@ -72,6 +72,7 @@ __all__ = [
     "diagnose",
     "explain",
     "judged",
+    "prefixes",
     "rates_module",
     "read",
     "runs",

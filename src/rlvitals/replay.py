@@ -56,9 +56,9 @@ def replay(
 
     As on a live run the budget is unknown, and so is how the process will end, but on the whole.
     """
-    prefixes = _prefixes(trace, parts)
+    grown = prefixes(trace, parts)
     asked = [rule for rule in rules if rule.applies(trace.profile)]
-    return tuple(_course(rule, prefixes, rates) for rule in asked)
+    return tuple(_course(rule, grown, rates) for rule in asked)
 
 
 def retractions(courses: Sequence[Course]) -> tuple[Retraction, ...]:
@@ -67,12 +67,16 @@ def retractions(courses: Sequence[Course]) -> tuple[Retraction, ...]:
     return tuple(sorted(every, key=lambda r: (r.said, r.taken_back, r.rule.name)))
 
 
-def _prefixes(trace: Trace, parts: int) -> list[tuple[int, Trace]]:
+def prefixes(trace: Trace, parts: int = PARTS) -> tuple[Trace, ...]:
+    """Return the run as it stood after each of `parts` equal shares of it, as a watcher met it.
+
+    On all but the last, the whole, the log grew just now: its budget is not known, nor its end.
+    """
     first, last = trace.first_step, trace.last_step
     ends = sorted({first + round((last - first) * part / parts) for part in range(1, parts)})
-    live = replace(trace, budget=None, lifecycle=Lifecycle(attempts=trace.lifecycle.attempts))
-    cut = [(step, _logged(live.until(step))) for step in ends if step < last]
-    return [*cut, (last, trace)]
+    now = Lifecycle(age=0.0, attempts=trace.lifecycle.attempts)
+    live = replace(trace, budget=None, lifecycle=now)
+    return (*(_logged(live.until(step)) for step in ends if step < last), trace)
 
 
 def _logged(trace: Trace) -> Trace:
@@ -80,9 +84,9 @@ def _logged(trace: Trace) -> Trace:
     return replace(trace, series={name: s for name, s in trace.series.items() if len(s)})
 
 
-def _course(rule: Rule, prefixes: Sequence[tuple[int, Trace]], rates: Rates) -> Course:
-    answers = tuple(_said(rule, trace, rates) for _, trace in prefixes)
-    steps = tuple(step for step, _ in prefixes)
+def _course(rule: Rule, grown: Sequence[Trace], rates: Rates) -> Course:
+    answers = tuple(_said(rule, trace, rates) for trace in grown)
+    steps = tuple(trace.last_step for trace in grown)
     taken: list[Retraction] = []
     standing: list[Finding] = []
     since = 0
@@ -92,7 +96,7 @@ def _course(rule: Rule, prefixes: Sequence[tuple[int, Trace]], rates: Rates) -> 
             standing.append(answer)
         elif standing:
             gravest = max(standing, key=lambda finding: finding.severity)
-            taken.append(Retraction(rule, gravest, since, steps[i], _why(answer, prefixes[i][1])))
+            taken.append(Retraction(rule, gravest, since, steps[i], _why(answer, grown[i])))
             standing = []
     return Course(rule, steps, answers, tuple(taken))
 

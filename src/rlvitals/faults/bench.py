@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import rlvitals
-from rlvitals.faults import folder, healthy, run, table
+from rlvitals.faults import folder, healthy, live, run, table
 from rlvitals.faults.judge import Judged, judge
 from rlvitals.faults.labels import Label, levels
 from rlvitals.faults.page import page
@@ -20,6 +20,7 @@ HELD = (
     ("errors", 1), ("warnings", 1),
 )  # fmt: skip
 DIGITS = 4
+EVERY = 4  # of the test runs, one in so many is judged as it grew: that is twenty diagnoses
 PAGE = Path("docs/how-good-is-it.md")
 RATES = Path("src/rlvitals/rules/rates.py")
 
@@ -48,14 +49,34 @@ def show(root: Path, jobs: int, split: str, by: Sequence[str], said: Say) -> Non
         said("\n" + table.plain(tables[name]()))
 
 
+def watch(root: Path, jobs: int, split: str, every: int, said: Say) -> None:
+    """Judge every so-manieth run of a split as it grew, and print it."""
+    found = watched(root, jobs, split, every)
+    said(f"{split} split: {table.watched_counts(found)}\n")
+    said(table.plain(table.watched(found)))
+    said("\n" + table.plain(table.bells(found)))
+
+
+def watched(root: Path, jobs: int, split: str, every: int) -> live.Live:
+    """Judge every so-manieth run of a split as it grew. Raises UsageError where there is none."""
+    runs = _recorded(root)
+    chosen = [one for one in runs if split == "all" or one.tuning == (split == "tuning")]
+    return live.live(live.watch(root, chosen[::every], jobs), levels(runs))
+
+
 def judged(root: Path, jobs: int, *, outcome: bool = True) -> list[Scored]:
     """Diagnose and label every run. Raises UsageError where there is none."""
+    runs = _recorded(root)
+    answers: tuple[Judged, ...] = judge(root, runs, jobs, outcome=outcome)
+    return scored(answers, levels(runs))
+
+
+def _recorded(root: Path) -> tuple[folder.Recorded, ...]:
     runs = folder.read(root)
     if not runs:
         hint = "rlvitals faults run, or --folder"
         raise rlvitals.UsageError("no traces are here", where=str(root), hint=hint)
-    answers: tuple[Judged, ...] = judge(root, runs, jobs, outcome=outcome)
-    return scored(answers, levels(runs))
+    return runs
 
 
 def of_split(runs: Sequence[Scored], split: str) -> list[Scored]:
@@ -78,7 +99,8 @@ def write(root: Path, jobs: int, where: Path, said: Say) -> None:
     found = score(of_split(runs, "test"))
     where.write_text(json.dumps(_held(found), indent=1) + "\n")
     blind = score(of_split(judged(root, jobs, outcome=False), "test"))
-    PAGE.write_text(page(found, blind, score(runs), len(runs)))
+    grown = watched(root, jobs, "test", EVERY)
+    PAGE.write_text(page(found, blind, score(runs), grown, len(runs)))
     said(f"{where}, {PAGE}: {table.counts(found)}")
 
 

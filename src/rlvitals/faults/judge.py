@@ -52,8 +52,8 @@ def judge(
         return tuple(pool.imap(_judge, asked, chunksize=8))
 
 
-def _judge(asked: tuple[Path, Recorded, bool]) -> Judged:
-    root, run, with_outcome = asked
+def load(root: Path, run: Recorded) -> rlvitals.Trace:
+    """Read a run's trace, with what a tracker would know beside it."""
     given = {key: run.settings[key] for key in SETTINGS if key in run.settings}
     changed = named(run.fault).sets if run.fault else {}
     given = {k: changed.get(k, v) for k, v in given.items() if k not in changed or not run.onset}
@@ -61,7 +61,12 @@ def _judge(asked: tuple[Path, Recorded, bool]) -> Judged:
     crashed = run.ended != "finished"
     # As a tracker tells how the process ended.
     over = rlvitals.Lifecycle(exit_code=int(crashed), traceback=run.ended * crashed, ended=True)
-    trace = replace(trace, lifecycle=over)
+    return replace(trace, lifecycle=over)
+
+
+def _judge(asked: tuple[Path, Recorded, bool]) -> Judged:
+    root, run, with_outcome = asked
+    trace = load(root, run)
     if not with_outcome:
         kept = {k: s for k, s in trace.series.items() if not k.startswith(OUTCOME)}
         trace = replace(trace, series=kept)
@@ -72,7 +77,7 @@ def _judge(asked: tuple[Path, Recorded, bool]) -> Judged:
         for one in _flat(case)
     )
     names = {rule.name for rule in found.clear} | {one.rule for one in said}
-    visible = _visible(run, trace)
+    visible = shown(run, trace)
     expects = named(run.fault).expects if visible else ()
     counts = rlvitals.judged(found, healthy=not run.fault, expects=expects)
     return Judged(run, str(found.verdict.word), said, tuple(sorted(names)), visible, counts)
@@ -96,7 +101,8 @@ def _flat(case: rlvitals.Case) -> list[rlvitals.Case]:
     return [case, *(one for symptom in case.symptoms for one in _flat(symptom))]
 
 
-def _visible(run: Recorded, trace: rlvitals.Trace) -> bool:
+def shown(run: Recorded, trace: rlvitals.Trace) -> bool:
+    """Tell whether a run has a fault, and its log what can show it."""
     if not run.fault:
         return False
     onset = Onset.MIDDLE if run.onset else Onset.START

@@ -6,6 +6,7 @@ from rlvitals.faults import table
 from rlvitals.faults.catalogue import CATALOGUE
 from rlvitals.faults.fault import Onset
 from rlvitals.faults.labels import LEARNED, LEAST_HEALTHY, LOST, PERCENTILE
+from rlvitals.faults.live import Live
 from rlvitals.faults.score import Score
 from rlvitals.faults.tasks import TASKS
 
@@ -42,6 +43,16 @@ WITHOUT = """## Without the outcome
 The same runs, with every column of returns, rewards and episode lengths left out: the labels rest
 on the outcome, so rules that read it could be flattered.
 """
+LIVE = """## While a run goes on
+
+Every fourth run of the test split, judged as it stood at each 5 % of it: the log had grown just
+now, and how long the run was to be was not known. What needs that (a flat start may be a slow one)
+is not said before the end, and what the outcome alone shows is a warning only once it stood on the
+run as it was 5 % earlier. An alarm is a rule that went from less to a warning or an error; it was
+taken back if it was less at a later 5 %. A naming before the fault's onset does not count.
+
+{counts}.
+"""
 BLIND = """## What it cannot see
 
 A log holds what the trainer measured of itself. These faults leave no trace in it that tells their
@@ -54,8 +65,8 @@ leaked, or a task that cannot be solved.
 """
 
 
-def page(test: Score, blind: Score, everything: Score, runs: int) -> str:
-    """Write the page: the test split, the same without outcome columns, and all runs by fault."""
+def page(test: Score, blind: Score, everything: Score, live: Live, runs: int) -> str:
+    """Write the page: the test split, the same without outcome columns and live, and all runs."""
     head = HEAD.format(
         runs=f"{runs:,}", healthy=LEAST_HEALTHY, learned=LEARNED, lost=LOST, percentile=PERCENTILE
     )
@@ -63,6 +74,8 @@ def page(test: Score, blind: Score, everything: Score, runs: int) -> str:
         head,
         f"## Test split\n\n{table.counts(test)}.\n\n{table.markdown(table.summary(test))}\n",
         f"{WITHOUT}\n{table.markdown(_without(blind))}\n",
+        f"{LIVE.format(counts=table.watched_counts(live))}\n{table.markdown(table.watched(live))}\n",
+        f"{table.markdown(table.bells(live))}\n",
         f"## By task\n\n{table.markdown(table.rows(test.by_task.items(), 'task'))}\n",
         f"## By fault\n\n{table.markdown(table.rows(test.by_fault.items(), 'fault'))}\n",
         f"## By rule\n\nAll runs, both splits.\n\n{table.markdown(table.rings(everything))}\n",

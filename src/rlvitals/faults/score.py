@@ -163,19 +163,26 @@ def score(runs: Sequence[Scored]) -> Score:
 
 
 def _share(runs: Sequence[Scored], of: Callable[[Scored], float]) -> Share:
-    """Average over runs; the interval draws whole tasks, as runs of one are alike."""
-    if not runs:
+    return share([(run.judged.run.task, float(of(run))) for run in runs])
+
+
+def share(values: Sequence[tuple[str, float]]) -> Share:
+    """Average what runs of named tasks have; the interval draws whole tasks.
+
+    Runs of one task are alike.
+    """
+    if not values:
         return Share(float("nan"), float("nan"), float("nan"), 0)
-    tasks = sorted({run.judged.run.task for run in runs})
+    tasks = sorted({task for task, _ in values})
     place = {task: i for i, task in enumerate(tasks)}
     sums, counts = np.zeros(len(tasks)), np.zeros(len(tasks))
-    for run in runs:
-        sums[place[run.judged.run.task]] += float(of(run))
-        counts[place[run.judged.run.task]] += 1
+    for task, value in values:
+        sums[place[task]] += value
+        counts[place[task]] += 1
     draws = np.random.default_rng(0).integers(0, len(tasks), (DRAWS, len(tasks)))
     means = sums[draws].sum(axis=1) / counts[draws].sum(axis=1)
     low, high = np.percentile(means, (2.5, 97.5))
-    return Share(float(sums.sum() / counts.sum()), float(low), float(high), len(runs))
+    return Share(float(sums.sum() / counts.sum()), float(low), float(high), len(values))
 
 
 def _rows(runs: Sequence[Scored], key: Callable[[Scored], str]) -> dict[str, Row]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from rlvitals.faults.live import Live
 from rlvitals.faults.score import Row, Score, Share
 
 # What the diagnosis is held to on the test split.
@@ -18,6 +19,16 @@ ALSO = (
     ("any alarm on a broken run", "any_alarm"),
     ("precision of an alarm", "precision"),
     ("verdict right, rewards tampered with too", "verdicts_all"),
+)
+WATCHED = (
+    ("root cause named by the first case at some prefix", "named"),
+    ("the same, at the end", "at_the_end"),
+    ("delay from onset, median share of the run", "delay"),
+    ("runs on which something was taken back", "taken_back"),
+    ("times taken back, per run", "flips"),
+    ("healthy runs with an alarm at some prefix", "rung"),
+    ("alarms per healthy run", "alarms"),
+    ("alarms per 1,000 updates of a healthy run", "per_thousand"),
 )
 Lines = list[tuple[str, ...]]
 
@@ -85,6 +96,35 @@ def rings(found: Score) -> Lines:
 
 def _of(part: int, whole: int) -> str:
     return f"{part / whole:.2f}" if whole else "-"
+
+
+def watched(found: Live) -> Lines:
+    """Return the headline of runs judged as they grew."""
+    lines: Lines = [("", "reached", "95 % interval", "runs")]
+    for title, key in WATCHED:
+        value = getattr(found, key)
+        runs = str(value.count) if isinstance(value, Share) else ""
+        lines.append((title, *_cells(value), runs))
+    return lines
+
+
+def bells(found: Live) -> Lines:
+    """Return one line for each rule that was raised, those on healthy runs first."""
+    lines: Lines = [("rule", "raised", "taken back", "on healthy runs", "taken back there")]
+    loudest = sorted(found.by_rule.items(), key=lambda one: (-one[1].healthy, -one[1].taken_back))
+    lines += [
+        (rule, *(_or_dash(n) for n in (b.raised, b.taken_back, b.healthy, b.healthy_back)))
+        for rule, b in loudest
+    ]
+    return lines
+
+
+def watched_counts(found: Live) -> str:
+    """Say what was judged as it grew."""
+    return (
+        f"{found.runs} runs: {found.healthy} healthy ones with {found.updates:,} logged updates, "
+        f"{found.visible} broken ones whose log can show it"
+    )
 
 
 def _or_dash(count: int) -> str:
