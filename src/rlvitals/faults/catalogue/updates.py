@@ -39,8 +39,8 @@ FAULTS = (
         "discount-zero",
         "gamma is 0: nothing but the next reward counts",
         in_model(models.attribute(gamma=0.0)),
-        expects=("critic-explains-nothing", "constant-reward"),
-        visible_in=(),
+        expects=("value-loss-vanishes",),
+        visible_in=("value/explained_variance",),
     ),
     Fault(
         "clip-range-tiny",
