@@ -5,13 +5,13 @@ what was learned. The share of right answers, or the plain score, does not.
 """
 
 from dataclasses import replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from rlvitals.metrics.outcome import ACCURACY, RLHF_REWARD, SCORE, SUCCESS_RATE
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
+from rlvitals.rules.remembered import remembered
 from rlvitals.rules.standing import LEAST, Standing, checks_the_answer, label, standing
 
 
@@ -30,18 +30,12 @@ def checks(trace: Trace) -> list[tuple[str, Series]]:
     return [(name, trace[name]) for name in sorted(trace.series) if checks_the_answer(name)]
 
 
-# A trace never changes: what is worked out for one rule serves the next, and goes with the trace.
-_LEARNED: WeakKeyDictionary[Trace, dict[int | None, Standing]] = WeakKeyDictionary()
-
-
 def learned(trace: Trace, since: int | None = None) -> Standing:
     """Judge by right answers; without them by the score before the KL penalty; else as usual."""
-    known = _LEARNED.setdefault(trace, {})
-    if since not in known:
-        known[since] = _learned(trace, since)
-    return known[since]
+    return _learned(trace, since)
 
 
+@remembered
 def _learned(trace: Trace, since: int | None) -> Standing:
     found = answers(trace)
     if found is not None:

@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from rlvitals.metrics import environments
 from rlvitals.metrics.environments import Environment
 from rlvitals.metrics.reward import COMPONENT
 from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules.remembered import remembered
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import drawdown
 from rlvitals.signals.level import first_last_change
@@ -130,20 +130,9 @@ def label(name: str) -> str:
     return own if part == own else f"{part.removesuffix(' reward')} reward"
 
 
-# A trace never changes, and most rules ask the same of it; its answers go when it goes.
-_PICKED: WeakKeyDictionary[Trace, tuple[str, Series] | None] = WeakKeyDictionary()
-_ANSWERED: WeakKeyDictionary[Trace, dict[tuple[int | None, int | None], Standing]]
-_ANSWERED = WeakKeyDictionary()
-
-
+@remembered
 def outcome(trace: Trace) -> tuple[str, Series] | None:
     """Pick the metric a run is judged by, as finite points with up = better."""
-    if trace not in _PICKED:
-        _PICKED[trace] = _outcome(trace)
-    return _PICKED[trace]
-
-
-def _outcome(trace: Trace) -> tuple[str, Series] | None:
     for name in OUTCOMES:
         if (series := trace.get(name)) is not None and len(found := series.finite()) >= LEAST:
             return name, by_steps(found)
@@ -227,12 +216,10 @@ def way_gone(trace: Trace, now: Standing) -> str:
 
 def standing(trace: Trace, since: int | None = None, until: int | None = None) -> Standing:
     """Judge the outcome between two steps (default: the whole run)."""
-    answers = _ANSWERED.setdefault(trace, {})
-    if (since, until) not in answers:
-        answers[since, until] = _standing(trace, since, until)
-    return answers[since, until]
+    return _standing(trace, since, until)
 
 
+@remembered
 def _standing(trace: Trace, since: int | None, until: int | None) -> Standing:
     picked = outcome(trace)
     if picked is None:
