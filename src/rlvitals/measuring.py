@@ -73,9 +73,14 @@ def rates_module(rates: Mapping[str, Sequence[Rate]]) -> str:
     """Write `rules/rates.py`: plain data, sorted, one line for each rule and family."""
     lines = []
     for name in sorted(rates):
-        lines.append(f'    "{name}": (')
-        for rate in rates[name]:
-            family, *numbers = astuple(rate)
-            lines.append(f'        Rate("{family}", {", ".join(map(str, numbers))}),')
-        lines.append("    ),")
+        calls = [_call(rate) for rate in rates[name]]
+        if len(calls) == 1:  # as the formatter has it
+            lines.append(f'    "{name}": ({calls[0]},),')
+            continue
+        lines += [f'    "{name}": (', *(f"        {call}," for call in calls), "    ),"]
     return HEAD + "\n".join([*lines, "}", ""])
+
+
+def _call(rate: Rate) -> str:
+    family, *numbers = astuple(rate)
+    return f'Rate("{family}", {", ".join(map(str, numbers))})'
