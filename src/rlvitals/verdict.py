@@ -42,7 +42,7 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     said = {
         Word(rule.verdict): finding
         for rule, finding in reversed(ranked)
-        if rule.verdict and finding.severity >= _least(Word(rule.verdict), finding)
+        if rule.verdict and finding.severity >= _least(Word(rule.verdict))
     }
     for word in Word:
         if word not in said:
@@ -56,10 +56,9 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     return _by_outcome(now)
 
 
-def _least(word: Word, finding: Finding) -> Severity:
-    """Return how bad a finding must be to name the run: a policy collapsed only beyond doubt."""
-    doubtful = word is Word.COLLAPSED and not _of_the_outcome(finding)
-    return Severity.ERROR if doubtful else Severity.WARNING
+def _least(word: Word) -> Severity:
+    """Return how bad a finding must be to name the run: it collapsed only beyond doubt."""
+    return Severity.ERROR if word is Word.COLLAPSED else Severity.WARNING
 
 
 def _of_the_outcome(finding: Finding) -> bool:

@@ -8,6 +8,8 @@ from rlvitals.faults.tasks import TASKS, Task
 
 HEALTHY_SEEDS = 20  # of each task: fewer cannot tell a 5th percentile
 SEEDS = 3  # of each fault, and of each variant of a healthy run
+FRESH = 3  # the seed of faults that was recorded last, and the healthy seeds from 20 on
+FRESH_HEALTHY = range(20, 24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,9 @@ def plan() -> tuple[Planned, ...]:
         more = range(2 + 6 * seed, 8 + 6 * seed)  # healthy seeds 2-7, 8-13, 14-19
         runs += [Planned(task, each) for task in TASKS for each in more if each < HEALTHY_SEEDS]
         runs += _varied(seed)
-    return tuple(runs)
+    runs += [run for task in TASKS for run in _faulty(task, FRESH)]
+    runs += [Planned(task, seed) for seed in FRESH_HEALTHY for task in TASKS]
+    return (*runs, *_varied(FRESH))
 
 
 def _faulty(task: Task, seed: int) -> list[Planned]:

@@ -3,10 +3,10 @@
 ## What it sees
 A step at which the critic is suddenly and lastingly wrong (its loss above 4 x the median and
 1.5 x the highest of the 20 points before, or the explained variance below its median by 0.3, in 4
-of 5 points) and from which the outcome loses half or more of what it had gained, while the policy
+of 5 points) and from which the outcome loses 30 % or more of what it had gained, while the policy
 was quiet: KL per update and clip fraction up to that step no higher than twice what they had been
-in the 20 points before, no spike of the KL among these, and no jump of the learning rate. A
-warning where the outcome has recovered since, else an error. Where no KL is logged (A2C), a steady
+in the 20 points before, no spike of the KL among these, and no jump of the learning rate. An
+error where half of the gain is lost for good, else a warning. Where no KL is logged (A2C), a steady
 entropy of discrete actions and half of the loss within five rows stand for it, as a note.
 
 ## Why it matters
@@ -54,7 +54,8 @@ from rlvitals.signals.spread import median
 JUMP = Threshold(
     "environment-changed.jump", 4.0, "times the critic's recent loss that is a sudden error"
 )
-LOST = Threshold("environment-changed.lost", 0.5, "share of the gain that is lost")
+LOST = Threshold("environment-changed.lost", 0.3, "share of the gain that is lost")
+GRAVE = 0.5  # of the gain: an error
 HIGHEST = 1.5  # x the largest of the recent values: a spiky loss is none
 DROP = 0.3  # of explained variance
 PAST = 20  # points before
@@ -63,7 +64,8 @@ QUIET = 2.0  # x the largest of the recent KL values
 NEW_RATE = 2.0  # x a learning rate: steps of a schedule stay below
 UP_TO = 2  # points before the break whose updates may have caused it
 BEFORE = 5  # points of the outcome that tell its level
-SOON = 0.15  # of the run: half of the fall happens within it
+# Of the fall, in the first half of what is left: a mean over 100 episodes falls in a line.
+BY_HALF = 1 / 3
 BACK = 0.75  # of the fall: made good again
 SHOWS, AT_ONCE = 0.1, 5  # of the fall, within so many points: a slow decline is the policy's own
 # Updates that are large all the time may be to blame as well.
@@ -166,21 +168,23 @@ def _fall(trace: Trace, name: str, series: Series, step: int) -> _Fall | None:
     before = float(np.median(until[-BEFORE:]))
     gain = before - float(np.median(until[:BEFORE]))
     material, _ = least_that_counts(trace, name, series)
-    soon = after[: max(2 * BEFORE, round(SOON * len(series)))]
+    soon = after[: max(2 * BEFORE, len(after) // 2)]
     low = float(np.median(np.sort(after)[: max(BEFORE, len(after) // 10)]))
     lost = before - low
     if gain <= material or lost < max(material, LOST.on(trace) * gain):
         return None
-    if before - float(soon.min()) < lost / 2:
+    if before - float(soon.min()) < lost * BY_HALF:
         return None
     # The fall must come from here: what came before the break was no lower than it.
     if float(until[-2 * BEFORE :].min()) < before - lost / 2:
         return None
     first = int(np.argmax(after < before - SHOWS * lost))
-    if first >= AT_ONCE:
+    # A row in which no episode ended repeats the one before: it does not count.
+    moved = np.cumsum(np.diff(after, prepend=until[-1]) != 0)
+    if moved[first] > AT_ONCE:
         return None
     shown = int(series.since(step + 1).steps[first])
-    at_once = before - float(after[:AT_ONCE].min()) >= lost / 2
+    at_once = before - float(after[moved <= AT_ONCE].min(initial=before)) >= lost / 2
     return _Fall(before, low, float(np.median(after[-BEFORE:])), gain, at_once, shown)
 
 
@@ -242,23 +246,24 @@ def _finding(  # noqa: PLR0913 - what broke, where, and how surely
         f"{label(name)} breaks at step {step:,}, from {sign * fall.before:.4g} to "
         f"{sign * fall.low:.4g}, and no update had moved the policy: what it acts in has changed"
         f"{end}",
-        severity=_severity(told=told, back=back),
+        severity=_severity(told=told, grave=not back and lost >= GRAVE * fall.gain),
         metric=name,
         began=step,
         ended=int(trace[name].steps[-1]),
         observed=sign * fall.last,
         bound=Bound(
-            sign * (fall.before - LOST.on(trace) * fall.gain), "half of this run's own gain"
+            sign * (fall.before - LOST.on(trace) * fall.gain),
+            f"{LOST.on(trace):.0%} of this run's own gain",
         ),
         evidence=tuple(evidence),
         counter=tuple(counter),
     )
 
 
-def _severity(*, told: bool, back: bool) -> Severity:
+def _severity(*, told: bool, grave: bool) -> Severity:
     if not told:
         return Severity.NOTE
-    return Severity.WARNING if back else Severity.ERROR
+    return Severity.ERROR if grave else Severity.WARNING
 
 
 RULE = Rule(
@@ -280,5 +285,6 @@ RULE = Rule(
         "go back to the checkpoint before it once the cause is mended",
     ),
     profiles=kinds.ACTOR_CRITIC,
+    verdict="collapsed",
     thresholds=(JUMP, LOST),
 )
