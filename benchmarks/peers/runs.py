@@ -108,7 +108,7 @@ def _labelled(root: Path, run: Recorded, label: Label) -> Run:
         visible=fault is not None and fault.visible(onset, logged),
         expects=fault.expects if fault else (),
         ended=run.ended,
-        split="tuning" if run.tuning else "test",
+        split=run.split,
     )
 
 

@@ -35,7 +35,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     replay_parser.add_argument("--every", type=_count, default=1, help="one run in so many")
     for each in (score_parser, replay_parser):
         each.add_argument(
-            "--split", choices=("test", "tuning", "all"), default="test", help="which runs count"
+            "--split",
+            choices=("test", "seen", "tuning", "all"),
+            default="test",
+            help="which runs count",
         )
     score_parser.add_argument(
         "--by", choices=("fault", "task", "rule"), action="append", default=[], help="more tables"

@@ -10,7 +10,7 @@ import rlvitals
 from rlvitals.faults import folder, healthy, live, run, table
 from rlvitals.faults.judge import Judged, judge
 from rlvitals.faults.labels import Label, levels
-from rlvitals.faults.page import page
+from rlvitals.faults.page import Scores, page
 from rlvitals.faults.score import Score, Scored, score, scored
 
 Say = Callable[[str], None]
@@ -60,7 +60,7 @@ def watch(root: Path, jobs: int, split: str, every: int, said: Say) -> None:
 def watched(root: Path, jobs: int, split: str, every: int) -> live.Live:
     """Judge every so-manieth run of a split as it grew. Raises UsageError where there is none."""
     runs = _recorded(root)
-    chosen = [one for one in runs if split == "all" or one.tuning == (split == "tuning")]
+    chosen = [one for one in runs if split in {"all", one.split}]
     return live.live(live.watch(root, chosen[::every], jobs), levels(runs))
 
 
@@ -80,8 +80,8 @@ def _recorded(root: Path) -> tuple[folder.Recorded, ...]:
 
 
 def of_split(runs: Sequence[Scored], split: str) -> list[Scored]:
-    """Keep the runs of a split: `tuning`, `test`, or `all`."""
-    return [one for one in runs if split == "all" or one.judged.run.tuning == (split == "tuning")]
+    """Keep the runs of a split: `tuning`, `seen`, `test`, or `all`."""
+    return [one for one in runs if split in {"all", one.judged.run.split}]
 
 
 def write(root: Path, jobs: int, where: Path, said: Say) -> None:
@@ -98,9 +98,17 @@ def write(root: Path, jobs: int, where: Path, said: Say) -> None:
     runs = judged(root, jobs)
     found = score(of_split(runs, "test"))
     where.write_text(json.dumps(_held(found), indent=1) + "\n")
-    blind = score(of_split(judged(root, jobs, outcome=False), "test"))
-    grown = watched(root, jobs, "test", EVERY)
-    PAGE.write_text(page(found, blind, score(runs), grown, len(runs)))
+    held_out = [one for one in runs if one.judged.run.split != "tuning"]
+    scores = Scores(
+        test=found,
+        seen=score(of_split(runs, "seen")),
+        held_out=score(held_out),
+        blind=score(of_split(judged(root, jobs, outcome=False), "test")),
+        everything=score(runs),
+        live=watched(root, jobs, "seen", EVERY),
+        runs=len(runs),
+    )
+    PAGE.write_text(page(scores))
     said(f"{where}, {PAGE}: {table.counts(found)}")
 
 

@@ -14,6 +14,8 @@ else:
     from backports import zstd
 
 INDEX = "runs.jsonl"
+TUNING = (0, 1)  # seeds of CartPole
+FRESH, FRESH_HEALTHY = 3, 20  # the first seeds of the test: of faults and variants, of healthy runs
 LEVEL = 19  # of zstd: written once, read often
 
 
@@ -38,9 +40,16 @@ class Recorded:
     outcome: float | None  # of the last tenth
 
     @property
-    def tuning(self) -> bool:
-        """Whether numbers may be chosen by it: all others are for the test alone."""
-        return self.env_id == "CartPole-v1" and self.seed in (0, 1)
+    def split(self) -> str:
+        """What it may be used for: `tuning`, `seen`, or `test`.
+
+        Numbers are chosen by `tuning`. `seen` was the test until it was looked at to find out why
+        causes were missed; `test` was recorded after that and after the last change of a rule.
+        """
+        if self.env_id == "CartPole-v1" and self.seed in TUNING:
+            return "tuning"
+        first = FRESH_HEALTHY if not self.fault and not self.variant else FRESH
+        return "test" if self.seed >= first else "seen"
 
 
 def write(root: Path, run: Recorded, text: str) -> None:

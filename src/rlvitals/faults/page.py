@@ -1,6 +1,7 @@
 """The page that says how good the diagnosis is, and what it cannot see."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rlvitals.faults import table
 from rlvitals.faults.catalogue import CATALOGUE
@@ -18,8 +19,11 @@ Mistakes are made on purpose in real training runs of Stable-Baselines3, the log
 diagnosis is asked what is wrong. {runs} runs lie in `faults/tier-1`, each with its log as
 Stable-Baselines3 wrote it (numbers to six digits); `rlvitals faults run` records them anew.
 
-- **Tuning and test.** Numbers were chosen by the CartPole runs of seeds 0 and 1 alone. All tables
-  below are of the other runs, unless they say otherwise.
+- **Three splits.** Numbers are chosen by the CartPole runs of seeds 0 and 1 (*tuning*). *Seen* are
+  the other runs of seeds 0 to 2, which were the test until they were looked at: on that first look
+  the root cause was named in 0.656 of 375 visible cases, with 0.014 warnings per healthy run, and
+  why it was missed in the rest led to changes. *Test* are the runs of seed 3 and of healthy seeds
+  20 to 23, recorded after the last change of a rule.
 - **Healthy** runs have no fault and learned their task: at least {healthy} seeds of each task, and
   other settings that work (annealed, slow, high KL, resumed at the top, normalised, late take-off).
   One without a fault that never came {learned:.0%} of the way, or lost {lost:.0%} of its gain,
@@ -45,7 +49,7 @@ on the outcome, so rules that read it could be flattered.
 """
 LIVE = """## While a run goes on
 
-Every fourth run of the test split, judged as it stood at each 5 % of it: the log had grown just
+Every fourth run of the seen split, judged as it stood at each 5 % of it: the log had grown just
 now, and how long the run was to be was not known. What needs that (a flat start may be a slow one)
 is not said before the end, and what the outcome alone shows is a warning only once it stood on the
 run as it was 5 % earlier. An alarm is a rule that went from less to a warning or an error; it was
@@ -65,20 +69,40 @@ leaked, or a task that cannot be solved.
 """
 
 
-def page(test: Score, blind: Score, everything: Score, live: Live, runs: int) -> str:
-    """Write the page: the test split, the same without outcome columns and live, and all runs."""
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What the page shows."""
+
+    test: Score
+    seen: Score
+    held_out: Score  # both of them
+    blind: Score  # the test without outcome columns
+    everything: Score
+    live: Live
+    runs: int
+
+
+def page(found: Scores) -> str:
+    """Write the page."""
     head = HEAD.format(
-        runs=f"{runs:,}", healthy=LEAST_HEALTHY, learned=LEARNED, lost=LOST, percentile=PERCENTILE
+        runs=f"{found.runs:,}",
+        healthy=LEAST_HEALTHY,
+        learned=LEARNED,
+        lost=LOST,
+        percentile=PERCENTILE,
     )
+    test, seen, live = found.test, found.seen, found.live
+    by_task, by_fault = found.held_out.by_task.items(), found.held_out.by_fault.items()
     parts = [
         head,
         f"## Test split\n\n{table.counts(test)}.\n\n{table.markdown(table.summary(test))}\n",
-        f"{WITHOUT}\n{table.markdown(_without(blind))}\n",
+        f"## Seen split\n\n{table.counts(seen)}.\n\n{table.markdown(table.summary(seen))}\n",
+        f"{WITHOUT}\n{table.markdown(_without(found.blind))}\n",
         f"{LIVE.format(counts=table.watched_counts(live))}\n{table.markdown(table.watched(live))}\n",
         f"{table.markdown(table.bells(live))}\n",
-        f"## By task\n\n{table.markdown(table.rows(test.by_task.items(), 'task'))}\n",
-        f"## By fault\n\n{table.markdown(table.rows(test.by_fault.items(), 'fault'))}\n",
-        f"## By rule\n\nAll runs, both splits.\n\n{table.markdown(table.rings(everything))}\n",
+        f"## By task\n\nTest and seen.\n\n{table.markdown(table.rows(by_task, 'task'))}\n",
+        f"## By fault\n\nTest and seen.\n\n{table.markdown(table.rows(by_fault, 'fault'))}\n",
+        f"## By rule\n\nAll runs.\n\n{table.markdown(table.rings(found.everything))}\n",
         BLIND.format(hidden=_hidden()),
         f"## The faults\n\n{table.markdown(_faults())}\n",
         f"## The tasks\n\n{table.markdown(_tasks())}\n",

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from rlvitals.faults.catalogue import CATALOGUE
 from rlvitals.faults.fault import Onset
+from rlvitals.faults.folder import FRESH, FRESH_HEALTHY
 from rlvitals.faults.tasks import TASKS, Task
 
-HEALTHY_SEEDS = 20  # of each task: fewer cannot tell a 5th percentile
-SEEDS = 3  # of each fault, and of each variant of a healthy run
-FRESH = 3  # the seed of faults that was recorded last, and the healthy seeds from 20 on
-FRESH_HEALTHY = range(20, 24)
+HEALTHY_SEEDS = FRESH_HEALTHY  # of each task: fewer cannot tell a 5th percentile
+SEEDS = FRESH  # of each fault, and of each variant of a healthy run
+MORE = 4  # healthy seeds of the test
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,9 @@ def plan() -> tuple[Planned, ...]:
         runs += [Planned(task, each) for task in TASKS for each in more if each < HEALTHY_SEEDS]
         runs += _varied(seed)
     runs += [run for task in TASKS for run in _faulty(task, FRESH)]
-    runs += [Planned(task, seed) for seed in FRESH_HEALTHY for task in TASKS]
+    runs += [
+        Planned(task, seed) for seed in range(FRESH_HEALTHY, FRESH_HEALTHY + MORE) for task in TASKS
+    ]
     return (*runs, *_varied(FRESH))
 
 

@@ -225,5 +225,6 @@ RULE = Rule(
         "check that its parameters are in the optimiser and require gradients",
     ),
     profiles=kinds.REINFORCED,
+    explained_by=("updates-hardly-move",),
     thresholds=(LENGTH,),
 )
