@@ -345,6 +345,15 @@ def test_a_policy_and_a_critic_that_do_not_move_are_warnings():
     assert FROZEN.judge(run).severity is Severity.WARNING
 
 
+def test_a_policy_that_is_trained_no_more_and_one_that_has_nothing_left_to_decide():
+    kl = np.where(ROWS > 50, 0.0, 0.01)
+    stopped = updated(exploration__entropy=0.4 + 0.01 * noise(3), policy__approx_kl=kl)
+    assert FROZEN.judge(stopped).severity is Severity.WARNING
+    certain = np.where(ROWS > 50, 1e-9, 0.4) * (1 + 0.01 * noise(3))
+    run = updated(exploration__entropy=certain, policy__approx_kl=kl)
+    assert isinstance(FROZEN.judge(run), Clear)
+
+
 def test_weights_stand_still_once_the_learning_rate_has_gone():
     rate = np.where(ROWS > 45, 0.0, 1e-3)
     run = updated(optimiser__weight_norm=stuck(35.023911), optimiser__learning_rate=rate)

@@ -8,8 +8,8 @@ limit, nor the entropy of continuous actions, whose width many configurations ho
 anything once the learning rate has decayed below a thousandth of its peak. A note; a warning
 where the entropy of discrete actions stands still and the policy's KL is 0 or stands still too (a
 frozen policy), where the KL per update, 20 times above 0, is exactly 0 from some update to the
-end (a policy that is no longer trained), or where the critic's values stand still while the
-returns they are fitted to move (a frozen critic).
+end though the policy still chooses (it is no longer trained), or where the critic's values stand
+still while the returns they are fitted to move (a frozen critic).
 
 ## Why it matters
 Floating-point numbers that come out of an update that does something never repeat exactly. One
@@ -46,6 +46,7 @@ from rlvitals.rules import kinds
 from rlvitals.rules.books import FULL, digits
 from rlvitals.rules.freedom import max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.signals.spread import median
 
 LENGTH = Threshold(
     "frozen-metric.updates", 20.0, "successive updates over which a number is bit-identical"
@@ -54,6 +55,7 @@ MOVES = 0.9  # share of the updates in which another number must change
 DIGITS = 5  # significant: fewer repeat by rounding
 DECAYED = 1e-3  # of the highest learning rate: weights stand still by rounding
 NEAR = 1e-3  # relative: a gradient norm at its limit
+CERTAIN = 1e-3  # nats: so sure a policy moves by less than float32 tells, and its KL rounds to 0
 
 # What an update computes; each of them may be told by the others that it stands still.
 WATCHED = (
@@ -110,7 +112,7 @@ def _stopped(trace: Trace, logged: Mapping[str, Series], length: int) -> Finding
     moving = [
         n for n, s in logged.items() if n != APPROX_KL.name and _moves(s, began, ended, length)
     ]
-    if not moving or _decayed(trace, began, ended):
+    if not moving or _decayed(trace, began, ended) or _certain(trace, began):
         return None
     count = len(kl) - 1 - int(moved[-1])
     return Finding(
@@ -124,6 +126,13 @@ def _stopped(trace: Trace, logged: Mapping[str, Series], length: int) -> Finding
         bound=LENGTH.bound(trace, "updates, default"),
         causes=POLICY,
     )
+
+
+def _certain(trace: Trace, began: int) -> bool:
+    """Tell a policy that has nothing left to decide: it may be trained and yet not move."""
+    entropy = trace.get(ENTROPY.name)
+    level = None if entropy is None else median(entropy.since(began).finite().values)
+    return level is not None and _discrete(trace) and level <= CERTAIN
 
 
 def _counts(trace: Trace, name: str) -> bool:

@@ -156,6 +156,8 @@ RULE = Rule(
     explained_by=(
         "environment-changed",
         "not-a-number",
+        "learning-rate-too-high",
+        "learning-rate-jump",
         "entropy-collapse",
         "action-collapse",
         "samples-all-filtered",
