@@ -1,13 +1,20 @@
 """What a judgement costs: one long run, and a hundred live runs judged again and again.
 
 From a Trace in memory to a Diagnosis, all rules, with the first step at which each finding could
-have been known. Beside it, rlwatch over the same numbers, where it is installed.
+have been known. Beside it rldoctor and rlwatch over the same numbers, those of the columns that
+they know, each in its own environment: see `diagnosing_peers.py`.
 """
 
+import json
+import os
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
+import diagnosing_peers
 import numpy as np
 
 from rlvitals.diagnosis import Diagnosis, diagnose
@@ -17,14 +24,33 @@ from rlvitals.records import Profile, Series, Trace
 
 POINTS, METRICS = 1_000_000, 50
 RUNS, LIVE_METRICS, LIVE_POINTS, ROUNDS, NEW_ROWS, EVERY = 100, 100, 2_000, 3, 10, 10.0
+AGAIN = 5  # times as many new rows: a tool that looks at every 25th row is asked for its mean
+PEERS = [peer for peer in diagnosing_peers.PEERS if peer.name in ("rldoctor", "rlwatch")]
+KEYS = {  # of Stable-Baselines3: what both of them know
+    "outcome/return": "rollout/ep_rew_mean",
+    "exploration/entropy": "train/entropy_loss",
+    "policy/approx_kl": "train/approx_kl",
+    "policy/clip_fraction": "train/clip_fraction",
+    "policy/loss": "train/policy_gradient_loss",
+    "value/explained_variance": "train/explained_variance",
+    "optimiser/learning_rate": "train/learning_rate",
+    "optimiser/grad_norm": "train/grad_norm",
+}
+TITLES = (
+    "| tool | whole, CPU ms | x ours | 10 new rows, CPU ms | x ours |",
+    "| --- | --- | --- | --- | --- |",
+)
 
 
 def main() -> list[str]:
-    """Judge, time and return the table's rows."""
+    """Judge, time and return the tables' rows."""
     rows = [_long("healthy", broken=False), _long("collapsed", broken=True), _live()]
     print(f"{METRICS} metrics x {POINTS:,} points; {RUNS} live runs x {LIVE_METRICS} metrics")
     print("| run | CPU s | findings |", "| --- | --- | --- |", *rows, sep="\n")
-    return rows
+    beside = _beside()
+    print(f"\none run, healthy, {LIVE_POINTS:,} rows; {NEW_ROWS} new rows of it", *TITLES, sep="\n")
+    print(*beside, sep="\n")
+    return [*rows, *beside]
 
 
 def _long(name: str, *, broken: bool) -> str:
@@ -58,6 +84,55 @@ def _live() -> str:
     worst = max(costs)
     name = f"{RUNS} live runs, a round every {EVERY:g} s"
     return f"| {name} | {worst:.2f} | {worst / EVERY:.0%} of a core |"
+
+
+def _beside() -> list[str]:
+    """Judge one live run by every tool: from its rows in memory, and again after new ones."""
+    run = trace(LIVE_POINTS + AGAIN * NEW_ROWS, LIVE_METRICS, seed=1, broken=False)
+    known = Trace({name: run[name] for name in KEYS}, {}, profile=run.profile)
+    costs = [
+        (f"rlvitals, {LIVE_METRICS} metrics", *[_least(run)] * 2),
+        (f"rlvitals, {len(KEYS)} metrics", *[_least(known)] * 2),
+    ]
+    with tempfile.TemporaryDirectory() as place:
+        (Path(place) / "rows.json").write_text(json.dumps(_as_rows(known)))
+        costs += [one for peer in PEERS if (one := _asked(peer, Path(place))) is not None]
+    ours = costs[1]
+    return [
+        f"| {name} | {1e3 * whole:.1f} | {whole / ours[1]:.1f} "
+        f"| {1e3 * live:.1f} | {live / ours[2]:.1f} |"
+        for name, whole, live in costs
+    ]
+
+
+def _least(run: Trace) -> float:
+    """Return the CPU time of the fastest of some judgements of a run nobody has asked about."""
+    last = int(run["outcome/return"].steps[-1])
+    return min(_timed(run.until(last))[0] for _ in range(ROUNDS))
+
+
+def _as_rows(run: Trace) -> list[dict[str, float]]:
+    """Write a run as the rows of Stable-Baselines3, which logs minus the entropy."""
+    signs = {"exploration/entropy": -1.0}
+    columns = {key: signs.get(name, 1.0) * run[name].values for name, key in KEYS.items()}
+    columns["time/total_timesteps"] = run["outcome/return"].steps
+    return [
+        dict(zip(columns, map(float, row), strict=True))
+        for row in zip(*columns.values(), strict=True)
+    ]
+
+
+def _asked(peer: diagnosing_peers.Peer, place: Path) -> tuple[str, float, float] | None:
+    """Return the peer, its CPU time for the whole run and for as many new rows as we judge by."""
+    python = diagnosing_peers.environment(peer)
+    if python is None:
+        return None
+    module, new = f"peers.cost_{peer.name}", str(AGAIN * NEW_ROWS)
+    told = [python, "-m", module, place / "rows.json", place / "cost.json", new]
+    env = {**os.environ, "PYTHONPATH": str(diagnosing_peers.HERE), "OMP_NUM_THREADS": "1"}
+    subprocess.run(told, check=True, cwd=place, env=env, capture_output=True)
+    cost = json.loads((place / "cost.json").read_text())
+    return f"{peer.name} {cost['version']}", cost["whole"], cost["live"] / AGAIN
 
 
 def _rounds(whole: list[Trace]) -> Iterator[list[Trace]]:

@@ -99,7 +99,7 @@ def ask_all(runs: Sequence[Run], peers: Sequence[Peer]) -> dict[str, dict[str, o
     with tempfile.TemporaryDirectory() as place:
         given = recorded.give(runs, Path(place) / "runs")
         for peer in peers:
-            if (python := _python(peer)) is None:
+            if (python := environment(peer)) is None:
                 continue
             answer = _ask(peer, python, Path(place))
             alarms = {
@@ -110,7 +110,7 @@ def ask_all(runs: Sequence[Run], peers: Sequence[Peer]) -> dict[str, dict[str, o
     return answers
 
 
-def _python(peer: Peer) -> str | None:
+def environment(peer: Peer) -> str | None:
     """Return the interpreter to ask a tool with, installing it where it is not; None without it."""
     if not peer.pins:
         return sys.executable

@@ -37,5 +37,7 @@ def scaled(values: Array) -> tuple[Array, int]:
 
 def unscaled(number: float, exponent: int) -> float:
     """Undo `scaled` for one number; beyond float64's range the answer is an infinity."""
-    with np.errstate(over="ignore"):
-        return float(np.ldexp(number, exponent))
+    try:
+        return math.ldexp(number, exponent)
+    except OverflowError:
+        return math.copysign(math.inf, number)

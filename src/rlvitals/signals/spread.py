@@ -17,7 +17,7 @@ def median(values: Array) -> float | None:
     if not x.size:
         return None
     unit, exponent = scaled(x)
-    return unscaled(float(np.median(unit)), exponent)
+    return unscaled(_middle(unit), exponent)
 
 
 def robust_sd(values: Array) -> float | None:
@@ -33,7 +33,7 @@ def robust_sd(values: Array) -> float | None:
     if is_constant(x):
         return 0.0
     unit, exponent = scaled(x)
-    return unscaled(_spread(unit - np.median(unit)), exponent)
+    return unscaled(_spread(unit - _middle(unit)), exponent)
 
 
 def noise_sd(values: Array, *, order: int = 1) -> float | None:
@@ -52,13 +52,23 @@ def noise_sd(values: Array, *, order: int = 1) -> float | None:
     unit, exponent = scaled(x)
     steps = np.diff(unit, order)
     wider = math.sqrt(math.comb(2 * order, order))  # sum of squared binomial coefficients
-    return unscaled(_spread(steps - np.median(steps)) / wider, exponent)
+    return unscaled(_spread(steps - _middle(steps)) / wider, exponent)
 
 
 def _spread(deviations: Array) -> float:
     around = np.abs(deviations)
+    if (estimate := NORMAL_MAD * _middle(around)) > 0:
+        return estimate
     low, high = np.quantile(deviations, (0.25, 0.75))
-    for estimate in (NORMAL_MAD * np.median(around), (high - low) / NORMAL_IQR):
-        if estimate > 0:
-            return float(estimate)
+    if (estimate := float(high - low) / NORMAL_IQR) > 0:
+        return estimate
     return float(NORMAL_MEAN_ABS * around.mean())
+
+
+def _middle(values: Array) -> float:
+    """Return the median of one or more finite values; `numpy.median` takes twice the time."""
+    half = values.size // 2
+    if values.size % 2:
+        return float(np.partition(values, half)[half])
+    ordered = np.partition(values, (half - 1, half))
+    return float(ordered[half - 1] + ordered[half]) / 2
