@@ -31,12 +31,22 @@ import numpy as np
 from rlvitals.metrics.optimiser import LOSS
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
 from rlvitals.rules.standing import standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.shape import shape, tail_ratio
 from rlvitals.signals.spread import median
 
+PERSISTS = persistence("loss-not-decreasing")
 FALL = Threshold(
     "loss-not-decreasing.fall",
     0.05,
@@ -127,5 +137,6 @@ RULE = Rule(
         "threshold-off-correctness",
     ),
     verdict="stalled",
-    thresholds=(FALL,),
+    thresholds=(FALL, PERSISTS),
+    persists=PERSISTS,
 )

@@ -30,11 +30,21 @@ from rlvitals.metrics.optimiser import LOSS
 from rlvitals.metrics.value import LOSS as VALUE_LOSS
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
 from rlvitals.rules.standing import standing
 from rlvitals.signals.oscillation import oscillation
 from rlvitals.signals.spread import noise_sd
 
+PERSISTS = persistence("loss-oscillating")
 # About 1 for noise that stays as it is.
 ROUGHER = Threshold(
     "loss-oscillating.ratio", 4.0, "mean square step, last half over first 30 % of the run", low=1.0
@@ -113,5 +123,6 @@ RULE = Rule(
         "value-loss-explosion",
     ),
     verdict="unstable",
-    thresholds=(ROUGHER, LOUD),
+    thresholds=(ROUGHER, LOUD, PERSISTS),
+    persists=PERSISTS,
 )

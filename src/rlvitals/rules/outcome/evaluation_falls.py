@@ -54,7 +54,16 @@ from rlvitals.records import Profile, Trace
 from rlvitals.rules import kinds, reference
 from rlvitals.rules.answers import judged
 from rlvitals.rules.held_out import FEWEST, HeldOut, direction, error_of, evaluations, size_of
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
 from rlvitals.rules.standing import (
     LEAST,
     OF_A_SHARE,
@@ -67,6 +76,7 @@ from rlvitals.signals.changepoint import change_point
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
 
+PERSISTS = persistence("evaluation-falls")
 SIZES = Threshold(
     "evaluation-falls.errors", 2.0, "binomial standard errors that a fall must exceed"
 )
@@ -338,5 +348,6 @@ RULE = Rule(
         "return-up-success-flat",
         "learning-rate-jump",
     ),
-    thresholds=(SIZES,),
+    thresholds=(SIZES, PERSISTS),
+    persists=PERSISTS,
 )

@@ -29,7 +29,16 @@ construction. The interval comes from the run's own noise, so a noisy return is 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules import causes
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
 from rlvitals.rules.spent import SPENT as USUAL
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
@@ -42,6 +51,7 @@ from rlvitals.rules.standing import (
     way_gone,
 )
 
+PERSISTS = persistence("no-learning")
 SPENT = Threshold(
     "no-learning.spent",
     USUAL,
@@ -110,5 +120,6 @@ RULE = Rule(
     ),
     explained_by=("return-collapse", *causes.LEARNING, "loss-not-decreasing"),
     verdict="stalled",
-    thresholds=(SPENT,),
+    thresholds=(SPENT, PERSISTS),
+    persists=PERSISTS,
 )

@@ -32,9 +32,19 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
 from rlvitals.rules import causes
 from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plainly_lost
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
 from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
 
+PERSISTS = persistence("return-collapse")
 LOST = Threshold("return-collapse.lost", 0.5, "part of the gain that is lost")
 BEGAN = 0.25  # of the gain: the first block that has lost this much
 NOISE = 3.0  # standard deviations of a block's mean
@@ -107,5 +117,6 @@ RULE = Rule(
     ),
     explained_by=causes.LEARNING,
     verdict="collapsed",
-    thresholds=(LOST,),
+    thresholds=(LOST, PERSISTS),
+    persists=PERSISTS,
 )

@@ -28,9 +28,19 @@ import numpy as np
 
 from rlvitals.records import Series, Trace
 from rlvitals.rules.course import Course, course_of, falls, is_back, plainly_lost
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
 from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
 
+PERSISTS = persistence("return-oscillates")
 OFTEN = Threshold("return-oscillates.falls", 2, "times that half of the outcome's range was lost")
 LOST = 0.5  # of the gain
 LEAST = 40  # points: two a block
@@ -100,5 +110,6 @@ RULE = Rule(
         "kl-above-target",
     ),
     verdict="unstable",
-    thresholds=(OFTEN,),
+    thresholds=(OFTEN, PERSISTS),
+    persists=PERSISTS,
 )

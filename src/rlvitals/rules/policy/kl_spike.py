@@ -28,7 +28,8 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import APPROX_KL
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
+from rlvitals.rules.going_on import goes_on
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, persistence
 from rlvitals.rules.shapes import KL_SPIKE, crowd, jumps
 from rlvitals.rules.standing import label, standing
 from rlvitals.signals.spike import Spike
@@ -37,6 +38,7 @@ from rlvitals.signals.spike import Spike
 FACTOR = Threshold("kl-spike.factor", KL_SPIKE[0], "x the median of the 50 updates before", low=1.0)
 FLOOR = Threshold("kl-spike.floor", KL_SPIKE[1], "KL per update, nats, where no target_kl is set")
 OF_TARGET = Threshold("kl-spike.of-target", 5.0, "x the run's target_kl")
+PERSISTS = persistence("kl-spike")
 LOST = 0.25  # of the outcome's level before
 STORM, WITHIN = 3, 50  # spikes within so many updates are no longer an accident
 
@@ -54,7 +56,8 @@ def check(trace: Trace) -> Answer:
     lost = _lost(trace, int(kl.steps[found[0].index]))
     storm = crowd(np.array([spike.index for spike in found]), STORM, WITHIN)
     severity = Severity.NOTE
-    if (storm and not after.improves) or after.state == "falling" or lost:
+    soon = after.state == "unknown" and goes_on(trace)  # what came of it is still to be seen
+    if (storm and not after.improves and not soon) or after.state == "falling" or lost:
         severity = Severity.WARNING
     bound = max(
         FACTOR.bound(trace, f"{factor:g} x the median of the updates before it", worst.baseline),
@@ -123,5 +126,6 @@ RULE = Rule(
         "kl-above-target",
     ),
     verdict="unstable",
-    thresholds=(FACTOR, FLOOR, OF_TARGET),
+    thresholds=(FACTOR, FLOOR, OF_TARGET, PERSISTS),
+    persists=PERSISTS,
 )

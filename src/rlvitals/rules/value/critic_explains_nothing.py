@@ -5,7 +5,8 @@
 than 40 are logged), over at least a fifth of the run so far. Alone that is a note: it is a
 warning only where the outcome is proven flat or falling over the same steps. Updates are left
 out where returns hardly vary (the value loss fell to 1/10,000 of its own highest level, or
-explained variance is below -1000), and so is a run at its ceiling.
+explained variance is below -1000), and so is a run at its ceiling. A critic that starts so
+is a note before 40 % of the run's budget, and while a run of unknown budget goes on.
 
 ## Why it matters
 Advantages are returns minus predictions. A critic that explains nothing leaves them as noisy as
@@ -38,6 +39,7 @@ from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, Stretch, below
+from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, outcome, standing
 
 Array = NDArray[np.float64]
@@ -127,6 +129,10 @@ def _finding(  # noqa: PLR0913, PLR0917 - the finding's parts, from the one call
     if few is not None:
         severity = Severity.NOTE
         counter = (*counter, f"an estimate rests on {few:.0f} samples only: near 0 is usual")
+    first = trace.first_step
+    if stretch.began - first < LASTING * (trace.last_step - first) and (why := too_early(trace)):
+        severity = Severity.NOTE  # every critic starts so, and every outcome
+        counter = (*counter, why)
     negative = float((during < WORSE).mean())
     if negative > 0:
         evidence = (*evidence, f"worse than a constant, below 0, in {negative:.0%} of them")
