@@ -116,7 +116,9 @@ def test_steps_may_be_counted_in_another_unit(case):
         return replace(run, series=series, budget=budget)
 
     found = diagnose(counted(told(case).trace))
-    assert said(found) == said(told(case), at=lambda step: 64 * step)
+    # The first update is known by its step.
+    but = ["first-update-off"]
+    assert said(found, but) == said(told(case), but, at=lambda step: 64 * step)
 
 
 @each_case
@@ -203,6 +205,8 @@ def test_rewards_have_no_unit(case, factor):
         pytest.skip("the reward's parts have units of their own")
     if case == ("fires", "constant-reward") and factor < 1:
         pytest.skip("a mean reward between 0 and 1 is taken for a share of right answers")
+    if case == ("fires", "q-divergence"):
+        pytest.skip("a Huber loss grows with the unit's square at first, and linearly then")
     assert said(diagnose(in_units(run, factor))) == said(diagnose(in_units(run, 1.0)))
 
 
@@ -229,9 +233,14 @@ def test_a_value_loss_may_be_halved(case):
         pytest.skip("no value loss")
     half = with_values(run["value/loss"], run["value/loss"].values / 2)
     found = diagnose(replace(run, series={**run.series, "value/loss": half}))
-    # This rule asks how the loss is computed, and takes its size at its word.
-    but = ("value-drifts-from-return",)
+    # These take its size at its word: beside the returns half of it is sooner nothing.
+    but = ("value-drifts-from-return", "value-loss-vanishes")
     assert said(found, but) == said(told(case), but)
+    vanished = [
+        {r.name: f.severity for r, f in one.findings}.get("value-loss-vanishes")
+        for one in (found, told(case))
+    ]
+    assert vanished[0] == vanished[1]
 
 
 # Another framework's names
@@ -268,6 +277,8 @@ def spoken(log, own, other):
 
 @each_case
 def test_another_frameworks_names_and_signs_for_the_same_numbers(case):
+    if case == ("fires", "q-divergence"):
+        pytest.skip("what a loss says of its errors is known by the framework")
     log, given = recorded(case)
     own = lookup.choose(log.source, log.series, names.TABLES)
     tried = 0
@@ -280,8 +291,9 @@ def test_another_frameworks_names_and_signs_for_the_same_numbers(case):
         known = trace([here], given)
         found = trace([there], replace(given, profile=known.profile))
         assert {m.framework for m in found.measured.values()} == {framework}
-        # How KL is estimated is the framework's own, and a rule about the estimator asks for it.
-        but = ("kl-clamped", "value-drifts-from-return")
+        # How KL is estimated, and what counts as an update, is the framework's own, and a rule
+        # about either asks for it.
+        but = ("kl-clamped", "value-drifts-from-return", "updates-cut-short")
         assert said(diagnose(found), but) == said(diagnose(known), but), framework
     if not tried:
         pytest.skip("no framework shares enough of its keys")

@@ -328,7 +328,7 @@ def test_the_benchmark_says_which_runs_are_broken(tmp_path):
     assert "kl-spike" in broken.expects
     assert not found["action-swapped-mid-s0"].broken
     assert broken.csv == trace([0.01] * 15 + [9] * 15)
-    assert [found[f"healthy-s{seed}"].split for seed in (1, 2)] == ["tuning", "test"]
+    assert [found[f"healthy-s{seed}"].split for seed in (1, 2)] == ["tuning", "seen"]
     only = ["--only", "sagemaker-debugger", "--split", "tuning"]
     rows = diagnosing_peers.main([str(tmp_path), *only])
     assert rows[0].startswith("All runs: 2 healthy; 1 broken by a fault")

@@ -1,16 +1,11 @@
 """Long runs: judged as short ones are, and each answer about the outcome worked out once."""
 
-import gc
-
 import made_traces as made
 import numpy as np
 import pytest
 
 from rlvitals.diagnosis import diagnose
-from rlvitals.records import Profile
-from rlvitals.rules import standing as module
 from rlvitals.rules.rule import Severity
-from rlvitals.rules.standing import standing
 from rlvitals.rules.thinned import thinned
 from rlvitals.signals.thin import POINTS
 
@@ -50,14 +45,3 @@ def test_a_short_run_is_judged_as_it_is_and_a_long_one_is_shown_whole():
     short, long = collapsing(POINTS), collapsing(POINTS + 1)
     assert thinned(short) is short
     assert diagnose(long).trace is long
-
-
-def test_an_answer_about_a_trace_goes_with_it():
-    run = made.trace(Profile.CONTROL_PPO, outcome__return=made.rising())
-    gc.collect()
-    before = len(module._ANSWERED)
-    assert standing(run) is standing(run)
-    assert len(module._ANSWERED) == before + 1
-    del run
-    gc.collect()
-    assert len(module._ANSWERED) == before

@@ -12,7 +12,16 @@ from rlvitals.metrics.outcome import ACCURACY, RLHF_REWARD, SCORE, SUCCESS_RATE
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.remembered import remembered
-from rlvitals.rules.standing import LEAST, Standing, checks_the_answer, label, standing
+from rlvitals.rules.standing import (
+    LEAST,
+    OUTCOME_METRICS,
+    Standing,
+    checks_the_answer,
+    label,
+    standing,
+)
+
+JUDGED_BY = {metric.name for metric in OUTCOME_METRICS}
 
 
 def answers(trace: Trace) -> tuple[str, Series] | None:
@@ -40,7 +49,7 @@ def _learned(trace: Trace, since: int | None) -> Standing:
     found = answers(trace)
     if found is not None:
         name, series = found
-        now = standing(replace(trace, series={SUCCESS_RATE.name: series}), since)
+        now = standing(alone(trace, SUCCESS_RATE.name, series), since)
         why = now.why.replace(SUCCESS_RATE.name, name)
         return replace(now, metric=name, why=why.replace(label(SUCCESS_RATE.name), label(name)))
     score = trace.get(SCORE.name)
@@ -48,6 +57,16 @@ def _learned(trace: Trace, since: int | None) -> Standing:
         rest = {k: s for k, s in trace.series.items() if k != RLHF_REWARD.name}
         return standing(replace(trace, series=rest), since)
     return standing(trace, since)
+
+
+def alone(trace: Trace, name: str, series: Series) -> Trace:
+    """Return the run with one outcome, and what says nothing of another: its steps are a run's."""
+    rest = {
+        own: logged
+        for own, logged in trace.series.items()
+        if own not in JUDGED_BY and not checks_the_answer(own)
+    }
+    return replace(trace, series={**rest, name: series})
 
 
 def judged(trace: Trace) -> Standing:

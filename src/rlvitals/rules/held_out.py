@@ -21,6 +21,7 @@ from rlvitals.metrics.preference import EVAL_ACCURACY as EVAL_PAIRS
 from rlvitals.metrics.reward import COMPONENT, EVAL_COMPONENT
 from rlvitals.metrics.throughput import EVAL_ELAPSED, EVAL_SAMPLES_PER_SECOND
 from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules.answers import alone
 from rlvitals.rules.standing import OUTCOMES, RIGHT, Standing, label, standing
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median, noise_sd
@@ -95,7 +96,7 @@ def direction(trace: Trace, held: HeldOut) -> Standing:
         values = held.series.values
         a_share = values.min() >= 0 and values.max() <= 1
         kind = SUCCESS_RATE.name if a_share else REWARD.name
-    now = standing(replace(trace, series={kind: held.series}))
+    now = standing(alone(trace, kind, held.series))
     return replace(now, metric=held.name, why=now.why.replace(label(kind), label(held.name)))
 
 

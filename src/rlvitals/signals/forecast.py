@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import Array
+from rlvitals.signals.finite import Array, scaled
 from rlvitals.signals.noise import SHRINKAGE_LINE, persistence
 from rlvitals.signals.student import t_quantile
 
@@ -51,6 +51,8 @@ def crossing(
     if y.size < LEAST or np.ptp(x) <= 0:
         return Unclear(f"{y.size} points are too few to tell a pace")
     group = math.ceil(y.size / POINTS)
+    y, exponent = scaled(y)  # squares of 1e308 must not overflow
+    level = math.ldexp(level, -exponent)
     x, y = block_means(x, group), block_means(y, group)
     span = float(places[-1]) - float(places[0])
     logged = level > 0 and bool((y > 0).all()) and _bends_less(x, y)

@@ -52,7 +52,7 @@ from rlvitals.metrics.progress import EPOCH
 from rlvitals.metrics.reward import EVAL_COMPONENT
 from rlvitals.records import Profile, Trace
 from rlvitals.rules import kinds, reference
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import alone, judged
 from rlvitals.rules.held_out import FEWEST, HeldOut, direction, error_of, evaluations, size_of
 from rlvitals.rules.rule import (
     Answer,
@@ -129,13 +129,13 @@ def _beside(trace: Trace, trained: Standing, held: list[HeldOut]) -> Answer | No
 
 def _trained(trace: Trace) -> Standing | Undecided | None:
     """Return the outcome of training where it got better, None where it did not."""
-    alone = trace
+    trained_on = trace
     if EVAL_RETURN.name in trace:
         rest = {k: s for k, s in trace.series.items() if k != EVAL_RETURN.name}
-        alone = replace(trace, series=rest)
-    both = [standing(alone), judged(alone)]
+        trained_on = replace(trace, series=rest)
+    both = [standing(trained_on), judged(trained_on)]
     if trace.profile is Profile.SUPERVISED and LOSS.name in trace:
-        both.append(standing(replace(trace, series={LOSS.name: trace[LOSS.name]})))
+        both.append(standing(alone(trace, LOSS.name, trace[LOSS.name])))
     for now in both:
         if now.improves or now.state == "holding its best":
             gained = up(now.metric) * (now.last - now.first)
