@@ -44,7 +44,7 @@ class Recorded:
         """What it may be used for: `tuning`, `seen`, or `test`.
 
         Numbers are chosen by `tuning`. `seen` was the test until it was looked at to find out why
-        causes were missed; `test` was recorded after that and after the last change of a rule.
+        causes were missed; `test` was recorded after that and was not looked at before the end.
         """
         if self.env_id == "CartPole-v1" and self.seed in TUNING:
             return "tuning"

@@ -52,7 +52,10 @@ def crossing(
         return Unclear(f"{y.size} points are too few to tell a pace")
     group = math.ceil(y.size / POINTS)
     y, exponent = scaled(y)  # squares of 1e308 must not overflow
-    level = math.ldexp(level, -exponent)
+    try:
+        level = math.ldexp(level, -exponent)
+    except OverflowError:
+        return Unclear("at this pace it is too far off to tell")
     x, y = block_means(x, group), block_means(y, group)
     span = float(places[-1]) - float(places[0])
     logged = level > 0 and bool((y > 0).all()) and _bends_less(x, y)

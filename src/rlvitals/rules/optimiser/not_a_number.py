@@ -86,7 +86,10 @@ def check(trace: Trace) -> Answer:
     return Clear()
 
 
-def _judge(name: str, series: Series) -> Finding | None:
+def _judge(name: str, whole: Series) -> Finding | None:
+    numbers = np.flatnonzero(~np.isnan(whole.values))
+    # What is no number yet has not been computed yet.
+    series = whole.since(int(whole.steps[numbers[0]])) if numbers.size else whole
     bad = ~np.isfinite(series.values)
     if not bad.any():
         return None

@@ -212,7 +212,6 @@ RULE = Rule(
     profiles=(*kinds.CONTROL, Profile.SCHEDULER_PPO),
     thresholds=(TINY_KL, FEW, SLOW),
     explained_by=(
-        "value-loss-vanishes",
         "environment-changed",
         "updates-cut-short",
         "impossible-value",
