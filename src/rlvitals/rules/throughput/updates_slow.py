@@ -45,7 +45,7 @@ def check(trace: Trace) -> Answer:
             f"collecting data takes {split[1]:.0%} of the time, learning the rest",
             severity=Severity.NOTE,
             metric=f"{PHASE_TIME.name}/{split[0]}",
-            began=trace.first_step,
+            began=trace.first_number,
             ended=trace.last_step,
             observed=split[1],
             bound=WAITING.bound(trace, "default: half of the time"),
