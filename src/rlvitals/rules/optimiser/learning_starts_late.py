@@ -42,7 +42,7 @@ def check(trace: Trace) -> Answer:
     if not logged:
         return Undecided("no update is logged", (UPDATES.name,))
     first = min(int(s.finite().steps[0]) for s in logged)
-    began, whole = trace.first_step, trace.last_step - trace.first_step
+    began, whole = trace.first_number, trace.last_step - trace.first_number
     if trace.budget is not None:
         whole = max(whole, trace.budget.steps - began)
     share = (first - began) / max(whole, 1)
