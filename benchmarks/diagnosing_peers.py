@@ -148,8 +148,8 @@ def _ask(peer: Peer, python: str, place: Path) -> dict[str, object]:
     return json.loads(out.read_text())
 
 
-def right(tool: str) -> Callable[[Run, str], bool | None]:
-    """Return how a tool's alarms are compared with a run's fault."""
+def right(tool: str, *, strict: bool = True) -> Callable[[Run, str], bool | None]:
+    """Return how a tool's alarms are compared with a run's fault: ours strictly, or as theirs."""
 
     def ours(run: Run, alarm: str) -> bool | None:
         return alarm in run.expects if run.expects else None
@@ -158,15 +158,19 @@ def right(tool: str) -> Callable[[Run, str], bool | None]:
         fault = meanings.of_fault(run.fault)
         return bool(alarm) and bool(fault & meanings.of_alarm(tool, alarm))
 
-    return ours if tool == OUR_NAME else theirs
+    return ours if tool == OUR_NAME and strict else theirs
 
 
 def scores(
     answers: Mapping[str, Mapping[str, object]], runs: Sequence[Run]
 ) -> list[tuple[Mapping[str, object], Score]]:
-    """Score every tool over some runs."""
+    """Score every tool over some runs; ourselves twice, lastly by the peers' measure."""
     each = answers.values()
-    return [(answer, score(runs, answer["alarms"], right(answer["name"]))) for answer in each]
+    rows = [(answer, score(runs, answer["alarms"], right(answer["name"]))) for answer in each]
+    if (own := answers.get(OUR_NAME)) is not None:
+        by_meaning = score(runs, own["alarms"], right(OUR_NAME, strict=False))
+        rows.append(({**own, "name": f"{OUR_NAME}, measured like a peer"}, by_meaning))
+    return rows
 
 
 def table(

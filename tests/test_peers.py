@@ -8,18 +8,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlvitals.faults import folder
+from rlvitals.faults import folder, judge
+from rlvitals.faults import score as our_score
 from rlvitals.faults.catalogue import CATALOGUE
+from rlvitals.faults.fault import FAILED
+from rlvitals.faults.labels import Label
+from rlvitals.records import Profile
+from rlvitals.rules import CATALOGUE as RULES
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
 
 import diagnosing_peers  # noqa: E402 - a script, not installed
-from peers import meanings, port_rlexplorer, port_sagemaker_debugger, runs  # noqa: E402
+from peers import ask_rlvitals, meanings, port_rlexplorer, port_sagemaker_debugger, runs  # noqa: E402
 from peers.exchange import ERROR, WARNING, Alarm, Given, numbers, read  # noqa: E402
 from peers.scoring import Share, rate, score  # noqa: E402
 
 EXPLORER, DEBUGGER = port_rlexplorer, port_sagemaker_debugger
+CONTROL = (Profile.CONTROL_PPO, Profile.ON_POLICY, Profile.OFF_POLICY)
 RLEXPLORER, SAGEMAKER = "RLExplorer (port)", "SageMaker Debugger (port)"
 
 
@@ -229,6 +235,19 @@ def test_every_fault_of_the_recordings_means_something():
     assert [name for name in meanings.RECORDED if name not in script] == []
 
 
+def test_every_rule_of_ours_that_these_runs_can_ring_means_something():
+    asked = {rule.name for rule in RULES if any(map(rule.applies, CONTROL))}
+    expected = {name for fault in CATALOGUE for name in fault.expects}
+    assert asked | expected | {FAILED} == meanings.ALARMS["rlvitals"].keys()
+
+
+def test_what_is_right_of_us_is_right_of_a_peer():
+    """A peer that says what a rule says, of which we take credit for a fault, gets it as well."""
+    theirs = diagnosing_peers.right("rlvitals", strict=False)
+    expected = [(fault.name, name) for fault in CATALOGUE for name in fault.expects]
+    assert [pair for pair in expected if not theirs(run("a", pair[0]), pair[1])] == []
+
+
 def test_every_alarm_of_the_ports_means_something():
     source = Path(port_rlexplorer.__file__).read_text()
     kinds = "entropy|episodes|exploration|kl|loss|reward"
@@ -307,7 +326,8 @@ def test_tools_are_asked_and_scored(recordings, tmp_path, capsys):
     assert "kl-spike" not in {name for name, _, _ in ours}
 
 
-def test_the_benchmark_says_which_runs_are_broken(tmp_path):
+@pytest.fixture
+def benchmark(tmp_path):
     facts = {"task": "ppo-CartPole-v1", "algorithm": "PPO", "env_id": "CartPole-v1", "about": ""}
     facts |= {"variant": "", "steps": 300, "settings": {"gamma": 0.99}, "ended": "finished"}
     facts |= {"first": 20.0, "best": 400.0}
@@ -315,23 +335,58 @@ def test_the_benchmark_says_which_runs_are_broken(tmp_path):
         outcome = {"onset": None, "seed": seed, "outcome": 20.0 if seed == 20 else 380.0 + seed}
         run = folder.Recorded(name=f"healthy-s{seed}", fault="", **facts | outcome)
         folder.write(tmp_path, run, trace([0.01] * 30))
-    for fault, outcome in (("learning-rate-x300", 20.0), ("action-swapped", 400.0)):
-        more = {"onset": 150, "seed": 0, "outcome": outcome}
-        run = folder.Recorded(name=f"{fault}-mid-s0", fault=fault, **facts | more)
-        folder.write(tmp_path, run, trace([0.01] * 15 + [9] * 15))
-    found = {one.name.split("/")[1]: one for one in runs.read(tmp_path)}
-    assert len(found) == 23
+    for fault, outcome in (
+        ("learning-rate-x300", 20.0),
+        ("action-swapped", 400.0),
+        ("critic-frozen", 250.0),  # learned, but less
+        ("critic-frozen", 20.0),
+    ):
+        more = {"onset": 150, "seed": int(outcome > 200), "outcome": outcome}
+        name = f"{fault}-mid-s{more['seed']}"
+        run = folder.Recorded(name=name, fault=fault, **facts | more)
+        head, *lines = trace([0.01] * 15 + [9] * 15).split()
+        explained = [f"{head},train/explained_variance", *(f"{line},0" for line in lines)]
+        folder.write(tmp_path, run, "\n".join([*explained, ""]))
+    return tmp_path
+
+
+def test_the_benchmark_says_which_runs_are_broken(benchmark):
+    found = {one.name.split("/")[1]: one for one in runs.read(benchmark)}
+    assert len(found) == 25
     assert sum(one.healthy for one in found.values()) == 20
     assert not found["healthy-s20"].healthy
     broken = found["learning-rate-x300-mid-s0"]
     assert (broken.broken, broken.visible, broken.onset) == (True, True, 150)
     assert "kl-spike" in broken.expects
-    assert not found["action-swapped-mid-s0"].broken
-    assert broken.csv == trace([0.01] * 15 + [9] * 15)
+    assert not found["action-swapped-mid-s1"].broken
+    assert found["critic-frozen-mid-s0"].visible
+    assert found["critic-frozen-mid-s1"].broken
+    assert not found["critic-frozen-mid-s1"].visible  # healthy critics explain nothing either
+    assert broken.csv.splitlines()[1] == "0,20,20,,9.0,0"
     assert [found[f"healthy-s{seed}"].split for seed in (1, 2)] == ["tuning", "seen"]
     only = ["--only", "sagemaker-debugger", "--split", "tuning"]
-    rows = diagnosing_peers.main([str(tmp_path), *only])
-    assert rows[0].startswith("All runs: 2 healthy; 1 broken by a fault")
+    rows = diagnosing_peers.main([str(benchmark), *only])
+    assert rows[0].startswith(
+        "All runs: 2 healthy; 3 broken by a fault, of which the log can show 2"
+    )
+
+
+def test_runs_have_the_labels_and_we_the_answers_that_our_own_score_has(benchmark, tmp_path):
+    recorded = folder.read(benchmark)
+    judged = judge.judge(benchmark, recorded, jobs=1)
+    ours = {f"{r.judged.run.task}/{r.judged.run.name}": r for r in our_score.scored(judged)}
+    theirs = {one.name: one for one in runs.read(benchmark)}
+    assert ours.keys() == theirs.keys()
+    for name, one in theirs.items():
+        label = ours[name].label
+        assert (one.healthy, one.broken) == (label is Label.HEALTHY, label is Label.BROKEN)
+        assert one.visible == ours[name].visible, name
+    told = runs.give(theirs.values(), tmp_path / "given")
+    asked = {told[one.folder.name].name: ask_rlvitals.ask(one) for one in read(tmp_path / "given")}
+    for name, alarms in asked.items():
+        same = [(said.rule, said.known) for said in ours[name].alarms]
+        assert [(a.id, a.step) for a in alarms if a.id != FAILED] == same
+    assert any(asked.values())
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path, capsys):

@@ -11,18 +11,15 @@ from peers.exchange import ERROR, WARNING, Alarm, Given, Tool, answer
 
 import rlvitals
 from rlvitals import Severity, Word
-from rlvitals.faults.judge import SETTINGS
-from rlvitals.faults.score import FAILED
+from rlvitals.faults.fault import FAILED
+from rlvitals.faults.judge import SETTINGS, lifecycle
 
 
 def ask(run: Given) -> list[Alarm]:
     """Diagnose the run's log."""
-    given = {key: run.settings[key] for key in SETTINGS if key in run.settings}
+    given = {key: value for key, value in run.settings.items() if key in SETTINGS}
     trace = rlvitals.trace(run.folder / "progress.csv", settings=given)
-    if run.ended != "finished":
-        ended = replace(trace.lifecycle, exit_code=1, traceback=run.ended)
-        trace = replace(trace, lifecycle=ended)
-    found = rlvitals.diagnose(trace)
+    found = rlvitals.diagnose(replace(trace, lifecycle=lifecycle(run.ended)))
     last = max(run.steps, default=0)
     failed = [Alarm(FAILED, ERROR, last)] if found.verdict.word is Word.FAILED else []
     return failed + [

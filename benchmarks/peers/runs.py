@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import rlvitals
-from rlvitals.faults import folder, labels
+from rlvitals.faults import folder, judge, labels
 from rlvitals.faults.catalogue import named
-from rlvitals.faults.fault import Onset
 from rlvitals.faults.folder import Recorded
-from rlvitals.faults.labels import Label
+from rlvitals.faults.labels import Label, Level
 from rlvitals.metrics import environments
 
 TOLD = frozenset({"fault", "made_by", "ended"})  # settings that give the answer away
@@ -83,30 +82,25 @@ def _benchmark(root: Path) -> list[Run]:
     """Read the runs of every task that has enough healthy seeds to tell what harm is."""
     recorded = folder.read(root)
     levels = labels.levels(recorded)
-    return [
-        _labelled(root, run, labels.label(run, levels[run.task]))
-        for run in recorded
-        if run.task in levels
-    ]
+    return [_labelled(root, run, levels[run.task]) for run in recorded if run.task in levels]
 
 
-def _labelled(root: Path, run: Recorded, label: Label) -> Run:
+def _labelled(root: Path, run: Recorded, level: Level) -> Run:
     place = folder.trace(root, run)
-    fault = named(run.fault) if run.fault else None
-    onset = Onset.MIDDLE if run.onset else Onset.START
-    logged = frozenset(rlvitals.trace(place).series) if fault else frozenset()
+    label = labels.label(run, level)
+    shown = bool(run.fault) and judge.shown(run, rlvitals.trace(place))
     return Run(
         name=f"{run.task}/{run.name}",
         task=run.task,
         csv=folder.zstd.decompress(place.read_bytes()).decode(),
-        settings=run.settings,
+        settings=judge.settings(run),
         steps=run.steps,
         fault=run.fault,
         onset=run.onset or 0,
         healthy=label is Label.HEALTHY,
         broken=label is Label.BROKEN,
-        visible=fault is not None and fault.visible(onset, logged),
-        expects=fault.expects if fault else (),
+        visible=shown and not labels.hidden(run, level),
+        expects=named(run.fault).expects if run.fault else (),
         ended=run.ended,
         split=run.split,
     )

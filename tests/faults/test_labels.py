@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rlvitals.faults.folder import Recorded
-from rlvitals.faults.labels import Course, Label, course, label, levels
+from rlvitals.faults.labels import Course, Label, course, hidden, label, levels
 
 RUN = Recorded(
     name="healthy-s0",
@@ -81,3 +81,11 @@ def test_a_fault_that_is_broken_by_construction_is_no_benign_one():
 def test_a_healthy_run_that_lost_what_it_had_failed_on_its_own():
     assert label(RUN, LEVEL) is Label.HEALTHY
     assert label(replace(RUN, outcome=60.0), LEVEL) is Label.OWN_FAILURE
+
+
+def test_a_critic_that_is_not_trained_hides_while_the_run_learns():
+    frozen = replace(RUN, fault="critic-frozen", onset=0, outcome=300.0)
+    assert hidden(frozen, LEVEL)
+    assert not hidden(replace(frozen, outcome=20.0), LEVEL)  # nothing was learned
+    assert not hidden(replace(frozen, fault="reward-zero"), LEVEL)
+    assert not hidden(RUN, LEVEL)

@@ -4,6 +4,7 @@ import multiprocessing
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import rlvitals
 from rlvitals.faults import folder
@@ -54,14 +55,22 @@ def judge(
 
 def load(root: Path, run: Recorded) -> rlvitals.Trace:
     """Read a run's trace, with what a tracker would know beside it."""
-    given = {key: run.settings[key] for key in SETTINGS if key in run.settings}
-    changed = named(run.fault).sets if run.fault else {}
-    given = {k: changed.get(k, v) for k, v in given.items() if k not in changed or not run.onset}
+    given = {key: value for key, value in settings(run).items() if key in SETTINGS}
     trace = rlvitals.trace(folder.trace(root, run), settings=given)
-    crashed = run.ended != "finished"
-    # As a tracker tells how the process ended.
-    over = rlvitals.Lifecycle(exit_code=int(crashed), traceback=run.ended * crashed, ended=True)
-    return replace(trace, lifecycle=over)
+    return replace(trace, lifecycle=lifecycle(run.ended))
+
+
+def settings(run: Recorded) -> dict[str, Any]:
+    """Return a run's settings as its log holds them: none that a fault changed half-way."""
+    changed = named(run.fault).sets if run.fault else {}
+    each = run.settings.items()
+    return {k: changed.get(k, v) for k, v in each if k not in changed or not run.onset}
+
+
+def lifecycle(ended: str) -> rlvitals.Lifecycle:
+    """Return what a tracker tells of a process that is over: "finished", or its exception."""
+    crashed = ended != "finished"
+    return rlvitals.Lifecycle(exit_code=int(crashed), traceback=ended * crashed, ended=True)
 
 
 def _judge(asked: tuple[Path, Recorded, bool]) -> Judged:

@@ -97,6 +97,15 @@ def course(run: Recorded, level: Level) -> Course:
     return Course.LEARNED if run.outcome - level.first >= LEARNED * way else Course.NOT_LEARNED
 
 
+def hidden(run: Recorded, level: Level) -> bool:
+    """Tell whether a run learned all the same and its log so looks like a healthy one's."""
+    return (
+        bool(run.fault)
+        and named(run.fault).hidden_while_learning
+        and course(run, level) is Course.LEARNED
+    )
+
+
 def label(run: Recorded, level: Level) -> Label:
     """Say what a run is to the benchmark."""
     if not run.fault:

@@ -9,7 +9,7 @@ import numpy as np
 from rlvitals.faults.catalogue import named
 from rlvitals.faults.fault import FAILED
 from rlvitals.faults.judge import Judged, Said
-from rlvitals.faults.labels import RIGHT, Course, Label, Level, course, label, levels
+from rlvitals.faults.labels import RIGHT, Course, Label, Level, course, hidden, label, levels
 
 WARNING, ERROR = 1, 2
 DRAWS = 2_000  # of the bootstrap over tasks
@@ -32,6 +32,7 @@ class Scored:
     judged: Judged
     label: Label
     course: Course
+    hidden: bool = False  # it learned, and its log looks like a healthy one's
 
     @property
     def verdict_right(self) -> bool:
@@ -47,9 +48,7 @@ class Scored:
     @property
     def visible(self) -> bool:
         """Tell whether the log can show the cause."""
-        fault = self.judged.run.fault
-        hidden = fault and named(fault).hidden_while_learning and self.course is Course.LEARNED
-        return self.judged.visible and not hidden
+        return self.judged.visible and not self.hidden
 
     @property
     def alarms(self) -> tuple[Said, ...]:
@@ -126,7 +125,7 @@ def scored(judged: Sequence[Judged], known: Mapping[str, Level] | None = None) -
     """Label every run of a task that has enough healthy seeds."""
     level = levels([one.run for one in judged]) if known is None else known
     return [
-        Scored(one, label(one.run, at), course(one.run, at))
+        Scored(one, label(one.run, at), course(one.run, at), hidden(one.run, at))
         for one in judged
         if (at := level.get(one.run.task)) is not None
     ]
