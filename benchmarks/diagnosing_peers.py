@@ -71,14 +71,14 @@ def main(argv: Sequence[str] = ()) -> list[str]:
     """Ask every tool, print the tables and return the first one's rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=TRACES)
-    parser.add_argument("--split", choices=("test", "tuning", "all"), default="test")
+    parser.add_argument("--split", choices=("test", "seen", "tuning", "all"), default="test")
     parser.add_argument("--only", nargs="+", choices=[peer.name for peer in PEERS])
     parser.add_argument("--out", type=Path, help="write every alarm and score as JSON")
     chosen = parser.parse_args(argv)
     if not chosen.folder.exists():
         print(f"{chosen.folder}: no recorded runs; `rlvitals faults run --tier 1` records them")
         return []
-    splits = {"", "test", "tuning"} if chosen.split == "all" else {"", chosen.split}
+    splits = {"", "test", "seen", "tuning"} if chosen.split == "all" else {"", chosen.split}
     runs = [run for run in recorded.read(chosen.folder) if run.split in splits]
     peers = [peer for peer in PEERS if not chosen.only or peer.name in chosen.only]
     answers = ask_all(runs, peers)

@@ -40,7 +40,7 @@ class Run:
     visible: bool = True  # whether the log holds what can show the fault
     expects: tuple[str, ...] = ()  # our rules that name it
     ended: str = FINISHED  # or the exception that ended it
-    split: str = ""  # the benchmark's: "tuning", of which our numbers were chosen, or "test"
+    split: str = ""  # the benchmark's: "tuning", of which our numbers were chosen, "seen" or "test"
 
     @property
     def algorithm(self) -> str:
