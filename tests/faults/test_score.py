@@ -39,6 +39,12 @@ def test_the_first_case_that_names_the_cause_counts():
     assert found.verdicts.value == 0.25
 
 
+def test_what_was_known_before_the_onset_does_not_name_the_fault():
+    early = [judged(BROKEN, said("clip-fraction-high", known=100))]
+    found = score(scored(early, KNOWN))
+    assert (found.recall_1.value, found.any_alarm.value) == (0.0, 1.0)
+
+
 def test_a_cause_folded_under_another_is_not_named():
     runs = [judged(BROKEN, said("no-learning"), said("clip-fraction-high", root=False))]
     assert score(scored(runs, KNOWN)).recall_3.value == 0.0

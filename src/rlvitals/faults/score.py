@@ -60,14 +60,17 @@ class Scored:
         expects = named(self.judged.run.fault).expects
         if FAILED in expects and self.judged.verdict == FAILED:
             return True
-        return any(said.rule in expects for said in self.alarms[:first])
+        onset = self.judged.run.onset or 0
+        # What could be said before the fault was there does not name it.
+        return any(said.rule in expects and said.known >= onset for said in self.alarms[:first])
 
     def delay(self) -> float | None:
         """Return from onset to the first right naming as a share of the run; None: never."""
         expects = named(self.judged.run.fault).expects
+        run, onset = self.judged.run, self.judged.run.onset or 0
         known = [said.known for said in self.alarms if said.rule in expects]
-        run = self.judged.run
-        return max(min(known) - (run.onset or 0), 0) / run.steps if known else None
+        after = [step for step in known if step >= onset]
+        return (min(after) - onset) / run.steps if after else None
 
 
 @dataclass(frozen=True, slots=True)
