@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rlvitals.faults import table
 from rlvitals.faults.catalogue import CATALOGUE
 from rlvitals.faults.fault import Onset
-from rlvitals.faults.labels import LEARNED, LEAST_HEALTHY, LOST, PERCENTILE
+from rlvitals.faults.labels import LEARNED, LEAST_HEALTHY, LOST, MARGIN, PERCENTILE
 from rlvitals.faults.live import Live
 from rlvitals.faults.score import Score
 from rlvitals.faults.tasks import TASKS
@@ -28,8 +28,9 @@ Stable-Baselines3 wrote it (numbers to six digits); `rlvitals faults run` record
   other settings that work (annealed, slow, high KL, resumed at the top, normalised, late take-off).
   One without a fault that never came {learned:.0%} of the way, or lost {lost:.0%} of its gain,
   *failed on its own* and is counted apart.
-- **Broken** runs earned less than the {percentile:g}th percentile of their task's healthy seeds, by
-  the environment's own reward over the last tenth of the run; or their mechanism is broken by
+- **Broken** runs earned less than the {percentile:g}th percentile of their task's healthy seeds, and
+  {margin:.0%} of the way less than their median, by the environment's own reward over the last
+  tenth of the run; or their mechanism is broken by
   construction (weights not a number, a policy that is not trained, epsilon that stays at 1, an
   environment that slows down). The other runs with a fault are *benign mutations*.
 - **Visible** is a fault whose cause the log can show: a metric that it disturbs is logged, and
@@ -90,6 +91,7 @@ def page(found: Scores) -> str:
         learned=LEARNED,
         lost=LOST,
         percentile=PERCENTILE,
+        margin=MARGIN,
     )
     test, seen, live = found.test, found.seen, found.live
     by_task, by_fault = found.held_out.by_task.items(), found.held_out.by_fault.items()
