@@ -28,11 +28,11 @@ Stable-Baselines3 wrote it (numbers to six digits); `rlvitals faults run` record
   other settings that work (annealed, slow, high KL, resumed at the top, normalised, late take-off).
   One without a fault that never came {learned:.0%} of the way, or lost {lost:.0%} of its gain,
   *failed on its own* and is counted apart.
-- **Broken** runs earned less than the {percentile:g}th percentile of their task's healthy seeds, and
-  {margin:.0%} of the way less than their median, by the environment's own reward over the last
-  tenth of the run; or their mechanism is broken by
-  construction (weights not a number, a policy that is not trained, epsilon that stays at 1, an
-  environment that slows down). The other runs with a fault are *benign mutations*.
+- **Broken** runs earned less than the {percentile:g}th percentile of their task's healthy seeds,
+  and {margin:.0%} of the way less than their median, by the environment's own reward over the last
+  tenth of the run; or their mechanism is broken by construction (weights not a number, a policy
+  that is not trained, epsilon that stays at 1, an environment that slows down). The other runs with
+  a fault are *benign mutations*.
 - **Visible** is a fault whose cause the log can show: a metric that it disturbs is logged, and
   where only a change shows it, it set in at half of the run. A critic that is not trained is
   visible only where the run did not learn: healthy PPO explains nothing either while it learns.
