@@ -68,7 +68,7 @@ def test_windows_of_a_clock_begin_at_the_first_point_far_enough(seed: int) -> No
     clock = 1.7e9 + np.cumsum(draw.choice([0.0, 0.1, 0.3], 400))
     for edge, length in ((0, 0.3), (7, 0.1), (100, 2.0), (399, 0.1), (3, 1e9)):
         far = [i for i in range(edge + 1, 400) if clock[i] - clock[edge] >= length]
-        assert _after(clock, edge, length) == (far[0] if far else None)
+        assert _after(clock, edge, length) == (far[0] if far else 400)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 9, 10, 255, 256])
