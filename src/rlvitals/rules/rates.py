@@ -48,7 +48,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "environment-changed": (
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 0, 0, 0, 56, 0, 0),
-        Rate("on-policy control", 220, 0, 0, 141, 32, 28),
+        Rate("on-policy control", 220, 0, 0, 141, 32, 27),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "eos-missing": (Rate("RLHF", 12, 0, 0, 0, 0, 0),),

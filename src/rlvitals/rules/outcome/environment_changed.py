@@ -70,8 +70,8 @@ BACK = 0.75  # of the fall: made good again
 SHOWS, AT_ONCE = 0.1, 5  # of the fall, within so many points: a slow decline is the policy's own
 # Updates that are large all the time may be to blame as well.
 MODEST, CLIPPED = 0.03, 0.3  # nats, share of samples
-NARROWS = 0.75  # x the recent entropy of discrete actions: a policy that was becoming certain
-NEAR = 5  # points whose median is recent
+NARROWS = 0.75  # x the entropy of discrete actions: a policy that was becoming certain
+NEAR = 5  # points in which it would have become certain
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -214,7 +214,7 @@ def _steady(trace: Trace, step: int) -> bool | None:
     values = np.empty(0) if entropy is None else entropy.until(step - 1).finite().values[-NEAR:]
     if len(values) < NEAR or values.min() < 0:
         return None
-    return bool(NARROWS < values[-1] / max(float(np.median(values)), TINY) < 1.0 / NARROWS)
+    return bool(NARROWS < values[-1] / max(float(values[0]), TINY) < 1.0 / NARROWS)
 
 
 def _new_rate(trace: Trace, step: int) -> bool:

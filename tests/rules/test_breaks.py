@@ -1,0 +1,122 @@
+"""Whether the world broke or the policy did, and what else stops in the middle of a run."""
+
+import made_traces as made
+import numpy as np
+import pytest
+
+from rlvitals.records import Profile
+from rlvitals.rules.data import frozen_metric
+from rlvitals.rules.exploration import entropy_collapse
+from rlvitals.rules.outcome import environment_changed
+from rlvitals.rules.reward import constant_reward
+from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
+from rlvitals.rules.throughput import throughput_drop
+
+HALF, COUNT = 60, 120
+AT = made.STEP * (HALF + 1)  # the first step of the second half
+
+
+def broken(before=200.0, after=10.0, rows=HALF):
+    """Returns that rise, then fall within three rows."""
+    up = np.linspace(20.0, before, HALF) + made.noise(HALF)
+    down = np.concatenate((np.linspace(before, after, 4)[1:], np.full(rows - 3, after)))
+    return np.concatenate((up, down))
+
+
+def halves(first, second, spread=0.1, seed=3):
+    level = np.repeat([first, second], HALF)
+    return level * (1.0 + spread * made.noise(COUNT, seed))
+
+
+def world(**changed):
+    logged = {
+        "outcome__return": broken(),
+        "policy__approx_kl": halves(0.01, 0.008),
+        "value__loss": halves(1.0, 40.0),
+        "optimiser__learning_rate": np.full(COUNT, 3e-4),
+        "exploration__entropy": np.full(COUNT, 0.5),
+    }
+    logged |= changed
+    return made.trace(**{name: values for name, values in logged.items() if values is not None})
+
+
+def test_a_world_that_breaks_is_named():
+    found = environment_changed.RULE.ask(world())
+    assert isinstance(found, Finding)
+    assert (found.severity, found.began) == (Severity.ERROR, AT)
+
+
+def spiked(at):
+    kl = halves(0.01, 0.008)
+    kl[at] = 1.0
+    return kl
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"policy__approx_kl": spiked(HALF)},
+        {"policy__approx_kl": spiked(HALF - 4)},
+        {"policy__approx_kl": halves(0.1, 0.1)},
+        {"optimiser__learning_rate": np.repeat([3e-4, 3e-2], HALF)},
+        {"exploration__entropy": np.repeat([0.5, 0.5, 0.2, 0.1], [HALF - 4, 1, 3, HALF])},
+        {"value__loss": halves(1.0, 1.2)},
+        {"outcome__return": np.linspace(20.0, 200.0, COUNT)},
+    ],
+    ids=["spike", "spike before", "large steps", "new rate", "more certain", "critic", "no fall"],
+)
+def test_the_world_is_not_blamed_for(changed):
+    assert isinstance(environment_changed.RULE.ask(world(**changed)), Clear)
+
+
+def test_without_a_measure_of_the_policy_nobody_can_tell():
+    blind = world(policy__approx_kl=None, exploration__entropy=None)
+    assert isinstance(environment_changed.RULE.ask(blind), Undecided)
+    found = environment_changed.RULE.ask(world(policy__approx_kl=None))
+    assert found.severity is Severity.NOTE
+    assert "no KL is logged" in found.counter[-1]
+
+
+def test_a_world_that_was_mended_is_a_warning():
+    back = np.concatenate((broken()[: HALF + 25], np.linspace(10.0, 200.0, 35)))
+    assert environment_changed.RULE.ask(world(outcome__return=back)).severity is Severity.WARNING
+
+
+def test_rows_without_an_episode_do_not_delay_a_break():
+    held = np.concatenate((broken()[:HALF], np.full(8, broken()[HALF - 1]), broken()[HALF:-8]))
+    assert isinstance(environment_changed.RULE.ask(world(outcome__return=held)), Finding)
+
+
+def test_entropy_that_falls_with_the_outcome_is_a_note():
+    entropy = np.repeat([0.6, 0.05], HALF)
+    told = {"settings": {"n_actions": 2}, "exploration__entropy": entropy}
+    found = entropy_collapse.RULE.ask(made.trace(outcome__return=broken(), **told))
+    assert found.severity is Severity.NOTE
+    assert "may have done this too" in found.counter[0]
+    early = np.repeat([0.6, 0.02], [HALF - 20, HALF + 20])
+    told["exploration__entropy"] = early
+    assert entropy_collapse.RULE.ask(made.trace(outcome__return=broken(), **told)).severity > 0
+
+
+def test_a_policy_that_is_no_longer_trained():
+    stopped = np.concatenate((np.abs(made.noise(HALF)) * 0.01 + 1e-3, np.zeros(HALF)))
+    logged = {"policy__approx_kl": stopped, "value__loss": np.exp(made.noise(COUNT, 5))}
+    found = frozen_metric.RULE.ask(made.trace(**logged))
+    assert (found.severity, found.began) == (Severity.WARNING, AT)
+    logged["policy__approx_kl"] = np.zeros(COUNT)  # one update a batch: it is always 0
+    assert isinstance(frozen_metric.RULE.ask(made.trace(**logged)), Clear)
+
+
+@pytest.mark.parametrize(("last", "rings"), [(0.0, True), (300.0, False)])
+def test_a_return_that_became_one_number(last, rings):
+    run = np.concatenate((made.rising(HALF), np.full(HALF, last)))
+    found = constant_reward.RULE.ask(made.trace(outcome__return=run))
+    assert isinstance(found, Finding) is rings
+
+
+def test_a_run_that_became_ten_times_slower_is_seen():
+    elapsed = np.cumsum(np.repeat([4.0, 56.0], HALF))
+    run = made.trace(Profile.CONTROL_PPO, throughput__elapsed=elapsed, value__loss=np.ones(COUNT))
+    found = throughput_drop.RULE.ask(run)
+    assert isinstance(found, Finding)
+    assert found.severity is Severity.WARNING
