@@ -23,7 +23,7 @@ Stable-Baselines3 wrote it (numbers to six digits); `rlvitals faults run` record
   the other runs of seeds 0 to 2, which were the test until they were looked at: on that first look
   the root cause was named in 0.656 of 375 visible cases, with 0.014 warnings per healthy run, and
   why it was missed in the rest led to changes. *Test* are the runs of seed 3 and of healthy seeds
-  20 to 23, which nobody looked at before the last change of a rule.
+  20 to 23: recorded last, scored, and none of them looked at by itself.
 - **Healthy** runs have no fault and learned their task: at least {healthy} seeds of each task, and
   other settings that work (annealed, slow, high KL, resumed at the top, normalised, late take-off).
   One without a fault that never came {learned:.0%} of the way, or lost {lost:.0%} of its gain,
