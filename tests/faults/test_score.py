@@ -13,8 +13,8 @@ KNOWN = {RUN.task: LEVEL}
 BROKEN = replace(RUN, name="x", fault="clip-range-tiny", outcome=25.0, best=30.0, onset=200)
 
 
-def said(rule, severity=1, place=0, root=True, known=300):
-    return Said(rule, severity, severity, place, root, known, known)
+def said(rule, severity=1, root=True, known=300):
+    return Said(rule, severity, root, known)
 
 
 def judged(run, *findings, verdict="learning", visible=True):
@@ -26,7 +26,7 @@ def judged(run, *findings, verdict="learning", visible=True):
 def test_the_first_case_that_names_the_cause_counts():
     runs = [
         judged(BROKEN, said("clip-fraction-high"), verdict="stalled"),
-        judged(BROKEN, said("no-learning"), said("clip-fraction-high", place=1)),
+        judged(BROKEN, said("no-learning"), said("clip-fraction-high")),
         judged(BROKEN, said("no-learning")),
         judged(BROKEN, said("clip-fraction-high", severity=0)),
     ]
@@ -59,7 +59,7 @@ def test_a_fault_that_no_log_shows_counts_for_the_whole_alone():
 
 def test_false_alarms_are_counted_per_healthy_run():
     runs = [judged(run) for run in HEALTHY[:8]]
-    runs.append(judged(HEALTHY[8], said("kl-spike"), said("no-learning", severity=2, place=1)))
+    runs.append(judged(HEALTHY[8], said("kl-spike"), said("no-learning", severity=2)))
     runs.append(judged(HEALTHY[9], said("kl-spike", severity=0)))
     found = score(scored(runs, KNOWN))
     assert (found.healthy, found.warnings.value, found.errors.value) == (10, 0.1, 0.1)

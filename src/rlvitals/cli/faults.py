@@ -58,7 +58,9 @@ def run(args: Namespace) -> int:
     from rlvitals.faults import bench
 
     if args.what == "run":
-        bench.record(args.folder, args.jobs, args.only, print)
+        from rlvitals.faults.run import run as run_missing
+
+        run_missing(args.folder, args.jobs, print, args.only)
         return 0
     if args.what == "replay":
         bench.watch(args.folder, args.jobs, args.split, args.every, print)

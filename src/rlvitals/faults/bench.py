@@ -1,4 +1,4 @@
-"""The benchmark's four doings: record, show, write the committed table, check against it."""
+"""What the benchmark does: show, watch, write the committed table, check against it."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import rlvitals
-from rlvitals.faults import folder, healthy, live, run, table
+from rlvitals.faults import folder, healthy, live, table
 from rlvitals.faults.judge import Judged, judge
 from rlvitals.faults.labels import Label, levels
 from rlvitals.faults.page import Scores, page
@@ -23,11 +23,6 @@ DIGITS = 4
 EVERY = 4  # of the test runs, one in so many is judged as it grew: that is twenty diagnoses
 PAGE = Path("docs/how-good-is-it.md")
 RATES = Path("src/rlvitals/rules/rates.py")
-
-
-def record(root: Path, jobs: int, only: str, said: Say) -> None:
-    """Record the runs that are missing."""
-    run.run(root, jobs, said, only)
 
 
 def as_json(root: Path, jobs: int, split: str) -> str:
@@ -90,12 +85,12 @@ def write(root: Path, jobs: int, where: Path, said: Say) -> None:
     A rule that was measured on too few healthy runs is held at a note: so rates come first, and
     are counted of what rules say before they are held.
     """
-    counted = rlvitals.rates_module(rlvitals.tally(_counts(root, jobs)))
+    runs = judged(root, jobs)
+    counted = rlvitals.rates_module(rlvitals.tally(_counts(root, runs)))
     if counted != RATES.read_text():
         RATES.write_text(counted)
         said(f"{RATES} has changed: once more, so that the score rests on it")
         return
-    runs = judged(root, jobs)
     found = score(of_split(runs, "test"))
     where.write_text(json.dumps(_held(found), indent=1) + "\n")
     held_out = [one for one in runs if one.judged.run.split != "tuning"]
@@ -112,14 +107,14 @@ def write(root: Path, jobs: int, where: Path, said: Say) -> None:
     said(f"{where}, {PAGE}: {table.counts(found)}")
 
 
-def _counts(root: Path, jobs: int) -> Iterator[rlvitals.Judged]:
+def _counts(root: Path, runs: Sequence[Scored]) -> Iterator[rlvitals.Judged]:
     """Yield what every healthy and every broken run counts for the rates."""
-    for one in judged(root, jobs):
+    for one in runs:
         counts = one.judged.counts
         if one.label is Label.HEALTHY:
             yield counts
         elif one.label is Label.BROKEN:
-            yield replace(counts, healthy=False)
+            yield replace(counts, expects=counts.expects if one.visible else ())
     yield from healthy.judged(root.parent / "healthy")
 
 

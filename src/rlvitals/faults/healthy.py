@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import rlvitals
-
-INDEX = "runs.jsonl"
+from rlvitals.faults.folder import INDEX
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """Ask the diagnosis about every trace, through the product's own front door."""
 
 import multiprocessing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import rlvitals
 from rlvitals.faults import folder
@@ -16,6 +16,9 @@ from rlvitals.faults.folder import Recorded
 SETTINGS = ("env_id", "n_envs", "total_timesteps", "n_steps", "n_epochs", "gae_lambda")
 OUTCOME = ("outcome/", "reward/")  # what a log without outcome columns lacks
 
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -23,10 +26,7 @@ class Said:
 
     rule: str
     severity: int
-    claimed: int  # what the rule said, where a lack of healthy runs holds it at a note
-    place: int  # of its case among all, from 0
     root: bool  # not folded under another
-    began: int
     known: int
 
 
@@ -46,11 +46,17 @@ def judge(
     root: Path, runs: Sequence[Recorded], jobs: int, *, outcome: bool = True
 ) -> tuple[Judged, ...]:
     """Diagnose every run, several at a time."""
-    asked = [(root, run, outcome) for run in runs]
+    return several(_judge, [(root, run, outcome) for run in runs], jobs, chunk=8)
+
+
+def several(
+    work: Callable[[Asked], Answer], asked: Sequence[Asked], jobs: int, chunk: int
+) -> tuple[Answer, ...]:
+    """Do the work for all that is asked, in order, in `jobs` processes; one is this one."""
     if jobs == 1:
-        return tuple(_judge(one) for one in asked)
+        return tuple(work(one) for one in asked)
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        return tuple(pool.imap(_judge, asked, chunksize=8))
+        return tuple(pool.imap(work, asked, chunksize=chunk))
 
 
 def load(root: Path, run: Recorded) -> rlvitals.Trace:
@@ -80,34 +86,16 @@ def _judge(asked: tuple[Path, Recorded, bool]) -> Judged:
         kept = {k: s for k, s in trace.series.items() if not k.startswith(OUTCOME)}
         trace = replace(trace, series=kept)
     found = rlvitals.diagnose(trace)
+    roots = {case.rule.name for case in found.cases}
     said = tuple(
-        _said(one, place, root=one is case)
-        for place, case in enumerate(found.cases)
-        for one in _flat(case)
+        Said(rule.name, int(finding.severity), rule.name in roots, finding.known)
+        for rule, finding in found.findings
     )
     names = {rule.name for rule in found.clear} | {one.rule for one in said}
     visible = shown(run, trace)
     expects = [rule for rule in named(run.fault).expects if rule != FAILED] if visible else []
     counts = rlvitals.judged(found, healthy=not run.fault, expects=expects)
     return Judged(run, str(found.verdict.word), said, tuple(sorted(names)), visible, counts)
-
-
-def _said(case: rlvitals.Case, place: int, *, root: bool) -> Said:
-    finding = case.finding
-    claimed = finding.severity if case.said is None else case.said
-    return Said(
-        case.rule.name,
-        int(finding.severity),
-        int(claimed),
-        place,
-        root,
-        finding.began,
-        finding.known,
-    )
-
-
-def _flat(case: rlvitals.Case) -> list[rlvitals.Case]:
-    return [case, *(one for symptom in case.symptoms for one in _flat(symptom))]
 
 
 def shown(run: Recorded, trace: rlvitals.Trace) -> bool:

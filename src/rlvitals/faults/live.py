@@ -5,7 +5,6 @@ raised where a prefix has it at a warning or above, folded or not, and the one b
 taken back where the next one has it no longer.
 """
 
-import multiprocessing
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +17,8 @@ import rlvitals
 from rlvitals.faults.catalogue import named
 from rlvitals.faults.fault import FAILED
 from rlvitals.faults.folder import Recorded
-from rlvitals.faults.judge import load, shown
-from rlvitals.faults.labels import Label, Level, label
+from rlvitals.faults.judge import load, several, shown
+from rlvitals.faults.labels import Label, Level, hidden, label
 from rlvitals.faults.score import Share, share
 
 UPDATES = "optimiser/"  # what is logged once an update
@@ -101,11 +100,7 @@ class Live:
 
 def watch(root: Path, runs: Sequence[Recorded], jobs: int) -> tuple[Watched, ...]:
     """Diagnose every prefix of every run, several runs at a time."""
-    asked = [(root, run) for run in runs]
-    if jobs == 1:
-        return tuple(_watch(one) for one in asked)
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        return tuple(pool.imap(_watch, asked, chunksize=4))
+    return several(_watch, [(root, run) for run in runs], jobs, chunk=4)
 
 
 def _watch(asked: tuple[Path, Recorded]) -> Watched:
@@ -132,7 +127,8 @@ def live(watched: Sequence[Watched], known: Mapping[str, Level]) -> Live:
     kept = [(one, label(one.run, known[one.run.task])) for one in watched if one.run.task in known]
     runs = [one for one, _ in kept]
     healthy = [one for one, is_ in kept if is_ is Label.HEALTHY]
-    visible = [one for one, is_ in kept if is_ is Label.BROKEN and one.visible]
+    broken = [one for one, is_ in kept if is_ is Label.BROKEN]
+    visible = [one for one in broken if one.visible and not hidden(one.run, known[one.run.task])]
     delays = [d for one in visible if (d := one.delay()) is not None]
     raised, updates = _total(healthy, "raised").total(), sum(one.updates for one in healthy)
     return Live(

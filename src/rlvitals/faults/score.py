@@ -55,6 +55,11 @@ class Scored:
         """Root findings at warning or above, in the order of the diagnosis."""
         return tuple(s for s in self.judged.said if s.root and s.severity >= WARNING)
 
+    @property
+    def alarmed(self) -> bool:
+        """Tell whether anything warns: a finding, or the verdict that the run failed."""
+        return bool(self.alarms) or self.judged.verdict == FAILED
+
     def names_it(self, first: int) -> bool:
         """Tell whether one of the first cases is the root cause."""
         expects = named(self.judged.run.fault).expects
@@ -151,7 +156,7 @@ def score(runs: Sequence[Scored]) -> Score:
         recall_1=_share(visible, lambda run: run.names_it(1)),
         recall_3=_share(visible, lambda run: run.names_it(3)),
         recall_1_all=_share(broken, lambda run: run.names_it(1)),
-        any_alarm=_share(broken, lambda run: bool(run.alarms) or run.judged.verdict == FAILED),
+        any_alarm=_share(broken, lambda run: run.alarmed),
         precision=_share(rung, lambda run: run.label is not Label.HEALTHY),
         errors=_share(healthy, lambda run: sum(s.severity >= ERROR for s in run.alarms)),
         warnings=_share(healthy, lambda run: sum(s.severity == WARNING for s in run.alarms)),
@@ -203,7 +208,7 @@ def _row(runs: Sequence[Scored]) -> Row:
         visible=len(visible),
         first=sum(run.names_it(1) for run in visible),
         third=sum(run.names_it(3) for run in visible),
-        alarmed=sum(bool(run.alarms) or run.judged.verdict == FAILED for run in broken),
+        alarmed=sum(run.alarmed for run in broken),
         benign=sum(run.label is Label.BENIGN for run in runs),
         healthy=len(healthy),
         rung=sum(bool(run.alarms) for run in healthy),

@@ -34,7 +34,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     ),
     "critic-explains-nothing": (
         Rate("off-policy control", 0, 0, 0, 9, 0, 0),
-        Rate("on-policy control", 220, 0, 0, 75, 9, 30),
+        Rate("on-policy control", 220, 0, 0, 59, 9, 14),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "critic-target-frozen": (Rate("off-policy control", 28, 0, 0, 4, 0, 0),),

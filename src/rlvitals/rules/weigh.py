@@ -1,6 +1,9 @@
 """How the outcome weighs a symptom: proven stalled it is a fault, else it is worth knowing."""
 
-from rlvitals.rules.rule import Severity
+from rlvitals.metrics.metric import Bound
+from rlvitals.records import Series, Trace
+from rlvitals.rules.answers import learned
+from rlvitals.rules.rule import Finding, Severity
 from rlvitals.rules.standing import Standing
 
 Sentences = tuple[str, ...]
@@ -29,3 +32,33 @@ def sides(now: Standing) -> tuple[Sentences, Sentences]:
     if now.stalled:
         return (f"{now.sentence} meanwhile",), ()
     return (), ()  # an outcome that cannot be told is evidence of nothing
+
+
+def by_learning(  # noqa: PLR0913, PLR0917 - the fields of one finding
+    trace: Trace,
+    summary: str,
+    shown: tuple[str, Series],
+    since: tuple[int, float],
+    bound: Bound,
+    said: Sentences,
+    causes: Sentences,
+) -> Finding:
+    """Make a finding of what goes on to the end, weighed by what the model learned meanwhile.
+
+    `shown` is the metric's name and points, `since` the step it began at and the level it came to.
+    """
+    (name, series), (began, level) = shown, since
+    now = learned(trace)
+    evidence, counter = sides(now)
+    return Finding(
+        summary,
+        severity=severity(now),
+        metric=name,
+        began=began,
+        ended=int(series.steps[-1]),
+        observed=level,
+        bound=bound,
+        evidence=(*said, *evidence),
+        counter=counter,
+        causes=causes,
+    )

@@ -125,7 +125,7 @@ FAULTS = (
         "the target network follows at every step: there is none",
         in_model(models.attribute(target_update_interval=1, tau=1.0)),
         expects=("q-divergence", "value-loss-explosion"),
-        visible_in=("optimiser/loss", "value/loss", "optimiser/loss"),
+        visible_in=("optimiser/loss", "value/loss"),
         algorithms=(DQN, SAC),
     ),
     Fault(

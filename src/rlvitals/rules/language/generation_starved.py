@@ -41,7 +41,7 @@ from rlvitals.metrics.rollouts import (
 from rlvitals.metrics.throughput import PHASE_TIME, WAIT_SHARE
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import last_share, learned
+from rlvitals.rules.answers import last_share
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import (
     SHORT_WINDOW,
@@ -50,7 +50,7 @@ from rlvitals.rules.shapes import (
     last_stretch_above,
     start,
 )
-from rlvitals.rules.weigh import severity, sides
+from rlvitals.rules.weigh import by_learning
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 
@@ -72,7 +72,7 @@ VERIFIER = "a verifier that scores every answer alike"
 
 def check(trace: Trace) -> Answer:
     """Ask what dynamic sampling needs and keeps, then who waits for whom."""
-    if all(_finite(trace, m.name) is None for m in LOOKED_AT):
+    if all(trace.numbers(m.name, LEAST) is None for m in LOOKED_AT):
         return Undecided("neither dynamic sampling nor the time of responses is logged")
     for ask in (_more_batches, _fewer_kept, _stragglers):
         found = ask(trace)
@@ -82,7 +82,7 @@ def check(trace: Trace) -> Answer:
 
 
 def _more_batches(trace: Trace) -> Finding | None:
-    batches = _finite(trace, GENERATION_BATCHES.name)
+    batches = trace.numbers(GENERATION_BATCHES.name, LEAST)
     first = None if batches is None else start(batches)
     if batches is None or not first:
         return None
@@ -105,7 +105,7 @@ def _more_batches(trace: Trace) -> Finding | None:
 
 
 def _fewer_kept(trace: Trace) -> Finding | None:
-    kept = _finite(trace, KEPT_SHARE.name)
+    kept = trace.numbers(KEPT_SHARE.name, LEAST)
     first = None if kept is None else start(kept)
     if kept is None or not first:
         return None
@@ -126,7 +126,7 @@ def _fewer_kept(trace: Trace) -> Finding | None:
 
 
 def _stragglers(trace: Trace) -> Finding | None:
-    slow, usual = (_finite(trace, m.name) for m in (RESPONSE_TIME_P99, RESPONSE_TIME_MEDIAN))
+    slow, usual = (trace.numbers(m.name, LEAST) for m in (RESPONSE_TIME_P99, RESPONSE_TIME_MEDIAN))
     if slow is None or usual is None:
         return None
     per = np.interp(slow.steps, usual.steps, usual.values)
@@ -155,12 +155,6 @@ def _stragglers(trace: Trace) -> Finding | None:
             "set a timeout on tools and judges; score what times out as invalid, not as 0",
         ),
     )
-
-
-def _finite(trace: Trace, name: str) -> Series | None:
-    logged = trace.get(name)
-    found = None if logged is None else logged.finite()
-    return found if found is not None and len(found) >= LEAST else None
 
 
 def _cost(trace: Trace, batches: Series, began: int) -> tuple[str, ...]:
@@ -205,28 +199,15 @@ def _weighed(  # noqa: PLR0913, PLR0917 - the fields of one finding
     bound: Bound,
     said: tuple[str, ...],
 ) -> Finding:
-    (name, series), (began, level) = shown, since
-    now = learned(trace)
-    evidence, counter = sides(now)
     sided, causes = _side(trace)
-    return Finding(
-        summary,
-        severity=severity(now),
-        metric=name,
-        began=began,
-        ended=int(series.steps[-1]),
-        observed=level,
-        bound=bound,
-        evidence=(*said, *sided, *_left(trace), *_waits(trace), *evidence),
-        counter=counter,
-        causes=causes,
-    )
+    said = (*said, *sided, *_left(trace), *_waits(trace))
+    return by_learning(trace, summary, shown, since, bound, said, causes)
 
 
 def _left(trace: Trace) -> tuple[str, ...]:
     """Say that the batch itself shrinks, and that samples are dropped."""
     said = []
-    size = _finite(trace, BATCH_SIZE.name)
+    size = trace.numbers(BATCH_SIZE.name, LEAST)
     levels = None if size is None else first_last_change(size.values)
     if levels is not None and levels[1] < HALF * levels[0]:
         said.append(f"the batch shrank from {levels[0]:,.0f} to {levels[1]:,.0f} samples")

@@ -28,12 +28,11 @@ a saving, and this is a note. One turn at most is no agent, and is not asked abo
 from rlvitals.metrics.language import TOOL_CALLS, TOOL_FAILURES
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.rollouts import TURNS_MAX, TURNS_MEAN
-from rlvitals.records import Series, Trace
+from rlvitals.records import Trace
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, above, below, start
-from rlvitals.rules.weigh import severity, sides
+from rlvitals.rules.weigh import by_learning
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 
@@ -50,7 +49,7 @@ AN_AGENT = 2.0  # turns at most: fewer are a question and its answer
 
 def check(trace: Trace) -> Answer:
     """Ask whether calls vanish, then whether they fail, then whether episodes never end."""
-    if all(_finite(trace, m.name) is None for m in LOOKED_AT):
+    if all(trace.numbers(m.name, LEAST) is None for m in LOOKED_AT):
         return Undecided("neither tools nor turns are logged")
     for ask in (_vanish, _fail, _no_turn_left):
         found = ask(trace)
@@ -60,7 +59,7 @@ def check(trace: Trace) -> Answer:
 
 
 def _vanish(trace: Trace) -> Finding | None:
-    calls = _finite(trace, TOOL_CALLS.name)
+    calls = trace.numbers(TOOL_CALLS.name, LEAST)
     levels = None if calls is None else first_last_change(calls.values)
     # Tools may be given up within the first tenth of a run.
     first = None if calls is None else median(calls.values[:FIRST])
@@ -70,11 +69,11 @@ def _vanish(trace: Trace) -> Finding | None:
     low = below(calls, least.value)
     if levels[1] >= least.value or low is None or not low.goes_on:
         return None
-    failed = _finite(trace, TOOL_FAILURES.name)
+    failed = trace.numbers(TOOL_FAILURES.name, LEAST)
     share = None if failed is None else median(failed.values[: max(5, len(failed) // 5)])
     said = () if share is None or share == 0 else (f"{share:.0%} of the first calls failed",)
     clumsy = share is not None and share > FAILS.on(trace)
-    return _weighed(
+    return by_learning(
         trace,
         f"the model gives its tools up: {first:.3g} calls per response at first, "
         f"{levels[1]:.2g} at the end",
@@ -87,7 +86,7 @@ def _vanish(trace: Trace) -> Finding | None:
 
 
 def _fail(trace: Trace) -> Finding | None:
-    failed = _finite(trace, TOOL_FAILURES.name)
+    failed = trace.numbers(TOOL_FAILURES.name, LEAST)
     if failed is None:
         return None
     held = above(failed, FAILS.on(trace))
@@ -97,7 +96,7 @@ def _fail(trace: Trace) -> Finding | None:
     level = median(held.of(failed).values) or 0.0
     if level < first:
         return None  # it learns the format
-    return _weighed(
+    return by_learning(
         trace,
         f"{level:.0%} of tool calls fail in the median update, {first:.0%} at first",
         (TOOL_FAILURES.name, failed),
@@ -109,7 +108,7 @@ def _fail(trace: Trace) -> Finding | None:
 
 
 def _no_turn_left(trace: Trace) -> Finding | None:
-    mean, most = _finite(trace, TURNS_MEAN.name), _finite(trace, TURNS_MAX.name)
+    mean, most = trace.numbers(TURNS_MEAN.name, LEAST), trace.numbers(TURNS_MAX.name, LEAST)
     if mean is None or most is None:
         return None
     limit = float(most.values.max())
@@ -118,7 +117,7 @@ def _no_turn_left(trace: Trace) -> Finding | None:
     if held is None or not held.goes_on or mean.values.min() >= AT_LIMIT * limit:
         return None
     level = median(held.of(mean).values) or 0.0
-    return _weighed(
+    return by_learning(
         trace,
         f"episodes end at the limit of turns: {level:.3g} of {limit:g} on average",
         (TURNS_MEAN.name, mean),
@@ -126,38 +125,6 @@ def _no_turn_left(trace: Trace) -> Finding | None:
         Bound(AT_LIMIT * limit, f"{AT_LIMIT:.0%} of the most turns of any episode"),
         (),
         ("the model calls in a loop", "the limit of turns is too low for the task", FAILING),
-    )
-
-
-def _finite(trace: Trace, name: str) -> Series | None:
-    logged = trace.get(name)
-    found = None if logged is None else logged.finite()
-    return found if found is not None and len(found) >= LEAST else None
-
-
-def _weighed(  # noqa: PLR0913, PLR0917 - the fields of one finding
-    trace: Trace,
-    summary: str,
-    shown: tuple[str, Series],
-    since: tuple[int, float],
-    bound: Bound,
-    said: tuple[str, ...],
-    causes: tuple[str, ...],
-) -> Finding:
-    (name, series), (began, level) = shown, since
-    now = learned(trace)
-    evidence, counter = sides(now)
-    return Finding(
-        summary,
-        severity=severity(now, stalled=Severity.WARNING),
-        metric=name,
-        began=began,
-        ended=int(series.steps[-1]),
-        observed=level,
-        bound=bound,
-        evidence=(*said, *evidence),
-        counter=counter,
-        causes=causes,
     )
 
 
