@@ -65,7 +65,7 @@ def _counted(rate: Rate, run: Judged, name: str) -> Rate:
         rate,
         faulted=rate.faulted + 1,
         caught=rate.caught + rang,
-        first=rate.first + (run.first == name),
+        first=rate.first + (rang and run.first == name),
     )
 
 

@@ -21,7 +21,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "clip-fraction-high": (
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 0, 0, 0, 15, 0, 0),
-        Rate("on-policy control", 161, 0, 0, 59, 15, 16),
+        Rate("on-policy control", 161, 0, 0, 59, 15, 15),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "component-dominates": (Rate("GRPO-like", 35, 0, 0, 0, 0, 0),),
@@ -34,7 +34,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     ),
     "critic-explains-nothing": (
         Rate("off-policy control", 0, 0, 0, 9, 0, 0),
-        Rate("on-policy control", 220, 0, 0, 59, 9, 14),
+        Rate("on-policy control", 220, 0, 0, 59, 9, 3),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "critic-target-frozen": (Rate("off-policy control", 28, 0, 0, 4, 0, 0),),
@@ -57,7 +57,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("on-policy control", 220, 0, 0, 0, 0, 0),
     ),
     "episodes-never-end": (
-        Rate("off-policy control", 68, 0, 0, 13, 3, 8),
+        Rate("off-policy control", 68, 0, 0, 13, 3, 3),
         Rate("on-policy control", 220, 0, 0, 27, 16, 16),
     ),
     "evaluation-falls": (
@@ -137,7 +137,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "kl-spike": (
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 0, 0, 0, 21, 0, 0),
-        Rate("on-policy control", 161, 4, 0, 62, 23, 15),
+        Rate("on-policy control", 161, 4, 0, 62, 23, 10),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "learning-rate-jump": (
@@ -153,7 +153,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("on-policy control", 220, 0, 0, 36, 26, 22),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
-    "learning-starts-late": (Rate("off-policy control", 68, 0, 0, 12, 9, 12),),
+    "learning-starts-late": (Rate("off-policy control", 68, 0, 0, 12, 9, 9),),
     "loss-not-decreasing": (
         Rate("GRPO-like", 10, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
@@ -255,13 +255,13 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "temperature-out-of-range": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
     "threshold-off-correctness": (Rate("GRPO-like", 8, 0, 0, 0, 0, 0),),
     "throughput-drop": (
-        Rate("off-policy control", 68, 0, 0, 12, 7, 8),
+        Rate("off-policy control", 68, 0, 0, 12, 7, 7),
         Rate("on-policy control", 220, 0, 0, 24, 24, 24),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "tool-use-fades": (Rate("GRPO-like", 1, 0, 0, 0, 0, 0),),
     "total-negative-absolute-positive": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
-    "updates-cut-short": (Rate("on-policy control", 161, 0, 0, 14, 6, 9),),
+    "updates-cut-short": (Rate("on-policy control", 161, 0, 0, 14, 6, 6),),
     "updates-hardly-move": (
         Rate("off-policy control", 0, 0, 0, 16, 0, 0),
         Rate("on-policy control", 212, 0, 0, 76, 44, 33),
