@@ -66,7 +66,7 @@ def outlook(trace: Trace) -> Forecast | None:
 def over(trace: Trace) -> bool:
     """Tell a run that has come to its end: nothing lies ahead of it."""
     done = trace.budget is not None and trace.last_step >= trace.budget.steps
-    return done or trace.lifecycle.ended
+    return done or trace.lifecycle.over
 
 
 def _target(trace: Trace, finding: Finding, series: Series) -> Bound | None:

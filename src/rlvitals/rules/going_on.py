@@ -20,7 +20,7 @@ LEARNS = (UPDATES.name, VALUE_LOSS.name, POLICY_LOSS.name, LOSS.name)  # logged 
 def goes_on(trace: Trace) -> bool:
     """Tell whether a run is known to go on; one whose age nobody gave is taken as it is."""
     cycle = trace.lifecycle
-    if cycle.ended or cycle.exit_code is not None or cycle.traceback:
+    if cycle.over:
         return False
     if trace.budget is not None and trace.last_step >= trace.budget.steps:
         return False

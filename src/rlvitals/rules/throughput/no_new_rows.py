@@ -43,8 +43,7 @@ def check(trace: Trace) -> Answer:
     cycle = trace.lifecycle
     if not any(np.isfinite(series.values).any() for series in trace.series.values()):
         return Undecided("no row holds a number")
-    over = cycle.ended or cycle.exit_code is not None or bool(cycle.traceback)
-    if over or (trace.budget is not None and _spent(trace, trace.budget.steps)):
+    if cycle.over or (trace.budget is not None and _spent(trace, trace.budget.steps)):
         return Clear()
     if trace.budget is None:
         return Undecided("how long the run is meant to be is not known", ("total_steps",))
