@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from rlvitals.faults.catalogue import CATALOGUE
 from rlvitals.faults.fault import Onset
-from rlvitals.faults.folder import FRESH, FRESH_HEALTHY
+from rlvitals.faults.folder import FRESH, FRESH_HEALTHY, TUNING
 from rlvitals.faults.tasks import TASKS, Task
 
 HEALTHY_SEEDS = FRESH_HEALTHY  # of each task: fewer cannot tell a 5th percentile
@@ -31,17 +31,25 @@ class Planned:
 
 def plan() -> tuple[Planned, ...]:
     """List every run, in the order to record them: a part of it is a smaller benchmark."""
-    runs = [Planned(task, seed) for seed in range(2) for task in TASKS]
+    runs = [run for seed in TUNING for task in TASKS for run in _tuning(task, seed)]
+    runs += [Planned(task, task.first_seed + seed) for seed in range(2) for task in TASKS]
     for seed in range(SEEDS):
-        runs += [run for task in TASKS for run in _faulty(task, seed)]
-        more = range(2 + 6 * seed, 8 + 6 * seed)  # healthy seeds 2-7, 8-13, 14-19
-        runs += [Planned(task, each) for task in TASKS for each in more if each < HEALTHY_SEEDS]
-        runs += _varied(seed)
-    runs += [run for task in TASKS for run in _faulty(task, FRESH)]
-    runs += [
-        Planned(task, seed) for seed in range(FRESH_HEALTHY, FRESH_HEALTHY + MORE) for task in TASKS
-    ]
-    return (*runs, *_varied(FRESH))
+        runs += [run for task in TASKS for run in _faulty(task, task.first_seed + seed)]
+        more = range(2 + 6 * seed, min(8 + 6 * seed, HEALTHY_SEEDS))  # 2-7, 8-13, 14-19
+        runs += [Planned(task, task.first_seed + each) for task in TASKS for each in more]
+        runs += [run for task in TASKS for run in _varied(task, task.first_seed + seed)]
+    for task in TASKS:
+        if not task.first_seed:  # its first seeds were looked at: these were not
+            runs += _faulty(task, FRESH)
+            runs += [Planned(task, FRESH_HEALTHY + each) for each in range(MORE)]
+            runs += _varied(task, FRESH)
+    return tuple(runs)
+
+
+def _tuning(task: Task, seed: int) -> list[Planned]:
+    if task.env_id != "CartPole-v1" or not task.first_seed:
+        return []
+    return [Planned(task, seed), *_faulty(task, seed), *_varied(task, seed)]
 
 
 def _faulty(task: Task, seed: int) -> list[Planned]:
@@ -54,7 +62,7 @@ def _faulty(task: Task, seed: int) -> list[Planned]:
     ]
 
 
-def _varied(seed: int) -> list[Planned]:
+def _varied(task: Task, seed: int) -> list[Planned]:
     return [
-        Planned(task.variant(name), seed, variant=name) for task in TASKS for name in task.variants
+        Planned(task.variant(name), seed, variant=name) for name in task.variants
     ]
