@@ -50,7 +50,7 @@ def check(trace: Trace) -> Answer:
     return Finding(
         _said(first),
         severity=weigh.severity(now),
-        metric=first.setting,
+        metric=now.metric or next(m.name for m in OUTCOME_METRICS if m.name in trace),
         began=trace.first_step,
         ended=trace.last_step,
         observed=first.value,
