@@ -136,7 +136,7 @@ def _target_network(trace: Trace) -> Iterator[Odd]:
     if interval > most:
         does = "the target network is not updated within this run"
         yield Odd("target_update_interval", interval, most, SEEN_INTERVALS, does)
-    copied = tau is not None and tau > SOFT and str(trace.settings.get("algorithm", "")) == "DQN"
-    if interval < OFTEN and copied:
+    dqn = str(trace.settings.get("algorithm", "")).upper() == "DQN"
+    if interval < OFTEN and dqn and (tau is None or tau > SOFT):  # DQN copies unless told
         does = "the target network is the network: nothing holds the values down"
         yield Odd("target_update_interval", interval, OFTEN, SEEN_INTERVALS, does)

@@ -6,8 +6,8 @@ what the algorithm is made of: a discount below one half, a learning rate above 
 a critic without weight in the loss, an entropy bonus that is negative or above one half (1 for
 SAC), a clip range below 0.01 or above 0.8, a KL target below 1e-4, PPO rollouts of fewer than four
 steps, target networks that never follow or follow at once, a replay buffer of fewer than 1,000
-steps, GRPO groups of one. A warning where the outcome is proven not to improve; where it improves
-or cannot be told, a note.
+steps, GRPO groups of one. A warning where the outcome is proven not to improve, or ends less than
+15 % of the way from a random to a solved policy; where it improves or cannot be told, a note.
 
 ## Why it matters
 Everything else that is wrong with such a run follows from it, and is mended by it. The commonest
@@ -30,10 +30,12 @@ beside it as alternatives. A setting that a schedule changes later is judged by 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules import kinds, weigh
+from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.practice import Odd, odd, stated
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided, persistence
-from rlvitals.rules.standing import LEAST, OUTCOME_METRICS, standing
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided, persistence
+from rlvitals.rules.standing import LEAST, OUTCOME_METRICS, Standing, standing, way_share
 
+NOWHERE = 0.15  # of the way from a random to a solved policy
 PERSISTS = persistence("setting-out-of-range")
 
 
@@ -49,7 +51,7 @@ def check(trace: Trace) -> Answer:
     evidence, counter = weigh.sides(now)
     return Finding(
         _said(first),
-        severity=weigh.severity(now),
+        severity=_severity(trace, now),
         metric=now.metric or next(m.name for m in OUTCOME_METRICS if m.name in trace),
         began=trace.first_step,
         ended=trace.last_step,
@@ -58,6 +60,14 @@ def check(trace: Trace) -> Answer:
         evidence=(*(_said(one) for one in others), *evidence),
         counter=counter,
     )
+
+
+def _severity(trace: Trace, now: Standing) -> Severity:
+    """Weigh by the outcome; a run that is over and came nowhere near its task counts as stalled."""
+    part = way_share(trace, now)
+    nowhere = part is not None and part < NOWHERE and not now.improves
+    over = Severity.WARNING if nowhere and not goes_on(trace) else Severity.NOTE
+    return max(weigh.severity(now), over)
 
 
 def _said(one: Odd) -> str:
