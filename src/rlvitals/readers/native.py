@@ -63,6 +63,7 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         tables=_tables(found.parts, main),
         ending=_ending(about, found.events),
         framework=about.framework,
+        step_unit=str(about.more.get("step_unit") or "steps"),
     )
     return log, found.cursor
 
