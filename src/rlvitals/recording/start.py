@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -50,11 +50,8 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     pytest. Raises UsageError for arguments that make no sense. A folder that cannot be written
     is a warning, and nothing is recorded; where `strict`, a VitalsError.
     """
-    said: dict[str, object] = {"project": project, "name": name, "group": group}
-    said |= {"folder": None if folder is None else str(folder), "tags": tuple(tags) or None}
-    said |= {"sinks": None if sinks is None else tuple(sinks), "durable": durable or None}
-    said["flush_seconds"] = flush_seconds
-    chosen = _chosen(said)
+    chosen = _chosen(folder, sinks, tags, durable=durable or None, project=project, name=name,
+                     group=group, flush_seconds=flush_seconds)  # fmt: skip
     if chosen.mode == "off":
         return Off(chosen.name, settings or {})
     own = sinks if isinstance(sinks, Mapping) else dict.fromkeys(chosen.sinks)
@@ -70,8 +67,12 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
         return Off(chosen.name, kept)
 
 
-def _chosen(said: Mapping[str, object]) -> Recording:
+def _chosen(
+    folder: Where | None, sinks: Iterable[str] | None, tags: Sequence[str], **said: object
+) -> Recording:
     """Put a call's arguments over the environment, the settings file and the defaults."""
+    said |= {"folder": None if folder is None else str(folder), "tags": tuple(tags) or None}
+    said["sinks"] = None if sinks is None else tuple(sinks)
     given = {key: value for key, value in said.items() if value is not None}
     checked = options.check("recording", given, "rlvitals.start()")
     near = Path(checked.get("folder") or Path.cwd())
@@ -95,7 +96,7 @@ class _Start:
         path = self._folder(place)
         opening = _open(path, self._about(path), place, durable=self.chosen.durable)
         others = _others(opening, self.sinks) if place.rank == 0 else []
-        pump = Pump(native.SINK.open(opening), others, Notes(), self.chosen.flush_seconds)
+        pump = Pump(native.Native(opening), others, Notes(), self.chosen.flush_seconds)
         run = Run(
             opening,
             pump,
