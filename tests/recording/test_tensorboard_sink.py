@@ -1,5 +1,4 @@
 """Our event files: TensorBoard and torch's writer are the measure."""
-# ruff: noqa: PD011 - the values of rows are no DataFrame's
 
 import time
 

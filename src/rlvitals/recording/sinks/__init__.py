@@ -1,9 +1,9 @@
 """The sinks: one file each."""
 
-from rlvitals.recording.sinks import csv, jsonl, parquet, tensorboard
+from rlvitals.recording.sinks import csv, jsonl, native, parquet, tensorboard
 from rlvitals.recording.sinks.sink import Sink
 
-SINKS: tuple[Sink, ...] = (tensorboard.SINK, csv.SINK, jsonl.SINK, parquet.SINK)
+SINKS: tuple[Sink, ...] = (native.SINK, tensorboard.SINK, csv.SINK, jsonl.SINK, parquet.SINK)
 
 
 def find(name: str) -> Sink | None:
