@@ -246,11 +246,11 @@ def test_two_attempts_at_once_keep_their_files(tmp_path):
 
 
 def test_the_command_is_said_where_the_port_is_set(tmp_path, capsys):
-    write(tmp_path, options={"port": 6007})
+    write(tmp_path, rows(), options={"port": 6007})
     command = f"tensorboard --logdir {tmp_path / 'tensorboard'} --port 6007\n"
     assert capsys.readouterr() == ("", command)
-    write(tmp_path, rank=1, options={"port": 6007})
-    write(tmp_path, attempt=2)
+    write(tmp_path, rows(), rank=1, options={"port": 6007})
+    write(tmp_path, rows(), attempt=2)
     assert capsys.readouterr() == ("", "")
 
 

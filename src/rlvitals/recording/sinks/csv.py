@@ -14,6 +14,7 @@ from pathlib import Path
 from rlvitals.errors import VitalsError
 from rlvitals.recording.sinks import kinds
 from rlvitals.recording.sinks.appending import Appending
+from rlvitals.recording.sinks.later import later
 from rlvitals.recording.sinks.sink import Opening, Rows, Sink
 from rlvitals.records import Histogram, Table, Text
 
@@ -172,4 +173,4 @@ def _open(opening: Opening) -> Tables:
     )
 
 
-SINK = Sink("csv", "CSV files under metrics/", "", _open)
+SINK = Sink("csv", "CSV files under metrics/", "", later(_open))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rlvitals.recording.sinks import kinds
 from rlvitals.recording.sinks.appending import Appending
+from rlvitals.recording.sinks.later import later
 from rlvitals.recording.sinks.sink import Opening, Rows, Sink
 from rlvitals.records import Histogram, Table, Text
 
@@ -126,4 +127,4 @@ def _open(opening: Opening) -> Lines:
     return Lines(kinds.home(opening.folder, opening.rank))
 
 
-SINK = Sink("jsonl", "JSON lines at metrics/log.jsonl", "", _open)
+SINK = Sink("jsonl", "JSON lines at metrics/log.jsonl", "", later(_open))

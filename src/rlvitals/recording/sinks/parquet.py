@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rlvitals.recording.sinks import kinds
+from rlvitals.recording.sinks.later import later
 from rlvitals.recording.sinks.sink import Opening, Rows, Sink
 from rlvitals.records import Histogram, Table, Text
 
@@ -150,4 +151,4 @@ def _cells(column: Sequence[object]) -> list[object]:
     return [None if cell is None else str(cell) for cell in column]
 
 
-SINK = Sink("parquet", "Parquet files under metrics/", "pyarrow", Folders)
+SINK = Sink("parquet", "Parquet files under metrics/", "pyarrow", later(Folders, "pyarrow"))

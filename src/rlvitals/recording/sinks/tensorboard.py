@@ -14,6 +14,7 @@ from pathlib import Path
 from rlvitals.recording.sinks.appending import Appending
 from rlvitals.recording.sinks.event_files import scalars, summaries
 from rlvitals.recording.sinks.flat import flat
+from rlvitals.recording.sinks.later import later
 from rlvitals.recording.sinks.sink import Opening, Rows, Sink
 from rlvitals.records import Histogram, Table, Text
 
@@ -94,4 +95,4 @@ def _open(opening: Opening) -> EventFile:
     return EventFile(path, opening)
 
 
-SINK = Sink("tensorboard", "TensorBoard event files", "", _open)
+SINK = Sink("tensorboard", "TensorBoard event files", "", later(_open))
