@@ -17,6 +17,8 @@ from rlvitals.forecasts import Forecast
 from rlvitals.knobs import Knob
 from rlvitals.measuring import Judged, judged, rates_module, tally
 from rlvitals.metrics.metric import Band, Bound, Metric
+from rlvitals.recording.run import Run
+from rlvitals.recording.start import start
 from rlvitals.records import (
     Budget,
     Lifecycle,
@@ -57,6 +59,7 @@ __all__ = [
     "Rate",
     "Retraction",
     "Rule",
+    "Run",
     "Sentence",
     "Series",
     "Severity",
@@ -76,6 +79,7 @@ __all__ = [
     "rates_module",
     "read",
     "runs",
+    "start",
     "tally",
     "trace",
 ]
