@@ -257,6 +257,12 @@ def cgroup(own: Path = OWN_CGROUP, root: Path = CGROUPS) -> Path | None:
     return None
 
 
+def kills(folder: Path) -> int | None:
+    """Count what was killed in a cgroup for want of memory so far; None where nobody counts."""
+    events = counter(folder / "memory.events", "oom_kill")
+    return counter(folder / "memory.oom_control", "oom_kill") if events is None else events
+
+
 def _limits(folder: Path | None = None) -> dict[str, int]:
     """Return a cgroup's limit and what is used of it, in bytes; empty where there is no limit."""
     folder = folder or cgroup()
