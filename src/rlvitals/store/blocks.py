@@ -9,9 +9,10 @@ import errno
 import os
 import time as clock
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import IO
 from uuid import uuid4
 from zlib import crc32
 
@@ -38,6 +39,8 @@ class Scalars:
     steps: NDArray[np.int64]
     times: NDArray[np.float64]
     values: NDArray[np.float64]  # [k, n]
+    first: int = 0  # rows of the file before these, where they were written one after another
+    order: NDArray[np.int64] | None = None  # [n], each row's place in the file, where they were not
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class BlockCursor:
 
     offset: int = 0
     rows: int = 0  # of scalars before the offset
+    others: int = 0  # histograms, texts, tables and settings before it
     tables: Mapping[int, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     head: bytes = b""  # the file's first header: a file that begins otherwise is another one
     ended: bool = False  # the writer closed the file
@@ -93,6 +97,7 @@ class Writer:
         self._pending: list[tuple[bytes, int]] = []  # blocks, with their rows
         self._size = 0
         self._begun = False  # whether the first pending block is partly written
+        hold(self._fd)
         # Numbers that another writer of this file has used must not be used again.
         found = os.fstat(self._fd).st_size
         tables = scan(path).cursor.tables if found else {}
@@ -214,23 +219,44 @@ class Writer:
 _BINARY: int = getattr(os, "O_BINARY", 0)  # Windows would turn line ends
 
 
+def hold(fd: int, *, alone: bool = False) -> bool:
+    """Mark a file as being written, or ask whether it is (`alone`); True without locks."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(fd, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
 def scan(path: Path, cursor: BlockCursor | None = None) -> Scan:
     """Read the whole blocks since a cursor.
 
-    Raises OSError, and UnreadableLog for a file that is not ours or of a newer format.
+    Raises OSError, and UnreadableLog for a file of a newer format.
     """
-    since = cursor or BlockCursor()
     with path.open("rb", buffering=0) as file:
-        head = file.read(frames.SIZE)
-        size = os.fstat(file.fileno()).st_size
-        replaced = bool(since.head) and (size < since.offset or head != since.head)
-        if replaced:
-            since = BlockCursor()
-        file.seek(since.offset)
-        data = file.readall() or b""
+        return scan_file(file, path, cursor)
+
+
+def scan_file(file: IO[bytes], path: Path, cursor: BlockCursor | None = None) -> Scan:
+    """Read an open file as `scan` does; `path` is what errors call it."""
+    since = cursor or BlockCursor()
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    head = file.read(frames.SIZE)
+    replaced = bool(since.head) and (size < since.offset or head != since.head)
+    if replaced:
+        since = BlockCursor()
+    file.seek(since.offset)
+    data = frames.read(file, size - since.offset)
     if len(head) == frames.SIZE and not since.head:
-        since = BlockCursor(since.offset, since.rows, since.tables, head)
-    found = _Found(since)
+        since = replace(since, head=head)
+    found = Found(since)
     try:
         for part in frames.walk(data, since.offset):
             found.take(part)
@@ -239,19 +265,20 @@ def scan(path: Path, cursor: BlockCursor | None = None) -> Scan:
     return found.scan(replaced=replaced)
 
 
-class _Found:
+class Found:
     """Collects what the frames of one reading hold."""
 
     def __init__(self, since: BlockCursor) -> None:
         self.since = since
         self.named = dict(since.tables)
-        self.frames: list[Frame] = []  # of scalars
+        self.frames: list[tuple[Frame, int]] = []  # of scalars, with the rows before them
         self.histograms: list[tuple[str, Histogram]] = []
         self.texts: list[tuple[str, Text]] = []
         self.tables: list[tuple[str, Table]] = []
         self.settings: list[Changed] = []
         self.damage: list[Damage] = []
         self.offset, self.rows, self.torn = since.offset, since.rows, 0
+        self.others = since.others
         self.ended = since.ended
 
     def take(self, part: Frame | Damage | Tail) -> None:
@@ -274,36 +301,44 @@ class _Found:
         if header.kind == Kind.SCALARS:
             if header.size != 8 * header.rows * (header.columns + 2):
                 raise ValueError("its length is not that of its rows")
-            self.frames.append(frame)
+            self.frames.append((frame, self.rows))
             self.rows += header.rows
         elif header.kind == Kind.KEYS:
             self.named[header.table] = tuple(map(str, payloads.from_json(payload)))
-        elif header.kind == Kind.HISTOGRAM:
+        else:
+            self.other(header.kind, payload)
+
+    def other(self, kind: int, payload: memoryview) -> None:
+        """Take what is no scalars. Raises ValueError, KeyError, TypeError."""
+        if kind == Kind.HISTOGRAM:
             self.histograms.append(payloads.to_histogram(payload))
-        elif header.kind == Kind.TEXT:
+        elif kind == Kind.TEXT:
             self.texts.append(payloads.to_text(payload))
-        elif header.kind == Kind.TABLE:
+        elif kind == Kind.TABLE:
             self.tables.append(payloads.to_table(payload))
-        elif header.kind == Kind.SETTINGS:
+        elif kind == Kind.SETTINGS:
             self.settings.append(Changed(**payloads.from_json(payload)))
+        else:
+            return
+        self.others += 1
 
     def _damaged(self, frame: Frame, why: str) -> None:
         self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
 
-    def _scalars(self, frame: Frame) -> Scalars | None:
-        header = frame.header
-        keys = self.named.get(header.table)
-        if keys is None or len(keys) != header.columns:
-            self._damaged(frame, f"{header.rows:,} rows whose key table is lost")
+    def _scalars(self, frame: Frame, first: int) -> Scalars | None:
+        keys = self.named.get(frame.header.table)
+        if keys is None or len(keys) != frame.header.columns:
+            self._damaged(frame, f"{frame.header.rows:,} rows whose key table is lost")
             return None
-        words = np.frombuffer(frame.payload, "<f8").reshape(header.columns + 2, header.rows)
-        return Scalars(keys, words[0].view("<i8"), words[1], words[2:])
+        return to_scalars(frame, keys, first)
 
     def scan(self, *, replaced: bool) -> Scan:
         """Return what was found; a key table that comes late names the rows before it too."""
-        scalars = tuple(filter(None, map(self._scalars, self.frames)))
+        scalars = tuple(filter(None, (self._scalars(*pair) for pair in self.frames)))
         tables = MappingProxyType(self.named)
-        cursor = BlockCursor(self.offset, self.rows, tables, self.since.head, self.ended)
+        cursor = BlockCursor(
+            self.offset, self.rows, self.others, tables, self.since.head, self.ended
+        )
         self.damage.sort(key=lambda one: one.offset)
         return Scan(
             scalars,
@@ -316,3 +351,10 @@ class _Found:
             replaced,
             cursor,
         )
+
+
+def to_scalars(frame: Frame, keys: tuple[str, ...], first: int) -> Scalars:
+    """Look at a frame's rows where they lie; `first`: rows of the file before them."""
+    header = frame.header
+    words = np.frombuffer(frame.payload, "<f8").reshape(header.columns + 2, header.rows)
+    return Scalars(keys, words[0].view("<i8"), words[1], words[2:], first)
