@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 FOLDER = "life"
+EXITING = "exiting"  # a status that is no end yet: the process is about to tell its own
 LINE = 64  # bytes of the first line, with its end
 NAMESPACE = Path("/proc/self/ns/pid")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -93,6 +94,13 @@ def _writer(said: Mapping[str, object]) -> Writer:
     texts = {n: str(said.get(n, "")) for n in ("host", "boot", "namespace", "born", "cgroup")}
     pid = said.get("pid", 0)
     return Writer(pid=pid if isinstance(pid, int) else 0, **texts)
+
+
+def exit_code_of(error: SystemExit) -> int:
+    """Return the code that Python makes of a SystemExit."""
+    if error.code is None:
+        return 0
+    return error.code & 0xFF if isinstance(error.code, int) else 1
 
 
 def boot() -> str:

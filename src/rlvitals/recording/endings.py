@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.recording import beats
-from rlvitals.recording.beats import Beat
+from rlvitals.recording.beats import EXITING, Beat
 from rlvitals.records import Ending, Process
 from rlvitals.store.events import Event
 
 FINISH = ("finish", "exit")  # events that a run ends with
 EXCEPTION = "exception"  # an uncaught one
-GOES_ON = "exiting"  # a status that leaves the end to the process
 BAD = ("failed", "crashed", "error")  # a status that says that it did not end well
 CRASH_LETTERS = 16_000
 # What the fault handler calls the fatal signals: Python's `faulthandler_handlers`.
@@ -102,7 +101,7 @@ def _ending(run: Path, one: Beat, events: Sequence[Event]) -> Ending | None:
     step = max((s for s in (step, one.step) if s is not None), default=None)
     signal, dump = _crash(run, one)
     status = _text(said, "status")
-    if said is not None and status != GOES_ON:
+    if said is not None and status != EXITING:
         return _told(said, status, step)
     if one.exit_code is not None:
         trace = trace if one.exit_code else ""

@@ -48,7 +48,7 @@ def gather(settings: Mapping[str, object] | None = None) -> dict[str, object]:
     {name: version}, python, host {name, os, processor, cores, memory_gib, gpus}, environment
     {variable: value}, seeds {name: number}, settings_hash (of the settings without secrets).
     """
-    parts = {
+    parts: dict[str, object] = {
         "command": list(redact.command(_command())),
         "directory": _directory(),
         "git": git(_code()),
@@ -59,7 +59,7 @@ def gather(settings: Mapping[str, object] | None = None) -> dict[str, object]:
         "seeds": seeds(settings or {}),
         "settings_hash": settings_hash(settings or {}),
     }
-    return {name: _moved(found) for name, found in parts.items() if found}
+    return redact.written({name: found for name, found in parts.items() if found})
 
 
 def settings_hash(settings: Mapping[str, object]) -> str:
@@ -219,15 +219,6 @@ def _seeds_within(prefix: str, settings: Mapping[str, object]) -> list[tuple[str
         elif SEED.search(str(key)) and isinstance(value, int | float | str | list | tuple):
             found.append((name, value))
     return found
-
-
-def _moved(found: object) -> object:
-    """Write `~` for the home folder wherever a text holds it."""
-    if isinstance(found, str):
-        return redact.homeless(found)
-    if isinstance(found, Mapping):
-        return {name: _moved(inner) for name, inner in found.items()}
-    return [_moved(inner) for inner in found] if isinstance(found, list | tuple) else found
 
 
 def _safely(ask: Callable[[], object]) -> object:

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import TextIO
 
 from rlvitals.recording import beats, machine, redact
-from rlvitals.recording.beats import ExitByte, Writer
+from rlvitals.recording.beats import EXITING, ExitByte, Writer
 from rlvitals.store.events import Events
 
 BEAT_SECONDS = 10.0
@@ -83,14 +83,13 @@ class Handle:
                 self._note(f"lifecycle: {part.__name__[7:]}: {error}")
         threading.Thread(target=self._run, name="rlvitals-beat", daemon=True).start()
 
-    def end(self, status: str = "finished", exit_code: int | None = None, trace: str = "") -> None:
-        """Note the end, and stop. "exiting" is no end: the process is about to tell its own."""
+    def end(self, status: str = "finished") -> None:
+        """Stop; `EXITING` leaves on what notes how the process itself ends."""
         if self._ended.is_set() or os.getpid() != self._pid:
             return
         self._ended.set()
-        self._append("exit", status=status, exit_code=exit_code, traceback=_kept(trace))
         self._beat()
-        if status != "exiting":
+        if status != EXITING:
             self._disarm()
 
     def raised(self, kind: str, error: BaseException, **facts: object) -> None:

@@ -62,6 +62,8 @@ class Pump:
         self.limit = FIELDS * BURST_ROWS
         self.messages: deque[Message] = deque()
         self.notes = notes
+        self.step: int | None = None  # the last that was taken
+        self.beside: Callable[[], Mapping[str, float]] = dict  # what is logged with the last row
         self.spent = 0.0  # CPU seconds of the thread, for the overhead that a run reports
         self._native = native
         self._outlets = [Outlet(name, writing, notes) for name, writing in others]
@@ -175,10 +177,19 @@ class Pump:
         count = len(self.rows)
         flat = self.rows[:count]
         del self.rows[:count]
+        if flat:
+            self._stand_beside(flat)
         for rows in self._batcher.rows(flat):
             self._each(partial(_scalars, rows), len(rows))
         for _ in range(len(self.messages)):
             self._each(self.messages.popleft())
+
+    def _stand_beside(self, flat: list[object]) -> None:
+        """Add a row at the last step: what the machine did until then."""
+        step, moment, _ = flat[-FIELDS:]
+        self.step = step if isinstance(step, int) else self.step
+        if measured := self.beside():
+            flat += (step, moment, dict(measured))
 
     def _each(self, call: Message, weight: int = 1) -> None:
         self._native_does(call)

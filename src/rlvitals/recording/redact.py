@@ -98,6 +98,21 @@ def mapping(said: M) -> M:
     return cast("M", _inside("", said, 0))
 
 
+def written(said: M) -> M:
+    """Return settings as they may be written: without secrets, and `~` for the home folder."""
+    return cast("M", _moved(mapping(said)))
+
+
+def _moved(value: object) -> object:
+    if isinstance(value, str):
+        return homeless(value)
+    if isinstance(value, Mapping):
+        return {key: _moved(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_moved, value)) if type(value) in {list, tuple} else value
+    return value
+
+
 def is_secret(name: str, value: object) -> bool:
     """Tell whether a setting is a secret, by its name or by what it holds."""
     if _is_secret(name, value):
