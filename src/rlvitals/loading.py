@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rlvitals import metrics, rules, sources
+from rlvitals import metrics, rules, sources, verdict
 from rlvitals.errors import UsageError, nearest
 from rlvitals.metrics import assemble
 from rlvitals.metrics.assemble import Given
@@ -38,7 +38,9 @@ def load(run: Run, given: Given, now: float | None = None) -> Trace:
     age = _age(logs, (file for file, _ in run.files), now)
     notes = (*trace.notes, *_unused(logs, given.mapping))
     lifecycle = _seen(replace(trace.lifecycle, age=age), logs, now)
-    return replace(trace, lifecycle=lifecycle, notes=notes, thresholds=given.thresholds)
+    trace = replace(trace, lifecycle=lifecycle, thresholds=given.thresholds)
+    said = "" if lifecycle.failed else verdict.ended(trace)
+    return replace(trace, notes=(*notes, *([f"ended: {said}"] if said else ())))
 
 
 def _seen(cycle: Lifecycle, logs: Sequence[Log], now: float) -> Lifecycle:

@@ -76,7 +76,7 @@ def ended(trace: Trace) -> str:
         who = cycle.reason.partition(": ")[0] if cycle.reason.startswith("rank ") else ""
         said = told or f"exit code {cycle.exit_code}"
         said = f"{who}: {said}" if who else said
-    if not said or (cycle.end_step is None and not cycle.lost):
+    if not said or (cycle.end_step is None and not cycle.signal and not cycle.lost):
         return said
     step = max(trace.last_step, cycle.end_step or 0)
     return f"{said}, at step {step:,}"

@@ -133,6 +133,9 @@ AROUND = [
     "token: {}1234567890",
     "private_key_passphrase={}",
     "secretKey=>'{}'",
+    "no such key: --api-key {}",
+    "key: password={}",
+    "the key: token: 'x' --token {}",
     "https://discord.com/api/webhooks/1234/{}",
     "https://hooks.slack.com/services/T012/B012/{}",
 ]

@@ -17,6 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -101,6 +102,16 @@ def exit_code_of(error: SystemExit) -> int:
     if error.code is None:
         return 0
     return error.code & 0xFF if isinstance(error.code, int) else 1
+
+
+def still_interrupted() -> None:
+    """Let the interpreter end as one that Ctrl-C ended, whatever was done since.
+
+    It keeps a flag for that, and puts it down wherever a text is executed as a program: as any
+    module is loaded that makes a named tuple. Executing this text puts it up again.
+    """
+    with suppress(KeyboardInterrupt):
+        exec("raise KeyboardInterrupt")  # noqa: S102 - see above; CPython's run_eval_code_obj
 
 
 def boot() -> str:

@@ -10,6 +10,7 @@ from rlvitals.recording.pump import Pump
 from rlvitals.recording.run import Run
 from rlvitals.store.run_folder import About, RunFolder
 
+FACTS_WAIT = 0.3  # seconds that a start has to itself
 FACTS_SECONDS = 3.0  # that the end of a run waits for its facts
 IN_RUN_FILE = ("git", "host")  # the others stand under `more`
 
@@ -30,9 +31,24 @@ def begin(run: Run, pump: Pump, *, machine_seconds: float) -> None:
         return
     if machine_seconds > 0:
         _sample(run, pump, Sampler(machine_seconds, folder).start())
-    gathering = threading.Thread(target=_gather, args=(run,), name="rlvitals-facts", daemon=True)
-    gathering.start()
-    run.at_finish(lambda _: gathering.join(FACTS_SECONDS))
+    _learn(run)
+
+
+def _learn(run: Run) -> None:
+    """Gather the facts on a thread, once whoever started the run has gone on."""
+    hurry = threading.Event()
+
+    def gather() -> None:
+        hurry.wait(FACTS_WAIT)
+        _gather(run)
+
+    def finish(_: str) -> None:
+        hurry.set()
+        thread.join(FACTS_SECONDS)
+
+    thread = threading.Thread(target=gather, name="rlvitals-facts", daemon=True)
+    thread.start()
+    run.at_finish(finish)
 
 
 def _sample(run: Run, pump: Pump, sampler: Sampler) -> None:

@@ -24,6 +24,8 @@ FATAL = {
     "Illegal instruction": "SIGILL",
 }
 HEADLINE = re.compile(r"Fatal Python error: (.+)")
+# The thread that the signal met comes last, and its innermost call first.
+FRAME = re.compile(r'(?:Current thread|Stack) .*\n +File "(.+?)", line (\d+) in (.+)')
 ONE_STACK = "Stack (most recent call first)"
 
 
@@ -108,7 +110,7 @@ def _ending(run: Path, one: Beat, events: Sequence[Event]) -> Ending | None:
         after = f" after {signal}" if signal else ""
         return Ending(one.exit_code, trace, "", step, f"exit code {one.exit_code}{after}")
     if signal:
-        return Ending(None, dump if signal in FATAL.values() else "", signal, step, _ended(signal))
+        return Ending(None, dump, signal, step, _ended(signal) + _doing(dump))
     if raised is not None:
         by_hand = _by_hand(trace)
         return Ending(None, trace, "", step, "stopped by hand" if by_hand else "")
@@ -128,7 +130,13 @@ def _told(event: Event, status: str, step: int | None) -> Ending:
 
 
 def _ended(signal: str) -> str:
-    return f"{signal}: asked to end from outside" if signal not in FATAL.values() else signal
+    return signal if signal in FATAL.values() else f"ended from outside by {signal}"
+
+
+def _doing(dump: str) -> str:
+    """Say what the main thread of a crash was doing; empty where that is not told."""
+    frame = FRAME.search(dump)
+    return "" if frame is None else f", in {frame[3]} ({Path(frame[1]).name}:{frame[2]})"
 
 
 def _crash(run: Path, one: Beat) -> tuple[str, str]:
@@ -144,7 +152,7 @@ def _crash(run: Path, one: Beat) -> tuple[str, str]:
     if headline is not None:
         word = headline[1].strip()
         # Any other headline is the interpreter's own: it gives up by SIGABRT.
-        return FATAL.get(word, "SIGABRT"), f"{said}\n{word}"
+        return FATAL.get(word, "SIGABRT"), said
     return ("SIGHUP" if ONE_STACK in said else "SIGTERM"), said
 
 

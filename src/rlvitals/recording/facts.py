@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from importlib import metadata
 from pathlib import Path
 
 from rlvitals.recording import redact
@@ -38,6 +37,8 @@ BEGINNINGS = (
     "DEEPSPEED_", "RAY_", "RLVITALS_",
 )  # fmt: skip
 SEED = re.compile(r"(?:^|[/_.\-])(?:random_?)?seeds?(?:$|[/_.\-])|_rng$", re.IGNORECASE)
+# The names of folders are PyPA's: "Recording installed projects".
+INSTALLED = re.compile(r"([A-Za-z0-9][\w.]*)-([^-]+?)(?:-py[\d.]+)?\.(?:dist-info|egg-info|egg)")
 PEOPLE_S = 2**32  # torch starts from a larger number where nobody has set a seed
 
 
@@ -94,14 +95,20 @@ def environment() -> dict[str, str]:
 
 
 def packages() -> dict[str, str]:
-    """Return every installed package with its version, by name."""
+    """Return every installed package with its version, by name.
+
+    Told by the names of their folders: to open hundreds of files takes a hundred times as long.
+    """
     found: dict[str, str] = {}
-    for one in metadata.distributions():
-        name = _safely(lambda one=one: str(one.metadata["Name"]))  # type: ignore[misc]
-        version = _safely(lambda one=one: str(one.version))  # type: ignore[misc]
-        if isinstance(name, str) and name != "None" and isinstance(version, str):
-            found.setdefault(name, version)
-    return dict(sorted(found.items(), key=lambda pair: pair[0].lower()))
+    for place in sys.path:
+        try:
+            names = [entry.name for entry in os.scandir(place or ".")]
+        except OSError:
+            continue
+        for name in names:
+            if (known := INSTALLED.fullmatch(name)) is not None:
+                found.setdefault(known[1].replace("_", "-").lower(), known[2])
+    return dict(sorted(found.items()))
 
 
 def host() -> dict[str, object]:

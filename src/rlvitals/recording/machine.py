@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import psutil
 
-FIRST = 1.0  # seconds to the first sample: a short run has one too
+FIRST = 0.5  # seconds until it looks, and then to the first sample: a short run has one too
 GIB = 2.0**30
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
@@ -63,8 +63,9 @@ class Sampler:
         self._stopped.set()
 
     def _run(self) -> None:
-        self._probe.measure()  # processors are measured from here on
-        wait = min(FIRST, self.interval)
+        wait = first = min(FIRST, self.interval)
+        if not self._stopped.wait(first):  # whoever starts us is not held up by what we load
+            self._probe.measure()  # processors are measured from here on
         while not self._stopped.wait(wait):
             self._held.append(self._probe.measure())
             wait = self.interval

@@ -70,7 +70,19 @@ def text(said: str) -> str:
     said = HEADER.sub(_header, said)
     said = QUERY.sub(_asked, said)
     said = NETRC.sub(lambda m: f"{m[1] or m[3]}{MARK}", said)
-    return NAMED.sub(_assigned, said)
+    return _assignments(said)
+
+
+def _assignments(said: str) -> str:
+    """Take out what is assigned to a secret's name; a value may be an assignment itself."""
+    parts: list[str] = []
+    at = 0
+    while (found := NAMED.search(said, at)) is not None:
+        kept = _assigned(found)
+        end = found.end() if kept != found[0] else max(found.end("sep"), found.end("name"))
+        parts += (said[at : found.start()], kept if kept != found[0] else said[found.start() : end])
+        at = end
+    return "".join((*parts, said[at:]))
 
 
 def command(words: Sequence[str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, Self
 from weakref import WeakSet
 
 from rlvitals.errors import UsageError
-from rlvitals.recording import content, control, redact, tensors
+from rlvitals.recording import beats, content, control, redact, tensors
 from rlvitals.recording.batches import AXIS, FIELDS
 from rlvitals.recording.beats import EXITING, exit_code_of
 from rlvitals.recording.pump import Message, Pump
@@ -340,6 +340,8 @@ class Run:
             self.finish(EXITING)
         else:
             self.__exit__(type(error), error, error.__traceback__)
+        if isinstance(error, KeyboardInterrupt):
+            beats.still_interrupted()
 
     def _forked(self) -> None:
         """Leave the run to the parent: in a forked child nothing of it is written."""
