@@ -17,6 +17,15 @@ from rlvitals.forecasts import Forecast
 from rlvitals.knobs import Knob
 from rlvitals.measuring import Judged, judged, rates_module, tally
 from rlvitals.metrics.metric import Band, Bound, Metric
+from rlvitals.recording.control import Requests
+from rlvitals.recording.meters import (
+    Ema,
+    SpeedMeter,
+    action_histogram,
+    action_shares,
+    reward_parts,
+)
+from rlvitals.recording.observe import observe
 from rlvitals.recording.run import Run
 from rlvitals.recording.start import start
 from rlvitals.records import (
@@ -47,6 +56,7 @@ __all__ = [
     "Clear",
     "Coverage",
     "Diagnosis",
+    "Ema",
     "Finding",
     "Forecast",
     "Judged",
@@ -57,12 +67,14 @@ __all__ = [
     "Metric",
     "Profile",
     "Rate",
+    "Requests",
     "Retraction",
     "Rule",
     "Run",
     "Sentence",
     "Series",
     "Severity",
+    "SpeedMeter",
     "Spent",
     "Trace",
     "Undecided",
@@ -72,12 +84,16 @@ __all__ = [
     "VitalsError",
     "Waste",
     "Word",
+    "action_histogram",
+    "action_shares",
     "diagnose",
     "explain",
     "judged",
+    "observe",
     "prefixes",
     "rates_module",
     "read",
+    "reward_parts",
     "runs",
     "start",
     "tally",

@@ -23,7 +23,7 @@ def begin(run: Run, pump: Pump, *, machine_seconds: float) -> None:
         RunFolder(folder, About()).events,
         attempt=run.attempt,
         rank=run.rank,
-        step=lambda: run.last_step,
+        step=lambda: run.step,
         note=run.note,
     )
     run.at_finish(handle.end)
@@ -57,9 +57,8 @@ def _sample(run: Run, pump: Pump, sampler: Sampler) -> None:
     def rest(_: str) -> None:
         sampler.stop()
         pump.beside = dict
-        step, left = run.last_step, sampler.take()
-        if step is not None and left:
-            run.log(step, left)
+        if left := sampler.take():
+            run.log(run.step, left)
 
     pump.beside = sampler.take
     run.at_finish(rest)

@@ -6,11 +6,9 @@ import sys
 import time as clock
 import traceback
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, NoReturn, Self
-from weakref import WeakSet
 
 from rlvitals.errors import UsageError
 from rlvitals.recording import beats, content, control, redact, tensors
@@ -24,7 +22,7 @@ FINISHING = 40.0  # seconds that `finish` waits for the sinks at the most
 _copy = dict.copy
 _NEVER: frozenset[type] = frozenset()
 _ALWAYS = frozenset({int, float})  # types that a sum of plain numbers has
-_runs: "WeakSet[Run]" = WeakSet()  # of this process: a forked child must leave them alone
+_started: "list[Run]" = []  # in this process, until they finish
 
 
 class Run:
@@ -58,13 +56,13 @@ class Run:
         self._durable = durable
         self._rows = pump.rows
         self._limit = pump.limit
-        self._step = 0
         self._closed = ""  # why nothing more is recorded
         self._endings: list[Callable[[str], None]] = []
-        self._control = control.Control(self.folder, self.attempt)
+        self._control = control.Control(self.folder)
         # Sums of these types show that a dict holds plain numbers, which can be kept as they are.
         self._plain = _NEVER if strict or durable else _ALWAYS
-        _runs.add(self)
+        _started.append(self)
+        pump.chores.append(self._look)
         pump.start()
         atexit.register(self._at_exit)
 
@@ -72,6 +70,19 @@ class Run:
     def settings(self) -> Mapping[str, object]:
         """The settings as they are now."""
         return MappingProxyType(self._settings)
+
+    @property
+    def step(self) -> int:
+        """The step logged last; 0 before the first."""
+        try:
+            return tensors.whole(self._rows[-FIELDS]) or 0
+        except IndexError:  # all is with the thread already
+            return self._pump.last_step
+
+    @property
+    def overhead(self) -> float:
+        """CPU seconds that recording took on its own thread so far."""
+        return self._pump.spent
 
     def log(
         self,
@@ -152,7 +163,7 @@ class Run:
         """Say that settings changed: each change is an event of the run, and holds from now on."""
 
         def send() -> None:
-            at = self._step if step is None else self._at(step)
+            at = self.step if step is None else self._at(step)
             new = content.settings(changed)
             facts = {
                 key: {"from": self._settings.get(key), "to": value}
@@ -185,14 +196,6 @@ class Run:
         """Say what someone outside asked for since the last call; cheap enough for every step."""
         return self._control.requests()
 
-    @property
-    def last_step(self) -> int | None:
-        """The step of the newest row; None before the first."""
-        rows = self._rows
-        with suppress(IndexError, TypeError, ValueError):  # taken away meanwhile
-            return int(rows[-FIELDS])  # type: ignore[call-overload,no-any-return]
-        return self._pump.step
-
     def at_finish(self, call: Callable[[str], None]) -> None:
         """Call something with the run's status before its sinks close; the last added is first."""
         self._endings.append(call)
@@ -215,6 +218,8 @@ class Run:
             sys.stderr.write(f"rlvitals: {self.folder} could not be closed in time\n")
         if self._pump.closed:
             atexit.unregister(self._at_exit)
+            if self in _started:
+                _started.remove(self)
 
     def __enter__(self) -> Self:
         """Record until the block ends."""
@@ -303,7 +308,6 @@ class Run:
         number = tensors.whole(step)
         if number is None:
             raise UsageError(f"a step must be a whole number, not {tensors.kind(step)}")
-        self._step = number
         return number
 
     @staticmethod
@@ -318,6 +322,10 @@ class Run:
         if number is None:
             raise UsageError(f"{name} must be a number, not {tensors.kind(value)}")
         return number
+
+    def _look(self) -> None:
+        for what in self._control.look():
+            self.event("asked", self.step, what=what)
 
     def _end(self, status: str, trace: str, exit_code: int | None) -> None:
         for call in reversed(self._endings):
@@ -351,9 +359,15 @@ class Run:
         atexit.unregister(self._at_exit)
 
 
+def current() -> Run | None:
+    """Return the run of this process that was started last and is not finished."""
+    return next((run for run in reversed(_started) if not run._closed), None)  # noqa: SLF001 - ours
+
+
 def _after_fork() -> None:
-    for run in list(_runs):
-        run._forked()  # noqa: SLF001 - of this module
+    for run in _started:
+        run._forked()  # noqa: SLF001 - ours
+    _started.clear()
 
 
 if hasattr(os, "register_at_fork"):
