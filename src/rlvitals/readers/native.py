@@ -8,7 +8,7 @@ those of `run.json` with the changes since; which table of names is taken says i
 
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TypeVar
@@ -58,7 +58,7 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
     log = Log(
         "rlvitals",
         series,
-        _settings(about, found.parts),
+        _settings(about, found.cursor.changed),
         (*lost, *_notes(about, found, main)),
         str(path),
         histograms=_listed(found.parts, main, lambda scan: scan.histograms),
@@ -95,12 +95,13 @@ def _read_file(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
             scan = blocks.scan_file(file, path, since if isinstance(since, BlockCursor) else None)
             cursor = scan.cursor
     part = Part(BlockFile(1, 0, path), scan)
+    changed = {key: value for one in scan.settings for key, value in one.settings.items()}
     notes = [REPLACED] if scan.replaced else []
     notes += _damage(path.name, scan.damage, scan.torn)
     log = Log(
         "rlvitals",
         whole.series([part], 0),
-        _settings(About(), [part]),
+        _settings(About(), changed),
         tuple(notes),
         str(path),
         histograms=_listed([part], 0, lambda one: one.histograms),
@@ -120,16 +121,14 @@ def _read_packed(path: Path, file: IO[bytes], since: Cursor | None) -> tuple[Sca
     return replace(scan, replaced=since is not None), mark
 
 
-def _settings(about: About, parts: Iterable[Part]) -> dict[str, Setting]:
+def _settings(about: About, changed: Mapping[str, object]) -> dict[str, Setting]:
     """Return the settings as they are now, with what names the run."""
     named = {"name": about.name, "project": about.project, "group": about.group, "id": about.id}
     found = {f"rlvitals/{key}": value for key, value in named.items() if value}
     found |= {"rlvitals/tags": ", ".join(about.tags)} if about.tags else {}
     said: dict[str, object] = {} if about.seed is None else {"seed": about.seed}
     said |= dict(flatten(about.settings))
-    for part in parts:
-        for changed in part.scan.settings:
-            said |= dict(flatten(changed.settings))
+    said |= dict(flatten(changed))
     return {**found, **dict(_plain(said.items()))}
 
 

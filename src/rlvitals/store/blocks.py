@@ -5,7 +5,6 @@ what is whole since a cursor, names what is damaged by its offset, and leaves a 
 next call.
 """
 
-import errno
 import os
 import time as clock
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO
-from uuid import uuid4
 from zlib import crc32
 
 import numpy as np
@@ -23,9 +21,9 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.records import Histogram, Table, Text
 from rlvitals.store import frames, payloads
 from rlvitals.store.frames import Damage, Frame, Header, Kind, Tail
+from rlvitals.store.outbox import Outbox
 
 REPEAT = 64  # a key table is written again after so many blocks of its: one lost is not all lost
-MAX_PENDING = 256 << 20  # bytes kept while the disk takes none; the oldest blocks go first
 
 
 Columns = Sequence[NDArray[np.float64]] | NDArray[np.float64]  # [k, n]
@@ -90,19 +88,16 @@ class Writer:
         """Open a file to append to. `durable` hands each block to the system at once. OSError."""
         self.path = path
         self.durable = durable
-        self.dropped = 0  # rows that were given up because the disk took nothing for too long
         self._pid = os.getpid()
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, 0o644)
         self._tables: dict[tuple[str, ...], tuple[int, int]] = {}  # number, blocks so far
-        self._pending: list[tuple[bytes, int]] = []  # blocks, with their rows
-        self._size = 0
-        self._begun = False  # whether the first pending block is partly written
+        self._out = Outbox(self._fd)
         hold(self._fd)
         # Numbers that another writer of this file has used must not be used again.
         found = os.fstat(self._fd).st_size
         tables = scan(path).cursor.tables if found else {}
         self._next = max(tables, default=-1) + 1
-        start = {"format": frames.FORMAT, "id": uuid4().hex, "created": clock.time()}
+        start = {"format": frames.FORMAT, "id": os.urandom(16).hex(), "created": clock.time()}
         self._add(Kind.START, payloads.to_json(start))
 
     def scalars(
@@ -116,13 +111,14 @@ class Writer:
         number, count = self._tables.get(keys, (self._next, 0))
         if count % REPEAT == 0:
             names = payloads.to_json(keys)
-            self._append(frames.pack(Kind.KEYS, names, columns=len(keys), table=number), 0)
+            self._out.add(frames.pack(Kind.KEYS, names, columns=len(keys), table=number))
         if not count:
             self._next += 1
         self._tables[keys] = (number, count + 1)
-        data, rows = payloads.columns(steps, times, values).tobytes(), len(steps)
+        laid = payloads.columns(steps, times, values)
+        data, rows = memoryview(laid.reshape(-1).view(np.uint8)), len(steps)  # type: ignore[arg-type]
         said = Header(Kind.SCALARS, len(data), crc32(data), rows, len(keys), number)
-        self._append(frames.to_bytes(said) + data, rows)
+        self._out.add(frames.to_bytes(said), data, rows=rows)
         self._through()
 
     def histogram(self, key: str, one: Histogram) -> None:
@@ -146,20 +142,15 @@ class Writer:
         self._add(Kind.SETTINGS, payloads.to_json(said))
         self._through()
 
+    @property
+    def dropped(self) -> int:
+        """Rows that were given up because the disk took nothing for too long."""
+        return self._out.dropped
+
     def flush(self) -> None:
         """Hand what is pending to the system, in one write. OSError where it takes none."""
-        if not self._pending or os.getpid() != self._pid:
-            return
-        data = b"".join([block for block, _ in self._pending])
-        done = 0
-        try:
-            while done < len(data):  # once, unless the disk fills up or a signal comes
-                wrote = os.write(self._fd, memoryview(data)[done:])
-                if not wrote:
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-                done += wrote
-        finally:
-            self._wrote(done)
+        if os.getpid() == self._pid:
+            self._out.write()
 
     def close(self) -> None:
         """Flush, say that the file is whole, and close it; twice is once. OSError."""
@@ -179,41 +170,7 @@ class Writer:
             self.flush()
 
     def _add(self, kind: Kind, payload: bytes) -> None:
-        self._append(frames.pack(kind, payload), 0)
-
-    def _append(self, block: bytes, rows: int) -> None:
-        self._pending.append((block, rows))
-        self._size += len(block)
-        if self._size > MAX_PENDING:
-            self._give_up()
-
-    def _give_up(self) -> None:
-        """Drop the older half of the rows that wait; key tables stay, for those that follow."""
-        kept = self._pending[: int(self._begun)]
-        excess = self._size - MAX_PENDING // 2
-        for block, rows in self._pending[int(self._begun) :]:
-            if rows and excess > 0:
-                excess -= len(block)
-                self._size -= len(block)
-                self.dropped += rows
-            else:
-                kept.append((block, rows))
-        self._pending = kept
-
-    def _wrote(self, done: int) -> None:
-        """Forget what is written, to the byte."""
-        self._size -= done
-        if self._size == 0:
-            self._pending.clear()
-            self._begun = False
-            return
-        while done and done >= len(self._pending[0][0]):
-            done -= len(self._pending.pop(0)[0])
-            self._begun = False
-        if done:
-            block, rows = self._pending[0]
-            self._pending[0] = (block[done:], rows)
-            self._begun = True
+        self._out.add(frames.pack(kind, payload))
 
 
 _BINARY: int = getattr(os, "O_BINARY", 0)  # Windows would turn line ends

@@ -9,7 +9,6 @@ import os
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import IO
 
 from rlvitals.store import blocks, columns, frames, packed, payloads
@@ -61,19 +60,17 @@ def _compact(file: BlockFile) -> Packed:
 def pack(file: BlockFile) -> tuple[str, Path]:
     """Write the packed file of an attempt's rank, beside it; or say why not. Raises OSError."""
     target = file.path.with_suffix(".packed.rlv")
-    prefix = f".{file.path.stem}.packed."
-    with NamedTemporaryFile(dir=target.parent, prefix=prefix, delete=False) as made:
-        beside = Path(made.name)
-        try:
+    beside = target.with_name(f".{file.path.stem}.packed.{os.urandom(6).hex()}")
+    try:
+        with beside.open("xb") as made:
             why = _Packing(made).take(file)
             made.flush()
             os.fsync(made.fileno())
-            if not why:
-                beside.chmod(0o644)
-                beside.replace(target)
-                sync(target.parent)
-        finally:
-            beside.unlink(missing_ok=True)
+        if not why:
+            beside.replace(target)
+            sync(target.parent)
+    finally:
+        beside.unlink(missing_ok=True)
     return why, target
 
 

@@ -4,7 +4,7 @@ Its last frame but one says how far it reaches. A block of it begins with an ind
 own checksum and last value, so that one metric, or all last values, are read without the rest.
 
     payload: index | steps | times | places of the rows, where they are not in one piece | values
-    index:   first row i8, last step i8, last time f8, flags u8, last values f8 [k],
+    index:   first row i8, last row i8, last step i8, last time f8, flags u8, last values f8 [k],
              checksums u4 [3 + k], filled up to 8 bytes | checksum of the index u4, 0 u4
 """
 
@@ -26,7 +26,7 @@ from rlvitals.store import columns, frames, payloads
 from rlvitals.store.blocks import BlockCursor, Scalars
 from rlvitals.store.frames import SIZE, Damage, Frame, Header, Kind, Tail
 
-START = Struct("<qqdQ")
+START = Struct("<qqqdQ")
 CHECK = Struct("<II")
 ORDERED = 1  # flag: the rows' places are stored
 STEPS, TIMES, PLACES, VALUES = range(4)  # of the checksums
@@ -75,6 +75,7 @@ class Block:
     keys: tuple[str, ...]
     rows: int
     first: int  # its first row's place in the attempt's file
+    last_row: int
     last_step: int
     last_time: float
     ordered: bool
@@ -101,7 +102,7 @@ def block(part: Scalars, table: int) -> list[bytes]:
     data.append(b"" if whole else order.astype("<i8").tobytes())
     data += [column.astype("<f8").tobytes() for column in part.values]
     checks = np.array([crc32(one) for one in data], "<u4").tobytes()
-    start = START.pack(order[0], part.steps[-1], part.times[-1], 0 if whole else ORDERED)
+    start = START.pack(order[0], order[-1], part.steps[-1], part.times[-1], 0 if whole else ORDERED)
     index = start + part.values[:, -1].astype("<f8").tobytes() + checks
     index += bytes(-len(index) % frames.ALIGN)
     data.insert(0, index + CHECK.pack(crc32(index), 0))
@@ -119,14 +120,14 @@ def parse(index: bytes | memoryview, header: Header, keys: tuple[str, ...], at: 
         raise Damaged
     if CHECK.unpack_from(index, size - CHECK.size)[0] != crc32(index[: size - CHECK.size]):
         raise Damaged
-    first, step, time, flags = START.unpack_from(index)
+    first, last, step, time, flags = START.unpack_from(index)
     lasts = np.frombuffer(index, "<f8", count, START.size)
     checks = np.frombuffer(index, "<u4", VALUES + count, START.size + 8 * count)
     ordered = bool(flags & ORDERED)
     words = header.rows * (2 + ordered + count)
     if header.size != size + 8 * words:
         raise Damaged
-    return Block(keys, header.rows, first, step, time, ordered, lasts, checks, at + size)
+    return Block(keys, header.rows, first, last, step, time, ordered, lasts, checks, at + size)
 
 
 class PackedFile:

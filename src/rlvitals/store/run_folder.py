@@ -15,9 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
-from uuid import uuid4
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.store import payloads
@@ -97,7 +95,7 @@ class RunFolder:
         (path / BLOCKS).mkdir(parents=True, exist_ok=True)
         made = replace(
             about,
-            id=about.id or uuid4().hex,
+            id=about.id or os.urandom(16).hex(),
             name=about.name or path.resolve().name,
             created=about.created or clock.time(),
         )
@@ -255,16 +253,16 @@ def _write(path: Path, about: About) -> None:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a file by one rename; what is on the disk is the old one or the new. OSError."""
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
+    beside = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+    try:
+        with beside.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-            Path(file.name).chmod(0o644)
-            Path(file.name).replace(path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager

@@ -21,6 +21,7 @@ class RunCursor:
 
     files: Mapping[Place, BlockCursor] = field(default_factory=lambda: MappingProxyType({}))
     events: EventCursor = field(default_factory=EventCursor)
+    changed: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))  # settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,9 @@ def _read(folder: Path, since: RunCursor) -> RunScan:
     if happened.skipped:
         notes.append(f"{EVENTS_FILE}: {happened.skipped:,} lines are no events")
     ends = {(p.file.attempt, p.file.rank): p.scan.cursor for p in parts}
-    cursor = RunCursor(MappingProxyType({**since.files, **ends}), happened.cursor)
+    said = [one.settings for part in parts for one in part.scan.settings]
+    changed = MappingProxyType({key: one[key] for one in (since.changed, *said) for key in one})
+    cursor = RunCursor(MappingProxyType({**since.files, **ends}), happened.cursor, changed)
     return RunScan(tuple(parts), happened.events, tuple(notes), replaced, cursor)
 
 
