@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rlvitals import settings as options
 from rlvitals.errors import UsageError, VitalsError
-from rlvitals.recording import content, ranks
+from rlvitals.recording import beside, content, ranks, redact
 from rlvitals.recording.notes import Notes
 from rlvitals.recording.off import Off
 from rlvitals.recording.pump import Pump
@@ -102,7 +102,9 @@ class _Start:
             world_size=place.world_size,
             strict=strict,
             durable=self.chosen.durable,
+            settings=self.settings,
         )
+        beside.begin(run, pump, machine_seconds=self.chosen.machine_seconds)
         run.event("start", attempt=opening.attempt, pid=os.getpid(), resumed=opening.resumed)
         return run
 
@@ -132,10 +134,10 @@ class _Start:
             project=self.chosen.project,
             group=self.chosen.group,
             seed=self.seed,
-            settings=self.settings,
+            settings=redact.written(self.settings),
             tags=self.chosen.tags,
-            notes=self.notes,
-            command=tuple(sys.argv),
+            notes=redact.homeless(redact.text(self.notes)),
+            command=tuple(map(redact.homeless, redact.command(sys.argv))),
         )
 
 
