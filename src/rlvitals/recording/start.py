@@ -95,7 +95,7 @@ class _Start:
         path = self._folder(place)
         opening = _open(path, self._about(path), place, durable=self.chosen.durable)
         others = choosing.opened(opening, self.sinks) if place.rank == 0 else []
-        pump = Pump(native.SINK.open(opening), others, Notes(), self.chosen.flush_seconds)
+        pump = Pump(native.Native(opening), others, Notes(), self.chosen.flush_seconds)
         run = Run(
             opening,
             pump,
