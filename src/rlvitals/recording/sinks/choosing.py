@@ -2,7 +2,7 @@
 
 What the call or `[recording] sinks` names, and what a `[monitoring]` section asks for: TensorBoard
 files wherever there is such a section, exported metrics unless it says not to. A call that names
-its sinks itself has those alone; the section's numbers hold for them too.
+its sinks itself has those alone; a section's numbers hold for them too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ def chosen(said: Named | None, settings: Settings) -> dict[str, Options]:
     if said is None:
         names = [*settings.recording.sinks, *(_asked(section) if section else ())]
     own = said if isinstance(said, Mapping) else {}
-    given = _options(section or Monitoring())
+    given = _options(section) if section else {}
     found: dict[str, Options] = {}
     for name in dict.fromkeys(names):
         if find(name) is None:
