@@ -17,6 +17,7 @@ from rlvitals.forecasts import Forecast
 from rlvitals.knobs import Knob
 from rlvitals.measuring import Judged, judged, rates_module, tally
 from rlvitals.metrics.metric import Band, Bound, Metric
+from rlvitals.preflights import Check, Preflight, preflight
 from rlvitals.records import (
     Budget,
     Lifecycle,
@@ -42,6 +43,7 @@ __all__ = [
     "Bound",
     "Budget",
     "Case",
+    "Check",
     "Clear",
     "Coverage",
     "Diagnosis",
@@ -53,6 +55,7 @@ __all__ = [
     "Log",
     "Measured",
     "Metric",
+    "Preflight",
     "Profile",
     "Rate",
     "Retraction",
@@ -73,6 +76,7 @@ __all__ = [
     "explain",
     "judged",
     "prefixes",
+    "preflight",
     "rates_module",
     "read",
     "runs",
