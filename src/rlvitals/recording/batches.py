@@ -81,7 +81,9 @@ class Batcher:
                     map(dict.values, flat[begin * FIELDS + 2 : end * FIELDS : FIELDS])  # type: ignore[arg-type]
                 )
                 full = end - begin == BURST
-                packed = form.pack(*cells) if full else struct.pack(f"{width * (end - begin)}d", *cells)
+                packed = (
+                    form.pack(*cells) if full else struct.pack(f"{width * (end - begin)}d", *cells)
+                )
                 values[:, begin:end] = np.frombuffer(packed).reshape(-1, width).T
         except Exception:  # noqa: BLE001 - a stranger's number may raise anything: one by one then
             return self._mended(flat)
@@ -94,11 +96,15 @@ class Batcher:
             numbers = self._numbers(row)  # type: ignore[arg-type]
             number = tensors.whole(step)
             if number is None:
-                self._notes.add(f"a step must be a whole number of 64 bits, not {tensors.kind(step)}")
+                self._notes.add(
+                    f"a step must be a whole number of 64 bits, not {tensors.kind(step)}"
+                )
             elif numbers:
                 whole += (number, time, numbers)
         return [
-            Rows(keys, *_table(keys, one)) for keys, one in self._groups(whole) if self._strings(keys)
+            Rows(keys, *_table(keys, one))
+            for keys, one in self._groups(whole)
+            if self._strings(keys)
         ]
 
     def _numbers(self, row: dict[object, object]) -> dict[str, float]:

@@ -221,9 +221,7 @@ class Run:
             hint="call rlvitals.start() there, with RANK set",
         )
 
-    def _log(
-        self, step: object, metrics: object, axes: Mapping[str, object], time: object
-    ) -> None:
+    def _log(self, step: object, metrics: object, axes: Mapping[str, object], time: object) -> None:
         if not isinstance(metrics, Mapping):
             raise UsageError(f"metrics must be a dict, not {tensors.kind(metrics)}")
         at = self._at(step)
@@ -280,7 +278,9 @@ class Run:
     def _at(self, step: object) -> int:
         number = tensors.whole(step)
         if number is None:
-            raise UsageError(f"a step must be a whole number, not {tensors.kind(step)}: {step!r:.40}")
+            raise UsageError(
+                f"a step must be a whole number, not {tensors.kind(step)}: {step!r:.40}"
+            )
         self._step = number
         return number
 

@@ -18,7 +18,9 @@ class Native:
     def __init__(self, opening: Opening) -> None:
         """Open the block file of this attempt and rank. OSError."""
         path = opening.folder / BLOCKS / f"{opening.attempt}-{opening.rank}.rlv"
-        self._facts = {"attempt": opening.attempt} | ({"rank": opening.rank} if opening.rank else {})
+        self._facts = {"attempt": opening.attempt} | (
+            {"rank": opening.rank} if opening.rank else {}
+        )
         self._blocks = Writer(path, durable=bool(opening.options.get("durable")))
         self._events = Events(opening.folder / EVENTS_FILE)
         self._waiting: list[Event] = []
