@@ -59,7 +59,9 @@ class Gradients:
         found: dict[str, float] = {}
         for key, norms in self.norms.items():
             values = torch.stack(norms).double()  # one copy from the device for all of them
-            found |= {f"train/{key}": values.mean().item(), f"train/{key}_max": values.max().item()}
+            found[f"train/{key}"] = values.mean().item()
+            if key != "critic_grad_norm":
+                found[f"train/{key}_max"] = values.max().item()
         self.norms.clear()
         return found
 
