@@ -26,10 +26,15 @@ class Batcher:
     def __init__(self, notes: Notes) -> None:
         """Count in `notes` what cannot be laid out."""
         self._notes = notes
+        self._gently = False
         self._checked: set[Keys] = set()  # layouts whose names are all strings
 
-    def rows(self, flat: Sequence[object]) -> list[Rows]:
-        """Lay out what was logged. Within each metric the order stays."""
+    def rows(self, flat: Sequence[object], *, gently: bool = False) -> list[Rows]:
+        """Lay out what was logged. Within each metric the order stays.
+
+        `gently` lets other threads run in between.
+        """
+        self._gently = gently
         dicts: Sequence[dict[str, object]] = flat[2::FIELDS]  # type: ignore[assignment]
         if not dicts:
             return []
@@ -46,7 +51,7 @@ class Batcher:
         """Collect rows by layout; layouts that share a metric are kept in order."""
         waiting: dict[Keys, list[object]] = {}
         for i in range(0, len(flat), FIELDS):
-            keys = tuple(flat[i + 2])  # type: ignore[arg-type]
+            keys: Keys = tuple(flat[i + 2])  # type: ignore[arg-type]
             if keys not in waiting:
                 if any(_share(keys, other) for other in waiting):
                     yield from waiting.items()
@@ -69,21 +74,17 @@ class Batcher:
         if not width:
             return []
         values = np.empty((width, count))
-        form = struct.Struct(f"{width * BURST}d")
         try:
             steps = np.array(flat[::FIELDS], np.int64)
             times = np.array(flat[1::FIELDS], np.float64)
             for begin in range(0, count, BURST):
-                if begin:
+                if begin and self._gently:
                     clock.sleep(0)  # the training loop waits for the interpreter no longer
                 end = min(begin + BURST, count)
-                cells = chain.from_iterable(
+                cells: Iterator[object] = chain.from_iterable(
                     map(dict.values, flat[begin * FIELDS + 2 : end * FIELDS : FIELDS])  # type: ignore[arg-type]
                 )
-                full = end - begin == BURST
-                packed = (
-                    form.pack(*cells) if full else struct.pack(f"{width * (end - begin)}d", *cells)
-                )
+                packed = struct.pack(f"{width * (end - begin)}d", *cells)
                 values[:, begin:end] = np.frombuffer(packed).reshape(-1, width).T
         except Exception:  # noqa: BLE001 - a stranger's number may raise anything: one by one then
             return self._mended(flat)
@@ -96,16 +97,10 @@ class Batcher:
             numbers = self._numbers(row)  # type: ignore[arg-type]
             number = tensors.whole(step)
             if number is None:
-                self._notes.add(
-                    f"a step must be a whole number of 64 bits, not {tensors.kind(step)}"
-                )
+                self._notes.add(f"a step must be a whole number, not {tensors.kind(step)}")
             elif numbers:
                 whole += (number, time, numbers)
-        return [
-            Rows(keys, *_table(keys, one))
-            for keys, one in self._groups(whole)
-            if self._strings(keys)
-        ]
+        return [Rows(keys, *_table(keys, one)) for keys, one in self._groups(whole)]
 
     def _numbers(self, row: dict[object, object]) -> dict[str, float]:
         found = tensors.settled(row, at_once=True)

@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import inf
 from operator import index
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def settled(metrics: Mapping[object, object], *, at_once: bool) -> Settled:
     return found
 
 
-def _kept(value: object, *, at_once: bool) -> object | None:
+def _kept(value: Any, *, at_once: bool) -> object:  # noqa: ANN401 - anything at all
     """Return what stands for a value until the flush: a number, or a device's own copy."""
     if isinstance(value, int | float | np.generic | Decimal | Fraction):
         return number(value)
@@ -75,9 +76,7 @@ def _kept(value: object, *, at_once: bool) -> object | None:
     if device is not None and hasattr(value, "detach"):  # torch, without importing it
         if getattr(device, "type", "cpu") == "cpu" or at_once:
             return number(value.detach().item())
-        if value.numel() != 1:  # type: ignore[attr-defined]
-            return None
-        return value.detach().clone()
+        return value.detach().clone() if value.numel() == 1 else None
     if hasattr(value, "block_until_ready") and not at_once:  # JAX: its arrays never change
         return value
     return number(value)

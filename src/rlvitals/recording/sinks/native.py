@@ -3,8 +3,8 @@
 import time
 from collections.abc import Mapping
 
-from rlvitals.records import Histogram, Table, Text
 from rlvitals.recording.sinks.sink import Opening, Rows, Sink
+from rlvitals.records import Histogram, Table, Text
 from rlvitals.store.blocks import Writer
 from rlvitals.store.events import Event, Events
 from rlvitals.store.run_folder import BLOCKS, EVENTS_FILE
@@ -18,9 +18,9 @@ class Native:
     def __init__(self, opening: Opening) -> None:
         """Open the block file of this attempt and rank. OSError."""
         path = opening.folder / BLOCKS / f"{opening.attempt}-{opening.rank}.rlv"
-        self._facts = {"attempt": opening.attempt} | (
-            {"rank": opening.rank} if opening.rank else {}
-        )
+        self._facts = {"attempt": opening.attempt}
+        if opening.rank:
+            self._facts["rank"] = opening.rank
         self._blocks = Writer(path, durable=bool(opening.options.get("durable")))
         self._events = Events(opening.folder / EVENTS_FILE)
         self._waiting: list[Event] = []
