@@ -41,7 +41,7 @@ class Exploration:
                 found |= self._squashed(observations)
         return found
 
-    def _states(self, observations: Mapping[str, Any]) -> Any:  # noqa: ANN401 - tensor or dict
+    def _states(self, observations: Mapping[str, Any]) -> Any:
         last = {key: x.reshape(-1, *x.shape[2:])[-MOST:] for key, x in observations.items()}
         if isinstance(self.model.observation_space, spaces.Dict):
             last = {key.partition("'")[2].rpartition("'")[0]: x for key, x in last.items()}

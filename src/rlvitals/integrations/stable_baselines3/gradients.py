@@ -69,8 +69,8 @@ class Gradients:
         self,
         parameters: Tensor | Iterable[Tensor],
         max_norm: float,
-        *args: Any,  # noqa: ANN401 - torch's own further arguments
-        **named: Any,  # noqa: ANN401 - the same
+        *args: Any,
+        **named: Any,
     ) -> Tensor:
         if threading.get_ident() != self.thread or args or named:
             return self.original(parameters, max_norm, *args, **named)

@@ -86,7 +86,7 @@ def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Setting]]:
             yield name, str(value)
 
 
-def _schedule(name: str, schedule: Any) -> Iterator[tuple[str, Setting]]:  # noqa: ANN401 - any call
+def _schedule(name: str, schedule: Any) -> Iterator[tuple[str, Setting]]:
     """Say where a schedule starts, and where it ends if that is elsewhere."""
     try:
         start, end = float(schedule(1.0)), float(schedule(0.0))

@@ -168,7 +168,7 @@ class Preflight(BaseCallback):
                 np.exp(again - old), variable="ratio in training mode", note=note
             )
 
-    def _log_probs(self, policy: Any, found: rollouts.Collected) -> NDArray[np.float32]:  # noqa: ANN401 - SB3's
+    def _log_probs(self, policy: Any, found: rollouts.Collected) -> NDArray[np.float32]:
         model: Any = self.model
         seen = {k: x.reshape(-1, *x.shape[2:])[:MOST] for k, x in found.observations.items()}
         plain = {key.partition("'")[2].rpartition("'")[0]: x for key, x in seen.items()}

@@ -56,7 +56,7 @@ def of_replay(buffer: ReplayBuffer, since: int) -> Collected:
     return Collected(seen, buffer.actions[rows], buffer.rewards[rows], {}, space)
 
 
-def _by_key(observations: Any) -> Mapping[str, Array]:  # noqa: ANN401 - array or dict of arrays
+def _by_key(observations: Any) -> Mapping[str, Array]:
     if isinstance(observations, Mapping):
         return {f"observations[{key!r}]": values for key, values in observations.items()}
     return {"observations": observations}
