@@ -17,6 +17,7 @@ from rlvitals.forecasts import Forecast
 from rlvitals.knobs import Knob
 from rlvitals.measuring import Judged, judged, rates_module, tally
 from rlvitals.metrics.metric import Band, Bound, Metric
+from rlvitals.preflights import Check, Preflight, preflight
 from rlvitals.recording.control import Requests
 from rlvitals.recording.meters import (
     Ema,
@@ -53,6 +54,7 @@ __all__ = [
     "Bound",
     "Budget",
     "Case",
+    "Check",
     "Clear",
     "Coverage",
     "Diagnosis",
@@ -65,6 +67,7 @@ __all__ = [
     "Log",
     "Measured",
     "Metric",
+    "Preflight",
     "Profile",
     "Rate",
     "Requests",
@@ -91,6 +94,7 @@ __all__ = [
     "judged",
     "observe",
     "prefixes",
+    "preflight",
     "rates_module",
     "read",
     "reward_parts",
