@@ -1,0 +1,1 @@
+"""Where runs live: the run folder, its column blocks, its events, and views over them."""
