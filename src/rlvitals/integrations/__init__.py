@@ -1,0 +1,1 @@
+"""Other people's trainers record through these: one file a library, imported where it is used."""
