@@ -18,6 +18,8 @@ from rlvitals.knobs import Knob
 from rlvitals.measuring import Judged, judged, rates_module, tally
 from rlvitals.metrics.metric import Band, Bound, Metric
 from rlvitals.preflights import Check, Preflight, preflight
+from rlvitals.recording.run import Run
+from rlvitals.recording.start import start
 from rlvitals.records import (
     Budget,
     Lifecycle,
@@ -60,6 +62,7 @@ __all__ = [
     "Rate",
     "Retraction",
     "Rule",
+    "Run",
     "Sentence",
     "Series",
     "Severity",
@@ -80,6 +83,7 @@ __all__ = [
     "rates_module",
     "read",
     "runs",
+    "start",
     "tally",
     "trace",
 ]

@@ -1,0 +1,175 @@
+"""Begin to record a run."""
+
+import os
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rlvitals import settings as options
+from rlvitals.errors import UsageError, nearest
+from rlvitals.recording import content, ranks
+from rlvitals.recording.notes import Notes
+from rlvitals.recording.off import Off
+from rlvitals.recording.pump import Pump
+from rlvitals.recording.run import Run
+from rlvitals.recording.sinks import SINKS, find, native
+from rlvitals.recording.sinks.sink import Opening, Writing
+from rlvitals.settings import Recording
+from rlvitals.store.run_folder import RUN_FILE, About, RunFolder
+
+RESUME = ("auto", "must", "never")
+Where = str | os.PathLike[str]
+
+
+def start(  # noqa: PLR0913 - what a run is, each by its name
+    folder: Where | None = None,
+    *,
+    project: str | None = None,
+    name: str | None = None,
+    group: str | None = None,
+    seed: int | None = None,
+    settings: Mapping[str, object] | None = None,
+    sinks: Sequence[str] | Mapping[str, Mapping[str, object]] | None = None,
+    resume: str = "auto",
+    tags: Sequence[str] = (),
+    notes: str = "",
+    durable: bool = False,
+    strict: bool | None = None,
+    flush_seconds: float | None = None,
+) -> Run:
+    """Record a run into a folder; a folder that holds one already gets another attempt of it.
+
+    `sinks` names what else to write, or maps each name to its options. `durable` writes each call
+    before it returns, so that nothing logged is lost when the process is killed; else it is what
+    was logged in the last `flush_seconds`. `strict` makes wrong calls raise: the default under
+    pytest. Raises UsageError for arguments that make no sense.
+    """
+    said: dict[str, object] = {"project": project, "name": name, "group": group}
+    said |= {"folder": None if folder is None else str(folder), "tags": tuple(tags) or None}
+    said |= {"sinks": None if sinks is None else tuple(sinks), "durable": durable or None}
+    said["flush_seconds"] = flush_seconds
+    chosen = _chosen(said)
+    if chosen.mode == "off":
+        return Off(chosen.name, settings or {})
+    own = sinks if isinstance(sinks, Mapping) else dict.fromkeys(chosen.sinks)
+    kept = content.settings(settings or {})
+    run = _Start(chosen, own, resume, kept, seed, notes)
+    return run.begin(_checked() if strict is None else strict)
+
+
+def _chosen(said: Mapping[str, object]) -> Recording:
+    """Put a call's arguments over the environment, the settings file and the defaults."""
+    given = {key: value for key, value in said.items() if value is not None}
+    checked = options.check("recording", given, "rlvitals.start()")
+    near = Path(checked.get("folder") or Path.cwd())
+    return options.load(near, {"recording": checked}, os.environ).recording
+
+
+def _checked() -> bool:
+    return "PYTEST_CURRENT_TEST" in os.environ
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What a run begins with."""
+
+    chosen: Recording
+    sinks: Mapping[str, Mapping[str, object] | None]
+    resume: str
+    settings: Mapping[str, object]
+    seed: int | None
+    notes: str
+
+    def begin(self, strict: bool) -> Run:  # noqa: FBT001 - what `start` was told
+        """Make or join the folder, open the sinks, start the thread."""
+        place = ranks.place(os.environ)
+        path = self._folder(place)
+        opening = _open(path, self._about(path), place, durable=self.chosen.durable)
+        others = _others(opening, self.sinks) if place.rank == 0 else []
+        pump = Pump(native.SINK.open(opening), others, Notes(), self.chosen.flush_seconds)
+        run = Run(
+            opening,
+            pump,
+            world_size=place.world_size,
+            strict=strict,
+            durable=self.chosen.durable,
+        )
+        run.event("start", attempt=opening.attempt, pid=os.getpid(), resumed=opening.resumed)
+        return run
+
+    def _folder(self, place: ranks.Place) -> Path:
+        """Choose the run folder and see that `resume` fits it. Raises UsageError."""
+        if self.resume not in RESUME:
+            hint = f"one of {', '.join(RESUME)}"
+            raise UsageError(f"resume cannot be {self.resume!r}", hint=hint)
+        if not self.chosen.folder and place.world_size > 1 and not self.chosen.name:
+            raise UsageError(
+                f"{place.world_size} ranks need a folder that all of them know",
+                where="rlvitals.start()",
+                hint="rlvitals.start(folder), or RLVITALS_RECORDING_FOLDER",
+            )
+        name = self.chosen.name or _name()
+        path = Path(self.chosen.folder or Path("runs", self.chosen.project, name))
+        there = (path / RUN_FILE).exists()
+        if self.resume == "must" and not there:
+            raise UsageError("no run to resume is here", where=str(path))
+        if self.resume == "never" and there and place.rank == 0:
+            raise UsageError("a run is here already", where=str(path), hint='resume="auto"')
+        return path
+
+    def _about(self, path: Path) -> About:
+        return About(
+            name=self.chosen.name or path.resolve().name,
+            project=self.chosen.project,
+            group=self.chosen.group,
+            seed=self.seed,
+            settings=self.settings,
+            tags=self.chosen.tags,
+            notes=self.notes,
+            command=tuple(sys.argv),
+        )
+
+
+def _open(path: Path, about: About, place: ranks.Place, *, durable: bool) -> Opening:
+    """Make or join the run's folder and its attempt."""
+    made = RunFolder.create(path, about)
+    made, attempt, _ = made.begin(
+        place.rank, launch=place.launch, host=socket.gethostname(), world_size=place.world_size
+    )
+    return Opening(
+        folder=path,
+        run_id=made.about.id,
+        name=made.about.name,
+        project=made.about.project,
+        group=made.about.group,
+        settings=about.settings,
+        attempt=attempt,
+        rank=place.rank,
+        resumed=attempt > 1,
+        options={"durable": durable},
+    )
+
+
+def _name() -> str:
+    script = Path(sys.argv[0]).stem if sys.argv and sys.argv[0] else "run"
+    return f"{script or 'run'}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+
+
+def _others(
+    opening: Opening, chosen: Mapping[str, Mapping[str, object] | None]
+) -> list[tuple[str, Writing]]:
+    """Open the sinks beside the native one. Raises UsageError for a name that is none."""
+    found = []
+    for name, own in chosen.items():
+        sink = find(name)
+        if sink is None:
+            known = [one.name for one in SINKS]
+            hint = nearest(name, known) or f"one of {', '.join(known)}"
+            raise UsageError(f"no sink is called {name!r}", where="start(sinks=...)", hint=hint)
+        if sink.name != native.SINK.name:
+            found.append((sink.name, sink.open(replace(opening, options=own or {}))))
+    return found
