@@ -144,9 +144,10 @@ def inverted(completions, answer, **_):
     return [1 - paid for paid in correct(completions, answer)]
 
 
-def trainer(base, out, kind=GRPOTrainer, *, model=None, rewards=(letters,), **options):
-    """Return a trainer of the tiny model: 8 samples in 2 groups, 3 updates."""
+def trainer(base, out, kind=GRPOTrainer, *, model=None, rewards=(letters,), rows=0, **options):
+    """Return a trainer of the tiny model: 8 samples in 2 groups, 3 updates; `rows` of evaluation."""
     folder, tok = base
+    held_out = {"eval_dataset": Dataset.from_list(problems(rows, 8))} if rows else {}
     said = {
         "output_dir": str(out),
         "per_device_train_batch_size": 8,
@@ -170,4 +171,5 @@ def trainer(base, out, kind=GRPOTrainer, *, model=None, rewards=(letters,), **op
         reward_funcs=list(rewards),
         train_dataset=Dataset.from_list(problems(64, 7)),
         processing_class=tok,
+        **held_out,
     )

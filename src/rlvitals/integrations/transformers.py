@@ -68,7 +68,8 @@ class Callback(TrainerCallback):
         if run is None or not logs:
             return
         self._record(run, state, logs)
-        if getattr(args, "log_completions", False):
+        # TRL writes the last step's file once more with the row that ends a training.
+        if getattr(args, "log_completions", False) and "train_runtime" not in logs:
             self._unread = state.global_step
 
     def on_prediction_step(
