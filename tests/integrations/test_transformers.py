@@ -9,6 +9,7 @@ import pytest
 import trl_twins as twins
 from datasets import Dataset
 from recorded import Recorded
+from transformers import TrainerCallback
 from trl import GRPOTrainer, SFTConfig, SFTTrainer
 
 from rlvitals.integrations import transformers as vitals
@@ -131,13 +132,13 @@ def test_an_evaluation_after_training_is_recorded_and_closed(base, tmp_path):
     assert [e.facts["status"] for e in run.of("finish")] == ["finished", "finished"]
 
 
-class Asks(vitals.TrainerCallback):
+class Asks(TrainerCallback):
     """Someone outside, after the second step."""
 
     def __init__(self, *asked):
         self.asked = asked
 
-    def on_step_begin(self, args, state, control, **kwargs):
+    def on_step_begin(self, args, state, _, **__):
         if state.global_step == 1:
             for kind in self.asked:
                 (Path(args.output_dir) / "requests").mkdir(exist_ok=True)

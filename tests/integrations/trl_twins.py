@@ -145,7 +145,7 @@ def inverted(completions, answer, **_):
 
 
 def trainer(base, out, kind=GRPOTrainer, *, model=None, rewards=(letters,), rows=0, **options):
-    """Return a trainer of the tiny model: 8 samples in 2 groups, 3 updates; `rows` of evaluation."""
+    """Return a trainer of the tiny model: 8 samples in 2 groups, 3 updates; evaluates on `rows`."""
     folder, tok = base
     held_out = {"eval_dataset": Dataset.from_list(problems(rows, 8))} if rows else {}
     said = {

@@ -1,13 +1,15 @@
-"""What a Hugging Face Trainer knows of its run before the first step."""
+"""What the hooks have in common: settings, rows and agreement as a run takes them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Any
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
-Plain = None | bool | int | float | str
+if TYPE_CHECKING:
+    from rlvitals.recording.run import Run
 
 
-def of_trainer(args: Any, state: Any, model: object) -> dict[str, object]:  # noqa: ANN401 - its own
+def of_trainer(args: Any, state: Any, model: object) -> dict[str, object]:
     """Return the settings of a run: the arguments as they are named, the model's beside them.
 
     `max_steps` is what the Trainer worked out of the epochs where the arguments leave it open.
@@ -41,7 +43,30 @@ def plain(value: object) -> object:
     return str(value)
 
 
-def _counted(parameters: Any) -> tuple[int, int]:  # noqa: ANN401 - torch's own
+def record(run: "Run", step: int, values: Mapping[str, Any], **axes: float) -> None:
+    """Record a row: numbers as numbers, texts as texts, nothing of what is neither."""
+    run.log(step, dict(numbers(values)), **axes)
+    for key, text in values.items():
+        if isinstance(text, str):
+            run.log_text(step, key, text)
+
+
+def numbers(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the numbers of nested dicts, named by their path; tensors and arrays of one count."""
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from numbers(value, f"{name}/")
+        elif value is None or isinstance(value, Real) or _holds_one(value):
+            yield name, value
+
+
+def _holds_one(value: Any) -> bool:
+    count = value.numel() if hasattr(value, "numel") else getattr(value, "size", 0)
+    return bool(count == 1)
+
+
+def _counted(parameters: Any) -> tuple[int, int]:
     """Count the weights, and those that are trained; a sharded model's are its own shard's."""
     whole = [(p.numel(), p.requires_grad) for p in parameters]
     return sum(n for n, _ in whole), sum(n for n, trained in whole if trained)

@@ -4,7 +4,7 @@
 
     vitals.register()  # once; from then on: TrainingArguments(..., report_to="rlvitals")
 
-or hand `vitals.Callback(...)` to `Trainer(callbacks=[...])`. What the Trainer logs is recorded
+or hand `vitals.Record(...)` to `Trainer(callbacks=[...])`. What the Trainer logs is recorded
 under the names it gives them, all its arguments are settings, and a person's wish to save or to
 stop reaches it. Read from transformers 5.23: src/transformers/trainer.py, trainer_callback.py.
 """
@@ -26,21 +26,25 @@ NO_PROJECT = "huggingface"  # what TrainingArguments.project holds where nobody 
 
 def register() -> None:
     """Let `report_to="rlvitals"` find the callback; call it before the Trainer is made."""
-    integration_utils.INTEGRATION_TO_CALLBACK[NAME] = Callback
+    integration_utils.INTEGRATION_TO_CALLBACK[NAME] = Record
 
 
-class Callback(TrainerCallback):
+class Record(TrainerCallback):
     """Records a Trainer's run on world process zero.
 
     `folder` is the Trainer's `output_dir` where none is given; `options` are those of
     `rlvitals.start`. Each `train()` is an attempt of its own, and so is an evaluation after it.
+    A `run` that is open already is recorded into, and left open.
     """
 
-    def __init__(self, folder: str | Path | None = None, **options: Any) -> None:
+    def __init__(
+        self, folder: str | Path | None = None, *, run: Run | None = None, **options: Any
+    ) -> None:
         """Keep what `rlvitals.start` is to be told; nothing is written before training begins."""
         self.folder = folder
         self.options = options
-        self.run: Run | None = None
+        self.run = run
+        self._given = run is not None
         self._training = False
         self._unread: int | None = None  # the step whose completions TRL is about to write
 
@@ -51,6 +55,8 @@ class Callback(TrainerCallback):
         self._finish("failed")
         self._training = True
         run = self._opened(args, state, kwargs.get("model"))
+        if run is not None and self._given:
+            run.update_settings(facts.of_trainer(args, state, kwargs.get("model")))
         if run is not None:
             run.event("train_begin", step=state.global_step, max_steps=state.max_steps)
 
@@ -127,9 +133,7 @@ class Callback(TrainerCallback):
         self._training = False
         if self.run is not None:
             best = {} if state.best_metric is None else {"best_metric": float(state.best_metric)}
-            self.run.event(
-                "train_end", step=state.global_step, max_steps=state.max_steps, **best
-            )
+            self.run.event("train_end", step=state.global_step, max_steps=state.max_steps, **best)
         self._finish("finished")
 
     def _opened(self, args: TrainingArguments, state: TrainerState, model: object) -> Run | None:
@@ -151,12 +155,8 @@ class Callback(TrainerCallback):
         return home / str(state.trial_name) if state.is_hyper_param_search else home
 
     def _record(self, run: Run, state: TrainerState, logs: Mapping[str, Any]) -> None:
-        texts = {key: value for key, value in logs.items() if isinstance(value, str)}
         seen = state.num_input_tokens_seen
-        numbers = {key: value for key, value in logs.items() if key not in texts}
-        run.log(state.global_step, numbers, **({"tokens": seen} if seen else {}))
-        for key, text in texts.items():
-            run.log_text(state.global_step, key, text)
+        facts.record(run, state.global_step, logs, **({"tokens": seen} if seen else {}))
 
     def _take_completions(self, args: TrainingArguments) -> None:
         """Record the completions of the last row: TRL writes their file after `on_log`."""
@@ -182,6 +182,6 @@ class Callback(TrainerCallback):
         return save, stop
 
     def _finish(self, status: str) -> None:
-        if self.run is not None:
+        if self.run is not None and not self._given:
             self.run.finish(status)
             self.run = None

@@ -2,7 +2,7 @@
 
     from rlvitals.integrations import trl as vitals
 
-    trainer.add_callback(vitals.Callback(trainer))
+    trainer.add_callback(vitals.Record(trainer))
 
 With the trainer in hand the completions need no `log_completions=True`, which prints them. Where
 `report_to="rlvitals"` does the recording (see `integrations/transformers.py`), they are recorded
@@ -18,12 +18,12 @@ from transformers import TrainerControl, TrainerState, TrainingArguments
 from rlvitals.integrations import completions, transformers
 from rlvitals.integrations.trl_preflight import Preflight
 
-__all__ = ["Callback", "Preflight", "register"]
+__all__ = ["Preflight", "Record", "register"]
 
 register = transformers.register
 
 
-class Callback(transformers.Callback):
+class Record(transformers.Record):
     """Records a TRL trainer's run, with the completions of each row that it logs.
 
     `every` keeps those of one row in so many; 0 keeps none. `folder` and `options` are those of

@@ -141,7 +141,7 @@ class Preflight(TrainerCallback):
         if not self.quiet:
             sys.stderr.write(f"{report}\n")
         for callback in self.trainer.callback_handler.callbacks:
-            run = getattr(callback, "run", None)
+            run: Any = getattr(callback, "run", None)
             if hasattr(run, "event"):
                 run.event(
                     "preflight",
@@ -174,5 +174,3 @@ def _worst(reports: Sequence[Sequence[Check]]) -> Iterator[Check]:
     """Of each check take the first process on which it failed, else what process 0 found."""
     for same in zip(*reports, strict=True):
         yield next((check for check in same if isinstance(check.outcome, Failed)), same[0])
-
-

@@ -153,7 +153,8 @@ class Tap:
             self.second = found
 
     def _local(self, batch: Mapping[str, torch.Tensor]) -> "Local":
-        ids, completions, tools = self._generated[:3]
+        ids, completions, third, *rest = self._generated
+        tools = third if rest else None  # GRPO's mask of what a tool wrote; RLOO has the texts here
         drawn = torch.zeros(batch["completion_ids"].shape, dtype=torch.bool)
         for row, tokens in enumerate(completions):
             drawn[row, : len(tokens)] = True if tools is None else torch.tensor(tools[row]).bool()

@@ -121,7 +121,8 @@ class Place:
 def weights_moved(places: Sequence[Place], learning_rate: float) -> Check:
     """Check that the weights with the largest gradient of each tensor were changed by an update.
 
-    A type of 16 bits cannot hold a small step beside a large weight: there one tensor is enough.
+    A type of 16 bits cannot hold a small step beside a large weight: there one tensor is enough
+    whose weight was not 0, which any step moves.
     """
 
     def outcome() -> Outcome:
@@ -133,7 +134,7 @@ def weights_moved(places: Sequence[Place], learning_rate: float) -> Check:
         still = [place for place in places if place.before == place.after]
         coarse = [place for place in still if "16" in place.dtype]
         rate = f"a learning rate of {learning_rate:.3g}"
-        if len(still) == len(places):
+        if not any(place.before and place.before != place.after for place in places):
             said = f"no weight of {len(places)} tensors moved at {rate}"
             if coarse:
                 said += f": the step is lost in the rounding of {coarse[0].dtype}"
