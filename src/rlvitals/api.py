@@ -18,6 +18,15 @@ from rlvitals.knobs import Knob
 from rlvitals.measuring import Judged, judged, rates_module, tally
 from rlvitals.metrics.metric import Band, Bound, Metric
 from rlvitals.preflights import Check, Preflight, preflight
+from rlvitals.recording.control import Requests
+from rlvitals.recording.meters import (
+    Ema,
+    SpeedMeter,
+    action_histogram,
+    action_shares,
+    reward_parts,
+)
+from rlvitals.recording.observe import observe
 from rlvitals.recording.run import Run
 from rlvitals.recording.start import start
 from rlvitals.records import (
@@ -49,6 +58,7 @@ __all__ = [
     "Clear",
     "Coverage",
     "Diagnosis",
+    "Ema",
     "Finding",
     "Forecast",
     "Judged",
@@ -60,12 +70,14 @@ __all__ = [
     "Preflight",
     "Profile",
     "Rate",
+    "Requests",
     "Retraction",
     "Rule",
     "Run",
     "Sentence",
     "Series",
     "Severity",
+    "SpeedMeter",
     "Spent",
     "Trace",
     "Undecided",
@@ -75,13 +87,17 @@ __all__ = [
     "VitalsError",
     "Waste",
     "Word",
+    "action_histogram",
+    "action_shares",
     "diagnose",
     "explain",
     "judged",
+    "observe",
     "prefixes",
     "preflight",
     "rates_module",
     "read",
+    "reward_parts",
     "runs",
     "start",
     "tally",

@@ -26,10 +26,15 @@ class Batcher:
     def __init__(self, notes: Notes) -> None:
         """Count in `notes` what cannot be laid out."""
         self._notes = notes
+        self._gently = False
         self._checked: set[Keys] = set()  # layouts whose names are all strings
 
-    def rows(self, flat: Sequence[object]) -> list[Rows]:
-        """Lay out what was logged. Within each metric the order stays."""
+    def rows(self, flat: Sequence[object], *, gently: bool = False) -> list[Rows]:
+        """Lay out what was logged. Within each metric the order stays.
+
+        `gently` lets other threads run in between.
+        """
+        self._gently = gently
         dicts: Sequence[dict[str, object]] = flat[2::FIELDS]  # type: ignore[assignment]
         if not dicts:
             return []
@@ -73,7 +78,7 @@ class Batcher:
             steps = np.array(flat[::FIELDS], np.int64)
             times = np.array(flat[1::FIELDS], np.float64)
             for begin in range(0, count, BURST):
-                if begin:
+                if begin and self._gently:
                     clock.sleep(0)  # the training loop waits for the interpreter no longer
                 end = min(begin + BURST, count)
                 cells: Iterator[object] = chain.from_iterable(

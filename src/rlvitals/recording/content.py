@@ -38,7 +38,7 @@ def fixed(values: object) -> object:
         return values.detach().clone()
     if hasattr(values, "block_until_ready"):
         return values
-    return np.array(values, np.float64)
+    return array(values)
 
 
 def array(values: object) -> NDArray[np.float64]:
@@ -47,9 +47,11 @@ def array(values: object) -> NDArray[np.float64]:
     try:
         if hasattr(given, "detach"):
             given = given.detach().double().cpu().numpy()
-        return np.array(given, np.float64)
+        if given is not None:
+            return np.array(given, np.float64)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{tensors.kind(values)} holds no numbers: {error}") from None
+    raise UsageError("a histogram needs values, or counts and edges")
 
 
 def counted(step: int, time: float, values: NDArray[np.float64]) -> Histogram:

@@ -16,6 +16,16 @@ class Off(Run):
         self.attempt, self.rank, self.world_size = 0, 0, 1
         self._settings = dict(settings)
 
+    @property
+    def step(self) -> int:
+        """No step."""
+        return 0
+
+    @property
+    def overhead(self) -> float:
+        """No time."""
+        return 0.0
+
     def log(self, step: int, metrics: Mapping[str, object], **axes: float | None) -> None:
         """Do nothing."""
 

@@ -62,7 +62,9 @@ class Pump:
         self.limit = FIELDS * BURST_ROWS
         self.messages: deque[Message] = deque()
         self.notes = notes
-        self.spent = 0.0  # CPU seconds of the thread, for the overhead that a run reports
+        self.spent = 0.0  # CPU seconds of the thread
+        self.last_step = 0
+        self.chores: list[Callable[[], object]] = []  # done each time the thread wakes
         self._native = native
         self._outlets = [Outlet(name, writing, notes) for name, writing in others]
         self._seconds = flush_seconds
@@ -73,6 +75,8 @@ class Pump:
         self._turn = threading.Lock()  # who takes rows: the thread, or a durable run's caller
         self._owner = 0
         self._writing = False
+        self._awaited = False  # a caller waits for room
+        self._tried = 0  # items that waited when a caller gave up
         self._pid = os.getpid()
         self.closed = False
         self._thread = threading.Thread(target=self._run, name="rlvitals", daemon=True)
@@ -90,10 +94,18 @@ class Pump:
 
     def catch_up(self) -> None:
         """Let the thread lay out what waits, for a moment; without room, drop the newest row."""
+        waiting = len(self.rows)
+        if self._tried <= waiting < self._tried + self.limit:
+            return
+        self._tried = 0
         if not self._writing and self.alive:
+            self._awaited = True
             self._orders.put(None)
-            self._room.acquire(timeout=PATIENCE)
-        if len(self.rows) > FIELDS * MAX_ROWS:
+            # The further behind, the longer: the thread may be short of a processor.
+            if not self._room.acquire(timeout=PATIENCE * waiting / self.limit):
+                self._tried = waiting  # once more only after as many rows again
+            self._awaited = False
+        if waiting > FIELDS * MAX_ROWS:
             del self.rows[FIELDS * MAX_ROWS :]
             self.notes.add("rows dropped: the disk took none for too long")
 
@@ -142,12 +154,20 @@ class Pump:
             order = None
             with suppress(Empty):
                 order = self._orders.get(timeout=max(due - time.monotonic(), 0.0))
+            self._do_chores()
             self._cycle()
             if order is not None:
                 status = order.status
                 self._settle(order)
             due = time.monotonic() + self._seconds
             self.spent = time.thread_time()
+
+    def _do_chores(self) -> None:
+        for chore in list(self.chores):
+            try:
+                chore()
+            except Exception as error:  # noqa: BLE001 - the recorder goes on: it counts
+                self.notes.add(f"not done: {type(error).__name__}: {error}")
 
     def _cycle(self) -> None:
         with self._turn:
@@ -174,8 +194,10 @@ class Pump:
         """Hand what is logged by now to the sinks."""
         count = len(self.rows)
         flat = self.rows[:count]
+        if flat:
+            self.last_step = flat[-FIELDS]  # type: ignore[assignment]
         del self.rows[:count]
-        for rows in self._batcher.rows(flat):
+        for rows in self._batcher.rows(flat, gently=not self._awaited):
             self._each(partial(_scalars, rows), len(rows))
         for _ in range(len(self.messages)):
             self._each(self.messages.popleft())

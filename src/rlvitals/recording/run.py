@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, NoReturn, Self
-from weakref import WeakSet
 
 from rlvitals.errors import UsageError
 from rlvitals.recording import content, control, tensors
-from rlvitals.recording.batches import AXIS
+from rlvitals.recording.batches import AXIS, FIELDS
 from rlvitals.recording.pump import Message, Pump
 from rlvitals.recording.sinks.sink import Opening
 from rlvitals.records import Text
@@ -22,7 +21,7 @@ FINISHING = 40.0  # seconds that `finish` waits for the sinks at the most
 _copy = dict.copy
 _NEVER: frozenset[type] = frozenset()
 _ALWAYS = frozenset({int, float})  # types that a sum of plain numbers has
-_runs: "WeakSet[Run]" = WeakSet()  # of this process: a forked child must leave them alone
+_started: "list[Run]" = []  # in this process, until they finish
 
 
 class Run:
@@ -49,13 +48,13 @@ class Run:
         self._durable = durable
         self._rows = pump.rows
         self._limit = pump.limit
-        self._step = 0
         self._closed = ""  # why nothing more is recorded
         self._endings: list[Callable[[str], None]] = []
-        self._control = control.Control(self.folder, self.attempt)
+        self._control = control.Control(self.folder)
         # Sums of these types show that a dict holds plain numbers, which can be kept as they are.
         self._plain = _NEVER if strict or durable else _ALWAYS
-        _runs.add(self)
+        _started.append(self)
+        pump.chores.append(self._look)
         pump.start()
         atexit.register(self._at_exit)
 
@@ -63,6 +62,19 @@ class Run:
     def settings(self) -> Mapping[str, object]:
         """The settings as they are now."""
         return MappingProxyType(self._settings)
+
+    @property
+    def step(self) -> int:
+        """The step logged last; 0 before the first."""
+        try:
+            return tensors.whole(self._rows[-FIELDS]) or 0
+        except IndexError:  # all is with the thread already
+            return self._pump.last_step
+
+    @property
+    def overhead(self) -> float:
+        """CPU seconds that recording took on its own thread so far."""
+        return self._pump.spent
 
     def log(
         self,
@@ -143,7 +155,7 @@ class Run:
         """Say that settings changed: each change is an event of the run, and holds from now on."""
 
         def send() -> None:
-            at = self._step if step is None else self._at(step)
+            at = self.step if step is None else self._at(step)
             new = content.settings(changed)
             facts = {
                 key: {"from": self._settings.get(key), "to": value}
@@ -193,6 +205,8 @@ class Run:
             sys.stderr.write(f"rlvitals: {self.folder} could not be closed in time\n")
         if self._pump.closed:
             atexit.unregister(self._at_exit)
+            if self in _started:
+                _started.remove(self)
 
     def __enter__(self) -> Self:
         """Record until the block ends."""
@@ -277,7 +291,6 @@ class Run:
         number = tensors.whole(step)
         if number is None:
             raise UsageError(f"a step must be a whole number, not {tensors.kind(step)}")
-        self._step = number
         return number
 
     @staticmethod
@@ -292,6 +305,10 @@ class Run:
         if number is None:
             raise UsageError(f"{name} must be a number, not {tensors.kind(value)}")
         return number
+
+    def _look(self) -> None:
+        for what in self._control.look():
+            self.event("asked", self.step, what=what)
 
     def _end(self, status: str, trace: str) -> None:
         for call in reversed(self._endings):
@@ -321,9 +338,15 @@ class Run:
         atexit.unregister(self._at_exit)
 
 
+def current() -> Run | None:
+    """Return the run of this process that was started last and is not finished."""
+    return next((run for run in reversed(_started) if not run._closed), None)  # noqa: SLF001 - ours
+
+
 def _after_fork() -> None:
-    for run in list(_runs):
-        run._forked()  # noqa: SLF001 - of this module
+    for run in _started:
+        run._forked()  # noqa: SLF001 - ours
+    _started.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -5,12 +5,13 @@ import secrets
 import socket
 import sys
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlvitals import settings as options
-from rlvitals.errors import UsageError, nearest
+from rlvitals.errors import UsageError, VitalsError, nearest
 from rlvitals.recording import content, ranks
 from rlvitals.recording.notes import Notes
 from rlvitals.recording.off import Off
@@ -46,7 +47,8 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     `sinks` names what else to write, or maps each name to its options. `durable` writes each call
     before it returns, so that nothing logged is lost when the process is killed; else it is what
     was logged in the last `flush_seconds`. `strict` makes wrong calls raise: the default under
-    pytest. Raises UsageError for arguments that make no sense.
+    pytest. Raises UsageError for arguments that make no sense. A folder that cannot be written
+    is a warning, and nothing is recorded; where `strict`, a VitalsError.
     """
     said: dict[str, object] = {"project": project, "name": name, "group": group}
     said |= {"folder": None if folder is None else str(folder), "tags": tuple(tags) or None}
@@ -57,8 +59,15 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
         return Off(chosen.name, settings or {})
     own = sinks if isinstance(sinks, Mapping) else dict.fromkeys(chosen.sinks)
     kept = content.settings(settings or {})
-    run = _Start(chosen, own, resume, kept, seed, notes)
-    return run.begin(_checked() if strict is None else strict)
+    checked = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
+    try:
+        return _Start(chosen, own, resume, kept, seed, notes).begin(checked)
+    except OSError as error:
+        problem = f"nothing is recorded: {error.strerror or error}"
+        if checked:
+            raise VitalsError(problem, where=str(error.filename or "")) from error
+        warnings.warn(f"rlvitals: {problem} ({error.filename})", RuntimeWarning, stacklevel=2)
+        return Off(chosen.name, kept)
 
 
 def _chosen(said: Mapping[str, object]) -> Recording:
@@ -67,10 +76,6 @@ def _chosen(said: Mapping[str, object]) -> Recording:
     checked = options.check("recording", given, "rlvitals.start()")
     near = Path(checked.get("folder") or Path.cwd())
     return options.load(near, {"recording": checked}, os.environ).recording
-
-
-def _checked() -> bool:
-    return "PYTEST_CURRENT_TEST" in os.environ
 
 
 @dataclass(frozen=True, slots=True)
