@@ -1,1 +1,1 @@
-"""Other people's trainers record through these: one file a library, imported where it is used."""
+"""Hooks into other people's trainers: each hands what the trainer knows to a recording."""

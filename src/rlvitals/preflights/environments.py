@@ -1,6 +1,7 @@
 """What must hold of an environment before anything is learned in it."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,35 @@ def returns_differ(returns: ArrayLike, *, variable: str = "returns") -> Check:
         return Passed()
 
     return attempted("environments-differ", "environments run apart", outcome)
+
+
+def starts_differ(starts: Sequence[ArrayLike], *, variable: str = "first observation") -> Check:
+    """Check that environments are seeded apart, by the observations that episodes begin with.
+
+    `starts[i]` [episodes, ...] of environment i, in order. Environments that begin alike are a
+    failure where their episodes begin in different ways: where all do alike, no seed shows.
+    """
+
+    def outcome() -> Outcome:
+        rows = [floats(one).reshape(len(floats(one)), -1) for one in starts]
+        rows = [one for one in rows if len(one)]
+        if len(rows) < LEAST:
+            return CouldNotCheck(f"there is {len(rows)} environment")
+        alike = [
+            (i, j)
+            for j in range(len(rows))
+            for i in range(j)
+            if np.array_equal(rows[i][0], rows[j][0])
+        ]
+        if not alike:
+            return Passed()
+        i, j = alike[0]
+        if all(np.array_equal(one, np.broadcast_to(rows[i][0], one.shape)) for one in rows):
+            return CouldNotCheck("every episode begins alike: no seed shows in it")
+        said = f"environments {i} and {j} begin alike, and episodes do not: the same seed twice"
+        return Failed(f"{variable} of environment {j}", _short(rows[j][0]), said)
+
+    return attempted("seeds-differ", "environments have seeds of their own", outcome)
 
 
 def _short(row: NDArray[np.float64]) -> str:

@@ -6,6 +6,7 @@ How they were measured is not known, so no estimator is claimed.
 from rlvitals.metrics import (
     exploration,
     language,
+    observation,
     optimiser,
     outcome,
     policy,
@@ -105,6 +106,7 @@ CANONICAL = (
     *optimiser.METRICS,
     *language.METRICS,
     *rollouts.METRICS,
+    *observation.METRICS,
     *preference.METRICS,
     *scheduler.METRICS,
     *throughput.METRICS,
