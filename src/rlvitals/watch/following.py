@@ -60,9 +60,12 @@ class Watch:
         for tree in self._trees:
             if tree.changed(now):
                 yield from self._found(tree, tree.find(now), now)
+        self._spent = 0.0  # not with what is done about the changes meanwhile
         for followed in self.runs:
-            yield from followed.look(now)
-        self._spent = self._timer() - self._began
+            began = self._timer()
+            told = list(followed.look(now))
+            self._spent += self._timer() - began
+            yield from told
         self._looks += 1
         yield from self._judged(now, patient=patient)
 

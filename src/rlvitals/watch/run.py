@@ -113,6 +113,8 @@ class Followed:
         first, self._found = not self._found, True
         news = [(file, file.look(now)) for file in self._files.values()]
         if first:
+            if self._new:  # it has just been written, whatever the times in it
+                self._grew = self._since = now
             yield self._as_found(now)
         grown = [(file, found) for file, found in news if found is not None]
         if grown:
