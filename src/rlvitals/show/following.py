@@ -48,7 +48,8 @@ class Lines:
         grid.add_row(Text(" " * len(when) if same else when, "dim"), "" if same else name, text)
         return grid
 
-    def _text(self, change: Change) -> Text | None:  # noqa: C901, PLR0911, PLR0912 - one a kind
+    def _text(self, change: Change) -> Text | None:
+        """Say what is said of how a run goes; None for what a person need not read."""
         match change:
             case changes.Points():
                 return None
@@ -60,45 +61,63 @@ class Lines:
                 self._new |= {change.run} if change.new else set()
                 # Of a run that is there and will be judged at once, the judgement says enough.
                 return _found(change) if change.new or not change.points else None
-            case changes.Renamed():
-                return Text(f"was called {harmless(change.before)} so far", "dim")
-            case changes.Fired():
-                if change.finding.severity is Severity.NOTE and not self._notes:
-                    return None
-                text = _finding(change.rule, change.finding)
-                return (
-                    text.append(f" (explained by {change.cause})", "dim") if change.cause else text
-                )
-            case changes.Regraded():
-                milder = change.finding.severity < change.before
-                last = change.finding.counter[-1:] if milder else ()
-                was = f" (was a{'n' if change.before is Severity.ERROR else ''} "
-                was += f"{change.before.name.lower()}{''.join(f': {why}' for why in last)})"
-                return _finding(change.rule, change.finding).append(harmless(was), "dim")
-            case changes.Cleared():
-                if change.finding.severity is Severity.NOTE and not self._notes:
-                    return None
-                text = Text.assemble((f"cleared[{change.rule.name}]", "bold green"), " ")
-                return text.append(harmless(change.why))
-            case changes.Resumed():
-                return Text.assemble(("goes on", "bold"), f": {harmless(change.why)}")
-            case changes.Restarted():
-                return Text.assemble(
-                    ("started anew", "bold"), f": {harmless(change.where)} holds other rows"
-                )
-            case changes.Ended():
-                return _ended(change)
-            case changes.Quiet():
-                said = f": no new row for {span(change.seconds)}, at step {change.step:,}"
-                return Text.assemble(("quiet", "bold yellow"), said)
-            case changes.Vanished():
-                return Text.assemble(("gone", "bold"), f": {harmless(change.why)}")
-            case changes.Unreadable():
-                text = Text("cannot be read", "bold yellow")
-                return text.append(f": {harmless(f'{change.where}: {change.problem}')}", "default")
-            case changes.Readable():
-                return Text(f"{harmless(change.where)} can be read again")
-        assert_never(change)
+            case changes.Fired() | changes.Regraded() | changes.Cleared():
+                graver = max(change.finding.severity, getattr(change, "before", Severity.NOTE))
+                return _about(change) if self._notes or graver > Severity.NOTE else None
+            case _:
+                return _life(change)
+
+
+def _about(change: changes.Fired | changes.Regraded | changes.Cleared) -> Text:
+    """Say what became of a finding."""
+    match change:
+        case changes.Cleared():
+            text = Text.assemble((f"cleared[{change.rule.name}]", "bold green"), " ")
+            return text.append(harmless(change.why), "default")
+        case changes.Fired():
+            cause = f" (explained by {change.cause})" if change.cause else ""
+            return _finding(change.rule, change.finding).append(cause, "dim")
+    word = change.before.name.lower()
+    milder = change.finding.severity < change.before
+    why = "".join(f": {why}" for why in change.finding.counter[-1:]) if milder else ""
+    was = f" (was {'an' if word == 'error' else 'a'} {word}{why})"
+    return _finding(change.rule, change.finding).append(harmless(was), "dim")
+
+
+def _life(  # noqa: PLR0911 - one for each kind of change
+    change: changes.Renamed
+    | changes.Resumed
+    | changes.Restarted
+    | changes.Ended
+    | changes.Quiet
+    | changes.Vanished
+    | changes.Unreadable
+    | changes.Readable,
+) -> Text:
+    """Say how a run lives."""
+    match change:
+        case changes.Renamed():
+            return Text(f"was called {harmless(change.before)} so far", "dim")
+        case changes.Resumed():
+            return _headed("goes on", "bold", change.why)
+        case changes.Restarted():
+            return _headed("started anew", "bold", f"{change.where} holds other rows")
+        case changes.Ended():
+            return _ended(change)
+        case changes.Quiet():
+            said = f"no new row for {span(change.seconds)}, at step {change.step:,}"
+            return _headed("quiet", "bold yellow", said)
+        case changes.Vanished():
+            return _headed("gone", "bold", change.why)
+        case changes.Unreadable():
+            return _headed("cannot be read", "bold yellow", f"{change.where}: {change.problem}")
+        case changes.Readable():
+            return Text(f"{harmless(change.where)} can be read again")
+    assert_never(change)
+
+
+def _headed(head: str, style: str, text: str) -> Text:
+    return Text.assemble((head, style), f": {harmless(text)}")
 
 
 def status(watch: Watch, now: float) -> str:
