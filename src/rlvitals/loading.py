@@ -32,10 +32,17 @@ def runs(path: Path) -> tuple[Run, ...]:
 
 def load(run: Run, given: Given, now: float | None = None) -> Trace:
     """Read a run's files and name what they hold; its age is counted up to `now`, in epoch s."""
-    logs = sources.read(run)
+    return named(run, sources.read(run), given, time.time() if now is None else now)
+
+
+def named(
+    run: Run, logs: Sequence[Log], given: Given, now: float, grew: float | None = None
+) -> Trace:
+    """Name what a run's logs hold. `grew`: when they were last seen to grow, in epoch s."""
     trace = assemble.trace(logs, given, name=run.name)
-    now = time.time() if now is None else now
     age = _age(logs, (file for file, _ in run.files), now)
+    if grew is not None:  # the clock of the machine that logs, or of its disk, may be behind
+        age = min(max(0.0, now - grew), age if age is not None else now - grew)
     notes = (*trace.notes, *_unused(logs, given.mapping))
     lifecycle = _seen(replace(trace.lifecycle, age=age), logs, now)
     trace = replace(trace, lifecycle=lifecycle, thresholds=given.thresholds)
