@@ -63,6 +63,4 @@ def _faulty(task: Task, seed: int) -> list[Planned]:
 
 
 def _varied(task: Task, seed: int) -> list[Planned]:
-    return [
-        Planned(task.variant(name), seed, variant=name) for name in task.variants
-    ]
+    return [Planned(task.variant(name), seed, variant=name) for name in task.variants]
