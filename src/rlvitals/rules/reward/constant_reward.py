@@ -36,6 +36,7 @@ from rlvitals.metrics.reward import COMPONENT, GROUP_STD, SCORE_STD, STD
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share
+from rlvitals.rules.falling import SHOWS, memory
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
 from rlvitals.rules.standing import RIGHT, environment, label, standing
@@ -73,8 +74,16 @@ def _tail(trace: Trace) -> Finding | None:
     count = len(series) - first
     if not first or count < LEAST.on(trace) or series.values[-1] > series.values.min():
         return None
-    between = int(series.steps[first]), int(series.steps[-1])
+    between = _left(trace, name, series, first), int(series.steps[-1])
     return _finding(trace, name, between, count, series)
+
+
+def _left(trace: Trace, name: str, series: Series, first: int) -> int:
+    """Return the step from which a mean over episodes can have fallen to what it became."""
+    values, since = series.values[:first], int(series.steps[first])
+    high = float(values.max()) - SHOWS * float(values.max() - series.values[first])
+    left = int(series.steps[int(np.flatnonzero(values >= high)[-1])])
+    return max(left, since - round(memory(trace, name, since)))
 
 
 def _dead_part(trace: Trace) -> Finding | None:
@@ -121,6 +130,10 @@ def _whole(trace: Trace) -> Answer:
     if count < LEAST.on(trace) or not lasts:
         return Clear()
     began, ended = int(series.steps[first]), int(series.steps[last])
+    # A mean over episodes stands still while equal ones leave and join it: only once it holds
+    # none of before were they all the same.
+    if first and ended - began < memory(trace, name, began):
+        return Clear()
     right = last_share(trace.until(ended))
     if right is not None and right >= SOLVED:
         return Clear()
