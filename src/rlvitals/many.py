@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from rlvitals import diagnosis, loading, muting
 from rlvitals.diagnosis import Diagnosis
 from rlvitals.errors import UnreadableLog
+from rlvitals.records import Trace
 from rlvitals.settings import Settings
 from rlvitals.sources import Run
 
@@ -54,11 +55,18 @@ def diagnose(
 def judge(asked: Asked) -> Answer:
     """Read and judge one run."""
     run, chosen = asked
-    rules = loading.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
     try:
-        found = diagnosis.diagnose(loading.load(run, loading.given(chosen)), rules)
+        trace = loading.load(run, loading.given(chosen))
     except UnreadableLog as error:
         return error
+    return judge_trace(asked, trace)
+
+
+def judge_trace(asked: Asked, trace: Trace) -> Diagnosis:
+    """Judge a run that was read."""
+    run, chosen = asked
+    rules = loading.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
+    found = diagnosis.diagnose(trace, rules)
     return muting.mute(found, run.name, loading.muted(chosen.muted), today())
 
 

@@ -96,7 +96,9 @@ def _course(rule: Rule, grown: Sequence[Trace], rates: Rates) -> Course:
             standing.append(answer)
         elif standing:
             gravest = max(standing, key=lambda finding: finding.severity)
-            taken.append(Retraction(rule, gravest, since, steps[i], _why(answer, grown[i])))
+            taken.append(
+                Retraction(rule, gravest, since, steps[i], why_taken_back(answer, grown[i]))
+            )
             standing = []
     return Course(rule, steps, answers, tuple(taken))
 
@@ -110,7 +112,7 @@ def _grave(answer: Answer) -> bool:
     return isinstance(answer, Finding) and answer.severity > Severity.NOTE
 
 
-def _why(answer: Answer, trace: Trace) -> str:
+def why_taken_back(answer: Answer, trace: Trace) -> str:
     """Say what took a finding back: what the rule says now, and how the outcome stands."""
     if isinstance(answer, Undecided):
         return answer.why

@@ -37,14 +37,15 @@ class Run:
     settings: tuple[Path, ...] = ()  # files that hold settings alone
 
 
-def find(path: Path) -> tuple[Run, ...]:
+def find(path: Path, walk: Walk | None = None) -> tuple[Run, ...]:
     """Find the runs at a path: a log file is one, a folder holds any number of them.
 
+    `walk` is the folder's, where it was walked just now.
     Raises UnreadableLog where there is none, saying what was looked for and what was found.
     """
     if not _is_folder(path):
         return _of_file(path)
-    walk = Walk(path)
+    walk = walk or Walk(path)
     notes = list(walk.notes)
     claimed = _claimed(walk.files, path, notes)
     if not claimed:
@@ -207,6 +208,17 @@ def read(run: Run) -> tuple[Log, ...]:
     like secrets are left out.
     Raises UnreadableLog.
     """
+    found: dict[Path, Log | UnreadableLog] = {}
+    for file, reader in run.files:
+        try:
+            found[file], _ = reader.read(file, None)
+        except UnreadableLog as error:
+            found[file] = error
+    return together(run, found)
+
+
+def together(run: Run, found: Mapping[Path, Log | UnreadableLog]) -> tuple[Log, ...]:
+    """Put together what each of a run's files holds, as `read` does. Raises UnreadableLog."""
     logs: list[tuple[Hashable, Log]] = []  # each with what it shares with those it is one with
     notes: list[str] = list(run.notes)
     errors: list[UnreadableLog] = []
@@ -217,11 +229,10 @@ def read(run: Run) -> tuple[Log, ...]:
     }
     for file, reader in run.files:
         inside = str(file.relative_to(run.root))
-        try:
-            log, _ = reader.read(file, None)
-        except UnreadableLog as error:
-            errors.append(error)
-            failed[error.problem].append(inside)
+        log = found[file]
+        if isinstance(log, UnreadableLog):
+            errors.append(log)
+            failed[log.problem].append(inside)
             continue
         role = "eval/" if evaluations[file] and not all(evaluations.values()) else ""
         one = (reader.name, role) if reader.in_parts else inside

@@ -91,10 +91,11 @@ def _in_order(logs: list[Log]) -> Log:
     for log in logs:
         for key, series in log.series.items():
             parts[key].append(series)
-    return _whole(logs, {key: _concatenated(found) for key, found in parts.items()})
+    return _whole(logs, {key: concatenated(found) for key, found in parts.items()})
 
 
-def _concatenated(parts: Sequence[Series]) -> Series:
+def concatenated(parts: Sequence[Series]) -> Series:
+    """Put series one after another."""
     return Series(
         np.concatenate([part.steps for part in parts]),
         np.concatenate([part.times for part in parts]),
@@ -134,10 +135,11 @@ def _stacked(logs: list[Log]) -> dict[str, Table]:
     for log in logs:
         for key, table in log.tables.items():
             parts[key].append(table)
-    return {key: _tail(found) for key, found in parts.items()}
+    return {key: newest(found) for key, found in parts.items()}
 
 
-def _tail(tables: list[Table]) -> Table:
+def newest(tables: list[Table]) -> Table:
+    """Put the rows of tables one after another: the newest MAX_ROWS of them."""
     kept: list[Table] = []
     for table in reversed(tables):
         kept.insert(0, table)
@@ -193,6 +195,6 @@ def _ranked(
 ) -> Series:
     """Order one key's points by their episodes' ranks, under the common steps."""
     places = ranks[np.concatenate([rows for rows, _ in parts])]
-    whole = _concatenated([series for _, series in parts])
+    whole = concatenated([series for _, series in parts])
     order = np.argsort(places, kind="stable")
     return Series(steps[places[order]], whole.times[order], whole.values[order])

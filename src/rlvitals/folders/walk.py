@@ -22,6 +22,7 @@ class Walk:
     def __init__(self, root: Path) -> None:
         """Walk `root`. Real files come before links: "latest" must not take a run's name."""
         self.files: list[Path] = []
+        self.folders: list[Path] = []  # those that were looked into
         self.notes: list[str] = []
         self._root = root
         self._seen: set[tuple[int, int]] = set()
@@ -61,6 +62,7 @@ class Walk:
             return
         if depth and any(entry.name == "pyvenv.cfg" for entry in found):
             return
+        self.folders.append(path)
         for entry in found:
             self._entries += 1
             place = path / entry.name

@@ -147,4 +147,5 @@ READER = Reader(
     files=("*.log", "*.txt", "*.out", "*.err"),
     claims=claims,
     read=read,
+    sums_up=True,
 )

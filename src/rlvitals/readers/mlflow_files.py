@@ -155,6 +155,12 @@ def _add(columns: Columns, key: str, text: str, number: int, refused: Refused) -
         columns.add(key, step, value, time / 1000.0)
 
 
+def _parts(path: Path) -> Iterator[Path]:
+    """Yield the files of the metrics, and the folders in which a setting or a tag may come up."""
+    yield from (file for _, file in _files(path.parent / "metrics"))
+    yield from (path.parent / kind for kind in ("params", "tags"))
+
+
 def home(path: Path) -> Path:
     """Return the run's folder: `meta.yaml` lies in it."""
     return path.parent
@@ -170,4 +176,6 @@ READER = Reader(
     read=read,
     home=home,
     run_name=run_name,
+    sums_up=True,
+    grows=_parts,
 )

@@ -168,4 +168,6 @@ READER = Reader(
     claims=claims,
     read=read,
     runs=runs,
+    sums_up=True,
+    grows=sqlite.beside,
 )

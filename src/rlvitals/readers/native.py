@@ -9,7 +9,7 @@ those of `run.json` with the changes since; which table of names is taken says i
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -18,6 +18,7 @@ from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.lines import REPLACED, opened
 from rlvitals.readers.formats.objects import flatten
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.recording import endings
 from rlvitals.records import Ending, Log, Setting, Table
 from rlvitals.store import blocks, frames, run_folder, whole
 from rlvitals.store.blocks import BlockCursor, Found, Scan
@@ -25,16 +26,24 @@ from rlvitals.store.columns import stacked
 from rlvitals.store.events import Event
 from rlvitals.store.frames import Damage
 from rlvitals.store.packed import PackedFile
-from rlvitals.store.run_folder import BLOCKS, RUN_FILE, About, BlockFile, NewerFormat
+from rlvitals.store.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE, About, BlockFile, NewerFormat
 from rlvitals.store.whole import Part, RunCursor, RunScan
 
 T = TypeVar("T")
 PACKED = ".packed.rlv"
 MAX_NAMED = 3  # damaged places that a note names
 MAX_TEXT = 500  # characters of a list among the settings
-ENDS = frozenset({"finish", "exit", "crash"})
+ENDS = frozenset({"finish", "exit", "exception", "crash"})
 STATUS = {"finished": 0, "failed": 1, "crashed": 1}  # exit codes, where only a word is said
 Pairs = Iterable[tuple[str, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Where a run's files were left, and what was said so far of how attempts ended."""
+
+    run: RunCursor
+    ends: tuple[Event, ...] = ()
 
 
 def claims(path: Path, head: bytes) -> bool:
@@ -49,9 +58,13 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
     if bare(path).name != RUN_FILE:
         return _read_file(path, since)
     about, lost = _about(path)
-    cursor = since if isinstance(since, RunCursor) else None
-    found = whole.read(path.parent, cursor)
+    seen = since if isinstance(since, _Seen) else None
+    found = whole.read(path.parent, seen.run if seen else None)
+    before = seen.ends if seen and not found.replaced else ()
+    ends = (*before, *(event for event in found.events if event.kind in ENDS))
     series = whole.series(found.parts, main := whole.main_rank(found.parts))
+    noted = endings.read(path.parent, ends)
+    newest = max((one.number for one in about.attempts), default=0)
     log = Log(
         "rlvitals",
         series,
@@ -61,11 +74,13 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         histograms=_listed(found.parts, main, lambda scan: scan.histograms),
         texts=_listed(found.parts, main, lambda scan: scan.texts),
         tables=_tables(found.parts, main),
-        ending=_ending(about, found.events),
+        ending=noted.ending if noted.attempt >= newest else _ending(about, ends),
+        processes=noted.open if noted.attempt >= newest else (),
+        attempts=max(newest, 1),
         framework=about.framework,
         step_unit=str(about.more.get("step_unit") or "steps"),
     )
-    return log, found.cursor
+    return log, _Seen(found.cursor, ends)
 
 
 def _about(path: Path) -> tuple[About, tuple[str, ...]]:
@@ -207,14 +222,10 @@ def _tables(parts: Iterable[Part], main: int) -> dict[str, Table]:
     return {key: stacked(tables) for key, tables in found.items()}
 
 
-def _ending(about: About, happened: Iterable[Event]) -> Ending | None:
+def _ending(about: About, ended: Iterable[Event]) -> Ending | None:
     """Tell how the newest attempt ended; of several ranks, how the first that failed did."""
     newest = max((one.number for one in about.attempts), default=1)
-    ends = [
-        _end(event)
-        for event in happened
-        if event.kind in ENDS and event.facts.get("attempt", newest) == newest
-    ]
+    ends = [_end(event) for event in ended if event.facts.get("attempt", newest) == newest]
     failed = [end for end in ends if end.exit_code or end.traceback]
     return next(iter(failed or ends), None)
 
@@ -223,6 +234,13 @@ def _end(event: Event) -> Ending:
     code = event.facts.get("exit_code", STATUS.get(str(event.facts.get("status"))))
     trace = event.facts.get("traceback", "")
     return Ending(code if isinstance(code, int) else None, str(trace or ""))
+
+
+def _grows(path: Path) -> Iterator[Path]:
+    """Yield the files that a run grows in."""
+    if bare(path).name == RUN_FILE:
+        yield path.parent / EVENTS_FILE
+        yield from (one.path for one in run_folder.block_files(path.parent))
 
 
 def home(path: Path) -> Path:
@@ -240,4 +258,6 @@ READER = Reader(
     read=read,
     home=home,
     in_parts=True,
+    sums_up=True,
+    grows=_grows,
 )

@@ -8,7 +8,8 @@ row number, and says so.
 import csv
 import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -49,11 +50,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Where the last reading ended, how many rows it had passed, and their step column."""
+    """Where the last reading ended, the rows before it, their step column and their texts."""
 
     position: Position | None = None
     rows: int = 0
     step: str | None = None  # "" is the row number
+    taken: int = 0  # rows that had a step
+    texts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # as `_Reading` has them
+    left_out: Mapping[str, int] = field(default_factory=dict)  # cells, by column
 
 
 def head_of(data: bytes) -> Table | None:
@@ -96,7 +100,7 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
         reading = _Reading(table, refused, seen)
         for row in rows:
             reading.take(row)
-        cursor = _Seen(rows.position(), reading.rows, reading.step)
+        cursor = reading.cursor(rows.position())
         notes = (*replaced, *reading.notes(), *rows.notes())
     unit = guesses.step_unit(reading.step) if reading.step else "rows"
     settings = reading.settings()
@@ -149,9 +153,15 @@ class _Reading:
         self._table, self._refused = table, refused
         self._keys = _unique(table.names)
         self._time = guesses.time_key(table.names)
-        self._texts: dict[str, set[str]] = {}  # of each column of text, two texts at most
-        self._taken = 0
-        self._left_out: Counter[str] = Counter()
+        # Of each column of text, two texts at most.
+        self._texts = {key: set(texts) for key, texts in seen.texts.items()}
+        self._taken = seen.taken
+        self._left_out = Counter(seen.left_out)
+
+    def cursor(self, position: Position) -> _Seen:
+        """Return where to go on."""
+        texts = {key: frozenset(found) for key, found in self._texts.items()}
+        return _Seen(position, self.rows, self.step, self._taken, texts, dict(self._left_out))
 
     def take(self, row: Row) -> None:
         """Take one row of the right width; refuse it where it has no step."""
@@ -249,4 +259,5 @@ READER = Reader(
     files=("*.csv", "*.tsv", "*.txt", "*.log"),
     claims=claims,
     read=read,
+    sums_up=True,
 )

@@ -9,7 +9,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -59,12 +59,14 @@ TOTAL = "max_steps"
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Where the last reading ended, the step key found, and how many rows were passed."""
+    """Where the last reading ended, and what the rows before it showed."""
 
     position: Position | None = None
     rows: int = 0
     step: str | None = None  # "" is the row number
     last: str = ""  # of an array: its last row
+    texts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # as `_Reading` has them
+    numbers: frozenset[str] = frozenset()  # keys that held one
 
 
 def claims(path: Path, head: bytes) -> bool:
@@ -167,8 +169,7 @@ def _lines(file: BinaryIO, _: Path, seen: _Seen) -> tuple["_Reading", list[str],
     objects = Objects(lines)
     reading = _Reading(objects.refused, seen)
     reading.take(objects)
-    cursor = _Seen(objects.position(), reading.rows, reading.step)
-    return reading, objects.notes(), cursor
+    return reading, objects.notes(), reading.cursor(objects.position())
 
 
 def _array(file: BinaryIO, path: Path, seen: _Seen) -> tuple["_Reading", list[str], _Seen]:
@@ -195,7 +196,7 @@ def _array(file: BinaryIO, path: Path, seen: _Seen) -> tuple["_Reading", list[st
     reading = _Reading(refused, seen)
     reading.take(_objects(rows, seen.rows, refused))
     notes += refused.notes()
-    return reading, notes, _Seen(None, len(rows), reading.step, json.dumps(rows[-1]))
+    return reading, notes, replace(reading.cursor(None), last=json.dumps(rows[-1]))
 
 
 def _objects(
@@ -217,7 +218,15 @@ class _Reading:
         self.met: dict[str, None] = {}  # keys of rows without a step, in order
         self._refused = refused
         self._nulls = Nulls()
-        self._texts: dict[str, set[str]] = {}
+        # Of each key of text, two texts at most.
+        self._texts = {key: set(texts) for key, texts in seen.texts.items()}
+        self._before = seen.numbers
+
+    def cursor(self, position: Position | None) -> _Seen:
+        """Return where to go on."""
+        texts = {key: frozenset(found) for key, found in self._texts.items()}
+        numbers = self._before | self.columns.keys()
+        return _Seen(position, self.rows, self.step, texts=texts, numbers=numbers)
 
     def take(self, rows: Iterable[tuple[int, dict[str, object]]]) -> None:
         """Take numbered rows; refuse those without a step."""
@@ -266,7 +275,7 @@ class _Reading:
 
     def settings(self) -> dict[str, Setting]:
         """Return the texts that never change."""
-        points = self.columns.series()
+        points = self._before | self.columns.keys()
         found: dict[str, Setting] = {
             key: next(iter(seen))
             for key, seen in self._texts.items()
@@ -289,4 +298,5 @@ READER = Reader(
     files=("*.json", "*.jsonl", "*.ndjson", "*.jsonlines", "*.log", "*.txt"),
     claims=claims,
     read=read,
+    sums_up=True,
 )

@@ -184,4 +184,5 @@ READER = Reader(
     claims=claims,
     read=read,
     in_parts=True,
+    sums_up=True,
 )

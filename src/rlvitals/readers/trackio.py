@@ -228,4 +228,6 @@ READER = Reader(
     claims=claims,
     read=read,
     runs=runs,
+    sums_up=True,
+    grows=sqlite.beside,
 )

@@ -281,4 +281,5 @@ READER = Reader(
     claims=claims,
     read=read,
     in_parts=True,
+    sums_up=True,
 )

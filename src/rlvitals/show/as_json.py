@@ -26,6 +26,7 @@ from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Rule
 from rlvitals.show import listing, rulebook
+from rlvitals.watch.changes import Change, Cleared, Fired, Judged, Points, Regraded
 
 FORMAT = 1
 HELD = ("series", "histograms", "texts", "tables")  # what a trace holds by key
@@ -57,6 +58,33 @@ def trace(run: Trace) -> str:
 def rules() -> str:
     """Write the catalogue, each rule with its kind and what it sees."""
     return _document({"format": FORMAT, "rules": [_listed(rule) for rule in CATALOGUE]})
+
+
+def change(told: Change) -> str:
+    """Write one change of a run that is followed, on one line.
+
+    Points that were there when the run was found, and a judgement's traces, are told by how many
+    there are.
+    """
+    said: dict[str, Json] = {"format": FORMAT, "change": type(told).__name__.lower()}
+    said |= {f.name: _plain(getattr(told, f.name)) for f in fields(told) if f.name not in SHORT}
+    match told:
+        case Points():
+            told_as = _extent if told.first else _columns
+            said["series"] = {_text(key): told_as(one) for key, one in told.series.items()}
+        case Judged():
+            found = told.diagnosis
+            said |= {"verdict": found.verdict.word.value, "why": _text(found.verdict.why)}
+            said |= {"step": found.trace.last_step, "profile": found.trace.profile.value}
+            said["findings"] = {
+                rule.name: finding.severity.name.lower() for rule, finding in found.findings
+            }
+        case Fired() | Regraded() | Cleared():
+            said["rule"] = told.rule.name
+    return json.dumps(said, allow_nan=False, ensure_ascii=True)
+
+
+SHORT = ("series", "diagnosis", "rule")  # of a change: told by what they come to
 
 
 def _listed(rule: Rule) -> Json:

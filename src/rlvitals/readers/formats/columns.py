@@ -11,7 +11,7 @@ value, `whole` for a step.
 import math
 import re
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, KeysView
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +95,10 @@ class Columns:
     def __len__(self) -> int:
         """Count the keys."""
         return len(self._columns)
+
+    def keys(self) -> KeysView[str]:
+        """Return the keys that have a point."""
+        return self._columns.keys()
 
     def _column(self, key: str) -> tuple["array[int]", "array[float]", "array[float]"]:
         column = self._columns.get(key)

@@ -28,6 +28,7 @@ CHUNK_BYTES = 2**20
 MARK_BYTES = 256
 BOM = b"\xef\xbb\xbf"
 REPLACED = "the file was replaced since the last reading: read again from its start"
+TORN = "the last line is not complete: left for the next reading"
 
 
 @contextmanager
@@ -169,7 +170,7 @@ class Lines:
             limit = MAX_LINE_BYTES // 2**20
             notes.append(f"{some} over {limit} MiB skipped: the first is line {self.first_skipped}")
         if self.torn:
-            notes.append("the last line is not complete: left for the next reading")
+            notes.append(TORN)
         return notes
 
     def __iter__(self) -> Iterator[Line]:

@@ -197,6 +197,11 @@ def _state(path: Path) -> _State:
     return _State(status.st_size, status.st_mtime_ns, wal, shm >= 0, journal)
 
 
+def beside(path: Path) -> Iterator[Path]:
+    """Yield the file that a database grows in before it grows itself."""
+    yield _beside(path, "-wal")
+
+
 def _beside(path: Path, end: str) -> Path:
     return path.with_name(path.name + end)
 

@@ -1,0 +1,132 @@
+"""`rlvitals follow` as a person or a program uses it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from small_logs import write
+
+
+KL = ("--set", "target_kl=0.02")
+
+
+def follow(*argv, **how):
+    command = [sys.executable, "-m", "rlvitals", "follow", *map(str, argv)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how
+    )
+
+
+def test_once(call, healthy, failing, poor, tmp_path):
+    assert call("follow", "--once", healthy)[0] == 0
+    code, out, err = call("follow", "--once", failing, *KL)
+    assert (code, err) == (1, "")
+    assert "warning[kl-above-target]" in out
+    assert "note[" not in out
+    assert "note[" in call("follow", "--once", "--notes", failing, *KL)[1]
+    assert call("follow", "--once", failing, *KL, "--fail-on", "never")[0] == 0
+    assert (
+        call("follow", "--once", failing, *KL, "--ignore", "kl-above-target", "--fail-on", "error")[
+            0
+        ]
+        == 0
+    )
+    assert call("follow", "--once", poor)[0] == 4
+    code, out, _ = call("follow", "--once", tmp_path, *KL)
+    assert code == 1
+    for name in ("healthy", "failing", "poor"):
+        assert f" {name} " in out
+
+
+def test_it_says_what_diagnose_says(call, failing):
+    _, out, _ = call("follow", "--once", "--json", failing, *KL)
+    told = [json.loads(line) for line in out.splitlines()]
+    found = json.loads(call("diagnose", "--json", failing, *KL)[1])
+    (judged,) = [one for one in told if one["change"] == "judged"]
+    assert judged["verdict"] == found["verdict"]["word"]
+    fired = {one["rule"]: one["finding"]["severity"] for one in told if one["change"] == "fired"}
+    assert fired == judged["findings"]
+    assert "kl-above-target" in fired
+    assert [one["change"] for one in told][:2] == ["found", "points"]
+    assert told[1]["series"]["train/approx_kl"] == {
+        "points": 60, "first_step": 2048, "last_step": 122880
+    }  # fmt: skip
+
+
+def test_known_findings_fail_nothing(call, failing, tmp_path):
+    known = tmp_path / "known.json"
+    call("diagnose", failing, *KL, "--write-baseline", known)
+    assert call("follow", "--once", failing, *KL, "--baseline", known)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (["--once", "empty"], 3, "no training log in this folder"),
+        (["nowhere"], 3, "there is nothing at this path"),
+        (["--once", "--until-end", "empty"], 2, "not allowed with"),
+        (["empty", "--only", "kl-spikes"], 2, "no rule is called 'kl-spikes'"),
+    ],
+)
+def test_what_cannot_be_followed(call, tmp_path, argv, code, said):
+    (tmp_path / "empty").mkdir()
+    found, out, err = call("follow", *argv)
+    assert (found, out) == (code, "")
+    assert said in err
+
+
+def test_a_run_is_followed_from_its_first_row_until_its_budget_is_done(tmp_path):
+    """A real process: it waits for a log, tells new points by the line, and ends by itself."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    with follow(folder, "--until-end", "--json") as process:
+        state = {"log_history": [], "max_steps": 30}
+        for n in range(1, 31):
+            state["log_history"].append({"step": n, "loss": 9 / n, "reward": float(n)})
+            if n in {15, 30}:
+                held = folder / "held"
+                held.write_text(json.dumps(state))
+                held.rename(folder / "trainer_state.json")
+                line = {"change": ""}
+                while line["change"] != "points":
+                    line = json.loads(process.stdout.readline())
+        steps = line["series"]["reward"]["steps"]
+        rest = [json.loads(line) for line in process.stdout]
+        assert process.wait(60) == 0, process.stderr.read()
+    assert steps == list(range(16, 31)), "only what is new"
+    assert [one["how"] for one in rest if one["change"] == "ended"] == ["budget spent"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="another kind of Ctrl-C")
+def test_ctrl_c_ends_it_without_a_word(tmp_path):
+    write(tmp_path / "ppo")
+    with follow(tmp_path) as process:
+        assert "learning" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        assert (process.returncode, out, err) == (130, "", "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="terminals of POSIX")
+def test_a_person_at_a_terminal_sees_a_line_that_lives(tmp_path):
+    import pty
+
+    write(tmp_path / "ppo")
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "COLUMNS": "90", "TERM": "xterm"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rlvitals", "follow", tmp_path], stdout=theirs, env=env
+    )
+    os.close(theirs)
+    seen = b""
+    while b"1 run: growing" not in seen:
+        seen += os.read(ours, 4096)
+    assert b"learning" in seen
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    rest = os.read(ours, 4096)
+    assert rest.endswith(b"\r\x1b[K"), "the line is taken away"
+    os.close(ours)
