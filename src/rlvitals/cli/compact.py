@@ -3,7 +3,7 @@
 A run that is still written to is left. A crash at any moment loses nothing: run it again.
 
 exit code: 0  everything that could be packed is
-           1  a file was left because it is damaged: rlvitals verify names the place
+           1  a file was left because it is damaged
            2  wrong usage
            3  nothing readable
 

@@ -1,12 +1,12 @@
 """List the runs that were recorded under a folder, the newest first.
 
-WORDS pick runs: a plain word is looked for in names, tags and notes; tag:x, project:x, group:x,
-status:x and verdict:x ask for one; lr=1e-3 or "lr<1e-3" for a setting. All words must fit.
+A plain word is looked for in names, tags and notes; tag:x, project:x, group:x,
+status:x and verdict:x ask for one; lr=1e-3 or "lr<1e-3" for a setting.
 What is known of the folders is kept in an index beside them, which may be deleted.
 
 examples:
   rlvitals runs runs
-  rlvitals runs runs --search "tag:sweep lr<1e-3"
+  rlvitals runs runs --search tag:sweep lr=1e-3
   rlvitals runs runs --diagnose --search verdict:learning
 """
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the root and what to pick."""
     parser.add_argument("root", type=Path, metavar="ROOT", help="a folder with run folders")
-    parser.add_argument("--search", default="", metavar="WORDS", help="only runs that fit")
+    parser.add_argument(
+        "--search", nargs="+", default=[], metavar="WORD", help="only runs that fit every word"
+    )
     parser.add_argument("--diagnose", action="store_true", help="judge every run, and keep that")
     parser.add_argument("--rebuild", action="store_true", help="make the index again")
     parser.add_argument("--json", action="store_true", help="print the runs as JSON")
@@ -44,7 +46,7 @@ def run(args: Namespace) -> int:
     with Index(root) as index:
         verdicts = _verdicts(root, known) if args.diagnose else {}
         (index.rebuild if args.rebuild else index.refresh)(verdicts)
-        found = index.search(args.search)
+        found = index.search(" ".join(args.search))
     if args.json:
         print(json.dumps([asdict(one) for one in found], indent=1))
         return 0

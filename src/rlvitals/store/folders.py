@@ -30,6 +30,6 @@ def found(root: Path) -> tuple[Path, ...]:
         return (root,)
     folders = tuple(below(root))
     if not folders:
-        hint = "a run folder holds run.json and blocks/: rlvitals readers lists other logs"
+        hint = "a run folder holds run.json and blocks/"
         raise UnreadableLog("no run folder of rlvitals here", where=str(root), hint=hint)
     return folders
