@@ -11,6 +11,7 @@ from pathlib import Path
 
 import leveldb
 import log_checks
+import native
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -87,6 +88,16 @@ def recorded(run, name):
     return (RUNS / run / name).read_bytes()
 
 
+def blocks(*factors):
+    """Return the bytes of block files: three key tables, flushed row by row."""
+    return [
+        native.blocks(*((n, {"loss": n / factor, "kl": -n} if n % 3 else {"eval/loss": n / factor})
+                        for n in range(30)))
+        for factor in factors
+    ]  # fmt: skip
+
+
+RUN = b'{"format": 1, "written_by": "rlvitals", "id": "a1", "name": "x", "settings": {"lr": 1}}'
 META = b"run_id: a1\nrun_name: first\nexperiment_id: '1'\nstatus: 1\nlifecycle_stage: active\n"
 POINTS = table("1700000000000 0.5 0", lambda n: f"{1700000000000 + n} {n / 7} {n * 10}")
 LIGHTNING = table("epoch,loss,step", lambda n: f"{n // 8},{n / 7},{n * 10}")
@@ -112,6 +123,13 @@ def samples(factor):
 
 
 CASES = (
+    Case("rlvitals", "run/run.json", *blocks(7, 9), checked=True, target="run/blocks/1-0.rlv",
+         beside=(("run/run.json", RUN),)),
+    text("rlvitals", "run/run.json", RUN, target="run/run.json",
+         beside=(("run/blocks/1-0.rlv", blocks(7)[0]),)),
+    Case("rlvitals", "1-0.rlv", *blocks(7, 9), checked=True),
+    Case("rlvitals", "1-0.packed.rlv", *(native.packed(one) for one in blocks(7, 9)),
+         checked=True, appended=False),
     Case("tensorboard", "events.out.tfevents.1.h.1.0", events(7), events(9), checked=True),
     Case("wandb", "run-x.wandb", wandb(7), wandb(9), checked=True),
     Case("swanlab", "run-x.swanlab", swanlab(7), swanlab(9), checked=True),

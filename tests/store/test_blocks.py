@@ -111,16 +111,16 @@ def test_another_file_under_the_name_is_read_from_its_start(tmp_path):
 def test_a_disk_that_fills_up_in_mid_write_leaves_every_block_whole(tmp_path, monkeypatch):
     path = tmp_path / "1-0.rlv"
     writer = write(path, 1, close=False)
-    real, room = os.write, [100]
+    room = [100]
 
-    def full(fd, data):
+    def full(fd, parts):
         if not room[0]:
             raise OSError(28, "No space left on device")
-        took = real(fd, bytes(data)[: room[0]])
+        took = os.write(fd, b"".join(parts)[: room[0]])
         room[0] -= took
         return took
 
-    monkeypatch.setattr(os, "write", full)
+    monkeypatch.setattr(os, "writev", full)
     for n in (4, 8):
         writer.scalars(("a", "b"), *rows(4, n))
         with pytest.raises(OSError, match="No space"):

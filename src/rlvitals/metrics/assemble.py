@@ -2,6 +2,7 @@
 metric.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from rlvitals.metrics.names import lookup
 from rlvitals.metrics.names.name import Name, Table
 from rlvitals.records import Budget, Lifecycle, Log, Measured, Profile, Series, Setting, Trace
 
+OF_A_RANK = re.compile(r"rank/\d+/")  # the same metrics once more, of another process
 BY_HAND = "KeyboardInterrupt"
 SPANS = 0.5  # of the run's last step: a column that ends before counts other steps, or stopped
 
@@ -104,9 +106,12 @@ def _lifecycle(logs: Sequence[Log], resumed: tuple[int, ...]) -> Lifecycle:
     return Lifecycle(
         exit_code=exit_code,
         traceback=traceback,
-        attempts=1 + len(resumed),
+        attempts=max([1 + len(resumed), *(log.attempts for log in logs)]),
         seams=resumed,
         ended=bool(endings),
+        signal=next((e.signal for e in endings if e.signal), ""),
+        reason=next((e.reason for e in endings if e.reason), ""),
+        end_step=max((e.step for e in endings if e.step is not None), default=None),
     )
 
 
@@ -117,7 +122,7 @@ def _by_hand(traceback: str) -> bool:
 
 def _gather(logs: Sequence[Log], given: Given) -> _Gathered:
     """Name the columns and settings of every log."""
-    tables = [lookup.choose(log.source, log.series, names.TABLES) for log in logs]
+    tables = [lookup.choose(log.source, log.series, names.TABLES, log.framework) for log in logs]
     logs = [_on_one_axis(log, table) for log, table in zip(logs, tables, strict=True)]
     found = _Gathered(logs=logs)
     main = next((table for table in tables if table is not None), None)
@@ -127,7 +132,9 @@ def _gather(logs: Sequence[Log], given: Given) -> _Gathered:
         named = {key: _column(log, table, key, s, given) for key, s in log.series.items()}
         known = [column for column in named.values() if column is not None and not column.off]
         found.columns.append([replace(column, order=order) for column in known])
-        found.unmapped += [key for key, column in named.items() if column is None]
+        found.unmapped += [
+            key for key, column in named.items() if column is None and not OF_A_RANK.match(key)
+        ]
     return found
 
 

@@ -5,14 +5,13 @@ what is whole since a cursor, names what is damaged by its offset, and leaves a 
 next call.
 """
 
-import errno
 import os
 import time as clock
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from uuid import uuid4
+from typing import IO
 from zlib import crc32
 
 import numpy as np
@@ -22,9 +21,9 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.records import Histogram, Table, Text
 from rlvitals.store import frames, payloads
 from rlvitals.store.frames import Damage, Frame, Header, Kind, Tail
+from rlvitals.store.outbox import Outbox
 
 REPEAT = 64  # a key table is written again after so many blocks of its: one lost is not all lost
-MAX_PENDING = 256 << 20  # bytes kept while the disk takes none; the oldest blocks go first
 
 
 Columns = Sequence[NDArray[np.float64]] | NDArray[np.float64]  # [k, n]
@@ -38,6 +37,8 @@ class Scalars:
     steps: NDArray[np.int64]
     times: NDArray[np.float64]
     values: NDArray[np.float64]  # [k, n]
+    first: int = 0  # rows of the file before these, where they were written one after another
+    order: NDArray[np.int64] | None = None  # [n], each row's place in the file, where they were not
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class BlockCursor:
 
     offset: int = 0
     rows: int = 0  # of scalars before the offset
+    others: int = 0  # histograms, texts, tables and settings before it
     tables: Mapping[int, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     head: bytes = b""  # the file's first header: a file that begins otherwise is another one
     ended: bool = False  # the writer closed the file
@@ -86,18 +88,16 @@ class Writer:
         """Open a file to append to. `durable` hands each block to the system at once. OSError."""
         self.path = path
         self.durable = durable
-        self.dropped = 0  # rows that were given up because the disk took nothing for too long
         self._pid = os.getpid()
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, 0o644)
         self._tables: dict[tuple[str, ...], tuple[int, int]] = {}  # number, blocks so far
-        self._pending: list[tuple[bytes, int]] = []  # blocks, with their rows
-        self._size = 0
-        self._begun = False  # whether the first pending block is partly written
+        self._out = Outbox(self._fd)
+        hold(self._fd)
         # Numbers that another writer of this file has used must not be used again.
         found = os.fstat(self._fd).st_size
         tables = scan(path).cursor.tables if found else {}
         self._next = max(tables, default=-1) + 1
-        start = {"format": frames.FORMAT, "id": uuid4().hex, "created": clock.time()}
+        start = {"format": frames.FORMAT, "id": os.urandom(16).hex(), "created": clock.time()}
         self._add(Kind.START, payloads.to_json(start))
 
     def scalars(
@@ -111,13 +111,14 @@ class Writer:
         number, count = self._tables.get(keys, (self._next, 0))
         if count % REPEAT == 0:
             names = payloads.to_json(keys)
-            self._append(frames.pack(Kind.KEYS, names, columns=len(keys), table=number), 0)
+            self._out.add(frames.pack(Kind.KEYS, names, columns=len(keys), table=number))
         if not count:
             self._next += 1
         self._tables[keys] = (number, count + 1)
-        data, rows = payloads.columns(steps, times, values).tobytes(), len(steps)
+        laid = payloads.columns(steps, times, values)
+        data, rows = memoryview(laid.reshape(-1).view(np.uint8)), len(steps)  # type: ignore[arg-type]
         said = Header(Kind.SCALARS, len(data), crc32(data), rows, len(keys), number)
-        self._append(frames.to_bytes(said) + data, rows)
+        self._out.add(frames.to_bytes(said), data, rows=rows)
         self._through()
 
     def histogram(self, key: str, one: Histogram) -> None:
@@ -141,20 +142,15 @@ class Writer:
         self._add(Kind.SETTINGS, payloads.to_json(said))
         self._through()
 
+    @property
+    def dropped(self) -> int:
+        """Rows that were given up because the disk took nothing for too long."""
+        return self._out.dropped
+
     def flush(self) -> None:
         """Hand what is pending to the system, in one write. OSError where it takes none."""
-        if not self._pending or os.getpid() != self._pid:
-            return
-        data = b"".join([block for block, _ in self._pending])
-        done = 0
-        try:
-            while done < len(data):  # once, unless the disk fills up or a signal comes
-                wrote = os.write(self._fd, memoryview(data)[done:])
-                if not wrote:
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-                done += wrote
-        finally:
-            self._wrote(done)
+        if os.getpid() == self._pid:
+            self._out.write()
 
     def close(self) -> None:
         """Flush, say that the file is whole, and close it; twice is once. OSError."""
@@ -174,63 +170,50 @@ class Writer:
             self.flush()
 
     def _add(self, kind: Kind, payload: bytes) -> None:
-        self._append(frames.pack(kind, payload), 0)
-
-    def _append(self, block: bytes, rows: int) -> None:
-        self._pending.append((block, rows))
-        self._size += len(block)
-        if self._size > MAX_PENDING:
-            self._give_up()
-
-    def _give_up(self) -> None:
-        """Drop the older half of the rows that wait; key tables stay, for those that follow."""
-        kept = self._pending[: int(self._begun)]
-        excess = self._size - MAX_PENDING // 2
-        for block, rows in self._pending[int(self._begun) :]:
-            if rows and excess > 0:
-                excess -= len(block)
-                self._size -= len(block)
-                self.dropped += rows
-            else:
-                kept.append((block, rows))
-        self._pending = kept
-
-    def _wrote(self, done: int) -> None:
-        """Forget what is written, to the byte."""
-        self._size -= done
-        if self._size == 0:
-            self._pending.clear()
-            self._begun = False
-            return
-        while done and done >= len(self._pending[0][0]):
-            done -= len(self._pending.pop(0)[0])
-            self._begun = False
-        if done:
-            block, rows = self._pending[0]
-            self._pending[0] = (block[done:], rows)
-            self._begun = True
+        self._out.add(frames.pack(kind, payload))
 
 
 _BINARY: int = getattr(os, "O_BINARY", 0)  # Windows would turn line ends
 
 
+def hold(fd: int, *, alone: bool = False) -> bool:
+    """Mark a file as being written, or ask whether it is (`alone`); True without locks."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(fd, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
 def scan(path: Path, cursor: BlockCursor | None = None) -> Scan:
     """Read the whole blocks since a cursor.
 
-    Raises OSError, and UnreadableLog for a file that is not ours or of a newer format.
+    Raises OSError, and UnreadableLog for a file of a newer format.
     """
-    since = cursor or BlockCursor()
     with path.open("rb", buffering=0) as file:
-        head = file.read(frames.SIZE)
-        size = os.fstat(file.fileno()).st_size
-        replaced = bool(since.head) and (size < since.offset or head != since.head)
-        if replaced:
-            since = BlockCursor()
-        file.seek(since.offset)
-        data = file.readall() or b""
+        return scan_file(file, path, cursor)
+
+
+def scan_file(file: IO[bytes], path: Path, cursor: BlockCursor | None = None) -> Scan:
+    """Read an open file as `scan` does; `path` is what errors call it."""
+    since = cursor or BlockCursor()
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    head = file.read(frames.SIZE)
+    replaced = bool(since.head) and (size < since.offset or head != since.head)
+    if replaced:
+        since = BlockCursor()
+    file.seek(since.offset)
+    data = frames.read(file, size - since.offset)
     if len(head) == frames.SIZE and not since.head:
-        since = BlockCursor(since.offset, since.rows, since.tables, head)
-    found = _Found(since)
+        since = replace(since, head=head)
+    found = Found(since)
     try:
         for part in frames.walk(data, since.offset):
             found.take(part)
@@ -239,19 +222,20 @@ def scan(path: Path, cursor: BlockCursor | None = None) -> Scan:
     return found.scan(replaced=replaced)
 
 
-class _Found:
+class Found:
     """Collects what the frames of one reading hold."""
 
     def __init__(self, since: BlockCursor) -> None:
         self.since = since
         self.named = dict(since.tables)
-        self.frames: list[Frame] = []  # of scalars
+        self.frames: list[tuple[Frame, int]] = []  # of scalars, with the rows before them
         self.histograms: list[tuple[str, Histogram]] = []
         self.texts: list[tuple[str, Text]] = []
         self.tables: list[tuple[str, Table]] = []
         self.settings: list[Changed] = []
         self.damage: list[Damage] = []
         self.offset, self.rows, self.torn = since.offset, since.rows, 0
+        self.others = since.others
         self.ended = since.ended
 
     def take(self, part: Frame | Damage | Tail) -> None:
@@ -274,36 +258,44 @@ class _Found:
         if header.kind == Kind.SCALARS:
             if header.size != 8 * header.rows * (header.columns + 2):
                 raise ValueError("its length is not that of its rows")
-            self.frames.append(frame)
+            self.frames.append((frame, self.rows))
             self.rows += header.rows
         elif header.kind == Kind.KEYS:
             self.named[header.table] = tuple(map(str, payloads.from_json(payload)))
-        elif header.kind == Kind.HISTOGRAM:
+        else:
+            self.other(header.kind, payload)
+
+    def other(self, kind: int, payload: memoryview) -> None:
+        """Take what is no scalars. Raises ValueError, KeyError, TypeError."""
+        if kind == Kind.HISTOGRAM:
             self.histograms.append(payloads.to_histogram(payload))
-        elif header.kind == Kind.TEXT:
+        elif kind == Kind.TEXT:
             self.texts.append(payloads.to_text(payload))
-        elif header.kind == Kind.TABLE:
+        elif kind == Kind.TABLE:
             self.tables.append(payloads.to_table(payload))
-        elif header.kind == Kind.SETTINGS:
+        elif kind == Kind.SETTINGS:
             self.settings.append(Changed(**payloads.from_json(payload)))
+        else:
+            return
+        self.others += 1
 
     def _damaged(self, frame: Frame, why: str) -> None:
         self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
 
-    def _scalars(self, frame: Frame) -> Scalars | None:
-        header = frame.header
-        keys = self.named.get(header.table)
-        if keys is None or len(keys) != header.columns:
-            self._damaged(frame, f"{header.rows:,} rows whose key table is lost")
+    def _scalars(self, frame: Frame, first: int) -> Scalars | None:
+        keys = self.named.get(frame.header.table)
+        if keys is None or len(keys) != frame.header.columns:
+            self._damaged(frame, f"{frame.header.rows:,} rows whose key table is lost")
             return None
-        words = np.frombuffer(frame.payload, "<f8").reshape(header.columns + 2, header.rows)
-        return Scalars(keys, words[0].view("<i8"), words[1], words[2:])
+        return to_scalars(frame, keys, first)
 
     def scan(self, *, replaced: bool) -> Scan:
         """Return what was found; a key table that comes late names the rows before it too."""
-        scalars = tuple(filter(None, map(self._scalars, self.frames)))
+        scalars = tuple(filter(None, (self._scalars(*pair) for pair in self.frames)))
         tables = MappingProxyType(self.named)
-        cursor = BlockCursor(self.offset, self.rows, tables, self.since.head, self.ended)
+        cursor = BlockCursor(
+            self.offset, self.rows, self.others, tables, self.since.head, self.ended
+        )
         self.damage.sort(key=lambda one: one.offset)
         return Scan(
             scalars,
@@ -316,3 +308,10 @@ class _Found:
             replaced,
             cursor,
         )
+
+
+def to_scalars(frame: Frame, keys: tuple[str, ...], first: int) -> Scalars:
+    """Look at a frame's rows where they lie; `first`: rows of the file before them."""
+    header = frame.header
+    words = np.frombuffer(frame.payload, "<f8").reshape(header.columns + 2, header.rows)
+    return Scalars(keys, words[0].view("<i8"), words[1], words[2:], first)

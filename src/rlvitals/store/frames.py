@@ -8,10 +8,12 @@ A frame is 32 bytes of header and a payload whose length is a multiple of 8, lit
 What follows a damaged frame is found again by the next header that checks.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
+from typing import IO
 from zlib import crc32
 
 from rlvitals.errors import UnreadableLog
@@ -22,7 +24,7 @@ HEADER = Struct("<4sBBHIIIII")
 CHECK = Struct("<I")
 SIZE = HEADER.size + CHECK.size
 ALIGN = 8  # bytes: columns of a payload can be looked at where they lie
-MAX_PAYLOAD = 1 << 30  # bytes: far below what the header's u4 can count
+WINDOW = 64 << 20  # bytes of a file that are held at a time
 
 
 class Kind(IntEnum):
@@ -87,6 +89,9 @@ class Tail:
     size: int
 
 
+Part = Frame | Damage | Tail
+
+
 def pack(kind: Kind, payload: bytes, columns: int = 0, table: int = 0) -> bytes:
     """Frame a payload; its length must be a multiple of 8 bytes."""
     said = Header(kind, len(payload), crc32(payload), 0, columns, table)
@@ -125,7 +130,7 @@ def parse(buffer: bytes | memoryview, at: int = 0) -> Header | None:
     return Header(kind, size, crc, rows, columns, table)
 
 
-def walk(buffer: bytes, begin: int = 0) -> Iterator[Frame | Damage | Tail]:
+def walk(buffer: bytes, begin: int = 0) -> Iterator[Part]:
     """Go through the frames of a file's bytes; `begin` is the offset of the first in the file.
 
     Damage is told once a whole header follows it; a Tail comes last, if at all.
@@ -148,6 +153,33 @@ def walk(buffer: bytes, begin: int = 0) -> Iterator[Frame | Damage | Tail]:
         why = "no header" if found is None else "the content does not match its checksum"
         yield Damage(begin + at, after - at, why)
         at = after
+
+
+def stream(file: IO[bytes], begin: int = 0, window: int = WINDOW) -> Iterator[Part]:
+    """Go through the frames of a file in bounded memory, from the offset of one on."""
+    end = file.seek(0, os.SEEK_END)
+    at, size = begin, window
+    while at < end:
+        file.seek(at)
+        data = read(file, min(size, end - at))
+        last, start = at + len(data) >= end or not data, at
+        for part in walk(data, at):
+            if isinstance(part, Tail) and not last:
+                break
+            yield part
+            at = part.end if isinstance(part, Frame) else part.offset + part.size
+        if last:
+            return
+        size = window if at > start else 4 * size  # one frame is larger than the window
+
+
+def read(file: IO[bytes], size: int) -> bytes:
+    """Read `size` bytes, fewer where the file ends: one call may return less."""
+    parts = []
+    while size > 0 and (part := file.read(size)):
+        parts.append(part)
+        size -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _next(buffer: bytes, at: int) -> int | None:

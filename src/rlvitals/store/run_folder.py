@@ -15,9 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
-from uuid import uuid4
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.store import payloads
@@ -25,12 +23,17 @@ from rlvitals.store.events import Events
 
 FORMAT = 1
 RUN_FILE = "run.json"
+WRITER = "rlvitals"  # tells this run.json from other programs'
 EVENTS_FILE = "events.jsonl"
 BLOCKS = "blocks"
 BLOCK_FILE = re.compile(r"(\d+)-(\d+)\.rlv")
 PACKED_FILE = re.compile(r"(\d+)-(\d+)\.packed\.rlv")
 LOCK_FILE = ".run.lock"
 PATIENCE = 2.0  # seconds: a rewrite takes milliseconds, and a start must not hang on a dead disk
+
+
+class NewerFormat(UnreadableLog):
+    """A run folder that this version of the program must not guess at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ class RunFolder:
         (path / BLOCKS).mkdir(parents=True, exist_ok=True)
         made = replace(
             about,
-            id=about.id or uuid4().hex,
+            id=about.id or os.urandom(16).hex(),
             name=about.name or path.resolve().name,
             created=about.created or clock.time(),
         )
@@ -171,35 +174,46 @@ class RunFolder:
 
     def block_files(self) -> tuple[BlockFile, ...]:
         """List the block files: by attempt, then by rank."""
-        try:
-            names = {entry.name for entry in os.scandir(self.path / BLOCKS)}
-        except FileNotFoundError:
-            return ()
-        matches = [m for n in names if (m := BLOCK_FILE.fullmatch(n) or PACKED_FILE.fullmatch(n))]
-        found = sorted({(int(m[1]), int(m[2])) for m in matches})
-        return tuple(self._block_file(attempt, rank, names) for attempt, rank in found)
+        return block_files(self.path)
 
-    def _block_file(self, attempt: int, rank: int, names: set[str]) -> BlockFile:
-        path = self.block_path(attempt, rank)
+
+def block_files(folder: Path) -> tuple[BlockFile, ...]:
+    """List the block files of a run's folder: by attempt, then by rank."""
+    try:
+        names = {entry.name for entry in os.scandir(folder / BLOCKS)}
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    matches = [m for n in names if (m := BLOCK_FILE.fullmatch(n) or PACKED_FILE.fullmatch(n))]
+    found = []
+    for attempt, rank in sorted({(int(m[1]), int(m[2])) for m in matches}):
+        path = folder / BLOCKS / f"{attempt}-{rank}.rlv"
         packed = path.with_suffix(".packed.rlv")
-        return BlockFile(attempt, rank, path, packed if packed.name in names else None)
+        found.append(BlockFile(attempt, rank, path, packed if packed.name in names else None))
+    return tuple(found)
 
 
 def read_about(path: Path) -> About:
     """Read a `run.json`. Raises UnreadableLog where it is none, damaged, or of a newer format."""
     try:
-        said = json.loads(path.read_bytes())
+        data = path.read_bytes()
     except FileNotFoundError:
         hint = "a run folder holds run.json and blocks/"
         raise UnreadableLog("not a run folder", where=str(path.parent), hint=hint) from None
     except OSError as error:
         raise UnreadableLog(f"cannot read: {error.strerror}", where=str(path)) from None
+    return parse_about(data, path)
+
+
+def parse_about(data: bytes, path: Path) -> About:
+    """Read the bytes of a `run.json`; `path` is what errors call it. Raises UnreadableLog."""
+    try:
+        said = json.loads(data)
     except (ValueError, RecursionError):
         raise UnreadableLog("run.json is damaged", where=str(path)) from None
     if not isinstance(said, dict) or not isinstance(said.get("format"), int):
         raise UnreadableLog("no run.json of rlvitals", where=str(path))
     if said["format"] > FORMAT:
-        raise UnreadableLog(
+        raise NewerFormat(
             f"a run folder of format {said['format']}, written by a newer rlvitals",
             where=str(path),
             hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
@@ -227,7 +241,11 @@ def _list(value: object) -> list[Any]:
 
 def _write(path: Path, about: About) -> None:
     """Write beside, then rename: a reader finds the old one whole or the new one."""
-    said = {"format": FORMAT, **{one.name: getattr(about, one.name) for one in fields(About)}}
+    said = {
+        "format": FORMAT,
+        "written_by": WRITER,
+        **{one.name: getattr(about, one.name) for one in fields(About)},
+    }
     said["attempts"] = [asdict(one) for one in about.attempts]
     text = json.dumps(said, indent=1, default=payloads.plain).encode()
     write_whole(path, text)
@@ -235,16 +253,16 @@ def _write(path: Path, about: About) -> None:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a file by one rename; what is on the disk is the old one or the new. OSError."""
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
+    beside = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+    try:
+        with beside.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-            Path(file.name).chmod(0o644)
-            Path(file.name).replace(path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager

@@ -6,11 +6,18 @@ from collections.abc import Collection, Sequence
 from rlvitals.metrics.names.name import Name, Table
 
 
-def choose(source: str, keys: Collection[str], tables: Sequence[Table]) -> Table | None:
+def choose(
+    source: str, keys: Collection[str], tables: Sequence[Table], framework: str = ""
+) -> Table | None:
     """Pick the table of a log: its reader's own, else the one that knows most of its keys.
 
-    None where no table knows a single key. Of equals the earlier table wins.
+    A log that says its `framework` is read by that one's tables: "trl" by those of "trl-grpo" and
+    "trl-dpo" too. None where no table knows a single key. Of equals the earlier table wins.
     """
+    said = [t for t in tables if framework and f"{t.framework}-".startswith(f"{framework}-")]
+    best = _fullest(keys, said)
+    if best and _known(best, keys):
+        return best
     own = [table for table in tables if source in table.sources]
     if not own:
         best = _fullest(keys, tables)
