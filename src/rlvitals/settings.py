@@ -65,6 +65,9 @@ class Recording:
     sinks: tuple[str, ...] = _option((), "what else to write", item="SINK")
     durable: bool = _option(False, "write each call at once: nothing is lost on SIGKILL")
     flush_seconds: float = _option(1.0, "seconds that rows wait in memory at most", item="N")
+    facts: bool = _option(
+        True, "store git commit and diff, packages, host and seeds: what a repetition needs"
+    )
     machine_seconds: float = _option(
         10.0, "seconds between two looks at the machine (0: none)", item="N"
     )

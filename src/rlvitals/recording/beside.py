@@ -15,7 +15,7 @@ FACTS_SECONDS = 3.0  # that the end of a run waits for its facts
 IN_RUN_FILE = ("git", "host")  # the others stand under `more`
 
 
-def begin(run: Run, pump: Pump, *, machine_seconds: float) -> None:
+def begin(run: Run, pump: Pump, *, machine_seconds: float, learn: bool = True) -> None:
     """Begin all of it on threads; the machine and the facts are told by rank 0 alone."""
     folder = run.folder
     handle = lifecycle.begin(
@@ -31,7 +31,8 @@ def begin(run: Run, pump: Pump, *, machine_seconds: float) -> None:
         return
     if machine_seconds > 0:
         _sample(run, pump, Sampler(machine_seconds, folder).start())
-    _learn(run)
+    if learn:
+        _learn(run)
 
 
 def _learn(run: Run) -> None:

@@ -57,17 +57,20 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     chosen = every.recording
     if chosen.mode == "off":
         return Off(chosen.name, settings or {})
-    own = choosing.chosen(sinks, every)
-    kept = content.settings(settings or {})
+    own, kept = choosing.chosen(sinks, every), content.settings(settings or {})
     checked = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
+    return _begun(_Start(chosen, own, resume, kept, seed, notes), strict=checked)
+
+
+def _begun(wanted: "_Start", *, strict: bool) -> Run:
     try:
-        return _Start(chosen, own, resume, kept, seed, notes).begin(checked)
+        return wanted.begin(strict)
     except OSError as error:
         problem = f"nothing is recorded: {error.strerror or error}"
-        if checked:
+        if strict:
             raise VitalsError(problem, where=str(error.filename or "")) from error
-        warnings.warn(f"rlvitals: {problem} ({error.filename})", RuntimeWarning, stacklevel=2)
-        return Off(chosen.name, kept)
+        warnings.warn(f"rlvitals: {problem} ({error.filename})", RuntimeWarning, stacklevel=3)
+        return Off(wanted.chosen.name, wanted.settings)
 
 
 def _chosen(said: Mapping[str, object]) -> options.Settings:
@@ -104,7 +107,8 @@ class _Start:
             durable=self.chosen.durable,
             settings=self.settings,
         )
-        beside.begin(run, pump, machine_seconds=self.chosen.machine_seconds)
+        seconds, facts = self.chosen.machine_seconds, self.chosen.facts
+        beside.begin(run, pump, machine_seconds=seconds, learn=facts)
         run.event("start", attempt=opening.attempt, pid=os.getpid(), resumed=opening.resumed)
         return run
 
