@@ -10,9 +10,11 @@ from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from math import isfinite
 from pathlib import Path
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeGuard
 
 from rlvitals.errors import UsageError, nearest
+from rlvitals.sections import Monitoring
+from rlvitals.sections import option as _option
 
 FILE = "rlvitals.toml"
 PREFIX = "RLVITALS_"
@@ -23,14 +25,7 @@ PROFILES = (
     "off-policy", "supervised", "unknown",
 )  # fmt: skip
 
-T = TypeVar("T")
 Scalar = bool | int | float | str
-
-
-def _option(default: T, doc: str, *, choices: tuple[str, ...] = (), item: str = "") -> T:
-    """Declare one option: its default gives its type, `item` names one of a list, or a number."""
-    about = {"doc": doc, "choices": choices, "item": item}
-    return field(default=default, metadata=about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +95,7 @@ class Settings:
     thresholds: Mapping[str, float] = field(default_factory=dict)  # "rule.word" -> number
     muted: tuple[Mute, ...] = ()
     recording: Recording = Recording()
+    monitoring: Monitoring | None = None  # where nothing speaks of it
 
 
 # Sections whose keys are the user's own: what a value is, and the flag that says the same.
@@ -113,7 +109,11 @@ EXAMPLES = {
     "--set": "target_kl=0.02",
     "--threshold": "kl-spike.factor=12",
 }
-SCHEMA: Mapping[str, type[Diagnose | Recording]] = {"diagnose": Diagnose, "recording": Recording}
+SCHEMA: Mapping[str, type[Diagnose | Recording | Monitoring]] = {
+    "diagnose": Diagnose,
+    "recording": Recording,
+    "monitoring": Monitoring,
+}
 MUTED = "muted"  # [[muted]]: a section for each
 PATHS = ("FILE", "FOLDER")  # options that are paths: in a settings file, from its folder on
 SHORT = "RLVITALS_MODE"  # for `recording.mode`, as one types it before a command
@@ -165,8 +165,12 @@ def load(
         for section, values in layer.items():
             merged[section] |= values
     muted = _muted(file) if file else ()
+    watched = any("monitoring" in layer for layer in layers)
+    watching = Monitoring(**merged.pop("monitoring"))
     judged, recorded = Diagnose(**merged.pop("diagnose")), Recording(**merged.pop("recording"))
-    return Settings(judged, **merged, muted=muted, recording=recorded)
+    return Settings(
+        judged, **merged, muted=muted, recording=recorded, monitoring=watching if watched else None
+    )
 
 
 def find(near: Path) -> Path | None:

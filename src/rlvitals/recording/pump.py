@@ -41,6 +41,15 @@ class _Order:
 
     done: Lock
     status: str | None = None  # of a run that ends with this
+    all_sinks: bool = True
+
+
+class Keeping(Writing, Protocol):
+    """The native sink: it keeps what the disk does not take, and counts what it gave up."""
+
+    @property
+    def dropped(self) -> int:
+        """Rows given up."""
 
 
 class Pump:
@@ -52,7 +61,7 @@ class Pump:
 
     def __init__(
         self,
-        native: Writing,
+        native: Keeping,
         others: Sequence[tuple[str, Writing]],
         notes: Notes,
         flush_seconds: float,
@@ -73,12 +82,13 @@ class Pump:
         self._orders: SimpleQueue[_Order | None] = SimpleQueue()
         self._room = threading.Lock()
         self._room.acquire()
-        self._turn = threading.Lock()  # who takes rows: the thread, or a durable run's caller
-        self._owner = 0
         self._writing = False
         self._awaited = False  # a caller waits for room
         self._tried = 0  # items that waited when a caller gave up
+        self._stuck = False  # whether a durable caller gave up on the write that is under way
+        self._dropped = 0  # rows that the native sink gave up, as far as noted
         self._pid = os.getpid()
+        self._ended = True
         self.closed = False
         self._thread = threading.Thread(target=self._run, name="rlvitals", daemon=True)
 
@@ -86,29 +96,30 @@ class Pump:
         """Begin."""
         for outlet in self._outlets:
             outlet.start()
+        self._ended = False
         self._thread.start()
 
     @property
     def alive(self) -> bool:
         """Whether the thread is there to take rows: not in a forked child."""
-        return self._thread.is_alive() and os.getpid() == self._pid
+        # Not `Thread.is_alive`: interrupted by an exception it takes a thread for ended (3.11).
+        return not self._ended and os.getpid() == self._pid
 
     def catch_up(self) -> None:
         """Let the thread lay out what waits, for a moment; without room, drop the newest row."""
         waiting = len(self.rows)
-        if self._tried <= waiting < self._tried + self.limit:
+        if waiting > FIELDS * MAX_ROWS:
+            del self.rows[-FIELDS:]
+            self.notes.add("rows lost: the disk blocked for too long")
+        if self._writing or not self.alive or self._tried <= waiting < self._tried + self.limit:
             return
         self._tried = 0
-        if not self._writing and self.alive:
-            self._awaited = True
-            self._orders.put(None)
-            # The further behind, the longer: the thread may be short of a processor.
-            if not self._room.acquire(timeout=PATIENCE * waiting / self.limit):
-                self._tried = waiting  # once more only after as many rows again
-            self._awaited = False
-        if waiting > FIELDS * MAX_ROWS:
-            del self.rows[FIELDS * MAX_ROWS :]
-            self.notes.add("rows dropped: the disk took none for too long")
+        self._awaited = True
+        self._orders.put(None)
+        # The further behind, the longer: the thread may be short of a processor.
+        if not self._room.acquire(timeout=PATIENCE * waiting / self.limit):
+            self._tried = waiting  # once more only after as many rows again
+        self._awaited = False
 
     def send(self, message: Message) -> None:
         """Hand a call on to every sink at the next flush."""
@@ -118,19 +129,11 @@ class Pump:
             self.notes.add("histograms, texts or events dropped: the disk took none for too long")
 
     def through(self) -> None:
-        """Write what waits before this returns: the durable way."""
-        if self._owner == threading.get_ident():
-            return  # a signal's handler logs in the middle of a log, which goes on afterwards
-        if not self._turn.acquire(timeout=STUCK):
-            self.notes.add("a durable row waits in memory: the disk is stuck")
-            return
-        self._owner = threading.get_ident()
-        try:
-            self._take()
-            self._flush_native()
-        finally:
-            self._owner = 0
-            self._turn.release()
+        """Wait until what is logged by now is with the system: the durable way."""
+        if self._stuck:
+            self.notes.add("a durable row waits in memory: the disk blocks")
+        elif not self._order(None, STUCK, all_sinks=False) and self.alive:
+            self._stuck = True
 
     def flush(self, timeout: float) -> bool:
         """Wait until what is logged by now is with the system; False where that takes longer."""
@@ -140,23 +143,31 @@ class Pump:
         """Hand on what waits, close the sinks, end the thread. May be called again."""
         return self.closed or self._order(status, timeout)
 
-    def _order(self, status: str | None, timeout: float) -> bool:
+    def _order(self, status: str | None, timeout: float, *, all_sinks: bool = True) -> bool:
         if not self.alive:
             return False
         done = threading.Lock()
         done.acquire()
-        self._orders.put(_Order(done, status))
+        self._orders.put(_Order(done, status, all_sinks))
         return done.acquire(timeout=timeout)
 
     def _run(self) -> None:
+        try:
+            self._work()
+        finally:
+            self._ended = True
+
+    def _work(self) -> None:
         status = None
-        due = time.monotonic() + self._seconds
+        due = looked = time.monotonic() + self._seconds
         while status is None:
             order = None
             with suppress(Empty):
                 order = self._orders.get(timeout=max(due - time.monotonic(), 0.0))
-            self._do_chores()
-            self._cycle()
+            if order is None or order.all_sinks or time.monotonic() >= looked:
+                self._do_chores()
+                looked = time.monotonic() + self._seconds
+            self._safely(self._cycle)
             if order is not None:
                 status = order.status
                 self._settle(order)
@@ -165,30 +176,30 @@ class Pump:
 
     def _do_chores(self) -> None:
         for chore in list(self.chores):
-            try:
-                chore()
-            except Exception as error:  # noqa: BLE001 - the recorder goes on: it counts
-                self.notes.add(f"not done: {type(error).__name__}: {error}")
+            self._safely(chore)
+
+    def _safely(self, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001 - the recorder goes on: it counts
+            self.notes.add(f"not done: {type(error).__name__}: {error}")
 
     def _cycle(self) -> None:
-        with self._turn:
-            self._owner = threading.get_ident()
-            try:
-                self._take()
-                self._writing = True
-                with suppress(RuntimeError):  # nobody waits
-                    self._room.release()
-                self._flush_native()
-            finally:
-                self._writing = False
-                self._owner = 0
+        try:
+            self._take()
+            self._writing = True
+            with suppress(RuntimeError):  # nobody waits
+                self._room.release()
+            self._flush_native()
+        finally:
+            self._writing = self._stuck = False
 
     def _settle(self, order: _Order) -> None:
-        if order.status is None:
+        if order.status is not None:
+            self._safely(partial(self._close, order.status))
+        elif order.all_sinks:
             for outlet in self._outlets:
                 outlet.flush()
-        else:
-            self._close(order.status)
         order.done.release()
 
     def _take(self) -> None:
@@ -226,6 +237,9 @@ class Pump:
 
     def _flush_native(self) -> None:
         self._native_does(lambda native: native.flush())
+        if (lost := self._native.dropped) > self._dropped:
+            self.notes.add("rows lost: the disk was full for too long", lost - self._dropped)
+            self._dropped = lost
         self._say(self.notes.news())
 
     def _say(self, news: list[tuple[str, int]]) -> None:

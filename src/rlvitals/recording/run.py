@@ -6,6 +6,7 @@ import sys
 import time as clock
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, NoReturn, Self
@@ -17,8 +18,11 @@ from rlvitals.recording.beats import EXITING, exit_code_of
 from rlvitals.recording.pump import Message, Pump
 from rlvitals.recording.sinks.sink import Opening
 from rlvitals.records import Text
+from rlvitals.store.events import Events
+from rlvitals.store.run_folder import EVENTS_FILE
 
 FINISHING = 40.0  # seconds that `finish` waits for the sinks at the most
+FORKED = "a forked process logged: its rows are not recorded"
 _copy = dict.copy
 _NEVER: frozenset[type] = frozenset()
 _ALWAYS = frozenset({int, float})  # types that a sum of plain numbers has
@@ -57,6 +61,7 @@ class Run:
         self._rows = pump.rows
         self._limit = pump.limit
         self._closed = ""  # why nothing more is recorded
+        self._told = False
         self._endings: list[Callable[[str], None]] = []
         self._control = control.Control(self.folder)
         # Sums of these types show that a dict holds plain numbers, which can be kept as they are.
@@ -295,6 +300,10 @@ class Run:
             self._notes.add(f"not recorded: {type(error).__name__}: {error}")
 
     def _refuse(self) -> None:
+        if self._closed == FORKED and not self._told:
+            self._told = True
+            with suppress(OSError):
+                Events(self.folder / EVENTS_FILE).append("note", text=FORKED, count=1)
         self._notes.add(f"not recorded: {self._closed}")
         if self._strict:
             raise UsageError(f"nothing is recorded: {self._closed}", where=self.name)
@@ -353,7 +362,7 @@ class Run:
 
     def _forked(self) -> None:
         """Leave the run to the parent: in a forked child nothing of it is written."""
-        self._closed, self._plain = f"this is a fork, process {os.getpid()}", _NEVER
+        self._closed, self._plain = FORKED, _NEVER
         self._rows = []
         self._strict = False
         atexit.unregister(self._at_exit)

@@ -7,18 +7,18 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals import settings as options
-from rlvitals.errors import UsageError, VitalsError, nearest
+from rlvitals.errors import UsageError, VitalsError
 from rlvitals.recording import beside, content, ranks, redact
 from rlvitals.recording.notes import Notes
 from rlvitals.recording.off import Off
 from rlvitals.recording.pump import Pump
 from rlvitals.recording.run import Run
-from rlvitals.recording.sinks import SINKS, find, native
-from rlvitals.recording.sinks.sink import Opening, Writing
+from rlvitals.recording.sinks import choosing, native
+from rlvitals.recording.sinks.sink import Opening
 from rlvitals.settings import Recording
 from rlvitals.store.run_folder import RUN_FILE, About, RunFolder
 
@@ -52,12 +52,12 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     """
     said: dict[str, object] = {"project": project, "name": name, "group": group}
     said |= {"folder": None if folder is None else str(folder), "tags": tuple(tags) or None}
-    said |= {"sinks": None if sinks is None else tuple(sinks), "durable": durable or None}
-    said["flush_seconds"] = flush_seconds
-    chosen = _chosen(said)
+    said |= {"durable": durable or None, "flush_seconds": flush_seconds}
+    every = _chosen(said)
+    chosen = every.recording
     if chosen.mode == "off":
         return Off(chosen.name, settings or {})
-    own = sinks if isinstance(sinks, Mapping) else dict.fromkeys(chosen.sinks)
+    own = choosing.chosen(sinks, every)
     kept = content.settings(settings or {})
     checked = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
     try:
@@ -70,12 +70,12 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
         return Off(chosen.name, kept)
 
 
-def _chosen(said: Mapping[str, object]) -> Recording:
+def _chosen(said: Mapping[str, object]) -> options.Settings:
     """Put a call's arguments over the environment, the settings file and the defaults."""
     given = {key: value for key, value in said.items() if value is not None}
     checked = options.check("recording", given, "rlvitals.start()")
     near = Path(checked.get("folder") or Path.cwd())
-    return options.load(near, {"recording": checked}, os.environ).recording
+    return options.load(near, {"recording": checked}, os.environ)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class _Start:
     """What a run begins with."""
 
     chosen: Recording
-    sinks: Mapping[str, Mapping[str, object] | None]
+    sinks: Mapping[str, Mapping[str, object]]
     resume: str
     settings: Mapping[str, object]
     seed: int | None
@@ -94,8 +94,8 @@ class _Start:
         place = ranks.place(os.environ)
         path = self._folder(place)
         opening = _open(path, self._about(path), place, durable=self.chosen.durable)
-        others = _others(opening, self.sinks) if place.rank == 0 else []
-        pump = Pump(native.SINK.open(opening), others, Notes(), self.chosen.flush_seconds)
+        others = choosing.opened(opening, self.sinks) if place.rank == 0 else []
+        pump = Pump(native.Native(opening), others, Notes(), self.chosen.flush_seconds)
         run = Run(
             opening,
             pump,
@@ -164,19 +164,3 @@ def _open(path: Path, about: About, place: ranks.Place, *, durable: bool) -> Ope
 def _name() -> str:
     script = Path(sys.argv[0]).stem if sys.argv and sys.argv[0] else "run"
     return f"{script or 'run'}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
-
-
-def _others(
-    opening: Opening, chosen: Mapping[str, Mapping[str, object] | None]
-) -> list[tuple[str, Writing]]:
-    """Open the sinks beside the native one. Raises UsageError for a name that is none."""
-    found = []
-    for name, own in chosen.items():
-        sink = find(name)
-        if sink is None:
-            known = [one.name for one in SINKS]
-            hint = nearest(name, known) or f"one of {', '.join(known)}"
-            raise UsageError(f"no sink is called {name!r}", where="start(sinks=...)", hint=hint)
-        if sink.name != native.SINK.name:
-            found.append((sink.name, sink.open(replace(opening, options=own or {}))))
-    return found

@@ -1,9 +1,29 @@
 """The sinks: one file each."""
 
-from rlvitals.recording.sinks import native
+from rlvitals.recording.sinks import (
+    console,
+    csv,
+    jsonl,
+    mlflow,
+    native,
+    parquet,
+    tensorboard,
+    trackio,
+    wandb,
+)
 from rlvitals.recording.sinks.sink import Sink
 
-SINKS: tuple[Sink, ...] = (native.SINK,)
+SINKS: tuple[Sink, ...] = (
+    native.SINK,
+    tensorboard.SINK,
+    csv.SINK,
+    parquet.SINK,
+    jsonl.SINK,
+    console.SINK,
+    wandb.SINK,
+    trackio.SINK,
+    mlflow.SINK,
+)
 
 
 def find(name: str) -> Sink | None:
