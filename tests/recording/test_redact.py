@@ -7,7 +7,7 @@ import shlex
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlvitals.recording import redact
@@ -277,7 +277,7 @@ def test_an_ordinary_command_line_stays():
 
 
 def test_settings_are_gone_through_to_the_bottom():
-    settings = {
+    given_settings = {
         "lr": 3e-4,
         "hub": {"token": SAID, "user": "me", "deep": [{"api_key": SAID}, (TOKENS["GitHub"], 5)]},
         "secrets": {"mine": SAID, "number": 12345},
@@ -290,7 +290,7 @@ def test_settings_are_gone_through_to_the_bottom():
         "token": None,
         "cmd": b"--token " + SAID.encode(),
     }
-    kept = redact.mapping(settings)
+    kept = redact.mapping(given_settings)
     written = json.dumps(kept)
     assert SAID not in written
     assert "12345" not in written
@@ -299,8 +299,8 @@ def test_settings_are_gone_through_to_the_bottom():
     assert kept["hub"]["deep"][1] == (MARK, 5)
     assert kept["url"] == f"https://me:{MARK}@host/x"
     same = ("lr", "max_tokens", "pad_token", "use_auth_token", "token")
-    assert {k: kept[k] for k in same} == {k: settings[k] for k in same}
-    assert settings["hub"]["token"] == SAID  # the caller's own is as it was
+    assert {k: kept[k] for k in same} == {k: given_settings[k] for k in same}
+    assert given_settings["hub"]["token"] == SAID  # the caller's own is as it was
 
 
 def test_settings_without_end_come_back():
@@ -309,12 +309,14 @@ def test_settings_without_end_come_back():
     assert MARK in json.dumps(redact.mapping(settings))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(alphabet=ALNUM + " =:-\"'/@.,\n\\{}[]&?", max_size=200))
 def test_twice_is_once(said):
     once = redact.text(said)
     assert redact.text(once) == once
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(AROUND), st.text(alphabet=ALNUM + "!#%^*+~.", min_size=8, max_size=40))
 def test_whatever_a_password_holds(line, drawn_part):
     secret = f"q7Z{drawn_part}9wK"  # neither a number nor a word

@@ -13,7 +13,7 @@ from rlvitals.rules.policy import updates_cut_short
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.rules.throughput import no_new_rows
-from rlvitals.verdict import Word
+from rlvitals.verdict import Word, ended
 
 CARTPOLE = {"env_id": "CartPole-v1"}
 HOUR = 3600.0
@@ -108,7 +108,7 @@ def silent(age, budget=200_000, **more):
     series = Series(steps, 1e9 + 60.0 * np.arange(100), made.rising())
     run = replace(
         made.trace(outcome__return=series),
-        budget=Budget(budget, "the run's total_steps"),
+        budget=None if budget is None else Budget(budget, "the run's total_steps"),
         lifecycle=Lifecycle(age=age, **more),
     )
     return no_new_rows.RULE.ask(run), diagnose(run).verdict.word
@@ -119,6 +119,50 @@ def test_a_log_that_stopped_growing_hangs():
     assert found.severity is Severity.WARNING
     assert word is Word.HUNG
     assert "no new row for 2 h, at 50% of the budget" in found.summary
+
+
+@pytest.mark.parametrize("age", [2 * HOUR, 90 * 24 * HOUR])
+def test_a_process_that_lives_hangs_however_long_it_does(age):
+    found, word = silent(age, alive=True, beat_age=4.0)
+    assert found.severity is Severity.WARNING
+    assert word is Word.HUNG
+    assert found.summary.endswith("at 50% of the budget, and the process is still there")
+    assert found.evidence == ("its last sign of life is 4 s old",)
+
+
+def test_a_process_that_lives_needs_no_budget_to_hang():
+    found, word = silent(2 * HOUR, budget=None, alive=True)
+    assert word is Word.HUNG
+    assert found.summary == "no new row for 2 h, and the process is still there"
+    assert isinstance(silent(2 * HOUR, budget=None)[0], Undecided)
+
+
+def test_a_process_that_is_lost_has_failed_and_hangs_no_more():
+    found, word = silent(2 * HOUR, lost="killed or lost", alive=False)
+    assert isinstance(found, Clear)
+    assert word is Word.FAILED
+
+
+@pytest.mark.parametrize(
+    ("cycle", "said"),
+    [
+        (Lifecycle(), ""),
+        (Lifecycle(exit_code=3), "exit code 3"),
+        (Lifecycle(exit_code=3, end_step=120_000), "exit code 3, at step 120,000"),
+        (Lifecycle(traceback="a\nKeyError: 1\n", end_step=5), "KeyError: 1, at step 100,000"),
+        (Lifecycle(signal="SIGTERM", ended=True), "SIGTERM, at step 100,000"),
+        (Lifecycle(lost="killed"), "killed, at step 100,000"),
+        (Lifecycle(exit_code=0, reason="finished", end_step=99), "finished, at step 100,000"),
+        (
+            Lifecycle(exit_code=1, traceback="E: x", reason="rank 3: exit code 1", end_step=7),
+            "rank 3: E: x, at step 100,000",
+        ),
+    ],
+)
+def test_what_ended_a_run_is_said_with_its_step(cycle, said):
+    run = replace(made.trace(outcome__return=made.rising()), lifecycle=cycle)
+    assert ended(run) == said
+    assert cycle.failed == (diagnose(run).verdict.word is Word.FAILED)
 
 
 def test_a_log_that_stopped_long_ago_is_over():

@@ -157,8 +157,13 @@ class ExitByte:
     What is registered with `on_exit` stays so: a stream is used again by the next run.
     """
 
+    @staticmethod
+    def there() -> bool:
+        """Tell whether the C library has an `on_exit`."""
+        return hasattr(ctypes.CDLL(None), "on_exit")
+
     def __init__(self) -> None:
-        """Open a stream to nowhere. OSError or AttributeError where there is no `on_exit`."""
+        """Open a stream to nowhere. Raises OSError."""
         libc = ctypes.CDLL(None)
         libc.fopen.restype = ctypes.c_void_p
         libc.fileno.argtypes = [ctypes.c_void_p]

@@ -76,11 +76,17 @@ class Handle:
 
     def arm(self) -> None:
         """Open the files, install the hooks, start to beat; what fails is a note."""
-        for part in (self._open, self._watch_exit, self._watch_crash, self._watch_errors):
+        parts = {
+            "signs of life": self._open,
+            "exit code": self._watch_exit,
+            "signals": self._watch_crash,
+            "exceptions": _hook,
+        }
+        for title, part in parts.items():
             try:
                 part()
             except Exception as error:  # noqa: BLE001 - training goes on without this part
-                self._note(f"lifecycle: {part.__name__[7:]}: {error}")
+                self._note(f"{title} not noted: {error}")
         threading.Thread(target=self._run, name="rlvitals-beat", daemon=True).start()
 
     def end(self, status: str = "finished") -> None:
@@ -94,9 +100,13 @@ class Handle:
 
     def raised(self, kind: str, error: BaseException, **facts: object) -> None:
         """Note an exception that nobody caught."""
-        if os.getpid() == self._pid:
+        if os.getpid() != self._pid:
+            return
+        try:
             told = "".join(traceback.format_exception(error))
-            self._append(kind, traceback=_kept(told), **facts)
+        except Exception:  # noqa: BLE001 - an error that cannot even be told is named
+            told = type(error).__name__
+        self._append(kind, traceback=_kept(told), **facts)
 
     def forget(self) -> None:
         """Write nowhere from now on: this is a fork's child, and the files are its parent's."""
@@ -115,7 +125,7 @@ class Handle:
         try:
             self._events.append(kind, self._at(), **self._who, **said)
         except Exception as error:  # noqa: BLE001 - a full disk must not hide the program's error
-            self._note(f"lifecycle: {kind} not noted: {error}")
+            self._note(f"{kind} not noted: {error}")
 
     def _at(self) -> int | None:
         try:
@@ -141,15 +151,14 @@ class Handle:
     def _watch_exit(self) -> None:
         if sys.platform != "linux" or self._file is None:
             return
+        if not (_streams or ExitByte.there()):
+            return  # another C library: the code is not known
         self._stream = _streams.pop() if _streams else ExitByte()
         self._stream.point(self._beats)
 
     def _watch_crash(self) -> None:
         self.crash = self._crash.open("w")
         _guard(self)
-
-    def _watch_errors(self) -> None:
-        _hook()
 
     def _run(self) -> None:
         while not self._ended.wait(BEAT_SECONDS):
@@ -164,7 +173,7 @@ class Handle:
                 os.lseek(self._file, 0, os.SEEK_SET)
                 os.write(self._file, said)
             except OSError as error:
-                self._note(f"lifecycle: no beat: {error.strerror}")
+                self._note(f"no sign of life written: {error.strerror}")
 
     def _kills(self) -> int | None:
         return machine.kills(self._cgroup) if self._cgroup is not None else None
