@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 import rlvitals
+from rlvitals import store
 from rlvitals.errors import UsageError
 from rlvitals.recording.sinks import appending, choosing
 from rlvitals.sections import Monitoring
 from rlvitals.settings import Recording, Settings, load
-from rlvitals.store import view
 
 ROWS = {"interval": 50, "subsamples": 200_000}
 
@@ -137,7 +137,8 @@ def test_a_sink_that_dies_in_mid_run_takes_nothing_with_it(tmp_path, monkeypatch
             monkeypatch.setattr(appending.Appending, "write", real)
         run.log(step, {"train/loss": 1 / (step + 1)})
     run.finish()
-    assert view.open(tmp_path).series("train/loss").steps.tolist() == list(range(300))
+    with store.open(tmp_path) as view:
+        assert view.series("train/loss").steps.tolist() == list(range(300))
     assert pd.read_csv(tmp_path / "metrics" / "train-1.csv")["step"].tolist() == list(range(300))
     notes = run._pump.notes.counts
     assert {note.split(":")[0] for note in notes} <= {"sink csv", "sink jsonl"}
