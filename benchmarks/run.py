@@ -9,10 +9,14 @@ import many_runs
 import read_wandb
 import reading
 import start_up
+import tensorboard_sink
 
 if __name__ == "__main__":
     print(f"Python {platform.python_version()}, {platform.machine()}, numpy {version('numpy')},")
     print(f"TensorBoard {version('tensorboard')}, wandb {version('wandb')}")
-    for benchmark in (start_up, reading, read_wandb, many_runs, diagnosing, diagnosing_peers):
+    for benchmark in (
+        *(start_up, reading, read_wandb, many_runs, diagnosing, diagnosing_peers),
+        tensorboard_sink,
+    ):
         print()
         benchmark.main()

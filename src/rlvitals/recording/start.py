@@ -51,17 +51,16 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     is a warning, and nothing is recorded; where `strict`, a VitalsError.
     """
     said: dict[str, object] = {"project": project, "name": name, "group": group}
-    said |= {"folder": None if folder is None else str(folder), "tags": tuple(tags) or None}
-    said |= {"durable": durable or None, "flush_seconds": flush_seconds}
-    every = _chosen(said)
-    chosen = every.recording
+    said |= {"folder": None if folder is None else str(folder), "flush_seconds": flush_seconds}
+    said |= {"tags": tuple(tags) or None, "durable": durable or None}
+    chosen = (configured := _chosen(said)).recording
     if chosen.mode == "off":
         return Off(chosen.name, settings or {})
-    own = choosing.chosen(sinks, every)
+    others = choosing.chosen(sinks, configured)
     kept = content.settings(settings or {})
     checked = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
     try:
-        return _Start(chosen, own, resume, kept, seed, notes).begin(checked)
+        return _Start(chosen, others, resume, kept, seed, notes).begin(checked)
     except OSError as error:
         problem = f"nothing is recorded: {error.strerror or error}"
         if checked:
