@@ -10,6 +10,7 @@ import read_wandb
 import reading
 import start_up
 import store
+import tensorboard_sink
 
 if __name__ == "__main__":
     print(f"Python {platform.python_version()}, {platform.machine()}, numpy {version('numpy')},")
@@ -22,6 +23,7 @@ if __name__ == "__main__":
         diagnosing,
         diagnosing_peers,
         store,
+        tensorboard_sink,
     ):
         print()
         benchmark.main()

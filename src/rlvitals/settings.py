@@ -117,6 +117,7 @@ SCHEMA: Mapping[str, type[Diagnose | Recording | Monitoring]] = {
     "recording": Recording,
     "monitoring": Monitoring,
 }
+FLAGS = ("diagnose",)  # sections whose options are flags as well
 MUTED = "muted"  # [[muted]]: a section for each
 PATHS = ("FILE", "FOLDER")  # options that are paths: in a settings file, from its folder on
 SHORT = "RLVITALS_MODE"  # for `recording.mode`, as one types it before a command
@@ -137,6 +138,10 @@ class Option:
     def flag(self) -> str:
         """Its name on the command line."""
         return f"--{self.key.replace('_', '-')}"
+
+    def set_to(self, value: str) -> str:
+        """How it is set: on the command line where it is a flag there, else in a file."""
+        return f"{self.flag} {value}" if self.section in FLAGS else f"{self.key} = {value}"
 
     @property
     def variable(self) -> str:
@@ -238,12 +243,12 @@ def _value(option: Option, value: object, where: str) -> str | float | tuple[str
         amount = scalar(value) if isinstance(value, str) else value
         if _is_number(amount) and isfinite(amount) and amount >= 0:
             return float(amount)
-        raise UsageError(f"{value!r} is not an amount", where=at, hint=f"{option.flag} 2.5")
+        raise UsageError(f"{value!r} is not an amount", where=at, hint=option.set_to("2.5"))
     if isinstance(option.default, int):
         count = scalar(value) if isinstance(value, str) else value
         if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
             return count
-        raise UsageError(f"{value!r} is not a count", where=at, hint=f"{option.flag} 4")
+        raise UsageError(f"{value!r} is not a count", where=at, hint=option.set_to("4"))
     if isinstance(option.default, tuple):
         if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value):
             return tuple(value)

@@ -12,6 +12,7 @@ os.environ |= {
     "WANDB_MODE": "offline",
     "WANDB_SILENT": "true",
     "TRACKIO_DIR": str(folder / "trackio"),
+    "MLFLOW_ALLOW_FILE_STORE": "true",  # its databases start slowly
     "HOME": str(folder),
 }
 import rlvitals  # noqa: E402 - after the services' folders are set
@@ -41,4 +42,4 @@ if service == "mlflow":
     client = MlflowClient(tracking_uri=options["tracking_uri"])
     (one,) = client.search_runs([client.get_experiment_by_name("cart").experiment_id])
     found = {"status": one.info.status, "name": one.info.run_name, "tags": one.data.tags}
-sys.stdout.write("\n" + json.dumps(dict(run._pump.notes.counts)))
+sys.stdout.write("\n" + json.dumps([dict(run._pump.notes.counts), found]))

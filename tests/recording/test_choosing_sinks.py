@@ -2,16 +2,19 @@
 # ruff: noqa: PD011 - a Series of ours has values too
 
 import errno
+import re
+import time
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import rlvitals
+from rlvitals import store
 from rlvitals.errors import UsageError
-from rlvitals.recording.sinks import appending, choosing
+from rlvitals.recording.sinks import SINKS, appending, choosing
 from rlvitals.sections import Monitoring
 from rlvitals.settings import Recording, Settings, load
-from rlvitals.store import view
 
 ROWS = {"interval": 50, "subsamples": 200_000}
 
@@ -82,7 +85,7 @@ def test_the_environment_speaks_of_it_too(tmp_path, monkeypatch):
         ("metrics_export_intervall = 5", "did you mean metrics_export_interval or "),
         ('metrics_export_format = "parkett"', "did you mean parquet?"),
         ("tensorbord_port = 1", "did you mean tensorboard_port?"),
-        ("metrics_export_interval = -1", "--metrics-export-interval 4"),
+        ("metrics_export_interval = -1", "metrics_export_interval = 4"),
         ("metrics_export_enabled = 3", ""),
     ],
 )
@@ -121,6 +124,14 @@ def test_which_sinks_a_run_has(said, recording, section, found):
     assert {name: dict(options) for name, options in chosen.items()} == found
 
 
+def wait_for_lines(path, count):
+    """A flush waits for the run's own files alone: the other sinks follow on their threads."""
+    until = time.monotonic() + 60
+    while not (path.exists() and path.read_bytes().count(b"\n") >= count):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
 def test_a_sink_that_dies_in_mid_run_takes_nothing_with_it(tmp_path, monkeypatch):
     run = rlvitals.start(tmp_path, sinks=["csv", "jsonl"])
     real = appending.Appending.write
@@ -131,13 +142,15 @@ def test_a_sink_that_dies_in_mid_run_takes_nothing_with_it(tmp_path, monkeypatch
     for step in range(300):
         if step == 100:
             run.flush()
+            wait_for_lines(tmp_path / "metrics" / "train-1.csv", 101)
             monkeypatch.setattr(appending.Appending, "write", broken)
         if step == 200:
             run.flush()
             monkeypatch.setattr(appending.Appending, "write", real)
         run.log(step, {"train/loss": 1 / (step + 1)})
     run.finish()
-    assert view.open(tmp_path).series("train/loss").steps.tolist() == list(range(300))
+    with store.open(tmp_path) as view:
+        assert view.series("train/loss").steps.tolist() == list(range(300))
     assert pd.read_csv(tmp_path / "metrics" / "train-1.csv")["step"].tolist() == list(range(300))
     notes = run._pump.notes.counts
     assert {note.split(":")[0] for note in notes} <= {"sink csv", "sink jsonl"}
@@ -156,3 +169,24 @@ def test_20_000_rows_into_every_file_at_once(tmp_path):
     (events,) = (tmp_path / "tensorboard").iterdir()
     series = rlvitals.read(events)[0].series["train/return"]
     assert series.values.tolist() == list(range(20_000))
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "send-a-run-elsewhere.md"
+
+
+def test_what_the_page_shows_works(tmp_path, monkeypatch):
+    text = PAGE.read_text()
+    (first, second) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    (toml,) = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(first, {})  # noqa: S102 - our own page
+    assert len(pd.read_csv("runs/first/metrics/train-1.csv")) == 100
+    (tmp_path / "rlvitals.toml").write_text(toml)
+    settings = load(tmp_path)
+    assert settings.monitoring == Monitoring()
+    assert choosing.chosen(None, settings).keys() == {"console", "tensorboard", "csv"}
+    shown = {}
+    exec(second, shown)  # noqa: S102 - the same
+    assert choosing.chosen(shown["sinks"], settings)["csv"] == {"interval": 1000, "subsamples": 0}
+    listed = re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE)
+    assert sorted(listed) == sorted(sink.name for sink in SINKS if sink.name != "native")

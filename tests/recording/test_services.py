@@ -12,12 +12,12 @@ import pytest
 from openings import opening, rows
 
 import rlvitals
+from rlvitals import store
 from rlvitals.errors import UsageError
 from rlvitals.readers.lookup import reader_of
 from rlvitals.recording import outlet
 from rlvitals.recording.sinks import SINKS, find, later, mlflow, wandb
 from rlvitals.records import Histogram
-from rlvitals.store import view
 
 SCRIPT = Path(__file__).parent / "services_script.py"
 STEPS = list(range(20, 60))
@@ -96,7 +96,7 @@ def test_mlflow(tmp_path):
     found = record(tmp_path, "mlflow")
     assert (found["status"], found["name"], found["tags"]["group"]) == ("FINISHED", "first", "g")
     artifacts = tmp_path / "mlruns"
-    (path,) = artifacts.rglob("metrics/train/loss")
+    (path,) = artifacts.glob("*/*/meta.yaml")
     log, _ = reader_of(path).read(path, None)
     assert_as_logged([log], timed=True)
     assert log.settings["learning_rate"] == 3e-4
@@ -123,7 +123,8 @@ def run_with(folder, uri, monkeypatch, count=2000):
         run.log(step, {"loss": 1.0})
         slowest = max(slowest, time.perf_counter() - began)
     run.finish()
-    assert view.open(folder).series("loss").steps.tolist() == list(range(count))
+    with store.open(folder) as view:
+        assert view.series("loss").steps.tolist() == list(range(count))
     return run._pump.notes.counts, slowest
 
 

@@ -11,13 +11,16 @@ def settings_table() -> str:
     for section, schema in settings.SCHEMA.items():
         about = (schema.__doc__ or "").strip()
         lines += [f"## `[{section}]`", "", about, ""]
-        lines += ["| option | meaning | default | flag | variable |", "|---|---|---|---|---|"]
+        flags = section in settings.FLAGS
+        heads = ["option", "meaning", "default", *(["flag"] if flags else []), "variable"]
+        lines += [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
         for option in settings.options(section):
             choices = f" ({', '.join(option.choices)})" if option.choices else ""
             default = f"`{option.default}`" if option.default else ""
+            flag = f"`{option.flag}` | " if flags else ""
             lines.append(
-                f"| `{option.key}` | {option.doc}{choices} | {default} | `{option.flag}` "
-                f"| `{option.variable}` |"
+                f"| `{option.key}` | {option.doc}{choices} | {default} | {flag}"
+                f"`{option.variable}` |"
             )
         lines.append("")
     for section, (doc, flag) in settings.FREE.items():

@@ -21,7 +21,7 @@ from rlvitals.wire.crc32c import MASK_DELTA, crc32c, pair_term, term
 HEADER_BYTES = 12
 TIME_KEY, STEP_KEY, VALUE_KEY = 0x09, 0x10, 0x15  # field numbers and wire types, as one byte
 SUMMARY, VALUE, TAG = 5, 1, 1  # Event.summary, Summary.value, Summary.Value.tag
-AT_ONCE = 2**16  # scalars that are encoded together: their bytes fit a cache
+AT_ONCE = 2**12  # scalars that are encoded together: their bytes fit the nearest caches
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,8 +32,9 @@ class _Layout:
     stamps: NDArray[np.int64]  # [k], where time, step key and step stand
     ends: NDArray[np.int64]  # [k], where value and checksum stand
     checks: NDArray[np.uint32]  # [k], the checksum of each payload in the template
-    behind: tuple[int, ...]  # distinct distances from a stamp's end to its payload's end
-    which: NDArray[np.int64]  # [k], index into `behind`
+    # What a register becomes from a stamp's end to its payload's end: [4, 256, distinct distances].
+    moves: NDArray[np.uint32]
+    which: NDArray[np.int64]  # [k], which of the distances
 
 
 def encode(
@@ -101,13 +102,11 @@ def _checks(
     layout: _Layout, stamps: NDArray[np.uint8], values: NDArray[np.float32]
 ) -> NDArray[np.uint32]:
     """Return the masked checksums [n, k] of the payloads."""
-    register = np.zeros(len(stamps), np.uint32)
-    last = stamps.shape[1] - 1
-    for at, column in enumerate(stamps.T):
-        register ^= term(last - at)[column]
-    moved = np.empty((len(stamps), len(layout.behind)), np.uint32)
-    for index, distance in enumerate(layout.behind):
-        moved[:, index] = _after_zeros(register, distance)
+    terms = _stamp_terms(stamps.shape[1])
+    register = np.bitwise_xor.reduce(terms[np.arange(stamps.shape[1]), stamps], axis=1)
+    moved = layout.moves[0][register & 255]
+    for byte in range(1, 4):
+        moved ^= layout.moves[byte][(register >> np.uint32(8 * byte)) & 255]
     halves = values.view("<u2").reshape(*values.shape, 2)
     crcs = pair_term(2)[halves[..., 0]] ^ pair_term(0)[halves[..., 1]]
     crcs ^= moved[:, layout.which]
@@ -117,16 +116,27 @@ def _checks(
     return rotated
 
 
-def _after_zeros(register: NDArray[np.uint32], distance: int) -> NDArray[np.uint32]:
-    """Return registers as they are after `distance` zero bytes, at least 4."""
-    # A register's byte comes to its turn after as many zero bytes as stand before it.
-    moved: NDArray[np.uint32] = term(distance - 1)[register & 255]
-    for byte in range(1, 4):
-        moved = moved ^ term(distance - 1 - byte)[(register >> np.uint32(8 * byte)) & 255]
-    return moved
+@lru_cache
+def _stamp_terms(size: int) -> NDArray[np.uint32]:
+    """Return what each byte of a stamp adds to the checksum that ends with it: [size, 256]."""
+    return np.stack([term(size - 1 - at) for at in range(size)])
 
 
-@lru_cache(maxsize=256)
+def _moves(distances: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Return the effect of a register's bytes after zero bytes: [4, 256, distances].
+
+    A register's byte comes to its turn after as many zero bytes as stand before it, so each
+    distance is at least 4.
+    """
+    return np.stack(
+        [
+            np.stack([term(distance - 1 - byte) for distance in distances.tolist()], axis=1)
+            for byte in range(4)
+        ]
+    )
+
+
+@lru_cache(maxsize=64)
 def _layout(keys: tuple[str, ...], width: int) -> _Layout:
     stamp = bytes([0] * 8 + ([STEP_KEY] + [0] * width if width else []))
     data, stamps, ends, checks, behind = b"", [], [], [], []
@@ -147,6 +157,6 @@ def _layout(keys: tuple[str, ...], width: int) -> _Layout:
         np.array(stamps),
         np.array(ends),
         np.array(checks, np.uint32),
-        tuple(distinct.tolist()),
+        _moves(distinct),
         which,
     )
