@@ -58,14 +58,13 @@ class Statistics:
 
     def observed(self, observation: object) -> None:
         """Take an observation: pixels are counted, but cannot be NaN and always vary."""
-        for i, values in enumerate(leaves(observation)):
-            if values.dtype.kind != "f":
-                continue
+        numbers = (values for values in leaves(observation) if values.dtype.kind == "f")
+        for i, values in enumerate(numbers):
             self.seen += values.size
             if not np.isfinite(values.sum(dtype=np.float64)):
                 self._broken(values)
-            if i >= len(self.ends):
-                self.ends += [(values.copy(), values.copy())] * (i + 1 - len(self.ends))
+            if i == len(self.ends):
+                self.ends.append((values.copy(), values.copy()))
             low, high = self.ends[i]
             self.ends[i] = np.fmin(low, values), np.fmax(high, values)
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 MOST = 1024  # transitions asked again: enough to see a ratio off 1, milliseconds to compute
 NOISY = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._BatchNorm)  # noqa: SLF001 - torch has no public base class for them
-TARGET = "target"  # networks that follow, and are not trained
 
 
 class Preflight(BaseCallback):
@@ -109,7 +108,7 @@ class Preflight(BaseCallback):
 
     def _trained(self) -> Iterator[tuple[str, "Tensor"]]:
         for name, p in self.model.policy.named_parameters():
-            if p.requires_grad and TARGET not in name:
+            if p.requires_grad and hyperparameters.TARGET not in name:
                 yield name, p
 
     def _check_env(self) -> Outcome:

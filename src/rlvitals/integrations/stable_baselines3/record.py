@@ -51,6 +51,7 @@ class Record(BaseCallback):
         self.exploration: Exploration | None = None
         self.writer: Writer | None = None
         self.position = 0
+        self.covered = 0
         self.careful("settings", self._settings)
         self.careful("the logger's keys", self._attach)
         self.careful("episodes", self._count_episodes)
@@ -76,7 +77,10 @@ class Record(BaseCallback):
     def _watch_gradients(self) -> None:
         if isinstance(self.model, OffPolicyAlgorithm):
             self.exploration = Exploration(self.model)
-            self.position = getattr(self.model.replay_buffer, "pos", 0)
+            buffer: Any = self.model.replay_buffer
+            self.position = buffer.pos
+            self.covered = self.num_timesteps  # what is in the buffer was looked at, or is old
+            self.every = min(self.every, buffer.buffer_size * self.model.n_envs // 2)
         self.gradients = Gradients(self.model, self._broken_gradient)
 
     def _on_rollout_start(self) -> None:
@@ -117,14 +121,15 @@ class Record(BaseCallback):
         model: Any = self.model
         if self.exploration is None:
             found = rollouts.of_rollout(model.rollout_buffer)
+            self.covered = self.num_timesteps - len(found) * model.n_envs
         else:
             found = rollouts.of_replay(model.replay_buffer, self.position)
             self.position = model.replay_buffer.pos
         if not len(found):
             return
         for name, at, value in rollouts.broken(found):
-            step = self.num_timesteps - (len(found) - 1 - at[0]) * model.n_envs
-            self._broken(name, value, step, list(at))
+            self._broken(name, value, self.covered + (at[0] + 1) * model.n_envs, list(at))
+        self.covered += len(found) * model.n_envs
         numbers = rollouts.numbers(found)
         if self.exploration is not None:
             numbers |= self.exploration.numbers(found.observations)
