@@ -89,7 +89,7 @@ def test_what_a_person_would_ask_of_a_run_is_there(trained):
     own = {
         "ppo": {"policy/approx_kl", "policy/action_count/0", "value/mean", "policy/advantage_std"},
         "a2c": {"policy/loss", "policy/action_count/1", "value/explained_variance"},
-        "dqn": {"exploration/entropy", "exploration/epsilon", "value/q_mean", "optimiser/loss"},
+        "dqn": {"exploration/epsilon", "value/q_mean", "optimiser/loss"},
         "sac": {"exploration/entropy", "exploration/std", "optimiser/critic_grad_norm"},
         "td3": {"exploration/std", "optimiser/critic_grad_norm", "policy/action_at_bound_share"},
     }

@@ -1,5 +1,7 @@
 """How an off-policy algorithm explores: what Stable-Baselines3 does not log of it.
 
+Epsilon-greedy exploration is left to epsilon, which it does log: its entropy says nothing more.
+
 No number is drawn from a generator that training draws from.
 """
 
@@ -30,9 +32,6 @@ class Exploration:
         sigma = getattr(model.action_noise, "_sigma", None)
         if sigma is not None:
             found["rollout/noise_std"] = float(np.mean(sigma))
-        if isinstance(model.action_space, spaces.Discrete) and hasattr(model, "exploration_rate"):
-            entropy = _epsilon_greedy(model.exploration_rate, int(model.action_space.n))
-            found["rollout/exploration_entropy"] = entropy
         with torch.no_grad():
             if hasattr(model, "q_net"):
                 q = model.q_net(self._states(observations))
@@ -62,11 +61,3 @@ class Exploration:
             "rollout/entropy": -density.sum(dim=1).mean().item(),
             "rollout/policy_std": log_std.exp().mean().item(),
         }
-
-
-def _epsilon_greedy(epsilon: float, actions: int) -> float:
-    """Return the entropy in nats of taking a uniform action with probability epsilon."""
-    other = epsilon / actions
-    shares = np.array([1 - epsilon + other, *[other] * (actions - 1)])
-    shares = shares[shares > 0]
-    return float(-(shares * np.log(shares)).sum())
