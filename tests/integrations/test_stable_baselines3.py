@@ -16,6 +16,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from torch.nn import utils
 
 import rlvitals
+from rlvitals.integrations.careful import Careful
 from rlvitals.integrations.stable_baselines3 import Preflight, Record, Writer
 from rlvitals.integrations.stable_baselines3.gradients import Gradients
 from rlvitals.integrations.stable_baselines3.record import EVERY
@@ -159,6 +160,40 @@ def test_without_a_monitor_episodes_are_counted_here_unscaled(tmp_path):
     assert "rollout/ep_rew_mean" not in read  # without a monitor SB3 knows none
 
 
+class Named(gym.ObservationWrapper):
+    """Observations as a dictionary of two parts."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        low, high = env.observation_space.low, env.observation_space.high
+        parts = {
+            "where": gym.spaces.Box(low[:2], high[:2]),
+            "pole": gym.spaces.Box(low[2:], high[2:]),
+        }
+        self.observation_space = gym.spaces.Dict(parts)
+
+    def observation(self, observation):
+        return {"where": observation[:2], "pole": observation[2:]}
+
+
+@pytest.mark.parametrize("name", ["ppo", "dqn"])
+def test_observations_in_a_dictionary(tmp_path, name):
+    algorithm, _, own = MADE[name]
+    run, env = rlvitals.start(tmp_path / "run"), Named(gym.make("CartPole-v1"))
+    check = Preflight(run)
+    model = algorithm("MultiInputPolicy", env, seed=0, device="cpu", **own)
+    model.learn(200, callback=[Record(run, every=100), check])
+    run.finish()
+    assert check.report.failed == ()
+    assert notes(run.folder) == []
+    read = log(run.folder).series
+    assert set(read["rollout/observation_varying_share"].values) == {1.0}
+    if name == "dqn":
+        assert "rollout/q_mean" in read
+    else:
+        assert "ratio-is-one" in {one.name for one in check.report.passed}
+
+
 def test_action_counts_of_each_interval_add_up(tmp_path):
     run = rlvitals.start(tmp_path / "run")
     make("dqn").learn(300, callback=Record(run, every=100))
@@ -178,8 +213,8 @@ def test_gradient_norms_are_those_before_clipping(tmp_path):
     assert (largest >= norms).all()
 
 
-def test_clipping_watched_is_clipping():
-    model = make("ppo")
+def test_clipping_watched_is_clipping(tmp_path):
+    model, run = make("ppo"), rlvitals.start(tmp_path / "run")
     own = [torch.nn.Parameter(torch.randn(5, 3)), torch.nn.Parameter(torch.randn(2))]
     for p in own:
         p.grad = torch.randn_like(p) * 3
@@ -187,7 +222,7 @@ def test_clipping_watched_is_clipping():
     for p, twin in zip(own, twins, strict=True):
         twin.grad = p.grad.clone()
     plain = utils.clip_grad_norm_(twins, 0.5)
-    watch = Gradients(model, lambda *_: None)
+    watch = Gradients(model, lambda *_: None, Careful(run))
     watch.begin()
     watched = utils.clip_grad_norm_((p for p in own), 0.5)
     watch.end()
@@ -198,6 +233,7 @@ def test_clipping_watched_is_clipping():
         "train/grad_norm_max": pytest.approx(plain.item()),
     }
     assert watch.take() == {}
+    run.finish()
 
 
 class Breaking(gym.Wrapper):

@@ -33,7 +33,7 @@ class Record(gym.Wrapper[Any, Any, Any, Any]):
         self.episodes, self.total, self.length, self.began = 0, 0.0, 0, perf_counter()
 
     @property
-    def spec(self) -> EnvSpec | None:
+    def spec(self) -> EnvSpec | None:  # type: ignore[override] # Gymnasium's is one too
         """The environment's own: whoever makes it again makes it without its recorder."""
         return self.env.spec
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from gymnasium import spaces
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 MOST = 256  # states: the standard error of a mean over them is 6 % of the spread
@@ -42,10 +41,7 @@ class Exploration:
 
     def _states(self, observations: Mapping[str, Any]) -> Any:
         last = {key: x.reshape(-1, *x.shape[2:])[-MOST:] for key, x in observations.items()}
-        if isinstance(self.model.observation_space, spaces.Dict):
-            last = {key.partition("'")[2].rpartition("'")[0]: x for key, x in last.items()}
-            return self.model.policy.obs_to_tensor(last)[0]
-        return self.model.policy.obs_to_tensor(last["observations"])[0]
+        return self.model.policy.obs_to_tensor(last.get("", last))[0]
 
     def _squashed(self, observations: Mapping[str, Any]) -> dict[str, float]:
         """Estimate the entropy of tanh(Gaussian), which has no closed form, by sampling."""

@@ -81,7 +81,7 @@ class Record(BaseCallback):
             self.position = buffer.pos
             self.covered = self.num_timesteps  # what is in the buffer was looked at, or is old
             self.every = min(self.every, buffer.buffer_size * self.model.n_envs // 2)
-        self.gradients = Gradients(self.model, self._broken_gradient)
+        self.gradients = Gradients(self.model, self._broken_gradient, self.careful)
 
     def _on_rollout_start(self) -> None:
         """Come back from an update: SB3 collects and learns in turns."""

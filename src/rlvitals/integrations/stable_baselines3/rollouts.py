@@ -19,7 +19,7 @@ Array = NDArray[Any]
 class Collected:
     """Transitions in the order of their steps, each array [n, n_envs, ...].
 
-    `observations` holds one array for each key of a dictionary, else one under "observations".
+    `observations` holds one array for each key of a dictionary, else one under "".
     """
 
     observations: Mapping[str, Array]
@@ -58,8 +58,13 @@ def of_replay(buffer: ReplayBuffer, since: int) -> Collected:
 
 def _by_key(observations: Any) -> Mapping[str, Array]:
     if isinstance(observations, Mapping):
-        return {f"observations[{key!r}]": values for key, values in observations.items()}
-    return {"observations": observations}
+        return dict(observations)
+    return {"": observations}
+
+
+def variable(key: str) -> str:
+    """Name an array of observations as a person would."""
+    return f"observations[{key!r}]" if key else "observations"
 
 
 def numbers(found: Collected) -> dict[str, float]:
@@ -89,12 +94,12 @@ def _observations(seen: Mapping[str, Array]) -> dict[str, float]:
     if not flat:
         return {}
     low, high = ([end(x, axis=0) for x in flat] for end in (np.min, np.max))
-    varies = np.concatenate([a < b for a, b in zip(low, high, strict=True)])
     largest = max(float(np.max(np.abs(ends))) for ends in (*low, *high))
-    return {
-        "rollout/observation_varying_share": float(varies.mean()),
-        "rollout/observation_largest": largest,
-    }
+    found = {"rollout/observation_largest": largest}
+    if min(map(len, flat)) > 1:  # one observation alone cannot vary
+        varies = np.concatenate([a < b for a, b in zip(low, high, strict=True)])
+        found["rollout/observation_varying_share"] = float(varies.mean())
+    return found
 
 
 def _actions(actions: Array, space: spaces.Space[Any]) -> dict[str, float]:
@@ -112,7 +117,8 @@ def _actions(actions: Array, space: spaces.Space[Any]) -> dict[str, float]:
 
 def broken(found: Collected) -> Iterator[tuple[str, tuple[int, ...], float]]:
     """Name what holds a value that is not finite: the first place in each, causes first."""
-    arrays = {**found.observations, "actions": found.actions, "rewards": found.rewards}
+    seen = {variable(key): values for key, values in found.observations.items()}
+    arrays = {**seen, "actions": found.actions, "rewards": found.rewards}
     for name, values in {**arrays, **found.more}.items():
         # One pass without a mask: NaN and inf survive a sum.
         if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
