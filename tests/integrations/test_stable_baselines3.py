@@ -131,7 +131,7 @@ def test_episodes_one_by_one_and_the_interval_s_own_speed(tmp_path):
     run = rlvitals.start(tmp_path / "run")
     env = make_vec_env("CartPole-v1", 3, seed=0)
     model = make("ppo", env)
-    model.learn(600, callback=Record(run))
+    model.learn(600, callback=Record(run, every=64))
     run.finish()
     found = [values for _, values in rows(run.folder) if "rollout/episode_return" in values]
     own = [m for e in env.envs for m in e.get_episode_rewards()]
@@ -204,7 +204,7 @@ def test_action_counts_of_each_interval_add_up(tmp_path):
 
 def test_gradient_norms_are_those_before_clipping(tmp_path):
     run = rlvitals.start(tmp_path / "run")
-    make("ppo", max_grad_norm=1e-3).learn(256, callback=Record(run))
+    make("ppo", max_grad_norm=1e-3).learn(256, callback=Record(run, every=64))
     run.finish()
     norms = log(run.folder).series["train/grad_norm"].values
     largest = log(run.folder).series["train/grad_norm_max"].values
@@ -320,7 +320,7 @@ def test_without_a_run_one_is_started_and_finished(tmp_path, monkeypatch):
 
 def test_two_trainings_in_a_row_are_one_record(tmp_path):
     run = rlvitals.start(tmp_path / "run")
-    model, record = make("ppo"), Record(run)
+    model, record = make("ppo"), Record(run, every=64)
     model.learn(128, callback=record)
     model.learn(128, callback=record, reset_num_timesteps=False)
     run.finish()
@@ -348,5 +348,12 @@ def test_the_writer_alone_takes_what_the_logger_dumps(tmp_path):
     assert any("picture: a Figure is not recorded" in one for one in notes(run.folder))
 
 
-def test_looks_at_a_replay_buffer_are_rare():
-    assert EVERY >= 1000  # a look costs about a millisecond
+def test_short_rollouts_are_looked_at_together(tmp_path):
+    run = rlvitals.start(tmp_path / "run")
+    make("a2c").learn(EVERY + 50, callback=Record(run))
+    run.finish()
+    read = log(run.folder).series
+    assert list(read["rollout/reward_mean"].steps) == [EVERY, EVERY + 50]
+    counts = sum(read[f"rollout/action_count/{i}"].values for i in (0, 1))
+    assert list(counts) == [EVERY, 50]
+    assert list(read["train/grad_norm"].steps) == [EVERY, EVERY + 50]

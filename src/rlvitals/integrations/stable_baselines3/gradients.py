@@ -1,5 +1,6 @@
 """Norms of gradients before they are clipped, and the tensor that is no number first."""
 
+import math
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -32,7 +33,7 @@ class Gradients:
         if not hasattr(utils, "get_total_norm"):
             raise RuntimeError("gradient norms need torch 2.6 or newer")
         self.careful = careful
-        self.norms: dict[str, list[Tensor]] = defaultdict(list)
+        self.norms: dict[str, list[float]] = defaultdict(list)
         self.clips = hasattr(model, "max_grad_norm")
         self.names = {id(p): name for name, p in model.policy.named_parameters()}
         self.broken = broken
@@ -66,10 +67,11 @@ class Gradients:
         """Return mean and maximum of the norms since the last call, and forget them."""
         found: dict[str, float] = {}
         for key, norms in self.norms.items():
-            values = torch.stack(norms).double()  # one copy from the device for all of them
-            found[f"train/{key}"] = values.mean().item()
+            found[f"train/{key}"] = sum(norms) / len(norms)
             if key != "critic_grad_norm":
-                found[f"train/{key}_max"] = values.max().item()
+                # Of a NaN max() depends on its place: here the largest is then NaN.
+                broken = any(map(math.isnan, norms))
+                found[f"train/{key}_max"] = math.nan if broken else max(norms)
         self.norms.clear()
         return found
 
@@ -90,8 +92,10 @@ class Gradients:
         return total
 
     def _saw(self, key: str, norm: Tensor, parameters: Iterable[Tensor]) -> None:
-        self.norms[key].append(norm)
-        if not torch.isfinite(norm):
+        # The algorithm waits for the device at every gradient step too, to log its losses.
+        value = norm.item()
+        self.norms[key].append(value)
+        if not math.isfinite(value):
             name, value = self._first_broken(parameters)
             self.broken(name, value)
 

@@ -1,6 +1,7 @@
 """What was collected: numbers of a rollout, and the first value in it that is no number."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,36 @@ def of_rollout(buffer: RolloutBuffer) -> Collected:
         {name: getattr(buffer, name) for name in names},
         buffer.action_space,
     )
+
+
+def copied(found: Collected) -> Collected:
+    """Keep a short rollout beyond the next one, which is written over it."""
+    return _changed([found], lambda parts: parts[0].copy())
+
+
+def joined(parts: Sequence[Collected]) -> Collected:
+    """Put rollouts that follow each other into one."""
+    return parts[0] if len(parts) == 1 else _changed(parts, np.concatenate)
+
+
+def _changed(parts: Sequence[Collected], make: Callable[[list[Array]], Array]) -> Collected:
+    first = parts[0]
+    return Collected(
+        {key: make([one.observations[key] for one in parts]) for key in first.observations},
+        make([one.actions for one in parts]),
+        make([one.rewards for one in parts]),
+        {key: make([one.more[key] for one in parts]) for key in first.more},
+        first.space,
+    )
+
+
+def sound(found: Collected) -> bool:
+    """Tell in a few microseconds whether a rollout holds numbers only.
+
+    What is wrong with rewards or values shows in the advantages that are made of them.
+    """
+    seen = (x for x in found.observations.values() if x.dtype.kind == "f")
+    return all(math.isfinite(float(x.sum())) for x in (found.more["advantages"], *seen))
 
 
 def of_replay(buffer: ReplayBuffer, since: int) -> Collected:
