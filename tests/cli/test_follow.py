@@ -9,7 +9,6 @@ import sys
 import pytest
 from small_logs import write
 
-
 KL = ("--set", "target_kl=0.02")
 
 

@@ -82,6 +82,16 @@ def test_environments_with_one_seed_are_found():
     assert isinstance(environments.returns_differ([[1, 2]]).outcome, CouldNotCheck)
 
 
+def test_environments_that_begin_alike_are_found_where_beginnings_vary():
+    apart, alike = [[1.0], [2.0]], [[1.0], [3.0]]
+    assert environments.starts_differ([apart, [[5.0]]]).outcome == Passed()
+    found = environments.starts_differ([[[9.0]], apart, alike]).outcome
+    assert (found.variable, found.value) == ("first observation of environment 2", "1")
+    fixed = environments.starts_differ([[[1.0], [1.0]], [[1.0]]]).outcome
+    assert fixed == CouldNotCheck("every episode begins alike: no seed shows in it")
+    assert isinstance(environments.starts_differ([apart]).outcome, CouldNotCheck)
+
+
 class Lying(gym.Env):
     """Promises observations in [0, 1] and returns 5."""
 

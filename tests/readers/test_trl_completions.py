@@ -1,5 +1,5 @@
 """TRL's completions: Parquet files written as its GRPOTrainer writes them."""
-# ruff: noqa: PD011 - a Series of ours has values too
+
 
 import json
 import sys

@@ -1,5 +1,5 @@
 """`sinks=` and `[monitoring]`: what a run writes beside its own files."""
-# ruff: noqa: PD011 - a Series of ours has values too
+
 
 import errno
 import re

@@ -1,5 +1,5 @@
 """CSV, JSON lines and Parquet: the same numbers back, whatever is logged and however it ends."""
-# ruff: noqa: PD011 - the values of rows are no DataFrame's
+
 
 import csv
 import errno

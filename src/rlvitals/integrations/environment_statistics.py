@@ -44,6 +44,7 @@ class Statistics:
         self.ends: list[tuple[NDArray[Any], NDArray[Any]]] = []  # lowest and highest observation
         self.broken = 0  # numbers of observations that are not finite
         self.seen = 0
+        self.looks = 0
         self.reported = False
 
     def add(self, observation: object, action: object, reward: object) -> None:
@@ -58,14 +59,14 @@ class Statistics:
 
     def observed(self, observation: object) -> None:
         """Take an observation: pixels are counted, but cannot be NaN and always vary."""
-        for i, values in enumerate(leaves(observation)):
-            if values.dtype.kind != "f":
-                continue
+        self.looks += 1
+        numbers = (values for values in leaves(observation) if values.dtype.kind == "f")
+        for i, values in enumerate(numbers):
             self.seen += values.size
             if not np.isfinite(values.sum(dtype=np.float64)):
                 self._broken(values)
-            if i >= len(self.ends):
-                self.ends += [(values.copy(), values.copy())] * (i + 1 - len(self.ends))
+            if i == len(self.ends):
+                self.ends.append((values.copy(), values.copy()))
             low, high = self.ends[i]
             self.ends[i] = np.fmin(low, values), np.fmax(high, values)
 
@@ -100,7 +101,7 @@ class Statistics:
         self.run.log(self.step, found)
         self.marked = self.step, now
         self.rewards, self.actions, self.ends = [], [], []
-        self.broken = self.seen = 0
+        self.broken = self.seen = self.looks = 0
 
     def _acted(self, actions: NDArray[Any]) -> dict[str, float]:
         space = self.space
@@ -118,13 +119,15 @@ class Statistics:
     def _saw(self) -> dict[str, float]:
         if not self.seen:
             return {}
-        varies = [(low < high).ravel() for low, high in self.ends]
         sizes = [np.abs(end[np.isfinite(end)]).max(initial=0) for pair in self.ends for end in pair]
-        return {
-            "observation/varying_share": float(np.concatenate(varies).mean()),
+        found = {
             "observation/finite_share": 1 - self.broken / self.seen,
             "observation/largest": float(max(sizes)),
         }
+        if self.looks > 1:  # one look alone cannot vary
+            varies = [(low < high).ravel() for low, high in self.ends]
+            found["observation/varying_share"] = float(np.concatenate(varies).mean())
+        return found
 
 
 def episode(reward: float, length: int, seconds: float) -> dict[str, float]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
@@ -30,6 +31,11 @@ class Record(gym.Wrapper[Any, Any, Any, Any]):
         self.careful = Careful(run)
         self.statistics = Statistics(run, env.action_space, 1, every)
         self.episodes, self.total, self.length, self.began = 0, 0.0, 0, perf_counter()
+
+    @property
+    def spec(self) -> EnvSpec | None:  # type: ignore[override] # Gymnasium's is one too
+        """The environment's own: whoever makes it again makes it without its recorder."""
+        return self.env.spec
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -7,7 +7,7 @@ alone can do (sweeps, reports, downloads) is not here; arguments that mean nothi
 from typing import Any
 
 from rlvitals.wandb import session, util
-from rlvitals.wandb.config import Config, Settings
+from rlvitals.wandb.mappings import Config, Settings
 from rlvitals.wandb.media import (
     Artifact,
     Audio,
@@ -21,7 +21,7 @@ from rlvitals.wandb.media import (
     Video,
     plot,
 )
-from rlvitals.wandb.run import AlertLevel, Run
+from rlvitals.wandb.recorded import AlertLevel, Run
 from rlvitals.wandb.session import (
     alert,
     define_metric,
@@ -29,7 +29,6 @@ from rlvitals.wandb.session import (
     init,
     log,
     log_artifact,
-    log_code,
     login,
     mark_preempting,
     require,
@@ -65,7 +64,6 @@ __all__ = [
     "init",
     "log",
     "log_artifact",
-    "log_code",
     "login",
     "mark_preempting",
     "plot",

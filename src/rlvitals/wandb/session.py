@@ -11,9 +11,9 @@ from typing import Any
 from rlvitals.errors import UsageError
 from rlvitals.recording.off import Off
 from rlvitals.recording.start import start
-from rlvitals.wandb.config import as_mapping
+from rlvitals.wandb.mappings import as_mapping
 from rlvitals.wandb.media import Artifact
-from rlvitals.wandb.run import Metric, Run
+from rlvitals.wandb.recorded import Metric, Run
 from rlvitals.wandb.util import generate_id
 
 # Without meaning where nothing is sent, and without loss: not worth a note.
@@ -157,10 +157,6 @@ def save(*args: Any, **named: Any) -> list[str]:
 def log_artifact(*args: Any, **named: Any) -> Artifact:
     """Record an artifact by its names: see `Run.log_artifact`."""
     return needed().log_artifact(*args, **named)
-
-
-def log_code(*_: object, **__: object) -> None:
-    """Do nothing: see `Run.log_code`."""
 
 
 def mark_preempting() -> None:

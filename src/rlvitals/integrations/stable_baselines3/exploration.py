@@ -1,5 +1,7 @@
 """How an off-policy algorithm explores: what Stable-Baselines3 does not log of it.
 
+Epsilon-greedy exploration is left to epsilon, which it does log: its entropy says nothing more.
+
 No number is drawn from a generator that training draws from.
 """
 
@@ -9,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from gymnasium import spaces
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 MOST = 256  # states: the standard error of a mean over them is 6 % of the spread
@@ -30,9 +31,6 @@ class Exploration:
         sigma = getattr(model.action_noise, "_sigma", None)
         if sigma is not None:
             found["rollout/noise_std"] = float(np.mean(sigma))
-        if isinstance(model.action_space, spaces.Discrete) and hasattr(model, "exploration_rate"):
-            entropy = _epsilon_greedy(model.exploration_rate, int(model.action_space.n))
-            found["rollout/exploration_entropy"] = entropy
         with torch.no_grad():
             if hasattr(model, "q_net"):
                 q = model.q_net(self._states(observations))
@@ -43,10 +41,7 @@ class Exploration:
 
     def _states(self, observations: Mapping[str, Any]) -> Any:
         last = {key: x.reshape(-1, *x.shape[2:])[-MOST:] for key, x in observations.items()}
-        if isinstance(self.model.observation_space, spaces.Dict):
-            last = {key.partition("'")[2].rpartition("'")[0]: x for key, x in last.items()}
-            return self.model.policy.obs_to_tensor(last)[0]
-        return self.model.policy.obs_to_tensor(last["observations"])[0]
+        return self.model.policy.obs_to_tensor(last.get("", last))[0]
 
     def _squashed(self, observations: Mapping[str, Any]) -> dict[str, float]:
         """Estimate the entropy of tanh(Gaussian), which has no closed form, by sampling."""
@@ -62,11 +57,3 @@ class Exploration:
             "rollout/entropy": -density.sum(dim=1).mean().item(),
             "rollout/policy_std": log_std.exp().mean().item(),
         }
-
-
-def _epsilon_greedy(epsilon: float, actions: int) -> float:
-    """Return the entropy in nats of taking a uniform action with probability epsilon."""
-    other = epsilon / actions
-    shares = np.array([1 - epsilon + other, *[other] * (actions - 1)])
-    shares = shares[shares > 0]
-    return float(-(shares * np.log(shares)).sum())

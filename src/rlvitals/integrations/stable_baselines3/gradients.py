@@ -1,5 +1,6 @@
 """Norms of gradients before they are clipped, and the tensor that is no number first."""
 
+import math
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -9,6 +10,8 @@ import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from torch import Tensor
 from torch.nn import utils
+
+from rlvitals.integrations.careful import Careful
 
 EVERY = 10  # gradient steps of an optimiser that does not clip: a norm costs some 30 us
 
@@ -22,9 +25,15 @@ class Gradients:
     `torch.nn.utils.clip_grad_norm_` keeps it. Others are asked before a step of their optimisers.
     """
 
-    def __init__(self, model: BaseAlgorithm, broken: Broken) -> None:
-        """Watch `model`; `broken` is told of the first tensor whose gradient is not finite."""
-        self.norms: dict[str, list[Tensor]] = defaultdict(list)
+    def __init__(self, model: BaseAlgorithm, broken: Broken, careful: Careful) -> None:
+        """Watch `model`; `broken` is told of the first tensor whose gradient is not finite.
+
+        Raises RuntimeError for a torch that measures and clips in one function only.
+        """
+        if not hasattr(utils, "get_total_norm"):
+            raise RuntimeError("gradient norms need torch 2.6 or newer")
+        self.careful = careful
+        self.norms: dict[str, list[float]] = defaultdict(list)
         self.clips = hasattr(model, "max_grad_norm")
         self.names = {id(p): name for name, p in model.policy.named_parameters()}
         self.broken = broken
@@ -58,10 +67,11 @@ class Gradients:
         """Return mean and maximum of the norms since the last call, and forget them."""
         found: dict[str, float] = {}
         for key, norms in self.norms.items():
-            values = torch.stack(norms).double()  # one copy from the device for all of them
-            found[f"train/{key}"] = values.mean().item()
+            found[f"train/{key}"] = sum(norms) / len(norms)
             if key != "critic_grad_norm":
-                found[f"train/{key}_max"] = values.max().item()
+                # Of a NaN max() depends on its place: here the largest is then NaN.
+                broken = any(map(math.isnan, norms))
+                found[f"train/{key}_max"] = math.nan if broken else max(norms)
         self.norms.clear()
         return found
 
@@ -77,13 +87,15 @@ class Gradients:
         # The two steps of torch's own function: between them the gradients are still whole.
         own = [parameters] if isinstance(parameters, Tensor) else list(parameters)
         total = utils.get_total_norm([p.grad for p in own if p.grad is not None])
-        self._saw("grad_norm", total, own)
+        self.careful("gradients", lambda: self._saw("grad_norm", total, own))
         utils.clip_grads_with_norm_(own, max_norm, total)
         return total
 
     def _saw(self, key: str, norm: Tensor, parameters: Iterable[Tensor]) -> None:
-        self.norms[key].append(norm)
-        if not torch.isfinite(norm):
+        # The algorithm waits for the device at every gradient step too, to log its losses.
+        value = norm.item()
+        self.norms[key].append(value)
+        if not math.isfinite(value):
             name, value = self._first_broken(parameters)
             self.broken(name, value)
 
@@ -103,13 +115,15 @@ class Gradients:
             if optimiser is not None:
                 yield optimiser.register_step_pre_hook(self._before(key))
 
+    def _measure(self, key: str, optimiser: torch.optim.Optimizer) -> None:
+        own = [p for group in optimiser.param_groups for p in group["params"]]
+        if grads := [p.grad for p in own if p.grad is not None]:
+            self._saw(key, utils.get_total_norm(grads), own)
+
     def _before(self, key: str) -> Callable[..., None]:
         def hook(optimiser: torch.optim.Optimizer, *_: object) -> None:
             self.steps[key] += 1
             if self.steps[key] % EVERY == 1:
-                own = [p for group in optimiser.param_groups for p in group["params"]]
-                grads = [p.grad for p in own if p.grad is not None]
-                if grads:
-                    self._saw(key, utils.get_total_norm(grads), own)
+                self.careful("gradients", lambda: self._measure(key, optimiser))
 
         return hook

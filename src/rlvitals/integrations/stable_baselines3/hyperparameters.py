@@ -8,6 +8,7 @@ from typing import Any
 
 from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import TrainFreq
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -18,12 +19,15 @@ from rlvitals.records import Setting
 LEFT_OUT = frozenset(
     {"self", "policy", "env", "verbose", "tensorboard_log", "monitor_wrapper", "device", "seed"}
 )
+TARGET = "target"  # networks that follow, and are not trained
 INNERMOST = re.compile(r"<([^<>]+)>")  # of "<Monitor<TimeLimit<CartPoleEnv<CartPole-v1>>>>"
 
 
 def settings(model: BaseAlgorithm, total_steps: int | None = None) -> dict[str, Setting]:
     """Return every hyperparameter of a model, its environment and the size of its policy."""
     given = dict(_flat(_arguments(model)))
+    if not isinstance(model, OnPolicyAlgorithm) and "n_steps" in given:
+        given["n_step_returns"] = given.pop("n_steps")  # no length of a rollout there
     found = {sb3.NAMES.settings.get(key, key): value for key, value in given.items()}
     found |= {
         "algorithm": type(model).__name__.lower(),
@@ -112,6 +116,6 @@ def _spaces(model: BaseAlgorithm) -> dict[str, Setting]:
 
 def _sizes(model: BaseAlgorithm) -> dict[str, Setting]:
     """Count the numbers that are trained, and all that the policy holds (target networks too)."""
-    own = list(model.policy.parameters())
-    trained = sum(p.numel() for p in own if p.requires_grad)
-    return {"n_parameters": trained, "n_parameters_held": sum(p.numel() for p in own)}
+    own = dict(model.policy.named_parameters())
+    trained = sum(p.numel() for name, p in own.items() if p.requires_grad and TARGET not in name)
+    return {"n_parameters": trained, "n_parameters_held": sum(p.numel() for p in own.values())}

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 MOST = 1024  # transitions asked again: enough to see a ratio off 1, milliseconds to compute
 NOISY = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._BatchNorm)  # noqa: SLF001 - torch has no public base class for them
-TARGET = "target"  # networks that follow, and are not trained
 
 
 class Preflight(BaseCallback):
@@ -71,9 +70,16 @@ class Preflight(BaseCallback):
             return
         if late and self.num_timesteps <= model.learning_starts:
             return
-        self.checks += self._off_policy() if late else self._on_policy()
+        self._look(self._off_policy() if late else self._on_policy())
         self.updates = getattr(model, "_n_updates", 0)
         self.before = {name: p.detach().clone() for name, p in self._trained()}
+
+    def _look(self, checks: Iterator[Check]) -> None:
+        try:
+            self.checks += checks
+        except Exception as error:  # noqa: BLE001 - a preflight reports and never ends a training
+            why = CouldNotCheck(f"{type(error).__name__}: {error}")
+            self.checks.append(Check("first-rollout", "the first rollout is in order", why))
 
     def _on_rollout_start(self) -> None:
         self._judge()
@@ -109,7 +115,7 @@ class Preflight(BaseCallback):
 
     def _trained(self) -> Iterator[tuple[str, "Tensor"]]:
         for name, p in self.model.policy.named_parameters():
-            if p.requires_grad and TARGET not in name:
+            if p.requires_grad and hyperparameters.TARGET not in name:
                 yield name, p
 
     def _check_env(self) -> Outcome:
@@ -149,7 +155,7 @@ class Preflight(BaseCallback):
     def _seen(self, found: rollouts.Collected) -> Iterator[Check]:
         for name, values in found.observations.items():
             flat = values.reshape(-1, *values.shape[2:])
-            yield from environments.observations(flat, variable=name)
+            yield from environments.observations(flat, variable=rollouts.variable(name))
 
     def _ratios(self, found: rollouts.Collected) -> Iterator[Check]:
         """Ask the policy again, as it collected and as it will learn."""
@@ -171,15 +177,11 @@ class Preflight(BaseCallback):
     def _log_probs(self, policy: Any, found: rollouts.Collected) -> NDArray[np.float32]:
         model: Any = self.model
         seen = {k: x.reshape(-1, *x.shape[2:])[:MOST] for k, x in found.observations.items()}
-        plain = {key.partition("'")[2].rpartition("'")[0]: x for key, x in seen.items()}
-        states = (
-            plain if isinstance(model.observation_space, spaces.Dict) else next(iter(seen.values()))
-        )
         actions = torch.as_tensor(found.actions.reshape(-1, *found.actions.shape[2:])[:MOST])
         if isinstance(model.action_space, spaces.Discrete):
             actions = actions.long().flatten()
         with torch.no_grad():
-            asked = policy.obs_to_tensor(states)[0]
+            asked = policy.obs_to_tensor(seen.get("", seen))[0]
             asked = policy.evaluate_actions(asked, actions.to(model.device))[1]
         found_again: NDArray[np.float32] = asked.cpu().numpy()
         return found_again

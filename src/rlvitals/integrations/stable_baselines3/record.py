@@ -19,7 +19,7 @@ from rlvitals.integrations.stable_baselines3.writer import Writer
 if TYPE_CHECKING:
     from rlvitals.recording.run import Run
 
-EVERY = 1000  # environment steps between two looks at an off-policy algorithm's replay buffer
+EVERY = 1000  # environment steps between two looks, each of about a millisecond
 
 
 class Record(BaseCallback):
@@ -32,7 +32,7 @@ class Record(BaseCallback):
     """
 
     def __init__(self, run: "Run | None" = None, *, every: int = EVERY) -> None:
-        """Record into `run`; look at a replay buffer every `every` environment steps."""
+        """Record into `run`; look at what was collected every `every` environment steps."""
         super().__init__()
         self.run: Any = run
         self.own = run is None
@@ -51,6 +51,10 @@ class Record(BaseCallback):
         self.exploration: Exploration | None = None
         self.writer: Writer | None = None
         self.position = 0
+        self.covered = 0
+        self.pending: list[rollouts.Collected] = []  # short rollouts, looked at together
+        self.gathered = 0  # environment steps in them
+        self.looked = False
         self.careful("settings", self._settings)
         self.careful("the logger's keys", self._attach)
         self.careful("episodes", self._count_episodes)
@@ -76,15 +80,19 @@ class Record(BaseCallback):
     def _watch_gradients(self) -> None:
         if isinstance(self.model, OffPolicyAlgorithm):
             self.exploration = Exploration(self.model)
-            self.position = getattr(self.model.replay_buffer, "pos", 0)
-        self.gradients = Gradients(self.model, self._broken_gradient)
+            buffer: Any = self.model.replay_buffer
+            self.position = buffer.pos
+            self.covered = self.num_timesteps  # what is in the buffer was looked at, or is old
+            self.every = min(self.every, buffer.buffer_size * self.model.n_envs // 2)
+        self.gradients = Gradients(self.model, self._broken_gradient, self.careful)
 
     def _on_rollout_start(self) -> None:
         """Come back from an update: SB3 collects and learns in turns."""
         self._phase("learn")
         if self.gradients is not None:
             self.gradients.end()
-        if self.exploration is None:
+        if self.looked:
+            self.looked = False
             self.careful("gradients", self._log_gradients)
 
     def _on_step(self) -> bool:
@@ -95,6 +103,7 @@ class Record(BaseCallback):
         self.due = self.num_timesteps + self.every
         if self.exploration is not None:
             self._look()
+            self.careful("gradients", self._log_gradients)
         return not self._asked_to_stop()
 
     def _episodes_over(self) -> None:
@@ -104,27 +113,39 @@ class Record(BaseCallback):
     def _on_rollout_end(self) -> None:
         self._phase("collect")
         if self.exploration is None:
-            self._look()
+            self.careful("rollouts", self._gather)
         if self.gradients is not None:
             self.gradients.begin()
+
+    def _gather(self) -> None:
+        """Look at rollouts of `every` steps or more; A2C's of five steps are put together."""
+        model: Any = self.model
+        found = rollouts.of_rollout(model.rollout_buffer)
+        steps = len(found) * model.n_envs
+        self.pending.append(found if steps >= self.every else rollouts.copied(found))
+        self.gathered += steps
+        if self.gathered >= self.every or not rollouts.sound(found):
+            self._look()
+            self.looked = True
 
     def _look(self) -> None:
         self.careful("speed", self._log_speed)
         self.careful("rollouts", self._log_rollout)
-        self.careful("gradients", self._log_gradients)
 
     def _log_rollout(self) -> None:
         model: Any = self.model
         if self.exploration is None:
-            found = rollouts.of_rollout(model.rollout_buffer)
+            found = rollouts.joined(self.pending)
+            self.pending, self.gathered = [], 0
+            self.covered = self.num_timesteps - len(found) * model.n_envs
         else:
             found = rollouts.of_replay(model.replay_buffer, self.position)
             self.position = model.replay_buffer.pos
         if not len(found):
             return
         for name, at, value in rollouts.broken(found):
-            step = self.num_timesteps - (len(found) - 1 - at[0]) * model.n_envs
-            self._broken(name, value, step, list(at))
+            self._broken(name, value, self.covered + (at[0] + 1) * model.n_envs, list(at))
+        self.covered += len(found) * model.n_envs
         numbers = rollouts.numbers(found)
         if self.exploration is not None:
             numbers |= self.exploration.numbers(found.observations)
@@ -177,8 +198,8 @@ class Record(BaseCallback):
         self._phase("learn")
         if self.gradients is not None:
             self.gradients.end()
-        if self.exploration is not None:
-            self._look()  # an on-policy rollout was looked at when it was full
+        if self.exploration is not None or self.pending:
+            self._look()
         self.careful("gradients", self._log_gradients)
         self.careful("the last update", self._log_the_last_update)
         if self.gradients is not None:

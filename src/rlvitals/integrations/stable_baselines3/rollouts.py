@@ -1,6 +1,7 @@
 """What was collected: numbers of a rollout, and the first value in it that is no number."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ Array = NDArray[Any]
 class Collected:
     """Transitions in the order of their steps, each array [n, n_envs, ...].
 
-    `observations` holds one array for each key of a dictionary, else one under "observations".
+    `observations` holds one array for each key of a dictionary, else one under "".
     """
 
     observations: Mapping[str, Array]
@@ -45,6 +46,36 @@ def of_rollout(buffer: RolloutBuffer) -> Collected:
     )
 
 
+def copied(found: Collected) -> Collected:
+    """Keep a short rollout beyond the next one, which is written over it."""
+    return _changed([found], lambda parts: parts[0].copy())
+
+
+def joined(parts: Sequence[Collected]) -> Collected:
+    """Put rollouts that follow each other into one."""
+    return parts[0] if len(parts) == 1 else _changed(parts, np.concatenate)
+
+
+def _changed(parts: Sequence[Collected], make: Callable[[list[Array]], Array]) -> Collected:
+    first = parts[0]
+    return Collected(
+        {key: make([one.observations[key] for one in parts]) for key in first.observations},
+        make([one.actions for one in parts]),
+        make([one.rewards for one in parts]),
+        {key: make([one.more[key] for one in parts]) for key in first.more},
+        first.space,
+    )
+
+
+def sound(found: Collected) -> bool:
+    """Tell in a few microseconds whether a rollout holds numbers only.
+
+    What is wrong with rewards or values shows in the advantages that are made of them.
+    """
+    seen = (x for x in found.observations.values() if x.dtype.kind == "f")
+    return all(math.isfinite(float(x.sum())) for x in (found.more["advantages"], *seen))
+
+
 def of_replay(buffer: ReplayBuffer, since: int) -> Collected:
     """Take what a replay buffer got since its position was `since`."""
     rows = np.arange(since, buffer.pos + (buffer.buffer_size if buffer.pos < since else 0))
@@ -58,8 +89,13 @@ def of_replay(buffer: ReplayBuffer, since: int) -> Collected:
 
 def _by_key(observations: Any) -> Mapping[str, Array]:
     if isinstance(observations, Mapping):
-        return {f"observations[{key!r}]": values for key, values in observations.items()}
-    return {"observations": observations}
+        return dict(observations)
+    return {"": observations}
+
+
+def variable(key: str) -> str:
+    """Name an array of observations as a person would."""
+    return f"observations[{key!r}]" if key else "observations"
 
 
 def numbers(found: Collected) -> dict[str, float]:
@@ -89,12 +125,12 @@ def _observations(seen: Mapping[str, Array]) -> dict[str, float]:
     if not flat:
         return {}
     low, high = ([end(x, axis=0) for x in flat] for end in (np.min, np.max))
-    varies = np.concatenate([a < b for a, b in zip(low, high, strict=True)])
     largest = max(float(np.max(np.abs(ends))) for ends in (*low, *high))
-    return {
-        "rollout/observation_varying_share": float(varies.mean()),
-        "rollout/observation_largest": largest,
-    }
+    found = {"rollout/observation_largest": largest}
+    if min(map(len, flat)) > 1:  # one observation alone cannot vary
+        varies = np.concatenate([a < b for a, b in zip(low, high, strict=True)])
+        found["rollout/observation_varying_share"] = float(varies.mean())
+    return found
 
 
 def _actions(actions: Array, space: spaces.Space[Any]) -> dict[str, float]:
@@ -112,7 +148,8 @@ def _actions(actions: Array, space: spaces.Space[Any]) -> dict[str, float]:
 
 def broken(found: Collected) -> Iterator[tuple[str, tuple[int, ...], float]]:
     """Name what holds a value that is not finite: the first place in each, causes first."""
-    arrays = {**found.observations, "actions": found.actions, "rewards": found.rewards}
+    seen = {variable(key): values for key, values in found.observations.items()}
+    arrays = {**seen, "actions": found.actions, "rewards": found.rewards}
     for name, values in {**arrays, **found.more}.items():
         # One pass without a mask: NaN and inf survive a sum.
         if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):

@@ -1,9 +1,9 @@
 """What Stable-Baselines3's own logger writes, kept under its own keys."""
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from stable_baselines3.common.logger import HParam, KVWriter
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class Writer(KVWriter):
 
 def _is_number(value: object) -> bool:
     # One-element arrays and tensors are numbers: the logger's own formats print them as such.
-    return isinstance(value, int | float | np.number) or getattr(value, "size", 0) in {1, (), (1,)}
+    shape = getattr(value, "shape", None)
+    return isinstance(value, int | float) or (shape is not None and math.prod(shape) == 1)
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

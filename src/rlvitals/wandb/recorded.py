@@ -1,14 +1,13 @@
 """`wandb.Run`: what W&B's run can do that makes sense in a folder."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
-from rlvitals.wandb.config import Config
+from rlvitals.wandb.mappings import Config
 from rlvitals.wandb.media import Artifact, Histogram, Medium, Table
 from rlvitals.wandb.steps import Axes, Row, Steps
 from rlvitals.wandb.watching import Watching
@@ -268,9 +267,5 @@ def _flat(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 
 
 def _is_number(value: Any) -> bool:
-    if isinstance(value, bool | int | float | np.generic):
-        return True
-    size = getattr(value, "size", None)
-    return (
-        size if isinstance(size, int) else np.size(value) if hasattr(value, "shape") else 0
-    ) == 1
+    shape = getattr(value, "shape", None)
+    return isinstance(value, int | float) or (shape is not None and math.prod(shape) == 1)
