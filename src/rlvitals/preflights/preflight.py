@@ -28,24 +28,10 @@ def preflight(  # noqa: PLR0913 - one argument for each fact that a loop may hav
 ) -> Preflight:
     """Check what must hold at the first update, of what is handed in; nothing else is judged.
 
-    `env`: a Gymnasium environment, closed by nobody here; `observations` [n, ...] of a rollout;
-    `returns` of the first episodes, one row an environment; `ratio` of the first minibatch;
-    `advantages` as estimated, `normalised_advantages` after whitening; `weights` before and after
-    the update, by name. Of a language model: `group_advantages` with their prompts and the group's
-    size; `reference`: log-probabilities of policy and reference, and the mask of the loss;
-    `loss_weight`: the loss's derivative by each log-probability, which tokens were generated, and
-    which samples have an advantage; `sampler`: single weights by name, of the trainer and of the
-    sampler, after the update; `samples` of each process; `known_answers`: what the reward pays for
-    a right and a wrong one. `checks` are made elsewhere: they join the report.
+    `returns` are those of each environment's first episode; `weights` those before and after the
+    update. The arguments after them are of language models: those of the checks in `language`.
+    `checks` are made elsewhere and join the report. An environment is closed by nobody here.
     """
-    samples_made = (
-        None if group_advantages is None else language.group_advantages(*group_advantages),
-        None if reference is None else language.kl_to_reference(*reference),
-        None if loss_weight is None else language.loss_covers_generated(*loss_weight),
-        None if sampler is None else language.sampler_has_weights(*sampler),
-        None if samples is None else language.ranks_differ(samples),
-        None if known_answers is None else language.rewards_rank(known_answers),
-    )
     return Preflight(
         joined(
             *checks,
@@ -54,7 +40,12 @@ def preflight(  # noqa: PLR0913 - one argument for each fact that a loop may hav
             () if returns is None else (environments.returns_differ(returns),),
             _updates(ratio, advantages, normalised_advantages),
             () if weights is None else (updates.weights_moved(*weights),),
-            (check for check in samples_made if check is not None),
+            () if group_advantages is None else language.group_advantages(*group_advantages),
+            () if reference is None else language.kl_to_reference(*reference),
+            () if loss_weight is None else language.loss_covers_generated(*loss_weight),
+            () if sampler is None else language.sampler_has_weights(*sampler),
+            () if samples is None else language.ranks_differ(samples),
+            () if known_answers is None else language.rewards_rank(known_answers),
         )
     )
 
