@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
+import time
 
 import pytest
 import trl_twins as twins
@@ -12,7 +12,9 @@ from recorded import Recorded
 from transformers import TrainerCallback
 from trl import GRPOTrainer, SFTConfig, SFTTrainer
 
+import rlvitals
 from rlvitals.integrations import transformers as vitals
+from rlvitals.recording.control import ask
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")
 WITH = {"report_to": "rlvitals"}
@@ -133,24 +135,58 @@ def test_an_evaluation_after_training_is_recorded_and_closed(base, tmp_path):
 
 
 class Asks(TrainerCallback):
-    """Someone outside, after the second step."""
+    """Someone outside, during the second step, who waits until the run has seen it."""
 
-    def __init__(self, *asked):
-        self.asked = asked
+    def __init__(self, folder, *asked):
+        self.folder, self.asked = folder, asked
 
-    def on_step_begin(self, args, state, _, **__):
-        if state.global_step == 1:
-            for kind in self.asked:
-                (Path(args.output_dir) / "requests").mkdir(exist_ok=True)
-                (Path(args.output_dir) / "requests" / kind).touch()
+    def on_step_begin(self, _, state, *__, **___):
+        if state.global_step != 1:
+            return
+        for kind in self.asked:
+            ask(self.folder, kind)
+        for _ in range(1000):
+            if len(Recorded.read(self.folder).of("asked")) == len(self.asked):
+                return
+            time.sleep(0.01)
 
 
 def test_what_someone_outside_asks_for_is_done_after_the_step(base, tmp_path):
-    trainer = twins.trainer(base, tmp_path, max_steps=5, save_strategy="steps", **WITH)
-    trainer.add_callback(Asks("save", "stop"))
+    trainer = twins.trainer(base, tmp_path, max_steps=5, save_strategy="steps")
+    trainer.add_callback(vitals.Record(flush_seconds=0.01))
+    trainer.add_callback(Asks(tmp_path, "save", "stop"))
     trainer.train()
     assert trainer.state.global_step == 2
     assert (tmp_path / "checkpoint-2").is_dir()
+
+
+def test_it_is_diagnosed_as_the_trainer_s_own_log_is(base, tmp_path):
+    out = tmp_path / "out"
+    twins.trainer(base, out, max_steps=6, save_strategy="steps", save_steps=6, **WITH).train()
+    theirs = rlvitals.trace(out / "checkpoint-6" / "trainer_state.json")
+    ours = rlvitals.trace(out / "run.json")
+    assert ours.profile == theirs.profile == "grpo"
+    assert set(theirs.series) <= set(ours.series)
+    for name, series in theirs.series.items():
+        assert ours[name].steps.tolist()[: len(series)] == series.steps.tolist(), name
+        assert ours[name].values.tolist()[: len(series)] == series.values.tolist(), name
+    assert ours.budget.steps == theirs.budget.steps == 6
+    assert ours.number("num_generations") == 4
+    assert ours.lifecycle.over
+
+
+def test_a_run_that_is_open_already_is_recorded_into_and_left_open(base, tmp_path):
+    with rlvitals.start(tmp_path / "mine", settings={"judge": "v2"}) as run:
+        trainer = twins.trainer(base, tmp_path / "out")
+        trainer.add_callback(vitals.Record(run=run))
+        trainer.train()
+        run.log(4, {"mine": 1.0})
+    found = Recorded.read(tmp_path / "mine")
+    assert found.series("mine") == [(4, 1.0)]
+    assert len(found.series("reward")) == 3
+    assert found.about.settings["judge"] == "v2"
+    assert found.of("settings")[0].facts["changed"]["num_generations"]["to"] == 4
+    assert len(found.of("finish")) == 1
 
 
 CRASH = """

@@ -145,6 +145,11 @@ def test_bfloat16_s_own_rounding_is_no_failure(base, tmp_path):
     assert names(preflight.report.unchecked) == {"ranks-differ", "right-beats-wrong"}
 
 
+def test_the_modules_that_ran_count_not_the_model_they_were_called_through(checked):
+    report = checked(twins.DeepCopied)
+    assert "sampler-has-weights" in names(report.passed), str(report)
+
+
 def test_a_step_that_warms_up_from_zero_is_waited_for(checked):
     report = checked(lr_scheduler_type="linear", warmup_steps=2, max_steps=4)
     assert {"weights-moved", "sampler-has-weights"} <= names(report.passed), str(report)
@@ -246,3 +251,49 @@ def test_the_report_is_printed_once_and_is_an_event_of_the_run(base, tmp_path, c
     assert [table.steps.tolist() for table in run.tables("completions")] == [
         [step] * 8 for step in (1, 2, 3)
     ]
+
+
+class Engine:
+    """An engine with its own weights, out of sight, which reports its log-probabilities."""
+
+    def __init__(self, *, updates):
+        self.updates = updates
+        self.model = None
+
+    @torch.no_grad()
+    def __call__(self, prompts, trainer):
+        if self.model is None or self.updates:
+            self.model = twins.copied(trainer.model)
+            self.model.can_generate = lambda: False
+        tok = trainer.processing_class
+        prompt_ids = tok(prompts, add_special_tokens=False)["input_ids"]
+        ids = torch.tensor(prompt_ids)
+        drawn, logprobs = [], []
+        for _ in range(4):
+            logps = self.model(ids).logits[:, -1].log_softmax(-1)
+            token = logps.exp().multinomial(1)
+            drawn.append(token)
+            logprobs.append(logps.gather(1, token))
+            ids = torch.cat([ids, token], dim=1)
+        return {
+            "prompt_ids": prompt_ids,
+            "completion_ids": torch.cat(drawn, dim=1).tolist(),
+            "logprobs": torch.cat(logprobs, dim=1).tolist(),
+        }
+
+
+@pytest.mark.parametrize(("updates", "kind"), [(True, "passed"), (False, "failed")])
+def test_an_engine_out_of_sight_is_judged_by_its_log_probabilities(base, tmp_path, updates, kind):
+    class WithEngine(twins.GRPOTrainer):
+        def __init__(self, **said):
+            super().__init__(**said, rollout_func=Engine(updates=updates))
+
+    def varied(completions, **_):
+        return [float(sum(map(ord, c)) % 7) for c in completions]
+
+    trainer = twins.trainer(base, tmp_path, WithEngine, rewards=(varied,), learning_rate=1e-2)
+    preflight = Preflight(trainer, quiet=True)
+    trainer.add_callback(preflight)
+    trainer.train()
+    assert "sampler-has-weights" in names(getattr(preflight.report, kind)), str(preflight.report)
+    assert kind == "passed" or only(preflight.report)

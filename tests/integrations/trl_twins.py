@@ -78,12 +78,32 @@ class GroupsMixed(GRPOTrainer):
         return super()._generate_and_score_completions(inputs[::2] + inputs[1::2])
 
 
+def copied(model):
+    """Return a model with the same weights of its own: a deep copy would call the original's."""
+    other = type(model)(model.config)
+    other.load_state_dict(model.state_dict())
+    return other
+
+
+class DeepCopied(GRPOTrainer):
+    """Samples are drawn through a deep copy, whose patched forward calls the trained model."""
+
+    def _generate(self, prompts):
+        if not hasattr(self, "twin"):
+            self.twin = copy.deepcopy(self.model)
+        wrapped, self.model_wrapped = self.model_wrapped, self.twin
+        try:
+            return super()._generate(prompts)
+        finally:
+            self.model_wrapped = wrapped
+
+
 class StaleSampler(GRPOTrainer):
     """Samples are drawn by a copy of the model that nobody updates."""
 
     def _generate(self, prompts):
         if not hasattr(self, "stale"):
-            self.stale = copy.deepcopy(self.model).train()
+            self.stale = copied(self.model).train()
         trained, self.model = self.model, self.stale
         wrapped, self.model_wrapped = self.model_wrapped, self.stale
         try:

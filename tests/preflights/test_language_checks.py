@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import rlvitals
 from rlvitals.preflights import language as lm
 from rlvitals.preflights.check import CouldNotCheck, Failed, Passed
 
@@ -123,3 +124,19 @@ def test_a_tie_is_no_win_and_what_nothing_scores_is_a_failure():
     assert "the wrong answer gets 1 (right, wrong: sum 1, 1)" in tie.why
     assert lm.rewards_rank([scored(np.nan, 0)]).outcome.value == "none"
     assert isinstance(lm.rewards_rank([]).outcome, CouldNotCheck)
+
+
+def test_the_front_door_takes_what_a_loop_of_one_s_own_has():
+    logps = np.zeros((2, 3), np.float32)
+    facts = {
+        "group_advantages": ([1, -1, 1, -1], TWO, 2),
+        "reference": (logps, logps, np.ones((2, 3))),
+        "loss_weight": (np.ones((2, 3)), np.ones((2, 3)), [1, 1]),
+        "sampler": ({"a[0]": 1.5}, {"a[0]": 1.5}),
+        "samples": [["x"], ["y"]],
+        "known_answers": [lm.Scored("3+4=", 1, 0, {})],
+    }
+    report = rlvitals.preflight(**facts)
+    assert len(report.passed) == len(report.checks) == len(facts)
+    facts["reference"] = (logps, logps + 1, np.ones((2, 3)))
+    assert [c.name for c in rlvitals.preflight(**facts).failed] == ["kl-to-reference-is-zero"]

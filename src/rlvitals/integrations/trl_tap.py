@@ -81,7 +81,7 @@ class Tap:
     differences: list[float] = field(default_factory=list)  # sampler's log-probability, trainer's
     problems: list[str] = field(default_factory=list)
     _generated: tuple[Any, ...] = ()
-    _models: dict[int, torch.nn.Module] = field(default_factory=dict)
+    _ran: dict[int, torch.nn.Module] = field(default_factory=dict)
     _inside: Loss | None = None
     _fresh: bool = False
     _own: dict[str, Any] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class Tap:
             self.problems.append(f"{type(error).__name__}: {error}")
 
     def _generate(self, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        self._models.clear()
+        self._ran.clear()
         hook = register_module_forward_pre_hook(self._called)
         try:
             made = real(*args, **kwargs)
@@ -120,9 +120,8 @@ class Tap:
         return made
 
     def _called(self, module: torch.nn.Module, _: object) -> None:
-        """Keep every whole language model that runs while samples are drawn."""
-        if hasattr(module, "can_generate") and module.can_generate():
-            self._models[id(module)] = module
+        """Keep what runs while samples are drawn."""
+        self._ran[id(module)] = module
 
     def _score(self, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         batch = real(*args, **kwargs)
@@ -169,17 +168,30 @@ class Tap:
         return Local(drawn, exempt, self._weights(), Shared(prompts, answers, advantages.tolist()))
 
     def _weights(self) -> dict[str, float] | None:
-        """Return the watched weights of the model that drew; None where none was seen."""
-        self.moved = self._named(self.trainer.model)
-        return next((self._named(model) for model in self._models.values()), None)
+        """Return the watched weights of the modules that drew; None where none was seen.
 
-    def _named(self, model: torch.nn.Module) -> dict[str, float]:
-        named = dict(self.trainer.accelerator.unwrap_model(model).named_parameters())
-        return {
-            f"{name}[{index}]": local(named[name]).flatten()[index].item()
-            for name, index in self.watched.items()
-            if name in named
-        }
+        Another model's come first: where one draws, the trainer's own has no say.
+        """
+        own = self.trainer.accelerator.unwrap_model(self.trainer.model)
+        self.moved = self._named(own)
+        models = [m for m in self._ran.values() if hasattr(m, "can_generate") and m.can_generate()]
+        others = [self._named(m, ran=True) for m in models if m is not own]
+        return next((found for found in (*others, self._named(own, ran=True)) if found), None)
+
+    def _named(self, model: torch.nn.Module, *, ran: bool = False) -> dict[str, float]:
+        """Return a model's watched weights: all of them, or of those modules of it that ran.
+
+        A copy of a model may well call the original's modules, and leave its own alone.
+        """
+        modules = dict(model.named_modules())
+        found = {}
+        for name, index in self.watched.items():
+            owner, _, tensor = name.rpartition(".")
+            module = modules.get(owner)
+            if hasattr(module, tensor) and (not ran or id(module) in self._ran):
+                weight = local(getattr(module, tensor)).flatten()[index]
+                found[f"{name}[{index}]"] = weight.item()
+        return found
 
     def _logps(self, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         found = real(*args, **kwargs)
@@ -209,8 +221,13 @@ class Tap:
         return loss
 
     def _compare(self, loss: Loss) -> None:
+        """Note the sampler's log-probabilities of `first` and of `second`, and of none between.
+
+        Between them the weights have not moved: any sampler would agree.
+        """
         sampled = loss.inputs.get("sampling_per_token_logps")
-        if sampled is None or loss.logps is None:
+        wanted = self.generations == 1 or (self.second is not None and len(self.differences) == 1)
+        if sampled is None or loss.logps is None or not wanted:
             return
         off = (sampled - loss.logps).abs()[loss.inputs["completion_mask"] > 0]
         self.differences.append(off[~off.isnan()].mean().item())

@@ -5,7 +5,6 @@ Pure: values in, checks out. Shapes: G groups of N samples, B samples of at most
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -227,17 +226,20 @@ def rewards_rank(scored: Sequence[Scored], *, why_not: str = "") -> Check:
 def logprobs_agree(differences: Sequence[float]) -> Outcome:
     """Judge a sampler by the log-probabilities it reports, where its weights are out of sight.
 
-    `differences`: mean |sampler's - trainer's| of each generation, of which the first was made
-    with the same weights for certain. It tells the sampler's rounding; a stale sampler is off by
-    much more. In between nobody knows.
+    `differences`: mean |sampler's - trainer's| before the weights first moved and after. The first
+    tells the sampler's own rounding; a stale one is off by much more. In between nobody knows.
     """
-    for before, after in pairwise(differences):
-        if after <= 2 * before:
-            return Passed()
-        if after > 10 * before and after > np.sqrt(np.finfo(np.float32).eps):
-            said = f"it was {before:.3g} before the update: the sampler draws with old weights"
-            return Failed("|sampler's - trainer's log-probability|", f"{after:.3g}", said)
-    return CouldNotCheck("the sampler's log-probabilities do not tell which weights it has")
+    unknown = "the sampler's log-probabilities do not tell which weights it has"
+    if len(differences) < LEAST:
+        return CouldNotCheck(unknown)
+    before, after = differences[:LEAST]
+    # Two drawn batches differ in their mean rounding by less than a factor of two.
+    if after <= max(2 * before, rounding(np.float32(0))):
+        return Passed()
+    if after > 10 * before:
+        said = f"it was {before:.3g} before the update: the sampler draws with old weights"
+        return Failed("|sampler's - trainer's log-probability|", f"{after:.3g}", said)
+    return CouldNotCheck(unknown)
 
 
 def _named(place: Place) -> str:
