@@ -13,8 +13,9 @@ from rlvitals.records import Series
 from rlvitals.rules.rule import Severity
 from rlvitals.show import as_json
 from rlvitals.show.console import plain
-from rlvitals.show.following import Lines, span
+from rlvitals.show.following import Lines
 from rlvitals.watch import changes
+from rlvitals.watch.spans import span
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "follow-a-run.md"
 EVIL = "run\x1b[2J\u202e"
