@@ -38,6 +38,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     metrics.exploration,
     metrics.value,
     metrics.optimiser,
+    metrics.observation,
     metrics.language,
     metrics.preference,
     metrics.scheduler,

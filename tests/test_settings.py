@@ -69,7 +69,10 @@ def test_the_nearest_file_is_taken_then_the_working_folders(near, tmp_path):
         ("[settings]\nx = [1]", ""),
         ("[settings]\nx = nan", "a finite number"),
         ("not toml", ""),
-        ("fail_on = 'note'", "one of diagnose, metrics, settings, thresholds, muted"),
+        (
+            "fail_on = 'note'",
+            "one of diagnose, recording, monitoring, metrics, settings, thresholds, muted",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_file_is_said_with_its_place(near, text, hint):

@@ -17,6 +17,18 @@ from rlvitals.forecasts import Forecast
 from rlvitals.knobs import Knob
 from rlvitals.measuring import Judged, judged, rates_module, tally
 from rlvitals.metrics.metric import Band, Bound, Metric
+from rlvitals.preflights import Check, Preflight, preflight
+from rlvitals.recording.control import Requests
+from rlvitals.recording.meters import (
+    Ema,
+    SpeedMeter,
+    action_histogram,
+    action_shares,
+    reward_parts,
+)
+from rlvitals.recording.observe import observe
+from rlvitals.recording.run import Run
+from rlvitals.recording.start import start
 from rlvitals.records import (
     Budget,
     Lifecycle,
@@ -42,9 +54,11 @@ __all__ = [
     "Bound",
     "Budget",
     "Case",
+    "Check",
     "Clear",
     "Coverage",
     "Diagnosis",
+    "Ema",
     "Finding",
     "Forecast",
     "Judged",
@@ -53,13 +67,17 @@ __all__ = [
     "Log",
     "Measured",
     "Metric",
+    "Preflight",
     "Profile",
     "Rate",
+    "Requests",
     "Retraction",
     "Rule",
+    "Run",
     "Sentence",
     "Series",
     "Severity",
+    "SpeedMeter",
     "Spent",
     "Trace",
     "Undecided",
@@ -69,13 +87,19 @@ __all__ = [
     "VitalsError",
     "Waste",
     "Word",
+    "action_histogram",
+    "action_shares",
     "diagnose",
     "explain",
     "judged",
+    "observe",
     "prefixes",
+    "preflight",
     "rates_module",
     "read",
+    "reward_parts",
     "runs",
+    "start",
     "tally",
     "trace",
 ]

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from math import isfinite
 from pathlib import Path
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeGuard
 
 from rlvitals.errors import UsageError, nearest
+from rlvitals.sections import Monitoring
+from rlvitals.sections import option as _option
 
 FILE = "rlvitals.toml"
 PREFIX = "RLVITALS_"
@@ -23,14 +25,7 @@ PROFILES = (
     "off-policy", "supervised", "unknown",
 )  # fmt: skip
 
-T = TypeVar("T")
 Scalar = bool | int | float | str
-
-
-def _option(default: T, doc: str, *, choices: tuple[str, ...] = (), item: str = "") -> T:
-    """Declare one option: its default gives its type, `item` names one of a list, or a number."""
-    about = {"doc": doc, "choices": choices, "item": item}
-    return field(default=default, metadata=about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +47,27 @@ class Diagnose:
         0.0, "what an hour of the machine costs: what a fault has wasted is told in it", item="N"
     )
     jobs: int = _option(0, "processes that judge many runs (0: one for each core)", item="N")
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """How `rlvitals.start()` records a run, where the call itself does not say."""
+
+    mode: str = _option(
+        "on", "off: nothing is recorded and every call is free; also `RLVITALS_MODE`",
+        choices=("on", "off"),
+    )  # fmt: skip
+    folder: str = _option("", "the run folder", item="FOLDER")
+    project: str = _option("", "what the run belongs to", item="TEXT")
+    name: str = _option("", "the run's name", item="TEXT")
+    group: str = _option("", "runs that differ in their seed alone", item="TEXT")
+    tags: tuple[str, ...] = _option((), "words to find the run by", item="TAG")
+    sinks: tuple[str, ...] = _option((), "what else to write", item="SINK")
+    durable: bool = _option(False, "write each call at once: nothing is lost on SIGKILL")
+    flush_seconds: float = _option(1.0, "seconds that rows wait in memory at most", item="N")
+    machine_seconds: float = _option(
+        10.0, "seconds between two looks at the machine (0: none)", item="N"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +94,8 @@ class Settings:
     settings: Mapping[str, Scalar] = field(default_factory=dict)  # of the run: target_kl = 0.02
     thresholds: Mapping[str, float] = field(default_factory=dict)  # "rule.word" -> number
     muted: tuple[Mute, ...] = ()
+    recording: Recording = Recording()
+    monitoring: Monitoring | None = None  # where nothing speaks of it
 
 
 # Sections whose keys are the user's own: what a value is, and the flag that says the same.
@@ -91,9 +109,14 @@ EXAMPLES = {
     "--set": "target_kl=0.02",
     "--threshold": "kl-spike.factor=12",
 }
-SCHEMA = {"diagnose": Diagnose}
+SCHEMA: Mapping[str, type[Diagnose | Recording | Monitoring]] = {
+    "diagnose": Diagnose,
+    "recording": Recording,
+    "monitoring": Monitoring,
+}
 MUTED = "muted"  # [[muted]]: a section for each
-FILE_NAME = "FILE"  # an option that is a path: in a settings file, from its folder on
+PATHS = ("FILE", "FOLDER")  # options that are paths: in a settings file, from its folder on
+SHORT = "RLVITALS_MODE"  # for `recording.mode`, as one types it before a command
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +165,12 @@ def load(
         for section, values in layer.items():
             merged[section] |= values
     muted = _muted(file) if file else ()
-    return Settings(Diagnose(**merged.pop("diagnose")), **merged, muted=muted)
+    watched = any("monitoring" in layer for layer in layers)
+    watching = Monitoring(**merged.pop("monitoring"))
+    judged, recorded = Diagnose(**merged.pop("diagnose")), Recording(**merged.pop("recording"))
+    return Settings(
+        judged, **merged, muted=muted, recording=recorded, monitoring=watching if watched else None
+    )
 
 
 def find(near: Path) -> Path | None:
@@ -201,6 +229,8 @@ def check(section: str, values: Mapping[str, Any], where: str) -> dict[str, Any]
 
 def _value(option: Option, value: object, where: str) -> str | float | tuple[str, ...]:
     at = f"{where}, {option.section}.{option.key}"
+    if isinstance(option.default, bool):
+        return _truth(value, at)
     if isinstance(option.default, float):
         amount = scalar(value) if isinstance(value, str) else value
         if _is_number(amount) and isfinite(amount) and amount >= 0:
@@ -221,6 +251,13 @@ def _value(option: Option, value: object, where: str) -> str | float | tuple[str
         hint = nearest(value, option.choices) or f"one of {', '.join(option.choices)}"
         raise UsageError(f"{option.key} cannot be {value!r}", where=at, hint=hint)
     return value
+
+
+def _truth(value: object, at: str) -> bool:
+    truth = scalar(value) if isinstance(value, str) else value
+    if isinstance(truth, bool):
+        return truth
+    raise UsageError(f"{value!r} is not true or false", where=at)
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
@@ -277,7 +314,7 @@ def _from_file(file: Path) -> dict[str, dict[str, Any]]:
                 hint=nearest(section, (*known, MUTED)) or f"one of {', '.join((*known, MUTED))}",
             )
     found = {section: check(section, values, str(file)) for section, values in content.items()}
-    for option in (o for section in SCHEMA for o in options(section) if o.item == FILE_NAME):
+    for option in (o for section in SCHEMA for o in options(section) if o.item in PATHS):
         if said := found.get(option.section, {}).get(option.key):
             found[option.section][option.key] = str(file.parent / said)
     return found
@@ -322,7 +359,10 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         if not variable.startswith(PREFIX):
             continue
         free = variable.removeprefix(PREFIX).lower()
-        if free in FREE:
+        if variable == SHORT:
+            mode = every[f"{PREFIX}RECORDING_MODE"]
+            layer.setdefault("recording", {})["mode"] = _value(mode, text.lower(), variable)
+        elif free in FREE:
             layer[free] = from_pairs(free, split(text), variable)
         elif option := every.get(variable):
             value = split(text) if isinstance(option.default, tuple) else text

@@ -10,11 +10,11 @@ import tfrecords as tf
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import tensorboard
-from rlvitals.readers.event_files.crc32c import crc32c
 from rlvitals.readers.event_files.scalars import SLACK
 from rlvitals.readers.event_files.stream import MAX_RECORD_BYTES, Stream, Taken
 from rlvitals.readers.formats.protobuf import Malformed, fields, signed, varint
 from rlvitals.readers.lookup import reader_of
+from rlvitals.wire.crc32c import crc32c
 
 NAME = "events.out.tfevents.1700000000.host.1.0"
 

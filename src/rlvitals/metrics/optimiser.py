@@ -157,6 +157,19 @@ CRITIC_GRAD_NORM = Metric(
     see_also=("optimiser/grad_norm", "value/loss"),
 )
 
+GRAD_NORM_MAX = Metric(
+    name="optimiser/grad_norm_max",
+    title="Largest gradient norm",
+    unit="norm",
+    kind="health",
+    meaning="The longest gradient before clipping since the previous point: one bad minibatch"
+    " that a mean over the update hides.",
+    formula="max of the L2 norm over gradient steps",
+    better="steady",
+    possible=NOT_NEGATIVE,
+    see_also=("optimiser/grad_norm",),
+)
+
 CRITIC_LEARNING_RATE = Metric(
     name="optimiser/critic_learning_rate",
     title="Learning rate of the critic",
@@ -233,6 +246,7 @@ METRICS = (
     TARGET_UPDATES,
     POLICY_LAG,
     CRITIC_GRAD_NORM,
+    GRAD_NORM_MAX,
     CRITIC_LEARNING_RATE,
     POLICY_LAG_MAX,
     UPDATE_SUCCESS,

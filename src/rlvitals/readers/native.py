@@ -18,6 +18,7 @@ from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.lines import REPLACED, opened
 from rlvitals.readers.formats.objects import flatten
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.recording import endings
 from rlvitals.records import Ending, Log, Setting, Table
 from rlvitals.store import blocks, frames, run_folder, whole
 from rlvitals.store.blocks import BlockCursor, Found, Scan
@@ -32,7 +33,7 @@ T = TypeVar("T")
 PACKED = ".packed.rlv"
 MAX_NAMED = 3  # damaged places that a note names
 MAX_TEXT = 500  # characters of a list among the settings
-ENDS = frozenset({"finish", "exit", "crash"})
+ENDS = frozenset({"finish", "exit", "exception", "crash"})
 STATUS = {"finished": 0, "failed": 1, "crashed": 1}  # exit codes, where only a word is said
 Pairs = Iterable[tuple[str, object]]
 
@@ -62,6 +63,8 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
     before = seen.ends if seen and not found.replaced else ()
     ends = (*before, *(event for event in found.events if event.kind in ENDS))
     series = whole.series(found.parts, main := whole.main_rank(found.parts))
+    noted = endings.read(path.parent, ends)
+    newest = max((one.number for one in about.attempts), default=0)
     log = Log(
         "rlvitals",
         series,
@@ -71,8 +74,11 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         histograms=_listed(found.parts, main, lambda scan: scan.histograms),
         texts=_listed(found.parts, main, lambda scan: scan.texts),
         tables=_tables(found.parts, main),
-        ending=_ending(about, ends),
+        ending=noted.ending if noted.attempt >= newest else _ending(about, ends),
+        processes=noted.open if noted.attempt >= newest else (),
+        attempts=max(newest, 1),
         framework=about.framework,
+        step_unit=str(about.more.get("step_unit") or "steps"),
     )
     return log, _Seen(found.cursor, ends)
 

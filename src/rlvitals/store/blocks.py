@@ -92,7 +92,7 @@ class Writer:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, 0o644)
         self._tables: dict[tuple[str, ...], tuple[int, int]] = {}  # number, blocks so far
         self._out = Outbox(self._fd)
-        hold(self._fd)
+        self._held = hold(self._fd)
         # Numbers that another writer of this file has used must not be used again.
         found = os.fstat(self._fd).st_size
         tables = scan(path).cursor.tables if found else {}
@@ -150,6 +150,7 @@ class Writer:
     def flush(self) -> None:
         """Hand what is pending to the system, in one write. OSError where it takes none."""
         if os.getpid() == self._pid:
+            self._held = self._held or hold(self._fd)  # someone was just asking who writes it
             self._out.write()
 
     def close(self) -> None:

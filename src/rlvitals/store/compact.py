@@ -6,19 +6,21 @@ other it stands for, so nothing is counted twice.
 """
 
 import os
+import time as clock
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from rlvitals.store import blocks, columns, frames, packed, payloads
+from rlvitals.store import blocks, columns, frames, latest, packed, payloads
 from rlvitals.store.blocks import Scalars, hold
 from rlvitals.store.frames import SIZE, Damage, Frame, Kind, Tail
 from rlvitals.store.packed import Origin, PackedFile
-from rlvitals.store.run_folder import BlockFile, RunFolder
+from rlvitals.store.run_folder import BlockFile, block_files
 
 BLOCK_BYTES = 32 << 20  # of a packed block: a metric of a million points is in a few dozen places
 MAX_HELD = 256 << 20  # bytes of rows that wait for their block to fill
+QUIET = 600  # seconds: a writer on another machine may be seen by its file alone
 Keys = tuple[str, ...]
 OTHERS = frozenset({Kind.HISTOGRAM, Kind.TEXT, Kind.TABLE, Kind.SETTINGS})
 
@@ -33,10 +35,10 @@ class Packed:
     why: str = ""  # it was left
 
 
-def compact(folder: RunFolder) -> tuple[Packed, ...]:
-    """Pack every file of a run that nobody writes to. Raises OSError, UnreadableLog."""
+def compact(folder: Path) -> tuple[Packed, ...]:
+    """Pack every file of a run folder that nobody writes to. Raises OSError, UnreadableLog."""
     done = []
-    for file in folder.block_files():
+    for file in block_files(folder):
         for left in file.path.parent.glob(f".{file.path.stem}.packed.*"):
             left.unlink(missing_ok=True)  # of a compaction that was killed
         if file.path.exists():
@@ -49,6 +51,8 @@ def _compact(file: BlockFile) -> Packed:
     with file.path.open("rb") as held:
         if not hold(held.fileno(), alone=True):
             return Packed(name, before, before, "it is still written to")
+        if clock.time() - file.path.stat().st_mtime < QUIET and not latest.has_ended(file.path):
+            return Packed(name, before, before, "it may still be written to")
         why, target = pack(file)
     if why:
         return Packed(name, before, before, why)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.store import payloads
@@ -248,21 +248,22 @@ def _write(path: Path, about: About) -> None:
     }
     said["attempts"] = [asdict(one) for one in about.attempts]
     text = json.dumps(said, indent=1, default=payloads.plain).encode()
-    write_whole(path, text)
+    with beside(path) as file:
+        file.write(text)
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file by one rename; what is on the disk is the old one or the new. OSError."""
-    beside = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+@contextmanager
+def beside(path: Path) -> Iterator[IO[bytes]]:
+    """Write a file beside its place and rename it: there is the old one or the new. OSError."""
+    made = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     try:
-        with beside.open("xb") as file:
-            file.write(data)
+        with made.open("xb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+        made.replace(path)
+    finally:
+        made.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ How they were measured is not known, so no estimator is claimed.
 from rlvitals.metrics import (
     exploration,
     language,
+    observation,
     optimiser,
     outcome,
     policy,
@@ -88,6 +89,9 @@ ALIASES: tuple[tuple[Metric, tuple[str, ...]], ...] = (
     (throughput.TOKENS, ("num_tokens",)),
     # vLLM's own counter, as its Prometheus page names it.
     (throughput.PREEMPTIONS, ("vllm:num_preemptions_total", "vllm:num_preemptions")),
+    # Our own recorder's.
+    (throughput.LOAD, ("machine/load",)),
+    (throughput.DISK_FREE, ("machine/disk_free_gib",)),
     (progress.EPOCH, ("epoch",)),
     (progress.EPISODE, ("episode", "episodes")),
     (progress.ITERATION, ("iteration",)),
@@ -105,6 +109,7 @@ CANONICAL = (
     *optimiser.METRICS,
     *language.METRICS,
     *rollouts.METRICS,
+    *observation.METRICS,
     *preference.METRICS,
     *scheduler.METRICS,
     *throughput.METRICS,
@@ -121,6 +126,11 @@ NAMES = Table(
     },
     families=(
         *(Family(rf"{m.name}/(.+)", Name(m, HOW)) for m in CANONICAL if m.family),
+        Family(r"machine/(.+)_percent", Name(throughput.MACHINE, "mean since the last row")),
+        Family(r"machine/((?!disk_free).+)_gib", Name(throughput.MEMORY, "most since the last")),
+        Family(r"machine/(threads|open_files)", Name(throughput.HANDLES, HOW)),
+        Family(r"machine/(.+)_watts", Name(throughput.POWER, HOW)),
+        Family(r"machine/(.+)_celsius", Name(throughput.HEAT, HOW)),
         Family(r"action_replica_(\d+)", Name(policy.ACTION_COUNT, HOW)),
     ),
     settings={

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.readers.event_files.crc32c import crc32c, unmasked
 from rlvitals.readers.event_files.framing import (
     AROUND,
     CHECK,
@@ -32,6 +31,7 @@ from rlvitals.readers.event_files.varying import (
     added_by_values,
     steps_of,
 )
+from rlvitals.wire.crc32c import crc32c, unmasked
 
 FEWEST_ROUNDS = 48  # that are worth the setting up
 LOOK = 64  # records whose lengths must repeat

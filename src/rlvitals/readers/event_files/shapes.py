@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.readers.event_files.crc32c import crc32c, unmasked
 from rlvitals.readers.event_files.framing import AROUND, CHECK, HEADER, header_at
 from rlvitals.readers.event_files.layouts import STEP_AT, TIME_AT, Layout, Number, Place, layout_of
 from rlvitals.readers.event_files.varying import (
@@ -23,6 +22,7 @@ from rlvitals.readers.event_files.varying import (
     steps_of,
 )
 from rlvitals.readers.formats.columns import MAX_STEP
+from rlvitals.wire.crc32c import crc32c, unmasked
 
 FEW = 16
 MOST_TEMPLATES = 4096  # of one shape: a file with more tags reads the others one by one

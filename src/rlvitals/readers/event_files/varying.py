@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.readers.event_files.crc32c import pair_term, term
+from rlvitals.wire.crc32c import pair_term, term
 
 WORD_BYTES = 8
 FLAG = 0x80  # a varint's bytes but the last have it

@@ -43,6 +43,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.course import lost_before
+from rlvitals.rules.falling import with_it
 from rlvitals.rules.freedom import max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_above, start
@@ -116,6 +117,9 @@ def _undecided(trace: Trace) -> _Grown | Clear | None:
         return Clear()
     back = at + int(np.flatnonzero(levels[at:] > limit.value)[0])
     back += int(np.flatnonzero(entropy.values[back:] > limit.value)[0])
+    # It began where the policy began to lose what it had decided, not where all of it was gone.
+    held = np.flatnonzero(entropy.values[at:back] <= LEFT * levels[at])
+    back = at + int(held[-1]) + 1 if held.size else back
     later = entropy.where(slice(back, None))
     lowest, last = float(levels[at]), float(levels[-1])
     stretch = Stretch(
@@ -181,6 +185,9 @@ def _finding(trace: Trace, grown: _Grown) -> Finding:
     severity = weigh.severity(now, unknown=Severity.WARNING if grown.certain else Severity.NOTE)
     if lost_before(trace, grown.stretch.began):
         severity, counter = Severity.NOTE, (*counter, "the outcome had been lost before")
+    elif with_it(trace, grown.stretch.began):
+        why = "the outcome fell no later: what broke it may have done this too"
+        severity, counter = Severity.NOTE, (*counter, why)
     return Finding(
         f"exploration grows without end: {grown.words}",
         severity=severity,
@@ -213,6 +220,7 @@ RULE = Rule(
     ),
     profiles=kinds.REINFORCED,
     explained_by=(
+        "setting-out-of-range",
         "environment-changed",
         "learning-rate-too-high",
         "learning-rate-jump",

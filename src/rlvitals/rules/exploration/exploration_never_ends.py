@@ -43,6 +43,7 @@ from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.course import lost_before
+from rlvitals.rules.falling import with_it
 from rlvitals.rules.freedom import max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import last_stretch_above
@@ -212,7 +213,7 @@ def _never_changes(trace: Trace) -> bool:
 
 
 def _finding(trace: Trace, kept: _Kept, now: Standing, part: float | None) -> Finding:
-    before = bool(lost_before(trace, kept.began))
+    before = bool(lost_before(trace, kept.began)) or with_it(trace, kept.began)
     evidence = [f"meanwhile {now.sentence}" if now.stalled else now.sentence]
     if part is not None:
         evidence.append(f"that is {part:.0%} of the way from a random to a solved policy")
@@ -225,7 +226,7 @@ def _finding(trace: Trace, kept: _Kept, now: Standing, part: float | None) -> Fi
         observed=kept.observed,
         bound=kept.bound,
         evidence=tuple(evidence),
-        counter=("the outcome had been lost before",) if before else (),
+        counter=("the outcome had been lost before, or with it",) if before else (),
         causes=kept.causes,
         remedies=kept.remedies,
     )
@@ -250,6 +251,7 @@ RULE = Rule(
     ),
     profiles=(*kinds.CONTROL, Profile.SCHEDULER_PPO),
     explained_by=(
+        "setting-out-of-range",
         "value-loss-vanishes",
         "environment-changed",
         "impossible-value",

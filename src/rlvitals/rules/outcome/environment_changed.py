@@ -4,8 +4,11 @@
 A step at which the critic is suddenly and lastingly wrong (its loss above 4 x the median and
 1.5 x the highest of the 20 points before, or the explained variance below its median by 0.3, in 4
 of 5 points) and from which the outcome loses 30 % or more of what it had gained, while the policy
-was quiet: KL per update and clip fraction up to that step no higher than twice what they had been
-in the 20 points before, no spike of the KL among these, and no jump of the learning rate. An
+was quiet: KL per update (beyond 0.03 or the target) and clip fraction up to there no higher than
+twice what they had been in the 20 points before, no spike of the KL in the last of these, and no
+jump of the learning rate. The outcome must show it within five points, or, where it is a mean over
+W episodes, within a tenth of W x the length of those that follow, and must not fall for longer than
+such a mean needs to forget: what gets worse from update to update is the policy. An
 error where half of the gain is lost for good, else a warning. Where no KL is logged (A2C), a steady
 entropy of discrete actions and half of the loss within five rows stand for it, as a note.
 
@@ -32,8 +35,6 @@ tell, and `return-collapse` speaks.
   model that errs where it did not is the sign of a new world.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
@@ -44,6 +45,7 @@ from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION
 from rlvitals.metrics.value import EXPLAINED_VARIANCE, LOSS
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
+from rlvitals.rules.falling import PROMPT, Fall, fall
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import KL_SPIKE, jumps
 from rlvitals.rules.standing import label, least_that_counts, outcome, up
@@ -67,24 +69,12 @@ BEFORE = 5  # points of the outcome that tell its level
 # Of the fall, in the first half of what is left: a mean over 100 episodes falls in a line.
 BY_HALF = 1 / 3
 BACK = 0.75  # of the fall: made good again
-SHOWS, AT_ONCE = 0.1, 5  # of the fall, within so many points: a slow decline is the policy's own
 # Updates that are large all the time may be to blame as well.
 MODEST, CLIPPED = 0.03, 0.3  # nats, share of samples
 NARROWS = 0.75  # x the entropy of discrete actions: a policy that was becoming certain
+COLLAPSES = 0.25  # x that of 20 points before: it was giving up exploration
 NEAR = 5  # points in which it would have become certain
 TINY = float(np.finfo(np.float64).tiny)
-
-
-@dataclass(frozen=True, slots=True)
-class _Fall:
-    """What the outcome did after a break."""
-
-    before: float
-    low: float
-    last: float
-    gain: float  # what had been gained until the break
-    at_once: bool  # half of the loss within a few points
-    shown: int  # the step at which a tenth of the loss shows: until then no update may be to blame
 
 
 def check(trace: Trace) -> Answer:
@@ -92,18 +82,18 @@ def check(trace: Trace) -> Answer:
     picked = outcome(trace)
     if picked is None:
         return Undecided("no outcome is logged", ("outcome/return",))
-    logged = [s.finite() for m in (APPROX_KL, CLIP_FRACTION) if (s := trace.get(m.name))]
-    moved = [s for s in logged if len(s)]
-    if not moved and (LEARNING_RATE.name not in trace or not _discrete(trace)):
+    kl, clip = (trace.numbers(metric.name) for metric in (APPROX_KL, CLIP_FRACTION))
+    told = not (kl is None and clip is None)
+    if not told and (LEARNING_RATE.name not in trace or not _discrete(trace)):
         why = "whether the policy had moved cannot be told"
         return Undecided(why, (APPROX_KL.name, CLIP_FRACTION.name))
-    for step, said in _breaks(trace):
-        fall = _fall(trace, *picked, step)
-        if fall is None or _new_rate(trace, fall.shown) or _moves_much(trace, step):
+    for step, last, said in _breaks(trace):
+        found = _fall(trace, *picked, step)
+        if found is None or _new_rate(trace, found.shown) or _moves_much(trace, step):
             continue
-        quiet = (_quiet(s, fall.shown) for s in moved)
-        if all(quiet) if moved else fall.at_once and _steady(trace, step):
-            return _finding(trace, picked[0], step, fall, said, told=bool(moved))
+        quiet = _quiet(trace, kl, clip, found, step, min(last, found.shown))
+        if quiet if told else found.half and _steady(trace, step):
+            return _finding(trace, picked, step, found, said, told=told)
     return Clear()
 
 
@@ -112,22 +102,26 @@ def _discrete(trace: Trace) -> bool:
     return entropy is not None and bool((entropy.finite().values > 0).any())
 
 
-def _breaks(trace: Trace) -> list[tuple[int, str]]:
-    """List the steps from which the critic is lastingly wrong, first ones first."""
-    found: list[tuple[int, str]] = []
+def _breaks(trace: Trace) -> list[tuple[int, int, str]]:
+    """List the steps from which the critic is lastingly wrong, first ones first.
+
+    With each the last step whose update may be to blame: explained variance is taken before the
+    update that is logged with it, the loss during it.
+    """
+    found: list[tuple[int, int, str]] = []
     loss, ev = trace.get(LOSS.name), trace.get(EXPLAINED_VARIANCE.name)
     if loss is not None and len(series := loss.finite()) > PAST:
         for at in _sudden(series.values, JUMP.on(trace)):
             was = median(series.values[max(0, at - PAST) : at]) or 0.0
             worst = float(series.values[at : at + WITHIN].max())
             said = f"the value loss jumps there, from {was:.3g} to {worst:.3g}"
-            found.append((int(series.steps[at]), said))
+            found.append((int(series.steps[at]), int(series.steps[at]), said))
     if ev is not None and len(series := ev.finite()) > PAST:
         for at in _drops(series.values):
             was = median(series.values[max(0, at - PAST) : at]) or 0.0
             now = median(series.values[at : at + WITHIN]) or 0.0
             said = f"explained variance drops there, from {was:.2f} to {now:.2f}"
-            found.append((int(series.steps[at]), said))
+            found.append((int(series.steps[at]), int(series.steps[at - 1]), said))
     return sorted(found)
 
 
@@ -160,42 +154,55 @@ def _lasts(shown: Array) -> bool:
     return int(np.count_nonzero(shown)) >= LASTS
 
 
-def _fall(trace: Trace, name: str, series: Series, step: int) -> _Fall | None:
-    """Return how the outcome fell after a break; None where it did not."""
-    until, after = series.until(step).values, series.since(step + 1).values
-    if len(until) < BEFORE or len(after) < 2 * BEFORE:
+def _fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
+    """Return how the outcome fell after a break; None where it did not, or not at once."""
+    found = fall(trace, name, series, step)
+    if found is None or found.earlier or found.late or found.slow:
         return None
-    before = float(np.median(until[-BEFORE:]))
-    gain = before - float(np.median(until[:BEFORE]))
     material, _ = least_that_counts(trace, name, series)
-    soon = after[: max(2 * BEFORE, len(after) // 2)]
-    low = float(np.median(np.sort(after)[: max(BEFORE, len(after) // 10)]))
-    lost = before - low
-    if gain <= material or lost < max(material, LOST.on(trace) * gain):
+    gain = _gain(found, series, step)
+    if gain <= material or found.lost < max(material, LOST.on(trace) * gain):
         return None
-    if before - float(soon.min()) < lost * BY_HALF:
+    after = series.since(step + 1).values
+    soon = after[: max(2 * BEFORE, len(after) // 2)]
+    if found.before - float(soon.min()) < found.lost * BY_HALF:
         return None
     # The fall must come from here: what came before the break was no lower than it.
-    if float(until[-2 * BEFORE :].min()) < before - lost / 2:
+    if float(series.until(step).values[-2 * BEFORE :].min()) < found.before - found.lost / 2:
         return None
-    first = int(np.argmax(after < before - SHOWS * lost))
-    # A row in which no episode ended repeats the one before: it does not count.
-    moved = np.cumsum(np.diff(after, prepend=until[-1]) != 0)
-    if moved[first] > AT_ONCE:
-        return None
-    shown = int(series.since(step + 1).steps[first])
-    at_once = before - float(after[moved <= AT_ONCE].min(initial=before)) >= lost / 2
-    return _Fall(before, low, float(np.median(after[-BEFORE:])), gain, at_once, shown)
+    return found
 
 
-def _quiet(series: Series, step: int) -> bool:
-    """Tell whether the updates up to a step were no larger than those before them."""
-    until = series.until(step)
-    last, past = until.values[-UP_TO:], until.values[-PAST - UP_TO : -UP_TO]
-    if len(past) < PAST // 2 or np.abs(last).max() > QUIET * np.abs(past).max():
+def _gain(found: Fall, series: Series, step: int) -> float:
+    """Return what had been gained until a break."""
+    return found.before - float(np.median(series.until(step).values[:BEFORE]))
+
+
+def _quiet(  # noqa: PLR0913, PLR0917 - both measures, the fall, the break, the last suspect update
+    trace: Trace, kl: Series | None, clip: Series | None, found: Fall, step: int, last: int
+) -> bool:
+    """Tell whether neither KL nor clip fraction says that an update moved the policy."""
+    # Weights that are lost make the KL jump in the update of the break itself. Of a policy that
+    # had settled all updates are small; one within the usual target breaks none.
+    modest = trace.number("target_kl") or MODEST
+    return (kl is None or _still(kl, last, step, found.hidden, modest)) and (
+        clip is None or _still(clip, last, last, found.hidden, 0.0)
+    )
+
+
+def _still(series: Series, last: int, step: int, hidden: int, modest: float) -> bool:
+    """Tell whether updates up to the last suspect one were modest, or no larger than before.
+
+    Nor did they spike up to `step` since an outcome that hides a fall for so long could hide it.
+    """
+    until = series.until(last)
+    newest, past = until.values[-UP_TO:], until.values[-PAST - UP_TO : -UP_TO]
+    if len(past) < PAST // 2:
         return False
-    recent = len(until) - PAST - UP_TO
-    return all(spike.index < recent for spike in jumps(until, *KL_SPIKE))
+    if np.abs(newest).max() > max(QUIET * np.abs(past).max(), modest):
+        return False
+    recent = len(until.until(last - hidden)) - UP_TO - PROMPT
+    return all(spike.index < recent for spike in jumps(series.until(step), *KL_SPIKE))
 
 
 def _moves_much(trace: Trace, step: int) -> bool:
@@ -211,10 +218,12 @@ def _moves_much(trace: Trace, step: int) -> bool:
 def _steady(trace: Trace, step: int) -> bool | None:
     """Tell whether a policy of discrete actions stayed as certain as it was before the break."""
     entropy = trace.get(ENTROPY.name)
-    values = np.empty(0) if entropy is None else entropy.until(step - 1).finite().values[-NEAR:]
+    values = np.empty(0) if entropy is None else entropy.until(step - 1).finite().values[-PAST:]
     if len(values) < NEAR or values.min() < 0:
         return None
-    return bool(NARROWS < values[-1] / max(float(values[0]), TINY) < 1.0 / NARROWS)
+    if values[-1] < COLLAPSES * values[0]:
+        return False
+    return bool(NARROWS < values[-1] / max(float(values[-NEAR]), TINY) < 1.0 / NARROWS)
 
 
 def _new_rate(trace: Trace, step: int) -> bool:
@@ -226,10 +235,11 @@ def _new_rate(trace: Trace, step: int) -> bool:
 
 
 def _finding(  # noqa: PLR0913 - what broke, where, and how surely
-    trace: Trace, name: str, step: int, fall: _Fall, said: str, *, told: bool
+    trace: Trace, picked: tuple[str, Series], step: int, found: Fall, said: str, *, told: bool
 ) -> Finding:
-    sign, lost = up(name), fall.before - fall.low
-    back = fall.last - fall.low > BACK * lost
+    name = picked[0]
+    sign, lost, gain = up(name), found.lost, _gain(found, picked[1], step)
+    back = found.last - found.low > BACK * lost
     kl = trace.get(APPROX_KL.name)
     evidence = [said]
     if kl is not None and len(values := kl.until(step).finite().values):
@@ -241,18 +251,18 @@ def _finding(  # noqa: PLR0913 - what broke, where, and how surely
         evidence.append("neither entropy nor learning rate had changed in the rows before")
     counter = ["the outcome has recovered since"] if back else []
     counter += [] if told else ["no KL is logged: weights lost at that step would look alike"]
-    end = f"; it is back at {sign * fall.last:.4g}" if back else ""
+    end = f"; it is back at {sign * found.last:.4g}" if back else ""
     return Finding(
-        f"{label(name)} breaks at step {step:,}, from {sign * fall.before:.4g} to "
-        f"{sign * fall.low:.4g}, and no update had moved the policy: what it acts in has changed"
+        f"{label(name)} breaks at step {step:,}, from {sign * found.before:.4g} to "
+        f"{sign * found.low:.4g}, and no update had moved the policy: what it acts in has changed"
         f"{end}",
-        severity=_severity(told=told, grave=not back and lost >= GRAVE * fall.gain),
+        severity=_severity(told=told, grave=not back and lost >= GRAVE * gain),
         metric=name,
         began=step,
         ended=int(trace[name].steps[-1]),
-        observed=sign * fall.last,
+        observed=sign * found.last,
         bound=Bound(
-            sign * (fall.before - LOST.on(trace) * fall.gain),
+            sign * (found.before - LOST.on(trace) * gain),
             f"{LOST.on(trace):.0%} of this run's own gain",
         ),
         evidence=tuple(evidence),

@@ -2,8 +2,10 @@
 
 ## What it sees
 `policy/approx_kl` above 8 x the median of the 50 updates before it, and above 0.05 or five
-times the run's `target_kl`. One or two such updates are a note; three within 50, or one after
-which a quarter of the outcome is gone, are a warning.
+times the run's `target_kl`. One or two such updates are a note; three within 50, or one at which
+a quarter of the outcome goes, are a warning. "At which": the outcome had not begun to fall before,
+shows it within five points, or a little later where it is logged as a mean over many episodes, and
+falls no longer than such a mean needs to forget.
 
 ## Why it matters
 A single drastic update can undo what thousands learned, and the data that would repair it is
@@ -28,10 +30,12 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.policy import APPROX_KL
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
+from rlvitals.rules.course import lost_before
+from rlvitals.rules.falling import fall
 from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, persistence
-from rlvitals.rules.shapes import KL_SPIKE, crowd, jumps
-from rlvitals.rules.standing import label, standing
+from rlvitals.rules.shapes import KL_SPIKE, crowd_at, jumps
+from rlvitals.rules.standing import label, outcome, standing, up
 from rlvitals.signals.spike import Spike
 
 # 3-4 x is ordinary; the floor is twice the usual targets, and then some.
@@ -52,30 +56,44 @@ def check(trace: Trace) -> Answer:
     if not found:
         return Clear()
     worst = max(found, key=lambda spike: spike.value)
-    after = standing(trace, since=int(kl.steps[found[0].index]))
-    lost = _lost(trace, int(kl.steps[found[0].index]))
-    storm = crowd(np.array([spike.index for spike in found]), STORM, WITHIN)
-    severity = Severity.NOTE
-    soon = after.state == "unknown" and goes_on(trace)  # what came of it is still to be seen
-    if (storm and not after.improves and not soon) or after.state == "falling" or lost:
-        severity = Severity.WARNING
+    blamed, lost, severity = _blamed(trace, kl, found)
+    began = int(kl.steps[blamed.index])
+    after = standing(trace, since=began)
+    before = severity > Severity.NOTE and not lost and lost_before(trace, began)
     bound = max(
         FACTOR.bound(trace, f"{factor:g} x the median of the updates before it", worst.baseline),
         floor,
         key=lambda b: b.value,
     )
+    counter = (f"afterwards {after.sentence}",) if after.improves and not lost else ()
     return Finding(
         f"KL jumps to {worst.value:.2g} in one update, {worst.ratio:,.0f} x what it was"
         + (f", and {len(found) - 1} more besides" if len(found) > 1 else ""),
-        severity=severity,
+        severity=Severity.NOTE if before else severity,
         metric=APPROX_KL.name,
-        began=int(kl.steps[found[0].index]),
+        began=began,
         ended=int(kl.steps[found[-1].index]),
         observed=worst.value,
         bound=bound,
         evidence=(_listed(kl, found), *lost),
-        counter=(f"afterwards {after.sentence}",) if after.improves and not lost else (),
+        counter=(*counter, *("the outcome had been lost before",) * bool(before)),
     )
+
+
+def _blamed(
+    trace: Trace, kl: Series, found: tuple[Spike, ...]
+) -> tuple[Spike, tuple[str, ...], Severity]:
+    """Pick the jump that counts: the one at which the outcome fell, else the storm's first."""
+    for spike in found:
+        if lost := _lost(trace, int(kl.steps[spike.index])):
+            return spike, lost, Severity.WARNING
+    storm = crowd_at(np.array([spike.index for spike in found]), STORM, WITHIN)
+    first = found[0 if storm is None else storm]
+    after = standing(trace, since=int(kl.steps[first.index]))
+    soon = after.state == "unknown" and goes_on(trace)  # what came of it is still to be seen
+    if storm is not None and not after.improves and not soon:
+        return first, (), Severity.WARNING
+    return first, (), Severity.NOTE
 
 
 def _floor(trace: Trace, target: float) -> Bound:
@@ -85,12 +103,21 @@ def _floor(trace: Trace, target: float) -> Bound:
 
 
 def _lost(trace: Trace, step: int) -> tuple[str, ...]:
-    """Say what the outcome lost at a step, where that is more than counts for it."""
-    before, after = standing(trace, until=step), standing(trace, since=step)
-    if not before.last - after.last > max(before.material, LOST * abs(before.last)):  # or NaN
+    """Say what the outcome lost at a step and no later, where that is more than counts for it."""
+    picked = outcome(trace)
+    found = None if picked is None else fall(trace, *picked, step)
+    if picked is None or found is None:
         return ()
-    name = label(before.metric)
-    return (f"{name} was {before.last:.4g} before and is {after.last:.4g} since",)
+    if found.earlier or found.late or found.shown < step:
+        return ()
+    if found.slow or not (found.half or found.hidden):
+        return ()  # worse from update to update: no single one did that
+    before, after = standing(trace, until=step), standing(trace, since=step)
+    lost = found.before - found.last
+    if not lost > max(before.material, LOST * abs(found.before)):  # or NaN
+        return ()
+    name, sign = label(after.metric), up(picked[0])
+    return (f"{name} was {sign * found.before:.4g} before and is {sign * found.last:.4g} now",)
 
 
 def _listed(kl: Series, found: tuple[Spike, ...]) -> str:
@@ -117,6 +144,7 @@ RULE = Rule(
     ),
     profiles=kinds.PPO,
     explained_by=(
+        "setting-out-of-range",
         "environment-changed",
         "exploration-explodes",
         "learning-rate-too-high",

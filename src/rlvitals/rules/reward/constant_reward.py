@@ -36,10 +36,11 @@ from rlvitals.metrics.reward import COMPONENT, GROUP_STD, SCORE_STD, STD
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share
+from rlvitals.rules.falling import SHOWS, memory
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
 from rlvitals.rules.standing import RIGHT, environment, label, standing
-from rlvitals.rules.weigh import sides
+from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.level import stays_above
 
 UPDATES = 10
@@ -73,8 +74,16 @@ def _tail(trace: Trace) -> Finding | None:
     count = len(series) - first
     if not first or count < LEAST.on(trace) or series.values[-1] > series.values.min():
         return None
-    between = int(series.steps[first]), int(series.steps[-1])
+    between = _left(trace, name, series, first), int(series.steps[-1])
     return _finding(trace, name, between, count, series)
+
+
+def _left(trace: Trace, name: str, series: Series, first: int) -> int:
+    """Return the step from which a mean over episodes can have fallen to what it became."""
+    values, since = series.values[:first], int(series.steps[first])
+    high = float(values.max()) - SHOWS * float(values.max() - series.values[first])
+    left = int(series.steps[int(np.flatnonzero(values >= high)[-1])])
+    return max(left, since - round(memory(trace, name, since)))
 
 
 def _dead_part(trace: Trace) -> Finding | None:
@@ -121,6 +130,10 @@ def _whole(trace: Trace) -> Answer:
     if count < LEAST.on(trace) or not lasts:
         return Clear()
     began, ended = int(series.steps[first]), int(series.steps[last])
+    # A mean over episodes stands still while equal ones leave and join it: only once it holds
+    # none of before were they all the same.
+    if first and ended - began < memory(trace, name, began):
+        return Clear()
     right = last_share(trace.until(ended))
     if right is not None and right >= SOLVED:
         return Clear()
@@ -173,7 +186,7 @@ def _finding(
     after = series.since(between[1] + 1).values
     over = not spread and after.size > 0 and float(after.max()) > value  # it went on to rise
     waits = name == RETURN.name and env is not None and value == env.random_return
-    severity = Severity.NOTE if now.improves or waits or over else Severity.WARNING
+    severity = Severity.NOTE if content(now) or waits or over else Severity.WARNING
     if waits:
         counter = (*counter, "it is what a random policy gets: nothing has succeeded yet")
     throughout = between[0] == int(series.steps[0]) and count == len(series)

@@ -39,6 +39,7 @@ from rlvitals.metrics.policy import APPROX_KL
 from rlvitals.metrics.value import LOSS
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds, weigh
+from rlvitals.rules.falling import fall
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import KL_SPIKE, crowd, jumps
 from rlvitals.rules.standing import Standing, outcome, standing
@@ -74,10 +75,26 @@ def check(trace: Trace) -> Answer:
     scale = _scale(trace, series)
     limit, by_scale = _limits(series.values, scale, FACTOR.on(trace))
     above = np.flatnonzero(series.values > np.maximum(limit, _least(trace, scale)))
-    if above.size:
-        jump = _Jump(above, crowd(above, RUN_OF, WITHIN))
-        return _judged(trace, series, jump, limit) or _scaled(trace, series, scale, by_scale)
+    found: list[Finding] = []
+    for part, end in _events(series, above):
+        jump = _Jump(part, crowd(part, RUN_OF, WITHIN))
+        if (finding := _judged(trace, series, jump, limit, end)) is not None:
+            found.append(finding)
+    if found:
+        return max(found, key=lambda finding: finding.severity)
     return _scaled(trace, series, scale, by_scale)
+
+
+def _events(series: Series, above: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], int | None]]:
+    """Part the jumps that lie far apart, each with the step of the next: None for the last.
+
+    What came of one is no witness against another.
+    """
+    if not above.size:
+        return []
+    parts = np.split(above, np.flatnonzero(np.diff(above) > PAST) + 1)
+    ends = [int(series.steps[part[0]]) for part in parts[1:]]
+    return list(zip(parts, [*ends, None], strict=True))
 
 
 def _scale(trace: Trace, series: Series) -> Array:
@@ -111,13 +128,17 @@ def _limits(values: Array, scale: Array, factor: float) -> tuple[Array, Array]:
     return np.concatenate((early, fair)), np.concatenate((early, own))
 
 
-def _judged(trace: Trace, series: Series, jump: _Jump, limit: Array) -> Finding | None:
-    """Report jumps that last or that something else bears witness to."""
+def _judged(
+    trace: Trace, series: Series, jump: _Jump, limit: Array, end: int | None
+) -> Finding | None:
+    """Report jumps that last or that something else bears witness to, until the next ones."""
     first, last = int(jump.at[0]), int(jump.at[-1])
     began = int(series.steps[first])
     now = standing(trace, since=began)
+    soon = standing(trace, since=began, until=None if end is None else end - 1)
+    now = soon if weigh.content(soon) else now
     kl = _kl_spike(trace, series, jump)
-    moved = _outcome_moved(trace, began, now)
+    moved = _outcome_moved(trace, began, end, now)
     if moved > 0 or not (jump.lasts or kl or moved < 0):
         return None  # an unforeseen success, or an outlier without consequence
     evidence, counter = weigh.sides(now)
@@ -129,7 +150,7 @@ def _judged(trace: Trace, series: Series, jump: _Jump, limit: Array) -> Finding 
     return Finding(
         f"the value loss jumps to {highest:.3g} at step {series.steps[worst]:,}, from {before:.3g} "
         f"in the median before; {_count(jump.at.size)} above the limit",
-        severity=_severity(now, moved, jump, kl),
+        severity=Severity.NOTE if _over(trace, series, jump) else _severity(now, moved, jump, kl),
         metric=LOSS.name,
         began=began,
         ended=int(series.steps[last]),
@@ -140,17 +161,28 @@ def _judged(trace: Trace, series: Series, jump: _Jump, limit: Array) -> Finding 
     )
 
 
+def _over(trace: Trace, series: Series, jump: _Jump) -> bool:
+    """Tell a jump that was over, with the outcome unharmed, before the outcome fell."""
+    picked = outcome(trace)
+    if picked is None:
+        return False
+    last = min(int(jump.at[-1]) + 1, len(series) - 1)
+    falls = (fall(trace, *picked, int(series.steps[at])) for at in (int(jump.at[0]), last))
+    return all(found is not None and found.late for found in falls)
+
+
 def _count(points: int) -> str:
     return "it alone is" if points == 1 else f"{points} points are"
 
 
-def _outcome_moved(trace: Trace, began: int, now: Standing) -> int:
+def _outcome_moved(trace: Trace, began: int, end: int | None, now: Standing) -> int:
     """Compare the outcome before and after: 1 for much better, -1 for much worse, else 0."""
     picked = outcome(trace)
     if picked is None:
         return 0
     before = median(picked[1].until(began - 1).tail(LEAST).values)
-    after = median(picked[1].since(began).values)
+    rest = picked[1].since(began)
+    after = median((rest if end is None else rest.until(end - 1)).values)
     if before is None or after is None or not abs(after - before) > now.material:
         return 0
     return 1 if after > before else -1
@@ -224,6 +256,7 @@ RULE = Rule(
     ),
     profiles=(*kinds.ACTOR_CRITIC, Profile.OFF_POLICY),
     explained_by=(
+        "setting-out-of-range",
         "learning-rate-too-high",
         "learning-rate-jump",
         "kl-spike",

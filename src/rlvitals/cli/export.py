@@ -1,0 +1,73 @@
+"""Write a run's numbers as a table, or any readable run as a run folder of our own.
+
+What TARGET ends with says the format: .csv, .jsonl or .parquet is one rectangular table, a column
+for each key and a row for each step; a name with another ending, or none, is a run folder to make.
+
+examples:
+  rlvitals export runs/my_run numbers.csv
+  rlvitals export runs/my_run numbers.parquet --keys train/loss,rollout/ep_rew_mean
+  rlvitals export tb_logs/PPO_1 runs/imported
+"""
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlvitals.cli.command import Command
+from rlvitals.errors import UsageError, nearest
+
+if TYPE_CHECKING:  # they load numpy
+    from collections.abc import Sequence
+
+    from rlvitals.records import Log
+
+TABLES = (".csv", ".jsonl", ".parquet")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare what to read and what to write."""
+    parser.add_argument("path", type=Path, metavar="PATH", help="a log or a run's folder")
+    parser.add_argument("target", type=Path, metavar="TARGET", help="the table, or the run folder")
+    parser.add_argument("--keys", metavar="KEY,...", help="only these, under their logged names")
+    parser.add_argument("--force", action="store_true", help="replace a table that is there")
+
+
+def run(args: Namespace) -> int:
+    """Read the run, and write it."""
+    from rlvitals import api
+    from rlvitals.store import importing
+    from rlvitals.store.export import export
+
+    is_table = args.target.suffix.lower() in TABLES
+    if is_table and args.target.exists() and not args.force:
+        raise UsageError("a file is there already", where=str(args.target), hint="--force")
+    logs = _kept(api.read(args.path), args.keys)
+    if not is_table:
+        name = args.target.resolve().name
+        importing.write(logs, args.target, name)
+        count = sum(len(log.series) for log in logs)
+        print(f"{args.target}: {count:,} keys, rlvitals diagnose {args.target}")
+        return 0
+    series = importing.merged(logs)
+    rows = export(series, args.target)
+    print(f"{args.target}: {rows:,} rows, {len(series):,} keys")
+    return 0
+
+
+def _kept(logs: "Sequence[Log]", said: str | None) -> "list[Log]":
+    """Keep the keys that were asked for. Raises UsageError for one that is not logged."""
+    if said is None:
+        return list(logs)
+    known = {key for log in logs for key in log.series}
+    keys = {key.strip() for key in said.split(",")}
+    for key in sorted(keys - known):
+        hint = nearest(key, known) or "rlvitals metrics PATH"
+        raise UsageError(f"{key!r} is not logged", where="--keys", hint=hint)
+    return [
+        replace(log, series={key: one for key, one in log.series.items() if key in keys})
+        for log in logs
+    ]
+
+
+COMMAND = Command("export", __doc__, add_arguments, run)

@@ -1,0 +1,80 @@
+"""What the hooks have in common: settings, rows and agreement as a run takes them."""
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rlvitals.recording.run import Run
+
+
+def of_trainer(args: Any, state: Any, model: object) -> dict[str, object]:
+    """Return the settings of a run: the arguments as they are named, the model's beside them.
+
+    `max_steps` is what the Trainer worked out of the epochs where the arguments leave it open.
+    """
+    found: dict[str, object] = {key: plain(value) for key, value in args.to_dict().items()}
+    if state.max_steps and state.max_steps > 0:
+        found["max_steps"] = int(state.max_steps)
+    found["world_size"] = int(args.world_size)
+    config = getattr(model, "config", None)
+    if config is not None and hasattr(config, "to_dict"):
+        found["model_config"] = plain(config.to_dict())
+        found.setdefault("model_name_or_path", str(getattr(config, "_name_or_path", "")))
+    adapters = getattr(model, "peft_config", None)
+    if isinstance(adapters, Mapping):
+        found["peft"] = {name: plain(adapter.to_dict()) for name, adapter in adapters.items()}
+    if hasattr(model, "parameters"):
+        found["parameters"], found["trainable_parameters"] = _counted(model.parameters())
+    return found
+
+
+def plain(value: object) -> object:
+    """Return a value as JSON has it: numbers, texts, lists and tables of them; else its text."""
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(inner) for inner in value]
+    return str(value)
+
+
+def record(run: "Run", step: int, values: Mapping[str, Any], **axes: float) -> None:
+    """Record a row: numbers as numbers, texts as texts, nothing of what is neither."""
+    run.log(step, dict(numbers(values)), **axes)
+    for key, text in values.items():
+        if isinstance(text, str):
+            run.log_text(step, key, text)
+
+
+def numbers(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the numbers of nested dicts, named by their path; tensors and arrays of one count."""
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from numbers(value, f"{name}/")
+        elif value is None or isinstance(value, Real) or _holds_one(value):
+            yield name, value
+
+
+def _holds_one(value: Any) -> bool:
+    count = value.numel() if hasattr(value, "numel") else getattr(value, "size", 0)
+    return bool(count == 1)
+
+
+def _counted(parameters: Any) -> tuple[int, int]:
+    """Count the weights, and those that are trained; a sharded model's are its own shard's."""
+    whole = [(p.numel(), p.requires_grad) for p in parameters]
+    return sum(n for n, _ in whole), sum(n for n, trained in whole if trained)
+
+
+def as_on_process_zero(answer: tuple[bool, bool]) -> tuple[bool, bool]:
+    """Return the first process's answer on every process; all of them must call this."""
+    from accelerate.utils import broadcast_object_list  # noqa: PLC0415 - with several processes
+
+    save, stop = broadcast_object_list(list(answer), from_process=0)
+    return bool(save), bool(stop)

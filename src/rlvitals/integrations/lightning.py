@@ -1,0 +1,113 @@
+"""Lightning's Trainer records through its logger; the checkpoints lie in the run's folder.
+
+    from rlvitals.integrations.lightning import Logger
+
+    Trainer(logger=Logger("runs/one"))
+
+Read from lightning 2.6: src/lightning/pytorch/loggers/, trainer/call.py.
+"""
+
+import sys
+import traceback
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch.loggers.logger import Logger as Base
+from lightning.pytorch.loggers.logger import rank_zero_experiment
+from lightning.pytorch.utilities import rank_zero_only
+
+from rlvitals.integrations import facts
+from rlvitals.recording.run import Run
+from rlvitals.recording.start import start
+
+
+class Logger(Base):
+    """Records what `self.log(...)` collects, on rank zero.
+
+    `folder` is the run's; `options` are those of `rlvitals.start`. The run stays open after `fit`,
+    for `test`: `finish()` closes it, the end of the process too, and an exception in between is
+    recorded with its traceback.
+    """
+
+    def __init__(self, folder: str | Path, **options: Any) -> None:
+        """Keep what the run is to be told; it begins with the first thing there is to record."""
+        super().__init__()
+        self.folder = Path(folder)
+        self.options = options
+        self._run: Run | None = None
+
+    @property
+    def name(self) -> str:
+        """Lightning puts it between `save_dir` and the checkpoints: nothing stands there."""
+        return ""
+
+    @property
+    def version(self) -> str:
+        """The same."""
+        return ""
+
+    @property
+    def save_dir(self) -> str:
+        """The run's folder."""
+        return str(self.folder)
+
+    @property
+    def log_dir(self) -> str:
+        """The run's folder."""
+        return str(self.folder)
+
+    @property
+    @rank_zero_experiment
+    def experiment(self) -> Run:
+        """The run itself, for what Lightning has no name for: texts, histograms, tables."""
+        if self._run is None:
+            self._run = start(self.folder, **self.options)
+        return self._run
+
+    @rank_zero_only
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
+        """Record numbers at a step; Lightning counts optimiser steps."""
+        facts.record(self.experiment, step or 0, metrics)
+
+    @rank_zero_only
+    def log_hyperparams(self, params: Any = None, *_: Any, **__: Any) -> None:
+        """Record what `save_hyperparameters()` keeps."""
+        said = vars(params) if isinstance(params, Namespace) else dict(params or {})
+        self.experiment.update_settings({str(key): facts.plain(v) for key, v in said.items()})
+
+    @rank_zero_only
+    def after_save_checkpoint(self, checkpoint_callback: Any) -> None:
+        """Say that a checkpoint stands."""
+        saved = getattr(checkpoint_callback, "_last_checkpoint_saved", "")
+        name = Path(saved or checkpoint_callback.best_model_path).name
+        step = getattr(checkpoint_callback, "_last_global_step_saved", None)
+        self.experiment.event("checkpoint", step=step, file=name)
+
+    @rank_zero_only
+    def save(self) -> None:
+        """Write what waits."""
+        if self._run is not None:
+            self._run.flush()
+
+    @rank_zero_only
+    def finalize(self, status: str) -> None:
+        """Take note of the end of `fit` or `test`; an exception ends the run."""
+        if self._run is None:
+            return
+        error = sys.exc_info()[1]
+        if status == "success" or error is None:
+            self._run.event("finalize", status=status)
+            self._run.flush()
+            return
+        word = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        self._run.finish(word, traceback="".join(traceback.format_exception(error)))
+        self._run = None
+
+    @rank_zero_only
+    def finish(self) -> None:
+        """Finish the run."""
+        if self._run is not None:
+            self._run.finish()
+            self._run = None

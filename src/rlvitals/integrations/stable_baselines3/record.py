@@ -1,0 +1,195 @@
+"""The callback: everything Stable-Baselines3 logs, and what it never does."""
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.vec_env import VecMonitor, is_vecenv_wrapped
+
+from rlvitals.integrations.careful import Careful
+from rlvitals.integrations.stable_baselines3 import hyperparameters, rollouts
+from rlvitals.integrations.stable_baselines3.episodes import Episodes
+from rlvitals.integrations.stable_baselines3.exploration import Exploration
+from rlvitals.integrations.stable_baselines3.gradients import Gradients
+from rlvitals.integrations.stable_baselines3.writer import Writer
+
+if TYPE_CHECKING:
+    from rlvitals.recording.run import Run
+
+EVERY = 1000  # environment steps between two looks at an off-policy algorithm's replay buffer
+
+
+class Record(BaseCallback):
+    """Records a training into a run: `model.learn(100_000, callback=Record(run))`.
+
+    Every return by itself, NaN with the tensor and the step it appeared in, speed of each interval,
+    gradient norms before clipping, action counts, exploration of off-policy algorithms, all
+    hyperparameters, and the logger's own keys. Training is the same, bit for bit.
+    Without a run one is started, and finished when training ends.
+    """
+
+    def __init__(self, run: "Run | None" = None, *, every: int = EVERY) -> None:
+        """Record into `run`; look at a replay buffer every `every` environment steps."""
+        super().__init__()
+        self.run: Any = run
+        self.own = run is None
+        self.every = every
+        self.due = 0
+        self.reported: set[str] = set()  # what has been said to be no number
+
+    def _on_training_start(self) -> None:
+        if self.own:
+            from rlvitals.recording.start import start  # noqa: PLC0415 - only where it is asked for
+
+            self.run = start()
+        self.careful = Careful(self.run)
+        self.episodes: Episodes | None = None
+        self.gradients: Gradients | None = None
+        self.exploration: Exploration | None = None
+        self.writer: Writer | None = None
+        self.position = 0
+        self.careful("settings", self._settings)
+        self.careful("the logger's keys", self._attach)
+        self.careful("episodes", self._count_episodes)
+        self.careful("gradients", self._watch_gradients)
+        self.marked = (self.num_timesteps, perf_counter())
+        self.phases = {"collect": 0.0, "learn": 0.0}
+        self.phase_began = perf_counter()
+        self.due = self.num_timesteps + self.every
+
+    def _settings(self) -> None:
+        total = self.locals.get("total_timesteps")
+        self.run.update_settings(hyperparameters.settings(self.model, total))
+
+    def _attach(self) -> None:
+        self.writer = Writer(self.run)
+        self.logger.output_formats.append(self.writer)
+
+    def _count_episodes(self) -> None:
+        env = self.training_env
+        monitored = is_vecenv_wrapped(env, VecMonitor) or all(env.env_is_wrapped(Monitor))
+        self.episodes = Episodes(self.run, None if monitored else env)
+
+    def _watch_gradients(self) -> None:
+        if isinstance(self.model, OffPolicyAlgorithm):
+            self.exploration = Exploration(self.model)
+            self.position = getattr(self.model.replay_buffer, "pos", 0)
+        self.gradients = Gradients(self.model, self._broken_gradient)
+
+    def _on_rollout_start(self) -> None:
+        """Come back from an update: SB3 collects and learns in turns."""
+        self._phase("learn")
+        if self.gradients is not None:
+            self.gradients.end()
+        if self.exploration is None:
+            self.careful("gradients", self._log_gradients)
+
+    def _on_step(self) -> bool:
+        if self.episodes is not None:
+            self.careful("episodes", self._episodes_over)
+        if self.num_timesteps < self.due:
+            return True
+        self.due = self.num_timesteps + self.every
+        if self.exploration is not None:
+            self._look()
+        return not self._asked_to_stop()
+
+    def _episodes_over(self) -> None:
+        assert self.episodes is not None  # noqa: S101 - for the type checker: asked just before
+        self.episodes.step(self.num_timesteps, self.locals)
+
+    def _on_rollout_end(self) -> None:
+        self._phase("collect")
+        if self.exploration is None:
+            self._look()
+        if self.gradients is not None:
+            self.gradients.begin()
+
+    def _look(self) -> None:
+        self.careful("speed", self._log_speed)
+        self.careful("rollouts", self._log_rollout)
+        self.careful("gradients", self._log_gradients)
+
+    def _log_rollout(self) -> None:
+        model: Any = self.model
+        if self.exploration is None:
+            found = rollouts.of_rollout(model.rollout_buffer)
+        else:
+            found = rollouts.of_replay(model.replay_buffer, self.position)
+            self.position = model.replay_buffer.pos
+        if not len(found):
+            return
+        for name, at, value in rollouts.broken(found):
+            step = self.num_timesteps - (len(found) - 1 - at[0]) * model.n_envs
+            self._broken(name, value, step, list(at))
+        numbers = rollouts.numbers(found)
+        if self.exploration is not None:
+            numbers |= self.exploration.numbers(found.observations)
+        self.run.log(self.num_timesteps, numbers)
+
+    def _log_speed(self) -> None:
+        now = perf_counter()
+        steps, began = self.marked
+        self.marked = (self.num_timesteps, now)
+        if now > began and self.num_timesteps > steps:
+            phases = {f"time/phase/{name}": spent for name, spent in self.phases.items()}
+            speed = (self.num_timesteps - steps) / (now - began)
+            self.run.log(self.num_timesteps, {"time/steps_per_second": speed, **phases})
+        self.phases = dict.fromkeys(self.phases, 0.0)
+
+    def _log_gradients(self) -> None:
+        if self.gradients is not None and (norms := self.gradients.take()):
+            self.run.log(self.num_timesteps, norms)
+
+    def _phase(self, name: str) -> None:
+        now = perf_counter()
+        self.phases[name] += now - self.phase_began
+        self.phase_began = now
+
+    def _broken_gradient(self, name: str, value: float) -> None:
+        self._broken(name, value, self.num_timesteps, [])
+
+    def _broken(self, name: str, value: float, step: int, at: list[int]) -> None:
+        """Say once for each variable where it stopped being a number."""
+        if name in self.reported:
+            return
+        self.reported.add(name)
+        shown = "nan" if np.isnan(value) else "inf" if value > 0 else "-inf"
+        self.run.event("not-a-number", step=step, variable=name, value=shown, at=at)
+        self.run.note(f"{name} is {shown} at step {step}")
+
+    def _asked_to_stop(self) -> bool:
+        try:
+            asked = self.run.requests()
+            if asked.save:
+                where = self.run.folder / f"model-{self.num_timesteps}.zip"
+                self.model.save(where)
+                self.run.event("checkpoint", step=self.num_timesteps, file=where.name)
+        except Exception as error:  # noqa: BLE001 - what is asked for must not end a training
+            self.run.note(f"a request could not be met: {type(error).__name__}: {error}")
+            return False
+        return bool(asked.stop)
+
+    def _on_training_end(self) -> None:
+        self._phase("learn")
+        if self.gradients is not None:
+            self.gradients.end()
+        if self.exploration is not None:
+            self._look()  # an on-policy rollout was looked at when it was full
+        self.careful("gradients", self._log_gradients)
+        self.careful("the last update", self._log_the_last_update)
+        if self.gradients is not None:
+            self.gradients.close()
+        if self.writer in self.logger.output_formats:
+            self.logger.output_formats.remove(self.writer)
+        if self.own:
+            self.run.finish()
+
+    def _log_the_last_update(self) -> None:
+        """Write what the logger holds and never dumps: the losses of the last update."""
+        if self.writer is not None:
+            left = dict(self.logger.name_to_value)
+            self.writer.write(left, self.logger.name_to_excluded, self.num_timesteps)

@@ -1,0 +1,57 @@
+"""What Stable-Baselines3's own logger writes, kept under its own keys."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from stable_baselines3.common.logger import HParam, KVWriter
+
+if TYPE_CHECKING:
+    from rlvitals.recording.run import Run
+
+NAME = "rlvitals"  # what `exclude=` calls this format
+
+
+class Writer(KVWriter):
+    """An output format of Stable-Baselines3's logger that writes into a run.
+
+    `Record` adds one by itself. Alone: `model.set_logger(Logger(folder, [Writer(run)]))`.
+    """
+
+    def __init__(self, run: "Run") -> None:
+        """Write into `run`; closing the logger does not finish it."""
+        self.run = run
+        self.skipped: set[str] = set()  # keys of figures, images, videos: noted once each
+
+    def write(
+        self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
+    ) -> None:
+        """Take over one dump of the logger. Numbers, texts and hyperparameters are kept."""
+        numbers: dict[str, Any] = {}
+        for key, value in key_values.items():
+            if NAME in key_excluded.get(key, ()):
+                continue
+            if isinstance(value, str):
+                self.run.log_text(step, key, value)
+            elif isinstance(value, HParam):
+                self.run.update_settings(_plain(value.hparam_dict))
+            elif _is_number(value):
+                numbers[key] = value
+            elif key not in self.skipped:
+                self.skipped.add(key)
+                self.run.note(f"{key}: a {type(value).__name__} is not recorded")
+        if numbers:
+            self.run.log(step, numbers)
+
+    def close(self) -> None:
+        """Write what is pending; the run goes on until it is finished."""
+        self.run.flush()
+
+
+def _is_number(value: object) -> bool:
+    # One-element arrays and tensors are numbers: the logger's own formats print them as such.
+    return isinstance(value, int | float | np.number) or getattr(value, "size", 0) in {1, (), (1,)}
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}

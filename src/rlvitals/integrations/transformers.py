@@ -1,0 +1,187 @@
+"""Hugging Face's Trainer, and every trainer built on it, records into its output folder.
+
+    from rlvitals.integrations import transformers as vitals
+
+    vitals.register()  # once; from then on: TrainingArguments(..., report_to="rlvitals")
+
+or hand `vitals.Record(...)` to `Trainer(callbacks=[...])`. What the Trainer logs is recorded
+under the names it gives them, all its arguments are settings, and a person's wish to save or to
+stop reaches it. Read from transformers 5.23: src/transformers/trainer.py, trainer_callback.py.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.integrations import integration_utils
+
+from rlvitals.integrations import completions, facts
+from rlvitals.recording.run import Run
+from rlvitals.recording.start import start
+
+NAME = "rlvitals"
+NO_PROJECT = "huggingface"  # what TrainingArguments.project holds where nobody set it
+
+
+def register() -> None:
+    """Let `report_to="rlvitals"` find the callback; call it before the Trainer is made."""
+    integration_utils.INTEGRATION_TO_CALLBACK[NAME] = Record
+
+
+class Record(TrainerCallback):
+    """Records a Trainer's run on world process zero.
+
+    `folder` is the Trainer's `output_dir` where none is given; `options` are those of
+    `rlvitals.start`. Each `train()` is an attempt of its own, and so is an evaluation after it.
+    A `run` that is open already is recorded into, and left open.
+    """
+
+    def __init__(
+        self, folder: str | Path | None = None, *, run: Run | None = None, **options: Any
+    ) -> None:
+        """Keep what `rlvitals.start` is to be told; nothing is written before training begins."""
+        self.folder = folder
+        self.options = options
+        self.run = run
+        self._given = run is not None
+        self._training = False
+        self._unread: int | None = None  # the step whose completions TRL is about to write
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Start an attempt; one that an exception left open has failed."""
+        self._finish("failed")
+        self._training = True
+        run = self._opened(args, state, kwargs.get("model"))
+        if run is not None and self._given:
+            run.update_settings(facts.of_trainer(args, state, kwargs.get("model")))
+        if run is not None:
+            run.event("train_begin", step=state.global_step, max_steps=state.max_steps)
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Record a row of numbers; texts among them are kept as texts."""
+        self._take_completions(args)
+        run = self._opened(args, state, kwargs.get("model"))
+        if run is None or not logs:
+            return
+        self._record(run, state, logs)
+        # TRL writes the last step's file once more with the row that ends a training.
+        if getattr(args, "log_completions", False) and "train_runtime" not in logs:
+            self._unread = state.global_step
+
+    def on_prediction_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Take training's completions before an evaluation writes over their file."""
+        self._take_completions(args)
+
+    def on_evaluate(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Close what an evaluation outside of training has opened; `on_log` had the numbers."""
+        self._take_completions(args)
+        if not self._training:
+            self._finish("finished")
+
+    def on_predict(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        metrics: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Record what `predict()` measured: the Trainer itself does not log it."""
+        run = self._opened(args, state, kwargs.get("model"))
+        if run is not None:
+            self._record(run, state, metrics or {})
+        if not self._training:
+            self._finish("finished")
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Say that a checkpoint stands."""
+        if self.run is not None:
+            self.run.event(
+                "checkpoint", step=state.global_step, folder=f"checkpoint-{state.global_step}"
+            )
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Do what someone outside asked for: save a checkpoint now, stop after this step."""
+        self._take_completions(args)
+        save, stop = self._asked(args, state, control)
+        control.should_save = control.should_save or save
+        control.should_training_stop = control.should_training_stop or stop
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """End the attempt: training is over, by its own end or by being told to stop."""
+        self._take_completions(args)
+        self._training = False
+        if self.run is not None:
+            best = {} if state.best_metric is None else {"best_metric": float(state.best_metric)}
+            self.run.event("train_end", step=state.global_step, max_steps=state.max_steps, **best)
+        self._finish("finished")
+
+    def _opened(self, args: TrainingArguments, state: TrainerState, model: object) -> Run | None:
+        """Return the run, started where it is not; None on every process but the first."""
+        if self.run is None and state.is_world_process_zero:
+            said = {
+                "name": args.run_name or None,
+                "project": None if args.project == NO_PROJECT else args.project,
+                "seed": args.seed,
+                "settings": facts.of_trainer(args, state, model),
+                **self.options,
+            }
+            self.run = start(self._home(args, state), **said)
+        return self.run
+
+    def _home(self, args: TrainingArguments, state: TrainerState) -> Path:
+        """Return the run's folder: that of a search's trial is its own."""
+        home = Path(self.folder or args.output_dir)
+        return home / str(state.trial_name) if state.is_hyper_param_search else home
+
+    def _record(self, run: Run, state: TrainerState, logs: Mapping[str, Any]) -> None:
+        seen = state.num_input_tokens_seen
+        facts.record(run, state.global_step, logs, **({"tokens": seen} if seen else {}))
+
+    def _take_completions(self, args: TrainingArguments) -> None:
+        """Record the completions of the last row: TRL writes their file after `on_log`."""
+        step, self._unread = self._unread, None
+        if step is None or self.run is None:
+            return
+        cells, problem = completions.from_file(Path(args.output_dir), step)
+        if cells:
+            self.run.log_table(step, completions.NAME, cells)
+        else:
+            self.run.note(problem)
+
+    def _asked(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl
+    ) -> tuple[bool, bool]:
+        """Return whether to save and to stop: the same answer on every process."""
+        if args.world_size > 1 and not control.should_log:
+            return False, False  # the processes agree at the steps that log: it costs a message
+        asked = None if self.run is None else self.run.requests()
+        save, stop = (False, False) if asked is None else (asked.save, asked.stop)
+        if args.world_size > 1:
+            return facts.as_on_process_zero((save, stop))
+        return save, stop
+
+    def _finish(self, status: str) -> None:
+        if self.run is not None and not self._given:
+            self.run.finish(status)
+            self.run = None

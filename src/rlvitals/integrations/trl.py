@@ -1,0 +1,59 @@
+"""TRL's trainers record what the Trainer logs, and what the policy wrote.
+
+    from rlvitals.integrations import trl as vitals
+
+    trainer.add_callback(vitals.Record(trainer))
+
+With the trainer in hand the completions need no `log_completions=True`, which prints them. Where
+`report_to="rlvitals"` does the recording (see `integrations/transformers.py`), they are recorded
+if that is set. `Preflight` checks the first updates.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerControl, TrainerState, TrainingArguments
+
+from rlvitals.integrations import completions, transformers
+from rlvitals.integrations.trl_preflight import Preflight
+
+__all__ = ["Preflight", "Record", "register"]
+
+register = transformers.register
+
+
+class Record(transformers.Record):
+    """Records a TRL trainer's run, with the completions of each row that it logs.
+
+    `every` keeps those of one row in so many; 0 keeps none. `folder` and `options` are those of
+    the Trainer's callback.
+    """
+
+    def __init__(
+        self, trainer: Any, folder: str | Path | None = None, *, every: int = 1, **options: Any
+    ) -> None:
+        """Keep the trainer; nothing is written before training begins."""
+        super().__init__(folder, **options)
+        self.trainer = trainer
+        self.every = every
+        self._logged = 0
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Record a row, and the samples of the last generation."""
+        super().on_log(args, state, control, logs, **kwargs)
+        self._unread = None  # what the file would tell is in memory
+        held = getattr(self.trainer, "_logs", None)
+        if self.run is None or not held or "train_runtime" in (logs or {}):
+            return
+        self._logged += 1
+        if self.every and self._logged % self.every == 0 and held["prompt"]:
+            cells = completions.from_memory(held)
+            self.run.log_table(state.global_step, completions.NAME, cells)

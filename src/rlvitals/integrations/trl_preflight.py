@@ -1,0 +1,176 @@
+"""Checks a TRL trainer at its first updates: what must hold there with no threshold to choose.
+
+    trainer = GRPOTrainer(...)
+    trainer.add_callback(Preflight(trainer, examples=[{"prompt": ..., "right": ..., "wrong": ...}]))
+    trainer.train()
+
+The report stands in `report`, is printed once, and is an event of the run that records. It is
+there after the second generation. Trainers without samples of their own (SFT, DPO) have only
+their weights checked, and say so.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from accelerate.utils import gather_object
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from rlvitals.integrations import trl_checks
+from rlvitals.integrations.trl_tap import Tap, draws_samples, local
+from rlvitals.preflights import language
+from rlvitals.preflights.check import Check, Failed
+from rlvitals.preflights.check import Preflight as Report
+
+Stop = Literal["never", "failed", "always"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """The weight with the largest gradient of a tensor, before an update."""
+
+    index: int
+    before: float
+    dtype: str
+
+
+class Preflight(TrainerCallback):
+    """Looks at a trainer's first updates and reports; the training is left as it is.
+
+    `examples`: known answers, each a dict with `prompt`, `right`, `wrong` and what else the reward
+    functions are handed. `skip` leaves checks out by name, of a method that means it differently:
+    advantages that are not centred, for instance. `stop` ends the training when a check `failed`,
+    or `always`: a rehearsal. `quiet` prints nothing.
+    """
+
+    def __init__(
+        self,
+        trainer: Any,
+        *,
+        examples: Sequence[Mapping[str, Any]] = (),
+        skip: Iterable[str] = (),
+        stop: Stop = "never",
+        quiet: bool = False,
+    ) -> None:
+        """Keep what to check; nothing happens before training begins."""
+        self.trainer = trainer
+        self.examples = examples
+        self.skip = frozenset(skip)
+        self.stop = stop
+        self.quiet = quiet
+        self.report: Report | None = None
+        self.tap = Tap(trainer)
+        self._scored: Check | None = None
+        self._moved: Check | None = None
+        self._before: dict[str, _Watched] = {}
+        self._rate = 0.0
+        self._resumed = 0
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Ask for the known answers' rewards, and begin to look."""
+        self._resumed = state.global_step
+        if self.report is None and draws_samples(self.trainer):
+            self._scored = trl_checks.right_beats_wrong(self.trainer, self.examples)
+            self.tap.open()
+
+    def on_pre_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Note one weight of each tensor that is about to move."""
+        self.tap.updated = True
+        self._rate = max(group["lr"] for group in kwargs["optimizer"].param_groups)
+        if self._moved is None and self._rate > 0:
+            self._before = dict(_largest(self._model()))
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """See whether the weights moved; report when the sampler has drawn with them."""
+        if self.report is not None:
+            return
+        if self._moved is None and self._before:
+            self._look_at_weights()
+        sampled = self.tap.second is not None or not draws_samples(self.trainer)
+        if self._moved is not None and sampled:
+            self._finish(state)
+            failed = self.report is not None and bool(self.report.failed)
+            if self.stop == "always" or (self.stop == "failed" and failed):
+                control.should_training_stop = True
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Report what is known, where training ended before all of it was."""
+        if self.report is None:
+            self._finish(state)
+
+    def _model(self) -> Any:
+        return self.trainer.accelerator.unwrap_model(self.trainer.model)
+
+    def _look_at_weights(self) -> None:
+        if getattr(self.trainer.accelerator, "optimizer_step_was_skipped", False):
+            self._before = {}  # float16: the gradient overflowed, and the scale is lowered
+            return
+        named = dict(self._model().named_parameters())
+        places = [
+            language.Place(
+                name,
+                seen.index,
+                seen.before,
+                local(named[name]).flatten()[seen.index].item(),
+                seen.dtype,
+            )
+            for name, seen in self._before.items()
+        ]
+        self._moved = language.weights_moved(places, self._rate)
+        self.tap.watched = {p.tensor: p.index for p in places if p.before != p.after}
+
+    def _finish(self, state: TrainerState) -> None:
+        self.tap.close()
+        moved = self._moved or language.weights_moved((), self._rate)
+        made = trl_checks.every(self.tap, self._resumed, moved, self._scored)
+        mine = [check for check in made if check.name not in self.skip]
+        self.report = Report(tuple(_worst(gather_object([mine]))))
+        if state.is_world_process_zero:
+            self._tell(self.report, state.global_step)
+
+    def _tell(self, report: Report, step: int) -> None:
+        if not self.quiet:
+            sys.stderr.write(f"{report}\n")
+        for callback in self.trainer.callback_handler.callbacks:
+            run: Any = getattr(callback, "run", None)
+            if hasattr(run, "event"):
+                run.event(
+                    "preflight",
+                    step=step,
+                    passed=[check.name for check in report.passed],
+                    failed=[f"{check.name}: {check.outcome}" for check in report.failed],
+                    not_checked=[check.name for check in report.unchecked],
+                )
+
+
+def _largest(model: Any) -> Iterator[tuple[str, _Watched]]:
+    """Find the weight with the largest gradient of each trained tensor that has one.
+
+    A tensor whose gradient is 0 is left out: the first half of a new LoRA has none at first, nor
+    has an expert that was not used.
+    """
+    for name, tensor in model.named_parameters():
+        if not tensor.requires_grad or tensor.grad is None:
+            continue
+        grad = local(tensor.grad).detach().flatten()
+        if not grad.numel():
+            continue
+        index = int(grad.abs().argmax())
+        if grad[index] != 0:
+            value = local(tensor).detach().flatten()[index].item()
+            yield name, _Watched(index, value, str(tensor.dtype).removeprefix("torch."))
+
+
+def _worst(reports: Sequence[Sequence[Check]]) -> Iterator[Check]:
+    """Of each check take the first process on which it failed, else what process 0 found."""
+    for same in zip(*reports, strict=True):
+        yield next((check for check in same if isinstance(check.outcome, Failed)), same[0])

@@ -1,0 +1,1 @@
+"""Our own runs, written: `rlvitals.start()` and what it hands rows to."""

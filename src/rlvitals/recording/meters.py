@@ -1,0 +1,217 @@
+"""What a training loop measures itself: plain helpers that return dicts for `run.log`."""
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rlvitals.errors import UsageError
+
+
+class Ema:
+    """An exponential moving average that is unbiased from its first value on.
+
+    After n values it is sum_i alpha (1 - alpha)^(n - i) x_i / (1 - (1 - alpha)^n): the zero it
+    starts from has no weight (Kingma and Ba, 2015, section 3). NaN and None leave it as it is.
+    """
+
+    def __init__(self, name: str, alpha: float = 0.05) -> None:
+        """Average what is logged as `<name>_ema`. Raises UsageError for an alpha not in (0, 1]."""
+        if not 0 < alpha <= 1:
+            raise UsageError(f"alpha cannot be {alpha}", hint="a share: 0 < alpha <= 1")
+        self.name, self.alpha = name, alpha
+        self._sum = 0.0  # of the weighted values
+        self._weight = 0.0  # of all of them: 1 - (1 - alpha)^n
+
+    @property
+    def value(self) -> float:
+        """The average so far; NaN before the first value."""
+        return self._sum / self._weight if self._weight else math.nan
+
+    def update(self, value: float | None) -> dict[str, float]:
+        """Take a value and return `{"<name>_ema": average}`."""
+        if value is not None and not math.isnan(number := float(value)):
+            self._sum += self.alpha * (number - self._sum)
+            self._weight += self.alpha * (1 - self._weight)
+        return {f"{self.name}_ema": self.value}
+
+    def state_dict(self) -> dict[str, float]:
+        """Return what a checkpoint must hold to go on with the same average."""
+        return {"alpha": self.alpha, "sum": self._sum, "weight": self._weight}
+
+    def load_state_dict(self, state: Mapping[str, float]) -> None:
+        """Go on from a checkpoint. Raises UsageError where it holds no average."""
+        try:
+            alpha, total, weight = (float(state[key]) for key in ("alpha", "sum", "weight"))
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(f"no state of an average: {error}", where=self.name) from None
+        self.alpha, self._sum, self._weight = alpha, total, weight
+
+
+class Recorder(Protocol):
+    """What tells how long recording took: a Run."""
+
+    @property
+    def overhead(self) -> float:
+        """CPU seconds so far."""
+
+
+@dataclass(slots=True)
+class _Totals:
+    time: float = 0.0
+    steps: int = 0
+    updates: int = 0
+    episodes: int = 0
+    collecting: float = 0.0
+    learning: float = 0.0
+    recording: float = 0.0
+
+
+class SpeedMeter:
+    """Counts what a loop does and tells its speeds over the last `window` seconds."""
+
+    def __init__(
+        self,
+        window: float = 30.0,
+        *,
+        run: Recorder | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Begin to count; with a `run`, the share of time that recording takes is told too."""
+        self.window = window
+        self._run, self._clock = run, clock
+        self._now = _Totals(time=clock())
+        self._past: deque[_Totals] = deque([self._copy()])
+
+    def step(self, count: int = 1) -> None:
+        """Count environment steps."""
+        self._now.steps += count
+
+    def update(self, count: int = 1) -> None:
+        """Count gradient updates."""
+        self._now.updates += count
+
+    def episode(self, count: int = 1) -> None:
+        """Count finished episodes."""
+        self._now.episodes += count
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Time the part of the loop that collects experience."""
+        begun = self._clock()
+        try:
+            yield
+        finally:
+            self._now.collecting += self._clock() - begun
+
+    @contextmanager
+    def learning(self) -> Iterator[None]:
+        """Time the part of the loop that learns."""
+        begun = self._clock()
+        try:
+            yield
+        finally:
+            self._now.learning += self._clock() - begun
+
+    def read(self) -> dict[str, float]:
+        """Return speeds per second and shares of the time; what was never counted is left out."""
+        now = self._now
+        now.time = self._clock()
+        if self._run is not None:
+            now.recording = self._run.overhead
+        while len(self._past) > 1 and self._past[1].time <= now.time - self.window:
+            self._past.popleft()
+        before = self._past[0]
+        seconds = now.time - before.time
+        self._past.append(self._copy())
+        return self._speeds(before, seconds) if seconds > 0 else {}
+
+    def _speeds(self, before: _Totals, seconds: float) -> dict[str, float]:
+        now, found = self._now, {}
+        for counted in ("steps", "updates", "episodes"):
+            if total := getattr(now, counted):
+                done = total - getattr(before, counted)
+                found[f"throughput/{counted}_per_second"] = done / seconds
+        for phase, word in (("collecting", "collect"), ("learning", "learn")):
+            if total := getattr(now, phase):
+                spent = total - getattr(before, phase)
+                found[f"throughput/{word}_share"] = spent / seconds
+        if now.collecting > before.collecting and now.steps:
+            done = now.steps - before.steps
+            found["throughput/sampler_rate"] = done / (now.collecting - before.collecting)
+        if self._run is not None:
+            found["throughput/recorder_share"] = (now.recording - before.recording) / seconds
+        return found
+
+    def _copy(self) -> _Totals:
+        now = self._now
+        return _Totals(
+            now.time, now.steps, now.updates, now.episodes, now.collecting, now.learning,
+            now.recording,
+        )  # fmt: skip
+
+
+def reward_parts(
+    parts: Mapping[str, float], total: float | None = None, *, tolerance: float = 1e-6
+) -> dict[str, float]:
+    """Return a reward's parts as metrics, with their sum.
+
+    Raises UsageError where `total` is given and differs from the sum by more than `tolerance` of
+    the largest of them: a part is missing, counted twice, or of another sign.
+    """
+    numbers = {name: float(value) for name, value in parts.items()}
+    added = math.fsum(numbers.values()) if all(map(math.isfinite, numbers.values())) else math.nan
+    found = {f"reward/component/{name}": value for name, value in numbers.items()}
+    found["outcome/reward"] = added if total is None else float(total)
+    scale = max([1.0, abs(found["outcome/reward"]), *map(abs, numbers.values())])
+    if total is not None and abs(float(total) - added) > tolerance * scale:
+        said = " + ".join(f"{name} {value:g}" for name, value in numbers.items())
+        raise UsageError(
+            f"the parts of the reward add up to {added:g}, not {float(total):g}",
+            where=said,
+            hint="log every part with the sign and the weight it has in the total",
+        )
+    return found
+
+
+def action_shares(
+    actions: ArrayLike, count: int | None = None, *, names: Sequence[str] = ()
+) -> dict[str, float]:
+    """Count discrete actions of any shape: how often each was chosen, its share, the largest share.
+
+    `count` is the number of actions there are: those never chosen are told as 0. `names` tells
+    them by name. Raises UsageError where an action is no whole number from 0 on.
+    """
+    chosen = _chosen(actions, max(count or 0, len(names)))
+    total = max(int(chosen.sum()), 1)
+    known = [names[i] if i < len(names) else str(i) for i in range(len(chosen))]
+    found = {f"policy/action_count/{name}": float(n) for name, n in zip(known, chosen, strict=True)}
+    shares = chosen / total
+    found |= {
+        f"policy/action_share/{name}": float(s) for name, s in zip(known, shares, strict=True)
+    }
+    if len(shares):
+        found["policy/action_share_max"] = float(shares.max())
+    return found
+
+
+def action_histogram(
+    actions: ArrayLike, count: int | None = None
+) -> tuple[list[float], list[float]]:
+    """Return `edges` [n + 1] and `counts` [n] of discrete actions, for `run.log_histogram`."""
+    chosen = _chosen(actions, count or 0)
+    return [i - 0.5 for i in range(len(chosen) + 1)], [float(n) for n in chosen]
+
+
+def _chosen(actions: ArrayLike, least: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    flat = np.asarray(actions).ravel()
+    whole = flat.astype(np.int64)
+    if flat.dtype.kind not in "iuf" or (whole != flat).any() or (whole < 0).any():
+        raise UsageError("discrete actions are whole numbers from 0 on")
+    return np.bincount(whole, minlength=least)

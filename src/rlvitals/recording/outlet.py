@@ -1,0 +1,73 @@
+"""A sink beside the native one, on a thread of its own: one that hangs holds up no other."""
+
+import threading
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from rlvitals.recording.notes import Notes
+from rlvitals.recording.sinks.sink import Writing
+
+MAX_WAITING = 100_000  # rows and other calls that may wait for a slow sink
+CLOSING = 20.0  # seconds that the sinks of a finished run have
+
+Call = Callable[[Writing], None]
+
+
+class Outlet:
+    """Hands calls to one sink in their order; counts what it refuses or is too slow for."""
+
+    def __init__(self, name: str, writing: Writing, notes: Notes) -> None:
+        """Own a sink from now on; `start` begins."""
+        self.name = name
+        self._writing = writing
+        self._notes = notes
+        self._calls: SimpleQueue[tuple[Call, int] | None] = SimpleQueue()
+        self._put = 0  # counted by the thread that puts
+        self._done = 0  # counted by the one that takes
+        self._closed_by = 0.0
+        self._thread = threading.Thread(target=self._run, name=f"rlvitals {name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def put(self, call: Call, weight: int = 1) -> None:
+        """Hand on a call, unless too much waits already."""
+        if self._put - self._done > MAX_WAITING:
+            self._notes.add(f"sink {self.name}: too slow, rows left out", weight)
+            return
+        self._put += weight
+        self._calls.put((call, weight))
+
+    def flush(self) -> None:
+        """Flush the sink once it has come so far."""
+        self.put(lambda writing: writing.flush())
+
+    def close(self, status: str) -> None:
+        """Close the sink once it has come so far; `join` waits for it."""
+        self._closed_by = time.monotonic() + CLOSING
+        self._calls.put((lambda writing: writing.close(status), 0))
+        self._calls.put(None)
+
+    def join(self) -> None:
+        """Wait for the sink to close, not for ever."""
+        self._thread.join(max(self._closed_by - time.monotonic(), 0.0))
+        if self._thread.is_alive():
+            self._notes.add(f"sink {self.name}: did not close in {CLOSING:.0f} s")
+
+    def _run(self) -> None:
+        idle = False
+        while (item := self._calls.get()) is not None:
+            call, weight = item
+            self._does(call)
+            self._done += weight
+            idle = self._calls.empty()
+            if idle and weight:
+                self._does(lambda writing: writing.flush())
+
+    def _does(self, call: Call) -> None:
+        try:
+            call(self._writing)
+        except Exception as error:  # noqa: BLE001 - a sink may raise anything: it is counted
+            self._notes.add(f"sink {self.name}: {type(error).__name__}: {error}")

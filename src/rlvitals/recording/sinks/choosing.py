@@ -1,0 +1,59 @@
+"""Which sinks a run has, and with which options.
+
+What the call or `[recording] sinks` names, and what a `[monitoring]` section asks for: TensorBoard
+files wherever there is such a section, exported metrics unless it says not to. A call that names
+its sinks itself has those alone; a section's numbers hold for them too.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from rlvitals.errors import UsageError, nearest
+from rlvitals.recording.sinks import SINKS, find, native
+from rlvitals.recording.sinks.sink import Opening, Writing
+from rlvitals.sections import Monitoring
+from rlvitals.settings import Settings
+
+Options = Mapping[str, object]
+Named = Sequence[str] | Mapping[str, Options | None]
+
+
+def chosen(said: Named | None, settings: Settings) -> dict[str, Options]:
+    """Return the sinks beside the native one, by name, with their options.
+
+    `said` is what the call names. Raises UsageError for a name that is no sink.
+    """
+    section = settings.monitoring
+    names: list[str] = [said] if isinstance(said, str) else list(said or ())
+    if said is None:
+        names = [*settings.recording.sinks, *(_asked(section) if section else ())]
+    own = said if isinstance(said, Mapping) else {}
+    given = _options(section) if section else {}
+    found: dict[str, Options] = {}
+    for name in dict.fromkeys(names):
+        if find(name) is None:
+            known = [one.name for one in SINKS]
+            hint = nearest(name, known) or f"one of {', '.join(known)}"
+            raise UsageError(f"no sink is called {name!r}", where="start(sinks=...)", hint=hint)
+        if name != native.SINK.name:
+            found[name] = {**given.get(name, {}), **(own.get(name) or {})}
+    return found
+
+
+def opened(opening: Opening, sinks: Mapping[str, Options]) -> list[tuple[str, Writing]]:
+    """Open some sinks. Raises UsageError where a package is missing."""
+    return [
+        (sink.name, sink.open(replace(opening, options=sinks[sink.name])))
+        for sink in SINKS
+        if sink.name in sinks
+    ]
+
+
+def _asked(section: Monitoring) -> tuple[str, ...]:
+    export = (section.metrics_export_format,) if section.metrics_export_enabled else ()
+    return ("tensorboard", *export)
+
+
+def _options(section: Monitoring) -> dict[str, Options]:
+    rows = {"interval": section.metrics_export_interval, "subsamples": section.metrics_subsamples}
+    return {"tensorboard": {"port": section.tensorboard_port}, "csv": rows, "parquet": rows}

@@ -1,0 +1,101 @@
+"""Weights & Biases, beside the run's own files: the run's id is its id there, so it resumes.
+
+Options are `wandb.init`'s own: `sinks={"wandb": {"entity": "lab", "mode": "offline"}}`.
+
+Rows are logged with their step as a number, which W&B is told to draw over: its own step may
+never go back, and would drop the rows of a second kind, or of a resumed run, without a word.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rlvitals.recording.sinks.later import later
+from rlvitals.recording.sinks.sink import Opening, Rows, Sink
+from rlvitals.records import Histogram, Table, Text
+
+STEP = "step"
+MOST_BINS = 512  # of a W&B histogram
+MOST_ROWS = 10_000  # of a W&B table
+
+
+class Passing:
+    """One run there."""
+
+    def __init__(self, opening: Opening) -> None:
+        """Begin or resume the run. Raises whatever W&B raises."""
+        import wandb  # noqa: PLC0415 - an optional package
+
+        self._wandb: Any = wandb
+        arguments: dict[str, Any] = {
+            "project": opening.project or None,
+            "name": opening.name or None,
+            "group": opening.group or None,
+            "id": opening.run_id,
+            "dir": str(opening.folder),
+            "config": dict(opening.settings),
+            "resume": "allow",
+            "reinit": "create_new",  # a run that the script has there is its own
+            "settings": wandb.Settings(console="off"),
+            **opening.options,
+        }
+        self._run: Any = wandb.init(**arguments)
+        self._run.define_metric(STEP, hidden=True)
+        self._run.define_metric("*", step_metric=STEP)
+
+    def scalars(self, rows: Rows) -> None:
+        """Log each row."""
+        cells = zip(rows.steps.tolist(), rows.times.tolist(), rows.values.tolist(), strict=True)
+        for step, time, row in cells:
+            named = dict(zip(rows.keys, row, strict=True))
+            self._run.log({**named, STEP: step, "_timestamp": time})
+
+    def histogram(self, key: str, histogram: Histogram) -> None:
+        """Log a histogram of at most 512 bins: neighbours are put together."""
+        edges, counts = fewer(histogram, MOST_BINS)
+        shown = self._wandb.Histogram(np_histogram=(counts, edges))
+        self._run.log({key: shown, STEP: histogram.step})
+
+    def text(self, key: str, text: Text) -> None:
+        """Log a text as a table of one row."""
+        table = self._wandb.Table(columns=[STEP, "text"], data=[[text.step, text.text]])
+        self._run.log({key: table, STEP: text.step})
+
+    def table(self, key: str, table: Table) -> None:
+        """Log a table's first 10,000 rows."""
+        rows = list(zip(table.steps.tolist(), *table.columns.values(), strict=True))
+        shown = self._wandb.Table(
+            columns=[STEP, *table.columns],
+            data=[list(row) for row in rows[:MOST_ROWS]],
+            allow_mixed_types=True,
+        )
+        self._run.log({key: shown, STEP: rows[-1][0] if rows else 0})
+
+    def settings(self, step: int, changed: Mapping[str, object]) -> None:
+        """Change the run's config."""
+        del step
+        self._run.config.update(dict(changed), allow_val_change=True)
+
+    def event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
+        """Leave events out."""
+
+    def flush(self) -> None:
+        """Do nothing: W&B sends from a process of its own."""
+
+    def close(self, status: str) -> None:
+        """Finish the run."""
+        self._run.finish(exit_code=0 if status == "finished" else 1)
+
+
+def fewer(histogram: Histogram, most: int) -> tuple[list[float], list[float]]:
+    """Return edges and counts of at most so many bins; outer edges become finite."""
+    together = -(-len(histogram.counts) // most)
+    starts = np.arange(0, len(histogram.counts), together)
+    edges = np.append(histogram.edges[starts], histogram.edges[-1])
+    inner = histogram.edges[np.isfinite(histogram.edges)]
+    low, high = (inner[0], inner[-1]) if len(inner) else (0.0, 1.0)
+    return np.clip(edges, low, high).tolist(), np.add.reduceat(histogram.counts, starts).tolist()
+
+
+SINK = Sink("wandb", "Weights & Biases", "wandb", later(Passing, "wandb"))

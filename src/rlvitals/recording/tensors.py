@@ -1,0 +1,128 @@
+"""What a caller logs, made into numbers that stay as they were when they were logged."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from math import inf
+from operator import index
+from typing import Any
+
+import numpy as np
+
+# A dict of these alone can be kept as it is: none of them can change after the call.
+FIXED = frozenset({
+    float, int, bool, np.float64, np.float32, np.float16, np.int64, np.int32, np.int16, np.int8,
+    np.uint64, np.uint32, np.uint16, np.uint8, np.bool_,
+})  # fmt: skip
+DEPTH = 16  # levels of nested dicts; deeper is a dict that holds itself
+INT64 = range(-(2**63), 2**63)
+
+
+@dataclass(slots=True)
+class Settled:
+    """One call's metrics: flat, and fixed as they were; what was wrong with it, in words."""
+
+    at_once: bool  # whether other devices are waited for
+    values: dict[str, object] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
+    none: list[str] = field(default_factory=list)  # names whose value was None
+
+    def take(self, metrics: Mapping[object, object], prefix: str = "", depth: int = DEPTH) -> None:
+        """Take a dict, nested ones with "/" between their names."""
+        for key, value in metrics.items():
+            if not isinstance(key, str):
+                self.wrong.append(f"a metric's name must be a string, not {kind(key)}")
+            elif type(value) in FIXED:
+                self.values[prefix + key] = value
+            elif value is None:
+                self.none.append(prefix + key)
+            elif not isinstance(value, Mapping):
+                self._fix(prefix + key, value)
+            elif depth:
+                self.take(value, f"{prefix}{key}/", depth - 1)
+            else:
+                self.wrong.append(f"{prefix[:60]}...: dicts nested more than {DEPTH} deep")
+
+    def _fix(self, name: str, value: object) -> None:
+        try:
+            kept = _kept(value, at_once=self.at_once)
+        except Exception as error:  # noqa: BLE001 - a stranger's number may raise anything
+            self.wrong.append(f"{name}: {kind(value)} is no number ({type(error).__name__})")
+            return
+        if kept is None:
+            self.wrong.append(f"{name}: {kind(value)} is no number")
+        else:
+            self.values[name] = kept
+
+
+def settled(metrics: Mapping[object, object], *, at_once: bool) -> Settled:
+    """Flatten nested dicts with "/" and fix every value as it is now.
+
+    Tensors on the CPU and arrays of one element become numbers. Tensors on another device are
+    copied there and become numbers at the next flush; `at_once` makes them so now, and waits for
+    the device.
+    """
+    found = Settled(at_once)
+    found.take(dict(metrics))
+    return found
+
+
+def _kept(value: Any, *, at_once: bool) -> object:  # noqa: ANN401 - anything at all
+    """Return what stands for a value until the flush: a number, or a device's own copy."""
+    if isinstance(value, int | float | np.generic | Decimal | Fraction):
+        return number(value)
+    device = getattr(value, "device", None)
+    if device is not None and hasattr(value, "detach"):  # torch, without importing it
+        if getattr(device, "type", "cpu") == "cpu" or at_once:
+            return number(value.detach().item())
+        return value.detach().clone() if value.numel() == 1 else None
+    if hasattr(value, "block_until_ready") and not at_once:  # JAX: its arrays never change
+        return value
+    return number(value)
+
+
+def number(value: object) -> float | None:
+    """Return a value as float64, None where it is no single number.
+
+    A whole number beyond float64's range becomes an infinity of its sign, as rounding would.
+    """
+    if isinstance(value, str | bytes) or value is None:
+        return None
+    if isinstance(value, complex | np.complexfloating):
+        return None
+    try:
+        if isinstance(value, int | float | Decimal | Fraction):
+            return float(value)
+        item = getattr(value, "item", None)
+        return float(value if item is None else item())  # type: ignore[arg-type]
+    except OverflowError:
+        return inf if value > 0 else -inf  # type: ignore[operator]
+    except (TypeError, ValueError):
+        return None
+
+
+def whole(step: object) -> int | None:
+    """Return a step as an int64, None where it is no whole number or too large."""
+    if isinstance(step, bool | np.bool_):
+        return None
+    try:
+        found = index(step)  # type: ignore[arg-type]
+    except TypeError:
+        amount = number(step)
+        if amount is None or not amount.is_integer():
+            return None
+        found = int(amount)
+    except Exception:  # noqa: BLE001 - a stranger's __index__ may raise anything
+        return None
+    return found if found in INT64 else None
+
+
+def kind(value: object) -> str:
+    """Name a value's type as a person writes it: "a str", "an int", "a torch.Tensor [4, 2]"."""
+    name = type(value).__qualname__
+    home = type(value).__module__.partition(".")[0]
+    full = name if home == "builtins" else f"{home}.{name}"
+    shape = getattr(value, "shape", None)
+    size = f" {list(shape)}" if shape is not None and len(shape) else ""
+    return f"{'an' if full[0] in 'aeiou' else 'a'} {full}{size}"

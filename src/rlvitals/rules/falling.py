@@ -1,0 +1,123 @@
+"""How an outcome fell around a step, and how late and how slowly a mean over episodes shows it.
+
+A mean over the last W episodes holds old ones until W new ones have ended. Once these are short,
+as most failures are, that is soon: after W x their length in steps. So a break that made every
+episode bad at once falls in a line for so long and no longer; what takes far longer is a policy
+that gets worse from update to update.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from rlvitals.metrics.outcome import EPISODE_LENGTH
+from rlvitals.records import Series, Trace
+from rlvitals.rules.standing import least_that_counts, outcome
+from rlvitals.signals.spread import median
+
+POINTS = 5  # of the outcome that tell its level
+LOWEST = 0.1  # share of what follows: its lowest part is what was left
+TOGETHER = 1  # points: outcomes are logged before what the updates on them found
+HALF = 0.5  # of the gain, for a fall that matters
+PAST = 20  # points before, none of whose levels was much higher
+EARLIER = 0.2  # of the loss
+SHOWS, GONE = 0.1, 0.9  # of the loss
+SLOW = 1.5  # x the time in which bad episodes alone would have shown that part of the loss
+PROMPT = 5  # points within which what is no mean over many episodes shows a break
+NEAR = 2  # points by which outcomes are logged before what the updates on them found
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """What the outcome was, what was left of it, and when it went. Up = better."""
+
+    before: float
+    low: float
+    last: float
+    shown: int  # the step at which a tenth of the loss shows
+    hidden: int  # steps for which a mean over episodes may have hidden that tenth
+    earlier: bool  # it had begun before
+    late: bool  # later than a break at the step that was asked about would show
+    slow: bool  # taking longer than episodes that are all bad would take
+    half: bool  # of the loss came within a few points
+
+    @property
+    def lost(self) -> float:
+        """How much went."""
+        return self.before - self.low
+
+
+def fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
+    """Return how an outcome's finite points fell at a step or soon after; None if they did not."""
+    at = int(np.searchsorted(series.steps, step))
+    values = series.values
+    since = max(at - NEAR, 1)
+    after = values[since:]
+    if since < POINTS or len(values) - at < 2 * POINTS:
+        return None
+    before = float(np.median(values[since - POINTS : since]))
+    low = float(np.median(np.sort(after)[: max(POINTS, round(LOWEST * len(after)))]))
+    lost = before - low
+    if lost <= 0:
+        return None
+    shown = since + int(np.argmax(_stays(after < before - SHOWS * lost)))
+    gone = since + int(np.argmax(after < before - GONE * lost))
+    forgets = memory(trace, name, int(series.steps[gone]))
+    span = int(series.steps[shown]) - step
+    took = int(series.steps[gone]) - int(series.steps[shown])
+    # A row in which no episode ended repeats the one before: it does not count.
+    moved = np.cumsum(np.diff(values[since - 1 :]) != 0)
+    late = moved[max(shown - since, 0)] - moved[max(min(at - since, shown - since), 0)] > PROMPT
+    slow = moved[gone - since] - moved[shown - since] > PROMPT
+    soon = after[moved - moved[shown - since] <= PROMPT]
+    return Fall(
+        before,
+        low,
+        float(np.median(after[-POINTS:])),
+        int(series.steps[shown]),
+        round(SHOWS * forgets),
+        earlier=_highest(values[max(since - PAST, 0) : since]) - before > EARLIER * lost,
+        late=bool(late) and span > SHOWS * forgets,
+        slow=bool(slow) and took > SLOW * (GONE - SHOWS) * forgets > 0,
+        half=before - float(soon.min()) >= lost / 2,
+    )
+
+
+def _highest(values: NDArray[np.float64]) -> float:
+    levels = np.median(sliding_window_view(values, POINTS), axis=1)
+    return float(levels.max())
+
+
+def with_it(trace: Trace, step: int) -> bool:
+    """Tell whether an outcome fell no later than what set in at a step: with it, or before.
+
+    What falls together has one cause; which of the two it was, nobody can tell.
+    """
+    picked = outcome(trace)
+    found = None if picked is None else fall(trace, *picked, step)
+    if picked is None or found is None:
+        return False
+    name, series = picked
+    material, _ = least_that_counts(trace, name, series)
+    gain = found.before - float(np.median(series.values[:POINTS]))
+    if gain <= material or found.lost < HALF * gain:
+        return False
+    after = series.since(step)
+    return found.earlier or found.shown <= int(after.steps[min(TOGETHER, len(after) - 1)])
+
+
+def memory(trace: Trace, name: str, step: int) -> float:
+    """Return for how many steps a mean over episodes remembers what came before; 0 for others."""
+    measured, lengths = trace.measured.get(name), trace.get(EPISODE_LENGTH.name)
+    window = trace.number("stats_window_size") or (1 if measured is None else measured.window)
+    if window <= 1 or lengths is None:
+        return 0.0
+    length = median(lengths.since(step).finite().values[:POINTS])
+    return 0.0 if length is None else window * length
+
+
+def _stays(below: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Tell where two successive points are below; the last one stands for itself."""
+    return below & np.append(below[1:], below[-1:])

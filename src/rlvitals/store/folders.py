@@ -1,0 +1,35 @@
+"""Which folders are run folders."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.store import latest
+from rlvitals.store.run_folder import BLOCKS, RUN_FILE
+
+MAX_DEPTH = 12  # folders below the root
+
+
+def below(root: Path) -> Iterator[Path]:
+    """Yield the run folders under a root, itself among them, in order of their names."""
+    base = len(root.parts)
+    for name, inner, files in os.walk(root):
+        folder = Path(name)
+        if RUN_FILE in files and latest.is_ours(folder / RUN_FILE):
+            inner.clear()
+            yield folder
+            continue
+        deep = len(folder.parts) - base >= MAX_DEPTH
+        inner[:] = [] if deep else sorted(one for one in inner if not one.startswith("."))
+
+
+def found(root: Path) -> tuple[Path, ...]:
+    """Return the run folders at a path. Raises UnreadableLog where there is none."""
+    if (root / BLOCKS).is_dir():  # whatever became of its run.json
+        return (root,)
+    folders = tuple(below(root))
+    if not folders:
+        hint = "a run folder holds run.json and blocks/: rlvitals readers lists other logs"
+        raise UnreadableLog("no run folder of rlvitals here", where=str(root), hint=hint)
+    return folders

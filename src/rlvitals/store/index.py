@@ -1,0 +1,258 @@
+"""An index of many run folders: SQLite, which may be deleted and is made again.
+
+    with Index(root) as index:
+        index.refresh({"runs/a": "learning"})   # verdicts, where someone has judged
+        for run in index.search("tag:sweep lr>1e-3 ppo"): ...
+
+The folders are what holds; the index repeats what their `run.json`, events and last rows say.
+"""
+
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rlvitals.errors import UnreadableLog, UsageError
+from rlvitals.store import events, folders, latest
+from rlvitals.store.run_folder import EVENTS_FILE, RUN_FILE, About, RunFolder, block_files
+
+FILE = ".rlvitals.index"
+VERSION = 1  # of the tables: another one is made again
+SCHEMA = """
+CREATE TABLE runs (path TEXT PRIMARY KEY, mark TEXT, id TEXT, name TEXT, project TEXT, grp TEXT,
+  seed INTEGER, created REAL, attempts INTEGER, status TEXT, step INTEGER, time REAL,
+  verdict TEXT DEFAULT '', notes TEXT, problem TEXT DEFAULT '');
+CREATE TABLE tags (path TEXT, tag TEXT);
+CREATE TABLE settings (path TEXT, key TEXT, value TEXT, number REAL);
+CREATE INDEX tags_of ON tags (path);
+CREATE INDEX settings_of ON settings (path);
+CREATE INDEX settings_by ON settings (key);
+"""
+SELECT = """SELECT path, id, name, project, grp, seed, created, attempts, status, step, time,
+  verdict, problem FROM runs"""
+TERM = re.compile(r"(?P<key>[\w./-]+?)(?P<how><=|>=|!=|=|<|>|:)(?P<value>.*)")
+FIELDS = {"name": "name", "project": "project", "group": "grp", "status": "status",
+          "verdict": "verdict", "id": "id", "notes": "notes"}  # fmt: skip
+ANYWHERE = ("path", "name", "project", "grp", "notes", "status", "verdict")
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What the index knows of a run."""
+
+    path: str  # within the root
+    id: str
+    name: str
+    project: str
+    group: str
+    seed: int | None
+    created: float  # seconds since the epoch
+    attempts: int
+    status: str  # "running", what its last event says, or "stopped" where nothing says its end
+    step: int | None  # the last that was logged
+    time: float | None  # when it was logged, seconds since the epoch
+    verdict: str
+    problem: str  # why the folder cannot be read
+    tags: tuple[str, ...] = ()
+
+
+class Index:
+    """The run folders under a root."""
+
+    def __init__(self, root: Path, file: Path | None = None) -> None:
+        """Open the index of a root, or begin one; in memory where the root takes no file."""
+        self.root = root
+        path = file or root / FILE
+        try:
+            self._db = self._opened(str(path))
+        except sqlite3.DatabaseError:  # not a database, of another version, a read-only folder
+            path.unlink(missing_ok=True) if os.access(path.parent, os.W_OK) else None
+            try:
+                self._db = self._opened(str(path))
+            except sqlite3.DatabaseError:
+                self._db = self._opened(":memory:")
+
+    @staticmethod
+    def _opened(name: str) -> sqlite3.Connection:
+        db = sqlite3.connect(name, timeout=5.0)
+        try:
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+            if version == 0:
+                db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
+                version = VERSION
+        except BaseException:
+            db.close()
+            raise
+        if version != VERSION:
+            db.close()
+            raise sqlite3.DatabaseError(f"index of version {version}")
+        return db
+
+    def __enter__(self) -> Self:
+        """Return the index."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        self._db.close()
+
+    def refresh(self, verdicts: Mapping[str, str] | None = None) -> None:
+        """Look at every run folder that changed, forget those that are gone, note verdicts.
+
+        `verdicts` by path within the root. Raises OSError for a root that cannot be listed.
+        """
+        found = {path.relative_to(self.root).as_posix(): path for path in folders.below(self.root)}
+        with self._db:
+            known = dict(self._db.execute("SELECT path, mark FROM runs"))
+            for path in known.keys() - found.keys():
+                self._forget(path)
+            for path, folder in found.items():
+                mark = _mark(folder)
+                if known.get(path) != mark:
+                    self._add(path, folder, mark)
+            for path, verdict in (verdicts or {}).items():
+                self._db.execute("UPDATE runs SET verdict = ? WHERE path = ?", (verdict, path))
+
+    def rebuild(self, verdicts: Mapping[str, str] | None = None) -> None:
+        """Forget everything, and look at every run folder."""
+        with self._db:
+            for table in ("runs", "tags", "settings"):
+                self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+        self.refresh(verdicts)
+
+    def _forget(self, path: str) -> None:
+        for table in ("runs", "tags", "settings"):
+            self._db.execute(f"DELETE FROM {table} WHERE path = ?", (path,))  # noqa: S608
+
+    def _add(self, path: str, folder: Path, mark: str) -> None:
+        row = self._db.execute("SELECT verdict FROM runs WHERE path = ?", (path,)).fetchone()
+        self._forget(path)
+        verdict = row[0] if row else ""
+        try:
+            about = RunFolder.open(folder).about
+        except UnreadableLog as error:
+            about, problem = About(), error.problem
+        else:
+            problem = ""
+        step, time = latest.row(folder) or (None, None)
+        values = (path, mark, about.id, about.name or folder.name, about.project, about.group,
+                  about.seed, about.created, len(about.attempts), _status(folder, about), step,
+                  time, verdict, about.notes, problem)  # fmt: skip
+        marks = ", ".join("?" * len(values))
+        self._db.execute(f"INSERT INTO runs VALUES ({marks})", values)  # noqa: S608
+        self._db.executemany("INSERT INTO tags VALUES (?, ?)", [(path, t) for t in about.tags])
+        rows = [(path, key, _text(value), _number(value)) for key, value in _leaves(about.settings)]
+        if about.seed is not None:
+            rows.append((path, "seed", str(about.seed), float(about.seed)))
+        self._db.executemany("INSERT INTO settings VALUES (?, ?, ?, ?)", rows)
+
+    def search(self, words: str = "") -> tuple[Indexed, ...]:
+        """Return the runs that fit every word, the newest first.
+
+        A word is looked for in names, tags and notes; `tag:x`, `project:x`, `group:x`, `status:x`
+        and `verdict:x` ask for one; `lr=1e-3`, `lr<1e-3` for a setting. Raises UsageError.
+        """
+        clauses, values = ["1"], []
+        for word in words.split():
+            clause, own = _clause(word)
+            clauses.append(clause)
+            values += own
+        query = (
+            f"{SELECT} WHERE {' AND '.join(clauses)} ORDER BY COALESCE(time, created) DESC, path"
+        )
+        tags: dict[str, list[str]] = {}
+        for path, tag in self._db.execute("SELECT path, tag FROM tags ORDER BY rowid"):
+            tags.setdefault(path, []).append(tag)
+        return tuple(
+            replace(Indexed(*row), tags=tuple(tags.get(row[0], ())))
+            for row in self._db.execute(query, values)
+        )
+
+
+def _mark(folder: Path) -> str:
+    """Tell whether anything of a run changed: sizes and times of its files."""
+    files = [folder / RUN_FILE, folder / EVENTS_FILE]
+    files += [path for one in block_files(folder) for path in (one.path, one.packed) if path]
+    told = []
+    for file in files:
+        try:
+            status = file.stat()
+        except OSError:
+            continue
+        told.append(f"{file.name} {status.st_size} {status.st_mtime_ns}")
+    return "; ".join(told)
+
+
+def _status(folder: Path, about: About) -> str:
+    if latest.is_written(folder):
+        return "running"
+    newest = max((one.number for one in about.attempts), default=1)
+    try:
+        happened = events.read(folder / EVENTS_FILE).events
+    except OSError:
+        happened = ()
+    said = [
+        str(event.facts.get("status") or event.kind)
+        for event in happened
+        if event.kind in {"finish", "exit", "crash"}
+        and event.facts.get("attempt", newest) == newest
+    ]
+    return said[-1] if said else "stopped"
+
+
+def _clause(word: str) -> tuple[str, list[str | float]]:
+    found = TERM.fullmatch(word)
+    if found is None:
+        like = f"%{word}%"
+        fields = " OR ".join(f"{name} LIKE ?" for name in ANYWHERE)
+        tagged = "path IN (SELECT path FROM tags WHERE tag LIKE ?)"
+        return f"({fields} OR {tagged})", [like] * (len(ANYWHERE) + 1)
+    key, how, value = found["key"], found["how"], found["value"]
+    if how == ":":
+        if key == "tag":
+            return "path IN (SELECT path FROM tags WHERE tag = ?)", [value]
+        if key not in FIELDS:
+            hint = f"one of tag, {', '.join(FIELDS)}; KEY=VALUE asks for a setting"
+            raise UsageError(f"nothing is called {key!r}", where=word, hint=hint)
+        return f"{FIELDS[key]} LIKE ?", [f"%{value}%"]
+    return _setting(key, how, value)
+
+
+def _setting(key: str, how: str, value: str) -> tuple[str, list[str | float]]:
+    """Ask for a setting by its name, or by the last part of it."""
+    given: str | float
+    try:
+        column, given = "number", float(value)
+    except ValueError:
+        if how not in {"=", "!="}:
+            raise UsageError(f"{value!r} is no number", where=f"{key}{how}{value}") from None
+        column, given = "value", value
+    within = "path IN (SELECT path FROM settings WHERE (key = ? OR key LIKE ?) AND"
+    return f"{within} {column} {how} ?)", [key, f"%/{key}", given]
+
+
+def _leaves(settings: Mapping[str, object], within: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in settings.items():
+        name = f"{within}/{key}" if within else str(key)
+        if isinstance(value, Mapping):
+            yield from _leaves(value, name)
+        else:
+            yield name, value
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None

@@ -1,0 +1,135 @@
+"""Check every byte of a run: which blocks are damaged, and what can be read all the same."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.store import events, frames, packed, payloads, run_folder
+from rlvitals.store.blocks import hold
+from rlvitals.store.frames import SIZE, Damage, Frame, Kind, Tail
+from rlvitals.store.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE, BlockFile
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is known of one file."""
+
+    name: str  # within the run's folder
+    size: int  # bytes
+    blocks: int = 0  # that are whole
+    rows: int = 0  # that can be read
+    damage: tuple[Damage, ...] = ()
+    torn: int = 0  # bytes at the end that are no whole block: of a process that was killed
+    growing: bool = False  # it is being written to
+    problem: str = ""  # nothing of it can be read
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing of it is damaged; a torn end is what a killed process leaves."""
+        return not self.damage and not self.problem
+
+
+def verify(folder: Path) -> tuple[Report, ...]:
+    """Check a run folder's files. Raises UnreadableLog for a newer format."""
+    return *_about(folder / RUN_FILE), *map(_blocks, _files(folder)), *_events(folder / EVENTS_FILE)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for file in run_folder.block_files(folder):
+        yield from _of(file)
+
+
+def _of(file: BlockFile) -> Iterator[Path]:
+    yield from () if file.packed is None else (file.packed,)
+    yield from (file.path,) if file.path.exists() else ()
+
+
+def _about(path: Path) -> Iterator[Report]:
+    try:
+        run_folder.read_about(path)
+    except run_folder.NewerFormat:
+        raise
+    except UnreadableLog as error:
+        yield Report(RUN_FILE, path.stat().st_size if path.exists() else 0, problem=error.problem)
+    else:
+        yield Report(RUN_FILE, path.stat().st_size)
+
+
+def _events(path: Path) -> Iterator[Report]:
+    if not path.exists():
+        return
+    size = path.stat().st_size
+    try:
+        found = events.read(path)
+    except OSError as error:
+        yield Report(EVENTS_FILE, size, problem=error.strerror or str(error))
+        return
+    skipped = Damage(0, 0, f"{found.skipped:,} lines are no events")
+    torn = size - found.cursor.offset
+    yield Report(EVENTS_FILE, size, len(found.events), 0, (skipped,) if found.skipped else (), torn)
+
+
+def _blocks(path: Path) -> Report:
+    name, size = f"{BLOCKS}/{path.name}", path.stat().st_size
+    try:
+        with path.open("rb", buffering=0) as file:
+            growing = not hold(file.fileno(), alone=True)
+            found = _Check()
+            for part in frames.stream(file):
+                found.take(part)
+    except OSError as error:
+        return Report(name, size, problem=error.strerror or str(error))
+    if found.torn and path.name.endswith(".packed.rlv"):  # it was whole when it got its name
+        at = size - found.torn
+        found.damage.append(Damage(at, found.torn, "the end of the file is torn"))
+        found.torn = 0
+    damage = (*found.damage, *found.lost())  # this takes the lost rows from those that are read
+    return Report(name, size, found.blocks, found.rows, damage, found.torn, growing)
+
+
+class _Check:
+    """Counts what is whole, and keeps the places of what is not."""
+
+    def __init__(self) -> None:
+        self.blocks = self.rows = self.torn = 0
+        self.damage: list[Damage] = []
+        self._tables: dict[int, int] = {}  # columns of each key table
+        self._waiting: list[tuple[Damage, int, int, int]] = []  # its table, columns, rows
+
+    def take(self, part: frames.Part) -> None:
+        if isinstance(part, Tail):
+            self.torn = part.size
+        elif isinstance(part, Damage):
+            self.damage.append(part)
+        else:
+            self.blocks += 1
+            self._frame(part)
+
+    def _frame(self, frame: Frame) -> None:
+        header, place = frame.header, Damage(frame.offset, frame.end - frame.offset, "")
+        if header.kind == Kind.KEYS:
+            self._tables[header.table] = len(payloads.from_json(frame.payload))
+        elif header.kind in {Kind.SCALARS, Kind.PACKED}:
+            self.rows += header.rows
+            self._waiting.append((place, header.table, header.columns, header.rows))
+            if header.kind == Kind.PACKED:
+                self._columns(frame)
+        elif header.kind not in set(Kind):
+            self.damage.append(Damage(frame.offset, place.size, f"a block of kind {header.kind}"))
+
+    def _columns(self, frame: Frame) -> None:
+        """Hold a packed block's index against its payload."""
+        index = frame.payload[: packed.index_size(frame.header.columns)]
+        try:
+            packed.parse(index, frame.header, ("",) * frame.header.columns, frame.offset + SIZE)
+        except packed.Damaged:
+            why = "its index does not match its columns"
+            self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
+
+    def lost(self) -> Iterator[Damage]:
+        """Name the rows whose key table is lost: it may stand behind them."""
+        for place, table, columns, rows in self._waiting:
+            if self._tables.get(table) != columns:
+                self.rows -= rows
+                yield Damage(place.offset, place.size, f"{rows:,} rows whose key table is lost")

@@ -1,0 +1,276 @@
+"""`wandb.Run`: what W&B's run can do that makes sense in a folder."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from rlvitals.wandb.config import Config
+from rlvitals.wandb.media import Artifact, Histogram, Medium, Table
+from rlvitals.wandb.steps import Axes, Row, Steps
+from rlvitals.wandb.watching import Watching
+
+if TYPE_CHECKING:
+    from rlvitals.recording.run import Run as Recording
+
+
+class AlertLevel(StrEnum):
+    """How much an alert matters."""
+
+    INFO = "INFO"
+    WARN = "WARN"
+    ERROR = "ERROR"
+
+
+class Run:
+    """One run under W&B's names; `recording` is the run as rlvitals knows it."""
+
+    def __init__(self, recording: "Recording", facts: Mapping[str, Any]) -> None:
+        """Record into `recording`; `facts` are what the run says of itself: id, project, ..."""
+        self.recording = recording
+        self.id: str = facts["id"]
+        self.name: str = facts["name"]
+        self.project: str = facts["project"]
+        self.entity: str = facts["entity"]
+        self.group: str = facts["group"]
+        self.job_type: str = facts["job_type"]
+        self.notes: str = facts["notes"]
+        self.tags: tuple[str, ...] = facts["tags"]
+        self.disabled: bool = facts["disabled"]
+        self.resumed: bool = facts["resumed"]
+        self.dir = str(recording.folder)
+        self.url: str | None = None  # there is no page
+        self.config = Config(recording.update_settings)
+        self.summary = Config(self._summarised)
+        self.ignored: set[str] = set()
+        self._axes = Axes()
+        self._steps = Steps(self._emit)
+        self._kept: dict[str, str] = {}  # key -> which of its values the summary keeps
+        self._watching = Watching(recording)
+        self.finished = False
+
+    @property
+    def step(self) -> int:
+        """The step that the next call of `log()` stands at."""
+        return self._steps.step
+
+    @property
+    def path(self) -> str:
+        """Entity, project and id, as W&B writes them."""
+        return "/".join(part for part in (self.entity, self.project, self.id) if part)
+
+    def log(
+        self,
+        data: Mapping[str, Any],
+        step: int | None = None,
+        commit: bool | None = None,
+        **unknown: object,
+    ) -> None:
+        """Record a row, or a part of one: without `step` each call is a step of its own."""
+        self.ignore(*(f"log({name}=...)" for name in unknown))
+        if not isinstance(data, Mapping):
+            self.ignore(f"log() of a {type(data).__name__}")
+            return
+        if step is not None and int(step) < self._steps.step:
+            self.recording.note("log() was called with a step below an earlier one: kept as said")
+        at = None if step is None else int(step)
+        self._steps.add(dict(_flat(data)), at, commit=commit)
+        self._watching.step = self._steps.step
+
+    def define_metric(
+        self,
+        name: str,
+        step_metric: "str | Metric | None" = None,
+        step_sync: bool | None = None,
+        hidden: bool | None = None,
+        summary: str | None = None,
+        **options: object,
+    ) -> "Metric":
+        """Say what a metric stands over, and which of its values the summary keeps."""
+        del step_sync, hidden, options  # they concern W&B's pages
+        metric = str(step_metric) if step_metric else ""
+        if metric:
+            self._axes.define(name, metric)
+        if summary:
+            self._kept[name] = summary.split(",")[0]
+        return Metric(name)
+
+    def alert(
+        self,
+        title: str,
+        text: str = "",
+        level: "AlertLevel | str | None" = None,
+        wait_duration: object = None,
+    ) -> None:
+        """Record an alert as an event of the run."""
+        del wait_duration  # nothing is sent, so nothing is sent too often
+        said = str(level or AlertLevel.INFO)
+        self.recording.event("alert", step=self.step, title=title, text=text, level=said)
+
+    def watch(
+        self,
+        models: Any,
+        criterion: object = None,
+        log: str | None = "gradients",
+        log_freq: int = 1000,
+        idx: int | None = None,
+        log_graph: bool = False,
+    ) -> None:
+        """Record histograms of a torch model's gradients or parameters every `log_freq` steps."""
+        del criterion, idx
+        if log_graph:
+            self.ignore("watch(log_graph=True)")
+        for model in models if isinstance(models, list | tuple) else (models,):
+            self._watching.add(model, log or "", log_freq)
+
+    def unwatch(self, models: object = None) -> None:
+        """Stop watching all models."""
+        del models
+        self._watching.close()
+
+    def save(
+        self,
+        glob_str: str | Path | None = None,
+        base_path: object = None,
+        policy: str = "live",
+    ) -> list[str]:
+        """Record the names of files: they stay where they are."""
+        del base_path, policy
+        path = Path(glob_str) if glob_str is not None else None
+        found = [] if path is None else sorted(str(p) for p in path.parent.glob(path.name))
+        self.recording.event("files", step=self.step, files=[Path(name).name for name in found])
+        return found
+
+    def log_artifact(
+        self,
+        artifact_or_path: "Artifact | str | Path",
+        name: str | None = None,
+        type: str | None = None,
+        **_: object,
+    ) -> Artifact:
+        """Record an artifact by its names: its files stay where they are."""
+        artifact = artifact_or_path
+        if not isinstance(artifact, Artifact):
+            where = Path(artifact)
+            artifact = Artifact(name or where.stem, type or "file")
+            artifact.add_file(where.name)
+        self.recording.event(
+            "artifact",
+            step=self.step,
+            name=artifact.name,
+            type=artifact.type,
+            files=[Path(one).name for one in artifact.files],
+            metadata=artifact.metadata,
+        )
+        return artifact
+
+    def log_code(self, *_: object, **__: object) -> None:
+        """Do nothing: the run records its git commit and what differs from it."""
+
+    def mark_preempting(self) -> None:
+        """Record that the machine is about to be taken away."""
+        self.recording.event("preempting", step=self.step)
+
+    def finish(self, exit_code: int | None = None, quiet: object = None) -> None:
+        """Write what is pending and close the run: failed, if an exit code says so."""
+        del quiet
+        if not self.finished:
+            self.finished = True
+            self._steps.flush()
+            self._watching.close()
+            if self.summary:
+                self._summarised(dict(self.summary))
+            self.recording.finish("failed" if exit_code else "finished")
+
+    def ignore(self, *what: str) -> None:
+        """Note, once each, what means nothing here."""
+        for one in what:
+            if one not in self.ignored:
+                self.ignored.add(one)
+                self.recording.note(f"of W&B: {one} has no effect here")
+
+    def __enter__(self) -> Self:
+        """Record until the block ends."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Finish: as failed, with the traceback, where an exception ended the block."""
+        self._steps.flush()
+        self._watching.close()
+        self.finished = True
+        self.recording.__exit__(kind, error, trace)
+
+    def _emit(self, step: int, row: Row) -> None:
+        for at, part in self._axes.split(step, row):
+            numbers = {key: value for key, value in part.items() if _is_number(value)}
+            if numbers:
+                self.recording.log(at, numbers)
+                self._keep(numbers)
+            for key in part.keys() - numbers.keys():
+                self._other(at, key, part[key])
+
+    def _other(self, step: int, key: str, value: Any) -> None:
+        if isinstance(value, str):
+            self.recording.log_text(step, key, value)
+        elif isinstance(value, Table):
+            self.recording.log_table(step, key, value.as_columns())
+        elif isinstance(value, Histogram):
+            self.recording.log_histogram(step, key, edges=value.bins, counts=value.histogram)
+        elif hasattr(value, "shape"):
+            self.recording.log_histogram(step, key, value)
+        elif value is not None:
+            first = value[0] if isinstance(value, Sequence) and value else value
+            kind = "media" if isinstance(first, Medium) else type(value).__name__
+            self.ignore(f"{key} ({kind} {type(first).__name__})")
+
+    def _keep(self, numbers: Mapping[str, Any]) -> None:
+        """Follow the summary, as `define_metric(summary=...)` asks for it."""
+        values = object.__getattribute__(self.summary, "_values")
+        for key, value in numbers.items():
+            kept = self._kept.get(key)
+            if kept in {"min", "max"}:
+                best = {"min": min, "max": max}[kept]
+                values[key] = best(float(value), values.get(key, float(value)))
+            elif kept != "none":
+                values[key] = value
+
+    def _summarised(self, values: Mapping[str, Any]) -> None:
+        plain = {key: float(v) if _is_number(v) else str(v) for key, v in values.items()}
+        self.recording.event("summary", step=self.step, values=plain)
+
+
+class Metric:
+    """What `define_metric` returns; its text is the metric's name."""
+
+    def __init__(self, name: str) -> None:
+        """Name it."""
+        self.name = name
+
+    def __str__(self) -> str:
+        """Its name."""
+        return self.name
+
+
+def _flat(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}/")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool | int | float | np.generic):
+        return True
+    size = getattr(value, "size", None)
+    return (
+        size if isinstance(size, int) else np.size(value) if hasattr(value, "shape") else 0
+    ) == 1

@@ -1,0 +1,202 @@
+"""The module's functions: they act on the run that `init()` began."""
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlvitals.errors import UsageError
+from rlvitals.recording.off import Off
+from rlvitals.recording.start import start
+from rlvitals.wandb.config import as_mapping
+from rlvitals.wandb.media import Artifact
+from rlvitals.wandb.run import Metric, Run
+from rlvitals.wandb.util import generate_id
+
+# Without meaning where nothing is sent, and without loss: not worth a note.
+QUIET = {
+    "allow_val_change", "anonymous", "config_exclude_keys", "config_include_keys", "force",
+    "group", "job_type", "mode", "reinit", "resume", "save_code", "settings",
+}  # fmt: skip
+OFF = {"disabled", "dryrun-disabled"}
+RESUME = {"must": "must", "never": "never"}  # all else goes on where there is something
+
+
+@dataclass(slots=True)
+class State:
+    """The run of this process, if there is one."""
+
+    run: Run | None = None
+
+
+state = State()
+
+
+def init(
+    entity: str | None = None,
+    project: str | None = None,
+    dir: str | Path | None = None,
+    id: str | None = None,
+    name: str | None = None,
+    notes: str | None = None,
+    tags: Sequence[str] | None = None,
+    config: Any = None,
+    **options: Any,
+) -> Run:
+    """Begin a run in `<dir>/runs/`; while one is going on, return it.
+
+    W&B's environment variables hold where an argument is not given: `WANDB_PROJECT`,
+    `WANDB_NAME`, `WANDB_RUN_ID`, `WANDB_RUN_GROUP`, `WANDB_TAGS`, `WANDB_NOTES`, `WANDB_DIR`,
+    `WANDB_MODE`, `WANDB_RESUME`.
+    """
+    going_on = state.run
+    if going_on is not None and not going_on.finished:
+        if options.get("reinit") in {None, False, "default", "return_previous"}:
+            going_on.config.update(config)
+            return going_on
+        going_on.finish()
+    given = {"entity": entity, "project": project, "id": id, "name": name, "notes": notes}
+    said = {key: value or _environment(key) for key, value in given.items()}
+    said["group"] = options.get("group") or os.environ.get("WANDB_RUN_GROUP", "")
+    said["job_type"] = options.get("job_type") or _environment("job_type")
+    kept = _chosen(as_mapping(config), options)
+    facts = {**said, "tags": tuple(tags or filter(None, _environment("tags").split(",")))}
+    state.run = run = _begin(Path(dir or _environment("dir") or "."), facts, kept, options)
+    run.config.update(kept)
+    unknown = {key for key, value in options.items() if key not in QUIET and value}
+    run.ignore(*(f"init({key}=...)" for key in sorted(unknown)))
+    return run
+
+
+def _environment(name: str) -> str:
+    spelt = {"id": "RUN_ID"}.get(name, name.upper())
+    return os.environ.get(f"WANDB_{spelt}", "")
+
+
+def _chosen(config: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    only, without = options.get("config_include_keys"), options.get("config_exclude_keys") or ()
+    return {k: v for k, v in config.items() if (only is None or k in only) and k not in without}
+
+
+def _begin(
+    root: Path, facts: Mapping[str, Any], config: Mapping[str, Any], options: Mapping[str, Any]
+) -> Run:
+    mode = str(options.get("mode") or _environment("mode"))
+    own = facts["id"] or generate_id()
+    name = facts["name"] or own
+    known = {**facts, "id": own, "name": name, "disabled": mode in OFF, "resumed": False}
+    if mode in OFF:
+        return Run(Off(name, config), known)
+    folder = _folder(root / "runs", facts["id"], own, name)
+    known["resumed"] = folder.exists()
+    recording = start(
+        folder,
+        project=facts["project"] or None,
+        name=name,
+        group=facts["group"] or None,
+        seed=config["seed"] if isinstance(config.get("seed"), int) else None,
+        settings={"job_type": facts["job_type"]} if facts["job_type"] else None,
+        resume=RESUME.get(str(options.get("resume") or _environment("resume")), "auto"),
+        tags=facts["tags"],
+        notes=facts["notes"],
+    )
+    return Run(recording, known)
+
+
+def _folder(root: Path, asked: str, own: str, name: str) -> Path:
+    """Find the folder of an id that is asked for again; else name a new one."""
+    if asked:
+        safe = re.sub(r"[^\w.-]+", "_", asked)
+        return next(iter(sorted(root.glob(f"*-{safe}"))), root / safe)
+    plain = re.sub(r"[^\w.-]+", "_", name)
+    return root / (own if name == own else f"{plain}-{own}")
+
+
+def needed() -> Run:
+    """Return the run; UsageError before `init()`, as W&B's own functions raise it."""
+    if state.run is None:
+        raise UsageError("no run has begun", hint="call wandb.init() first")
+    return state.run
+
+
+def log(
+    data: Mapping[str, Any], step: int | None = None, commit: bool | None = None, **more: Any
+) -> None:
+    """Record a row of the run: see `Run.log`."""
+    needed().log(data, step, commit, **more)
+
+
+def define_metric(name: str, step_metric: str | Metric | None = None, **options: Any) -> Metric:
+    """Say what a metric stands over: see `Run.define_metric`."""
+    return needed().define_metric(name, step_metric, **options)
+
+
+def alert(title: str, text: str = "", *args: Any, **named: Any) -> None:
+    """Record an alert: see `Run.alert`."""
+    needed().alert(title, text, *args, **named)
+
+
+def watch(*args: Any, **named: Any) -> None:
+    """Watch a model: see `Run.watch`."""
+    needed().watch(*args, **named)
+
+
+def unwatch(models: object = None) -> None:
+    """Stop watching."""
+    needed().unwatch(models)
+
+
+def save(*args: Any, **named: Any) -> list[str]:
+    """Record the names of files: see `Run.save`."""
+    return needed().save(*args, **named)
+
+
+def log_artifact(*args: Any, **named: Any) -> Artifact:
+    """Record an artifact by its names: see `Run.log_artifact`."""
+    return needed().log_artifact(*args, **named)
+
+
+def log_code(*_: object, **__: object) -> None:
+    """Do nothing: see `Run.log_code`."""
+
+
+def mark_preempting() -> None:
+    """Record that the machine is about to be taken away."""
+    needed().mark_preempting()
+
+
+def finish(exit_code: int | None = None, quiet: object = None) -> None:
+    """End the run, if there is one."""
+    if state.run is not None:
+        state.run.finish(exit_code, quiet)
+        state.run = None
+
+
+def login(*_: object, **__: object) -> bool:
+    """Return True: nobody needs to be logged in."""
+    return True
+
+
+def setup(*_: object, **__: object) -> None:
+    """Do nothing: there is no service to start."""
+
+
+def teardown(exit_code: int | None = None) -> None:
+    """End the run, if there is one."""
+    finish(exit_code)
+
+
+def require(*_: object, **__: object) -> None:
+    """Do nothing: W&B's experiments are its own."""
+
+
+def termlog(string: str = "", *_: object, **__: object) -> None:
+    """Write a line for the person at the terminal."""
+    sys.stderr.write(f"{string}\n")
+
+
+termwarn = termlog
+termerror = termlog

@@ -1,0 +1,79 @@
+"""Which step a row stands at, counted as W&B counts it, and read as its runs are read.
+
+One step for each call of `log()`; `commit=False` adds to a row, and so does a call with the same
+`step`. Where `define_metric` names a step metric for a key, that metric's value is the key's step;
+for all others it is a column such as `global_step`, where the first rows have one.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rlvitals.readers.wandb.steps import KNOWN, StepChoice
+
+DECIDED = 2  # rows: the first may be logged before training begins
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Steps:
+    """Collects rows, and hands each on when it is over."""
+
+    emit: Callable[[int, Row], None]  # gets the row's own step, and its values
+    step: int = 0
+    row: Row = field(default_factory=dict)
+
+    def add(self, data: Mapping[str, Any], step: int | None, *, commit: bool | None) -> None:
+        """Take the values of one call of `log()`."""
+        if step is not None and step != self.step:
+            self.flush()
+            self.step = step
+        self.row |= data
+        if commit or (commit is None and step is None):
+            self.flush()
+            self.step += 1
+
+    def flush(self) -> None:
+        """Hand on the row that is being collected."""
+        if self.row:
+            row, self.row = self.row, {}
+            self.emit(self.step, row)
+
+
+class Axes:
+    """Finds for each key of a row the step that it stands at."""
+
+    def __init__(self) -> None:
+        """Begin with W&B's own count of steps."""
+        self.choice = StepChoice()
+        self.main = ""
+        self.rows = 0
+        self.last: dict[str, int] = {}
+
+    def define(self, keys: str, metric: str) -> None:
+        """Follow `define_metric(keys, step_metric=metric)`."""
+        self.choice = self.choice.define(keys, metric)
+
+    def split(self, step: int, row: Row) -> Iterator[tuple[int, Row]]:
+        """Part a row by the steps that its keys stand at."""
+        self.rows += 1
+        if not self.main and self.rows <= DECIDED:
+            self.main = next((name for name in KNOWN if name in row), "")
+        columns = {self.main, *self.choice.defined.values()}
+        for name in columns & row.keys():
+            if (at := _whole(row[name])) is not None:
+                self.last[name] = at
+        parts: dict[int, Row] = {}
+        for key, value in row.items():
+            at = self.last.get(self.choice.metric_of(key) or self.main, step)
+            parts.setdefault(at, {})[key] = value
+        yield from parts.items()
+
+
+def _whole(value: object) -> int | None:
+    """Return a number without fraction as an integer; None for anything else."""
+    try:
+        number = float(value)  # type: ignore[arg-type] # whatever was logged
+        return int(number) if number == int(number) else None
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -1,0 +1,1 @@
+"""Formats of bytes that readers and sinks share."""

@@ -1,0 +1,201 @@
+"""What a Trainer logs is in its run folder, under its own names, at its own steps."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trl_twins as twins
+from datasets import Dataset
+from recorded import Recorded
+from transformers import TrainerCallback
+from trl import GRPOTrainer, SFTConfig, SFTTrainer
+
+from rlvitals.integrations import transformers as vitals
+
+pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")
+WITH = {"report_to": "rlvitals"}
+
+
+@pytest.fixture(autouse=True)
+def registered():
+    vitals.register()
+
+
+def logged(folder):
+    """The Trainer's own account of what it logged: its log of the last checkpoint."""
+    newest = max(folder.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+    return json.loads((newest / "trainer_state.json").read_text())["log_history"]
+
+
+def agrees(run, history):
+    """Whether every number of a Trainer's history was recorded at its step."""
+    told = {(row["step"], k, v) for row in history for k, v in row.items() if k != "step"}
+    kept = {(row["step"], k, v) for row in run.rows() for k, v in row.items() if k != "step"}
+    return {t for t in told if t[2] is not None} <= kept
+
+
+def test_grpo_is_recorded_by_its_name_in_report_to(base, tmp_path):
+    out = tmp_path / "out"
+    trainer = twins.trainer(
+        base, out, run_name="sums", save_strategy="steps", save_steps=3, beta=0.04, **WITH
+    )
+    trainer.train()
+    run = Recorded.read(out)
+    assert agrees(run, logged(out))
+    assert agrees(run, trainer.state.log_history)
+    assert [step for step, _ in run.series("reward")] == [1, 2, 3]
+    assert run.series("axis/tokens")[-1] == run.series("num_tokens")[-1]
+    assert run.about.name == "sums"
+    assert run.about.settings["num_generations"] == 4
+    assert run.about.settings["max_steps"] == 3
+    assert run.about.settings["model_config/hidden_size"] == 64
+    assert run.about.settings["trainable_parameters"] == run.about.settings["parameters"] > 100_000
+    assert run.kinds()[:2] == ["start", "train_begin"]
+    assert [(e.step, e.facts["folder"]) for e in run.of("checkpoint")] == [(3, "checkpoint-3")]
+    assert run.of("train_end")[0].step == 3
+    assert run.of("finish")[0].facts["status"] == "finished"
+
+
+def test_a_secret_among_the_arguments_never_reaches_the_disk(base, tmp_path):
+    token = "hf_" + "aB3" * 11
+    twins.trainer(base, tmp_path / "out", hub_token=token, **WITH).train()
+    for path in (tmp_path / "out").rglob("*"):
+        assert not path.is_file() or token.encode() not in path.read_bytes(), path
+
+
+def test_the_steps_of_a_run_that_counts_epochs_are_its_budget(base, tmp_path):
+    twins.trainer(base, tmp_path, max_steps=-1, num_train_epochs=0.125, **WITH).train()
+    run = Recorded.read(tmp_path)
+    assert run.about.settings["max_steps"] == run.of("train_end")[0].step == 4
+
+
+def test_completions_are_a_table_of_each_step_with_rewards_and_advantages(base, tmp_path):
+    trainer = twins.trainer(
+        base, tmp_path, rewards=(twins.letters, twins.correct), log_completions=True, **WITH
+    )
+    trainer.train()
+    tables = Recorded.read(tmp_path).tables("completions")
+    assert [table.steps.tolist() for table in tables] == [[step] * 8 for step in (1, 2, 3)]
+    assert set(tables[0].columns) == {"prompt", "completion", "letters", "correct", "advantage"}
+    last = tables[-1].columns
+    assert list(last["letters"]) == twins.letters(last["completion"])
+    assert list(last["completion"]) == list(trainer._logs["completion"])
+
+
+def test_an_evaluation_s_completions_do_not_take_the_place_of_training_s(base, tmp_path):
+    twins.trainer(
+        base, tmp_path, log_completions=True, eval_strategy="steps", eval_steps=2,
+        per_device_eval_batch_size=4, rows=4, **WITH
+    ).train()  # fmt: skip
+    tables = Recorded.read(tmp_path).tables("completions")
+    assert [(int(t.steps[0]), len(t)) for t in tables] == [(1, 8), (2, 8), (2, 8), (3, 8), (3, 8)]
+    two = [list(table.columns["completion"]) for table in tables[1:3]]
+    assert two[0] != two[1]
+
+
+def test_sft_with_evaluation_and_a_resume_is_one_run_of_two_attempts(base, tmp_path):
+    def sft(steps):
+        folder, tok = base
+        rows = [{"prompt": "3+4=", "completion": "7"}, {"prompt": "1+1=", "completion": "2"}] * 8
+        return SFTTrainer(
+            model=str(folder),
+            args=SFTConfig(
+                output_dir=str(tmp_path), max_steps=steps, per_device_train_batch_size=4,
+                logging_steps=1, eval_strategy="steps", eval_steps=2, save_steps=2, use_cpu=True,
+                bf16=False, disable_tqdm=True, gradient_checkpointing=False, **WITH,
+            ),
+            train_dataset=Dataset.from_list(rows),
+            eval_dataset=Dataset.from_list(rows[:4]),
+            processing_class=tok,
+        )  # fmt: skip
+
+    sft(2).train()
+    again = sft(4)
+    again.train(resume_from_checkpoint=True)
+    run = Recorded.read(tmp_path)
+    assert len(run.about.attempts) == 2
+    assert [(e.step, e.facts["max_steps"]) for e in run.of("train_begin")] == [(0, 2), (2, 4)]
+    assert [step for step, _ in run.series("eval_loss")] == [2, 4]
+    assert agrees(run, again.state.log_history)
+
+
+def test_an_evaluation_after_training_is_recorded_and_closed(base, tmp_path):
+    trainer = twins.trainer(
+        base, tmp_path, eval_strategy="no", rows=4, per_device_eval_batch_size=4, **WITH
+    )
+    trainer.train()
+    found = trainer.evaluate()
+    run = Recorded.read(tmp_path)
+    assert run.series("eval_reward") == [(3, found["eval_reward"])]
+    assert [e.facts["status"] for e in run.of("finish")] == ["finished", "finished"]
+
+
+class Asks(TrainerCallback):
+    """Someone outside, after the second step."""
+
+    def __init__(self, *asked):
+        self.asked = asked
+
+    def on_step_begin(self, args, state, _, **__):
+        if state.global_step == 1:
+            for kind in self.asked:
+                (Path(args.output_dir) / "requests").mkdir(exist_ok=True)
+                (Path(args.output_dir) / "requests" / kind).touch()
+
+
+def test_what_someone_outside_asks_for_is_done_after_the_step(base, tmp_path):
+    trainer = twins.trainer(base, tmp_path, max_steps=5, save_strategy="steps", **WITH)
+    trainer.add_callback(Asks("save", "stop"))
+    trainer.train()
+    assert trainer.state.global_step == 2
+    assert (tmp_path / "checkpoint-2").is_dir()
+
+
+CRASH = """
+import sys; sys.path[:0] = sys.argv[2:]
+import trl_twins, tiny_language
+from pathlib import Path
+from rlvitals.integrations import transformers as vitals
+
+def breaks(completions, trainer_state, **_):
+    if trainer_state.global_step == 2:
+        raise ZeroDivisionError("the judge is down")
+    return [float(len(c)) for c in completions]
+
+vitals.register()
+base = tiny_language.warm_folder(Path(sys.argv[1]) / "base", steps=0)
+trl_twins.trainer(base, Path(sys.argv[1]) / "out", rewards=(breaks,), report_to="rlvitals").train()
+"""
+
+
+@pytest.mark.soak
+def test_an_exception_ends_the_run_with_its_traceback(tmp_path):
+    paths = [p for p in sys.path if p.endswith(("integrations", "scripts"))]
+    done = subprocess.run(
+        [sys.executable, "-c", CRASH, str(tmp_path), *paths], capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert "ZeroDivisionError: the judge is down" in done.stderr
+    run = Recorded.read(tmp_path / "out")
+    assert [step for step, _ in run.series("reward")] == [1, 2]
+    facts = run.of("finish")[-1].facts
+    assert facts["status"] == "failed"
+    assert "the judge is down" in facts["traceback"]
+
+
+def test_training_again_after_an_exception_closes_the_first_attempt_as_failed(base, tmp_path):
+    def breaks(completions, trainer_state, **_):
+        if trainer_state.global_step == 1 and not fixed:
+            raise ZeroDivisionError
+        return twins.letters(completions)
+
+    fixed = []
+    trainer = twins.trainer(base, tmp_path, GRPOTrainer, rewards=(breaks,), **WITH)
+    with pytest.raises(ZeroDivisionError):
+        trainer.train()
+    fixed.append(True)
+    trainer.train()
+    run = Recorded.read(tmp_path)
+    assert [e.facts["status"] for e in run.of("finish")] == ["failed", "finished"]

@@ -1,0 +1,44 @@
+"""Runs of the real services, offline and in a process of their own: FOLDER SERVICE."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+
+folder, service = Path(sys.argv[1]), sys.argv[2]
+os.environ |= {
+    "WANDB_MODE": "offline",
+    "WANDB_SILENT": "true",
+    "TRACKIO_DIR": str(folder / "trackio"),
+    "HOME": str(folder),
+}
+import rlvitals  # noqa: E402 - after the services' folders are set
+
+SETTINGS = {"learning_rate": 3e-4, "env": {"id": "CartPole-v1"}, "cuda": True}
+options = {"tracking_uri": f"file://{folder}/mlruns"} if service == "mlflow" else {}
+for attempt in (1, 2):
+    run = rlvitals.start(
+        folder / "run", project="cart", name="first", group="g", settings=SETTINGS,
+        sinks={service: options},
+    )  # fmt: skip
+    for step in range(20 * attempt, 20 * attempt + 20):
+        row = {"train/loss": 1 / (step + 1), "odd": [np.nan, np.inf, 0.1][step % 3]}
+        run.log(step, row, time=1.7e9 + step)
+        if step % 10 == 0:
+            run.log(step, {"eval/return": float(step)}, time=1.7e9 + step)
+    run.log_histogram(25, "weights", edges=[-1.0, 0.0, 0.5, 2.0], counts=[1.0, 0.0, 5.0])
+    run.log_text(26, "sample", "a text")
+    table = {"completion": ["a", None], "reward": [0.5, 1.0]}
+    run.log_table(27, "completions", table)
+    run.update_settings({"learning_rate": 1e-5})
+    run.finish("finished" if attempt == 2 else "failed")
+found = {}
+if service == "mlflow":
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(tracking_uri=options["tracking_uri"])
+    (one,) = client.search_runs([client.get_experiment_by_name("cart").experiment_id])
+    found = {"status": one.info.status, "name": one.info.run_name, "tags": one.data.tags}
+sys.stdout.write("\n" + json.dumps(dict(run._pump.notes.counts)))
