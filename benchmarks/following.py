@@ -26,7 +26,7 @@ from rlvitals.store.run_folder import About, RunFolder
 from rlvitals.watch.changes import Points
 from rlvitals.watch.following import EVERY, Watch
 
-RUNS, METRICS, ROWS, LOOKS = 100, 100, 1_000, 20
+RUNS, METRICS, ROWS, LOOKS = 100, 100, 1_000, 10
 KEYS = [f"train/metric_{n}" for n in range(METRICS)]
 TITLES = (
     "| runs | a look with a row each, CPU ms | of a core | an idle look, CPU ms | a row seen, ms |",

@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 import diagnosing
 import diagnosing_peers
+import following
 import many_runs
 import read_wandb
 import reading
@@ -12,18 +13,21 @@ import start_up
 import store
 import tensorboard_sink
 
+BENCHMARKS = (
+    start_up,
+    reading,
+    read_wandb,
+    many_runs,
+    following,
+    diagnosing,
+    diagnosing_peers,
+    store,
+    tensorboard_sink,
+)
+
 if __name__ == "__main__":
     print(f"Python {platform.python_version()}, {platform.machine()}, numpy {version('numpy')},")
     print(f"TensorBoard {version('tensorboard')}, wandb {version('wandb')}")
-    for benchmark in (
-        start_up,
-        reading,
-        read_wandb,
-        many_runs,
-        diagnosing,
-        diagnosing_peers,
-        store,
-        tensorboard_sink,
-    ):
+    for benchmark in BENCHMARKS:
         print()
         benchmark.main()

@@ -12,6 +12,7 @@ import leveldb
 import log_checks
 import numpy as np
 import pytest
+from following import Followed, assert_as_read_at_once, of, points
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from swanlab.converter.wb.wbdatastore import DataStoreTruncatedError, WBDataStoreReader
@@ -22,6 +23,7 @@ from rlvitals.readers import wandb_offline
 from rlvitals.readers.formats.lines import REPLACED, read_head
 from rlvitals.readers.lookup import reader_of
 from rlvitals.readers.wandb import rows as wandb_rows
+from rlvitals.watch import changes
 
 READER = wandb_offline.READER
 SCRIPT = Path(__file__).with_name("wandb_script.py")
@@ -180,6 +182,23 @@ def test_real_files_cut_grown_and_damaged(runs, how, tmp_path):
 
 
 # ------------------------------------------------------------------------------------ mishaps
+
+
+@pytest.mark.parametrize(("how", "ended"), [("ends", "finished"), ("raises", "failed")])
+def test_a_real_file_followed_to_its_end(runs, how, ended, tmp_path):
+    data = runs[how].read_bytes()
+    path = tmp_path / "ppo" / runs[how].name
+    path.parent.mkdir()
+    followed, told = Followed(tmp_path), []
+    for part in range(1, 11):
+        path.write_bytes(data[: len(data) * part // 10])
+        told += followed.look(11.0)
+    assert [one.how for one in of(changes.Ended, told)] == [ended]
+    whole = {key: len(series) for key, series in read(path).series.items()}
+    assert points(told) == whole
+    told = followed.settle()
+    assert not of(changes.Quiet, told), "it is over"
+    assert_as_read_at_once(followed, tmp_path)
 
 
 def test_cuts_of_a_log_of_many_blocks(tmp_path):

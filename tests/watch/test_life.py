@@ -122,7 +122,7 @@ def test_quiet_is_measured_by_the_run_s_own_pace(tmp_path):
     assert not of(changes.Quiet, followed.look(50.0)), "said once"
     write(tmp_path / "ppo", 40, 40)
     resumed = of(changes.Resumed, followed.look(10.0))
-    assert "after 160 s" in resumed[0].why
+    assert "after 3 min" in resumed[0].why
 
 
 def test_a_run_that_comes_up_under_the_folder(tmp_path):

@@ -15,7 +15,7 @@ as of `rlvitals diagnose`.
 
 examples:
   rlvitals follow runs
-  rlvitals follow runs/my_run --until-end && rlvitals diagnose runs/my_run
+  rlvitals follow runs/my_run --until-end
   rlvitals follow runs --json
   rlvitals follow runs --once
 """

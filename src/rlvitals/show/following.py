@@ -14,12 +14,13 @@ from rlvitals.rules.going_on import LIVE
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.show import wording
 from rlvitals.show.harmless import harmless
+from rlvitals.verdict import Word
 from rlvitals.watch import changes
 from rlvitals.watch.changes import Change
 from rlvitals.watch.following import Watch
+from rlvitals.watch.spans import span
 
 NAME = 28  # columns of the widest name that is not folded
-UNITS = (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0))
 
 
 class Lines:
@@ -56,7 +57,10 @@ class Lines:
             case changes.Judged():
                 # That nothing can be told of the first rows is no news.
                 early = change.first and change.run in self._new
-                return None if early and not change.diagnosis.can_tell else _judged(change)
+                found = change.diagnosis
+                # That it failed, and of what, is said by its end.
+                ended = change.turned and found.verdict.word is Word.FAILED
+                return None if ended or (early and not found.can_tell) else _judged(change)
             case changes.Found():
                 self._new |= {change.run} if change.new else set()
                 # Of a run that is there and will be judged at once, the judgement says enough.
@@ -139,12 +143,6 @@ def status(watch: Watch, now: float) -> str:
 def clock(seconds: float) -> str:
     """Write a moment as this machine's clock shows it."""
     return datetime.fromtimestamp(seconds).astimezone().strftime("%H:%M:%S")
-
-
-def span(seconds: float) -> str:
-    """Write a stretch of time in the largest unit that it holds twice."""
-    unit, size = next((pair for pair in UNITS if seconds >= 2 * pair[1]), UNITS[-1])
-    return f"{seconds / size:.0f} {unit}"
 
 
 def _found(change: changes.Found) -> Text:

@@ -24,7 +24,7 @@ class Growing:
     def __init__(self) -> None:
         """Start empty."""
         self.points = 0
-        self.last: int | None = None  # the highest step
+        self.last: int | None = None  # the highest step that a reading ended with
         self._columns: dict[str, _Column] = {}
         self._held: list[Mapping[str, Series]] = []
 
@@ -34,16 +34,12 @@ class Growing:
 
     def add(self, series: Mapping[str, Series]) -> None:
         """Put points behind those of their keys."""
-        if not series:
+        sizes = [one.steps.size for one in series.values()]
+        if not any(sizes):
             return
-        highest = []
-        for one in series.values():
-            self.points += len(one)
-            if len(one):
-                highest.append(int(one.steps.max()) if len(one) > 1 else int(one.steps[0]))
-        if self.last is not None:
-            highest.append(self.last)
-        self.last = max(highest, default=None)
+        self.points += sum(sizes)
+        newest = max([one.steps[-1] for one in series.values() if one.steps.size])
+        self.last = int(newest) if self.last is None else max(self.last, int(newest))
         self._held.append(series)
         if len(self._held) >= HELD:
             self._settle()

@@ -26,6 +26,7 @@ from rlvitals.watch.changes import (
 )
 from rlvitals.watch.comparing import differences
 from rlvitals.watch.files import PATIENCE, File, News
+from rlvitals.watch.spans import span
 
 # What a run's logs say, `now` and when they were last seen to grow, both in epoch s, or None.
 Judge = Callable[[Run, Sequence[Log], float, float | None], Diagnosis]
@@ -219,7 +220,7 @@ class Followed:
             return "its files are back"
         if self._over:
             return "it grows again, though its log says that it had ended"
-        return f"it grows again after {silent:.0f} s"
+        return f"it grows again after {span(silent)}"
 
     def _forget(self, now: float) -> Iterator[Change]:
         """Take back what was said of rows that are no longer there."""

@@ -24,6 +24,7 @@ from rlvitals.readers.formats import compressed
 
 HEAD_BYTES = 65536  # what `claims` gets to see
 MAX_LINE_BYTES = 16 * 2**20
+FIRST_BYTES = 2**14  # of who wants the first line, or the last: more is read at once after it
 CHUNK_BYTES = 2**20
 MARK_BYTES = 256
 BOM = b"\xef\xbb\xbf"
@@ -192,9 +193,11 @@ class Lines:
         offset = self._offset
         held: list[bytes] = []  # the pieces of an unfinished line
         size = 0
+        at_once = FIRST_BYTES
         while True:
             self._file.seek(offset)
-            chunk = self._file.read(CHUNK_BYTES)
+            chunk = self._file.read(at_once)
+            at_once = CHUNK_BYTES
             if not chunk:
                 break
             offset += len(chunk)

@@ -1,0 +1,9 @@
+"""Stretches of time, as a person says them."""
+
+UNITS = (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0))
+
+
+def span(seconds: float) -> str:
+    """Write a stretch of time in the largest unit that it holds twice."""
+    unit, size = next((pair for pair in UNITS if seconds >= 2 * pair[1]), UNITS[-1])
+    return f"{seconds / size:.0f} {unit}"
