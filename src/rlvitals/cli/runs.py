@@ -46,14 +46,14 @@ def run(args: Namespace) -> int:
     with Index(root) as index:
         verdicts = _verdicts(root, known) if args.diagnose else {}
         (index.rebuild if args.rebuild else index.refresh)(verdicts)
-        found = index.search(" ".join(args.search))
+        found, count = index.search(" ".join(args.search)), len(index)
     if args.json:
         print(json.dumps([asdict(one) for one in found], indent=1))
         return 0
     heads = ("run", "status", "step", "verdict", "attempts", "tags")
     emit(listing.columns(heads, [_row(one) for one in found]))
-    if len(found) < len(known):
-        print(f"{len(found)} of {len(known)} runs fit")
+    if len(found) < count:
+        print(f"{len(found)} of {count} runs fit")
     return 0
 
 

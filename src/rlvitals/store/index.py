@@ -156,6 +156,10 @@ class Index:
             rows.append((path, "seed", str(about.seed), float(about.seed)))
         self._db.executemany("INSERT INTO settings VALUES (?, ?, ?, ?)", rows)
 
+    def __len__(self) -> int:
+        """Count the runs."""
+        return int(self._db.execute("SELECT COUNT(*) FROM runs").fetchone()[0])
+
     def search(self, words: str = "") -> tuple[Indexed, ...]:
         """Return the runs that fit every word, the newest first.
 
