@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rlvitals.records import Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Finding, Rule, Severity
-from rlvitals.rules.standing import Standing
+from rlvitals.rules.standing import Standing, lost_again
 
 
 class Word(StrEnum):
@@ -50,6 +51,9 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
         lost = word in OUTCOME_LOST and _of_the_outcome(said[word])
         if lost or not (now.improves and word in OUTCOME_DECIDES):
             return Verdict(word, said[word].summary)
+    fallen = None if trace.profile in kinds.LANGUAGE else lost_again(trace)
+    if fallen is not None:
+        return _by_outcome(fallen)
     plateau = next((f for r, f in findings if r.verdict == Word.PLATEAU), None)
     if plateau is not None and now.state != "at its ceiling":
         return Verdict(Word.PLATEAU, plateau.summary)
