@@ -5,9 +5,10 @@ from enum import StrEnum
 
 from rlvitals.metrics.throughput import MACHINE
 from rlvitals.records import Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Finding, Rule, Severity
-from rlvitals.rules.standing import Standing
+from rlvitals.rules.standing import Standing, lost_again
 
 LAST_OF_MEMORY = (f"{MACHINE.name}/ram",)
 FULL = 90.0  # per cent of the memory: whoever asks for more is likely to be killed
@@ -56,6 +57,9 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
         lost = word in OUTCOME_LOST and _of_the_outcome(said[word])
         if lost or not (now.improves and word in OUTCOME_DECIDES):
             return Verdict(word, said[word].summary)
+    fallen = None if trace.profile in kinds.LANGUAGE else lost_again(trace)
+    if fallen is not None:
+        return _by_outcome(fallen)
     plateau = next((f for r, f in findings if r.verdict == Word.PLATEAU), None)
     if plateau is not None and now.state != "at its ceiling":
         return Verdict(Word.PLATEAU, plateau.summary)

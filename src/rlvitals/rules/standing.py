@@ -1,7 +1,7 @@
 """Where a run's outcome stands: what a rule asks first, before it calls a symptom a fault."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -13,12 +13,20 @@ from rlvitals.metrics import environments
 from rlvitals.metrics.environments import Environment
 from rlvitals.metrics.reward import COMPONENT
 from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules.curves import (
+    AT_ONCE,
+    PARTS,
+    fell_back,
+    never_better,
+    plainly_rises,
+    rose_at_once,
+)
 from rlvitals.rules.remembered import remembered
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import drawdown
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.plateau import plateau_start
-from rlvitals.signals.spread import median, noise_sd, robust_sd
+from rlvitals.signals.spread import median, noise_sd
 from rlvitals.signals.trend import trend
 
 State = Literal[
@@ -56,14 +64,9 @@ OF_THE_NOISE = 2.0  # sd from point to point, where the zero is arbitrary: see O
 AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left to learn
 LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
 RIGHT = re.compile(r"correct|accura|success|solve|pass", re.IGNORECASE)
-HALF = 0.5  # of what was gained
-UNLIKELY = 5.0  # sd of a block's noise: pure noise stays below 4.2 in 99 of 100 series
-PLAINLY, LOUD = 3.0, 6.0  # times what counts, and times the scatter from point to point
 HOLDS = 0.1  # of the outcome's range: this near to its best block it holds what it learned
-AT_ONCE = 3  # points
 RESCALED = 3.0  # x what a random policy earns, in returns beyond what is possible
 MANY, STRETCHES = 1000, 200  # points beyond which an outcome is averaged over so many stretches
-PARTS = 20  # blocks that the range and the best are taken over
 TAIL = 3.0  # times the span of the log: a log from the start begins within its first interval
 STUCK_TOP = 0.2  # share of the run spent at exactly its best value
 
@@ -251,7 +254,7 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
         state = "unknown"
     elif _at_ceiling(trace, name, whole, last):
         state = "at its ceiling"
-    elif last - first >= material and (low > 0 or _plainly_rises(series.values, material)):
+    elif last - first >= material and (low > 0 or plainly_rises(series.values, material)):
         state = "rising"
     elif high < 0 and first - last >= material:
         state = "falling"
@@ -259,8 +262,10 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
         state = _when_flat(trace, name, whole, series, last, material)
         if state == "flat" and _is_a_tail(trace):
             state, lacks = "unknown", f"the log begins at step {trace.first_step:,} of the run"
-    elif _fell_back(series.values, material):
+    elif fell_back(series.values, material):
         state = "fallen back"
+    elif name.endswith("return") and never_better(series.values, first, last, material):
+        state = _when_flat(trace, name, whole, series, last, material)
     why = lacks or _why_unknown(name, first, last) if state == "unknown" else ""
     sign = up(name)
     return Standing(
@@ -279,6 +284,21 @@ def _why_unknown(name: str, first: float, last: float) -> str:
     return f"{course}, too noisy or too short to tell"
 
 
+def lost_again(trace: Trace) -> Standing | None:
+    """Return the standing of an outcome that rose over the run as a whole, and lost half of that.
+
+    None where it holds what it gained. For the run's verdict: the rise is real, and so is its end.
+    """
+    now, picked = standing(trace), outcome(trace)
+    if picked is None or now.state != "rising":
+        return None
+    values = picked[1].values
+    found = drawdown(values)
+    if found is None or not fell_back(values, now.material):
+        return None
+    return replace(now, state="fallen back", last=up(now.metric) * found.last)
+
+
 def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat apart
     trace: Trace, name: str, whole: Series, series: Series, last: float, material: float
 ) -> State:
@@ -293,35 +313,9 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
         and env.way is not None
         and last >= env.random_return + NEARLY * env.way
     )
-    if nearly or _rose_at_once(whole.values, last, material) or _holds(whole, series, material):
+    if nearly or rose_at_once(whole.values, last, material) or _holds(whole, series, material):
         return "holding its best"
     return "flat"
-
-
-def _rose_at_once(values: NDArray[np.float64], last: float, material: float) -> bool:
-    """See a task that was learned within the first few points, and is still: flat is no fault."""
-    gain = min(median(values) or 0.0, last) - (median(values[:AT_ONCE]) or 0.0)
-    return gain > max(material, LOUD * (robust_sd(values) or 0.0))
-
-
-def _plainly_rises(values: NDArray[np.float64], material: float) -> bool:
-    """See a rise that a test made for sluggish noise cannot prove on a short, bent curve.
-
-    Only for rising: to be wrong here delays an alarm, it never raises one.
-    """
-    head = values[: max(3, len(values) // 10)]
-    tail = values[-max(LEAST // 2, len(values) // 3) :]
-    gain = (median(tail) or 0.0) - (median(head) or 0.0)
-    noise = noise_sd(values) or 0.0
-    return bool(tail.min() > head.max()) and gain >= max(PLAINLY * material, LOUD * noise)
-
-
-def _fell_back(values: NDArray[np.float64], material: float) -> bool:
-    """See a rise that was lost again: neither a trend nor a flat line fits it."""
-    found = drawdown(values)
-    if found is None or found.best - found.last < material:
-        return False
-    return found.share >= HALF and found.size >= UNLIKELY
 
 
 @lru_cache(maxsize=4096)

@@ -89,7 +89,7 @@ def _blamed(
             return spike, lost, Severity.WARNING
     storm = crowd_at(np.array([spike.index for spike in found]), STORM, WITHIN)
     first = found[0 if storm is None else storm]
-    after = standing(trace, since=int(kl.steps[first.index]))
+    after = standing(trace, since=int(kl.steps[found[0].index]))
     soon = after.state == "unknown" and goes_on(trace)  # what came of it is still to be seen
     if storm is not None and not after.improves and not soon:
         return first, (), Severity.WARNING

@@ -2,7 +2,8 @@
 
 ## What it sees
 `value/loss` of a Q-learner below a hundredth of its early level over the second half of the run,
-beside a mean |Q| (`value/q_mean`) below a tenth of what the policy's own rewards add up to:
+or below the square of 2 % of mean |Q|, beside a mean |Q| (`value/q_mean`) below a tenth of what
+the policy's own rewards add up to:
 |return| / episode length x the steps that gamma looks ahead, 1 / (1 - gamma), at most an episode.
 Only with an outcome proven not to improve.
 
@@ -37,6 +38,7 @@ from rlvitals.signals.spread import median
 
 SHORT = Threshold("critic-target-frozen.share", 0.1, "mean |Q| over what rewards add up to")
 FITTED = 0.01  # of the loss's early level
+CLOSE = 0.02  # of |Q|: as good a fit, where the loss was small from the start
 GAMMA = 0.99  # the usual one, where the run's is not known
 
 
@@ -52,7 +54,7 @@ def check(trace: Trace) -> Answer:
     if early is None or late is None or size is None:
         return Undecided("too few updates in the second half", (LOSS.name, Q_MEAN.name))
     limit = SHORT.bound(trace, f"{SHORT.on(trace):.0%} of {said}", expected)
-    if late > FITTED * early or size > limit.value:
+    if late > max(FITTED * early, (CLOSE * size) ** 2) or size > limit.value:
         return Clear()
     now = standing(trace)
     if weigh.content(now):

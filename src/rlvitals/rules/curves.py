@@ -1,0 +1,54 @@
+"""What a whole curve shows without a test, more better: a rise, a loss, or nothing."""
+
+from rlvitals.signals.blocks import block_means
+from rlvitals.signals.drawdown import drawdown
+from rlvitals.signals.finite import Array
+from rlvitals.signals.spread import median, noise_sd, robust_sd
+
+LEAST = 10  # numbers
+HALF = 0.5  # of what was gained
+UNLIKELY = 5.0  # sd of a block's noise: pure noise stays below 4.2 in 99 of 100 series
+PLAINLY, LOUD = 3.0, 6.0  # times what counts, and times the scatter from point to point
+AMPLE, ENOUGH = 60, 1.5  # points from which a rise by so many times what counts is plain
+AT_ONCE = 3  # points
+PARTS = 20  # blocks that the range and the best are taken over
+
+
+def rose_at_once(values: Array, last: float, material: float) -> bool:
+    """See a task that was learned within the first few points, and is still: flat is no fault."""
+    gain = min(median(values) or 0.0, last) - (median(values[:AT_ONCE]) or 0.0)
+    return gain > max(material, LOUD * (robust_sd(values) or 0.0))
+
+
+def plainly_rises(values: Array, material: float) -> bool:
+    """See a rise that a test made for sluggish noise cannot prove on a short, bent curve.
+
+    Only for rising: to be wrong here delays an alarm, it never raises one.
+    """
+    head = values[: max(3, len(values) // 10)]
+    tail = values[-max(LEAST // 2, len(values) // 3) :]
+    gain = (median(tail) or 0.0) - (median(head) or 0.0)
+    noise = noise_sd(values) or 0.0
+    plainly = PLAINLY if len(values) < AMPLE else ENOUGH
+    return bool(tail.min() > head.max()) and gain >= max(plainly * material, LOUD * noise)
+
+
+def never_better(values: Array, first: float, last: float, material: float) -> bool:
+    """See a long log that ends where it began and never stood above that by what counts.
+
+    A mean over many episodes wanders like a random walk, so that no test can bound its trend. But
+    what did not get better in all that time, beyond its own scatter, did not learn.
+    """
+    if len(values) < AMPLE or last - first > material / 2:
+        return False
+    best = float(block_means(values, max(1, len(values) // PARTS)).max())
+    # The scatter around a curve that did rise holds the rise: it counts for half as much at most.
+    return best - first <= material + min(robust_sd(values) or 0.0, material / 2)
+
+
+def fell_back(values: Array, material: float) -> bool:
+    """See a rise that was lost again: neither a trend nor a flat line fits it."""
+    found = drawdown(values)
+    if found is None or found.best - found.last < material:
+        return False
+    return found.share >= HALF and found.size >= UNLIKELY
