@@ -9,6 +9,7 @@ import following
 import many_runs
 import read_wandb
 import reading
+import recording
 import start_up
 import store
 import tensorboard_sink
@@ -28,6 +29,6 @@ BENCHMARKS = (
 if __name__ == "__main__":
     print(f"Python {platform.python_version()}, {platform.machine()}, numpy {version('numpy')},")
     print(f"TensorBoard {version('tensorboard')}, wandb {version('wandb')}")
-    for benchmark in BENCHMARKS:
+XX
         print()
         benchmark.main()

@@ -23,7 +23,7 @@ from rlvitals.store.run_folder import EVENTS_FILE
 
 FINISHING = 40.0  # seconds that `finish` waits for the sinks at the most
 FORKED = "a forked process logged: its rows are not recorded"
-_copy = dict.copy
+_copy, _now = dict.copy, clock.time
 _NEVER: frozenset[type] = frozenset()
 _ALWAYS = frozenset({int, float})  # types that a sum of plain numbers has
 _started: "list[Run]" = []  # in this process, until they finish
@@ -119,7 +119,7 @@ class Run:
             and time is None
         ):
             rows = self._rows
-            rows += (step, clock.time(), row)
+            rows += (step, _now(), row)
             if len(rows) > self._limit:
                 self._pump.catch_up()
             return

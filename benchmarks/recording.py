@@ -1,0 +1,240 @@
+"""Recording 20 numbers a step: what it costs the training loop, and what it costs altogether.
+
+Each logger runs in a process of its own, one after another. Paced: a loop that computes until the
+next millisecond and then logs; told are the median and the 99th percentile of the calls, the clock
+included. Saturated: a loop that does nothing but log, closing included; told is the CPU time of
+all its threads and of the processes it started. Start: what importing and starting takes once
+numpy is loaded, and the memory it adds.
+"""
+
+import csv
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+NUMBERS = 20
+PACED = 4000  # steps of a millisecond
+SATURATED = 5.0  # seconds at the most
+MOST = 200_000  # steps
+ROUNDS = 3
+TRACKERS = ("tensorboard", "sb3", "wandb", "trackio")
+OURS = ("rlvitals", "rlvitals durable")
+PEERS = ("csv", "json lines", *TRACKERS)
+
+Log = Callable[[int, dict[str, float]], object]
+Close = Callable[[], object]
+
+
+def rlvitals(folder: Path, **more: bool) -> tuple[Log, Close]:
+    import rlvitals as ours
+
+    run = ours.start(folder, **more)
+    return run.log, run.finish
+
+
+def durable(folder: Path) -> tuple[Log, Close]:
+    return rlvitals(folder, durable=True)
+
+
+def rows_of_csv(folder: Path) -> tuple[Log, Close]:
+    file = (folder / "log.csv").open("w", newline="")
+    writer = csv.DictWriter(file, ["step", *row()])
+    writer.writeheader()
+    return lambda step, values: writer.writerow({"step": step, **values}), file.close
+
+
+def lines_of_json(folder: Path) -> tuple[Log, Close]:
+    file = (folder / "log.jsonl").open("w")
+
+    def log(step: int, values: dict[str, float]) -> None:
+        file.write(json.dumps({"step": step, **values}) + "\n")
+
+    return log, file.close
+
+
+def tensorboard(folder: Path) -> tuple[Log, Close]:
+    from torch.utils.tensorboard import SummaryWriter
+
+    writer = SummaryWriter(folder)
+
+    def log(step: int, values: dict[str, float]) -> None:
+        for key, value in values.items():
+            writer.add_scalar(key, value, step)
+
+    return log, writer.close
+
+
+def sb3(folder: Path) -> tuple[Log, Close]:
+    from stable_baselines3.common.logger import configure
+
+    logger = configure(str(folder), ["tensorboard"])
+
+    def log(step: int, values: dict[str, float]) -> None:
+        for key, value in values.items():
+            logger.record(key, value)
+        logger.dump(step)
+
+    return log, logger.close
+
+
+def wandb(folder: Path) -> tuple[Log, Close]:
+    import wandb as theirs
+
+    run = theirs.init(mode="offline", dir=folder, settings=theirs.Settings(silent=True))
+    return lambda step, values: run.log(values, step=step), run.finish
+
+
+def trackio(folder: Path) -> tuple[Log, Close]:
+    os.environ |= {"TRACKIO_DIR": str(folder), "HF_HUB_OFFLINE": "1"}
+    import trackio as theirs
+
+    theirs.init(project="bench", embed=False)
+    return lambda step, values: theirs.log(values, step=step), theirs.finish
+
+
+OPEN: dict[str, Callable[[Path], tuple[Log, Close]]] = {
+    "rlvitals": rlvitals,
+    "rlvitals durable": durable,
+    "csv": rows_of_csv,
+    "json lines": lines_of_json,
+    "tensorboard": tensorboard,
+    "sb3": sb3,
+    "wandb": wandb,
+    "trackio": trackio,
+}
+TITLES = {
+    "rlvitals": "`rlvitals`",
+    "rlvitals durable": "`rlvitals`, durable",
+    "csv": "`csv.DictWriter`",
+    "json lines": "JSON lines",
+    "tensorboard": "torch `SummaryWriter`",
+    "sb3": "Stable-Baselines3's logger (TensorBoard)",
+    "wandb": "W&B, offline",
+    "trackio": "Trackio, local",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one logger: microseconds a call, microseconds of CPU a step, bytes, seconds, MB."""
+
+    p50: float
+    p99: float
+    cpu: float
+    size: float  # bytes a number
+    start: float  # seconds
+    memory: float  # MB
+
+
+def row() -> dict[str, float]:
+    return {f"train/metric_{i}": 0.1 * i + 1 / 3 for i in range(NUMBERS)}
+
+
+def paced(log: Log, values: dict[str, float]) -> tuple[float, float]:
+    """Return the median and the 99th percentile of the calls, in microseconds."""
+    clock, took = time.perf_counter_ns, []
+    due = clock()
+    for step in range(PACED):
+        while clock() < due:
+            pass
+        due = max(due + 1_000_000, clock())
+        values["train/metric_0"] = float(step)
+        begun = clock()
+        log(step, values)
+        took.append(clock() - begun)
+    took.sort()
+    return took[PACED // 2] / 1e3, took[PACED * 99 // 100] / 1e3
+
+
+def saturated(log: Log, close: Close, values: dict[str, float]) -> tuple[float, int]:
+    """Return CPU microseconds a step of all threads and processes, and the steps."""
+    begun, before, steps = time.perf_counter(), spent(), 0
+    while steps < MOST and time.perf_counter() < begun + SATURATED:
+        for step in range(steps, steps + 500):
+            log(PACED + step, values)
+        steps += 500
+    close()
+    return (spent() - before) / steps * 1e6, steps
+
+
+def spent() -> float:
+    return sum(
+        used.ru_utime + used.ru_stime
+        for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+
+
+def memory() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+def measure(name: str) -> Cost:
+    """Measure a logger in this process."""
+    import numpy as np
+
+    assert np.ones(3).sum() == NUMBERS - 17
+    values = row()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        had, begun = memory(), time.perf_counter()
+        log, close = OPEN[name](folder)
+        log(0, values)
+        start, added = time.perf_counter() - begun, memory() - had
+        p50, p99 = paced(log, values)
+        cpu, steps = saturated(log, close, values)
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return Cost(p50, p99, cpu, size / NUMBERS / (steps + PACED + 1), start, added)
+
+
+def asked(name: str) -> Cost | None:
+    """Measure a logger in processes of its own: the median of each number over some rounds."""
+    found = []
+    for _ in range(ROUNDS):
+        process = subprocess.run(
+            [sys.executable, __file__, name], capture_output=True, text=True, check=False
+        )
+        if process.returncode:
+            print(f"{name}: {process.stderr.strip().splitlines()[-1:]}")
+            return None
+        found.append(json.loads(process.stdout.splitlines()[-1]))
+    return Cost(*(statistics.median(numbers) for numbers in zip(*found, strict=True)))
+
+
+def main() -> list[str]:
+    """Measure each and return the table's rows."""
+    costs = {name: cost for name in (*OURS, *PEERS) if (cost := asked(name)) is not None}
+    ours = costs[OURS[0]]
+    rows = [
+        f"| {TITLES[name]} | {one.p50:.2f} | {one.p99:.1f} | {one.p50 / ours.p50:.0f}x"
+        f" | {one.cpu:.1f} | {one.size:.1f} | {one.start:.2f} | {one.memory:.0f} |"
+        for name, one in costs.items()
+    ]
+    print(f"{NUMBERS} numbers a step; medians of {ROUNDS} processes each; load {load()}")
+    print(
+        "| logger | p50 us | p99 us | p50 / ours | CPU us a step | bytes a number | start s | MB |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |", *rows, sep="\n")
+    cheapest = min((costs[name].p50 for name in TRACKERS if name in costs), default=0.0)
+    print(f"The cheapest tracker costs the loop {cheapest / ours.p50:.0f} times what we do.")
+    return rows
+
+
+def load() -> str:
+    return f"{os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        one = measure(sys.argv[1])
+        print(json.dumps([one.p50, one.p99, one.cpu, one.size, one.start, one.memory]))
+    else:
+        main()
