@@ -8,15 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from rlvitals import metrics, rules, sources
+from rlvitals import metrics, rules, sources, verdict
 from rlvitals.errors import UsageError, nearest
 from rlvitals.metrics import assemble
 from rlvitals.metrics.assemble import Given
 from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.names import TABLES, lookup
-from rlvitals.records import Log, Profile, Setting, Trace
+from rlvitals.recording import presence
+from rlvitals.records import Lifecycle, Log, Profile, Setting, Trace
 from rlvitals.rules.rule import Rule, Threshold
-from rlvitals.settings import Mute, Settings
+from rlvitals.sections import Mute
+from rlvitals.settings import Settings
 from rlvitals.sources import Run
 
 SAID = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
@@ -33,10 +35,28 @@ def load(run: Run, given: Given, now: float | None = None) -> Trace:
     """Read a run's files and name what they hold; its age is counted up to `now`, in epoch s."""
     logs = sources.read(run)
     trace = assemble.trace(logs, given, name=run.name)
-    age = _age(logs, (file for file, _ in run.files), time.time() if now is None else now)
+    now = time.time() if now is None else now
+    age = _age(logs, (file for file, _ in run.files), now)
     notes = (*trace.notes, *_unused(logs, given.mapping))
-    lifecycle = replace(trace.lifecycle, age=age)
-    return replace(trace, lifecycle=lifecycle, notes=notes, thresholds=given.thresholds)
+    lifecycle = _seen(replace(trace.lifecycle, age=age), logs, now)
+    trace = replace(trace, lifecycle=lifecycle, thresholds=given.thresholds)
+    said = "" if lifecycle.failed else verdict.ended(trace)
+    return replace(trace, notes=(*notes, *([f"ended: {said}"] if said else ())))
+
+
+def _seen(cycle: Lifecycle, logs: Sequence[Log], now: float) -> Lifecycle:
+    """Add whether the processes that recorded no end are there; one that failed has said all."""
+    processes = [one for log in logs for one in log.processes]
+    if cycle.failed or not processes:
+        return cycle
+    found = presence.look(processes, now)
+    return replace(
+        cycle,
+        lost=found.lost,
+        alive=found.alive,
+        beat_age=found.beat_age,
+        end_step=found.step if found.lost else cycle.end_step,
+    )
 
 
 def given(chosen: Settings) -> Given:

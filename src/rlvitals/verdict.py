@@ -3,10 +3,14 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rlvitals.metrics.throughput import MACHINE
 from rlvitals.records import Trace
 from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import Standing
+
+LAST_OF_MEMORY = (f"{MACHINE.name}/ram",)
+FULL = 90.0  # per cent of the memory: whoever asks for more is likely to be killed
 
 
 class Word(StrEnum):
@@ -33,9 +37,11 @@ class Verdict:
 
 def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict:
     """Judge the run as a whole. A run whose outcome rises is learning, whatever else is found."""
-    if trace.lifecycle.exit_code or trace.lifecycle.traceback:
-        reason = trace.lifecycle.traceback.strip().rsplit("\n", 1)[-1]
-        return Verdict(Word.FAILED, reason or f"exit code {trace.lifecycle.exit_code}")
+    if trace.lifecycle.failed:
+        return Verdict(Word.FAILED, ended(trace))
+    silent = next((finding for rule, finding in findings if rule.verdict == Word.HUNG), None)
+    if silent is not None and trace.lifecycle.alive:
+        return Verdict(Word.HUNG, silent.summary)
     now = judged(trace)
     # What the outcome shows says more than what explains it.
     ranked = sorted(findings, key=lambda pair: not _of_the_outcome(pair[1]))
@@ -54,6 +60,33 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     if plateau is not None and now.state != "at its ceiling":
         return Verdict(Word.PLATEAU, plateau.summary)
     return _by_outcome(now)
+
+
+def ended(trace: Trace) -> str:
+    """Say what ended a run, and at which step; empty where nothing says that it did."""
+    cycle = trace.lifecycle
+    told = cycle.traceback.strip().rsplit("\n", 1)[-1]
+    if not cycle.failed:
+        said = cycle.reason
+    elif cycle.lost:
+        said = cycle.lost + _full(trace)
+    elif cycle.signal:
+        said = cycle.reason or cycle.signal
+    else:
+        who = cycle.reason.partition(": ")[0] if cycle.reason.startswith("rank ") else ""
+        said = told or f"exit code {cycle.exit_code}"
+        said = f"{who}: {said}" if who else said
+    if not said or (cycle.end_step is None and not cycle.signal and not cycle.lost):
+        return said
+    step = max(trace.last_step, cycle.end_step or 0)
+    return f"{said}, at step {step:,}"
+
+
+def _full(trace: Trace) -> str:
+    """Say that there was hardly any memory left as a process was last heard of."""
+    shares = {name: trace.numbers(name) for name in trace.series if name in LAST_OF_MEMORY}
+    full = [s.values[-1] for s in shares.values() if s is not None and s.values[-1] >= FULL]
+    return f"; {max(full):.0f} % of the memory was in use shortly before" if full else ""
 
 
 def _least(word: Word) -> Severity:

@@ -17,8 +17,8 @@ from recording_checks import happened, notes, points, scans, values
 
 import rlvitals
 from rlvitals.recording import pump as pumps
-from rlvitals.recording.sinks import sink
-from rlvitals.store import blocks
+from rlvitals.recording.sinks import choosing, sink
+from rlvitals.store import blocks, outbox
 
 FLUSH = 0.2  # seconds
 SPAWNER = multiprocessing.get_context("forkserver")
@@ -119,20 +119,18 @@ def test_a_killed_run_goes_on_as_a_second_attempt(tmp_path):
 def full(monkeypatch):
     """A disk that takes `room` bytes more of block files: a write ends in the middle of a block."""
     state = {"room": None}
-    write = os.write
+    write = outbox._write
 
-    def limited(file, data):
-        if state["room"] is None or not str(Path(f"/proc/self/fd/{file}").readlink()).endswith(
-            ".rlv"
-        ):
-            return write(file, data)
+    def limited(fd, parts):
+        if state["room"] is None:
+            return write(fd, parts)
         if not state["room"]:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        taken = write(file, bytes(data)[: state["room"]])
+        taken = write(fd, [b"".join(parts)[: state["room"]]])
         state["room"] -= taken
         return taken
 
-    monkeypatch.setattr(os, "write", limited)
+    monkeypatch.setattr(outbox, "_write", limited)
     return state
 
 
@@ -156,7 +154,7 @@ def test_a_full_disk_and_then_space_again(tmp_path, full):
 def test_a_disk_that_is_full_for_too_long_loses_the_oldest_and_says_how_many(
     tmp_path, full, monkeypatch
 ):
-    monkeypatch.setattr(blocks, "MAX_PENDING", 20_000)
+    monkeypatch.setattr(outbox, "MAX_PENDING", 20_000)
     run = rlvitals.start(tmp_path, strict=False)
     run.log(0, {"x": 0})
     run.flush()
@@ -436,7 +434,7 @@ def test_the_interpreter_s_exit_finishes_a_run(tmp_path):
             raise ValueError("no such thing")
         sys.exit(int(sys.argv[2]))
     """
-    for i, (word, status) in enumerate([("0", "finished"), ("raise", "failed")]):
+    for i, (word, status) in enumerate([("0", "exiting"), ("raise", "failed")]):
         folder = tmp_path / str(i)
         done(script(code, folder, word, stderr=subprocess.DEVNULL))
         assert points(folder)["x"] == [(1, 1.0)]
@@ -469,7 +467,8 @@ def beside(monkeypatch):
 
     def start(folder, writing, **more):
         one = sink.Sink("beside", "a test's own", "", lambda _: writing)
-        monkeypatch.setattr("rlvitals.recording.start.find", lambda _: one)
+        monkeypatch.setattr(choosing, "find", {"beside": one}.get)
+        monkeypatch.setattr(choosing, "SINKS", (one,))
         return rlvitals.start(folder, sinks=["beside"], strict=False, **more)
 
     return start
@@ -524,14 +523,14 @@ def test_an_unknown_sink_is_named(tmp_path):
 def test_a_disk_that_blocks_keeps_the_loop_going_and_counts_what_it_loses(tmp_path, monkeypatch):
     monkeypatch.setattr(pumps, "MAX_ROWS", 3000)
     gate = threading.Event()
-    write = os.write
+    write = outbox._write
 
-    def stuck(file, data):
+    def stuck(fd, parts):
         gate.wait()
-        return write(file, data)
+        return write(fd, parts)
 
     run = rlvitals.start(tmp_path, strict=False)
-    monkeypatch.setattr(os, "write", stuck)
+    monkeypatch.setattr(outbox, "_write", stuck)
     begun = time.monotonic()
     for step in range(20_000):
         run.log(step, {"x": step})

@@ -59,10 +59,10 @@ def watched(root: Path, jobs: int, split: str, every: int) -> live.Live:
     return live.live(live.watch(root, chosen[::every], jobs), levels(runs))
 
 
-def judged(root: Path, jobs: int, *, outcome: bool = True) -> list[Scored]:
+def judged(root: Path, jobs: int, *, outcome: bool = True, told: bool = True) -> list[Scored]:
     """Diagnose and label every run. Raises UsageError where there is none."""
     runs = _recorded(root)
-    answers: tuple[Judged, ...] = judge(root, runs, jobs, outcome=outcome)
+    answers: tuple[Judged, ...] = judge(root, runs, jobs, outcome=outcome, told=told)
     return scored(answers, levels(runs))
 
 
@@ -99,6 +99,7 @@ def write(root: Path, jobs: int, where: Path, said: Say) -> None:
         seen=score(of_split(runs, "seen")),
         held_out=score(held_out),
         blind=score(of_split(judged(root, jobs, outcome=False), "test")),
+        untold=score(of_split(judged(root, jobs, told=False), "test")),
         everything=score(runs),
         live=watched(root, jobs, "seen", EVERY),
         runs=len(runs),

@@ -61,11 +61,20 @@ class Fault:
     hidden_from_start: bool = False  # only a change in mid-run shows it: there is no before
     hidden_while_learning: bool = False  # healthy runs look like this until learning stops
     tampers: bool = False  # what is logged as the outcome is not what was earned
-    sets: Mapping[str, float] = field(default_factory=dict)  # settings of the log that it changes
+    # What a run's settings say of a fault that is there from the start, by the library's names.
+    sets: Mapping[str, float] = field(default_factory=dict)
+    scales: Mapping[str, float] = field(default_factory=dict)  # the same: times the one that works
     proven: bool = False  # the mechanism is broken by construction, whatever the outcome
 
-    def visible(self, onset: Onset, logged: frozenset[str]) -> bool:
-        """Tell whether a log of these metrics can show the cause."""
+    @property
+    def changed(self) -> frozenset[str]:
+        """The settings that it changes."""
+        return frozenset((*self.sets, *self.scales))
+
+    def visible(self, onset: Onset, logged: frozenset[str], *, settings: bool = True) -> bool:
+        """Tell whether a log of these metrics, and with its settings, can show the cause."""
+        if onset is Onset.START and settings and self.changed:
+            return True
         if onset is Onset.START and self.hidden_from_start:
             return False
         return any(name in logged for name in self.visible_in)

@@ -12,8 +12,14 @@ from rlvitals.faults.catalogue import named
 from rlvitals.faults.fault import FAILED, Onset
 from rlvitals.faults.folder import Recorded
 
-# Of a run's settings, those that no fault changes: what a fault sets must be seen in the log.
-SETTINGS = ("env_id", "n_envs", "total_timesteps", "n_steps", "n_epochs", "gae_lambda")
+# The settings of a run that a tracker keeps, by the library's names; `batch_size` is another
+# thing to other libraries, and has no bearing here.
+SETTINGS = (
+    "algorithm", "env_id", "n_envs", "total_timesteps", "n_steps", "n_epochs", "gamma",
+    "gae_lambda", "learning_rate", "ent_coef", "vf_coef", "clip_range", "target_kl", "tau",
+    "target_update_interval", "buffer_size", "learning_starts", "exploration_fraction",
+    "exploration_final_eps",
+)  # fmt: skip
 OUTCOME = ("outcome/", "reward/")  # what a log without outcome columns lacks
 
 Asked = TypeVar("Asked")
@@ -43,10 +49,13 @@ class Judged:
 
 
 def judge(
-    root: Path, runs: Sequence[Recorded], jobs: int, *, outcome: bool = True
+    root: Path, runs: Sequence[Recorded], jobs: int, *, outcome: bool = True, told: bool = True
 ) -> tuple[Judged, ...]:
-    """Diagnose every run, several at a time."""
-    return several(_judge, [(root, run, outcome) for run in runs], jobs, chunk=8)
+    """Diagnose every run, several at a time.
+
+    `outcome`: whether logs hold the outcome; `told`: whether they say what a fault set.
+    """
+    return several(_judge, [(root, run, outcome, told) for run in runs], jobs, chunk=8)
 
 
 def several(
@@ -59,18 +68,23 @@ def several(
         return tuple(pool.imap(work, asked, chunksize=chunk))
 
 
-def load(root: Path, run: Recorded) -> rlvitals.Trace:
+def load(root: Path, run: Recorded, *, told: bool = True) -> rlvitals.Trace:
     """Read a run's trace, with what a tracker would know beside it."""
-    given = {key: value for key, value in settings(run).items() if key in SETTINGS}
+    given = {key: value for key, value in settings(run, told=told).items() if key in SETTINGS}
     trace = rlvitals.trace(folder.trace(root, run), settings=given)
     return replace(trace, lifecycle=lifecycle(run.ended))
 
 
-def settings(run: Recorded) -> dict[str, Any]:
+def settings(run: Recorded, *, told: bool = True) -> dict[str, Any]:
     """Return a run's settings as its log holds them: none that a fault changed half-way."""
-    changed = named(run.fault).sets if run.fault else {}
-    each = run.settings.items()
-    return {k: changed.get(k, v) for k, v in each if k not in changed or not run.onset}
+    if not run.fault:
+        return run.settings
+    fault = named(run.fault)
+    kept = {key: value for key, value in run.settings.items() if key not in fault.changed}
+    if run.onset or not told:
+        return kept
+    scaled = {key: by * run.settings[key] for key, by in fault.scales.items()}
+    return {**kept, **fault.sets, **scaled}
 
 
 def lifecycle(ended: str) -> rlvitals.Lifecycle:
@@ -79,9 +93,9 @@ def lifecycle(ended: str) -> rlvitals.Lifecycle:
     return rlvitals.Lifecycle(exit_code=int(crashed), traceback=ended * crashed, ended=True)
 
 
-def _judge(asked: tuple[Path, Recorded, bool]) -> Judged:
-    root, run, with_outcome = asked
-    trace = load(root, run)
+def _judge(asked: tuple[Path, Recorded, bool, bool]) -> Judged:
+    root, run, with_outcome, told = asked
+    trace = load(root, run, told=told)
     if not with_outcome:
         kept = {k: s for k, s in trace.series.items() if not k.startswith(OUTCOME)}
         trace = replace(trace, series=kept)
@@ -92,15 +106,15 @@ def _judge(asked: tuple[Path, Recorded, bool]) -> Judged:
         for rule, finding in found.findings
     )
     names = {rule.name for rule in found.clear} | {one.rule for one in said}
-    visible = shown(run, trace)
+    visible = shown(run, trace, told=told)
     expects = [rule for rule in named(run.fault).expects if rule != FAILED] if visible else []
     counts = rlvitals.judged(found, healthy=not run.fault, expects=expects)
     return Judged(run, str(found.verdict.word), said, tuple(sorted(names)), visible, counts)
 
 
-def shown(run: Recorded, trace: rlvitals.Trace) -> bool:
+def shown(run: Recorded, trace: rlvitals.Trace, *, told: bool = True) -> bool:
     """Tell whether a run has a fault, and its log what can show it."""
     if not run.fault:
         return False
     onset = Onset.MIDDLE if run.onset else Onset.START
-    return named(run.fault).visible(onset, frozenset(trace.series))
+    return named(run.fault).visible(onset, frozenset(trace.series), settings=told)

@@ -106,9 +106,12 @@ def _lifecycle(logs: Sequence[Log], resumed: tuple[int, ...]) -> Lifecycle:
     return Lifecycle(
         exit_code=exit_code,
         traceback=traceback,
-        attempts=1 + len(resumed),
+        attempts=max([1 + len(resumed), *(log.attempts for log in logs)]),
         seams=resumed,
         ended=bool(endings),
+        signal=next((e.signal for e in endings if e.signal), ""),
+        reason=next((e.reason for e in endings if e.reason), ""),
+        end_step=max((e.step for e in endings if e.step is not None), default=None),
     )
 
 

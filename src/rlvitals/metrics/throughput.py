@@ -149,6 +149,65 @@ MACHINE = Metric(
     family=True,
 )
 
+LOAD = Metric(
+    name="throughput/load",
+    title="Load of the system",
+    unit="processes",
+    kind="performance",
+    meaning="Processes that run or wait to run, over the last minute: more than there are cores,"
+    " and each gets less than one.",
+    better="down",
+    healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
+    see_also=("throughput/machine",),
+)
+
+HANDLES = Metric(
+    name="throughput/handles",
+    title="Threads and open files",
+    unit="count",
+    kind="performance",
+    meaning="Threads and open files of the training process: a steady climb ends at a limit.",
+    healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
+    see_also=("throughput/memory",),
+    family=True,
+)
+
+DISK_FREE = Metric(
+    name="throughput/disk_free",
+    title="Room on the disk",
+    unit="GiB",
+    kind="performance",
+    meaning="Room that is left on the disk of the run's folder.",
+    better="up",
+    healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
+    see_also=("throughput/machine",),
+)
+
+POWER = Metric(
+    name="throughput/power",
+    title="Power of an accelerator",
+    unit="W",
+    kind="performance",
+    meaning="Power that an accelerator draws: far below its limit, it waits.",
+    healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
+    see_also=("throughput/machine",),
+    family=True,
+)
+
+HEAT = Metric(
+    name="throughput/temperature",
+    title="Temperature of an accelerator",
+    unit="°C",
+    kind="performance",
+    meaning="Temperature of an accelerator: near its limit its clock is slowed.",
+    see_also=("throughput/power",),
+    family=True,
+)
+
 WORKERS = Metric(
     name="throughput/workers",
     title="Healthy workers",
@@ -256,6 +315,11 @@ METRICS = (
     ELAPSED,
     EVAL_ELAPSED,
     MACHINE,
+    LOAD,
+    HANDLES,
+    DISK_FREE,
+    POWER,
+    HEAT,
     WORKERS,
     TOKENS_PER_SECOND,
     TOKENS_PER_SECOND_PER_DEVICE,

@@ -18,6 +18,7 @@ from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.lines import REPLACED, opened
 from rlvitals.readers.formats.objects import flatten
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.recording import endings
 from rlvitals.records import Ending, Log, Setting, Table
 from rlvitals.store import blocks, frames, run_folder, whole
 from rlvitals.store.blocks import BlockCursor, Found, Scan
@@ -52,6 +53,8 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
     cursor = since if isinstance(since, RunCursor) else None
     found = whole.read(path.parent, cursor)
     series = whole.series(found.parts, main := whole.main_rank(found.parts))
+    noted = endings.read(path.parent, found.events)
+    newest = max((one.number for one in about.attempts), default=0)
     log = Log(
         "rlvitals",
         series,
@@ -61,7 +64,9 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         histograms=_listed(found.parts, main, lambda scan: scan.histograms),
         texts=_listed(found.parts, main, lambda scan: scan.texts),
         tables=_tables(found.parts, main),
-        ending=_ending(about, found.events),
+        ending=noted.ending if noted.attempt >= newest else _ending(about, found.events),
+        processes=noted.open if noted.attempt >= newest else (),
+        attempts=max(newest, 1),
         framework=about.framework,
         step_unit=str(about.more.get("step_unit") or "steps"),
     )

@@ -211,7 +211,8 @@ def action_histogram(
 
 def _chosen(actions: ArrayLike, least: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     flat = np.asarray(actions).ravel()
-    whole = flat.astype(np.int64)
-    if flat.dtype.kind not in "iuf" or (whole != flat).any() or (whole < 0).any():
-        raise UsageError("discrete actions are whole numbers from 0 on")
-    return np.bincount(whole, minlength=least)
+    if flat.dtype.kind in "iuf":
+        whole = flat.astype(np.int64)
+        if (whole == flat).all() and (whole >= 0).all():
+            return np.bincount(whole, minlength=least)
+    raise UsageError("discrete actions are whole numbers from 0 on")

@@ -58,5 +58,7 @@ class Off(Run):
         """Return that nothing waits."""
         return True
 
-    def finish(self, status: str = "finished", *, traceback: str = "") -> None:
+    def finish(
+        self, status: str = "finished", *, traceback: str = "", exit_code: int | None = None
+    ) -> None:
         """Do nothing."""

@@ -74,6 +74,7 @@ class Pump:
         self.spent = 0.0  # CPU seconds of the thread
         self.last_step = 0
         self.chores: list[Callable[[], object]] = []  # done each time the thread wakes
+        self.beside: Callable[[], Mapping[str, float]] = dict  # what is logged with the last row
         self._native = native
         self._outlets = [Outlet(name, writing, notes) for name, writing in others]
         self._seconds = flush_seconds
@@ -208,10 +209,18 @@ class Pump:
         if flat:
             self.last_step = flat[-FIELDS]  # type: ignore[assignment]
         del self.rows[:count]
+        if flat:
+            self._stand_beside(flat)
         for rows in self._batcher.rows(flat, gently=not self._awaited):
             self._each(partial(_scalars, rows), len(rows))
         for _ in range(len(self.messages)):
             self._each(self.messages.popleft())
+
+    def _stand_beside(self, flat: list[object]) -> None:
+        """Add a row at the last step: what the machine did until then."""
+        if measured := self.beside():
+            step, moment, _ = flat[-FIELDS:]
+            flat += (step, moment, dict(measured))
 
     def _each(self, call: Message, weight: int = 1) -> None:
         self._native_does(call)

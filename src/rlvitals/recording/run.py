@@ -12,8 +12,9 @@ from types import MappingProxyType, TracebackType
 from typing import Any, NoReturn, Self
 
 from rlvitals.errors import UsageError
-from rlvitals.recording import content, control, tensors
+from rlvitals.recording import beats, content, control, redact, tensors
 from rlvitals.recording.batches import AXIS, FIELDS
+from rlvitals.recording.beats import EXITING, exit_code_of
 from rlvitals.recording.pump import Message, Pump
 from rlvitals.recording.sinks.sink import Opening
 from rlvitals.records import Text
@@ -35,8 +36,15 @@ class Run:
     noted in the run. Where `strict`, a wrong call raises UsageError at once instead.
     """
 
-    def __init__(
-        self, opening: Opening, pump: Pump, *, world_size: int, strict: bool, durable: bool
+    def __init__(  # noqa: PLR0913 - what a run begins with, each by its name
+        self,
+        opening: Opening,
+        pump: Pump,
+        *,
+        world_size: int,
+        strict: bool,
+        durable: bool,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
         """Begin; `rlvitals.start()` is what calls this."""
         self.folder: Path = opening.folder
@@ -45,7 +53,7 @@ class Run:
         self.attempt = opening.attempt
         self.rank = opening.rank
         self.world_size = world_size
-        self._settings = dict(opening.settings)
+        self._settings = dict(opening.settings if settings is None else settings)
         self._notes = pump.notes
         self._pump = pump
         self._strict = strict
@@ -169,8 +177,9 @@ class Run:
             }
             if facts:
                 self._settings |= new
-                self._send(lambda writing: writing.settings(at, new))
-                self._send(lambda writing: writing.event("settings", at, {"changed": facts}))
+                kept, told = redact.written(new), redact.written(facts)
+                self._send(lambda writing: writing.settings(at, kept))
+                self._send(lambda writing: writing.event("settings", at, {"changed": told}))
 
         self._safely(send)
 
@@ -179,7 +188,7 @@ class Run:
 
         def send() -> None:
             at = None if step is None else self._at(step)
-            name, said = self._named(kind), {"time": clock.time(), **facts}
+            name, said = self._named(kind), {"time": clock.time(), **redact.written(facts)}
             self._send(lambda writing: writing.event(name, at, said))
 
         self._safely(send)
@@ -200,13 +209,17 @@ class Run:
         """Wait until what is logged by now is with the system; False where that takes longer."""
         return self._pump.flush(timeout)
 
-    def finish(self, status: str = "finished", *, traceback: str = "") -> None:
+    def finish(
+        self, status: str = "finished", *, traceback: str = "", exit_code: int | None = None
+    ) -> None:
         """Record how the run ended, write what waits and close. Further calls do nothing."""
         if self._closed and self._pump.closed:
             return
         if not self._closed:
-            self._end(status, traceback)
-        if not self._pump.close(status, FINISHING) and self._pump.alive:
+            self._end(status, traceback, exit_code)
+        # A process that ends by itself, without a word: sinks know of no other end than that.
+        word = "finished" if status == EXITING else status
+        if not self._pump.close(word, FINISHING) and self._pump.alive:
             sys.stderr.write(f"rlvitals: {self.folder} could not be closed in time\n")
         if self._pump.closed:
             atexit.unregister(self._at_exit)
@@ -224,7 +237,11 @@ class Run:
         trace: TracebackType | None,
     ) -> None:
         """Finish: "failed" with the traceback where an exception ended the block."""
-        if error is None or (isinstance(error, SystemExit) and not error.code):
+        if isinstance(error, SystemExit):
+            code = exit_code_of(error)
+            self.finish("failed" if code else "finished", exit_code=code or None)
+            return
+        if error is None:
             self.finish()
             return
         word = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
@@ -319,7 +336,7 @@ class Run:
         for what in self._control.look():
             self.event("asked", self.step, what=what)
 
-    def _end(self, status: str, trace: str) -> None:
+    def _end(self, status: str, trace: str, exit_code: int | None) -> None:
         for call in reversed(self._endings):
             try:
                 call(status)
@@ -327,17 +344,21 @@ class Run:
                 self._notes.add(f"at the end: {type(error).__name__}: {error}")
         facts: dict[str, object] = {"status": status, "time": clock.time()}
         if trace:
-            facts["traceback"] = trace
+            facts["traceback"] = redact.homeless(redact.text(trace))
+        if exit_code is not None:
+            facts["exit_code"] = exit_code
         self._pump.send(lambda writing: writing.event("finish", None, facts))
         self._closed, self._plain = "the run is finished", _NEVER
 
     def _at_exit(self) -> None:
-        """Finish a run that its script did not: the process is ending."""
+        """Close a run that its script did not finish; how the process ends is noted by itself."""
         error = getattr(sys, "last_value", None)
         if error is None or not self._pump.alive:
-            self.finish()
+            self.finish(EXITING)
         else:
-            self.finish("failed", traceback="".join(traceback.format_exception(error)))
+            self.__exit__(type(error), error, error.__traceback__)
+        if isinstance(error, KeyboardInterrupt):
+            beats.still_interrupted()
 
     def _forked(self) -> None:
         """Leave the run to the parent: in a forked child nothing of it is written."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rlvitals import settings as options
 from rlvitals.errors import UsageError, VitalsError
-from rlvitals.recording import content, ranks
+from rlvitals.recording import beside, content, ranks, redact
 from rlvitals.recording.notes import Notes
 from rlvitals.recording.off import Off
 from rlvitals.recording.pump import Pump
@@ -51,22 +51,26 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     is a warning, and nothing is recorded; where `strict`, a VitalsError.
     """
     said: dict[str, object] = {"project": project, "name": name, "group": group}
-    said |= {"folder": None if folder is None else str(folder), "flush_seconds": flush_seconds}
-    said |= {"tags": tuple(tags) or None, "durable": durable or None}
-    chosen = (configured := _chosen(said)).recording
+    said |= {"folder": None if folder is None else str(folder), "tags": tuple(tags) or None}
+    said |= {"durable": durable or None, "flush_seconds": flush_seconds}
+    every = _chosen(said)
+    chosen = every.recording
     if chosen.mode == "off":
         return Off(chosen.name, settings or {})
-    others = choosing.chosen(sinks, configured)
-    kept = content.settings(settings or {})
+    own, kept = choosing.chosen(sinks, every), content.settings(settings or {})
     checked = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
+    return _begun(_Start(chosen, own, resume, kept, seed, notes), strict=checked)
+
+
+def _begun(wanted: "_Start", *, strict: bool) -> Run:
     try:
-        return _Start(chosen, others, resume, kept, seed, notes).begin(checked)
+        return wanted.begin(strict)
     except OSError as error:
         problem = f"nothing is recorded: {error.strerror or error}"
-        if checked:
+        if strict:
             raise VitalsError(problem, where=str(error.filename or "")) from error
-        warnings.warn(f"rlvitals: {problem} ({error.filename})", RuntimeWarning, stacklevel=2)
-        return Off(chosen.name, kept)
+        warnings.warn(f"rlvitals: {problem} ({error.filename})", RuntimeWarning, stacklevel=3)
+        return Off(wanted.chosen.name, wanted.settings)
 
 
 def _chosen(said: Mapping[str, object]) -> options.Settings:
@@ -101,7 +105,10 @@ class _Start:
             world_size=place.world_size,
             strict=strict,
             durable=self.chosen.durable,
+            settings=self.settings,
         )
+        seconds, facts = self.chosen.machine_seconds, self.chosen.facts
+        beside.begin(run, pump, machine_seconds=seconds, learn=facts)
         run.event("start", attempt=opening.attempt, pid=os.getpid(), resumed=opening.resumed)
         return run
 
@@ -131,10 +138,10 @@ class _Start:
             project=self.chosen.project,
             group=self.chosen.group,
             seed=self.seed,
-            settings=self.settings,
+            settings=redact.written(self.settings),
             tags=self.chosen.tags,
-            notes=self.notes,
-            command=tuple(sys.argv),
+            notes=redact.homeless(redact.text(self.notes)),
+            command=tuple(map(redact.homeless, redact.command(sys.argv))),
         )
 
 

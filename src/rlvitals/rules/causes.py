@@ -15,6 +15,7 @@ OUTCOMES = (
 
 LEARNING = (
     # The signal: what is learned from is broken.
+    "setting-out-of-range",
     "not-a-number",
     "environment-changed",
     "impossible-value",

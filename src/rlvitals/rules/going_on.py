@@ -1,4 +1,4 @@
-"""A run that goes on: the log grew just now, and nothing says that it is over.
+"""A run that goes on: its process lives or its log grew just now, and nothing says it is over.
 
 What is said of such a run may be taken back a few rows later. So some rules warn of it only once
 what they see has stood for a while, and once it has had the time to learn anything at all.
@@ -24,7 +24,7 @@ def goes_on(trace: Trace) -> bool:
         return False
     if trace.budget is not None and trace.last_step >= trace.budget.steps:
         return False
-    return cycle.age is not None and cycle.age < LIVE
+    return bool(cycle.alive) or (cycle.age is not None and cycle.age < LIVE)
 
 
 def in_grace(trace: Trace) -> bool:

@@ -32,11 +32,17 @@ FAULTS = (
             in_world(lambda w: w.NeverTerminal),
             in_model(models.attribute(gamma=1.0, target_update_interval=1)),
         ),
-        expects=("q-divergence", "value-loss-explosion", "episodes-never-end"),
+        expects=(
+            "setting-out-of-range",
+            "q-divergence",
+            "value-loss-explosion",
+            "episodes-never-end",
+        ),
         visible_in=("value/loss", "optimiser/loss"),
         tampers=True,
         algorithms=(DQN,),
         tasks=ENDING,
         onsets=(Onset.START,),
+        sets={"gamma": 1.0, "target_update_interval": 1},
     ),
 )

@@ -88,6 +88,9 @@ ALIASES: tuple[tuple[Metric, tuple[str, ...]], ...] = (
     (throughput.TOKENS, ("num_tokens",)),
     # vLLM's own counter, as its Prometheus page names it.
     (throughput.PREEMPTIONS, ("vllm:num_preemptions_total", "vllm:num_preemptions")),
+    # Our own recorder's.
+    (throughput.LOAD, ("machine/load",)),
+    (throughput.DISK_FREE, ("machine/disk_free_gib",)),
     (progress.EPOCH, ("epoch",)),
     (progress.EPISODE, ("episode", "episodes")),
     (progress.ITERATION, ("iteration",)),
@@ -121,6 +124,11 @@ NAMES = Table(
     },
     families=(
         *(Family(rf"{m.name}/(.+)", Name(m, HOW)) for m in CANONICAL if m.family),
+        Family(r"machine/(.+)_percent", Name(throughput.MACHINE, "mean since the last row")),
+        Family(r"machine/((?!disk_free).+)_gib", Name(throughput.MEMORY, "most since the last")),
+        Family(r"machine/(threads|open_files)", Name(throughput.HANDLES, HOW)),
+        Family(r"machine/(.+)_watts", Name(throughput.POWER, HOW)),
+        Family(r"machine/(.+)_celsius", Name(throughput.HEAT, HOW)),
         Family(r"action_replica_(\d+)", Name(policy.ACTION_COUNT, HOW)),
     ),
     settings={

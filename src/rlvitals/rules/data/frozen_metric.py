@@ -234,6 +234,9 @@ RULE = Rule(
         "check that its parameters are in the optimiser and require gradients",
     ),
     profiles=kinds.REINFORCED,
-    explained_by=("updates-hardly-move",),
+    explained_by=(
+        "setting-out-of-range",
+        "updates-hardly-move",
+    ),
     thresholds=(LENGTH,),
 )

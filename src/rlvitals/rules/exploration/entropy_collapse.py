@@ -200,6 +200,7 @@ RULE = Rule(
     ),
     profiles=kinds.REINFORCED,
     explained_by=(
+        "setting-out-of-range",
         "environment-changed",
         "learning-rate-too-high",
         "action-collapse",

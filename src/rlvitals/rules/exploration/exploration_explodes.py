@@ -213,6 +213,7 @@ RULE = Rule(
     ),
     profiles=kinds.REINFORCED,
     explained_by=(
+        "setting-out-of-range",
         "environment-changed",
         "learning-rate-too-high",
         "learning-rate-jump",

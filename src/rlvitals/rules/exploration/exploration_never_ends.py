@@ -250,6 +250,7 @@ RULE = Rule(
     ),
     profiles=(*kinds.CONTROL, Profile.SCHEDULER_PPO),
     explained_by=(
+        "setting-out-of-range",
         "value-loss-vanishes",
         "environment-changed",
         "impossible-value",

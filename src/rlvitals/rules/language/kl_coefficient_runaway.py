@@ -125,6 +125,7 @@ RULE = Rule(
     ),
     profiles=(Profile.RLHF_PPO,),
     explained_by=(
+        "setting-out-of-range",
         "ratio-off-one",
         "learning-rate-jump",
         "kl-above-target",

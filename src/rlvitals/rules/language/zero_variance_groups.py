@@ -234,6 +234,7 @@ RULE = Rule(
     ),
     profiles=kinds.GROUPED,
     explained_by=(
+        "setting-out-of-range",
         "constant-reward",
         "response-length-explodes",
         "response-length-collapses",

@@ -153,6 +153,7 @@ RULE = Rule(
         "restart from a checkpoint before the jump",
     ),
     explained_by=(
+        "setting-out-of-range",
         "learning-rate-too-high",
         "learning-rate-jump",
         "reward-spread-grows",

@@ -82,6 +82,9 @@ RULE = Rule(
         "start from settings known to work for this algorithm and environment",
     ),
     profiles=(*kinds.CONTROL, Profile.SCHEDULER_PPO),
-    explained_by=("learning-rate-jump",),
+    explained_by=(
+        "setting-out-of-range",
+        "learning-rate-jump",
+    ),
     thresholds=(HIGH,),
 )

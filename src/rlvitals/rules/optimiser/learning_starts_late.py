@@ -71,6 +71,7 @@ RULE = Rule(
     needs_any=OUTCOME_METRICS,
     at_least=LEAST,
     check=check,
+    explained_by=("setting-out-of-range",),
     doc=__doc__,
     causes=("learning_starts is set for a longer run", "it counts another unit than was meant"),
     remedies=("lower learning_starts to a hundredth of the run",),

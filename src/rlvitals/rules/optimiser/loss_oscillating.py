@@ -115,6 +115,7 @@ RULE = Rule(
     ),
     profiles=(Profile.SUPERVISED, *kinds.ACTOR_CRITIC),
     explained_by=(
+        "setting-out-of-range",
         "gradient-explosion",
         "learning-rate-too-high",
         "learning-rate-jump",

@@ -190,6 +190,7 @@ RULE = Rule(
         "train in bfloat16 or float32 instead of float16",
     ),
     explained_by=(
+        "setting-out-of-range",
         "gradient-explosion",
         "learning-rate-jump",
         "kl-spike",

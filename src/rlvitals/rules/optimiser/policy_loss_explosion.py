@@ -90,6 +90,7 @@ RULE = Rule(
     ),
     profiles=kinds.PPO,
     explained_by=(
+        "setting-out-of-range",
         "learning-rate-jump",
         "impossible-value",
         "gradient-explosion",

@@ -154,6 +154,7 @@ RULE = Rule(
         "check which parameters the optimiser holds",
     ),
     explained_by=(
+        "setting-out-of-range",
         "environment-changed",
         "not-a-number",
         "learning-rate-too-high",

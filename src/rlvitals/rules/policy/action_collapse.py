@@ -193,6 +193,7 @@ RULE = Rule(
     ),
     profiles=(Profile.SCHEDULER_PPO,),
     explained_by=(
+        "setting-out-of-range",
         "learning-rate-jump",
         "kl-above-target",
         "kl-spike",

@@ -109,6 +109,7 @@ RULE = Rule(
     ),
     profiles=kinds.PPO,
     explained_by=(
+        "setting-out-of-range",
         "learning-rate-jump",
         "ratio-off-one",
         "kl-above-target",

@@ -117,6 +117,7 @@ RULE = Rule(
     ),
     profiles=kinds.PPO,
     explained_by=(
+        "setting-out-of-range",
         "environment-changed",
         "exploration-explodes",
         "learning-rate-too-high",

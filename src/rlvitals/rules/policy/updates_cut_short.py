@@ -115,6 +115,11 @@ RULE = Rule(
         "set fewer epochs",
     ),
     profiles=(Profile.CONTROL_PPO, Profile.SCHEDULER_PPO),
-    explained_by=("learning-rate-too-high", "learning-rate-jump", "kl-above-target"),
+    explained_by=(
+        "setting-out-of-range",
+        "learning-rate-too-high",
+        "learning-rate-jump",
+        "kl-above-target",
+    ),
     thresholds=(CUT,),
 )

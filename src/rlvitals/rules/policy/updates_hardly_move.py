@@ -212,6 +212,7 @@ RULE = Rule(
     profiles=(*kinds.CONTROL, Profile.SCHEDULER_PPO),
     thresholds=(TINY_KL, FEW, SLOW),
     explained_by=(
+        "setting-out-of-range",
         "environment-changed",
         "updates-cut-short",
         "impossible-value",

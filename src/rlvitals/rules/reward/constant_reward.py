@@ -39,7 +39,7 @@ from rlvitals.rules.answers import last_share
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
 from rlvitals.rules.standing import RIGHT, environment, label, standing
-from rlvitals.rules.weigh import sides
+from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.level import stays_above
 
 UPDATES = 10
@@ -173,7 +173,7 @@ def _finding(
     after = series.since(between[1] + 1).values
     over = not spread and after.size > 0 and float(after.max()) > value  # it went on to rise
     waits = name == RETURN.name and env is not None and value == env.random_return
-    severity = Severity.NOTE if now.improves or waits or over else Severity.WARNING
+    severity = Severity.NOTE if content(now) or waits or over else Severity.WARNING
     if waits:
         counter = (*counter, "it is what a random policy gets: nothing has succeeded yet")
     throughout = between[0] == int(series.steps[0]) and count == len(series)

@@ -2,9 +2,10 @@
 
 ## What it sees
 The time since the last event longer than all of: 10 x the median gap between rows, 3 x the
-longest gap so far, 10 minutes. Only where the budget is known and less than 98 % of it is spent,
-where no log says that the process ended, and where rows have a time. After a day without a
-row this is a note: then the run is over, however it ended, or the log was copied.
+longest gap so far, 10 minutes. Only where no log says that the process ended, where rows have a
+time, and where either the process is known to live or the budget is known; never once 98 % of the
+budget is spent. After a day without a row this is a note, unless the process lives: then the run
+is over, however it ended, or the log was copied.
 
 ## Why it matters
 A reward function that waits for an answer, a worker that died under a barrier, a full disk: the
@@ -45,7 +46,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("no row holds a number")
     if cycle.over or (trace.budget is not None and _spent(trace, trace.budget.steps)):
         return Clear()
-    if trace.budget is None:
+    if trace.budget is None and not cycle.alive:
         return Undecided("how long the run is meant to be is not known", ("total_steps",))
     if cycle.age is None or not np.isfinite(cycle.age) or (found := _longest(trace)) is None:
         return Undecided("when the log last grew is not known, or how fast it did")
@@ -79,26 +80,29 @@ def _longest(trace: Trace) -> tuple[str, Series] | None:
 
 
 def _finding(trace: Trace, name: str, age: float, limit: float) -> Finding:
-    spent = 0.0 if trace.budget is None else trace.last_step / trace.budget.steps
-    over = age > DAY
+    budget, cycle = trace.budget, trace.lifecycle
+    spent = "" if budget is None else f", at {trace.last_step / budget.steps:.0%} of the budget"
+    over = age > DAY and not cycle.alive
+    there = "the process is still there" if cycle.alive else "nothing says that the run ended"
+    beat = "" if cycle.beat_age is None else f"its last sign of life is {_said(cycle.beat_age)} old"
     return Finding(
-        f"no new row for {_said(age)}, at {spent:.0%} of the budget, and nothing says that the run "
-        "ended",
+        f"no new row for {_said(age)}{spent}, and {there}",
         severity=Severity.NOTE if over else Severity.WARNING,
         metric=name,
         began=trace.last_step,
         ended=trace.last_step,
         observed=age,
         bound=Bound(limit, "seconds: 10 x the median gap, 3 x the longest, 10 minutes"),
+        evidence=(beat,) if beat else (),
         counter=("more than a day: the run is over, or the log a copy",) if over else (),
     )
 
 
 def _said(seconds: float) -> str:
     for unit, size in (("days", DAY), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * size or unit == "min":
+        if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
-    return ""
+    return f"{seconds:.0f} s"
 
 
 RULE = Rule(

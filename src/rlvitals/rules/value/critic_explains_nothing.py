@@ -179,6 +179,7 @@ RULE = Rule(
     ),
     profiles=kinds.ACTOR_CRITIC,
     explained_by=(
+        "setting-out-of-range",
         "not-a-number",
         "impossible-value",
         "learning-rate-too-high",

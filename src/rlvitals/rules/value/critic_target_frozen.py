@@ -102,7 +102,10 @@ RULE = Rule(
         "check which network the targets are taken from",
     ),
     profiles=(Profile.OFF_POLICY,),
-    explained_by=("impossible-value",),
+    explained_by=(
+        "setting-out-of-range",
+        "impossible-value",
+    ),
     verdict="stalled",
     thresholds=(SHORT,),
 )

@@ -195,6 +195,7 @@ RULE = Rule(
     ),
     profiles=(Profile.OFF_POLICY,),
     explained_by=(
+        "setting-out-of-range",
         "learning-rate-too-high",
         "learning-rate-jump",
         "impossible-value",

@@ -128,6 +128,11 @@ RULE = Rule(
         "widen {clip_range_value}",
     ),
     profiles=(Profile.SCHEDULER_PPO, Profile.RLHF_PPO),
-    explained_by=("updates-hardly-move", "value-clip-high", "value-loss-explosion"),
+    explained_by=(
+        "setting-out-of-range",
+        "updates-hardly-move",
+        "value-clip-high",
+        "value-loss-explosion",
+    ),
     thresholds=(LIMIT,),
 )

@@ -224,6 +224,7 @@ RULE = Rule(
     ),
     profiles=(*kinds.ACTOR_CRITIC, Profile.OFF_POLICY),
     explained_by=(
+        "setting-out-of-range",
         "learning-rate-too-high",
         "learning-rate-jump",
         "kl-spike",

@@ -179,7 +179,10 @@ RULE = Rule(
         "give a reward that tells a good step from a bad one",
     ),
     profiles=kinds.ACTOR_CRITIC,
-    explained_by=("constant-reward",),
+    explained_by=(
+        "setting-out-of-range",
+        "constant-reward",
+    ),
     verdict="stalled",
     thresholds=(FALL, SMALL, VARIES),
 )

@@ -1,0 +1,297 @@
+"""The machine, sampled on a thread: processor, memory, disk, graphics cards.
+
+    sampler = Sampler(interval=10.0).start()
+    sampler.take()      # what was measured since the last call: means, and peaks of memory
+
+Percentages are of what this process may use: a container's memory is its limit, not the host's.
+Where psutil or NVML is missing or broken, their numbers are missing, and nothing else happens.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import psutil
+
+FIRST = 0.5  # seconds until it looks, and then to the first sample: a short run has one too
+GIB = 2.0**30
+CGROUPS = Path("/sys/fs/cgroup")
+OWN_CGROUP = Path("/proc/self/cgroup")
+PEAKS = ("_gib", "ram_percent", "vram_percent")  # of these the highest counts, not the mean
+UNLIMITED = 2**60  # bytes: cgroup v1 writes a number near 2**63 for no limit
+
+
+class Sampler:
+    """Measures every `interval` seconds on a daemon thread; a fork's child measures nothing."""
+
+    def __init__(self, interval: float = 10.0, folder: Path | None = None) -> None:
+        """Say how often, and the folder whose disk is watched: the working one by default."""
+        self.interval = max(interval, 0.01)
+        self._probe = _Probe(folder or Path())
+        self._held: list[dict[str, float]] = []
+        self._stopped = threading.Event()
+        self._pid = os.getpid()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> "Sampler":
+        """Start the thread; it never keeps the interpreter alive."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="rlvitals-machine", daemon=True)
+            self._thread.start()
+        return self
+
+    def sample(self) -> dict[str, float]:
+        """Measure now, under names such as "machine/cpu_percent"; what cannot be had is left out.
+
+        The use of processors is since the last sample: the first has none.
+        """
+        return self._probe.measure()
+
+    def take(self) -> dict[str, float]:
+        """Return what the thread measured since the last call; empty where it measured nothing."""
+        if os.getpid() != self._pid:
+            return {}
+        held, self._held = self._held, []
+        return _gathered(held)
+
+    def stop(self) -> None:
+        """Let the thread end; it is not waited for."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        wait = first = min(FIRST, self.interval)
+        if not self._stopped.wait(first):  # whoever starts us is not held up by what we load
+            self._probe.measure()  # processors are measured from here on
+        while not self._stopped.wait(wait):
+            self._held.append(self._probe.measure())
+            wait = self.interval
+
+
+def cores() -> int:
+    """Count the cores that this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+def memory_gib() -> float | None:
+    """Return the memory that this process may use, in GiB; None where nobody tells."""
+    found = [size for size in (_total_memory(), _limits().get("limit")) if size]
+    return round(min(found) / GIB, 2) if found else None
+
+
+def gpus() -> list[str]:
+    """Name the graphics cards that this process may use."""
+    cards = _Cards()
+    return [name for card in cards.handles if (name := cards.name(card))]
+
+
+def _gathered(held: list[dict[str, float]]) -> dict[str, float]:
+    names = {name: None for one in held for name in one}
+    found: dict[str, float] = {}
+    for name in names:
+        values = [one[name] for one in held if name in one]
+        found[name] = max(values) if name.endswith(PEAKS) else sum(values) / len(values)
+    return found
+
+
+class _Probe:
+    """What is asked, and what was said last time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._process: psutil.Process | None = None
+        self._cards: _Cards | None = None
+        self._spent: tuple[float, float] | None = None  # wall and processor seconds
+
+    def measure(self) -> dict[str, float]:
+        """Ask every part; one that fails says nothing."""
+        found: dict[str, float] = {}
+        for part in (self._system, self._own, self._memory, self._disk, self._graphics):
+            found.update(_quiet(part))
+        return {f"machine/{name}": value for name, value in found.items()}
+
+    def _system(self) -> Mapping[str, float]:
+        import psutil  # noqa: PLC0415 - 20 ms: on the sampler's thread
+
+        found = {"load": os.getloadavg()[0]} if hasattr(os, "getloadavg") else {}
+        if self._spent is not None:  # else it is of no time at all
+            found["cpu_percent"] = psutil.cpu_percent()
+        else:
+            psutil.cpu_percent()
+        return found
+
+    def _own(self) -> Mapping[str, float]:
+        import psutil  # noqa: PLC0415 - the same
+
+        process = self._process = self._process or psutil.Process()
+        with process.oneshot():
+            times = process.cpu_times()
+            found = {
+                "rss_gib": process.memory_info().rss / GIB,
+                "threads": float(process.num_threads()),
+            }
+            if hasattr(process, "num_fds"):
+                found["open_files"] = float(process.num_fds())
+        now = (time.monotonic(), times.user + times.system)
+        if self._spent is not None and now[0] > self._spent[0]:
+            used = (now[1] - self._spent[1]) / (now[0] - self._spent[0])
+            found["process_cpu_percent"] = 100.0 * used / cores()
+        self._spent = now
+        return found
+
+    def _memory(self) -> Mapping[str, float]:
+        limits, total = _limits(), _total_memory()
+        if limits.get("limit") and (not total or limits["limit"] < total):
+            return {"ram_percent": 100.0 * limits["used"] / limits["limit"]}
+        import psutil  # noqa: PLC0415 - the same
+
+        return {"ram_percent": float(psutil.virtual_memory().percent)}
+
+    def _disk(self) -> Mapping[str, float]:
+        import psutil  # noqa: PLC0415 - the same
+
+        room = psutil.disk_usage(str(self._folder.absolute()))
+        return {"disk_free_gib": room.free / GIB, "disk_percent": float(room.percent)}
+
+    def _graphics(self) -> Mapping[str, float]:
+        self._cards = self._cards or _Cards()
+        found: dict[str, float] = {}
+        for i, card in enumerate(self._cards.handles):
+            said = self._cards.measure(card)
+            found.update({f"gpu{i}_{name}": value for name, value in said.items()})
+        return found
+
+
+class _Cards:
+    """NVIDIA's cards through NVML: those that this process may use, in its own order."""
+
+    def __init__(self) -> None:
+        self._nvml: Any = None  # the library has no types
+        self.handles: list[Any] = []
+        try:
+            import pynvml  # noqa: PLC0415 - optional
+
+            pynvml.nvmlInit()
+            self._nvml = pynvml
+            self.handles = self._visible()
+        except Exception:  # noqa: BLE001 - no card, no driver, a driver of another version
+            self.handles = []
+
+    def _visible(self) -> list[Any]:
+        """Follow CUDA_VISIBLE_DEVICES: numbers or names, and none behind the first wrong one."""
+        nvml, said = self._nvml, os.environ.get("CUDA_VISIBLE_DEVICES")
+        count = nvml.nvmlDeviceGetCount()
+        if said is None:
+            return [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(count)]
+        found = []
+        for word in filter(None, (part.strip() for part in said.split(","))):
+            if word.isdigit() and int(word) < count:
+                found.append(nvml.nvmlDeviceGetHandleByIndex(int(word)))
+            elif word.startswith(("GPU-", "MIG-")):
+                found.append(nvml.nvmlDeviceGetHandleByUUID(word))
+            else:
+                break
+        return found
+
+    def name(self, card: object) -> str:
+        """Name a card; empty where it does not say."""
+        try:
+            said = self._nvml.nvmlDeviceGetName(card)
+        except Exception:  # noqa: BLE001 - a card that fails says nothing
+            return ""
+        return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+
+    def measure(self, card: object) -> dict[str, float]:
+        """Return use and memory in percent, GiB used, watts and degrees: what the card tells."""
+        nvml = self._nvml
+        memory = _quiet(lambda: _card_memory(nvml, card))
+        parts: tuple[tuple[str, Callable[[], float]], ...] = (
+            ("percent", lambda: float(nvml.nvmlDeviceGetUtilizationRates(card).gpu)),
+            ("watts", lambda: nvml.nvmlDeviceGetPowerUsage(card) / 1000.0),
+            ("celsius", lambda: float(nvml.nvmlDeviceGetTemperature(card, 0))),
+        )
+        found = dict(memory)
+        for name, ask in parts:
+            found.update(_quiet(lambda name=name, ask=ask: {name: ask()}))  # type: ignore[misc]
+        return found
+
+
+def _card_memory(nvml: Any, card: object) -> dict[str, float]:  # noqa: ANN401 - it has no types
+    said = nvml.nvmlDeviceGetMemoryInfo(card)
+    return {"vram_gib": said.used / GIB, "vram_percent": 100.0 * said.used / said.total}
+
+
+def _quiet(ask: Callable[[], Mapping[str, float]]) -> Mapping[str, float]:
+    """Ask one part of the machine; what it raises is no number."""
+    try:
+        return ask()
+    except Exception:  # noqa: BLE001 - a sensor that fails must not stop the others or the run
+        return {}
+
+
+def _total_memory() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def cgroup(own: Path = OWN_CGROUP, root: Path = CGROUPS) -> Path | None:
+    """Return the folder that limits this process's memory: of cgroup v2, else v1; None without."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        base = root if not controllers else root / "memory"
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        # Within a container the path is the host's, and its own folder is the root.
+        for folder in (base / path.strip("/"), base):
+            if any((folder / name).exists() for name in ("memory.max", "memory.limit_in_bytes")):
+                return folder
+    return None
+
+
+def kills(folder: Path) -> int | None:
+    """Count what was killed in a cgroup for want of memory so far; None where nobody counts."""
+    events = counter(folder / "memory.events", "oom_kill")
+    return counter(folder / "memory.oom_control", "oom_kill") if events is None else events
+
+
+def _limits(folder: Path | None = None) -> dict[str, int]:
+    """Return a cgroup's limit and what is used of it, in bytes; empty where there is no limit."""
+    folder = folder or cgroup()
+    if folder is None:
+        return {}
+    new = (folder / "memory.max").exists()
+    limit = _number(folder / ("memory.max" if new else "memory.limit_in_bytes"))
+    used = _number(folder / ("memory.current" if new else "memory.usage_in_bytes"))
+    if not limit or limit > UNLIMITED or used is None:
+        return {}
+    # What was read from files and can be dropped at once is no need of the program.
+    key = "inactive_file" if new else "total_inactive_file"
+    return {"limit": limit, "used": max(used - (counter(folder / "memory.stat", key) or 0), 0)}
+
+
+def counter(path: Path, name: str) -> int | None:
+    """Return one counter of a file of "name number" lines; None where it is not there."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return None
+    found = (line.split() for line in lines)
+    return next((int(words[1]) for words in found if words[0] == name and len(words) > 1), None)
+
+
+def _number(path: Path) -> int | None:
+    try:
+        said = path.read_text().strip()
+    except OSError:
+        return None
+    return int(said) if said.isdigit() else None

@@ -1,0 +1,90 @@
+"""A setting that no tuned run uses, in a run that does not learn.
+
+## What it sees
+A setting in the log that lies outside what tuned runs use, by ten times or so that it takes away
+what the algorithm is made of: a discount below one half, a learning rate above 0.04 or below 2e-6,
+a critic without weight in the loss, an entropy bonus that is negative or above one half (1 for
+SAC), a clip range below 0.01 or above 0.8, a KL target below 1e-4, PPO rollouts of fewer than four
+steps, target networks that never follow or follow at once, a replay buffer of fewer than 1,000
+steps, GRPO groups of one. A warning where the outcome is proven not to improve, or ends less than
+15 % of the way from a random to a solved policy; where it improves or cannot be told, a note.
+
+## Why it matters
+Everything else that is wrong with such a run follows from it, and is mended by it. The commonest
+way to such a value is a typing error, a unit, or a default that a configuration file overrides.
+
+## What to do
+Put it back to the library's default; if it was meant, compare with one run of the default.
+
+## When it is wrong
+Contextual bandits want a discount of 0; some reward scales want an entropy coefficient of many
+times the usual. The rule speaks up only where the run does not learn, and other findings stand
+beside it as alternatives. A setting that a schedule changes later is judged by its first value.
+
+## References
+- Raffin, "RL Baselines3 Zoo" and rl-trained-agents: the settings of its tuned runs.
+- Andrychowicz et al. 2021, "What Matters for On-Policy Deep Actor-Critic Methods?".
+- Henderson et al. 2018, "Deep Reinforcement Learning that Matters".
+"""
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.records import Trace
+from rlvitals.rules import kinds, weigh
+from rlvitals.rules.going_on import goes_on
+from rlvitals.rules.practice import Odd, odd, stated
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided, persistence
+from rlvitals.rules.standing import LEAST, OUTCOME_METRICS, Standing, standing, way_share
+
+NOWHERE = 0.15  # of the way from a random to a solved policy
+PERSISTS = persistence("setting-out-of-range")
+
+
+def check(trace: Trace) -> Answer:
+    """Compare the settings with practice, then ask whether the run learns with them."""
+    found = odd(trace)
+    if not found:
+        if stated(trace):
+            return Clear()
+        return Undecided("the log states no settings", ("learning_rate", "gamma"))
+    first, *others = found
+    now = standing(trace)
+    evidence, counter = weigh.sides(now)
+    return Finding(
+        _said(first),
+        severity=_severity(trace, now),
+        metric=now.metric or next(m.name for m in OUTCOME_METRICS if m.name in trace),
+        began=trace.first_step,
+        ended=trace.last_step,
+        observed=first.value,
+        bound=Bound(first.limit, f"tuned runs use {first.seen}"),
+        evidence=(*(_said(one) for one in others), *evidence),
+        counter=counter,
+    )
+
+
+def _severity(trace: Trace, now: Standing) -> Severity:
+    """Weigh by the outcome; a run that is over and came nowhere near its task counts as stalled."""
+    part = way_share(trace, now)
+    nowhere = part is not None and part < NOWHERE and not now.improves
+    over = Severity.WARNING if nowhere and not goes_on(trace) else Severity.NOTE
+    return max(weigh.severity(now), over)
+
+
+def _said(one: Odd) -> str:
+    return f"{one.setting} is {one.value:g}, tuned runs use {one.seen}: {one.does}"
+
+
+RULE = Rule(
+    name="setting-out-of-range",
+    needs=(),
+    needs_any=OUTCOME_METRICS,
+    at_least=LEAST,
+    check=check,
+    doc=__doc__,
+    causes=("a typing error or a wrong unit in the configuration", "an override that was left in"),
+    remedies=("put it back to the library's default and run again",),
+    profiles=kinds.REINFORCED,
+    thresholds=(PERSISTS,),
+    persists=PERSISTS,
+    verdict="stalled",
+)

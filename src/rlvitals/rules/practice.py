@@ -1,0 +1,142 @@
+"""Which values of a setting tuned runs use, and beyond which one is hardly meant.
+
+Seen: the 120 tuned runs of RL Baselines3 Zoo's rl-trained-agents that state a setting (A2C, DDPG,
+DQN, PPO, QR-DQN, SAC, TD3, TQC, TRPO; their `config.yml`). A limit lies ten times beyond what is
+seen there, or where the setting takes away what the algorithm is made of.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+
+from rlvitals.records import Profile, Setting, Trace
+from rlvitals.rules import kinds
+
+DETERMINISTIC = ("SAC", "TD3", "DDPG", "TQC")  # their target networks follow a little at each step
+NEVER = 0.5  # of the budget: a target network that is updated less often than that is not
+OFTEN = 2  # steps: a network that is copied at each of them is no target
+SOFT = 0.5  # target smoothing above it is copying
+SEEN_INTERVALS = "10 to 1,000"
+
+
+@dataclass(frozen=True, slots=True)
+class Practice:
+    """What one setting may be for some kinds of training, and what it does outside of that."""
+
+    setting: str  # canonical
+    profiles: tuple[Profile, ...]
+    seen: str  # in tuned runs
+    low: float = -inf
+    high: float = inf
+    below: str = ""  # what a value below `low` does
+    above: str = ""
+    algorithms: tuple[str, ...] = ()  # empty: all of these profiles
+
+    def allows(self, value: float) -> bool:
+        """Tell whether a value is one that a run may be given."""
+        return self.low <= value <= self.high
+
+
+OFF_POLICY = (Profile.OFF_POLICY,)
+PRACTICES: tuple[Practice, ...] = (
+    Practice(
+        "gamma", (*kinds.CONTROL, Profile.SCHEDULER_PPO), "0.9 to 0.9999", low=0.5,
+        below="only the next reward or two count",
+    ),
+    Practice(
+        "learning_rate", kinds.CONTROL, "2e-5 to 4e-3", low=2e-6, high=4e-2,
+        below="updates hardly move the weights", above="each update overshoots",
+    ),
+    Practice(
+        "value_coef", kinds.ACTOR_CRITIC, "0.19 to 0.84", low=1e-2,
+        below="the critic is hardly trained, or not at all",
+    ),
+    Practice(
+        "entropy_coef", kinds.ACTOR_CRITIC, "0 to 0.01", low=0.0, high=0.5,
+        below="the policy is paid for being certain",
+        above="the policy is paid more for being random than for the task",
+    ),
+    Practice(
+        "entropy_coef", OFF_POLICY, "0.005 to 0.1, or tuned automatically", high=1.0,
+        above="the policy is paid more for being random than for the task",
+    ),
+    Practice(
+        "clip_range", kinds.PPO, "0.1 to 0.4", low=1e-2, high=0.8,
+        below="nearly every sample is clipped: no gradient is left", above="nothing is clipped",
+    ),
+    Practice(
+        "target_kl", kinds.PPO, "0.01 to 0.05", low=1e-4,
+        below="each update is cut short after its first step",
+    ),
+    Practice(
+        "n_steps", kinds.PPO, "8 to 2,048", low=4,
+        below="each update sees hardly more than one moment",
+    ),
+    Practice(
+        "tau", OFF_POLICY, "0.005 to 0.05", low=1e-5, high=0.5, algorithms=DETERMINISTIC,
+        below="the target networks never follow",
+        above="the target networks are the networks: nothing holds the values down",
+    ),
+    Practice(
+        "buffer_size", OFF_POLICY, "10,000 to 1,000,000", low=1e3,
+        below="the replay buffer holds only the last moments",
+    ),
+    Practice(
+        "num_generations", kinds.GROUPED, "2 and more", low=2,
+        below="a group of one has no advantage",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """A setting of a run that is outside of practice."""
+
+    setting: str
+    value: float
+    limit: float
+    seen: str
+    does: str
+
+
+def odd(trace: Trace) -> tuple[Odd, ...]:
+    """Return the run's settings that hardly can be meant, in the order of the table."""
+    return (*_out_of_range(trace), *_target_network(trace))
+
+
+def stated(trace: Trace) -> bool:
+    """Tell whether the log states any setting that the table knows."""
+    return any(trace.number(one.setting) is not None for one in _fitting(trace))
+
+
+def _fitting(trace: Trace) -> Iterator[Practice]:
+    named: Setting = trace.settings.get("algorithm", "")
+    for one in PRACTICES:
+        fits = not one.algorithms or str(named).upper() in one.algorithms
+        if trace.profile in one.profiles and fits:
+            yield one
+
+
+def _out_of_range(trace: Trace) -> Iterator[Odd]:
+    for one in _fitting(trace):
+        value = trace.number(one.setting)
+        if value is None or one.allows(value):
+            continue
+        low = value < one.low
+        limit, does = (one.low, one.below) if low else (one.high, one.above)
+        yield Odd(one.setting, value, limit, one.seen, does)
+
+
+def _target_network(trace: Trace) -> Iterator[Odd]:
+    """Ask what one number alone cannot tell: a target that never follows, or always does."""
+    interval, tau = trace.number("target_update_interval"), trace.number("tau")
+    if trace.profile is not Profile.OFF_POLICY or interval is None:
+        return
+    most = inf if trace.budget is None else NEVER * trace.budget.steps
+    if interval > most:
+        does = "the target network is not updated within this run"
+        yield Odd("target_update_interval", interval, most, SEEN_INTERVALS, does)
+    dqn = str(trace.settings.get("algorithm", "")).upper() == "DQN"
+    if interval < OFTEN and dqn and (tau is None or tau > SOFT):  # DQN copies unless told
+        does = "the target network is the network: nothing holds the values down"
+        yield Odd("target_update_interval", interval, OFTEN, SEEN_INTERVALS, does)

@@ -1,0 +1,59 @@
+"""What someone outside asks of a running loop."""
+
+import pytest
+from recording_checks import happened
+
+import rlvitals
+from rlvitals.cli import main
+
+
+def test_asking_to_save_and_to_stop(tmp_path, capsys):
+    run = rlvitals.start(tmp_path)
+    assert not run.requests()
+    run.log(12, {"x": 1.0})
+    assert main(["ask", str(tmp_path), "save"]) == 0
+    assert main(["ask", str(tmp_path), "save"]) == 0
+    assert "is asked to save a checkpoint" in capsys.readouterr().out
+    run.flush()
+    assert run.requests() == rlvitals.Requests(save=True)
+    assert run.requests() == rlvitals.Requests()
+    assert main(["ask", str(tmp_path), "stop"]) == 0
+    run.flush()
+    assert run.requests() == rlvitals.Requests(stop=True)
+    assert run.requests().stop, "until the loop ends"
+    run.finish()
+    asked = happened(tmp_path, "asked")
+    assert [(event.step, event.facts["what"]) for event in asked] == [
+        (12, "save"), (12, "save"), (12, "stop"),
+    ]  # fmt: skip
+
+
+def test_what_was_asked_of_an_earlier_attempt_is_done_with(tmp_path):
+    first = rlvitals.start(tmp_path)
+    main(["ask", str(tmp_path), "stop"])
+    first.finish()
+    with rlvitals.start(tmp_path) as second:
+        second.flush()
+        assert not second.requests()
+
+
+def test_asking_a_run_that_has_ended(tmp_path, capsys):
+    rlvitals.start(tmp_path).finish()
+    assert main(["ask", str(tmp_path), "stop"]) == 2
+    assert "nobody is there to ask: the run has finished" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["nowhere", "save"], ["nowhere", "jump"]])
+def test_asking_wrongly(tmp_path, capsys, words):
+    assert main(["ask", str(tmp_path / words[0]), words[1]]) in {2, 3}
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_damage_in_the_file_of_requests_harms_nothing(tmp_path):
+    with rlvitals.start(tmp_path) as run:
+        (tmp_path / "requests.jsonl").write_bytes(b'{"event":\n\xff\xfe\n[]\n{"event":"dance"}\n')
+        run.flush()
+        assert not run.requests()
+        main(["ask", str(tmp_path), "save"])
+        run.flush()
+        assert run.requests().save

@@ -1,0 +1,153 @@
+"""What a loop measures itself, against values computed by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from recording_checks import points
+
+import rlvitals
+
+
+def test_an_ema_is_unbiased_from_its_first_value():
+    ema = rlvitals.Ema("win_rate", alpha=0.1)
+    assert math.isnan(ema.value)
+    assert ema.update(0.5) == {"win_rate_ema": pytest.approx(0.5)}
+    # (0.9 * 0.1 * 0.5 + 0.1 * 1.0) / (1 - 0.81)
+    assert ema.update(1.0)["win_rate_ema"] == pytest.approx(0.145 / 0.19)
+
+
+@given(
+    some.lists(some.floats(-1e6, 1e6), min_size=1, max_size=60),
+    some.floats(1e-3, 1),
+)
+def test_an_ema_is_the_weighted_mean_of_its_values(values, alpha):
+    ema = rlvitals.Ema("x", alpha)
+    for value in values:
+        ema.update(value)
+    weights = (1 - alpha) ** np.arange(len(values))[::-1]
+    assert ema.value == pytest.approx(np.average(values, weights=weights), rel=1e-6, abs=1e-6)
+
+
+def test_an_ema_goes_on_from_a_checkpoint():
+    whole, first, second = (rlvitals.Ema("x", 0.2) for _ in range(3))
+    values = [1.0, 4.0, math.nan, None, 2.0, 8.0]
+    for value in values:
+        whole.update(value)
+    for value in values[:3]:
+        first.update(value)
+    second.load_state_dict(first.state_dict())
+    for value in values[3:]:
+        second.update(value)
+    assert second.value == whole.value
+    with pytest.raises(rlvitals.UsageError):
+        second.load_state_dict({"alpha": 0.1})
+
+
+@pytest.mark.parametrize("alpha", [0, -1, 1.5, math.nan])
+def test_an_ema_of_no_alpha(alpha):
+    with pytest.raises(rlvitals.UsageError):
+        rlvitals.Ema("x", alpha)
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+class Spent:
+    overhead = 0.0
+
+
+def test_speeds_over_a_window():
+    clock, spent = Clock(), Spent()
+    meter = rlvitals.SpeedMeter(10, run=spent, clock=clock)
+    assert meter.read() == {}
+    for _ in range(4):
+        with meter.collecting():
+            clock.now += 3
+            meter.step(600)
+            meter.episode(3)
+        with meter.learning():
+            clock.now += 1
+            meter.update(10)
+        spent.overhead += 0.02
+        found = meter.read()
+    assert found == pytest.approx({
+        "throughput/steps_per_second": 150.0,
+        "throughput/updates_per_second": 2.5,
+        "throughput/episodes_per_second": 0.75,
+        "throughput/collect_share": 0.75,
+        "throughput/learn_share": 0.25,
+        "throughput/sampler_rate": 200.0,
+        "throughput/recorder_share": 0.005,
+    })  # fmt: skip
+    clock.now += 50
+    meter.read()
+    clock.now += 10
+    assert meter.read()["throughput/steps_per_second"] == 0, "the window is over"
+
+
+def test_what_is_never_counted_is_not_told():
+    clock = Clock()
+    meter = rlvitals.SpeedMeter(clock=clock)
+    meter.step()
+    clock.now += 2
+    assert meter.read() == {"throughput/steps_per_second": 0.5}
+
+
+def test_the_recorder_tells_its_own_share(tmp_path):
+    with rlvitals.start(tmp_path) as run:
+        meter = rlvitals.SpeedMeter(run=run)
+        for step in range(1000):
+            run.log(step, {"x": 1.0})
+        run.flush()
+        assert 0 < meter.read()["throughput/recorder_share"] < 1
+        assert run.overhead > 0
+
+
+def test_the_parts_of_a_reward_add_up():
+    found = rlvitals.reward_parts({"speed": 0.5, "effort": -0.2}, 0.3)
+    assert found == pytest.approx({
+        "reward/component/speed": 0.5, "reward/component/effort": -0.2, "outcome/reward": 0.3,
+    })  # fmt: skip
+    assert rlvitals.reward_parts({"a": 1, "b": 2})["outcome/reward"] == 3
+    nan = rlvitals.reward_parts({"a": math.nan, "b": 2})
+    assert math.isnan(nan["outcome/reward"])
+
+
+@pytest.mark.parametrize("total", [0.7, -0.3, 0.3 + 1e-4])
+def test_the_parts_of_a_reward_that_do_not_add_up(total):
+    with pytest.raises(rlvitals.UsageError, match="the parts of the reward add up to"):
+        rlvitals.reward_parts({"speed": 0.5, "effort": -0.2}, total)
+
+
+def test_action_shares():
+    found = rlvitals.action_shares(np.array([[0, 2], [2, 2]]), names=["left", "stay", "right"])
+    assert found == {
+        "policy/action_count/left": 1.0, "policy/action_count/stay": 0.0,
+        "policy/action_count/right": 3.0, "policy/action_share/left": 0.25,
+        "policy/action_share/stay": 0.0, "policy/action_share/right": 0.75,
+        "policy/action_share_max": 0.75,
+    }  # fmt: skip
+    assert rlvitals.action_histogram([1, 1], 3) == ([-0.5, 0.5, 1.5, 2.5], [0.0, 2.0, 0.0])
+    assert rlvitals.action_shares([], 2)["policy/action_share_max"] == 0
+
+
+@pytest.mark.parametrize("actions", [[0.5], [-1], ["left"]])
+def test_actions_that_are_not_discrete(actions):
+    with pytest.raises(rlvitals.UsageError):
+        rlvitals.action_shares(actions)
+
+
+def test_what_meters_return_is_what_a_run_takes(tmp_path):
+    edges, counts = rlvitals.action_histogram([0, 1, 1])
+    with rlvitals.start(tmp_path) as run:
+        run.log(1, rlvitals.action_shares([0, 1, 1]) | rlvitals.Ema("win_rate").update(1.0))
+        run.log_histogram(1, "actions", edges=edges, counts=counts)
+    assert points(tmp_path)["policy/action_count/1"] == [(1, 2.0)]

@@ -1,0 +1,100 @@
+"""Settings that no tuned run uses: what is odd, for which training, and when it is a warning."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from loading import load
+
+from rlvitals.records import Budget, Profile
+from rlvitals.rules.data.setting_out_of_range import RULE
+from rlvitals.rules.practice import PRACTICES, odd
+from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
+
+
+def run(which="fires", profile=Profile.CONTROL_PPO, budget=None, **settings):
+    trace = load(RULE.name, which)
+    given = {"env_id": "CartPole-v1", **settings}
+    return replace(trace, settings=given, profile=profile, budget=budget)
+
+
+@pytest.mark.parametrize(
+    ("settings", "profile", "which"),
+    [
+        ({"gamma": 0.0}, Profile.CONTROL_PPO, "gamma"),
+        ({"gamma": 0.0}, Profile.OFF_POLICY, "gamma"),
+        ({"learning_rate": 0.3}, Profile.ON_POLICY, "learning_rate"),
+        ({"learning_rate": 1e-7}, Profile.CONTROL_PPO, "learning_rate"),
+        ({"value_coef": 0.0}, Profile.RLHF_PPO, "value_coef"),
+        ({"entropy_coef": -0.1}, Profile.CONTROL_PPO, "entropy_coef"),
+        ({"entropy_coef": 5.0}, Profile.OFF_POLICY, "entropy_coef"),
+        ({"clip_range": 1e-4}, Profile.CONTROL_PPO, "clip_range"),
+        ({"target_kl": 1e-6}, Profile.CONTROL_PPO, "target_kl"),
+        ({"n_steps": 2}, Profile.CONTROL_PPO, "n_steps"),
+        ({"tau": 1.0, "algorithm": "SAC"}, Profile.OFF_POLICY, "tau"),
+        ({"tau": 0.0, "algorithm": "td3"}, Profile.OFF_POLICY, "tau"),
+        ({"buffer_size": 64}, Profile.OFF_POLICY, "buffer_size"),
+        ({"num_generations": 1}, Profile.GRPO, "num_generations"),
+    ],
+)
+def test_what_takes_the_algorithm_apart_is_odd(settings, profile, which):
+    found = odd(run(profile=profile, **settings))
+    assert [one.setting for one in found] == [which]
+    assert found[0].value == settings[which]
+
+
+@pytest.mark.parametrize(
+    ("settings", "profile"),
+    [
+        ({"learning_rate": 1e-7}, Profile.GRPO),  # language models are trained with such rates
+        ({"entropy_coef": 0.0}, Profile.CONTROL_PPO),
+        ({"n_steps": 2}, Profile.ON_POLICY),  # A2C's default is 5
+        ({"tau": 1.0, "algorithm": "DQN"}, Profile.OFF_POLICY),  # it copies, now and then
+        ({"tau": 1.0}, Profile.OFF_POLICY),  # which algorithm is not said
+        ({"value_coef": 0.0}, Profile.GRPO),  # it has no critic
+        ({"gamma": 1.0}, Profile.GRPO),
+        ({"clip_range": "lin_0.2"}, Profile.CONTROL_PPO),
+    ],
+)
+def test_what_others_use_is_not(settings, profile):
+    assert odd(run(profile=profile, **settings)) == ()
+
+
+def test_a_target_network_is_judged_by_the_runs_length_and_by_how_it_is_copied():
+    steps = Budget(50_000, "test")
+    off = {"profile": Profile.OFF_POLICY, "budget": steps, "algorithm": "DQN"}
+    assert odd(run(**off, target_update_interval=1000)) == ()
+    (never,) = odd(run(**off, target_update_interval=10**9))
+    assert "not updated within this run" in never.does
+    (always,) = odd(run(**off, target_update_interval=1, tau=1.0))
+    assert "nothing holds the values down" in always.does
+    assert odd(run(**off, target_update_interval=1, tau=0.005)) == ()
+
+
+def test_the_outcome_decides_whether_it_warns():
+    flat, learning = run("fires", gamma=0.0), run("quiet", gamma=0.0)
+    assert RULE.ask(flat).severity is Severity.WARNING
+    answer = RULE.ask(learning)
+    assert isinstance(answer, Finding)
+    assert answer.severity is Severity.NOTE
+    assert answer.counter
+
+
+def test_several_are_told_in_one_finding():
+    answer = RULE.ask(run(gamma=0.0, value_coef=0.0))
+    assert "gamma is 0" in answer.summary
+    assert any("value_coef is 0" in line for line in answer.evidence)
+
+
+def test_without_settings_it_cannot_tell():
+    assert isinstance(RULE.ask(run()), Undecided)
+    assert isinstance(RULE.ask(run(gamma=0.99)), Clear)
+
+
+def test_no_limit_lies_within_what_is_seen():
+    for one in PRACTICES:
+        numbers = [float(n.replace(",", "")) for n in one.seen.split() if n[0].isdigit()]
+        assert all(one.allows(n) for n in numbers), one
+        assert not np.isinf(one.low) or not np.isinf(one.high)
+        assert bool(one.below) == np.isfinite(one.low)
+        assert bool(one.above) == np.isfinite(one.high)
