@@ -8,7 +8,7 @@ from loading import load_run
 from rlvitals.diagnosis import diagnose
 from rlvitals.muting import mute, stale
 from rlvitals.rules.rule import Severity
-from rlvitals.settings import Mute
+from rlvitals.sections import Mute
 
 TODAY = date(2026, 5, 10)
 RUN = "ppo-cartpole-lr-spike"

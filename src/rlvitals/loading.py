@@ -17,7 +17,8 @@ from rlvitals.metrics.names import TABLES, lookup
 from rlvitals.recording import presence
 from rlvitals.records import Lifecycle, Log, Profile, Setting, Trace
 from rlvitals.rules.rule import Rule, Threshold
-from rlvitals.settings import Mute, Settings
+from rlvitals.sections import Mute
+from rlvitals.settings import Settings
 from rlvitals.sources import Run
 
 SAID = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"

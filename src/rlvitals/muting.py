@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from rlvitals.diagnosis import Diagnosis, Muted
 from rlvitals.folding import Case
-from rlvitals.settings import Mute
+from rlvitals.sections import Mute
 
 
 def mute(found: Diagnosis, run: str, mutes: Sequence[Mute], today: date) -> Diagnosis:

@@ -1,6 +1,7 @@
-"""How an option is declared, and the section that other programs' settings files have as well."""
+"""How an option is declared, and sections that stand by themselves."""
 
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -31,3 +32,18 @@ class Monitoring:
     tensorboard_port: int = option(
         6006, "the command that shows the run is printed with this port (0: it is not)", item="N"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """Findings that are known and accepted: they are counted and named, and fail nothing."""
+
+    rule: str = option("", "the rule whose findings are muted", item="RULE")
+    reason: str = option("", "why: it is shown beside them", item="TEXT")
+    run: str = option("", "runs by name, `*` for anything; every run without it", item="PATTERN")
+    until: date | None = field(
+        default=None,
+        metadata={"doc": "the last day on which it holds", "choices": (), "item": "DATE"},
+    )
+    until_step: int | None = option(None, "the last step of a run for which it holds", item="N")
+    where: str = ""  # the file that says so

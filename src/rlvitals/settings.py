@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from rlvitals.errors import UsageError, nearest
-from rlvitals.sections import Monitoring
+from rlvitals.sections import Monitoring, Mute
 from rlvitals.sections import option as _option
 
 FILE = "rlvitals.toml"
@@ -71,21 +71,6 @@ class Recording:
     machine_seconds: float = _option(
         10.0, "seconds between two looks at the machine (0: none)", item="N"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Mute:
-    """Findings that are known and accepted: they are counted and named, and fail nothing."""
-
-    rule: str = _option("", "the rule whose findings are muted", item="RULE")
-    reason: str = _option("", "why: it is shown beside them", item="TEXT")
-    run: str = _option("", "runs by name, `*` for anything; every run without it", item="PATTERN")
-    until: date | None = field(
-        default=None,
-        metadata={"doc": "the last day on which it holds", "choices": (), "item": "DATE"},
-    )
-    until_step: int | None = _option(None, "the last step of a run for which it holds", item="N")
-    where: str = ""  # the file that says so
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,9 +51,10 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     is a warning, and nothing is recorded; where `strict`, a VitalsError.
     """
     said: dict[str, object] = {"project": project, "name": name, "group": group}
-    said |= {"folder": None if folder is None else str(folder), "flush_seconds": flush_seconds}
-    said |= {"tags": tuple(tags) or None, "durable": durable or None}
-    chosen = (configured := _chosen(said)).recording
+    said |= {"folder": None if folder is None else str(folder), "tags": tuple(tags) or None}
+    said |= {"durable": durable or None, "flush_seconds": flush_seconds}
+    every = _chosen(said)
+    chosen = every.recording
     if chosen.mode == "off":
         return Off(chosen.name, settings or {})
     own, kept = choosing.chosen(sinks, configured), content.settings(settings or {})

@@ -3,6 +3,7 @@
 from dataclasses import fields
 
 from rlvitals import settings
+from rlvitals.sections import Mute
 
 
 def settings_table() -> str:
@@ -35,9 +36,9 @@ def _muted() -> list[str]:
     """The sections of which there may be several: one for each muted finding."""
     rows = [
         f"| `{f.name}` | {f.metadata['doc']} | {f.metadata['item']} |"
-        for f in fields(settings.Mute)
+        for f in fields(Mute)
         if f.metadata
     ]
-    about = (settings.Mute.__doc__ or "").strip()
+    about = (Mute.__doc__ or "").strip()
     head = [f"## `[[{settings.MUTED}]]`", "", about, "A rule and a reason are asked for.", ""]
     return [*head, "| key | meaning | value |", "|---|---|---|", *rows, ""]
