@@ -22,6 +22,7 @@ BENCHMARKS = (
     following,
     diagnosing,
     diagnosing_peers,
+    recording,
     store,
     tensorboard_sink,
 )
@@ -29,6 +30,6 @@ BENCHMARKS = (
 if __name__ == "__main__":
     print(f"Python {platform.python_version()}, {platform.machine()}, numpy {version('numpy')},")
     print(f"TensorBoard {version('tensorboard')}, wandb {version('wandb')}")
-XX
+    for benchmark in BENCHMARKS:
         print()
         benchmark.main()

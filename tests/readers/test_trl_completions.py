@@ -1,6 +1,5 @@
 """TRL's completions: Parquet files written as its GRPOTrainer writes them."""
 
-
 import json
 import sys
 from collections import deque

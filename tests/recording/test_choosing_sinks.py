@@ -1,6 +1,5 @@
 """`sinks=` and `[monitoring]`: what a run writes beside its own files."""
 
-
 import errno
 import re
 import time

@@ -1,6 +1,5 @@
 """CSV, JSON lines and Parquet: the same numbers back, whatever is logged and however it ends."""
 
-
 import csv
 import errno
 import json

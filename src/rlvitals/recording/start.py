@@ -57,7 +57,7 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     chosen = every.recording
     if chosen.mode == "off":
         return Off(chosen.name, settings or {})
-    own, kept = choosing.chosen(sinks, configured), content.settings(settings or {})
+    own, kept = choosing.chosen(sinks, every), content.settings(settings or {})
     checked = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
     return _begun(_Start(chosen, own, resume, kept, seed, notes), strict=checked)
 
