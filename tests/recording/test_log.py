@@ -230,7 +230,10 @@ class Worse(float):
         raise MemoryError
 
 
-@pytest.mark.parametrize("value", [Strange(), Worse(1.0), object(), lambda: 1], ids=str)
+STRANGERS = {"none": Strange(), "worse": Worse(1.0), "object": object(), "function": lambda: 1}
+
+
+@pytest.mark.parametrize("value", STRANGERS.values(), ids=STRANGERS)
 def test_a_stranger_raises_nothing_into_the_loop(loose, value):
     assert logged(loose, {"x": 1.0, "odd": value})["x"] == (3, 1.0)
 

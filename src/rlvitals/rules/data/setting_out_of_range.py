@@ -6,8 +6,8 @@ what the algorithm is made of: a discount below one half, a learning rate above 
 a critic without weight in the loss, an entropy bonus that is negative or above one half (1 for
 SAC), a clip range below 0.01 or above 0.8, a KL target below 1e-4, PPO rollouts of fewer than four
 steps, target networks that never follow or follow at once, a replay buffer of fewer than 1,000
-steps, GRPO groups of one. A warning where the outcome is proven not to improve, or ends less than
-15 % of the way from a random to a solved policy; where it improves or cannot be told, a note.
+steps, GRPO groups of one. A warning where the outcome is proven not to improve, or it ends
+less than 90 % of the way from a random to a solved policy when the run is over; else a note.
 
 ## Why it matters
 Everything else that is wrong with such a run follows from it, and is mended by it. The commonest
@@ -35,7 +35,7 @@ from rlvitals.rules.practice import Odd, odd, stated
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided, persistence
 from rlvitals.rules.standing import LEAST, OUTCOME_METRICS, Standing, standing, way_share
 
-NOWHERE = 0.15  # of the way from a random to a solved policy
+SOLVED = 0.9  # of the way from a random to a solved policy
 PERSISTS = persistence("setting-out-of-range")
 
 
@@ -63,10 +63,10 @@ def check(trace: Trace) -> Answer:
 
 
 def _severity(trace: Trace, now: Standing) -> Severity:
-    """Weigh by the outcome; a run that is over and came nowhere near its task counts as stalled."""
+    """Weigh by the outcome; a run that is over and short of its task's solution did not learn it."""
     part = way_share(trace, now)
-    nowhere = part is not None and part < NOWHERE and not now.improves
-    over = Severity.WARNING if nowhere and not goes_on(trace) else Severity.NOTE
+    short = part is not None and part < SOLVED and now.state != "at its ceiling"
+    over = Severity.WARNING if short and not goes_on(trace) else Severity.NOTE
     return max(weigh.severity(now), over)
 
 
