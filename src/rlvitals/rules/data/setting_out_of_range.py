@@ -7,7 +7,8 @@ a critic without weight in the loss, an entropy bonus that is negative or above 
 SAC), a clip range below 0.01 or above 0.8, a KL target below 1e-4, PPO rollouts of fewer than four
 steps, target networks that never follow or follow at once, a replay buffer of fewer than 1,000
 steps, GRPO groups of one. A warning where the outcome is proven not to improve, or it ends
-less than 90 % of the way from a random to a solved policy when the run is over; else a note.
+less than 90 % of the way from a random to a solved policy when the run is over, or the run
+broke off; else a note.
 
 ## Why it matters
 Everything else that is wrong with such a run follows from it, and is mended by it. The commonest
@@ -33,7 +34,7 @@ from rlvitals.rules import kinds, weigh
 from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.practice import Odd, odd, stated
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided, persistence
-from rlvitals.rules.standing import LEAST, OUTCOME_METRICS, Standing, standing, way_share
+from rlvitals.rules.standing import OUTCOME_METRICS, Standing, standing, way_share
 
 SOLVED = 0.9  # of the way from a random to a solved policy
 PERSISTS = persistence("setting-out-of-range")
@@ -63,11 +64,12 @@ def check(trace: Trace) -> Answer:
 
 
 def _severity(trace: Trace, now: Standing) -> Severity:
-    """Weigh by the outcome; a run that is over and short of its task's solution did not learn it."""
+    """Weigh by the outcome; a run that broke off, or is over and short of its task, got nowhere."""
     part = way_share(trace, now)
     short = part is not None and part < SOLVED and now.state != "at its ceiling"
-    over = Severity.WARNING if short and not goes_on(trace) else Severity.NOTE
-    return max(weigh.severity(now), over)
+    over = short and not goes_on(trace)
+    least = Severity.WARNING if over or trace.lifecycle.failed else Severity.NOTE
+    return max(weigh.severity(now), least)
 
 
 def _said(one: Odd) -> str:
@@ -78,7 +80,7 @@ RULE = Rule(
     name="setting-out-of-range",
     needs=(),
     needs_any=OUTCOME_METRICS,
-    at_least=LEAST,
+    at_least=1,  # a run that breaks off at once has no more
     check=check,
     doc=__doc__,
     causes=("a typing error or a wrong unit in the configuration", "an override that was left in"),
