@@ -143,8 +143,9 @@ def _lower(other: Finding, chosen: Finding, slack: int) -> str:
 def _ranked(roots: Sequence[Case], slack: int) -> tuple[Case, ...]:
     """Order root cases, the likeliest root cause first.
 
-    The gravest first; causes before what only the outcome shows; what explains more; what began
-    first. A note that could explain a graver case stands before the other notes.
+    The gravest first; causes before what only the outcome shows, and before what keeps no outcome
+    from rising; what explains more; what began first. A note that could explain a graver case
+    stands before the other notes.
     """
     grave = [case for case in roots if case.severity > Severity.NOTE]
     hinted = {other.rule.name for case in grave for other in case.alternatives}
@@ -155,6 +156,7 @@ def _ranked(roots: Sequence[Case], slack: int) -> tuple[Case, ...]:
         return (
             -case.severity,
             case.rule.name in causes.OUTCOMES,
+            case.rule.name in causes.BESIDE,
             case.rule.name not in hinted if case.severity is Severity.NOTE else False,
             case.finding.began > first + slack,
             -explained,

@@ -125,7 +125,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "kl-above-target": (
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 0, 0, 0, 13, 0, 0),
-        Rate("on-policy control", 131, 0, 0, 67, 20, 12),
+        Rate("on-policy control", 131, 0, 0, 67, 20, 3),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "kl-clamped": (
@@ -138,7 +138,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "kl-spike": (
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 0, 0, 0, 13, 0, 0),
-        Rate("on-policy control", 149, 1, 0, 72, 31, 12),
+        Rate("on-policy control", 149, 1, 0, 72, 31, 7),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "learning-rate-jump": (
@@ -254,8 +254,8 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "sampler-mismatch": (Rate("GRPO-like", 4, 0, 0, 0, 0, 0),),
     "samples-all-filtered": (Rate("GRPO-like", 10, 0, 0, 0, 0, 0),),
     "setting-out-of-range": (
-        Rate("off-policy control", 58, 0, 0, 68, 47, 47),
-        Rate("on-policy control", 208, 0, 0, 210, 136, 136),
+        Rate("off-policy control", 58, 0, 0, 68, 61, 61),
+        Rate("on-policy control", 208, 0, 0, 210, 168, 168),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "temperature-out-of-range": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
