@@ -203,8 +203,17 @@ def _code() -> Path:
 
 
 def _directory() -> str:
+    """Name the working folder: by its path within the home folder, else by its last part.
+
+    No absolute path is kept: a run can be moved.
+    """
     found = _safely(os.getcwd)
-    return found if isinstance(found, str) else ""
+    if not isinstance(found, str):
+        return ""
+    try:
+        return str(Path("~") / Path(found).relative_to(Path.home()))
+    except (ValueError, RuntimeError):
+        return Path(found).name
 
 
 def _processor() -> str:
