@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from loading import load
 
-from rlvitals.records import Budget, Profile
+from rlvitals.records import Budget, Lifecycle, Profile
 from rlvitals.rules.data.setting_out_of_range import RULE
 from rlvitals.rules.practice import PRACTICES, odd
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
@@ -47,7 +47,7 @@ def test_what_takes_the_algorithm_apart_is_odd(settings, profile, which):
     ("settings", "profile"),
     [
         ({"learning_rate": 1e-7}, Profile.GRPO),  # language models are trained with such rates
-        ({"entropy_coef": 0.0}, Profile.CONTROL_PPO),
+        ({"entropy_coef": -0.01}, Profile.ON_POLICY),  # RLlib's examples of A2C
         ({"n_steps": 2}, Profile.ON_POLICY),  # A2C's default is 5
         ({"tau": 1.0, "algorithm": "DQN"}, Profile.OFF_POLICY),  # it copies, now and then
         ({"tau": 1.0}, Profile.OFF_POLICY),  # which algorithm is not said
@@ -74,10 +74,17 @@ def test_a_target_network_is_judged_by_the_runs_length_and_by_how_it_is_copied()
 def test_the_outcome_decides_whether_it_warns():
     flat, learning = run("fires", gamma=0.0), run("quiet", gamma=0.0)
     assert RULE.ask(flat).severity is Severity.WARNING
-    answer = RULE.ask(learning)
-    assert isinstance(answer, Finding)
-    assert answer.severity is Severity.NOTE
-    assert answer.counter
+    assert RULE.ask(learning).severity is Severity.WARNING, "it is over, and short of its task"
+    growing = replace(learning, lifecycle=Lifecycle(age=1.0))
+    returns = learning["outcome/return"]
+    solved = replace(returns, values=500.0 * returns.values / returns.values.max())
+    solving = replace(learning, series={**learning.series, "outcome/return": solved})
+    atari = replace(learning, settings={**learning.settings, "env_id": "ALE/Qbert-v5"})
+    for learns in (growing, solving, atari):
+        answer = RULE.ask(learns)
+        assert isinstance(answer, Finding)
+        assert answer.severity is Severity.NOTE
+        assert answer.counter
 
 
 def test_several_are_told_in_one_finding():

@@ -3,12 +3,12 @@
 ## What it sees
 A setting in the log that lies outside what tuned runs use, by ten times or so that it takes away
 what the algorithm is made of: a discount below one half, a learning rate above 0.04 or below 2e-6,
-a critic without weight in the loss, an entropy bonus that is negative or above one half (1 for
-SAC), a clip range below 0.01 or above 0.8, a KL target below 1e-4, PPO rollouts of fewer than four
+a critic without weight in the loss, an entropy bonus below -0.05 or above one half (1 for SAC),
+a clip range below 0.01 or above 0.8, a KL target below 1e-4, PPO rollouts of fewer than four
 steps, target networks that never follow or follow at once, a replay buffer of fewer than 1,000
-steps, GRPO groups of one. A warning where the outcome is proven not to improve, or it ends
-less than 90 % of the way from a random to a solved policy when the run is over, or the run
-broke off; else a note.
+steps, GRPO groups of one. A warning where the outcome is proven not to improve, where the run is
+over and ended less than 90 % of the way from a random to a solved policy (and "solved" is not what
+people reach), or where it broke off; else a note.
 
 ## Why it matters
 Everything else that is wrong with such a run follows from it, and is mended by it. The commonest
@@ -34,7 +34,7 @@ from rlvitals.rules import kinds, weigh
 from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.practice import Odd, odd, stated
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided, persistence
-from rlvitals.rules.standing import OUTCOME_METRICS, Standing, standing, way_share
+from rlvitals.rules.standing import OUTCOME_METRICS, Standing, environment, standing, way_share
 
 SOLVED = 0.9  # of the way from a random to a solved policy
 PERSISTS = persistence("setting-out-of-range")
@@ -64,9 +64,10 @@ def check(trace: Trace) -> Answer:
 
 
 def _severity(trace: Trace, now: Standing) -> Severity:
-    """Weigh by the outcome; a run that broke off, or is over and short of its task, got nowhere."""
-    part = way_share(trace, now)
-    short = part is not None and part < SOLVED and now.state != "at its ceiling"
+    """Weigh by the outcome; a run that broke off, or is over and short of its task, fell short."""
+    env, part = environment(trace), way_share(trace, now)
+    reachable = env is not None and not env.by_people  # what people reach, agents may never
+    short = reachable and part is not None and part < SOLVED and now.state != "at its ceiling"
     over = short and not goes_on(trace)
     least = Severity.WARNING if over or trace.lifecycle.failed else Severity.NOTE
     return max(weigh.severity(now), least)

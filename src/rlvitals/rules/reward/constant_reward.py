@@ -190,7 +190,11 @@ def _finding(
     if waits:
         counter = (*counter, "it is what a random policy gets: nothing has succeeded yet")
     throughout = between[0] == int(series.steps[0]) and count == len(series)
-    if throughout and trace.profile in kinds.LANGUAGE:
+    # A return of exactly 0 where even a random policy earns something else: none arrives.
+    never = name == RETURN.name and env is not None and value == 0 and bool(env.random_return)
+    if (throughout and trace.profile in kinds.LANGUAGE) or (
+        never and severity is not Severity.NOTE
+    ):
         severity = Severity.ERROR
     return Finding(
         f"{what} in {count:,} successive updates",
