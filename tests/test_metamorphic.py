@@ -223,7 +223,7 @@ def unit_hidden(case):
 
 @pytest.mark.parametrize("factor", [1000.0, 1e-3])
 # A Huber loss grows with the unit's square at first, and linearly then.
-@where(unit_hidden, but=[("fires", "q-divergence")])
+@where(unit_hidden, but=[("fires", "q-divergence"), ("fires", "exploration-never-ends")])
 def test_rewards_have_no_unit(case, factor):
     if case == ("fires", "constant-reward"):
         # A mean reward between 0 and 1 is taken for a share of right answers.

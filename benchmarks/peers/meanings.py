@@ -25,6 +25,7 @@ STALLED = "the return does not rise, or stays far below what can be had"
 COLLAPSED = "the return was there and fell"
 CUT = "episodes end at the wrong time"
 SLOW = "the run is slow, or becomes slower"
+SETTING = "a setting is far from any that works"
 
 # The fault benchmark's, by name.
 BENCHMARK: dict[str, frozenset[str]] = {
@@ -32,41 +33,43 @@ BENCHMARK: dict[str, frozenset[str]] = {
     "action-stuck": frozenset({STALLED, COLLAPSED, FIXED, CRITIC}),
     "action-swapped": frozenset({STALLED, COLLAPSED, CRITIC}),
     "advantages-flipped": frozenset({LARGE, STALLED, COLLAPSED}),
-    "clip-range-tiny": frozenset({SMALL, LARGE, STALLED}),  # large, by the clip fraction
+    "clip-range-tiny": frozenset({SETTING, SMALL, LARGE, STALLED}),  # large, by the clip fraction
     "critic-frozen": frozenset({CRITIC, STALLED}),
-    "discount-zero": frozenset({STALLED, COLLAPSED, CRITIC, CONSTANT}),
-    "entropy-bonus-huge": frozenset({RANDOM, STALLED, COLLAPSED}),
-    "entropy-bonus-negative": frozenset({FIXED, STALLED, COLLAPSED}),
+    "discount-zero": frozenset({SETTING, STALLED, COLLAPSED, CRITIC, CONSTANT}),
+    "entropy-bonus-huge": frozenset({SETTING, RANDOM, STALLED, COLLAPSED}),
+    "entropy-bonus-negative": frozenset({SETTING, FIXED, STALLED, COLLAPSED}),
     "environment-slow": frozenset({SLOW}),
-    "epochs-60-unclipped": frozenset({LARGE, FIXED, STALLED, COLLAPSED}),
+    "epochs-60-unclipped": frozenset({SETTING, LARGE, FIXED, STALLED, COLLAPSED}),
     "epsilon-one": frozenset({RANDOM, EXPLORING, STALLED, COLLAPSED}),
     "epsilon-zero": frozenset({FIXED, EXPLORING, STALLED}),
-    "learning-rate-x100": frozenset({LARGE, CRITIC, GRADIENT, STALLED, COLLAPSED}),
-    "learning-rate-x1e-4": frozenset({SMALL, STALLED}),
-    "learning-rate-x300": frozenset({LARGE, FIXED, CRITIC, GRADIENT, STALLED, COLLAPSED}),
+    "learning-rate-x100": frozenset({SETTING, LARGE, CRITIC, GRADIENT, STALLED, COLLAPSED}),
+    "learning-rate-x1e-4": frozenset({SETTING, SMALL, STALLED}),
+    "learning-rate-x300": frozenset({SETTING, LARGE, FIXED, CRITIC, GRADIENT, STALLED, COLLAPSED}),
     "learning-starts-late": frozenset({STALLED, SMALL, EXPLORING}),
     "observation-constant": frozenset({STALLED, COLLAPSED, CRITIC}),
     "observation-flipped": frozenset({COLLAPSED, STALLED, CRITIC}),
     "observation-noise": frozenset({STALLED, COLLAPSED, CRITIC}),
     "observation-stale": frozenset({STALLED, COLLAPSED, CRITIC}),
-    "one-step-rollouts": frozenset({LARGE, CRITIC, STALLED, COLLAPSED}),
+    "one-step-rollouts": frozenset({SETTING, LARGE, CRITIC, STALLED, COLLAPSED}),
     "policy-frozen": frozenset({SMALL, STALLED}),
     "policy-too-wide": frozenset({RANDOM, STALLED, COLLAPSED}),
-    "replay-buffer-of-64": frozenset({CRITIC, STALLED, COLLAPSED}),
+    "replay-buffer-of-64": frozenset({SETTING, CRITIC, STALLED, COLLAPSED}),
     "reward-flipped": frozenset({REWARD, CRITIC, STALLED, COLLAPSED}),
     "reward-noise": frozenset({REWARD, CRITIC, STALLED, COLLAPSED}),
     "reward-outliers": frozenset({REWARD, CRITIC, GRADIENT, SMALL, STALLED, COLLAPSED}),
     "reward-x1000": frozenset({REWARD, CRITIC, GRADIENT, SMALL, STALLED, COLLAPSED}),
     "reward-zero": frozenset({CONSTANT, STALLED, COLLAPSED}),
-    "target-kl-tiny": frozenset({SMALL, LARGE, STALLED}),  # large, as its updates are cut short
-    "target-network-frozen": frozenset({CRITIC, STALLED}),
-    "target-network-missing": frozenset({CRITIC, STALLED, COLLAPSED}),
-    "temperature-five": frozenset({RANDOM, EXPLORING, CRITIC, STALLED, COLLAPSED}),
-    "temperature-zero": frozenset({FIXED, EXPLORING, STALLED}),
+    "target-kl-tiny": frozenset(
+        {SETTING, SMALL, LARGE, STALLED}
+    ),  # large, as its updates are cut short
+    "target-network-frozen": frozenset({SETTING, CRITIC, STALLED}),
+    "target-network-missing": frozenset({SETTING, CRITIC, STALLED, COLLAPSED}),
+    "temperature-five": frozenset({SETTING, RANDOM, EXPLORING, CRITIC, STALLED, COLLAPSED}),
+    "temperature-zero": frozenset({SETTING, FIXED, EXPLORING, STALLED}),
     "terminal-early": frozenset({CUT, COLLAPSED, STALLED}),
     "terminal-missing": frozenset({CUT, CRITIC, STALLED}),
-    "undiscounted-endless": frozenset({CUT, CRITIC, REWARD, STALLED, COLLAPSED}),
-    "value-coefficient-zero": frozenset({CRITIC, STALLED}),
+    "undiscounted-endless": frozenset({SETTING, CUT, CRITIC, REWARD, STALLED, COLLAPSED}),
+    "value-coefficient-zero": frozenset({SETTING, CRITIC, STALLED}),
     "weight-nan": frozenset({BROKEN, GRADIENT}),
     "weights-reset": frozenset({COLLAPSED, LARGE, CRITIC, STALLED}),
 }
@@ -229,6 +232,7 @@ ALARMS: dict[str, dict[str, frozenset[str]]] = {
         "return-oscillates": frozenset({COLLAPSED}),
         "return-up-success-flat": frozenset({REWARD}),
         "reward-spread-grows": frozenset({REWARD}),
+        "setting-out-of-range": frozenset({SETTING}),
         "throughput-drop": frozenset({SLOW}),
         "updates-cut-short": frozenset({LARGE, SMALL}),
         "updates-hardly-move": frozenset({SMALL}),

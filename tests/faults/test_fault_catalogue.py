@@ -43,7 +43,8 @@ def test_names_are_unique():
 def test_every_task_has_enough_healthy_seeds():
     for task in TASKS:
         own = [r for r in plan() if r.task.name == task.name and not r.fault and not r.variant]
-        assert len(own) == HEALTHY_SEEDS + MORE >= 20
+        tuning = 2 if task.first_seed and task.env_id == "CartPole-v1" else 0
+        assert len(own) == HEALTHY_SEEDS + (tuning if task.first_seed else MORE) >= 20
     assert sum(not run.fault for run in plan()) >= 150
 
 

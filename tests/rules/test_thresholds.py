@@ -10,7 +10,8 @@ from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rule import Finding, Threshold
 
 FAR = 1e9  # further than any number of a run
-ALWAYS = "total-negative-absolute-positive"  # its trace shows the fault from end to end
+# Their traces show the fault from end to end.
+ALWAYS = ("setting-out-of-range", "total-negative-absolute-positive")
 # Once they are set, the kind of run and its settings have no say.
 BY_PROFILE = {
     "clip-fraction-high.share",
@@ -68,7 +69,7 @@ def test_numbers_that_are_set_change_the_answer(rule):
     less = [rule.judge(replace(fires, thresholds=said)) for said in (*each, lows, highs)]
     more = [rule.judge(replace(quiet, thresholds=said)) for said in (*each, lows, highs)]
     changed = [a for a in less if not isinstance(a, Finding) or a.severity < before]
-    assert changed or any(isinstance(a, Finding) for a in more) or rule.name == ALWAYS
+    assert changed or any(isinstance(a, Finding) for a in more) or rule.name in ALWAYS
 
 
 @pytest.mark.parametrize("rule", SET, ids=lambda rule: rule.name)

@@ -130,7 +130,7 @@ def test_without_explained_variance_it_is_a_note_unless_the_discount_is_0():
 
 
 def test_an_outcome_that_cannot_be_told_makes_it_a_note_or_undecided():
-    returns = 20 + 0.3 * np.cumsum(made.noise(COUNT, 6))
+    returns = 20 + 0.3 * np.cumsum(made.noise(COUNT, 8))
     unclear = run({}, outcome__return=returns)
     found = RULE.judge(unclear)
     assert isinstance(found, Finding)

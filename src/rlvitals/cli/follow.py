@@ -11,7 +11,7 @@ exit code: 0  nothing stands at or above --fail-on
            1  something does, or a run failed
            3  nothing readable (with --until-end it waits for something)
            4  cannot tell: too little was logged to judge
-as of `rlvitals diagnose`.
+as of diagnose.
 
 examples:
   rlvitals follow runs

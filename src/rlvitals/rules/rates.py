@@ -22,15 +22,15 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "clip-fraction-high": (
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 0, 0, 0, 13, 0, 0),
-        Rate("on-policy control", 149, 0, 0, 66, 11, 0),
+        Rate("on-policy control", 149, 0, 0, 66, 11, 1),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "component-dominates": (Rate("GRPO-like", 35, 0, 0, 0, 0, 0),),
     "constant-reward": (
         Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
-        Rate("off-policy control", 58, 0, 0, 6, 6, 3),
-        Rate("on-policy control", 208, 0, 0, 30, 28, 23),
+        Rate("off-policy control", 58, 0, 0, 6, 6, 6),
+        Rate("on-policy control", 208, 0, 0, 30, 28, 25),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "critic-explains-nothing": (
@@ -125,7 +125,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "kl-above-target": (
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 0, 0, 0, 13, 0, 0),
-        Rate("on-policy control", 131, 0, 0, 67, 20, 3),
+        Rate("on-policy control", 131, 0, 0, 67, 18, 3),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "kl-clamped": (
@@ -138,7 +138,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "kl-spike": (
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 0, 0, 0, 13, 0, 0),
-        Rate("on-policy control", 149, 1, 0, 72, 31, 7),
+        Rate("on-policy control", 149, 1, 0, 72, 31, 9),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "learning-rate-jump": (

@@ -54,7 +54,7 @@ def check(trace: Trace) -> Answer:
         _said(first),
         severity=_severity(trace, now),
         metric=now.metric or next(m.name for m in OUTCOME_METRICS if m.name in trace),
-        began=trace.first_step,
+        began=trace.first_number,
         ended=trace.last_step,
         observed=first.value,
         bound=Bound(first.limit, f"tuned runs use {first.seen}"),

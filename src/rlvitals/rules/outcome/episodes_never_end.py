@@ -90,7 +90,7 @@ def _finding(trace: Trace, lengths: Series, bound: Bound, name: str) -> Finding:
         severity=weigh.severity(now),
         metric=EPISODE_LENGTH.name,
         began=int(lengths.steps[0]),
-        ended=int(lengths.steps[np.flatnonzero(same)[-1]]),
+        ended=int(lengths.steps[np.flatnonzero(same)[-1] if same.any() else -1]),
         observed=float(np.median(lengths.values)),
         bound=bound,
         evidence=evidence,
