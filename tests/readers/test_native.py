@@ -185,3 +185,11 @@ def test_the_framework_that_a_run_names_picks_its_table():
     assert lookup.choose("rlvitals", ["rollout/ep_rew_mean"], TABLES).framework == "sb3"
     assert lookup.choose("rlvitals", ["rollout/ep_rew_mean"], TABLES, "trl").framework == "sb3"
     assert lookup.choose("rlvitals", ["no such key"], TABLES, "sb3") is None
+
+
+def test_other_counts_that_rows_stand_at_are_no_unknown_metrics(tmp_path):
+    with rlvitals.start(tmp_path / "run") as recorded:
+        for step in range(20):
+            recorded.log(step, {SB3[0]: 1.0 * step}, episode=step // 2, tokens=8 * step)
+    trace = rlvitals.trace(tmp_path / "run")
+    assert trace.unmapped == ()

@@ -16,7 +16,8 @@ from rlvitals.metrics.names import lookup
 from rlvitals.metrics.names.name import Name, Table
 from rlvitals.records import Budget, Lifecycle, Log, Measured, Profile, Series, Setting, Trace
 
-OF_A_RANK = re.compile(r"rank/\d+/")  # the same metrics once more, of another process
+# The same metrics once more, of another process; and other counts that rows stand at.
+BESIDE = re.compile(r"rank/\d+/|axis/")
 BY_HAND = "KeyboardInterrupt"
 SPANS = 0.5  # of the run's last step: a column that ends before counts other steps, or stopped
 
@@ -133,7 +134,7 @@ def _gather(logs: Sequence[Log], given: Given) -> _Gathered:
         known = [column for column in named.values() if column is not None and not column.off]
         found.columns.append([replace(column, order=order) for column in known])
         found.unmapped += [
-            key for key, column in named.items() if column is None and not OF_A_RANK.match(key)
+            key for key, column in named.items() if column is None and not BESIDE.match(key)
         ]
     return found
 
