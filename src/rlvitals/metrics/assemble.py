@@ -18,6 +18,7 @@ from rlvitals.records import Budget, Lifecycle, Log, Measured, Profile, Series, 
 
 # The same metrics once more, of another process; and other counts that rows stand at.
 BESIDE = re.compile(r"rank/\d+/|axis/")
+ADDED = re.compile(rf"{BESIDE.pattern}|machine/")
 BY_HAND = "KeyboardInterrupt"
 SPANS = 0.5  # of the run's last step: a column that ends before counts other steps, or stopped
 
@@ -123,7 +124,9 @@ def _by_hand(traceback: str) -> bool:
 
 def _gather(logs: Sequence[Log], given: Given) -> _Gathered:
     """Name the columns and settings of every log."""
-    tables = [lookup.choose(log.source, log.series, names.TABLES, log.framework) for log in logs]
+    tables = [
+        lookup.choose(log.source, _own(log.series), names.TABLES, log.framework) for log in logs
+    ]
     logs = [_on_one_axis(log, table) for log, table in zip(logs, tables, strict=True)]
     found = _Gathered(logs=logs)
     main = next((table for table in tables if table is not None), None)
@@ -213,6 +216,11 @@ def _fullest(columns: Iterable[Sequence[_Column]]) -> dict[str, _Column]:
         if column.rank > best.setdefault(column.name, column).rank:
             best[column.name] = column
     return best
+
+
+def _own(keys: Iterable[str]) -> list[str]:
+    """Leave out keys that a recorder adds: they do not tell whose names the others are."""
+    return [key for key in keys if not ADDED.match(key)]
 
 
 def _column(

@@ -26,6 +26,7 @@ copied from elsewhere a while ago. A run that was stopped by hand looks the same
 
 import numpy as np
 
+from rlvitals import metrics
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.throughput import ELAPSED
 from rlvitals.records import Series, Trace
@@ -42,7 +43,8 @@ LEAST = 10  # rows with a wall time
 def check(trace: Trace) -> Answer:
     """Compare the silence since the last row with the gaps between rows."""
     cycle = trace.lifecycle
-    if not any(np.isfinite(series.values).any() for series in trace.series.values()):
+    known = (series for name, series in trace.series.items() if metrics.find(name) is not None)
+    if not any(np.isfinite(series.values).any() for series in known):
         return Undecided("no row holds a number")
     if cycle.over or (trace.budget is not None and _spent(trace, trace.budget.steps)):
         return Clear()
