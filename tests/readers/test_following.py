@@ -10,9 +10,9 @@ from test_every_format import CASES, Files, files, mixed, states  # noqa: F401 -
 from rlvitals.watch import changes
 
 
-def whole(files):
+def whole(watched):
     """Our own run.json is only ever replaced by one rename: no part of it is there to be read."""
-    return files.target.name == "run.json"
+    return watched.target.name == "run.json"
 
 
 def test_a_file_that_grows_ends_as_one_reading_of_it(files):  # noqa: F811 - a fixture
