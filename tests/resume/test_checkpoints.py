@@ -8,7 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +29,18 @@ class Said(list):
 
     def about(self, words):
         return [text for text in self if words in text]
+
+
+@dataclass
+class Run:
+    """What is used of a recorded run."""
+
+    folder: Path
+    id: str
+    attempt: int = 1
+    world_size: int = 1
+    settings: dict = field(default_factory=dict)
+    note: Said = field(default_factory=Said)
 
 
 def made(folder, said=None, **options):
@@ -183,11 +195,9 @@ def test_retention_goes_on_across_restarts(tmp_path):
 
 
 def test_checkpoints_of_another_run_are_left_alone(tmp_path):
-    other = made(tmp_path, keep=1)
-    other._run_id = "other"
+    other = made(Run(tmp_path, "other"), keep=1)
     save(other, 500)
-    one = made(tmp_path, keep=1)
-    one._run_id = "own"
+    one = made(Run(tmp_path, "own"), keep=1)
     assert one.restore() is None
     save(one, 10)
     save(one, 20)

@@ -80,6 +80,28 @@ class Resumed:
         return f"{at}: continues, not bit-exact because {'; '.join(self.differs)}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    """Whose checkpoints these are."""
+
+    folder: Path
+    run_id: str
+    attempt: int  # 0: to be counted
+    world_size: int
+    settings: str  # their hash
+    note: Tell | None
+
+
+def _owner(
+    given: str | PathLike[str] | Recorded, settings: Mapping[str, object] | None, world_size: int
+) -> _Owner:
+    if isinstance(given, str | PathLike):
+        own = conditions.settings_hash(settings) if settings else ""
+        return _Owner(Path(given), "", 0, world_size, own, None)
+    own = conditions.settings_hash(given.settings if settings is None else settings)
+    return _Owner(given.folder, given.id, given.attempt, given.world_size, own, given.note)
+
+
 class Checkpoints:
     """The checkpoints of a run: a folder is there whole and sealed, or it is not there.
 
@@ -111,17 +133,15 @@ class Checkpoints:
         best = Best(keep_best) if isinstance(keep_best, str) else keep_best
         self.policy = Policy(keep, best, keep_every, keep_healthy)
         self.every, self.holds, self._health = every, tuple(holds), health
-        run = None if isinstance(folder_or_run, str | PathLike) else folder_or_run
-        self.folder = Path(folder_or_run) if run is None else run.folder  # type: ignore[arg-type]
-        self._run_id = "" if run is None else run.id
-        self._world_size = world_size if run is None else run.world_size
-        given = settings if run is None or settings is not None else run.settings
-        self._settings = conditions.settings_hash(given) if given else ""
-        self._note = None if run is None else run.note
+        self._owner = _owner(folder_or_run, settings, world_size)
+        self.folder = self._owner.folder
         self._to_person: Tell = _to_stderr if tell is None else tell
         self._base: int | None = None  # the step this process went on from; None: not asked yet
         self._saved: int | None = None  # the last step saved or resumed from
         self._no_room = False
+        self._begin()
+
+    def _begin(self) -> None:
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError("the run's folder is a file", where=str(self.folder))
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -129,9 +149,7 @@ class Checkpoints:
             self._tell(said)
         known = [one.manifest for one in self._sealed()]
         self._sequence = max((one.sequence for one in known), default=0)
-        self.attempt = (
-            1 + max((m.attempt for m in known), default=0) if run is None else run.attempt
-        )
+        self.attempt = self._owner.attempt or 1 + max((one.attempt for one in known), default=0)
 
     def due(self, step: int) -> bool:
         """Tell whether `every` steps have passed since the last save, and there is room for one."""
@@ -163,12 +181,12 @@ class Checkpoints:
                 step=step,
                 sequence=self._sequence + 1,
                 files={},
-                run_id=self._run_id,
+                run_id=self._owner.run_id,
                 attempt=self.attempt,
                 parent=self._base,
                 created=clock.time(),
-                world_size=self._world_size,
-                settings_hash=self._settings,
+                world_size=self._owner.world_size,
+                settings_hash=self._owner.settings,
                 versions=conditions.now(),
                 health=self._healthy(step),
                 metrics=dict(metrics or {}),
@@ -233,7 +251,7 @@ class Checkpoints:
         if load is not None:
             load(one.folder)
         differs = conditions.differences(
-            one.manifest, conditions.now(), self._world_size, self._settings
+            one.manifest, conditions.now(), self._owner.world_size, self._owner.settings
         )
         found = Resumed(one, differs, refused)
         self._base = self._saved = one.step
@@ -300,7 +318,7 @@ class Checkpoints:
         return [one for one in self._sealed() if self._is_own(one) and self._is_stale(one)]
 
     def _is_own(self, one: Checkpoint) -> bool:
-        return not self._run_id or one.manifest.run_id in {"", self._run_id}
+        return not self._owner.run_id or one.manifest.run_id in {"", self._owner.run_id}
 
     def _is_stale(self, one: Checkpoint) -> bool:
         """See a checkpoint of a step that this attempt has gone back behind."""
@@ -352,8 +370,8 @@ class Checkpoints:
         return "" if self._health is None else str(self._health(step))
 
     def _tell(self, text: str) -> None:
-        if self._note is not None:
-            self._note(text)
+        if self._owner.note is not None:
+            self._owner.note(text)
         self._to_person(text)
 
 
