@@ -177,22 +177,7 @@ class Checkpoints:
         try:
             folder.mkdir(parents=True)
             yield folder
-            made = Manifest(
-                step=step,
-                sequence=self._sequence + 1,
-                files={},
-                run_id=self._owner.run_id,
-                attempt=self.attempt,
-                parent=self._base,
-                created=clock.time(),
-                world_size=self._owner.world_size,
-                settings_hash=self._owner.settings,
-                versions=conditions.now(),
-                health=self._healthy(step),
-                metrics=dict(metrics or {}),
-                pinned=pinned,
-                facts=dict(facts or {}),
-            )
+            made = self._manifest(step, metrics or {}, facts or {}, pinned=pinned)
             self._commit(folder, made)
         except BaseException as error:
             shutil.rmtree(folder, ignore_errors=True)
@@ -259,6 +244,27 @@ class Checkpoints:
             self._tell(f"{stale.folder.name} is of a later step: it is left as it is")
         self._tell(found.sentence)
         return found
+
+    def _manifest(
+        self, step: int, metrics: Mapping[str, float], facts: Mapping[str, object], *, pinned: bool
+    ) -> Manifest:
+        """Say what is being saved, its files excepted."""
+        return Manifest(
+            step=step,
+            sequence=self._sequence + 1,
+            files={},
+            run_id=self._owner.run_id,
+            attempt=self.attempt,
+            parent=self._base,
+            created=clock.time(),
+            world_size=self._owner.world_size,
+            settings_hash=self._owner.settings,
+            versions=conditions.now(),
+            health="" if self._health is None else str(self._health(step)),
+            metrics=dict(metrics),
+            pinned=pinned,
+            facts=dict(facts),
+        )
 
     def _commit(self, folder: Path, made: Manifest) -> None:
         """Seal, have it on the disk, and give it its name by one rename."""
@@ -365,9 +371,6 @@ class Checkpoints:
             )
         self._no_room = not enough
         return enough
-
-    def _healthy(self, step: int) -> str:
-        return "" if self._health is None else str(self._health(step))
 
     def _tell(self, text: str) -> None:
         if self._owner.note is not None:
