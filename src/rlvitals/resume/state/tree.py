@@ -290,7 +290,7 @@ def _generator(value: object) -> object:
 
 
 def _with_state(now: Any, state: Any) -> Any:  # noqa: ANN401 - any of four kinds
-    """Give a generator its state; numpy's is made where none is there: environments make it late."""
+    """Give a generator its state, a new one of numpy's where none is there."""
     if now is None and isinstance(state, dict) and state.get("bit_generator") in BIT_GENERATORS:
         now = np.random.Generator(getattr(np.random, state["bit_generator"])())
     if isinstance(now, np.random.Generator):
