@@ -1,0 +1,85 @@
+"""What a checkpoint needs of a file system: that bytes are there, and that there is room."""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# What torch and safetensors say, who raise errors of their own around a write that failed.
+SAID = ("No space left", "Disk quota exceeded", "File too large", "write failed", "failed writing")
+
+
+def files(folder: Path) -> Iterator[Path]:
+    """Go through the files of a folder and its folders, sorted; links are given as they are."""
+    for root, folders, names in os.walk(folder):
+        folders.sort()
+        yield from (Path(root) / name for name in sorted(names))
+
+
+def size(folder: Path) -> int:
+    """Count the bytes of a folder's files. OSError."""
+    return sum(path.lstat().st_size for path in files(folder))
+
+
+def free(folder: Path) -> int:
+    """Count the bytes that may be written to a folder. OSError."""
+    return shutil.disk_usage(folder).free
+
+
+def settle(folder: Path) -> None:
+    """Have every file of a folder and the folders themselves written to the disk. OSError."""
+    for path in files(folder):
+        if not path.is_symlink():
+            _sync(path)
+    for root, _, _ in os.walk(folder, topdown=False):
+        _sync(Path(root))
+
+
+def sync_folder(folder: Path) -> None:
+    """Have a folder's list of names written to the disk. OSError."""
+    _sync(folder)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file by one rename: what is there is the old one or the new one. OSError."""
+    with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        try:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            Path(file.name).chmod(0o644)
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+    _sync(path.parent)
+
+
+def is_full(error: BaseException) -> bool:
+    """Tell whether an error, or what it was raised from, means that the disk takes no more."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno in FULL:
+            return True
+        if any(words in str(seen) for words in SAID):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def _sync(path: Path) -> None:
+    flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) if path.is_dir() else os.O_RDONLY
+    try:
+        handle = os.open(path, flags)
+    except PermissionError:
+        return  # Windows opens no folders
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that has nothing to wait for
+            raise
+    finally:
+        os.close(handle)

@@ -1,0 +1,189 @@
+"""The seal of a checkpoint: which files it holds, how long they are, and what their hashes are.
+
+A folder without a manifest is no checkpoint yet. torch and safetensors load a file in which a bit
+has flipped without a word, and a trainer whose optimizer file is missing begins a new one: what
+the manifest names must be there, to the bit.
+"""
+
+import json
+import mmap
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import xxhash
+
+from rlvitals.errors import VitalsError
+from rlvitals.resume import disk
+from rlvitals.resume.naming import MANIFEST
+
+FORMAT = 1
+SEAL = "seal"  # of the manifest itself: its own hash
+CHUNK = 16 << 20  # bytes that are hashed at once
+
+
+class BadCheckpoint(VitalsError):  # noqa: N818 - the name says what went wrong
+    """A checkpoint that does not hold what it must: it is not resumed from."""
+
+
+class NotSealed(BadCheckpoint):
+    """A folder that is no checkpoint of ours, or none that this version can read."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file as it was sealed."""
+
+    size: int  # bytes
+    xxh3_128: str  # hex
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a checkpoint is and holds."""
+
+    step: int
+    sequence: int  # ascends with each save of a run: which is the newest, whatever the clock says
+    files: Mapping[str, File]  # by path within the folder, parts joined by "/"
+    run_id: str = ""
+    attempt: int = 1  # which start of the run's process saved it
+    parent: int | None = None  # the step that this attempt went on from
+    created: float = 0.0  # seconds since the epoch
+    world_size: int = 1
+    settings_hash: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    health: str = ""  # the diagnosis at that step: "healthy", or what is wrong
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    pinned: bool = False
+    facts: Mapping[str, object] = field(default_factory=dict)  # what its writer adds
+
+
+def seal(folder: Path, manifest: Manifest) -> Manifest:
+    """Hash a folder's files and write its manifest, last of all. OSError, BadCheckpoint."""
+    found = {}
+    for path in disk.files(folder):
+        name = path.relative_to(folder).as_posix()
+        if name == MANIFEST:
+            continue
+        if path.is_symlink():
+            raise BadCheckpoint(
+                f"{name} is a link: what it points to is not part of the checkpoint",
+                where=str(folder),
+                hint="copy the file into the checkpoint",
+            )
+        found[name] = File(path.stat().st_size, digest(path))
+    if not found:
+        raise BadCheckpoint("nothing was saved", where=str(folder), hint="write files into it")
+    sealed = replace(manifest, files=found)
+    write(folder, sealed)
+    return sealed
+
+
+def write(folder: Path, sealed: Manifest) -> None:
+    """Write a manifest into a checkpoint's folder, whole or not at all. OSError."""
+    said = {"format": FORMAT, "written_by": "rlvitals"}
+    said |= {one.name: getattr(sealed, one.name) for one in fields(Manifest)}
+    said |= {"files": {name: asdict(file) for name, file in sealed.files.items()}}
+    disk.write_whole(folder / MANIFEST, _text({**said, SEAL: _seal(said)}))
+
+
+def read(folder: Path, step: int | None = None) -> Manifest:
+    """Read a checkpoint's manifest. Raises NotSealed, or BadCheckpoint where it is damaged.
+
+    `step`: what it must be of, where that is known.
+    """
+    path = folder / MANIFEST
+    try:
+        data = path.read_bytes()
+        said = json.loads(data)
+    except FileNotFoundError:
+        raise NotSealed("it was never sealed: no manifest", where=str(folder)) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadCheckpoint(f"its manifest is damaged: {error}", where=str(path)) from None
+    if not isinstance(said, dict) or not isinstance(said.get("format"), int):
+        raise NotSealed("its manifest is none of rlvitals", where=str(path))
+    if said["format"] > FORMAT:
+        raise NotSealed(
+            f"its manifest is of format {said['format']}, written by a newer rlvitals",
+            where=str(path),
+            hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
+        )
+    seal = said.pop(SEAL, "")
+    if seal != _seal(said) or data != _text({**said, SEAL: seal}).encode():
+        raise BadCheckpoint("its manifest is not as it was written", where=str(path))
+    try:
+        found = _manifest(said)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadCheckpoint(f"its manifest is damaged: {error}", where=str(path)) from None
+    if step is not None and found.step != step:
+        raise BadCheckpoint(f"its manifest is of step {found.step:,}", where=str(path))
+    return found
+
+
+def verify(folder: Path, manifest: Manifest | None = None) -> Manifest:
+    """Compare every file with the seal. Raises BadCheckpoint, which names the first that differs.
+
+    Files that were added later are no part of the checkpoint, and are not looked at.
+    """
+    sealed = read(folder) if manifest is None else manifest
+    for name, file in sealed.files.items():
+        path = folder / PurePosixPath(name)
+        try:
+            size = path.lstat().st_size
+            whole = size == file.size and not path.is_symlink()
+            same = whole and digest(path) == file.xxh3_128
+        except FileNotFoundError:
+            raise BadCheckpoint(f"{name} is missing", where=str(folder)) from None
+        except OSError as error:
+            raise BadCheckpoint(f"{name} cannot be read: {error}", where=str(folder)) from None
+        if not whole:
+            problem = f"{name} has {size:,} bytes, {file.size:,} were sealed"
+            raise BadCheckpoint(problem, where=str(folder))
+        if not same:
+            problem = f"{name} is not what was sealed: its hash differs"
+            raise BadCheckpoint(problem, where=str(folder))
+    return sealed
+
+
+def digest(path: Path) -> str:
+    """Return a file's xxh3_128, in hex. OSError."""
+    hashed = xxhash.xxh3_128()
+    with path.open("rb") as file:
+        length = path.stat().st_size
+        if length > CHUNK:
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+                for start in range(0, length, CHUNK):
+                    with memoryview(view)[start : start + CHUNK] as part:
+                        hashed.update(part)
+        else:
+            hashed.update(file.read())
+    return str(hashed.hexdigest())
+
+
+def _text(said: Mapping[str, object]) -> str:
+    return json.dumps(said, indent=1, sort_keys=True) + "\n"
+
+
+def _seal(said: Mapping[str, object]) -> str:
+    return str(xxhash.xxh3_128(_text(said).encode()).hexdigest())
+
+
+def _manifest(said: Mapping[str, Any]) -> Manifest:
+    known = {one.name: said[one.name] for one in fields(Manifest) if one.name in said}
+    known["files"] = {
+        _inside(name): File(int(one["size"]), str(one["xxh3_128"]))
+        for name, one in said["files"].items()
+    }
+    known["step"], known["sequence"] = int(said["step"]), int(said["sequence"])
+    if not known["files"]:
+        raise ValueError("it names no files")
+    return Manifest(**known)
+
+
+def _inside(name: str) -> str:
+    """Refuse a name that leads out of the checkpoint's folder."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts:
+        raise ValueError(f"{name!r} lies outside the checkpoint")
+    return name

@@ -1,0 +1,74 @@
+"""What the folders of checkpoints are called.
+
+checkpoint-<step>             sealed by its manifest, or not: then it is never resumed from
+checkpoint-<step>.corrupt     set aside: it did not hold what its manifest says
+.checkpoint-<step>.<owner>    being written; gone once it is whole
+latest                        a text file: the name of the newest that was sealed
+"""
+
+import os
+import re
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+from zlib import crc32
+
+MANIFEST = "manifest.json"
+LATEST = "latest"
+PREFIX = "checkpoint-"
+FINAL = re.compile(r"checkpoint-(\d+)")
+ASIDE = re.compile(r"checkpoint-(\d+)\.corrupt(-\d+)?")
+UNFINISHED = re.compile(r"\.checkpoint-(\d+)\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}")
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A folder that some process was writing, or still is."""
+
+    path: Path
+    step: int
+    host: str  # of its writer, as `host()` tells it
+    pid: int
+
+
+def final(folder: Path, step: int) -> Path:
+    """Return where a step's checkpoint lies."""
+    return folder / f"{PREFIX}{step}"
+
+
+def temporary(folder: Path, step: int) -> Path:
+    """Return a new name for a folder that is being written: beside the final one."""
+    return folder / f".{PREFIX}{step}.{host()}-{os.getpid()}-{uuid4().hex[:8]}"
+
+
+def aside(folder: Path, step: int) -> Path:
+    """Return a free name for a checkpoint that is refused."""
+    path, count = folder / f"{PREFIX}{step}.corrupt", 1
+    while path.exists():
+        path, count = folder / f"{PREFIX}{step}.corrupt-{count}", count + 1
+    return path
+
+
+def steps(folder: Path) -> dict[int, Path]:
+    """Return the folders called like checkpoints by their step, ascending. OSError."""
+    found = {int(m[1]): path for path in _entries(folder) if (m := FINAL.fullmatch(path.name))}
+    return dict(sorted(found.items()))
+
+
+def unfinished(folder: Path) -> tuple[Unfinished, ...]:
+    """Return the folders that were being written. OSError."""
+    matches = ((path, UNFINISHED.fullmatch(path.name)) for path in _entries(folder))
+    return tuple(Unfinished(path, int(m[1]), m[2], int(m[3])) for path, m in matches if m)
+
+
+def host() -> str:
+    """Tell this machine from others in eight characters."""
+    return f"{crc32(socket.gethostname().encode()):08x}"
+
+
+def _entries(folder: Path) -> tuple[Path, ...]:
+    try:
+        return tuple(folder / entry.name for entry in os.scandir(folder) if entry.is_dir())
+    except FileNotFoundError:
+        return ()
