@@ -40,6 +40,10 @@ from rlvitals.records import (
     Trace,
 )
 from rlvitals.replay import Retraction, prefixes
+from rlvitals.resume.checkpoints import Checkpoint, Checkpoints, Resumed
+from rlvitals.resume.manifest import BadCheckpoint
+from rlvitals.resume.retention import Best
+from rlvitals.resume.state.program import State
 from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
 from rlvitals.show import notebook
@@ -50,11 +54,15 @@ from rlvitals.waste import Spent, Waste
 
 __all__ = [
     "Alternative",
+    "BadCheckpoint",
     "Band",
+    "Best",
     "Bound",
     "Budget",
     "Case",
     "Check",
+    "Checkpoint",
+    "Checkpoints",
     "Clear",
     "Coverage",
     "Diagnosis",
@@ -71,6 +79,7 @@ __all__ = [
     "Profile",
     "Rate",
     "Requests",
+    "Resumed",
     "Retraction",
     "Rule",
     "Run",
@@ -79,6 +88,7 @@ __all__ = [
     "Severity",
     "SpeedMeter",
     "Spent",
+    "State",
     "Trace",
     "Undecided",
     "UnreadableLog",
