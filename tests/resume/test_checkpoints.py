@@ -179,6 +179,17 @@ def test_the_newest_are_kept_and_the_multiples_the_pinned_the_best_and_the_healt
     assert there(tmp_path) == [20, 30, 50, 70, 100, 110, 120]
 
 
+def test_one_that_is_pinned_later_stays(tmp_path):
+    one = made(tmp_path, keep=1)
+    save(one, 10)
+    one.pin(10)
+    save(one, 20)
+    save(one, 30)
+    assert there(tmp_path) == [10, 30]
+    with pytest.raises(BadCheckpoint, match="never sealed"):
+        one.pin(20)
+
+
 def test_the_best_by_a_loss_and_nan_is_never_best(tmp_path):
     one = made(tmp_path, keep=1, keep_best=Best("loss", "min"))
     for step, loss in enumerate([3.0, 1.0, float("nan"), 2.0], start=1):

@@ -5,7 +5,8 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+
+from rlvitals.store.run_folder import beside
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What torch and safetensors say, who raise errors of their own around a write that failed.
@@ -44,17 +45,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replace a file by one rename: what is there is the old one or the new one. OSError."""
-    with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-            Path(file.name).chmod(0o644)
-            Path(file.name).replace(path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+    """Replace a file by one rename, and have its name on the disk. OSError."""
+    with beside(path) as file:
+        file.write(text.encode())
     _sync(path.parent)
 
 

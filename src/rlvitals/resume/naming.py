@@ -18,7 +18,6 @@ MANIFEST = "manifest.json"
 LATEST = "latest"
 PREFIX = "checkpoint-"
 FINAL = re.compile(r"checkpoint-(\d+)")
-ASIDE = re.compile(r"checkpoint-(\d+)\.corrupt(-\d+)?")
 UNFINISHED = re.compile(r"\.checkpoint-(\d+)\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}")
 
 

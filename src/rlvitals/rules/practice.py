@@ -13,7 +13,7 @@ from math import inf
 from rlvitals.records import Profile, Setting, Trace
 from rlvitals.rules import kinds
 
-DETERMINISTIC = ("SAC", "TD3", "DDPG", "TQC")  # their target networks follow a little at each step
+SMOOTHED = ("SAC", "TD3", "DDPG", "TQC")  # their target networks follow a little at each step
 NEVER = 0.5  # of the budget: a target network that is updated less often than that is not
 OFTEN = 2  # steps: a network that is copied at each of them is no target
 SOFT = 0.5  # target smoothing above it is copying
@@ -74,7 +74,7 @@ PRACTICES: tuple[Practice, ...] = (
         below="each update sees hardly more than one moment",
     ),
     Practice(
-        "tau", OFF_POLICY, "0.005 to 0.05", low=1e-5, high=0.5, algorithms=DETERMINISTIC,
+        "tau", OFF_POLICY, "0.005 to 0.05", low=1e-5, high=0.5, algorithms=SMOOTHED,
         below="the target networks never follow",
         above="the target networks are the networks: nothing holds the values down",
     ),
