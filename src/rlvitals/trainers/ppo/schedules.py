@@ -13,6 +13,7 @@ class Counters:
     steps: int = 0  # of the environments
     updates: int = 0  # rollouts learned from
     minibatches: int = 0  # steps of the optimiser
+    stabilised: int = 0  # steps of the phase before learning
     kl_coef: float = 0.0  # of the KL to the policy that collected
 
 
