@@ -10,12 +10,6 @@ class PPOConfig:
     """The algorithm (`ppo_config`)."""
 
     learning_rate: float = option(3e-4, "Adam's learning rate at its highest", item="LR")
-    learning_rate_schedule: str = option(
-        "constant", "how it goes on", choices=("constant", "linear", "cosine")
-    )
-    min_lr_ratio: float = option(0.0, "the share of it that the schedule ends at", item="SHARE")
-    lr_warmup_updates: int = option(0, "updates until it is reached (cosine)", item="N")
-    lr_restart_updates: int = option(100, "updates of one cosine", item="N")
     gamma: float = option(0.99, "discount of a step", item="GAMMA")
     gae_lambda: float = option(0.95, "decay of the advantage estimate", item="LAMBDA")
     clip_ratio: float = option(0.2, "the ratio is clipped at 1 -/+ this", item="EPS")
@@ -51,3 +45,26 @@ class ReferenceConfig:
     kl_ref_coef_initial: float = option(0.0, "its weight at first", item="C")
     kl_ref_coef_final: float = option(0.0, "its weight in the end", item="C")
     kl_ref_decay_steps: int = option(1000, "steps of the optimiser in between", item="N")
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleConfig:
+    """How the learning rate goes on (`advanced_optimization.learning_rate_schedule`)."""
+
+    type: str = option(
+        "constant", "its shape", choices=("constant", "linear", "cosine_annealing_with_warmup")
+    )
+    warmup_steps: int = option(0, "updates until it is at its highest (cosine)", item="N")
+    restart_period: int = option(100, "updates of one cosine", item="N")
+    min_lr_ratio: float = option(0.0, "the share of the highest that it ends at", item="SHARE")
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConfig:
+    """The policy and the value (`network`)."""
+
+    hidden_sizes: tuple[int, ...] = option((64, 64), "widths of the hidden layers", item="N")
+    activation: str = option("tanh", "between the layers", choices=("tanh", "relu", "gelu"))
+    shared_scorer: bool = option(
+        True, "one network scores each replica of a cluster; else one for all of them at once"
+    )

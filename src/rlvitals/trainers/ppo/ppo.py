@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 import rlvitals
 from rlvitals.trainers.ppo import acting
-from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig
+from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig, ScheduleConfig
 from rlvitals.trainers.ppo.environments import Environments, Step
 from rlvitals.trainers.ppo.networks import Policy
 from rlvitals.trainers.ppo.normalise import ObservationNormaliser, RewardNormaliser
@@ -56,6 +56,7 @@ class PPO:
         *,
         total_steps: int,
         seed: int = 0,
+        schedule: ScheduleConfig | None = None,
         reference: ReferenceConfig | None = None,
         temperature: Temperature | None = None,
         spikes: SpikeReaction | None = None,
@@ -63,6 +64,7 @@ class PPO:
         """Bring the parts together, and begin the first episodes."""
         self.envs, self.policy, self.config = envs, policy, config
         self.total_steps = total_steps
+        self.schedule = schedule or ScheduleConfig()
         self.reference = reference or ReferenceConfig()
         self.temperature = temperature or Fixed()
         self.spikes = spikes
@@ -280,7 +282,7 @@ class PPO:
 
     def coefficients(self) -> dict[str, float]:
         """Return what the schedules and controllers say for the next update."""
-        found = coefficients(self.config, self.reference, self.at, self.progress)
+        found = coefficients(self.config, self.schedule, self.reference, self.at, self.progress)
         found["lr"] *= 1.0 if self.spikes is None else self.spikes.lr_factor
         return found
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig
+from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig, ScheduleConfig
 
 
 @dataclass(slots=True)
@@ -35,7 +35,11 @@ def cosine_with_restarts(step: int, *, warmup: int, period: int, floor: float) -
 
 
 def coefficients(
-    config: PPOConfig, reference: ReferenceConfig, at: Counters, progress: float
+    config: PPOConfig,
+    schedule: ScheduleConfig,
+    reference: ReferenceConfig,
+    at: Counters,
+    progress: float,
 ) -> dict[str, float]:
     """Return the learning rate and the weights of the loss's terms where a run stands."""
     last = config.entropy_coef if config.entropy_coef_final < 0 else config.entropy_coef_final
@@ -45,7 +49,7 @@ def coefficients(
             config.entropy_warmup_coef, 0.0, at.updates / config.entropy_warmup_updates
         )
     return {
-        "lr": config.learning_rate * lr_factor(config, at.updates, progress),
+        "lr": config.learning_rate * lr_factor(schedule, at.updates, progress),
         "entropy_coef": entropy,
         "entropy_min": config.entropy_min,
         "kl_coef": at.kl_coef,
@@ -57,15 +61,15 @@ def coefficients(
     }
 
 
-def lr_factor(config: PPOConfig, updates: int, progress: float) -> float:
-    """Return what the learning rate is multiplied by, by its schedule."""
-    if config.learning_rate_schedule == "linear":
-        return linear(1.0, config.min_lr_ratio, progress)
-    if config.learning_rate_schedule == "cosine":
+def lr_factor(schedule: ScheduleConfig, updates: int, progress: float) -> float:
+    """Return what the learning rate is multiplied by."""
+    if schedule.type == "linear":
+        return linear(1.0, schedule.min_lr_ratio, progress)
+    if schedule.type == "cosine_annealing_with_warmup":
         return cosine_with_restarts(
             updates,
-            warmup=config.lr_warmup_updates,
-            period=config.lr_restart_updates,
-            floor=config.min_lr_ratio,
+            warmup=schedule.warmup_steps,
+            period=schedule.restart_period,
+            floor=schedule.min_lr_ratio,
         )
     return 1.0
