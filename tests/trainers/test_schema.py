@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shlex
 from dataclasses import dataclass
 
 import pytest
@@ -92,7 +93,7 @@ def test_files_that_cannot_be_read(tmp_path):
 def test_flags():
     parser = argparse.ArgumentParser()
     schema.add_flags(parser, Whole)
-    argv = [
+    argv = shlex.split("--epochs 3 --sizes 8 16 --other-rate 0.5 --inner-enable true --mode slow")
         "--epochs",
         "3",
         "--sizes",
