@@ -94,18 +94,6 @@ def test_flags():
     parser = argparse.ArgumentParser()
     schema.add_flags(parser, Whole)
     argv = shlex.split("--epochs 3 --sizes 8 16 --other-rate 0.5 --inner-enable true --mode slow")
-        "--epochs",
-        "3",
-        "--sizes",
-        "8",
-        "16",
-        "--other-rate",
-        "0.5",
-        "--inner-enable",
-        "true",
-        "--mode",
-        "slow",
-    ]
     said = schema.said(vars(parser.parse_args(argv)), Whole)
     assert schema.load(Whole, None, said) == Whole(
         Algorithm(epochs=3, sizes=(8, 16), mode="slow", inner=Inner(enable=True)), Inner(rate=0.5)

@@ -8,11 +8,16 @@ import torch
 
 from rlvitals import UsageError
 from rlvitals.trainers.ppo import environments, networks
-from rlvitals.trainers.ppo.config import PPOConfig
+from rlvitals.trainers.ppo.config import (
+    PPOConfig,
+    SpikeConfig,
+    StabilisationConfig,
+    TemperatureConfig,
+)
 from rlvitals.trainers.ppo.ppo import PPO
-from rlvitals.trainers.ppo.reactions import SpikeConfig, SpikeReaction
-from rlvitals.trainers.ppo.stabilise import StabilisationConfig, stabilise
-from rlvitals.trainers.ppo.temperature import Controller, TemperatureConfig
+from rlvitals.trainers.ppo.reactions import SpikeReaction
+from rlvitals.trainers.ppo.stabilise import stabilise
+from rlvitals.trainers.ppo.temperature import Controller
 
 
 def info(qps=4.0, latency=2.0, throughput=3.0, busy=(0.5, 0.5)):

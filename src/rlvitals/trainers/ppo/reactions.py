@@ -1,24 +1,11 @@
 """What training answers to a spike of the gradient's norm: slower, and over more rows."""
 
 import math
-from dataclasses import dataclass
 
-from rlvitals import UsageError, option
+from rlvitals import UsageError
+from rlvitals.trainers.ppo.config import SpikeConfig
 
 REMEMBERED = 20  # updates that the usual norm is averaged over
-
-
-@dataclass(frozen=True, slots=True)
-class SpikeConfig:
-    """The reaction to gradient spikes (`advanced_optimization.adaptive_batch_size`)."""
-
-    enable: bool = option(False, "react to spikes of the gradient's norm")
-    min: int = option(32, "rows of a minibatch at least", item="N")
-    max: int = option(128, "rows of a minibatch at most", item="N")
-    adaptation_rate: float = option(0.1, "share that a spike changes them by", item="SHARE")
-    direction: str = option("up", "where a spike moves the minibatch", choices=("up", "down"))
-    spike_threshold: float = option(3.0, "times the usual norm that is a spike", item="X")
-    min_lr_factor: float = option(0.1, "the learning rate is not cut below this share", item="X")
 
 
 class SpikeReaction:

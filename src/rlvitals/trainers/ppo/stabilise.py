@@ -6,32 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals import UsageError, option
+from rlvitals import UsageError
 from rlvitals.trainers.ppo import acting
+from rlvitals.trainers.ppo.config import StabilisationConfig
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import means
 
 REPORT_EVERY = 20  # steps between two lines
-
-
-@dataclass(frozen=True, slots=True)
-class StabilisationConfig:
-    """The phase before learning (`statistics_stabilization`)."""
-
-    statistics_stabilization_steps: int = option(0, "steps of it (0: none)", item="N")
-    stabilization_policy: str = option(
-        "random", "who acts: at random, or the policy as it is", choices=("random", "policy")
-    )
-    stabilization_action_distribution: tuple[float, ...] = option(
-        (), "weights of the random actions, one for each (none: even)", item="WEIGHT"
-    )
-    freeze_normalizers_during_stabilization: bool = option(
-        False, "the normalisers learn nothing in it: the environments settle alone"
-    )
-    freeze_normalizers_after_stabilization: bool = option(
-        False, "they learn nothing after it: what a number means stays the same"
-    )
-    collect_baseline_stats: bool = option(True, "log the means of the phase as `baseline/*`")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rlvitals import UsageError, option
+from rlvitals import UsageError
+from rlvitals.trainers.ppo.config import TemperatureConfig
 
 NEEDED = ("qps", "latency", "throughput", "utilisation")
 BALANCE_WEIGHT = 0.1  # what full imbalance adds to the temperature
@@ -34,33 +35,6 @@ class Fixed:
 
     def after(self, info: Mapping[str, Any]) -> None:
         """Stay as it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class TemperatureConfig:
-    """How load and stagnation lead the temperature (`temperature_control`)."""
-
-    enabled: bool = option(False, "lead it; else it stays at `base_temperature`")
-    base_temperature: float = option(1.0, "temperature without any pressure", item="T")
-    min_temperature: float = option(0.5, "it is never below", item="T")
-    max_temperature: float = option(2.0, "nor above, but for a pulse: twice that", item="T")
-    qps_sensitivity: float = option(0.1, "how much pressure of requests lowers it", item="X")
-    latency_sensitivity: float = option(0.2, "how much pressure of latency lowers it", item="X")
-    target_qps: float = option(0.0, "requests per second without pressure (0: learned)", item="QPS")
-    target_latency: float = option(
-        0.0, "seconds of latency without pressure (0: learned)", item="SECONDS"
-    )
-    pressure_ema_alpha: float = option(0.1, "weight of the newest pressure", item="ALPHA")
-    enable_pulse: bool = option(True, "explore in pulses where nothing changes")
-    pulse_interval: int = option(8, "steps between two pulses at least", item="N")
-    pulse_duration: int = option(3, "steps of a pulse", item="N")
-    pulse_magnitude: float = option(2.0, "times the base is added in a pulse", item="X")
-    periodic_pulses: bool = option(False, "pulse every `pulse_interval` steps, whatever happens")
-    stagnation_window: int = option(16, "steps of which means are compared", item="N")
-    stagnation_memory: int = option(5, "changes of these means that are looked at", item="N")
-    stagnation_threshold: float = option(
-        0.005, "relative change that none of them reaches where nothing changes", item="X"
-    )
 
 
 @dataclass(frozen=True, slots=True)
