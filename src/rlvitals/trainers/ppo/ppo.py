@@ -10,7 +10,7 @@ Schedules, controllers, normalisers and networks stand in files beside this one.
 
 import copy
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -75,6 +75,7 @@ class PPO:
             policy.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
         )
         self.frozen: Policy | None = None
+        self.on_step: Callable[[int, Step], None] | None = None  # called with each of a rollout
         self.at = Counters(kl_coef=config.kl_coef)
         envs.reset(seed)
 
@@ -111,6 +112,8 @@ class PPO:
             action, log_probs[t] = acting.draw(self.policy, seen[t], temperatures[t], self.rng)
             step, over = self.envs.step(action)
             self.temperature.after(step.info)
+            if self.on_step is not None:
+                self.on_step(t + 1, step)
             actions.append(action)
             steps.append(step)
             ended += over
@@ -133,8 +136,9 @@ class PPO:
         values = self._values(seen.reshape(-1, seen.shape[-1])).reshape(len(seen), -1)
         valid = np.stack([step.valid for step in steps])
         facts = means(steps) | {
-            "reward": float(raw[valid].mean()), "reward_std": float(raw[valid].std()),
-            "reward_min": float(raw[valid].min()), "reward_max": float(raw[valid].max()),
+            "reward": float(raw[valid].mean()), "reward_mean": float(rewards[valid].mean()),
+            "reward_std": float(rewards[valid].std()), "reward_min": float(rewards[valid].min()),
+            "reward_max": float(rewards[valid].max()),
         }  # fmt: skip
         return Rollout(
             observations=seen[:-1], actions=actions, log_probs=log_probs,
