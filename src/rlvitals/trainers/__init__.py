@@ -1,0 +1,1 @@
+"""Training stacks of our own: each sees `import rlvitals` alone."""

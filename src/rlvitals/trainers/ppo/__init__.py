@@ -1,0 +1,1 @@
+"""PPO, its environments and what it needs."""
