@@ -38,12 +38,15 @@ class Section:
         """Refuse numbers that are out of bounds (both included) or no numbers; None is no number
         that was given. Raises UsageError.
         """  # fmt: skip
+        whole = {each.name: str(each.type) for each in fields(self)}  # type: ignore[arg-type]
         for name, (low, high) in limits.items():
             value = getattr(self, name)
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise self.refused(name, "a number")
+            if "int" in whole[name] and not isinstance(value, int):
+                raise self.refused(name, "a whole number")
             if not low <= value <= high:
                 raise self.refused(name, f"between {low:g} and {high:g}")
 
