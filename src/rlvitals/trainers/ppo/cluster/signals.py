@@ -1,0 +1,22 @@
+"""What the reward of one decision is made from."""
+
+from typing import NamedTuple
+
+from rlvitals.trainers.ppo.cluster.replicas import Bools, Floats, Ints
+
+
+class Signals(NamedTuple):
+    """B clusters just after a decision and the gap that followed it."""
+
+    throughput: Floats  # requests/s, finished in the last gap times the arrival rate
+    steady_throughput: Floats  # requests/s, of the window
+    latency: Floats  # s, the requests in the cluster over the arrival rate (Little's law)
+    p95: Floats  # s, of the window's finished requests
+    rate: Floats  # requests/s that arrive
+    utilisation: Floats  # [B, N] share of the KV cache in use
+    work: Floats  # [B, N] outstanding requests over speed
+    queue: Ints  # [B, N] requests that wait
+    queue_limit: int
+    rejected: Bools
+    failed: Bools  # a safety limit ended the episode
+    active: Bools  # whether a decision was made at all
