@@ -29,7 +29,7 @@ def run(args: Namespace) -> int:
     from rlvitals.trainers.ppo.config import Config
 
     parser = ArgumentParser(
-        " ".join(("rlvitals", "train", args.algorithm)),
+        f"rlvitals {COMMAND.name} {args.algorithm}",
         description="Proximal policy optimisation on any Gymnasium environment.",
         formatter_class=RawDescriptionHelpFormatter,
     )
