@@ -147,6 +147,30 @@ class MonitoringConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class WarmStartConfig:
+    """What a run begins from (`warm_start`)."""
+
+    skip_warmstart: bool = option(False, "begin with random weights")
+    demo_policies: tuple[str, ...] = option(
+        ("lor/speed",), "schedulers whose decisions are cloned", item="NAME"
+    )
+    demo_steps: int = option(700, "steps of each at each load, in 16 clusters", item="N")
+    demo_loads: tuple[float, ...] = option(
+        (0.5, 1.0, 1.2), "times the load that they decide at", item="X"
+    )
+    demo_path: str = option("", "demonstrations that were collected before", item="FILE")
+    bc_epochs: int = option(30, "passes over them", item="N")
+    bc_batch_size: int = option(256, "decisions of a step", item="N")
+    bc_learning_rate: float = option(5e-4, "Adam's", item="LR")
+    bc_noise: float = option(0.01, "deviation of what is added to normalised states", item="X")
+    bc_holdout: float = option(0.1, "share of decisions kept to measure with", item="SHARE")
+    external_pretrain: str = option(
+        "", "weights to begin from instead, as another run's warm start left them", item="FILE"
+    )
+    hold_to_reference: bool = option(True, "freeze the warm start: the KL to it is logged")
+
+
+@dataclass(frozen=True, slots=True)
 class AdvancedConfig:
     """How the optimiser is led (`advanced_optimization`)."""
 
@@ -191,6 +215,7 @@ class Config:
     ppo_config: PPOConfig = PPOConfig()
     network: NetworkConfig = NetworkConfig()
     kl_regularization: ReferenceConfig = ReferenceConfig()
+    warm_start: WarmStartConfig = WarmStartConfig()
     statistics_stabilization: StabilisationConfig = StabilisationConfig()
     temperature_control: TemperatureConfig = TemperatureConfig()
     advanced_optimization: AdvancedConfig = AdvancedConfig()

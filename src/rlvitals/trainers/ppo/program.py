@@ -19,6 +19,7 @@ from rlvitals.trainers.ppo.temperature import Controller, Fixed
 
 GROWTH = 0.05  # of the run: so far apart are live diagnoses at least
 ROLLOUT_LINES = 4  # in each rollout
+OFF_AT_ZERO = frozenset({"target_kl", "max_grad_norm", "entropy_min", "kl_coef"})
 
 
 class Training:
@@ -239,12 +240,18 @@ def sinks(config: MonitoringConfig) -> dict[str, Mapping[str, Any]]:
 
 
 def flat(config: Config) -> dict[str, object]:
-    """Return the settings that a run is recorded with: each key by itself, sections by name."""
+    """Return the settings that a run is recorded with: each key by itself, sections by name.
+
+    What is off is None: a limit of 0 would be another thing.
+    """
     found: dict[str, object] = {}
     for key in schema.keys(Config):
+        if key.path[-1] == "output_dir":
+            continue  # a run may be moved
         value: Any = config
         for name in key.path:
             value = getattr(value, name)
         plain = ".".join(key.path[1:]) if key.path[0] in ("training", "ppo_config") else key.name
-        found[plain] = list(value) if isinstance(value, tuple) else value
+        off = key.path[-1] in OFF_AT_ZERO and value == 0
+        found[plain] = None if off else list(value) if isinstance(value, tuple) else value
     return found
