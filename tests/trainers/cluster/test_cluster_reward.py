@@ -109,7 +109,7 @@ def test_the_delta_score_by_hand():
 def test_balance_is_the_gap_of_utilisation_and_counts():
     _, info = rewards({"balance_penalty": 0.7}, **BUSY)
     use = info["utilisation"]
-    assert np.array_equal(info["utilisation_gap"], use.max(axis=2) - use.min(axis=2))
+    assert info["utilisation_gap"] == pytest.approx(use.max(axis=2) - use.min(axis=2))
     assert info["balance_penalty"] == pytest.approx(-0.7 * info["utilisation_gap"] / 1.2)
     assert (info["balance_penalty"] < 0).any()
 

@@ -186,7 +186,7 @@ class Cluster:
             latency=outstanding.sum(axis=1) / rate,
             p95=windows.look().p95,
             rate=rate,
-            utilisation=replicas.cached / self.config.kv_capacity,
+            gap=np.ptp(replicas.cached, axis=1) / self.config.kv_capacity,
             work=outstanding / self.speeds,
             queue=replicas.size,
             queue_limit=self.config.queue_limit,
@@ -198,7 +198,7 @@ class Cluster:
     def _info(
         self, signals: Signals, told: dict[str, NDArray[Any]], done: Ints
     ) -> dict[str, NDArray[Any]]:
-        lately, use = self.windows.look(), signals.utilisation
+        lately = self.windows.look()
         return {
             **told,
             "throughput": lately.finished,
@@ -216,7 +216,7 @@ class Cluster:
             "failed": signals.failed,
             "queue": signals.queue.sum(axis=1),
             "queue_lengths": signals.queue.copy(),
-            "utilisation": use,
-            "utilisation_gap": use.max(axis=1) - use.min(axis=1),
+            "utilisation": self.replicas.cached / self.config.kv_capacity,
+            "utilisation_gap": signals.gap,
             "curriculum_stage": np.full(self.batch, self.stage),
         }
