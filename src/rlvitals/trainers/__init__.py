@@ -1,1 +1,1 @@
-"""Training stacks of our own: each sees `import rlvitals` alone."""
+"""Training stacks, built on the public API alone."""

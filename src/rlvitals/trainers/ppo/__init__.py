@@ -1,1 +1,1 @@
-"""PPO, its environments and what it needs."""
+"""PPO for schedulers and control, on any Gymnasium environment."""
