@@ -26,7 +26,7 @@ BUSY = {"load": 1.1, "queue_limit": 6}  # requests wait and are refused
 
 def rewards(reward, steps=250, **settings):
     """Rewards and infos of a fixed stream of decisions, each [steps, 3]."""
-    cluster = Cluster(ClusterConfig(reward=reward, **settings), 3)
+    cluster = Cluster(ClusterConfig(reward=RewardConfig(**reward), **settings), 3)
     rng, choice = np.random.default_rng(0), np.random.default_rng(1)
     cluster.reset(rng)
     found = [cluster.step(choice.integers(0, 4, 3), rng) for _ in range(steps)]

@@ -149,7 +149,7 @@ class Cluster:
             hint = f"{self.batch} numbers from 0 to {count - 1}"
             raise rlvitals.UsageError(problem, where="Cluster.step", hint=hint)
         limit = self.config.safety.queue_limit
-        if limit is None:
+        if not limit:
             return chosen, np.zeros(self.batch, np.bool_)
         full = self.replicas.size >= limit
         work = (self.replicas.outstanding + 1) / self.speeds
@@ -178,7 +178,7 @@ class Cluster:
         replicas, rate, windows = self.replicas, self.arrivals.rate, self.windows
         outstanding, limit = replicas.outstanding, self.config.safety.max_latency
         failed = np.zeros(self.batch, np.bool_)
-        if limit is not None:
+        if limit:
             failed = active & (windows.look().latency > limit)
         return Signals(
             throughput=done * rate,
