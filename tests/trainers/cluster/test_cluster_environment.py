@@ -171,7 +171,7 @@ def trace_file(folder):
 @pytest.mark.parametrize("kind", ["poisson", "gamma", "trace"])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_saved_state_goes_on_bit_for_bit(kind, mode, tmp_path):
-    trace = trace_file(tmp_path) if kind == "trace" else None
+    trace = trace_file(tmp_path) if kind == "trace" else ""
     made = {"arrivals": kind, "trace": trace, "horizon": 60, "reward": {"trend_weight": 0.5}}
     curriculum = {"decisions": 5000}
     fresh = lambda: ClusterVectorEnv(6, autoreset_mode=mode, curriculum=curriculum, **made)

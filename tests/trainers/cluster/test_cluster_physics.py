@@ -107,7 +107,7 @@ def test_requests_are_conserved_and_no_limit_is_broken(config, seed):
 
 @pytest.mark.parametrize("kind", ["poisson", "gamma", "trace"])
 def test_both_backends_give_the_same_bits(kind, tmp_path):
-    trace = None
+    trace = ""
     if kind == "trace":
         rng, path = np.random.default_rng(3), tmp_path / "trace.csv"
         rows = np.c_[rng.exponential(0.05, 400).cumsum(), rng.integers(1, 7000, (400, 2))]

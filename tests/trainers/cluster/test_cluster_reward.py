@@ -26,7 +26,7 @@ BUSY = {"load": 1.1, "queue_limit": 6}  # requests wait and are refused
 
 def rewards(reward, steps=250, **settings):
     """Rewards and infos of a fixed stream of decisions, each [steps, 3]."""
-    cluster = Cluster(ClusterConfig(reward=reward, **settings), 3)
+    cluster = Cluster(ClusterConfig(reward=RewardConfig(**reward), **settings), 3)
     rng, choice = np.random.default_rng(0), np.random.default_rng(1)
     cluster.reset(rng)
     found = [cluster.step(choice.integers(0, 4, 3), rng) for _ in range(steps)]
@@ -109,7 +109,7 @@ def test_the_delta_score_by_hand():
 def test_balance_is_the_gap_of_utilisation_and_counts():
     _, info = rewards({"balance_penalty": 0.7}, **BUSY)
     use = info["utilisation"]
-    assert np.array_equal(info["utilisation_gap"], use.max(axis=2) - use.min(axis=2))
+    assert info["utilisation_gap"] == pytest.approx(use.max(axis=2) - use.min(axis=2))
     assert info["balance_penalty"] == pytest.approx(-0.7 * info["utilisation_gap"] / 1.2)
     assert (info["balance_penalty"] < 0).any()
 

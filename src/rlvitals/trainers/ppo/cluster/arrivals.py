@@ -55,7 +55,7 @@ class Arrivals:
         return _tokens(prompts, outputs, config)
 
     def _full_rate(self) -> float:
-        if self.config.qps is not None:
+        if self.config.qps:
             return self.config.qps
         if self.trace is not None:
             return float(1.0 / self.trace[0].mean())

@@ -24,7 +24,7 @@ def chosen_backend(asked: str) -> str:
         return "numpy" if asked == "numpy" else "numba"
     if asked == "numba":
         raise rlvitals.VitalsError("numba is not installed", where="backend", hint=INSTALL)
-    line = "the cluster runs on numpy, about ten times slower than with numba: %s"
+    line = "the cluster runs on numpy, at half the speed that it has with numba: %s"
     logging.getLogger("rlvitals").warning(line, INSTALL)
     return "numpy"
 

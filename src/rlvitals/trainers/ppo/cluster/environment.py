@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.trainers.ppo.cluster.config import ClusterConfig
+from rlvitals.trainers.ppo.cluster.config import ClusterConfig, configured
 from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, REPLICA_FEATURES, bounds
 from rlvitals.trainers.ppo.cluster.simulator import Cluster
 
@@ -46,15 +46,6 @@ class ClusterEnv(gym.Env[Observation, np.int64]):
         info = {name: _one(value[0]) for name, value in found.info.items()}
         over = bool(found.terminated[0]), bool(found.truncated[0])
         return self.cluster.observe()[0], float(found.reward[0]), *over, info
-
-
-def configured(
-    config: ClusterConfig | Mapping[str, Any] | None, settings: Mapping[str, Any]
-) -> ClusterConfig:
-    """Return a config with settings in place of its own. Raises UsageError."""
-    if isinstance(config, ClusterConfig):
-        config = {name: getattr(config, name) for name in ClusterConfig.__slots__}
-    return ClusterConfig.of({**(config or {}), **settings})
 
 
 def spaces_of(config: ClusterConfig) -> tuple[gym.Space[Observation], gym.Space[np.int64]]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rlvitals.trainers.ppo.cluster.config import ClusterConfig
 from rlvitals.trainers.ppo.cluster.replicas import Bools, Floats, Ints, Replicas
+from rlvitals.trainers.ppo.cluster.signals import deviation
 from rlvitals.trainers.ppo.cluster.windows import Windows
 
 HISTORY = 5  # decisions that the queue's trend is taken over
@@ -92,13 +93,14 @@ class Observer:
 
     def note(self, replicas: Replicas, clusters: Bools) -> None:
         """Take note of some clusters, [B], for trends: once after each decision."""
-        queues, used = self.queues, self.kv_used
-        queues[:-1, clusters] = queues[1:, clusters]
-        queues[-1, clusters] = replicas.size[clusters] / self.config.queue_limit
-        used[0, clusters] = used[1, clusters]
-        used[1, clusters] = replicas.cached[clusters] / self.config.kv_capacity
-        outstanding = replicas.outstanding[clusters] / self.config.max_batch
-        self.load[clusters] += LOAD_EMA * (outstanding - self.load[clusters])
+        queues, used, chosen = self.queues, self.kv_used, clusters[:, None]
+        np.copyto(queues[:-1], queues[1:], where=chosen)
+        np.copyto(queues[-1], replicas.size / self.config.queue_limit, where=chosen)
+        np.copyto(used[0], used[1], where=chosen)
+        np.copyto(used[1], replicas.cached / self.config.kv_capacity, where=chosen)
+        outstanding = replicas.outstanding / self.config.max_batch
+        moved = self.load + LOAD_EMA * (outstanding - self.load)
+        np.copyto(self.load, moved, where=chosen)
 
     def __call__(  # noqa: PLR0913, PLR0917 - all that there is to see
         self,
@@ -146,17 +148,19 @@ class Observer:
     def _history(self) -> list[Floats]:
         queues = self.queues
         steps = np.arange(HISTORY) - (HISTORY - 1) / 2
-        slope = np.einsum("h,hbn->bn", steps / (steps * steps).sum(), queues)
+        slope = np.tensordot(steps / (steps * steps).sum(), queues, axes=1)
+        off = queues - queues.sum(axis=0) / HISTORY
+        spread = np.sqrt((off * off).sum(axis=0) / HISTORY)
         peak = queues.max(axis=0)
         since = queues[::-1].argmax(axis=0) / (HISTORY - 1)
-        return [slope, queues.std(axis=0), peak, queues.min(axis=0), since]
+        return [slope, spread, peak, queues.min(axis=0), since]
 
     def _cluster(
         self, replicas: Replicas, windows: Windows, prompt: Ints, speeds: Floats, rate: Floats
     ) -> list[Floats]:
         config, threshold = self.config, self.config.reward.latency_threshold
         work = replicas.outstanding / speeds
-        variation = work.std(axis=1) / np.maximum(work.mean(axis=1), 1e-9)
+        variation = deviation(work) / np.maximum(work.mean(axis=1), 1e-9)
         total = self.queues[-2:].mean(axis=2)
         lately = windows.look()
         arrived, finished = lately.arrived, lately.finished

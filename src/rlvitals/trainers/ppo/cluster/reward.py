@@ -8,8 +8,8 @@ arrival rate. Both answer at once to what was decided; means over a lifetime fad
 import numpy as np
 
 from rlvitals.trainers.ppo.cluster.config import RewardConfig
-from rlvitals.trainers.ppo.cluster.replicas import Bools, Floats
-from rlvitals.trainers.ppo.cluster.signals import Signals
+from rlvitals.trainers.ppo.cluster.replicas import Bools, Floats, Ints
+from rlvitals.trainers.ppo.cluster.signals import Signals, deviation
 
 PARTS = (
     "absolute_score",
@@ -56,50 +56,56 @@ class Reward:
     def __call__(self, signals: Signals) -> tuple[Floats, dict[str, Floats]]:
         """Return the rewards, [B], and their parts in the order of `PARTS`.
 
-        Clusters that are not active get 0, and their past stays as it is.
+        Clusters that are not active get 0, and their past stays as it is. A part without weight
+        is 0 and costs nothing.
         """
         target = self.config.throughput_target or signals.rate
-        self._note_efficiency(signals, target)
         hybrid = self.config.mode == "hybrid"
         found = self._hybrid(signals, target) if hybrid else self._plain(signals, target)
         found |= self._penalties(signals)
         scale = np.where(signals.active, 1.0 / self.config.scale, 0.0)
         none = np.zeros(len(signals.rate))
-        parts = {name: found[name] * scale if name in found else none for name in PARTS}
+        # 0.0 added: a penalty of nothing is 0, not -0.
+        parts = {name: found[name] * scale + 0.0 if name in found else none for name in PARTS}
         raw = added(parts)
         parts["compression"] = compressed(raw, self.config.limit) - raw
         self._remember(signals)
-        return added(parts), parts
+        return raw + parts["compression"], parts
 
     def _hybrid(self, signals: Signals, target: Floats | float) -> dict[str, Floats]:
+        config, threshold, latency = self.config, self.config.latency_threshold, signals.latency
+        absolute = signals.throughput / target - config.alpha * latency / threshold
+        found = {"absolute_score": config.absolute_weight * absolute}
+        if config.delta_weight:
+            found["delta_score"] = config.delta_weight * self._delta(signals, target)
+        if config.kappa:
+            # The sigmoid, in a form that cannot overflow.
+            logistic = 0.5 * (1.0 + np.tanh((latency - threshold) / config.sigma / 2.0))
+            found["logistic_penalty"] = -config.kappa * logistic
+        if config.imbalance_penalty:
+            uneven = deviation(signals.queue) / signals.queue_limit
+            found["direct_imbalance_penalty"] = -config.imbalance_penalty * uneven
+        if config.extreme_imbalance_penalty:
+            crowd = -config.extreme_imbalance_penalty * crowding(signals.queue) ** 2
+            found["extreme_imbalance_penalty"] = crowd
+        if config.asymmetry_penalty or config.trend_weight:
+            self._note_efficiency(signals, target)
+            now, before = self.efficiency[:, -1], self.efficiency[:, 0]
+            lack = np.maximum(EFFICIENT - now, 0.0)
+            found["asymmetric_penalty"] = -config.asymmetry_penalty * lack
+            slope = np.where(self.decisions >= SPAN - 1, (now - before) / (SPAN - 1), 0.0)
+            found["temporal_trend_bonus"] = config.trend_weight * slope
+        return found
+
+    def _delta(self, signals: Signals, target: Floats | float) -> Floats:
+        """Return the change against the moving averages, as shares of them; 0 at first."""
         config, threshold = self.config, self.config.latency_threshold
-        throughput, latency = signals.throughput, signals.latency
-        absolute = throughput / target - config.alpha * latency / threshold
+        least = LEAST * np.asarray(target)
         ema = self.throughput_ema
-        faster = (throughput - ema) / np.maximum(ema, LEAST * np.asarray(target))
+        faster = config.beta * (signals.throughput - ema) / np.maximum(ema, least)
         ema = self.latency_ema
-        slower = (latency - ema) / np.maximum(ema, LEAST * threshold)
-        delta = np.where(self.decisions > 0, config.beta * faster - config.gamma * slower, 0.0)
-        # The sigmoid, in a form that cannot overflow.
-        logistic = 0.5 * (1.0 + np.tanh((latency - threshold) / config.sigma / 2.0))
-        deviation = signals.queue.std(axis=1) / signals.queue_limit
-        waiting = signals.queue.sum(axis=1)
-        # Fewer than one for each replica cannot be spread evenly.
-        told = waiting >= signals.queue.shape[1]
-        crowd = np.where(told, signals.queue.max(axis=1) / np.maximum(waiting, 1) - CROWDED, 0.0)
-        lack = np.maximum(EFFICIENT - self.efficiency[:, -1], 0.0)
-        known = self.decisions >= SPAN - 1
-        slope = np.where(known, (self.efficiency[:, -1] - self.efficiency[:, 0]) / (SPAN - 1), 0.0)
-        return {
-            "absolute_score": config.absolute_weight * absolute,
-            "delta_score": config.delta_weight * delta,
-            "direct_imbalance_penalty": -config.imbalance_penalty * deviation,
-            "extreme_imbalance_penalty": -config.extreme_imbalance_penalty
-            * np.maximum(crowd, 0.0) ** 2,
-            "logistic_penalty": -config.kappa * logistic,
-            "asymmetric_penalty": -config.asymmetry_penalty * lack,
-            "temporal_trend_bonus": config.trend_weight * slope,
-        }
+        slower = config.gamma * (signals.latency - ema) / np.maximum(ema, LEAST * threshold)
+        return np.where(self.decisions > 0, faster - slower, 0.0)
 
     def _plain(self, signals: Signals, target: Floats | float) -> dict[str, Floats]:
         """Return the parts of the modes instant (levels) and delta (their differences)."""
@@ -117,17 +123,20 @@ class Reward:
 
     def _penalties(self, signals: Signals) -> dict[str, Floats]:
         """Return the parts that every mode has."""
-        config, use = self.config, signals.utilisation
-        # One added: few requests are not uneven because they cannot be divided.
-        cv = signals.work.std(axis=1) / (signals.work.mean(axis=1) + 1.0)
-        late = np.maximum(signals.p95 / config.latency_threshold - 1.0, 0.0)
-        return {
-            "balance_penalty": -config.balance_penalty * (use.max(axis=1) - use.min(axis=1)),
-            "load_balance_penalty": -config.load_balance_penalty * (cv * np.exp(cv)),
-            "tail_penalty": -config.tail_penalty * late,
-            "rejection_penalty": -config.rejection_penalty * signals.rejected,
-            "failure_penalty": -self.failure_penalty * signals.failed,
-        }
+        config = self.config
+        found: dict[str, Floats] = {}
+        if config.balance_penalty:
+            found["balance_penalty"] = -config.balance_penalty * signals.gap
+        if config.load_balance_penalty:
+            # One added: few requests are not uneven because they cannot be divided.
+            cv = deviation(signals.work) / (signals.work.mean(axis=1) + 1.0)
+            found["load_balance_penalty"] = -config.load_balance_penalty * (cv * np.exp(cv))
+        if config.tail_penalty:
+            late = np.maximum(signals.p95 / config.latency_threshold - 1.0, 0.0)
+            found["tail_penalty"] = -config.tail_penalty * late
+        found["rejection_penalty"] = np.where(signals.rejected, -config.rejection_penalty, 0.0)
+        found["failure_penalty"] = np.where(signals.failed, -self.failure_penalty, 0.0)
+        return found
 
     def _note_efficiency(self, signals: Signals, target: Floats | float) -> None:
         """Efficiency: throughput over its target, over latency over its threshold."""
@@ -153,6 +162,16 @@ def added(parts: dict[str, Floats]) -> Floats:
     for name in PARTS[1:]:
         total = total + parts[name]
     return total
+
+
+def crowding(queue: Ints) -> Floats:
+    """Return how far the fullest queue's share of all that wait is above 80 %, [B].
+
+    Fewer requests than replicas cannot be spread evenly: 0.
+    """
+    waiting = queue.sum(axis=1)
+    share = queue.max(axis=1) / np.maximum(waiting, 1)
+    return np.where(waiting >= queue.shape[1], np.maximum(share - CROWDED, 0.0), 0.0)
 
 
 def compressed(raw: Floats, limit: float) -> Floats:

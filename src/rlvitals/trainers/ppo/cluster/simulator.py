@@ -149,7 +149,7 @@ class Cluster:
             hint = f"{self.batch} numbers from 0 to {count - 1}"
             raise rlvitals.UsageError(problem, where="Cluster.step", hint=hint)
         limit = self.config.safety.queue_limit
-        if limit is None:
+        if not limit:
             return chosen, np.zeros(self.batch, np.bool_)
         full = self.replicas.size >= limit
         work = (self.replicas.outstanding + 1) / self.speeds
@@ -178,7 +178,7 @@ class Cluster:
         replicas, rate, windows = self.replicas, self.arrivals.rate, self.windows
         outstanding, limit = replicas.outstanding, self.config.safety.max_latency
         failed = np.zeros(self.batch, np.bool_)
-        if limit is not None:
+        if limit:
             failed = active & (windows.look().latency > limit)
         return Signals(
             throughput=done * rate,
@@ -186,7 +186,7 @@ class Cluster:
             latency=outstanding.sum(axis=1) / rate,
             p95=windows.look().p95,
             rate=rate,
-            utilisation=replicas.cached / self.config.kv_capacity,
+            gap=np.ptp(replicas.cached, axis=1) / self.config.kv_capacity,
             work=outstanding / self.speeds,
             queue=replicas.size,
             queue_limit=self.config.queue_limit,
@@ -198,7 +198,7 @@ class Cluster:
     def _info(
         self, signals: Signals, told: dict[str, NDArray[Any]], done: Ints
     ) -> dict[str, NDArray[Any]]:
-        lately, use = self.windows.look(), signals.utilisation
+        lately = self.windows.look()
         return {
             **told,
             "throughput": lately.finished,
@@ -216,7 +216,7 @@ class Cluster:
             "failed": signals.failed,
             "queue": signals.queue.sum(axis=1),
             "queue_lengths": signals.queue.copy(),
-            "utilisation": use,
-            "utilisation_gap": use.max(axis=1) - use.min(axis=1),
+            "utilisation": self.replicas.cached / self.config.kv_capacity,
+            "utilisation_gap": signals.gap,
             "curriculum_stage": np.full(self.batch, self.stage),
         }

@@ -8,8 +8,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from rlvitals.trainers.ppo.cluster.config import ClusterConfig
-from rlvitals.trainers.ppo.cluster.environment import Observation, configured, spaces_of
+from rlvitals.trainers.ppo.cluster.config import ClusterConfig, configured
+from rlvitals.trainers.ppo.cluster.environment import Observation, spaces_of
 from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, REPLICA_FEATURES
 from rlvitals.trainers.ppo.cluster.replicas import Bools, Ints
 from rlvitals.trainers.ppo.cluster.simulator import Cluster, Outcome
