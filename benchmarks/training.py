@@ -119,7 +119,7 @@ class Plain:
         rows = [x.flatten(0, 1) for x in (seen, action, log_prob, gains, gains + value)]
         order = np.arange(len(rows[1]))
         for _ in range(EPOCHS):
-            np.random.shuffle(order)
+            np.random.shuffle(order)  # noqa: NPY002 - as those scripts do
             for start in range(0, len(order), MINIBATCH):
                 index = order[start : start + MINIBATCH]
                 s, a, before, gain, goal = (x[index] for x in rows)
