@@ -36,6 +36,7 @@ class Policy:
     best: Best | None = None
     every: int | None = None  # steps: those divisible by it are kept
     healthy: bool = True  # the last one whose diagnosis was healthy
+    shielded: frozenset[int] = frozenset()  # steps that somebody else still needs
 
     def __post_init__(self) -> None:
         """Refuse what keeps nothing. Raises UsageError."""
@@ -62,7 +63,7 @@ def surplus(entries: Sequence[Entry], policy: Policy) -> tuple[Entry, ...]:
     """Return the checkpoints that may be deleted, the oldest first."""
     by_age = sorted(entries, key=lambda one: one.sequence)
     kept = {one.sequence for one in by_age[-policy.keep :]}
-    kept |= {one.sequence for one in by_age if one.pinned}
+    kept |= {one.sequence for one in by_age if one.pinned or one.step in policy.shielded}
     if policy.every is not None:
         kept |= {one.sequence for one in by_age if one.step % policy.every == 0}
     if policy.best is not None and (best := policy.best.of(by_age)) is not None:
