@@ -42,6 +42,7 @@ from rlvitals.records import (
 from rlvitals.replay import Retraction, prefixes
 from rlvitals.resume.checkpoints import Checkpoint, Checkpoints, Resumed
 from rlvitals.resume.manifest import BadCheckpoint
+from rlvitals.resume.resuming import resume_from
 from rlvitals.resume.retention import Best
 from rlvitals.resume.state.program import State
 from rlvitals.rules.rate import Rate
@@ -107,6 +108,7 @@ __all__ = [
     "preflight",
     "rates_module",
     "read",
+    "resume_from",
     "reward_parts",
     "runs",
     "start",

@@ -66,7 +66,11 @@ def _of_ours(scene: Scene) -> list[str]:
     for file in block_files(scene.path):
         age = scene.age(file.path)
         attempt = known.get(file.attempt)
-        gone = attempt is not None and attempt.host == socket.gethostname() and not pid_exists(attempt.pid)
+        gone = (
+            attempt is not None
+            and attempt.host == socket.gethostname()
+            and not pid_exists(attempt.pid)
+        )
         if age is not None and age < FRESH and not gone:
             who = "" if attempt is None else f", process {attempt.pid} on {attempt.host}"
             said[file.attempt] = f"attempt {file.attempt}{who}: written {span(age)} ago"

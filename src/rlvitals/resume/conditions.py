@@ -59,8 +59,8 @@ def differences(
                 found.append("this is another machine")
         elif today is not None and today != then:
             found.append(f"{name} is {today}, it was {then}")
-        elif today is None:
-            found.append(f"{name} {then} is not loaded")
+        elif today is None and (there := _installed(name)) != then:
+            found.append(f"{name} is {there or 'not installed'}, it was {then}")
     lost = sealed.facts.get("not_saved", ())
     if isinstance(lost, list | tuple):
         found += [f"{what} was not saved" for what in lost]
@@ -78,7 +78,11 @@ def _version(name: str) -> str:
     own = getattr(sys.modules[name], "__version__", None)
     if own is not None:
         return str(own)
+    return _installed(name) or "unknown"
+
+
+def _installed(name: str) -> str:
     try:
         return metadata.version(DISTRIBUTIONS.get(name, name))
     except metadata.PackageNotFoundError:
-        return "unknown"
+        return ""
