@@ -31,9 +31,6 @@ if TYPE_CHECKING:  # they load numpy and rich
     from rlvitals.sources import Run
     from rlvitals.standing import Standing
 
-READ_AT_ONCE = (
-    256 << 20
-)  # bytes of the newest checkpoint that are verified: some tenths of a second
 SOONEST = 0.5  # seconds between two looks
 
 
@@ -84,7 +81,7 @@ def _standings(args: Namespace) -> "list[Standing]":
 def _standing(run: "Run", args: Namespace) -> "Standing":
     from rlvitals import loading, many
     from rlvitals.resume import progress
-    from rlvitals.resume.look import look
+    from rlvitals.resume.look import READ_AT_ONCE, look
     from rlvitals.standing import standing
 
     chosen = flags.settings_for(args.path, args)

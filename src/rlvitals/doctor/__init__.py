@@ -4,8 +4,8 @@ from rlvitals.doctor import logs, machine, nearby, offline, resuming, telling
 from rlvitals.doctor.trouble import Check
 
 CHECKS: tuple[Check, ...] = (
-    logs.CHECK,
     nearby.CHECK,
+    logs.CHECK,
     resuming.CHECK,
     telling.PROGRESS,
     telling.PROCESSES,

@@ -1,13 +1,17 @@
 """Whether a run would resume: checkpoints that are there, whole, and taken."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from rlvitals.doctor.scene import Scene
 from rlvitals.doctor.trouble import Check, Trouble
+from rlvitals.resume.huggingface import STATE
 from rlvitals.resume.look import Look, Seen, State, differences
 from rlvitals.rules.rule import Severity
 
+TIMINGS = ("step_time", "train_runtime", "train_samples_per_second", "train_steps_per_second")
 MOST_SHOWN = 4
 
 
@@ -106,23 +110,40 @@ def _restarted(scene: Scene, held: Look) -> Iterator[str]:
     """Yield what shows that an attempt began at the start, with a checkpoint at hand."""
     starts = {one.sealed.attempt for one in held.seen if one.sealed is not None}
     for one in held.seen:
-        if one.sealed is None or one.sealed.parent is not None:
+        sealed = one.sealed
+        if sealed is None or sealed.parent not in {None, -1} or sealed.facts.get("adopted"):
             continue
-        if one.sealed.attempt > min(starts):
+        if sealed.attempt > min(starts):
+            how = "never asked for a checkpoint" if sealed.parent is None else "began at step 0"
+            yield f"{one.folder.name} was saved by attempt {sealed.attempt}, which {how}"
+            break
+    yield from _of_two_starts([one for one in held.seen if one.sealed is None])
+    yield from _went_back(scene, [one.step for one in held.seen])
+
+
+def _of_two_starts(some: Sequence[Seen]) -> Iterator[str]:
+    """Yield a sentence where trainers' checkpoints do not share their first logged row.
+
+    When they were written tells nothing: copied files are as old as the copy.
+    """
+    rows = [(one, row) for one in some if (row := _first_row(one.folder))]
+    for (one, row), (other, first) in pairwise(rows):
+        if row.get("step") == first.get("step") and row != first:
             yield (
-                f"{one.folder.name} was saved by attempt {one.sealed.attempt}, "
-                "which never asked for a checkpoint"
+                f"{one.folder.name} and {other.folder.name} come from two starts: "
+                f"what they logged at step {row.get('step')} differs"
             )
-            break
-    timed = sorted(
-        ((one.saved, one.step, one.folder) for one in held.seen if one.saved is not None),
-        key=lambda row: row[0],
-    )
-    for (_, before, earlier), (_, step, folder) in pairwise(timed):
-        if step < before and (folder / "trainer_state.json").exists():
-            yield f"{folder.name} was written after {earlier.name}: the step went back"
-            break
-    yield from _went_back(scene, [step for _, step, _ in timed])
+            return
+
+
+def _first_row(folder: Path) -> dict[str, object]:
+    try:
+        said = json.loads((folder / STATE).read_bytes())
+        row = said["log_history"][0]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return {}
+    # What differs from one process to the next without the training being another.
+    return {k: v for k, v in row.items() if k not in TIMINGS} if isinstance(row, dict) else {}
 
 
 def _went_back(scene: Scene, steps: Sequence[int]) -> Iterator[str]:

@@ -79,7 +79,7 @@ def scene(
 
 def _look(folder: Path) -> Look | None:
     try:
-        return looking.look(folder)
+        return looking.look(folder, most=looking.READ_AT_ONCE)
     except OSError:  # the check of permissions says so
         return None
 

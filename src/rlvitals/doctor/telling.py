@@ -30,6 +30,18 @@ def look_at_progress(scene: Scene) -> Iterable[Trouble]:
             ("it is set aside and written anew by the next process that trains",),
             (f"rlvitals status {scene.path}", f"jq . {scene.path / FILE}"),
         )
+    lost = next((t.lifecycle.lost for t in scene.traces if t.lifecycle.lost), "")
+    if found.status == RUNNING and lost:
+        held = scene.checkpoints
+        taken = held.taken.folder.name if held is not None and held.taken is not None else ""
+        again = f"run the same command again: it resumes from {taken}" if taken else ""
+        yield Trouble(
+            Severity.WARNING,
+            "it says running, yet its process is gone",
+            (lost,),
+            tuple(filter(None, (again, f"rlvitals diagnose {scene.path}"))),
+        )
+        return
     ages = [trace.lifecycle.age for trace in scene.traces]
     alive = any(trace.lifecycle.alive for trace in scene.traces)
     silent = min((age for age in ages if age is not None), default=None)

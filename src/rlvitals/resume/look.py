@@ -28,6 +28,7 @@ class State(StrEnum):
     WRITING = "unfinished"  # being written, or left by a process that was killed
 
 
+READ_AT_ONCE = 256 << 20  # bytes of one checkpoint: read in some tenths of a second
 USABLE = (State.WHOLE, State.SEALED)
 
 
