@@ -35,7 +35,8 @@ def look(scene: Scene) -> Iterable[Trouble]:
             "the run began anew at its start although it had checkpoints",
             tuple(restarted),
             (
-                "trainer.train(resume_from_checkpoint=True), or checkpoints.restore(...)",
+                "trainer.train(resume_from_checkpoint=rlvitals.resume_from(args))",
+                "in a loop of your own: checkpoints.restore(...) before it",
                 f"rlvitals checkpoints {scene.path}",
             ),
         )

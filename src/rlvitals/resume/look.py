@@ -24,6 +24,7 @@ class State(StrEnum):
     UNSEALED = "unsealed"
     FOREIGN = "another run's"
     STALE = "stale"  # of a step that the run has gone back behind
+    BARE = "weights only"
     ASIDE = "set aside"
     WRITING = "unfinished"  # being written, or left by a process that was killed
 
@@ -120,6 +121,8 @@ def _seen(folder: Path, step: int, about: About | None, *, verify: bool) -> Seen
     own = replace(bare, saved=sealed.created or saved, health=sealed.health, sealed=sealed)
     if about is not None and about.id and sealed.run_id not in {"", about.id}:
         return replace(own, state=State.FOREIGN, why="its manifest names another run")
+    if sealed.facts.get("weights_only"):
+        return replace(own, state=State.BARE, why="a resume would begin a new optimizer")
     if verify:
         return _verified(own)
     lost = _lengths(folder, sealed)
