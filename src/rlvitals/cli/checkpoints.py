@@ -67,7 +67,7 @@ def _folder(path: Path) -> Path:
     if not path.is_dir():
         what = "a file, not a run's folder" if path.exists() else "there is nothing at this path"
         raise UnreadableLog(what, where=str(path), hint=f"rlvitals doctor {path}")
-    return path.parent if naming.FINAL.fullmatch(path.resolve().name) else path
+    return naming.run_of(path)
 
 
 def _seal(folder: Path) -> None:

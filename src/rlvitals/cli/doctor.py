@@ -39,14 +39,15 @@ def run(args: Namespace) -> int:
     """Examine, tell, and return whether something is wrong."""
     from rlvitals.doctor.examine import examine
     from rlvitals.doctor.scene import scene
+    from rlvitals.resume import naming
     from rlvitals.rules.rule import Severity
     from rlvitals.show import as_json
     from rlvitals.show import doctor as shown
     from rlvitals.show.console import emit
 
-    now = time.time()
-    traces, problem = _read(args, now)
-    found = examine(scene(args.path, traces, problem, now))
+    now, path = time.time(), naming.run_of(args.path)
+    traces, problem = _read(path, args, now)
+    found = examine(scene(path, traces, problem, now))
     if args.json:
         print(as_json.document(shown.facts(found)))
     else:
@@ -55,13 +56,13 @@ def run(args: Namespace) -> int:
     return FOUND if wrong else PASS
 
 
-def _read(args: Namespace, now: float) -> "tuple[tuple[Trace, ...], str]":
+def _read(path: Path, args: Namespace, now: float) -> "tuple[tuple[Trace, ...], str]":
     """Read the runs at the path; what cannot be read is no reason to stop."""
     from rlvitals import loading
 
-    given = loading.given(flags.settings_for(args.path, args))
+    given = loading.given(flags.settings_for(path, args))
     try:
-        runs = loading.runs(args.path)
+        runs = loading.runs(path)
     except UnreadableLog as error:
         return (), error.problem
     traces, problem = [], ""

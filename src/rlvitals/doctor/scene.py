@@ -62,7 +62,7 @@ def scene(
     path: Path, traces: tuple[Trace, ...], problem: str, now: float, here: Path | None = None
 ) -> Scene:
     """Look at a path, which need not exist."""
-    path = path.parent if naming.FINAL.fullmatch(path.name) and path.is_dir() else path
+    path = naming.run_of(path)
     folder = path if path.is_dir() else None
     return Scene(
         path=path,

@@ -85,7 +85,9 @@ def _of_ours(scene: Scene) -> list[str]:
         )
         if age is not None and age < FRESH and not gone:
             who = "" if attempt is None else f", process {attempt.pid} on {attempt.host}"
-            said[file.attempt] = f"attempt {file.attempt}{who}: written {span(age)} ago"
+            said[file.attempt if attempt is None else attempt.pid] = (
+                f"attempt {file.attempt}{who}: written {span(age)} ago"
+            )
     return list(said.values()) if len(said) > 1 else []
 
 
