@@ -42,6 +42,7 @@ from rlvitals.records import (
 from rlvitals.replay import Retraction, prefixes
 from rlvitals.resume.checkpoints import Checkpoint, Checkpoints, Resumed
 from rlvitals.resume.manifest import BadCheckpoint
+from rlvitals.resume.progress import Keeper, Progress
 from rlvitals.resume.resuming import resume_from
 from rlvitals.resume.retention import Best
 from rlvitals.resume.state.program import State
@@ -71,6 +72,7 @@ __all__ = [
     "Finding",
     "Forecast",
     "Judged",
+    "Keeper",
     "Knob",
     "Lifecycle",
     "Log",
@@ -78,6 +80,7 @@ __all__ = [
     "Metric",
     "Preflight",
     "Profile",
+    "Progress",
     "Rate",
     "Requests",
     "Resumed",

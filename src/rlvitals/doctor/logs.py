@@ -66,7 +66,7 @@ def _looked_for() -> list[str]:
 def _alive(scene: Scene) -> list[str]:
     """Say whether a process is there that was started with this path."""
     name = scene.path.resolve().name
-    own = {os.getpid(), os.getppid()}
+    own = {os.getpid(), *(one.pid for one in psutil.Process().parents())}
     found = []
     for process in psutil.process_iter(["pid", "cmdline"]):
         words = process.info["cmdline"] or []

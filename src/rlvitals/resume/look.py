@@ -112,10 +112,10 @@ def _seen(folder: Path, step: int, about: About | None, *, verify: bool) -> Seen
         sealed = manifests.read(folder, step)
     except NotSealed as error:
         cut = huggingface.looks_cut(folder, step) if _of_a_trainer(folder) else ""
+        complete = _of_a_trainer(folder) and not cut
         why = error.problem if (folder / naming.MANIFEST).exists() else "no manifest"
-        return replace(
-            bare, why=f"{why}; {cut}" if cut else why, complete=_of_a_trainer(folder) and not cut
-        )
+        also = cut or ("else complete" if complete else "")
+        return replace(bare, why=f"{why}; {also}" if also else why, complete=complete)
     except BadCheckpoint as error:
         return replace(bare, state=State.DAMAGED, why=error.problem)
     own = replace(bare, saved=sealed.created or saved, health=sealed.health, sealed=sealed)
