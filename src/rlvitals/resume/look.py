@@ -95,12 +95,21 @@ def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
     return Look(folder, tuple(ordered), checked, _why(checked, ordered), about)
 
 
+def try_to(folder: Path) -> Look | None:
+    """Look, and read what is read at once; None where the folder cannot be looked into."""
+    try:
+        return look(folder, most=READ_AT_ONCE)
+    except OSError:
+        return None
+
+
 def differences(taken: Seen, about: About | None) -> tuple[str, ...]:
     """Say what was different, as of the run's last start, when a checkpoint was saved."""
     if taken.sealed is None or about is None:
         return ()
     last = about.attempts[-1].world_size if about.attempts else taken.sealed.world_size
-    settings = conditions.settings_hash(about.settings) if about.settings else ""
+    of_a_trainer = huggingface.STATE in taken.sealed.files  # it has settings of its own
+    settings = conditions.settings_hash(about.settings) if not of_a_trainer else ""
     bare = replace(taken.sealed, versions={}, facts={})
     return conditions.differences(bare, {}, last, settings)
 

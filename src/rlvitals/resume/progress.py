@@ -87,7 +87,7 @@ class Progress:
 
 
 def read(folder: str | PathLike[str]) -> Progress | None:
-    """Read a run folder's progress; None where it has no such file. OSError.
+    """Read a run folder's progress; None where it has no such file.
 
     Of a damaged file the copy before it is read, and `damage` says so; nothing is changed.
     """
