@@ -193,7 +193,8 @@ def _changes(found: Standing, *, verbose: bool) -> list[RenderableType]:
             Text(harmless(name), "dim"), Text(change(one)), Text(_line(one, trace), "cyan")
         )
     left = len(found.changes) - len(shown)
-    more = [Text(f"{left} more metrics: -v", "dim")] if left else []
+    also = f"{left} more metric{'s' if left > 1 else ''}: -v"
+    more = [Text(also, "dim")] if left else []
     return [Text(), rows, *more]
 
 
