@@ -1,8 +1,14 @@
 """What a person may set of a PPO training, section by section."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 
 from rlvitals import option
+from rlvitals.trainers.ppo.cluster.config import (
+    ClusterConfig,
+    CurriculumConfig,
+    RewardConfig,
+    ServingConfig,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +153,30 @@ class MonitoringConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class WarmStartConfig:
+    """What a run begins from (`warm_start`)."""
+
+    skip_warmstart: bool = option(False, "begin with random weights")
+    demo_policies: tuple[str, ...] = option(
+        ("lor/speed",), "schedulers whose decisions are cloned", item="NAME"
+    )
+    demo_steps: int = option(700, "steps of each at each load, in 16 clusters", item="N")
+    demo_loads: tuple[float, ...] = option(
+        (0.5, 1.0, 1.2), "times the load that they decide at", item="X"
+    )
+    demo_path: str = option("", "demonstrations that were collected before", item="FILE")
+    bc_epochs: int = option(30, "passes over them", item="N")
+    bc_batch_size: int = option(256, "decisions of a step", item="N")
+    bc_learning_rate: float = option(5e-4, "Adam's", item="LR")
+    bc_noise: float = option(0.01, "deviation of what is added to normalised states", item="X")
+    bc_holdout: float = option(0.1, "share of decisions kept to measure with", item="SHARE")
+    external_pretrain: str = option(
+        "", "weights to begin from instead, as another run's warm start left them", item="FILE"
+    )
+    hold_to_reference: bool = option(True, "freeze the warm start: the KL to it is logged")
+
+
+@dataclass(frozen=True, slots=True)
 class AdvancedConfig:
     """How the optimiser is led (`advanced_optimization`)."""
 
@@ -187,12 +217,24 @@ class TrainingConfig:
 class Config:
     """A whole training, section by section as its file has them."""
 
-    training: TrainingConfig = TrainingConfig()
-    ppo_config: PPOConfig = PPOConfig()
-    network: NetworkConfig = NetworkConfig()
-    kl_regularization: ReferenceConfig = ReferenceConfig()
-    statistics_stabilization: StabilisationConfig = StabilisationConfig()
-    temperature_control: TemperatureConfig = TemperatureConfig()
-    advanced_optimization: AdvancedConfig = AdvancedConfig()
-    checkpointing: CheckpointConfig = CheckpointConfig()
-    monitoring: MonitoringConfig = MonitoringConfig()
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    ppo_config: PPOConfig = field(default_factory=PPOConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    kl_regularization: ReferenceConfig = field(default_factory=ReferenceConfig)
+    cluster: ServingConfig = field(default_factory=ServingConfig)
+    reward_config: RewardConfig = field(default_factory=RewardConfig)
+    curriculum_learning: CurriculumConfig = field(default_factory=CurriculumConfig)
+    warm_start: WarmStartConfig = field(default_factory=WarmStartConfig)
+    statistics_stabilization: StabilisationConfig = field(default_factory=StabilisationConfig)
+    temperature_control: TemperatureConfig = field(default_factory=TemperatureConfig)
+    advanced_optimization: AdvancedConfig = field(default_factory=AdvancedConfig)
+    checkpointing: CheckpointConfig = field(default_factory=CheckpointConfig)
+    monitoring: MonitoringConfig = field(default_factory=MonitoringConfig)
+
+    @property
+    def environment(self) -> ClusterConfig:
+        """The cluster with its reward and its curriculum."""
+        served = {one.name: getattr(self.cluster, one.name) for one in fields(self.cluster)}
+        return ClusterConfig(
+            **served, reward=self.reward_config, curriculum=self.curriculum_learning
+        )

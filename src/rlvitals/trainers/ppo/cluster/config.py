@@ -93,8 +93,8 @@ class SafetyConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterConfig:
-    """A cluster that serves a language model, and the requests it gets."""
+class ServingConfig:
+    """A cluster that serves a language model, and the requests it gets (`cluster`)."""
 
     replicas: int = option(4, "replicas, 2 to 64", item="N")
     speeds: tuple[float, ...] = option(
@@ -128,8 +128,6 @@ class ClusterConfig:
     backend: str = option(
         "auto", "what runs the replicas: numba where installed", choices=("auto", "numba", "numpy")
     )
-    reward: RewardConfig = field(default_factory=RewardConfig)
-    curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
     safety: SafetyConfig = field(default_factory=SafetyConfig)
 
     def __post_init__(self) -> None:
@@ -154,6 +152,14 @@ class ClusterConfig:
     def all_speeds(self) -> tuple[float, ...]:
         """The speed of each replica, relative to the iteration costs."""
         return tuple(float(self.speeds[i % len(self.speeds)]) for i in range(self.replicas))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterConfig(ServingConfig):
+    """A cluster with what its decisions are paid by, and how it gets harder."""
+
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
 
 
 def configured(
