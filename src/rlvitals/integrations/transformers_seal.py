@@ -26,6 +26,8 @@ from rlvitals.resume.in_place import EVERY, InPlace, Owner
 from rlvitals.resume.manifest import BadCheckpoint
 from rlvitals.resume.retention import Best
 
+BETWEEN = "the place within a step, where SIGTERM came,"
+
 
 class Seal(TrainerCallback):
     """Seals each checkpoint that a Trainer writes, and keeps those worth keeping.
@@ -118,7 +120,7 @@ class Seal(TrainerCallback):
         processes.together(args.world_size)
         self._there.add(state.global_step)
         if self.checkpoints is not None:
-            self._seal(args, state)
+            self._seal(args, state, state.global_step)
         processes.together(args.world_size)
 
     def on_train_end(
@@ -127,6 +129,8 @@ class Seal(TrainerCallback):
         """Seal what was saved without a word (on SIGTERM), and say how it ended."""
         if self._limit is not None:
             args.save_total_limit, self._limit = self._limit, None
+        if args.enable_jit_checkpoint:
+            processes.together(args.world_size)
         if self.checkpoints is None:
             return
         self.checkpoints.show()
@@ -136,10 +140,11 @@ class Seal(TrainerCallback):
 
     def _seal_what_was_saved_unsaid(self, args: TrainingArguments, state: TrainerState) -> None:
         """Seal what `enable_jit_checkpoint` saves on SIGTERM: no event tells of it."""
-        last = naming.final(Path(args.output_dir), state.global_step)
-        written = last.is_dir() and not (last / naming.MANIFEST).exists()
-        if written and state.global_step not in self._before:
-            self._seal(args, state)
+        for step in (state.global_step - 1, state.global_step):
+            folder = naming.final(Path(args.output_dir), step)
+            written = folder.is_dir() and not (folder / naming.MANIFEST).exists()
+            if written and step not in self._before:
+                self._seal(args, state, step, BETWEEN)
 
     def _leave(self, args: TrainingArguments, state: TrainerState, model: object) -> None:
         """Write the end of the training into the run's folder."""
@@ -173,21 +178,24 @@ class Seal(TrainerCallback):
             tell=self._tell,
         )
 
-    def _seal(self, args: TrainingArguments, state: TrainerState) -> None:
-        checkpoints, step = self.checkpoints, state.global_step
+    def _seal(self, args: TrainingArguments, state: TrainerState, step: int, *lost: str) -> None:
+        checkpoints = self.checkpoints
         if checkpoints is None:
             return
         folder = naming.final(checkpoints.folder, step)
         names = [path.relative_to(folder).as_posix() for path in disk.files(folder)]
-        lost = huggingface.missing(
+        missing = huggingface.missing(
             names, args.world_size, weights_only=args.save_only_model, scaler=bool(args.fp16)
         )
-        if lost:
-            checkpoints.tell(f"{folder.name} is not sealed: it holds no {', no '.join(lost)}")
+        if missing:
+            checkpoints.tell(f"{folder.name} is not sealed: it holds no {', no '.join(missing)}")
             return
         if args.hub_token is not None and (folder / run_root.ARGUMENTS).exists():
             run_root.write_arguments(folder, args)  # a checkpoint is copied and shared
-        told = {"weights_only": args.save_only_model, "not_saved": self._not_saved(args, step)}
+        told = {
+            "weights_only": args.save_only_model,
+            "not_saved": [*lost, *self._not_saved(args, step)],
+        }
         best = {state.best_global_step} if state.best_global_step else set()
         sealed = checkpoints.seal(
             step, metrics=self._metrics(state), facts=told, shielded=frozenset(best)
