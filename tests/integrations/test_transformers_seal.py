@@ -25,16 +25,10 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def registered():
-    vitals.register()
-
-
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory):
     """A training of 24 steps that nobody interrupted."""
     out = tmp_path_factory.mktemp("straight") / "out"
-    vitals.register()
     twins.plain(out).train()
     return out
 
