@@ -17,7 +17,7 @@ from safetensors.torch import save
 
 import rlvitals
 from rlvitals.integrations import transformers as vitals
-from rlvitals.resume import huggingface, in_place, manifest, progress
+from rlvitals.resume import disk, huggingface, in_place, manifest, progress
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore", "error:::rlvitals"),
@@ -242,6 +242,23 @@ def test_a_healthy_one_is_kept(tmp_path):
     trainer.train()
     assert folders(tmp_path) == ["checkpoint-12", "checkpoint-4"]
     assert manifest.read(tmp_path / "checkpoint-12").health == "collapsed"
+
+
+def test_a_health_that_fails_and_a_disk_without_room_end_no_training(tmp_path, capsys, monkeypatch):
+    def broken(step):
+        if step == 8:
+            monkeypatch.setattr(disk, "free", lambda _: 10_000)
+        raise ZeroDivisionError("no rows yet")
+
+    seal = vitals.Seal(health=broken)
+    trainer = twins.plain(tmp_path, vitals.Record(seal=seal), report_to="none")
+    trainer.train()
+    assert trainer.state.global_step == 24
+    assert folders(tmp_path) == ["checkpoint-4", "checkpoint-8"]
+    said = capsys.readouterr().err
+    assert "the health of step 4 is not known: ZeroDivisionError('no rows yet')" in said
+    assert "no checkpoint at step 12: 0 MB are needed" in said
+    assert "training goes on" in said
 
 
 def test_a_seal_alone_records_nothing(tmp_path):

@@ -100,6 +100,7 @@ class Seal(TrainerCallback):
         if self._off:
             return
         self._wait(args, state, control)
+        self._look_for_room(args, state, control)
         self._make_way(args, state)
         if self._progress is not None:
             self._progress.update(state.global_step)
@@ -109,6 +110,7 @@ class Seal(TrainerCallback):
     ) -> None:
         """Make way for a save at the end of an epoch, if its step has been saved already."""
         if control.should_save and not self._off:
+            self._look_for_room(args, state, control)
             self._make_way(args, state)
 
     def on_save(
@@ -174,7 +176,7 @@ class Seal(TrainerCallback):
             keep_best=best,
             keep_every=self.keep_every,
             keep_healthy=self.keep_healthy,
-            health=self.health,
+            health=None if self.health is None else self._judged,
             tell=self._tell,
         )
 
@@ -210,6 +212,14 @@ class Seal(TrainerCallback):
         if self._progress is not None:
             self._progress.update(step, latest_checkpoint=folder.name)
 
+    def _judged(self, step: int) -> str:
+        """Ask for the health of a step; a diagnosis that fails ends no training."""
+        try:
+            return str(self.health(step)) if self.health is not None else ""
+        except Exception as error:  # noqa: BLE001 - whatever a person's function raises
+            self._say(f"the health of step {step:,} is not known: {error!r}")
+            return ""
+
     def _metrics(self, state: TrainerState) -> dict[str, float]:
         """Return what was logged since the last checkpoint, the newest of each."""
         found: dict[str, float] = {}
@@ -242,6 +252,14 @@ class Seal(TrainerCallback):
         if by_score:
             self._evaluates = self._evaluates or control.should_evaluate
             control.should_evaluate = False
+
+    def _look_for_room(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl
+    ) -> None:
+        """Leave out a save that the disk cannot take: the Trainer would end by its error."""
+        if control.should_save:
+            room = self.checkpoints is None or self.checkpoints.has_room(state.global_step)
+            control.should_save = processes.agreed(room, args.world_size)
 
     def _make_way(self, args: TrainingArguments, state: TrainerState) -> None:
         if state.global_step in self._there:
