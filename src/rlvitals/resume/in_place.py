@@ -136,15 +136,23 @@ def adopt(folder: Path, *, tell: Callable[[str], None] | None = None) -> tuple[C
     is from now on: nobody can tell whether a bit has flipped before.
     """
     made = []
-    for step, path in naming.steps(folder).items():
-        if (path / naming.MANIFEST).exists():
+    steps = naming.steps(folder)
+    newest = max((step for step, path in steps.items() if _is_sealed(path)), default=-1)
+    for step, path in steps.items():
+        if _is_sealed(path):
             continue
         names = [one.relative_to(path).as_posix() for one in disk.files(path)]
         owner = Owner(folder, world_size=huggingface.world_size_of(names))
         checkpoints = InPlace(owner, keep=EVERY, tell=tell)
         why = huggingface.looks_cut(path, step)
+        if step < newest:  # sealed after it, it would pass for the newest
+            why = f"{naming.PREFIX}{newest} is newer, and sealed"
         if why:
             checkpoints.tell(f"{path.name} is not sealed: {why}")
-        elif (sealed := checkpoints.seal(step)) is not None:
+        elif (sealed := checkpoints.seal(step, facts={"adopted": True})) is not None:
             made.append(sealed)
     return tuple(made)
+
+
+def _is_sealed(path: Path) -> bool:
+    return (path / naming.MANIFEST).exists()
