@@ -17,7 +17,7 @@ from safetensors.torch import save
 
 import rlvitals
 from rlvitals.integrations import transformers as vitals
-from rlvitals.resume import disk, huggingface, in_place, manifest, progress
+from rlvitals.resume import disk, huggingface, in_place, look, manifest, progress
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore", "error:::rlvitals"),
@@ -65,6 +65,9 @@ def test_each_checkpoint_is_sealed_and_the_root_has_the_newest_state(straight):
     assert root["global_step"] == 24
     assert "train_runtime" in root["log_history"][-1]
     assert torch.load(straight / "training_args.bin", weights_only=False).max_steps == 24
+    taken = look.look(straight).taken
+    assert taken.step == 24
+    assert look.differences(taken, Recorded.read(straight).about) == ()
     kinds = Recorded.read(straight).kinds()
     assert kinds.count("checkpoint") == 6
 

@@ -9,6 +9,7 @@ src/transformers/trainer.py, `_save_checkpoint`, `_maybe_log_save_evaluate`.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from math import isfinite
 from numbers import Real
 from pathlib import Path
@@ -136,12 +137,13 @@ class Seal(TrainerCallback):
         if self.checkpoints is None:
             return
         self.checkpoints.show()
-        self._seal_what_was_saved_unsaid(args, state)
+        if args.enable_jit_checkpoint:
+            self._seal_what_was_saved_unsaid(args, state)
         self._leave(args, state, kwargs.get("model"))
         self.checkpoints = self._progress = None
 
     def _seal_what_was_saved_unsaid(self, args: TrainingArguments, state: TrainerState) -> None:
-        """Seal what `enable_jit_checkpoint` saves on SIGTERM: no event tells of it."""
+        """Seal what was saved on SIGTERM: no event tells of it."""
         for step in (state.global_step - 1, state.global_step):
             folder = naming.final(Path(args.output_dir), step)
             written = folder.is_dir() and not (folder / naming.MANIFEST).exists()
@@ -193,10 +195,12 @@ class Seal(TrainerCallback):
             checkpoints.tell(f"{folder.name} is not sealed: it holds no {', no '.join(missing)}")
             return
         if args.hub_token is not None and (folder / run_root.ARGUMENTS).exists():
-            run_root.write_arguments(folder, args)  # a checkpoint is copied and shared
+            with suppress(OSError):  # a checkpoint is copied and shared
+                run_root.write_arguments(folder, args)
         told = {
             "weights_only": args.save_only_model,
             "not_saved": [*lost, *self._not_saved(args, step)],
+            huggingface.HASHED: "trainer",
         }
         best = {state.best_global_step} if state.best_global_step else set()
         sealed = checkpoints.seal(

@@ -100,7 +100,8 @@ def differences(taken: Seen, about: About | None) -> tuple[str, ...]:
     if taken.sealed is None or about is None:
         return ()
     last = about.attempts[-1].world_size if about.attempts else taken.sealed.world_size
-    settings = conditions.settings_hash(about.settings) if about.settings else ""
+    comparable = about.settings and huggingface.HASHED not in taken.sealed.facts
+    settings = conditions.settings_hash(about.settings) if comparable else ""
     bare = replace(taken.sealed, versions={}, facts={})
     return conditions.differences(bare, {}, last, settings)
 
