@@ -194,6 +194,75 @@ def test_what_hugging_face_loads_in_silence_is_refused(run):
     assert rlvitals.resume_from(run) == str(run / "checkpoint-16")
 
 
+class Stream(torch.utils.data.IterableDataset):
+    def __init__(self, count):
+        self.rows = list(twins.rows(count))
+
+    def __iter__(self):
+        return iter(self.rows)
+
+
+class ByHalves(torch.utils.data.Sampler):
+    """A sampler of somebody's own, whose generator begins anew in each process."""
+
+    def __init__(self, _):
+        self.dice = torch.Generator().manual_seed(1)
+
+    def __len__(self):
+        return 40
+
+    def __iter__(self):
+        return iter(torch.randperm(40, generator=self.dice).tolist())
+
+
+ORDERS = {
+    "accelerate's": ({}, None, [16, 20]),
+    "in order": ({"train_sampling_strategy": "sequential"}, None, [16]),
+    "torch's": ({"accelerator_config": {"use_seedable_sampler": False}}, None, [8, 16, 20]),
+    "one's own": ({"own": ByHalves}, None, [8, 12, 16]),
+    "a stream": ({}, 200, [16]),
+    "a stream twice": ({}, 40, [8, 16]),
+    "persistent workers": (
+        {"dataloader_persistent_workers": True, "dataloader_num_workers": 1},
+        None,
+        [8],
+    ),
+    "no skipping": ({"ignore_data_skip": True}, None, [8]),
+    "an epoch with a rest": (
+        {"gradient_accumulation_steps": 4, "max_steps": 8, "save_steps": 1},
+        None,
+        [4, 7],
+    ),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_bit_exact_is_promised_where_it_is_true(tmp_path, order, capsys):
+    given, stream, steps = ORDERS[order]
+    options = dict(given)
+    own = options.pop("own", None)
+
+    def make(out):
+        trainer = twins.plain(out, **options)
+        if stream:
+            trainer.train_dataset = Stream(stream)
+        if own:
+            trainer._get_train_sampler = own
+        return trainer
+
+    straight = tmp_path / "straight"
+    last = make(straight)
+    last.train()
+    end = f"checkpoint-{last.state.global_step}"
+    for step in steps:
+        out = tmp_path / str(step)
+        shutil.copytree(straight / f"checkpoint-{step}", out / f"checkpoint-{step}")
+        capsys.readouterr()
+        twins.go(make(out))
+        promised = "bit-exact on this machine" in capsys.readouterr().err
+        assert promised == (twins.state(out / end) == twins.state(straight / end)), step
+
+
 def test_a_moved_run_goes_on(straight, run):
     path = rlvitals.resume_from(twins.plain(run))
     assert path == str(run / "checkpoint-20")

@@ -199,7 +199,6 @@ def test_where_generations_end(passes, accumulation, epoch, began, ends):
 
 def test_a_trainer_that_draws_nothing_has_no_generations():
     assert generations.of(SimpleNamespace(gradient_accumulation_steps=2), [1], 0) is None
-    assert not generations.restore_order(SimpleNamespace(batch_sampler=None), 2)
 
 
 def test_the_resolver_takes_a_trainer_its_arguments_or_a_folder(base, tmp_path):

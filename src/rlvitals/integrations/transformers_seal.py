@@ -18,7 +18,7 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import SaveStrategy
 
-from rlvitals.integrations import generations, run_root
+from rlvitals.integrations import data_order, generations, run_root
 from rlvitals.recording.run import Run
 from rlvitals.resume import disk, huggingface, naming, processes, progress
 from rlvitals.resume import manifest as manifests
@@ -61,6 +61,8 @@ class Seal(TrainerCallback):
         self._before: frozenset[int] = frozenset()  # those of earlier attempts
         self._waits = self._evaluates = False
         self._since = 0  # the last step sealed
+        self._loader: Any = None
+        self._passes = 0  # how often this process has begun the data
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -70,7 +72,7 @@ class Seal(TrainerCallback):
         if self._off:
             return
         step, loader = state.global_step, kwargs.get("train_dataloader")
-        self._since, self._waits = step, False
+        self._since, self._waits, self._loader, self._passes = step, False, loader, 0
         self._cuts = generations.of(args, loader, step)
         if args.save_total_limit is not None:
             self._limit, args.save_total_limit = args.save_total_limit, None
@@ -83,9 +85,16 @@ class Seal(TrainerCallback):
         self._there = set(processes.agreed(there, args.world_size))
         self._before = frozenset(self._there)
         self._find_best(args, state)
-        if self._cuts is not None and generations.restore_order(loader, self._cuts.epochs(step)):
-            self._say(f"the order of the data is that of epoch {self._cuts.epochs(step) + 1} again")
+        begun = step // (data_order.steps(loader, args.gradient_accumulation_steps) or step + 1)
+        if data_order.restore(loader, begun):
+            self._say(f"the order of the data is that of epoch {begun + 1} again")
         self._say_what_is_saved(args, state)
+
+    def on_epoch_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Count how often the data is begun."""
+        self._passes += 1
 
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -140,7 +149,7 @@ class Seal(TrainerCallback):
         if args.enable_jit_checkpoint:
             self._seal_what_was_saved_unsaid(args, state)
         self._leave(args, state, kwargs.get("model"))
-        self.checkpoints = self._progress = None
+        self.checkpoints = self._progress = self._loader = None
 
     def _seal_what_was_saved_unsaid(self, args: TrainingArguments, state: TrainerState) -> None:
         """Seal what was saved on SIGTERM: no event tells of it."""
@@ -238,9 +247,7 @@ class Seal(TrainerCallback):
             found.append(generations.UNFINISHED)
         if getattr(args, "sync_ref_model", False) and getattr(args, "beta", 0.0):
             found.append(generations.REFERENCE)
-        if args.ignore_data_skip:
-            found.append(generations.PLACE)
-        return found
+        return found + data_order.lost(args, self._loader, step, self._passes)
 
     def _wait(self, args: TrainingArguments, state: TrainerState, control: TrainerControl) -> None:
         """Put a save off to the end of its generation, with the evaluation it goes by."""
