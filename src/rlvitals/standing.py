@@ -147,7 +147,7 @@ def _state(  # noqa: PLR0911 - one for each way to know
     if age is None:
         return "quiet", "nothing tells when its last row was written"
     if age < LIVE:
-        return "running", "it has just been written to"
+        return "running", f"its log grew within {LIVE / 60:.0f} min"
     return "quiet", "nobody has written to it since"
 
 

@@ -45,7 +45,8 @@ def trainer(folder, *steps, first=2.0, **said):
 
 
 def recorded(folder, *, steps=150, every=50, resume=True, kill=False):
-    run = rlvitals.start(folder=str(folder), settings={"total_steps": 400})
+    settings = {"total_steps": 400, "api_key": "sk-not-to-be-stored", "betas": (0.9, 0.99)}
+    run = rlvitals.start(folder=str(folder), settings=settings)
     checkpoints = rlvitals.Checkpoints(run, every=every, tell=lambda _: None)
     resumed = checkpoints.restore() if resume else None
     for step in range(1 if resumed is None else resumed.step + 1, steps + 1):

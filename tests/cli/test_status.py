@@ -174,7 +174,7 @@ def test_a_run_of_stable_baselines3_and_one_of_several(tmp_path, capsys):
     (tmp_path / "sb3").mkdir()
     (tmp_path / "sb3" / "progress.csv").write_text(f"{head}\n{rows}\n")
     out = told(capsys, tmp_path / "sb3")
-    assert "0.1 -> 3.9 (+3800 %)" in out
+    assert "0.1 -> 3.9 (+3,800 %)" in out
     trainer_folder(tmp_path / "hf")
     out = told(capsys, tmp_path)
     lines = out.splitlines()

@@ -13,7 +13,7 @@ import torch
 import trl_twins
 from peft import LoraConfig
 from recorded import Recorded
-from safetensors.torch import save
+from safetensors.torch import load_file, save
 
 import rlvitals
 from rlvitals.integrations import transformers as vitals
@@ -415,6 +415,25 @@ def test_a_save_on_sigterm_is_sealed_too(tmp_path):
     assert progress.read(tmp_path).status == "stopped"
 
 
+class Breaks(twins.TrainerCallback):
+    def on_step_end(self, _, told, *__, **___):
+        if told.global_step == 6:
+            raise ZeroDivisionError("the judge is down")
+
+
+def test_progress_says_that_a_training_broke_off_and_that_it_went_on(tmp_path):
+    with rlvitals.start(tmp_path) as run:
+        trainer = twins.plain(tmp_path, vitals.Record(run=run), Breaks(), report_to="none")
+        with pytest.raises(ZeroDivisionError):
+            trainer.train()
+        run.finish("failed")
+    told = progress.read(tmp_path)
+    assert (told.status, told.step, told.latest_checkpoint) == ("failed", 6, "checkpoint-4")
+    twins.go(twins.plain(tmp_path, vitals.Seal(), report_to="none"))
+    told = progress.read(tmp_path)
+    assert (told.status, told.step, told.attempts) == ("completed", 24, 2)
+
+
 def test_an_adapter_lies_in_the_root_from_the_first_save_on(base, tmp_path):
     class Looks(twins.TrainerCallback):
         def on_step_begin(self, _, told, *__, **___):
@@ -433,4 +452,12 @@ def test_an_adapter_lies_in_the_root_from_the_first_save_on(base, tmp_path):
         assert here.exists() == last.exists()
         assert not here.exists() or here.read_bytes() == last.read_bytes()
     assert (tmp_path / "adapter_config.json").exists()
+    assert torch.load(tmp_path / "training_args.bin", weights_only=False).max_steps == 4
+    last = tmp_path / "checkpoint-4"
+    assert load_file(last / "adapter_model.safetensors")
+    assert json.loads((last / "adapter_config.json").read_text())["r"] == 4
+    assert json.loads((last / "trainer_state.json").read_text())["global_step"] == 4
+    for name in ("optimizer.pt", "scheduler.pt"):
+        assert torch.load(last / name, weights_only=True)
+    assert torch.load(last / "rng_state.pth", weights_only=False)["python"]
     assert rlvitals.resume_from(trainer) == str(tmp_path / "checkpoint-4")

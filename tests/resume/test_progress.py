@@ -199,6 +199,7 @@ def test_a_chunk_told_twice_counts_once(tmp_path, clock):
     assert said["chunks"][0]["checkpoint"] == "checkpoints/latest.pt"
     assert said["chunks"][0]["log_file"] == "chunk_1.log"
     found = progress.read(tmp_path)
+    assert one.progress == found
     assert found.fraction == pytest.approx(0.25)
     assert found.eta == pytest.approx(300)  # 100 s for a quarter
 

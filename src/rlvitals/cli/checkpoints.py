@@ -51,7 +51,11 @@ def run(args: Namespace) -> int:
     folder = _folder(args.run)
     if args.seal:
         _seal(folder)
-    found = look.look(folder, verify=args.verify)
+    try:
+        found = look.look(folder, verify=args.verify)
+    except OSError as error:
+        hint = f"rlvitals doctor {folder}"
+        raise UnreadableLog(f"cannot look: {error}", where=str(folder), hint=hint) from None
     differs = () if found.taken is None else look.differences(found.taken, found.about)
     if args.json:
         print(as_json.document({"run": folder.resolve().name, **shown.facts(found, differs)}))

@@ -80,17 +80,14 @@ def _standings(args: Namespace) -> "list[Standing]":
 
 def _standing(run: "Run", args: Namespace) -> "Standing":
     from rlvitals import loading, many
-    from rlvitals.resume import progress
-    from rlvitals.resume.look import READ_AT_ONCE, look
+    from rlvitals.resume import look, progress
     from rlvitals.standing import standing
 
     chosen = flags.settings_for(args.path, args)
     now = time.time()
     trace = loading.load(run, loading.given(chosen), now)
     judged = many.judge_trace((run, chosen), trace)
-    return standing(
-        run.name, judged, progress.read(run.root), look(run.root, most=READ_AT_ONCE), now
-    )
+    return standing(run.name, judged, progress.read(run.root), look.try_to(run.root), now)
 
 
 def _tell(args: Namespace, found: "list[Standing]") -> None:
@@ -124,7 +121,7 @@ def _watch(args: Namespace) -> None:
         while True:
             _tell(args, _standings(args))
             time.sleep(args.watch)
-    with Live(console=console(), auto_refresh=False, vertical_overflow="visible") as live:
+    with Live(console=console(), auto_refresh=False) as live:
         while True:
             try:
                 live.update(_laid_out(args, _standings(args)), refresh=True)

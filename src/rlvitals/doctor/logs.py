@@ -14,6 +14,7 @@ from rlvitals.rules.rule import Severity
 from rlvitals.watch.spans import span
 
 ELSEWHERE = ("runs", "logs", "tensorboard", "tb", "tb_logs", "lightning_logs", "ray_results")
+LOOKING = {"status", "follow", "doctor", "diagnose", "checkpoints", "watch", "serve", "backup"}
 MOST = 2000  # entries of such a folder that are looked at
 MOST_SHOWN = 3
 
@@ -66,11 +67,11 @@ def _looked_for() -> list[str]:
 def _alive(scene: Scene) -> list[str]:
     """Say whether a process is there that was started with this path."""
     name = scene.path.resolve().name
-    own = {os.getpid(), os.getppid()}
+    own = {os.getpid(), *(one.pid for one in psutil.Process().parents())}
     found = []
     for process in psutil.process_iter(["pid", "cmdline"]):
         words = process.info["cmdline"] or []
-        if process.info["pid"] in own or "rlvitals" in " ".join(words[:4]):
+        if process.info["pid"] in own or (LOOKING & {*words} and "rlvitals" in " ".join(words)):
             continue
         if name and any(name in Path(word).parts or f"={name}" in word for word in words):
             found.append(f"process {process.info['pid']} was started with {name}: it is there")

@@ -69,26 +69,12 @@ def scene(
         here=here or Path.cwd(),
         now=now,
         walk=None if folder is None else Walk(folder),
-        checkpoints=None if folder is None else _look(folder),
-        progress=None if folder is None else _progress(folder),
+        checkpoints=None if folder is None else looking.try_to(folder),
+        progress=None if folder is None else progress.read(folder),
         about=None if folder is None else _about(folder),
         traces=traces,
         problem=problem,
     )
-
-
-def _look(folder: Path) -> Look | None:
-    try:
-        return looking.look(folder, most=looking.READ_AT_ONCE)
-    except OSError:  # the check of permissions says so
-        return None
-
-
-def _progress(folder: Path) -> Progress | None:
-    try:
-        return progress.read(folder)
-    except OSError:
-        return None
 
 
 def _about(folder: Path) -> About | None:

@@ -81,6 +81,8 @@ class Seal(TrainerCallback):
             self.checkpoints.goes_on_from(step)
             self._progress = progress.Keeper(args.output_dir, state.max_steps, tell=self._tell)
             self._progress.update(step)
+            if self.run is not None:
+                self.run.at_finish(self._broke_off)
         there = [one for one in naming.steps(Path(args.output_dir)) if one > step]
         self._there = set(processes.agreed(there, args.world_size))
         self._before = frozenset(self._there)
@@ -171,6 +173,12 @@ class Seal(TrainerCallback):
             over = state.global_step >= state.max_steps
             self._progress.finish(progress.COMPLETED if over else progress.STOPPED)
 
+    def _broke_off(self, status: str) -> None:
+        """Say that a training ended without its end: by an exception, or with its process."""
+        kept, self._progress = self._progress, None
+        if kept is not None:
+            kept.finish(progress.FAILED if status == "failed" else progress.STOPPED)
+
     def _made(self, args: TrainingArguments) -> InPlace:
         run, settings = self.run, huggingface.computing(args)
         folder, size = Path(args.output_dir), int(args.world_size)
@@ -209,7 +217,6 @@ class Seal(TrainerCallback):
         told = {
             "weights_only": args.save_only_model,
             "not_saved": [*lost, *self._not_saved(args, step)],
-            huggingface.HASHED: "trainer",
         }
         best = {state.best_global_step} if state.best_global_step else set()
         sealed = checkpoints.seal(

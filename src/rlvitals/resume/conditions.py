@@ -8,6 +8,7 @@ from hashlib import blake2b
 from importlib import metadata
 from json import dumps
 
+from rlvitals.recording import redact
 from rlvitals.resume import naming
 from rlvitals.resume.manifest import Manifest
 
@@ -35,8 +36,8 @@ def now() -> dict[str, str]:
 
 
 def settings_hash(settings: Mapping[str, object]) -> str:
-    """Tell settings from others in 16 characters."""
-    text = dumps(dict(settings), sort_keys=True, default=str)
+    """Tell settings from others in 16 characters: as they are stored, without secrets."""
+    text = dumps(redact.written(dict(settings)), sort_keys=True, default=str)
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 

@@ -28,7 +28,6 @@ OPTIMIZER = ("optimizer.pt", "optimizer.bin", "optimizer_*/*", "global_step*/*",
 SCHEDULER = ("scheduler.pt", "global_step*/*")
 SAFETENSORS_HEADER = 8  # bytes: the length of the header, little-endian
 ENDINGS = (".pt", ".pth", ".bin")  # what torch.save writes: zip archives
-HASHED = "settings_of"  # a fact of a manifest: its settings are the trainer's arguments alone
 # Arguments that change nothing of what is computed.
 BESIDE = (
     "output_dir", "run_name", "resume_from_checkpoint", "report_to", "project", "disable_tqdm",

@@ -95,13 +95,21 @@ def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
     return Look(folder, tuple(ordered), checked, _why(checked, ordered), about)
 
 
+def try_to(folder: Path) -> Look | None:
+    """Look, and read what is read at once; None where the folder cannot be looked into."""
+    try:
+        return look(folder, most=READ_AT_ONCE)
+    except OSError:
+        return None
+
+
 def differences(taken: Seen, about: About | None) -> tuple[str, ...]:
     """Say what was different, as of the run's last start, when a checkpoint was saved."""
     if taken.sealed is None or about is None:
         return ()
     last = about.attempts[-1].world_size if about.attempts else taken.sealed.world_size
-    comparable = about.settings and huggingface.HASHED not in taken.sealed.facts
-    settings = conditions.settings_hash(about.settings) if comparable else ""
+    of_a_trainer = huggingface.STATE in taken.sealed.files  # it has settings of its own
+    settings = conditions.settings_hash(about.settings) if not of_a_trainer else ""
     bare = replace(taken.sealed, versions={}, facts={})
     return conditions.differences(bare, {}, last, settings)
 
@@ -113,10 +121,10 @@ def _seen(folder: Path, step: int, about: About | None, *, verify: bool) -> Seen
         sealed = manifests.read(folder, step)
     except NotSealed as error:
         cut = huggingface.looks_cut(folder, step) if _of_a_trainer(folder) else ""
+        complete = _of_a_trainer(folder) and not cut
         why = error.problem if (folder / naming.MANIFEST).exists() else "no manifest"
-        return replace(
-            bare, why=f"{why}; {cut}" if cut else why, complete=_of_a_trainer(folder) and not cut
-        )
+        also = cut or ("else complete" if complete else "")
+        return replace(bare, why=f"{why}; {also}" if also else why, complete=complete)
     except BadCheckpoint as error:
         return replace(bare, state=State.DAMAGED, why=error.problem)
     own = replace(bare, saved=sealed.created or saved, health=sealed.health, sealed=sealed)

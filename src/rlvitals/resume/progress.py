@@ -1,6 +1,6 @@
 """How far a run is, and how long it will still take: `training_progress.json`.
 
-    keeper = progress.Keeper(folder, total_steps=500)
+    keeper = Keeper(folder, total_steps=500)
     keeper.update(step)                                   # first with the step it goes on from
     keeper.update(step, latest_checkpoint=f"checkpoint-{step}")
     keeper.finish("completed")
@@ -87,7 +87,7 @@ class Progress:
 
 
 def read(folder: str | PathLike[str]) -> Progress | None:
-    """Read a run folder's progress; None where it has no such file. OSError.
+    """Read a run folder's progress; None where it has no such file.
 
     Of a damaged file the copy before it is read, and `damage` says so; nothing is changed.
     """
@@ -174,6 +174,11 @@ class Keeper:
         if error_message:
             self._waiting["error_message"] = str(error_message)
         self._write()
+
+    @property
+    def progress(self) -> Progress:
+        """How far the run is, as far as this process has written it."""
+        return _progress(self._known)
 
     def _count(self) -> None:
         """Add the time since the last call; the first one begins it."""

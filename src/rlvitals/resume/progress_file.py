@@ -31,11 +31,11 @@ class Held:
 
 
 def load(folder: Path) -> Held:
-    """Read the file, or the copy before it where that is damaged; nothing is changed. OSError."""
-    said, damage = _parsed(folder / FILE)
+    """Read the file, or the copy before it where that is damaged; nothing is changed."""
+    said, damage = _readable(folder / FILE)
     if said is not None:
         return Held(said)
-    before, _ = _parsed(folder / PREVIOUS)
+    before, _ = _readable(folder / PREVIOUS)
     if not damage and before is None:
         return Held(there=False)
     if not damage:  # the copy is there, the file is not: deleted, or lost
@@ -59,8 +59,18 @@ def save(folder: Path, said: Mapping[str, object]) -> None:
     disk.write_whole(path, json.dumps(said, indent=2, allow_nan=False) + "\n")
 
 
+def _readable(path: Path) -> tuple[dict[str, Any] | None, str]:
+    try:
+        return _parsed(path)
+    except OSError as error:
+        return None, f"{path.name} cannot be read: {error.strerror or error}"
+
+
 def _parsed(path: Path) -> tuple[dict[str, Any] | None, str]:
-    """Return what a file says, or None and what is wrong with it: nothing where it is not there."""
+    """Return what a file says, or None and what is wrong with it: nothing where it is not there.
+
+    OSError where it is there and cannot be read.
+    """
     try:
         data = path.read_bytes()
     except FileNotFoundError:

@@ -87,7 +87,7 @@ class _Resumable(InPlace):
             f"checkpoint-{whole[-1]} looks whole, but it was saved without a seal: nobody can "
             "tell whether it is, and a fresh start would write over it",
             where=str(self.folder),
-            hint=f"rlvitals checkpoints {self.folder} --seal takes it as it is; "
+            hint=f"rlvitals checkpoints {self.folder} --seal: it is taken as it is; "
             "or begin in another folder",
         )
 
@@ -114,5 +114,5 @@ class _Resumable(InPlace):
             return f"it was never finished: {why}"
         return (
             "it looks whole, but its process ended before it was sealed "
-            f"(rlvitals checkpoints {self.folder} --seal takes it as it is)"
+            f"(rlvitals checkpoints {self.folder} --seal: it is taken as it is)"
         )

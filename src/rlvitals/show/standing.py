@@ -17,7 +17,7 @@ from rlvitals.show import listing, wording
 from rlvitals.show.console import grid
 from rlvitals.show.harmless import harmless
 from rlvitals.show.sparkline import sparkline
-from rlvitals.standing import BRIEF, Change, Standing
+from rlvitals.standing import BESIDE, BRIEF, Change, Standing
 from rlvitals.watch.spans import span
 
 LABEL = 12  # columns
@@ -178,7 +178,8 @@ def _findings(found: Standing) -> str:
 
 
 def _changes(found: Standing, *, verbose: bool) -> list[RenderableType]:
-    shown = found.changes if verbose else found.changes[:BRIEF]
+    learned = [one for one in found.changes if not one.metric.startswith(BESIDE)]
+    shown = found.changes if verbose else learned[:BRIEF]
     if not shown:
         return []
     rows = Table.grid(padding=(0, 2, 0, 0))
@@ -192,7 +193,8 @@ def _changes(found: Standing, *, verbose: bool) -> list[RenderableType]:
             Text(harmless(name), "dim"), Text(change(one)), Text(_line(one, trace), "cyan")
         )
     left = len(found.changes) - len(shown)
-    more = [Text(f"{left} more metrics: -v", "dim")] if left else []
+    also = f"{left} more metric{'s' if left > 1 else ''}: -v"
+    more = [Text(also, "dim")] if left else []
     return [Text(), rows, *more]
 
 
@@ -205,7 +207,10 @@ def _name(metric: str) -> str:
 def change(one: Change) -> str:
     """Write the first and the last number: "3.2 -> 1.5 (-53 %)"."""
     said = f"{wording.number(one.first)} -> {wording.number(one.last)}"
-    return said if one.share is None else f"{said} ({one.share * 100:+.0f} %)"
+    if one.share is None:
+        return said
+    percent = round(one.share * 100)
+    return f"{said} ({percent:+,} %)" if percent else f"{said} (0 %)"
 
 
 def _line(one: Change, trace: Trace) -> str:
