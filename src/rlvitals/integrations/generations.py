@@ -3,16 +3,17 @@
 GRPO and RLOO draw a batch of completions and train on it for `steps_per_generation` forward
 passes, `num_iterations` times over. The batch is no part of a checkpoint: a training that is
 resumed in between draws another. Read from trl 1.16: trl/trainer/grpo_trainer.py,
-`_prepare_inputs`; trl/trainer/utils.py, `RepeatSampler`.
+`_prepare_inputs`.
 """
 
 from dataclasses import dataclass
 from math import ceil, gcd
 from typing import Any
 
+from rlvitals.integrations import data_order
+
 UNFINISHED = "the generation that was being trained on"
 REFERENCE = "the reference model that sync_ref_model moves"
-PLACE = "the place in the data, by ignore_data_skip,"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,6 @@ class Generations:
             at += 1
         return at
 
-    def epochs(self, step: int) -> int:
-        """Count the epochs that were begun before the one that a step's successor is in."""
-        return 0 if self.epoch is None else step // self._steps(self.epoch)
-
     def _done(self, step: int) -> int:
         """Count the forward passes up to a step."""
         if self.epoch is None:
@@ -61,36 +58,5 @@ def of(args: Any, loader: Any, began: int) -> Generations | None:
     iterations = getattr(args, "num_iterations", None)
     if not passes or not iterations:
         return None
-    try:
-        epoch = len(loader) or None
-    except TypeError:  # a stream
-        epoch = None
+    epoch = data_order.forward_passes(loader)
     return Generations(passes * iterations, args.gradient_accumulation_steps, epoch, began)
-
-
-def restore_order(loader: Any, epochs: int) -> bool:
-    """Give a resumed training the order of the data that its epoch has.
-
-    TRL's sampler shuffles each epoch by a generator of its own, which begins anew in each
-    process: a training resumed in its third epoch would see the first one's order again.
-    Returns whether there was such a sampler; call it before the epoch begins.
-    """
-    sampler = _sampler(loader)
-    if sampler is None or not getattr(sampler, "shuffle", False) or epochs < 1:
-        return False
-    import torch  # noqa: PLC0415 - a trainer has loaded it
-
-    for _ in range(epochs):
-        torch.randperm(sampler.num_samples, generator=sampler.generator)
-    return True
-
-
-def _sampler(loader: Any) -> Any:
-    """Find TRL's sampler below what accelerate wraps around it."""
-    seen = loader
-    while seen is not None:
-        if type(seen).__name__ == "RepeatSampler":
-            return seen
-        inner = getattr(seen, "batch_sampler", None)
-        seen = inner if inner is not None else getattr(seen, "sampler", None)
-    return None

@@ -81,6 +81,12 @@ class Record(TrainerCallback):
         """Hand on to the checkpoints."""
         self.seal.on_step_begin(args, state, control, **kwargs)
 
+    def on_epoch_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Hand on to the checkpoints."""
+        self.seal.on_epoch_begin(args, state, control, **kwargs)
+
     def on_epoch_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:

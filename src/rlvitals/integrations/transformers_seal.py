@@ -9,6 +9,7 @@ src/transformers/trainer.py, `_save_checkpoint`, `_maybe_log_save_evaluate`.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from math import isfinite
 from numbers import Real
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import SaveStrategy
 
-from rlvitals.integrations import generations, run_root
+from rlvitals.integrations import data_order, generations, run_root
 from rlvitals.recording.run import Run
 from rlvitals.resume import disk, huggingface, naming, processes, progress
 from rlvitals.resume import manifest as manifests
@@ -25,6 +26,8 @@ from rlvitals.resume.checkpoints import Health
 from rlvitals.resume.in_place import EVERY, InPlace, Owner
 from rlvitals.resume.manifest import BadCheckpoint
 from rlvitals.resume.retention import Best
+
+BETWEEN = "the place within a step, where SIGTERM came,"
 
 
 class Seal(TrainerCallback):
@@ -58,6 +61,8 @@ class Seal(TrainerCallback):
         self._before: frozenset[int] = frozenset()  # those of earlier attempts
         self._waits = self._evaluates = False
         self._since = 0  # the last step sealed
+        self._loader: Any = None
+        self._passes = 0  # how often this process has begun the data
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -67,7 +72,7 @@ class Seal(TrainerCallback):
         if self._off:
             return
         step, loader = state.global_step, kwargs.get("train_dataloader")
-        self._since, self._waits = step, False
+        self._since, self._waits, self._loader, self._passes = step, False, loader, 0
         self._cuts = generations.of(args, loader, step)
         if args.save_total_limit is not None:
             self._limit, args.save_total_limit = args.save_total_limit, None
@@ -76,13 +81,22 @@ class Seal(TrainerCallback):
             self.checkpoints.goes_on_from(step)
             self._progress = progress.Keeper(args.output_dir, state.max_steps, tell=self._tell)
             self._progress.update(step)
+            if self.run is not None:
+                self.run.at_finish(self._broke_off)
         there = [one for one in naming.steps(Path(args.output_dir)) if one > step]
         self._there = set(processes.agreed(there, args.world_size))
         self._before = frozenset(self._there)
         self._find_best(args, state)
-        if self._cuts is not None and generations.restore_order(loader, self._cuts.epochs(step)):
-            self._say(f"the order of the data is that of epoch {self._cuts.epochs(step) + 1} again")
+        begun = step // (data_order.steps(loader, args.gradient_accumulation_steps) or step + 1)
+        if data_order.restore(loader, begun):
+            self._say(f"the order of the data is that of epoch {begun + 1} again")
         self._say_what_is_saved(args, state)
+
+    def on_epoch_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Count how often the data is begun."""
+        self._passes += 1
 
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -98,6 +112,7 @@ class Seal(TrainerCallback):
         if self._off:
             return
         self._wait(args, state, control)
+        self._look_for_room(args, state, control)
         self._make_way(args, state)
         if self._progress is not None:
             self._progress.update(state.global_step)
@@ -107,6 +122,7 @@ class Seal(TrainerCallback):
     ) -> None:
         """Make way for a save at the end of an epoch, if its step has been saved already."""
         if control.should_save and not self._off:
+            self._look_for_room(args, state, control)
             self._make_way(args, state)
 
     def on_save(
@@ -118,7 +134,7 @@ class Seal(TrainerCallback):
         processes.together(args.world_size)
         self._there.add(state.global_step)
         if self.checkpoints is not None:
-            self._seal(args, state)
+            self._seal(args, state, state.global_step)
         processes.together(args.world_size)
 
     def on_train_end(
@@ -127,19 +143,23 @@ class Seal(TrainerCallback):
         """Seal what was saved without a word (on SIGTERM), and say how it ended."""
         if self._limit is not None:
             args.save_total_limit, self._limit = self._limit, None
+        if args.enable_jit_checkpoint:
+            processes.together(args.world_size)
         if self.checkpoints is None:
             return
         self.checkpoints.show()
-        self._seal_what_was_saved_unsaid(args, state)
+        if args.enable_jit_checkpoint:
+            self._seal_what_was_saved_unsaid(args, state)
         self._leave(args, state, kwargs.get("model"))
-        self.checkpoints = self._progress = None
+        self.checkpoints = self._progress = self._loader = None
 
     def _seal_what_was_saved_unsaid(self, args: TrainingArguments, state: TrainerState) -> None:
-        """Seal what `enable_jit_checkpoint` saves on SIGTERM: no event tells of it."""
-        last = naming.final(Path(args.output_dir), state.global_step)
-        written = last.is_dir() and not (last / naming.MANIFEST).exists()
-        if written and state.global_step not in self._before:
-            self._seal(args, state)
+        """Seal what was saved on SIGTERM: no event tells of it."""
+        for step in (state.global_step - 1, state.global_step):
+            folder = naming.final(Path(args.output_dir), step)
+            written = folder.is_dir() and not (folder / naming.MANIFEST).exists()
+            if written and step not in self._before:
+                self._seal(args, state, step, BETWEEN)
 
     def _leave(self, args: TrainingArguments, state: TrainerState, model: object) -> None:
         """Write the end of the training into the run's folder."""
@@ -152,6 +172,12 @@ class Seal(TrainerCallback):
         if self._progress is not None:
             over = state.global_step >= state.max_steps
             self._progress.finish(progress.COMPLETED if over else progress.STOPPED)
+
+    def _broke_off(self, status: str) -> None:
+        """Say that a training ended without its end: by an exception, or with its process."""
+        kept, self._progress = self._progress, None
+        if kept is not None:
+            kept.finish(progress.FAILED if status == "failed" else progress.STOPPED)
 
     def _made(self, args: TrainingArguments) -> InPlace:
         run, settings = self.run, huggingface.computing(args)
@@ -169,25 +195,29 @@ class Seal(TrainerCallback):
             keep_best=best,
             keep_every=self.keep_every,
             keep_healthy=self.keep_healthy,
-            health=self.health,
+            health=None if self.health is None else self._judged,
             tell=self._tell,
         )
 
-    def _seal(self, args: TrainingArguments, state: TrainerState) -> None:
-        checkpoints, step = self.checkpoints, state.global_step
+    def _seal(self, args: TrainingArguments, state: TrainerState, step: int, *lost: str) -> None:
+        checkpoints = self.checkpoints
         if checkpoints is None:
             return
         folder = naming.final(checkpoints.folder, step)
         names = [path.relative_to(folder).as_posix() for path in disk.files(folder)]
-        lost = huggingface.missing(
+        missing = huggingface.missing(
             names, args.world_size, weights_only=args.save_only_model, scaler=bool(args.fp16)
         )
-        if lost:
-            checkpoints.tell(f"{folder.name} is not sealed: it holds no {', no '.join(lost)}")
+        if missing:
+            checkpoints.tell(f"{folder.name} is not sealed: it holds no {', no '.join(missing)}")
             return
         if args.hub_token is not None and (folder / run_root.ARGUMENTS).exists():
-            run_root.write_arguments(folder, args)  # a checkpoint is copied and shared
-        told = {"weights_only": args.save_only_model, "not_saved": self._not_saved(args, step)}
+            with suppress(OSError):  # a checkpoint is copied and shared
+                run_root.write_arguments(folder, args)
+        told = {
+            "weights_only": args.save_only_model,
+            "not_saved": [*lost, *self._not_saved(args, step)],
+        }
         best = {state.best_global_step} if state.best_global_step else set()
         sealed = checkpoints.seal(
             step, metrics=self._metrics(state), facts=told, shielded=frozenset(best)
@@ -201,6 +231,14 @@ class Seal(TrainerCallback):
             checkpoints.tell(f"{folder.name} is not copied into the run's folder: {error}")
         if self._progress is not None:
             self._progress.update(step, latest_checkpoint=folder.name)
+
+    def _judged(self, step: int) -> str:
+        """Ask for the health of a step; a diagnosis that fails ends no training."""
+        try:
+            return str(self.health(step)) if self.health is not None else ""
+        except Exception as error:  # noqa: BLE001 - whatever a person's function raises
+            self._say(f"the health of step {step:,} is not known: {error!r}")
+            return ""
 
     def _metrics(self, state: TrainerState) -> dict[str, float]:
         """Return what was logged since the last checkpoint, the newest of each."""
@@ -216,9 +254,7 @@ class Seal(TrainerCallback):
             found.append(generations.UNFINISHED)
         if getattr(args, "sync_ref_model", False) and getattr(args, "beta", 0.0):
             found.append(generations.REFERENCE)
-        if args.ignore_data_skip:
-            found.append(generations.PLACE)
-        return found
+        return found + data_order.lost(args, self._loader, step, self._passes)
 
     def _wait(self, args: TrainingArguments, state: TrainerState, control: TrainerControl) -> None:
         """Put a save off to the end of its generation, with the evaluation it goes by."""
@@ -234,6 +270,14 @@ class Seal(TrainerCallback):
         if by_score:
             self._evaluates = self._evaluates or control.should_evaluate
             control.should_evaluate = False
+
+    def _look_for_room(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl
+    ) -> None:
+        """Leave out a save that the disk cannot take: the Trainer would end by its error."""
+        if control.should_save:
+            room = self.checkpoints is None or self.checkpoints.has_room(state.global_step)
+            control.should_save = processes.agreed(room, args.world_size)
 
     def _make_way(self, args: TrainingArguments, state: TrainerState) -> None:
         if state.global_step in self._there:

@@ -27,6 +27,10 @@ class InPlace(Checkpoints):
         """Tell a person, and the run."""
         self._tell(text)
 
+    def has_room(self, step: int) -> bool:
+        """Tell whether the disk takes another checkpoint, and tell a person where it does not."""
+        return self._has_room(step)
+
     def goes_on_from(self, step: int) -> None:
         """Say at which step this process begins: later checkpoints are another attempt's."""
         self._base, self._saved = step or -1, step or None
@@ -67,8 +71,13 @@ class InPlace(Checkpoints):
         if not folder.exists():
             return
         cleaning.writing.add(hidden)  # it is this process's: nobody clears it away
-        folder.rename(hidden)
-        self._hidden = step, hidden
+        try:
+            folder.rename(hidden)
+        except OSError as error:
+            self._tell(f"{folder.name} will be written over: {error.strerror}")
+            cleaning.writing.discard(hidden)
+        else:
+            self._hidden = step, hidden
 
     def show(self) -> None:
         """Put back what was hidden for a save that did not come."""
