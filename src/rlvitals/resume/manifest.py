@@ -180,7 +180,7 @@ def _seal(said: Mapping[str, object]) -> str:
 def _manifest(said: Mapping[str, Any]) -> Manifest:
     known = {one.name: said[one.name] for one in fields(Manifest) if one.name in said}
     known["files"] = {
-        inside(name): File(int(one["size"]), str(one["xxh3_128"]))
+        _inside(name): File(int(one["size"]), str(one["xxh3_128"]))
         for name, one in said["files"].items()
     }
     known["step"], known["sequence"] = int(said["step"]), int(said["sequence"])
@@ -189,7 +189,7 @@ def _manifest(said: Mapping[str, Any]) -> Manifest:
     return Manifest(**known)
 
 
-def inside(name: str) -> str:
+def _inside(name: str) -> str:
     """Refuse a name that leads out of the checkpoint's folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts:

@@ -131,7 +131,7 @@ def of_place(place: Place, name: str, size: int, xxh3_128: str) -> Piece:
 def copy(place: Place, piece: Piece, name: str, patience: Patience) -> None:
     """Write a file and read it back. Raises Changed, Stopped, and what the place raises."""
     for _ in range(patience.tries):
-        patience.call(lambda: place.write(name, _checked(piece, patience)))
+        patience.call(lambda: place.write(name, checked(piece, patience)))
         if same(place, piece, name, patience):
             return
     raise Broken(f"{name} was written to {place.name}, and reads back otherwise")
@@ -169,7 +169,7 @@ def same(place: Place, piece: Piece, name: str, patience: Patience) -> bool:
     return patience.call(lambda: digest(_watched(place.read(name), patience))) == piece.xxh3_128
 
 
-def _checked(piece: Piece, patience: Patience) -> Iterator[bytes]:
+def checked(piece: Piece, patience: Patience) -> Iterator[bytes]:
     """Pass a file's content on; what is not as announced ends in Changed, before it is kept."""
     hashed, size = xxhash.xxh3_128(), 0
     for data in _watched(piece.chunks(0), patience):

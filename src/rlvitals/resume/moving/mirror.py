@@ -13,7 +13,7 @@ from rlvitals.resume import conditions, naming
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume.checkpoints import Checkpoint
 from rlvitals.resume.manifest import BadCheckpoint
-from rlvitals.resume.moving import content, copying, index
+from rlvitals.resume.moving import content, copying, index, words
 from rlvitals.resume.moving.arrived import Arrived, sealed_at
 from rlvitals.resume.moving.content import Content
 from rlvitals.resume.moving.copying import Changed, Patience, Piece
@@ -52,7 +52,7 @@ class Done:
         count = f"{len(made)} checkpoint{'s' * (len(made) != 1)}, " if made else ""
         return (
             f"{head}: {count}{self.files:,} file{'s' * (self.files != 1)}, "
-            f"{_told(self.size)} copied to {self.target} and verified{newest}"
+            f"{words.size(self.size)} copied to {self.target} and verified{newest}"
         )
 
 
@@ -173,7 +173,7 @@ class _Checkpoints:
         names = _files(ours.manifest.files)
         one.patience.call(partial(one.place.settle, made, name, names, old))
         one.done.checkpoints.append(name)
-        one.tell(f"{name}: {content.size(ours.manifest):,} bytes copied and verified")
+        one.tell(f"{name}: {words.size(content.size(ours.manifest))} copied and verified")
         return Arrived(name, ours.manifest)
 
     def _announce(self, ours: Checkpoint, made: str) -> None:
@@ -182,7 +182,7 @@ class _Checkpoints:
         room, needed = one.place.room(), content.size(ours.manifest)
         if room is not None and room < needed:
             raise VitalsError(
-                f"no room: {needed / 1e6:,.0f} MB are needed, {room / 1e6:,.0f} MB are free",
+                words.no_room(needed, room),
                 where=one.place.name,
                 hint="make room there; the run goes on",
             )
@@ -241,14 +241,6 @@ def _drop(one: _Round, arrived: Mapping[str, Arrived]) -> None:
             one.done.removed.append(name)
         kept = {each: its for each, its in one.index.checkpoints.items() if each != name}
         one.save_index(replace(one.index, checkpoints=kept))
-
-
-def _told(size: int) -> str:
-    """Write bytes as a person reads them."""
-    for unit, bytes_ in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= bytes_:
-            return f"{size / bytes_:,.1f} {unit}"
-    return f"{size} bytes"
 
 
 def _logs(one: _Round, names: tuple[str, ...]) -> None:

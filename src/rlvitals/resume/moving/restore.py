@@ -11,7 +11,7 @@ from pathlib import Path
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume import naming
-from rlvitals.resume.moving import content, copying, index
+from rlvitals.resume.moving import content, copying, index, names, words
 from rlvitals.resume.moving.arrived import Arrived, sealed_at, unnamed_at
 from rlvitals.resume.moving.copying import Broken, Changed, Patience
 from rlvitals.resume.moving.index import Index, Version
@@ -122,7 +122,7 @@ def _room(made: Path, known: Index, here: list[Arrived], there: Mapping[str, int
     free = Folder(made).room()
     if free is not None and free < needed:
         raise VitalsError(
-            f"no room: {needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free",
+            words.no_room(needed, free),
             where=str(made.parent),
             hint="name a folder on another disk with -o",
         )
@@ -146,13 +146,13 @@ def _checkpoints(work: _Work, here: list[Arrived], tell: Callable[[str], None]) 
             work.done.newest = one.manifest.step
             Folder(work.made.path).write(naming.LATEST, (f"{name}\n".encode(),))
         work.done.checkpoints += 1
-        tell(f"{name}: {content.size(one.manifest):,} bytes restored and verified")
+        tell(f"{name}: {words.size(content.size(one.manifest))} restored and verified")
 
 
 def _logs(work: _Work, known: Index) -> None:
     for name, versions in known.files.items():
-        if safe(name) != name:
-            raise UnreadableLog(f"the backup names a file outside: {name!r}", where=work.place.name)
+        if why := names.wrong(name):
+            raise UnreadableLog(f"the backup names {name!r}: {why}", where=work.place.name)
         if name not in work.sizes:
             if index.ABSENT not in versions:
                 work.done.damaged.append(f"{name} is missing in the backup")
@@ -189,17 +189,9 @@ def _is_file(path: str) -> bool:
     return not path.startswith(".") and not path.rpartition("/")[2].startswith(".")
 
 
-def safe(name: str) -> str:
-    """Return a name as it may be used below a folder; another one than given where it may not."""
-    try:
-        return manifests.inside(name)
-    except ValueError:
-        return ""
-
-
 def _plain(name: str) -> str:
     """Return a folder's name from elsewhere. Raises UsageError where it is none."""
-    if Path(name).name != name or name in {"", ".", ".."}:
+    if "/" in name or names.wrong(name):
         raise UsageError(f"the backup names no folder: {name!r}", hint="name one: -o FOLDER")
     return name
 
