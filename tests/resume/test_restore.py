@@ -1,5 +1,6 @@
 """A run brought back, moved, packed and unpacked by any program: it goes on as if nothing was."""
 
+import json
 import random
 import shutil
 import subprocess
@@ -214,10 +215,9 @@ def test_places_without_a_backup(tmp_path):
 def test_a_backup_that_names_files_elsewhere_is_refused(tmp_path, name):
     _, target = backed(tmp_path)
     path = target.path / "backup.json"
-    said = path.read_text().replace(
-        '"files": {', f'"files": {{{repr(name).replace(chr(39), chr(34))}: [[1, "0"]]', 1
-    )
-    path.write_text(said.replace(']]"', ']], "'))
+    said = json.loads(path.read_text())
+    said["files"][name] = [[1, "0"]]
+    path.write_text(json.dumps(said))
     with pytest.raises(UnreadableLog, match="the backup names"):
         restore(target, tmp_path / "new")
     assert not (tmp_path / "new").exists()
@@ -293,24 +293,19 @@ def killed(folder, count, seed=0):
     half = 0
     for number in range(count):
         out = folder / f"out-{number}"
-        for delay in (0.1, 0.15, 10.0):  # twice killed, then let be
-            process = subprocess.Popen(
+        for delay in (0.1, 0.15, None):  # killed twice, then let be
+            with subprocess.Popen(
                 [sys.executable, "-c", script, folder / "target", out],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                text=True,
-            )
-            process.stdout.readline()
-            if out.exists():
-                break
-            if delay < 1:
-                time.sleep(chance.uniform(0, delay))
-                process.kill()
-            process.communicate()
+            ) as process:
+                process.stdout.readline()
+                if delay is not None:
+                    time.sleep(chance.uniform(0, delay))
+                    process.kill()
             half += (folder / f".{out.name}.restoring").exists()
             if out.exists():
                 break
-        process.communicate()
         assert moved(out) == moved(folder / "run")
         shutil.rmtree(out)
     return half

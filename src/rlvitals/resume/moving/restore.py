@@ -4,7 +4,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -209,6 +209,8 @@ def gathering(target: Path, what: str) -> Iterator[Path]:
     finally:
         if handle is not None:
             os.close(handle)
+        with suppress(OSError):  # it has its name, or holds what the next try goes on with
+            made.rmdir()
 
 
 def _alone(handle: int, made: Path) -> None:
