@@ -343,6 +343,28 @@ def test_files_that_got_there_before_the_link_broke_are_not_sent_again(tmp_path)
     assert back_up(run, target).files == 2
 
 
+def test_a_connection_that_died_is_made_anew(tmp_path):
+    """As SSH's does: once it is down, the object that held it is of no use."""
+
+    class Dies(Flaky):
+        protocol = "dies"
+        down = False
+
+        def _link(self):
+            if next(Flaky.broken, False):
+                self.down = True
+            if self.down:
+                raise ConnectionResetError("the link is down")
+
+    fsspec.register_implementation("dies", Dies, clobber=True)
+    run = plain(tmp_path / "run")
+    Flaky.breaks([False] * 5 + [True] + [False] * 7 + [True])
+    one = place("dies://t")
+    assert complete(run, one, patience=QUICK).newest == "checkpoint-100"
+    restore(one, tmp_path / "back", patience=QUICK)
+    assert moved(tmp_path / "back") == moved(run)
+
+
 def test_what_reads_back_otherwise_is_written_again_and_then_refused(tmp_path, monkeypatch):
     run = plain(tmp_path / "run", steps=(50,))
     folder = places.Folder(tmp_path / "target")
@@ -481,7 +503,7 @@ def test_schemes_that_nothing_knows_and_packages_that_lack(tmp_path, monkeypatch
         with pytest.raises(VitalsError) as missing:
             place(f"{scheme}://host/folder")
         assert missing.value.hint == f"pip install {package}"
-    monkeypatch.setitem(sys.modules, "fsspec", None)
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(VitalsError) as without:
         place("memory://x")
     assert without.value.hint == 'pip install "rlvitals[remote]"'
