@@ -21,7 +21,7 @@ from rlvitals.cli import main
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 from rlvitals.resume import manifest
 from rlvitals.resume.moving import copying, mirror, places
-from rlvitals.resume.moving.backup import NotComplete, complete
+from rlvitals.resume.moving.backup import NotComplete, complete, until
 from rlvitals.resume.moving.copying import Patience, Stopped
 from rlvitals.resume.moving.restore import restore
 
@@ -590,6 +590,26 @@ def test_only_rank_0_of_a_run_backs_up(tmp_path, monkeypatch):
         pass
     run.finish()
     assert not (tmp_path / "target").exists()
+
+
+def test_a_run_that_is_not_recorded_has_nothing_to_back_up(tmp_path, monkeypatch):
+    monkeypatch.chdir(plain(tmp_path / "here"))
+    monkeypatch.setenv("RLVITALS_MODE", "off")
+    with rlvitals.Backup(rlvitals.start(), tmp_path / "here" / "target", tell=quiet):
+        pass
+    assert not (tmp_path / "here" / "target").exists()
+
+
+def test_rounds_come_each_time_until_the_run_is_over_and_then_one_more():
+    rounds, over = [], iter([False] * 7 + [True] * 9)
+    until(
+        lambda: rounds.append(1),
+        every=0.003,
+        ending=threading.Event(),
+        is_over=lambda: next(over),
+        look=0.001,
+    )
+    assert len(rounds) == 3
 
 
 def test_a_program_that_ends_without_a_word_is_backed_up_to_its_end(tmp_path):

@@ -21,11 +21,17 @@ from pathlib import Path
 from rlvitals.cli.command import Command
 
 WHOLE, DAMAGED = 0, 1
+GOES_ON = "  the same training command, writing to {}, goes on from there"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare where from and where to."""
     parser.add_argument("target", metavar="TARGET", help="where `rlvitals backup` put it")
+    add_destination(parser)
+
+
+def add_destination(parser: ArgumentParser) -> None:
+    """Declare where a run's folder goes."""
     parser.add_argument(
         "-o",
         "--output",
@@ -61,7 +67,7 @@ def run(args: Namespace) -> int:
     head = "Restored in part" if done.damaged else "✓ Restored"
     print(f"{head}: {done.folder}: {done.files:,} files verified; {at}")
     if done.newest is not None:
-        print(f"  the same training command, writing to {done.folder}, goes on from there")
+        print(GOES_ON.format(done.folder))
     return DAMAGED if done.damaged else WHOLE
 
 

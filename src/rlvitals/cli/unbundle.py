@@ -15,20 +15,14 @@ examples:
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from rlvitals.cli import restore
 from rlvitals.cli.command import Command
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the archive and where to."""
     parser.add_argument("archive", type=Path, metavar="ARCHIVE", help="what was packed")
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FOLDER",
-        help="the run's folder (default: its name, here)",
-    )
-    parser.add_argument("--force", action="store_true", help="set aside what is in the way")
+    restore.add_destination(parser)
     parser.add_argument(
         "--max-ratio",
         type=float,
@@ -54,7 +48,7 @@ def run(args: Namespace) -> int:
     newest = f"newest: step {done.steps[-1]:,}" if done.steps else "no checkpoint"
     print(f"✓ Unpacked: {done.folder}: {done.files:,} files, {size(done.size)} verified; {newest}")
     if done.steps:
-        print(f"  the same training command, writing to {done.folder}, goes on from there")
+        print(restore.GOES_ON.format(done.folder))
     return 0
 
 

@@ -72,9 +72,11 @@ class Backup:
         if not every > 0:
             raise UsageError(f"every cannot be {every}", hint="seconds between rounds: every=3600")
         self._folder = Path(run) if isinstance(run, str | PathLike) else run.folder
-        self._active = getattr(run, "rank", 0) == 0  # one process of a run is enough
+        # One process of a run is enough; one that is not recorded has no folder.
+        self._active = getattr(run, "rank", 0) == 0 and getattr(run, "attempt", 1) > 0
         self._place = place_at(target, dict(options or {}))
-        apart(self._folder, self._place)
+        if self._active:
+            apart(self._folder, self._place)
         self._every, self._keep_all = every, keep_all
         self._tell: Tell = _to_stderr if tell is None else tell
         self._patience, self._ending = Patience(), threading.Event()

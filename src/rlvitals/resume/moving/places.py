@@ -89,6 +89,7 @@ class Folder:
             file.seek(start)
             while data := file.read(CHUNK):
                 yield data
+            _forget(file.fileno())
 
     def write(self, name: str, chunks: Iterable[bytes]) -> None:
         """Write a file beside its place and rename it. OSError."""

@@ -80,7 +80,8 @@ def unbundle(
     except (Refused, Changed) as error:
         raise UnreadableLog(f"the archive is refused: {error}", where=str(archive)) from None
     except DAMAGED as error:
-        raise UnreadableLog(f"the archive is damaged: {error}", where=str(archive)) from None
+        problem, hint = f"the archive is damaged: {error}", "copy it here again, or pack it again"
+        raise UnreadableLog(problem, where=str(archive), hint=hint) from None
     finally:
         stream.close()
 
