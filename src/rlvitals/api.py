@@ -46,6 +46,7 @@ from rlvitals.resume.retention import Best
 from rlvitals.resume.state.program import State
 from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
+from rlvitals.sections import option
 from rlvitals.show import notebook
 from rlvitals.show.explain import explain
 from rlvitals.tldr import Sentence
@@ -103,6 +104,7 @@ __all__ = [
     "explain",
     "judged",
     "observe",
+    "option",
     "prefixes",
     "preflight",
     "rates_module",
