@@ -1,8 +1,10 @@
 """A backup: whole checkpoints or none, what is new alone, verified, and never another's place."""
 
+import contextlib
 import itertools
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -673,10 +675,29 @@ def test_times_are_read_as_a_person_writes_them(tmp_path, capsys):
 # --- kills ---
 
 
+class Ends(Exception):  # noqa: N818 - as a kill does
+    """Where a round is cut off."""
+
+
+def ending(one, count):
+    """Make a place whose calls that change something end after so many."""
+    left = itertools.count(count, -1)
+
+    def cut(real):
+        def call(*args, **options):
+            if next(left) <= 0:
+                raise Ends
+            return real(*args, **options)
+
+        return call
+
+    for name in ("write", "append", "remove", "settle", "drop"):
+        setattr(one, name, cut(getattr(one, name)))
+    return one
+
+
 def killed(folder, count, seed=0):
     """Kill `backup` at random moments while a run saves and prunes; then look at the target."""
-    import random
-
     chance = random.Random(seed)
     run, target = folder / "run", folder / "target"
     kept = checkpoints(run, keep=2)
@@ -720,6 +741,28 @@ def test_killed_three_hundred_times(tmp_path):
     assert killed(tmp_path, 300, seed=1) >= 30
 
 
+def test_many_crashed_rounds_in_a_row_lose_nothing(tmp_path, target):
+    """Each round ends at a random call; between them the run goes on, and files are rewritten."""
+    chance, run = random.Random(target[:4]), tmp_path / "run"
+    kept = checkpoints(run, keep=2)
+    save(kept, 1)
+    back_up(run, target)
+    for number in range(2, 40):
+        for name in ("a.json", "b.json"):
+            (run / name).write_text(str(chance.random()) * chance.randrange(1, 9))
+        if chance.random() < 0.4:
+            save(kept, number)
+        with contextlib.suppress(Ends):
+            mirror.mirror(run, ending(place(target), chance.randrange(14)), patience=QUICK)
+        found = restore(place(target), tmp_path / "back")
+        assert found.checkpoints
+        assert not found.damaged
+        shutil.rmtree(tmp_path / "back")
+    back_up(run, target)
+    bring(target, tmp_path / "back")
+    assert moved(tmp_path / "back") == moved(run)
+
+
 def test_every_crash_point_of_a_round_leaves_whole_checkpoints(tmp_path, target):
     """A round that ends at its n-th call of the place, for each n: what has a name is whole."""
     run = tmp_path / "run"
@@ -733,30 +776,14 @@ def test_every_crash_point_of_a_round_leaves_whole_checkpoints(tmp_path, target)
         (folder / "other.bin").write_bytes(b"another attempt")
     save(kept, 100)
 
-    class Ends(Exception):  # noqa: N818
-        pass
-
     first = place(target)
     before = {name: b"".join(first.read(name)) for name in first.sizes()}
     for count in itertools.count():
         start = f"{target}-{count}"
         for name, data in before.items():
             put(start, name, data)
-        one = place(start)
-        left = itertools.count(count, -1)
-
-        def ending(real, left=left):
-            def call(*args, **options):
-                if next(left) <= 0:
-                    raise Ends
-                return real(*args, **options)
-
-            return call
-
-        for name in ("write", "append", "remove", "settle"):
-            setattr(one, name, ending(getattr(one, name)))
         try:
-            mirror.mirror(run, one, patience=Patience(tries=1))
+            mirror.mirror(run, ending(place(start), count), patience=Patience(tries=1))
         except Ends:
             found = restore(place(start), tmp_path / f"back-{count}")
             assert found.checkpoints

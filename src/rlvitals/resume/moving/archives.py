@@ -196,7 +196,7 @@ class _Metered(RawIOBase):
 
 
 def _tarred(file: _Metered) -> Iterator[Member]:
-    with tarfile.open(fileobj=cast("IO[bytes]", file), mode="r|", bufsize=1 << 22) as tar:
+    with tarfile.open(fileobj=cast("IO[bytes]", file), mode="r|", bufsize=1 << 20) as tar:
         for entry in tar:
             tar.members.clear()  # type: ignore[attr-defined] # else it holds each header
             if entry.type not in {tarfile.REGTYPE, tarfile.AREGTYPE} or entry.issparse():

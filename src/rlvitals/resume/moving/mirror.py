@@ -1,7 +1,6 @@
 """One round of a backup: what is new goes there, verified; what the run gave up goes after it."""
 
 import os
-import time as clock
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -39,7 +38,6 @@ class Done:
     removed: list[str] = field(default_factory=list)  # checkpoints that the run no longer keeps
     left: tuple[str, ...] = ()  # what was not copied, and need not be
     failed: list[str] = field(default_factory=list)  # what should have been
-    seconds: float = 0.0
 
     @property
     def sentence(self) -> str:
@@ -91,7 +89,6 @@ def mirror(
     the run deleted go there too, unless `keep_all`; the newest and all that another program put
     there stay.
     """
-    began = clock.monotonic()
     patience = patience or Patience()
     apart(folder, place)
     found = content.find(folder)
@@ -107,7 +104,6 @@ def mirror(
     _logs(one, found.logs)
     _latest(one, arrived)
     place.tidy()
-    one.done.seconds = clock.monotonic() - began
     return one.done
 
 
@@ -249,7 +245,8 @@ def _logs(one: _Round, names: tuple[str, ...]) -> None:
     new = {name: piece for name, piece in looked.items() if piece is not None}
     wanted = {name: piece for name, piece in new.items() if not _is_there(one, piece)}
     known = dict(one.index.files)
-    announced = {name: (*known.get(name, (ABSENT,))[:1], _version(new[name])) for name in wanted}
+    # Rounds that were killed may have left any of the versions they announced.
+    announced = {name: (*known.get(name, (ABSENT,)), _version(new[name])) for name in wanted}
     one.save_index(replace(one.index, files={**known, **announced}))
     for name, piece in wanted.items():
         last = _bring(one, piece)
@@ -279,10 +276,8 @@ def _version(piece: Piece) -> Version:
 
 def _bring(one: _Round, piece: Piece) -> Piece | None:
     """Copy a file; return it as it was copied, or None where it would not hold still."""
-    known = one.index.files.get(piece.name, ())
-    before = known[0] if known and one.sizes.get(piece.name) == known[0].size else None
-    grown = before is not None and TAIL <= before.size < piece.size
-    if before is not None and grown and _extended(one, piece, before):
+    before = one.index.files.get(piece.name, ())[:-1]
+    if len(before) == 1 and _has_tail(one, piece, before[0]) and _extended(one, piece, before[0]):
         return piece
     for _ in range(TRIES):
         try:
@@ -296,6 +291,11 @@ def _bring(one: _Round, piece: Piece) -> Piece | None:
             return piece
     one.done.failed.append(f"{piece.name} was rewritten each time it was read: not copied")
     return None
+
+
+def _has_tail(one: _Round, piece: Piece, before: Version) -> bool:
+    there = one.sizes.get(piece.name)
+    return there == before.size and TAIL <= before.size < piece.size
 
 
 def _extended(one: _Round, piece: Piece, before: Version) -> bool:
