@@ -147,8 +147,8 @@ def _state(  # noqa: PLR0911 - one for each way to know
     if age is None:
         return "quiet", "nothing tells when its last row was written"
     if age < LIVE:
-        return "running", f"its log grew within {LIVE / 60:.0f} min"
-    return "quiet", "nobody has written to it since"
+        return "running", "it may still be growing"
+    return "quiet", "nothing since"
 
 
 def _last_line(text: str) -> str:

@@ -144,14 +144,16 @@ def test_likeness_of_names():
 
 
 def test_no_log_appears(tmp_path, capsys):
-    folder = tmp_path / "run"
+    folder = tmp_path / "a-run-that-nobody-started"
     folder.mkdir()
     assert "it is empty" in examined(capsys, folder)["logs"][0]["evidence"]
     (folder / "notes.txt").write_text("hello")
     (one,) = examined(capsys, folder)["logs"]
     assert "1 .txt; notes.txt is being written" in one["evidence"][0]
     assert "trainer_state.json" in one["evidence"][1]
-    assert "no process on this machine was started with run" in one["evidence"]
+    assert (
+        "no process on this machine was started with a-run-that-nobody-started" in one["evidence"]
+    )
     os.utime(folder / "notes.txt", (time.time() - 7200,) * 2)
     assert "notes.txt came last, 2 h ago" in examined(capsys, folder)["logs"][0]["evidence"][0]
     (one,) = examined(capsys, folder / "notes.txt")["logs"]

@@ -67,6 +67,23 @@ def test_a_run_without_checkpoints(tmp_path):
     assert "starts afresh" in found.why
 
 
+def test_what_other_programs_saved_is_named(tmp_path):
+    inner = tmp_path / "checkpoints"
+    inner.mkdir()
+    (inner / "epoch=1-step=20.ckpt").write_bytes(b"x")
+    (tmp_path / "rl_model_1000_steps.zip").write_bytes(b"x")
+    (tmp_path / "checkpoint_000010").mkdir()
+    (tmp_path / "model.zip").write_bytes(b"x")
+    found = look.look(tmp_path)
+    assert found.taken is None
+    assert found.others == (
+        "checkpoint_000010",
+        "checkpoints/epoch=1-step=20.ckpt",
+        "rl_model_1000_steps.zip",
+    )
+    assert "another program saved 3 checkpoints" in found.why
+
+
 def test_sealed_until_every_byte_was_read(tmp_path):
     one = made(tmp_path)
     save(one, 50)

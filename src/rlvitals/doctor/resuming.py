@@ -46,11 +46,14 @@ def _none(scene: Scene) -> Trouble:
     trace = scene.traces[0]
     every = trace.number("save_steps")
     evidence = ["no checkpoint-<step> folder lies in it"]
+    others = scene.checkpoints.others if scene.checkpoints is not None else ()
+    if others:
+        evidence.append(f"another program's lie there, without a seal: {', '.join(others[-3:])}")
     if every and trace.last_step < every:
         evidence.append(f"the first comes at step {every:,.0f}; the run is at {trace.last_step:,}")
     return Trouble(
         Severity.NOTE,
-        "there is nothing to resume from: the run has no checkpoint",
+        "no checkpoint that could be verified is there to resume from",
         tuple(evidence),
         ("rlvitals.Checkpoints(folder, every=50) in the training, or save_steps=50 of a Trainer",),
     )

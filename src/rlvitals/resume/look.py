@@ -3,6 +3,7 @@
 Nothing is changed: what `Checkpoints` would set aside or clear away is only told.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -30,6 +31,10 @@ class State(StrEnum):
 
 
 READ_AT_ONCE = 256 << 20  # bytes of one checkpoint: read in some tenths of a second
+# Of Stable-Baselines3, Lightning, RLlib, and trainers that number their torch files.
+OTHERS = re.compile(
+    r"(checkpoints/)?(.*_steps\.zip|.*\.ckpt|checkpoint_\d+|(checkpoint|model)_(step_)?\d+\.pth?)"
+)
 USABLE = (State.WHOLE, State.SEALED)
 
 
@@ -63,6 +68,7 @@ class Look:
     taken: Seen | None
     why: str  # why that one, or why none
     about: About | None = None
+    others: tuple[str, ...] = ()  # what other programs saved here: nobody can tell if it is whole
 
     def some(self, state: State) -> tuple[Seen, ...]:
         """Return those in a state."""
@@ -92,7 +98,17 @@ def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
         checked = None
     others = [*_aside(folder), *_unfinished(folder)]
     ordered = sorted((*found, *others), key=lambda one: (one.step, one.folder.name))
-    return Look(folder, tuple(ordered), checked, _why(checked, ordered), about)
+    foreign = of_others(folder)
+    return Look(folder, tuple(ordered), checked, _why(checked, ordered, foreign), about, foreign)
+
+
+def of_others(folder: Path) -> tuple[str, ...]:
+    """Name what other programs saved, which has no seal and no fixed place. OSError."""
+    names = [one.name for one in folder.iterdir()]
+    inner = folder / "checkpoints"
+    if inner.is_dir():
+        names += [f"{inner.name}/{one.name}" for one in inner.iterdir()]
+    return tuple(sorted(name for name in names if OTHERS.fullmatch(name)))
 
 
 def try_to(folder: Path) -> Look | None:
@@ -237,13 +253,16 @@ def _unfinished(folder: Path) -> list[Seen]:
     ]
 
 
-def _why(taken: Seen | None, seen: Sequence[Seen]) -> str:
+def _why(taken: Seen | None, seen: Sequence[Seen], others: Sequence[str]) -> str:
     """Say why a resume takes this one, or none."""
     if taken is not None:
         newer = [one for one in seen if not one.usable and _is_newer(one, taken)]
         said = "the newest that is sealed" if taken.state is State.SEALED else "the newest whole"
         passed = ", ".join(f"{one.folder.name} is {one.state}" for one in newer)
         return f"{said}; {passed}" if passed else said
+    if not seen and others:
+        count = f"{len(others)} checkpoint{'s' if len(others) > 1 else ''}"
+        return f"another program saved {count}, without a seal; the last is {others[-1]}"
     if not seen:
         return "there is no checkpoint: a run starts afresh"
     complete = [one for one in seen if one.complete]

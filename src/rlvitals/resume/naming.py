@@ -73,6 +73,7 @@ def host() -> str:
 
 def _entries(folder: Path) -> tuple[Path, ...]:
     try:
-        return tuple(folder / entry.name for entry in os.scandir(folder) if entry.is_dir())
+        with os.scandir(folder) as entries:
+            return tuple(folder / entry.name for entry in entries if entry.is_dir())
     except FileNotFoundError:
         return ()

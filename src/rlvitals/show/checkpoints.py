@@ -92,6 +92,7 @@ def facts(found: Look, differs: Sequence[str]) -> dict[str, object]:
         "resume": None if found.taken is None else found.taken.folder.name,
         "why": found.why,
         "differs": list(differs),
+        "of_other_programs": list(found.others),
         "checkpoints": [
             {
                 "name": one.folder.name,

@@ -79,7 +79,7 @@ def _head(found: Standing, now: float) -> RenderableType:
     )
     second = Text.assemble((verdict.word.value, f"bold {colour}"), f": {harmless(verdict.why)}")
     why = "" if found.state_why in verdict.why else f" · {found.state_why}"
-    about = Text(harmless(f"{found.name}{why}{_age(found)}"), "dim")
+    about = Text(harmless(f"{found.name}{_age(found)}{why}"), "dim")
     return Group(first, second, about)
 
 
