@@ -160,6 +160,30 @@ def test_one_that_was_not_sealed_in_time_is_written_anew(straight, tmp_path, cap
     assert twins.state(out / "checkpoint-24") == twins.state(straight / "checkpoint-24")
 
 
+def test_a_sealed_one_outlives_a_save_that_was_to_replace_it_and_was_cut(tmp_path):
+    out = tmp_path / "out"
+    twins.plain(out, max_steps=8).train()
+    first = twins.state(out / "checkpoint-8")
+    shutil.rmtree(out / "checkpoint-4")
+
+    def over():
+        real = torch.save
+
+        def save(told, file, *args, **options):
+            if "checkpoint-8" in str(file) and str(file).endswith("optimizer.pt"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            real(told, file, *args, **options)
+
+        torch.save = save
+        twins.plain(out, save_steps=8).train()
+
+    assert twins.apart(over) == -signal.SIGKILL
+    assert not (out / "checkpoint-8" / "manifest.json").exists()
+    assert rlvitals.resume_from(out) == str(out / "checkpoint-8")
+    assert twins.state(out / "checkpoint-8") == first
+    assert "checkpoint-8.corrupt" in folders(out)  # the one that was cut
+
+
 DAMAGES = {
     "flipped": flip,
     "truncated": lambda path: os.truncate(path, path.stat().st_size - 1),

@@ -80,12 +80,15 @@ class InPlace(Checkpoints):
             self._hidden = step, hidden
 
     def show(self) -> None:
-        """Put back what was hidden for a save that did not come."""
+        """Put back what was hidden for a save that did not come, or could not be sealed."""
         if self._hidden is None:
             return
         step, hidden = self._hidden
-        if not naming.final(self.folder, step).exists():
-            hidden.rename(naming.final(self.folder, step))
+        if (hidden / naming.MANIFEST).exists():
+            cleaning.give_way(self.folder, step)
+        target = naming.final(self.folder, step)
+        if not target.exists():
+            hidden.rename(target)
         self._forget()
 
     def _sealed_in_place(
