@@ -42,6 +42,8 @@ from rlvitals.records import (
 from rlvitals.replay import Retraction, prefixes
 from rlvitals.resume.checkpoints import Checkpoint, Checkpoints, Resumed
 from rlvitals.resume.manifest import BadCheckpoint
+from rlvitals.resume.progress import Keeper, Progress
+from rlvitals.resume.resuming import resume_from
 from rlvitals.resume.retention import Best
 from rlvitals.resume.state.program import State
 from rlvitals.rules.rate import Rate
@@ -71,6 +73,7 @@ __all__ = [
     "Finding",
     "Forecast",
     "Judged",
+    "Keeper",
     "Knob",
     "Lifecycle",
     "Log",
@@ -78,6 +81,7 @@ __all__ = [
     "Metric",
     "Preflight",
     "Profile",
+    "Progress",
     "Rate",
     "Requests",
     "Resumed",
@@ -109,6 +113,7 @@ __all__ = [
     "preflight",
     "rates_module",
     "read",
+    "resume_from",
     "reward_parts",
     "runs",
     "start",
