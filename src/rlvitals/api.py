@@ -42,6 +42,7 @@ from rlvitals.records import (
 from rlvitals.replay import Retraction, prefixes
 from rlvitals.resume.checkpoints import Checkpoint, Checkpoints, Resumed
 from rlvitals.resume.manifest import BadCheckpoint
+from rlvitals.resume.moving.backup import Backup
 from rlvitals.resume.progress import Keeper, Progress
 from rlvitals.resume.resuming import resume_from
 from rlvitals.resume.retention import Best
@@ -57,6 +58,7 @@ from rlvitals.waste import Spent, Waste
 
 __all__ = [
     "Alternative",
+    "Backup",
     "BadCheckpoint",
     "Band",
     "Best",
