@@ -478,6 +478,9 @@ def test_folders_that_hold_nothing_say_what_to_name(tmp_path):
     with pytest.raises(UnreadableLog) as caught:
         back_up(tmp_path / "runs", tmp_path / "target")
     assert caught.value.hint == f"name one run: {tmp_path / 'runs' / 'walk'}"
+    (tmp_path / "hf" / "checkpoint-10").mkdir(parents=True)
+    with pytest.raises(UnreadableLog, match="checkpoint-10 is left: it was never sealed"):
+        back_up(tmp_path / "hf", tmp_path / "target")
     for bad in (tmp_path / "nothing", tmp_path / "runs" / "walk" / "run.json"):
         with pytest.raises(UnreadableLog):
             back_up(bad, tmp_path / "target")

@@ -128,7 +128,7 @@ def test_bundle_refuses_what_makes_no_sense(tmp_path):
     assert (tmp_path / "there.zip").read_text() == "mine"
     bundle(run, tmp_path / "there.zip", force=True)
     (tmp_path / "no").mkdir()
-    with pytest.raises(UnreadableLog, match="no run and no checkpoint"):
+    with pytest.raises(UnreadableLog, match="no run is here"):
         bundle(tmp_path / "no", tmp_path / "a.zip")
 
 

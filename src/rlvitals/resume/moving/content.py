@@ -48,7 +48,7 @@ def find(folder: Path) -> Content:
         about = read_about(folder / RUN_FILE)
         run_id, name = about.id, about.name
     if not sealed and RUN_FILE not in names and not (folder / BLOCKS).is_dir():
-        problem = "no run and no checkpoint is here"
+        problem = f"no checkpoint that is whole: {left[0]}" if left else "no run is here"
         raise UnreadableLog(problem, where=str(folder), hint=_near(folder))
     newest = tuple(sorted(sealed, key=lambda one: -one.manifest.sequence))
     return Content(folder, run_id, name or folder.resolve().name, names, newest, left)
