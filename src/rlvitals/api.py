@@ -40,9 +40,10 @@ from rlvitals.records import (
     Trace,
 )
 from rlvitals.replay import Retraction, prefixes
-from rlvitals.resume.checkpoints import Checkpoint, Checkpoints, Resumed
+from rlvitals.resume.checkpoints import Checkpoints, Resumed
 from rlvitals.resume.manifest import BadCheckpoint
 from rlvitals.resume.retention import Best
+from rlvitals.resume.shelf import Checkpoint
 from rlvitals.resume.state.program import State
 from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided

@@ -286,6 +286,14 @@ def _guard(handle: Handle) -> None:
             faulthandler.register(number, handle.crash, all_threads=threads, chain=True)
 
 
+def note_again(name: str) -> None:
+    """Note a signal again, after a handler that stood in our place for a while is gone."""
+    if _owner is not None and name in _handlers and hasattr(faulthandler, "unregister"):
+        # It does not register what it believes is registered.
+        faulthandler.unregister(getattr(signal, name))
+        _guard(_owner)
+
+
 def _release(handle: Handle) -> None:
     """Give the crash to another run's file, or to what was there before the first."""
     global _owner, _enabled  # noqa: PLW0603 - the same
