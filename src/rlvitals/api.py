@@ -40,8 +40,9 @@ from rlvitals.records import (
     Trace,
 )
 from rlvitals.replay import Retraction, prefixes
-from rlvitals.resume.checkpoints import Checkpoints, Resumed
+from rlvitals.resume.checkpoints import Checkpoints
 from rlvitals.resume.manifest import BadCheckpoint
+from rlvitals.resume.resumed import Resumed
 from rlvitals.resume.retention import Best
 from rlvitals.resume.shelf import Checkpoint
 from rlvitals.resume.state.program import State

@@ -5,7 +5,7 @@ import sys
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +17,7 @@ from rlvitals.resume import manifest as manifests
 from rlvitals.resume.background import Background
 from rlvitals.resume.manifest import BadCheckpoint, File, Manifest
 from rlvitals.resume.owner import Recorded, Tell, owner
+from rlvitals.resume.resumed import Resumed
 from rlvitals.resume.retention import Best, Policy
 from rlvitals.resume.sealing import commit, complete
 from rlvitals.resume.shelf import Checkpoint, Shelf
@@ -27,33 +28,6 @@ ROOM = 1.2  # times the last checkpoint: so much must be free before the next is
 PATIENCE = 600.0  # seconds that a process waits for the others
 
 Health = Callable[[int], str]  # the diagnosis at a step: "healthy", or what is wrong
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """The checkpoint a run goes on from, and how truly."""
-
-    checkpoint: Checkpoint
-    differs: tuple[str, ...]  # why it may not be bit for bit; empty: it is
-    refused: tuple[str, ...]  # newer checkpoints that were not used, and why
-
-    @property
-    def step(self) -> int:
-        """The step to go on from."""
-        return self.checkpoint.step
-
-    @property
-    def folder(self) -> Path:
-        """Where the state lies."""
-        return self.checkpoint.folder
-
-    @property
-    def sentence(self) -> str:
-        """Say it: the promise, or why it cannot be made."""
-        at = f"resumed at step {self.step:,} from {self.folder.name}"
-        if not self.differs:
-            return f"{at}: bit-exact on this machine, with these versions, threads and processes"
-        return f"{at}: continues, not bit-exact because {'; '.join(self.differs)}"
 
 
 class Checkpoints:
@@ -95,7 +69,6 @@ class Checkpoints:
         self.every, self.holds, self._health = every, tuple(holds), health
         self._owner = owner(folder_or_run, settings, world_size)
         self.folder = self._owner.folder
-        self.folder.mkdir(parents=True, exist_ok=True)
         self._to_person: Tell = _to_stderr if tell is None else tell
         self._group = ranks.group(self._owner, patience) if together else ranks.Alone()
         self._world = self._group.size if together else self._owner.world_size
@@ -267,10 +240,12 @@ class Checkpoints:
         manifests.write(folder, replace(sealed, pinned=True))
 
     def _next(self, tried: set[str]) -> Checkpoint | None:
-        """Find the newest that was not tried: the one that rank 0 sees first."""
-        own = [one for one in self._shelf.own() if one.folder.name not in tried]
-        name = ranks.agree(self._group, own[0].folder.name if own else "")[0]
-        return next((one for one in own if one.folder.name == name), None)
+        """Find the newest that was not tried, as rank 0 sees it. Raises BadCheckpoint."""
+        names = (one.folder.name for one in self._shelf.own())
+        name = next((one for one in names if one not in tried), "")
+        name = ranks.agree(self._group, name)[0]
+        folder = self.folder / name
+        return Checkpoint(folder, manifests.read(folder)) if name else None
 
     def _problem(self, one: Checkpoint) -> str:
         """Look at this process's share of a checkpoint's files; returns what is wrong."""
@@ -343,7 +318,7 @@ class Checkpoints:
                     yield folder
             except Exception as raised:  # noqa: BLE001 - `commit` raises it when all have heard
                 error = raised
-            commit(self._group, folder, made, files, self.holds, error)
+            said = commit(self._group, folder, made, files, self.holds, error)
         except BaseException as raised:
             if self._group.rank == 0:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -355,6 +330,8 @@ class Checkpoints:
             )
         else:
             self._sequence, self._saved = made.sequence, made.step
+            if said:
+                self._tell(said)
             if self._group.rank == 0:
                 self._shelf.prune(self.policy)
         finally:

@@ -1,5 +1,6 @@
 """Whose checkpoints they are: a run that is recorded, or a folder."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rlvitals.errors import UsageError
-from rlvitals.resume import conditions
+from rlvitals.resume import conditions, naming
 
 Tell = Callable[[str], None]
 
@@ -44,7 +45,7 @@ class Owner:
 def owner(
     given: str | PathLike[str] | Recorded, settings: Mapping[str, object] | None, world_size: int
 ) -> Owner:
-    """Read what is known of a run, or of a folder alone. Raises UsageError where it is a file."""
+    """Read what is known of a run, or of a folder alone. Raises UsageError for one of no use."""
     if isinstance(given, str | PathLike):
         own = conditions.settings_hash(settings) if settings else ""
         found = Owner(Path(given), "", 0, 0, world_size, own, None)
@@ -54,6 +55,26 @@ def owner(
         found = Owner(
             given.folder, given.id, given.attempt, rank, given.world_size, own, given.note
         )
-    if found.folder.exists() and not found.folder.is_dir():
-        raise UsageError("the run's folder is a file", where=str(found.folder))
+    _check(found.folder)
     return found
+
+
+def _check(folder: Path) -> None:
+    """Make the run's folder, and see that checkpoints can be put there. Raises UsageError."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError("the run's folder is a file", where=str(folder))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        wrong = naming.misplaced(folder)
+    except OSError as error:
+        problem = f"the run's folder cannot be made: {error.strerror}"
+        raise UsageError(problem, where=str(folder)) from None
+    if not os.access(folder, os.W_OK):
+        raise UsageError("the run's folder cannot be written to", where=str(folder))
+    if wrong:
+        kind = "folder" if wrong[0].is_dir() else "file"
+        raise UsageError(
+            f"{wrong[0].name} is a {kind}: its name is taken by checkpoints",
+            where=str(wrong[0]),
+            hint="move it away, or give another folder",
+        )

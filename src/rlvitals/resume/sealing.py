@@ -18,11 +18,11 @@ def commit(  # noqa: PLR0913, PLR0917 - what is sealed, by whom
     known: Mapping[str, File],
     holds: Sequence[str],
     error: Exception | None = None,
-) -> None:
+) -> str:
     """Hash, have it on the disk, seal it, and give it its name by one rename.
 
     `known`: files whose hashes this process knows from writing them. `error`: why it failed to
-    write. The processes of a group share the work. Raises `error`, or what failed elsewhere;
+    write. The processes of a group share the work. Returns what a person should know. Raises `error`, or what failed elsewhere;
     OSError; BadCheckpoint for a folder that is none.
     """
     parts = agree(group, {name: asdict(file) for name, file in known.items()}, error)
@@ -41,13 +41,14 @@ def commit(  # noqa: PLR0913, PLR0917 - what is sealed, by whom
     for part in each(group, hashed):
         files |= {name: File(**said) for name, said in part.items()}
 
-    def named() -> None:
-        if group.rank == 0:
-            manifests.write(folder, replace(made, files=manifests.sized(folder, files)))
-            disk.settle_folders(folder)
-            _name(folder, made.step)
+    def named() -> str:
+        if group.rank:
+            return ""
+        manifests.write(folder, replace(made, files=manifests.sized(folder, files)))
+        disk.settle_folders(folder)
+        return _name(folder, made)
 
-    each(group, named)
+    return str(each(group, named)[0])
 
 
 def complete(folder: Path, names: Sequence[str], holds: Sequence[str]) -> None:
@@ -61,14 +62,28 @@ def complete(folder: Path, names: Sequence[str], holds: Sequence[str]) -> None:
             )
 
 
-def _name(folder: Path, step: int) -> None:
-    """Let a sealed folder be a checkpoint, and the newest."""
-    target, replaced = naming.final(folder.parent, step), None
-    if target.exists():  # of an earlier attempt, from which this one did not go on
-        replaced = naming.temporary(folder.parent, step)
-        target.rename(replaced)
+def _name(folder: Path, made: Manifest) -> str:
+    """Let a sealed folder be a checkpoint, and the newest; returns what a person should know."""
+    target, replaced, said = naming.final(folder.parent, made.step), None, ""
+    if target.exists():
+        if _is_earlier(target, made):
+            replaced = naming.temporary(folder.parent, made.step)
+            target.rename(replaced)
+        else:
+            kept = naming.aside(folder.parent, made.step, naming.OTHER)
+            target.rename(kept)
+            said = f"{target.name} was not of this run: it lies in {kept.name} now"
     folder.rename(target)
     disk.sync_folder(folder.parent)
     disk.write_whole(folder.parent / naming.LATEST, f"{target.name}\n")
     if replaced is not None:
         cleaning.remove(replaced)
+    return said
+
+
+def _is_earlier(there: Path, made: Manifest) -> bool:
+    """See a checkpoint of an earlier attempt, from which this one did not go on."""
+    try:
+        return manifests.read(there).run_id in {"", made.run_id}
+    except BadCheckpoint:
+        return False

