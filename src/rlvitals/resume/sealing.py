@@ -22,8 +22,8 @@ def commit(  # noqa: PLR0913, PLR0917 - what is sealed, by whom
     """Hash, have it on the disk, seal it, and give it its name by one rename.
 
     `known`: files whose hashes this process knows from writing them. `error`: why it failed to
-    write. The processes of a group share the work. Returns what a person should know. Raises `error`, or what failed elsewhere;
-    OSError; BadCheckpoint for a folder that is none.
+    write. The processes of a group share the work. Returns what a person should know. Raises
+    `error`, or what failed elsewhere; OSError; BadCheckpoint for a folder that is none.
     """
     parts = agree(group, {name: asdict(file) for name, file in known.items()}, error)
     files = {name: File(**said) for part in parts for name, said in part.items()}
