@@ -288,10 +288,14 @@ def _guard(handle: Handle) -> None:
 
 def note_again(name: str) -> None:
     """Note a signal again, after a handler that stood in our place for a while is gone."""
-    if _owner is not None and name in _handlers and hasattr(faulthandler, "unregister"):
-        # It does not register what it believes is registered.
-        faulthandler.unregister(getattr(signal, name))
-        _guard(_owner)
+    if _owner is None or name not in _handlers or not hasattr(faulthandler, "unregister"):
+        return
+    number = getattr(signal, name)
+    _handlers[name] = signal.getsignal(number)
+    # It does not register what it believes is registered, and brings back what it once found.
+    faulthandler.unregister(number)
+    signal.signal(number, signal.getsignal(number))
+    _guard(_owner)
 
 
 def _release(handle: Handle) -> None:

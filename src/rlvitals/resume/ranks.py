@@ -112,16 +112,16 @@ class ByFiles:
         _put(self._folder / f"hello-{self.rank}", self._own)
         if self.rank:
             return self._join()
-        names, silent = [""] * self.size, set(range(1, self.size))
+        names, silent = [""] * self.size, list(range(1, self.size))
         session = _named(names)
-        for _ in self._looks(lambda: sorted(silent)):
+        for _ in self._looks(lambda: silent):
             found = [_get(self._folder / f"hello-{rank}") for rank in range(self.size)]
             if found != names and all(found):
                 names, session = found, _named(found)
                 _put(self._folder / "names", json.dumps(names))
-            for rank in range(1, self.size):
-                right = _get(self._folder / f"answer-{rank}") == session
-                (silent.discard if right else silent.add)(rank)
+            answers = (_get(self._folder / f"answer-{rank}") for rank in range(1, self.size))
+            unsaid = [rank for rank, one in enumerate(answers, 1) if one != session]
+            silent[:] = [rank for rank, one in enumerate(found) if not one] or unsaid
             if not silent:
                 break
         for old in self._folder.iterdir():
