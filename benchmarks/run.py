@@ -4,6 +4,7 @@ import platform
 from importlib.metadata import version
 
 import checkpointing
+import cluster
 import diagnosing
 import diagnosing_peers
 import following
@@ -27,6 +28,7 @@ BENCHMARKS = (
     store,
     tensorboard_sink,
     checkpointing,
+    cluster,
 )
 
 if __name__ == "__main__":

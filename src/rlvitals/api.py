@@ -48,6 +48,7 @@ from rlvitals.resume.shelf import Checkpoint
 from rlvitals.resume.state.program import State
 from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
+from rlvitals.sections import option
 from rlvitals.show import notebook
 from rlvitals.show.explain import explain
 from rlvitals.tldr import Sentence
@@ -105,6 +106,7 @@ __all__ = [
     "explain",
     "judged",
     "observe",
+    "option",
     "prefixes",
     "preflight",
     "rates_module",
