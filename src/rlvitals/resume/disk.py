@@ -10,7 +10,10 @@ from rlvitals.store.run_folder import beside
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What torch and safetensors say, who raise errors of their own around a write that failed.
-SAID = ("No space left", "Disk quota exceeded", "File too large", "write failed", "failed writing")
+SAID = (
+    "No space left", "Disk quota exceeded", "File too large", "write failed", "failed writing",
+    "unexpected pos",  # torch's archive is shorter than what it wrote: all that is left of ENOSPC
+)  # fmt: skip
 
 
 def files(folder: Path) -> Iterator[Path]:
