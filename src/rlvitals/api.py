@@ -42,7 +42,10 @@ from rlvitals.records import (
 from rlvitals.replay import Retraction, prefixes
 from rlvitals.resume.checkpoints import Checkpoints
 from rlvitals.resume.manifest import BadCheckpoint
+from rlvitals.resume.moving.backup import Backup
+from rlvitals.resume.progress import Keeper, Progress
 from rlvitals.resume.resumed import Resumed
+from rlvitals.resume.resuming import resume_from
 from rlvitals.resume.retention import Best
 from rlvitals.resume.shelf import Checkpoint
 from rlvitals.resume.state.program import State
@@ -57,6 +60,7 @@ from rlvitals.waste import Spent, Waste
 
 __all__ = [
     "Alternative",
+    "Backup",
     "BadCheckpoint",
     "Band",
     "Best",
@@ -73,6 +77,7 @@ __all__ = [
     "Finding",
     "Forecast",
     "Judged",
+    "Keeper",
     "Knob",
     "Lifecycle",
     "Log",
@@ -80,6 +85,7 @@ __all__ = [
     "Metric",
     "Preflight",
     "Profile",
+    "Progress",
     "Rate",
     "Requests",
     "Resumed",
@@ -111,6 +117,7 @@ __all__ = [
     "preflight",
     "rates_module",
     "read",
+    "resume_from",
     "reward_parts",
     "runs",
     "start",

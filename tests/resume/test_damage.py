@@ -143,8 +143,10 @@ def test_a_folder_that_cannot_be_made(tmp_path, below):
 
 def test_a_target_that_is_not_writable(tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda *_: False)  # root may write everywhere
+    one = quiet(tmp_path)
+    assert one.latest() is None, "it may be looked at"
     with pytest.raises(UsageError, match="cannot be written to"):
-        quiet(tmp_path)
+        one.save_state(1, state(1))
 
 
 def test_a_checkpoint_folder_that_is_a_file(tmp_path):

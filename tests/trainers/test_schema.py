@@ -23,6 +23,7 @@ class Algorithm:
     epochs: int = option(4, "passes", item="N")
     mode: str = option("fast", "which", choices=("fast", "slow"))
     sizes: tuple[int, ...] = option((64, 64), "widths", item="N")
+    names: tuple[str, ...] = option(("a",), "which", item="NAME")
     floor: float = option(-1.0, "below 0: none", item="C")
     inner: Inner = Inner()
 
@@ -48,7 +49,7 @@ def test_the_command_line_is_above_the_file_and_that_above_the_defaults(tmp_path
 
 
 def test_what_is_written_reads_back(tmp_path):
-    held = Whole(algorithm=Algorithm(sizes=(8,), inner=Inner(rate=0.5)))
+    held = Whole(algorithm=Algorithm(sizes=(8,), names=("x", "y"), inner=Inner(rate=0.5)))
     assert load(tmp_path, json.loads(json.dumps(schema.written(held)))) == held
 
 
@@ -65,6 +66,7 @@ def test_what_is_written_reads_back(tmp_path):
         ({"algorithm": {"learning_rate": -0.1}}, "cannot be -0.1", "0 or more"),
         ({"algorithm": {"mode": "slwo"}}, "cannot be 'slwo'", "did you mean slow"),
         ({"algorithm": {"sizes": 64}}, "not a list", ""),
+        ({"algorithm": {"names": [3]}}, "3 is not a text", ""),
         ({"algorithm": 3}, "algorithm is no table but 3", ""),
         ({"other": {"rate": 1.5}}, "cannot be 1.5", "between 0 and 1"),
         ({"other": {"enable": "yes"}}, "not true or false", ""),
@@ -93,7 +95,9 @@ def test_files_that_cannot_be_read(tmp_path):
 def test_flags():
     parser = argparse.ArgumentParser()
     schema.add_flags(parser, Whole)
-    argv = shlex.split("--epochs 3 --sizes 8 16 --other-rate 0.5 --inner-enable true --mode slow")
+    argv = shlex.split(
+        "--epochs 3 --sizes 8 16 --other-rate 0.5 --inner-enable true --algorithm-mode slow"
+    )
     said = schema.said(vars(parser.parse_args(argv)), Whole)
     assert schema.load(Whole, None, said) == Whole(
         Algorithm(epochs=3, sizes=(8, 16), mode="slow", inner=Inner(enable=True)), Inner(rate=0.5)
@@ -102,7 +106,7 @@ def test_flags():
 
 def test_every_key_has_a_flag_of_its_own():
     flags = [key.flag for key in schema.keys(Whole)]
-    assert len(flags) == len(set(flags)) == 9
+    assert len(flags) == len(set(flags)) == 10
 
 
 def test_the_table_names_every_key():

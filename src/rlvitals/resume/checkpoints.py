@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import Self
 
 from rlvitals.errors import UsageError
-from rlvitals.resume import cleaning, conditions, disk, naming, ranks
+from rlvitals.resume import cleaning, conditions, disk, naming, ranks, retention
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume.background import Background
 from rlvitals.resume.manifest import BadCheckpoint, File, Manifest
-from rlvitals.resume.owner import Recorded, Tell, owner
+from rlvitals.resume.owner import Recorded, Tell, owner, writable
 from rlvitals.resume.resumed import Resumed
 from rlvitals.resume.retention import Best, Policy
 from rlvitals.resume.sealing import commit, complete
@@ -42,6 +42,8 @@ class Checkpoints:
     `patience` seconds for the others. `tell` gets each sentence for a person (default: standard
     error). Raises UsageError for numbers that make no sense.
     """
+
+    _kind: type[Shelf] = Shelf  # how it looks at what lies in the folder
 
     def __init__(  # noqa: PLR0913 - what is kept, each by its name
         self,
@@ -72,7 +74,7 @@ class Checkpoints:
         self._to_person: Tell = _to_stderr if tell is None else tell
         self._group = ranks.group(self._owner, patience) if together else ranks.Alone()
         self._world = self._group.size if together else self._owner.world_size
-        self._shelf = Shelf(self.folder, self._owner.run_id, self._tell)
+        self._shelf = self._kind(self.folder, self._owner.run_id, self._tell)
         self._buffers = Buffers() if background else None
         self._writer = Background(self._tell)
         self._saved: int | None = None  # the last step saved or resumed from
@@ -286,6 +288,7 @@ class Checkpoints:
         """Say what is going to be saved, its files excepted, once nothing else is being saved."""
         if isinstance(self._group, ranks.Alone):
             ranks.refuse_alone(self._owner)
+        writable(self.folder)
         self._writer.wait()
         return Manifest(
             step=step,
@@ -301,7 +304,7 @@ class Checkpoints:
             health="" if self._health is None else str(self._health(step)),
             metrics=dict(metrics or {}),
             pinned=pinned,
-            facts=dict(facts or {}),
+            facts={"kept": retention.written(self.policy), **(facts or {})},
         )
 
     @contextmanager

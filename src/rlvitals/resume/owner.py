@@ -59,6 +59,12 @@ def owner(
     return found
 
 
+def writable(folder: Path) -> None:
+    """See that a checkpoint can be put into the run's folder. Raises UsageError."""
+    if not os.access(folder, os.W_OK):
+        raise UsageError("the run's folder cannot be written to", where=str(folder))
+
+
 def _check(folder: Path) -> None:
     """Make the run's folder, and see that checkpoints can be put there. Raises UsageError."""
     if folder.exists() and not folder.is_dir():
@@ -69,8 +75,6 @@ def _check(folder: Path) -> None:
     except OSError as error:
         problem = f"the run's folder cannot be made: {error.strerror}"
         raise UsageError(problem, where=str(folder)) from None
-    if not os.access(folder, os.W_OK):
-        raise UsageError("the run's folder cannot be written to", where=str(folder))
     if wrong:
         kind = "folder" if wrong[0].is_dir() else "file"
         raise UsageError(

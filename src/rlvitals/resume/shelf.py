@@ -8,7 +8,7 @@ from rlvitals.resume import cleaning, naming
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume.manifest import BadCheckpoint, Manifest, NotSealed
 from rlvitals.resume.owner import Tell
-from rlvitals.resume.retention import Entry, Policy, surplus
+from rlvitals.resume.retention import Policy, entry, surplus
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Shelf:
 
     def __init__(self, folder: Path, run_id: str, tell: Tell) -> None:
         """Look into `folder`; of checkpoints with a run's id, at those of `run_id` alone."""
-        self.folder, self._run_id, self._tell = folder, run_id, tell
+        self.folder, self._run_id, self.tell = folder, run_id, tell
         self.attempt = 0  # of this process
         self.base: int | None = None  # the step it went on from; None: not asked yet
 
@@ -61,7 +61,7 @@ class Shelf:
             try:
                 manifests.read(folder, step)
             except NotSealed as error:
-                self._tell(f"{folder.name} is not used, and left as it is: {error.problem}")
+                self.tell(f"{folder.name} is not used, and left as it is: {error.problem}")
             except BadCheckpoint as error:
                 yield self.set_aside(folder, step, error.problem)
 
@@ -75,17 +75,17 @@ class Shelf:
             said = f"{said}; it lies in {target.name}"
         except OSError:
             said = f"{said}; it could not be set aside"
-        self._tell(said)
+        self.tell(said)
         return said
 
     def prune(self, policy: Policy) -> None:
         """Delete what need not be kept. What cannot be deleted is told, and left."""
         own = {one.manifest.sequence: one for one in self.own()}
-        for entry in surplus([_entry(one.manifest) for one in own.values()], policy):
+        for gone in surplus([entry(one.manifest) for one in own.values()], policy):
             try:
-                cleaning.retire(self.folder, own[entry.sequence].folder)
+                cleaning.retire(self.folder, own[gone.sequence].folder)
             except OSError as error:
-                self._tell(f"checkpoint-{entry.step} could not be deleted: {error.strerror}")
+                self.tell(f"checkpoint-{gone.step} could not be deleted: {error.strerror}")
 
     def _is_own(self, one: Checkpoint) -> bool:
         return not self._run_id or one.manifest.run_id in {"", self._run_id}
@@ -95,7 +95,3 @@ class Shelf:
         if self.base is None or one.manifest.attempt == self.attempt:
             return False
         return one.step > self.base
-
-
-def _entry(sealed: Manifest) -> Entry:
-    return Entry(sealed.step, sealed.sequence, dict(sealed.metrics), sealed.health, sealed.pinned)

@@ -6,8 +6,7 @@ itself. What an option's `item` says is also its range: a SHARE lies between 0 a
 
 import json
 from argparse import ArgumentParser
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from math import inf, isfinite
@@ -20,6 +19,7 @@ T = TypeVar("T")
 Values = Mapping[str, Any]
 # What an item may be, both ends included; any other number from 0 on.
 RANGES = {"SHARE": (0.0, 1.0), "GAMMA": (0.0, 1.0), "LAMBDA": (0.0, 1.0), "WEIGHT": (-inf, inf)}
+LITTLE = ("alpha", "beta", "enable", "enabled", "limit", "max", "min", "mode", "scale", "type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Key:
     doc: str
     choices: tuple[str, ...]
     item: str
-    flag: str  # "--learning-rate"; of a key that stands in two sections "--section-key"
+    flag: str  # "--learning-rate"
 
     @property
     def name(self) -> str:
@@ -41,19 +41,18 @@ class Key:
 
 def keys(schema: type[Any]) -> tuple[Key, ...]:
     """List all options of a schema, in the order they are declared."""
-    found = list(_walk(schema, ()))
-    often = Counter(path[-1] for path, _ in found)
-    return tuple(
-        Key(
-            path,
-            _default(one),
-            one.metadata["doc"],
-            one.metadata["choices"],
-            one.metadata["item"],
-            "--" + "-".join(path[-1:] if often[path[-1]] == 1 else path[-2:]).replace("_", "-"),
-        )
-        for path, one in found
-    )
+    return tuple(_named(_walk(schema, ())))
+
+
+def _named(found: Iterable[tuple[tuple[str, ...], Any]]) -> Iterator[Key]:
+    """Name each key's flag by itself; a word that says little, or is taken, after its section."""
+    taken = set(LITTLE)
+    for path, one in found:
+        name = path[-1] if path[-1] not in taken else "-".join(path[-2:])
+        taken.add(name)
+        about = one.metadata
+        flag = f"--{name.replace('_', '-')}"
+        yield Key(path, _default(one), about["doc"], about["choices"], about["item"], flag)
 
 
 def _walk(schema: type[Any], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -102,9 +101,10 @@ def _checked(one: Any, default: Any, value: Any, at: str) -> Any:  # noqa: ANN40
     if isinstance(default, tuple):
         if not isinstance(value, list | tuple):
             raise UsageError(f"{value!r} is not a list", where=at, hint="[1, 2]")
-        inner = default[0] if default else one.metadata.get("of", 0.0)
-        return tuple(_number(one, inner, item, at) for item in value)
-    return _number(one, default, value, at)
+        inner = default[0] if default else 0.0
+        check = _text if isinstance(inner, str) else _number_like(inner)
+        return tuple(check(one, item, at) for item in value)
+    return _number_like(default)(one, value, at)
 
 
 def _text(one: Any, value: Any, at: str) -> str:  # noqa: ANN401 - of any type
@@ -116,17 +116,23 @@ def _text(one: Any, value: Any, at: str) -> str:  # noqa: ANN401 - of any type
     return value
 
 
-def _number(one: Any, default: Any, value: Any, at: str) -> float:  # noqa: ANN401 - of any type
+def _number_like(default: float) -> Callable[[Any, Any, str], float]:
+    """Return what checks a number: whole where `default` is."""
     whole = isinstance(default, int)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise UsageError(f"{value!r} is not a number", where=at, hint=f"as {default}")
-    if whole and value != int(value):
-        raise UsageError(f"{value!r} is not a whole number", where=at, hint=f"as {default}")
-    low, high = RANGES.get(one.metadata["item"], (0.0, inf))
-    if min(low, default) <= value <= high:
-        return int(value) if whole else float(value)
-    limits = f"between {low:g} and {high:g}" if isfinite(high) else f"{min(low, default):g} or more"
-    raise UsageError(f"it cannot be {value!r}", where=at, hint=limits)
+
+    def check(one: Any, value: Any, at: str) -> float:  # noqa: ANN401 - of any type
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            raise UsageError(f"{value!r} is not a number", where=at, hint=f"as {default}")
+        if whole and value != int(value):
+            raise UsageError(f"{value!r} is not a whole number", where=at, hint=f"as {default}")
+        low, high = RANGES.get(one.metadata["item"], (0.0, inf))
+        low = min(low, default)
+        if low <= value <= high:
+            return int(value) if whole else float(value)
+        limits = f"between {low:g} and {high:g}" if isfinite(high) else f"{low:g} or more"
+        raise UsageError(f"it cannot be {value!r}", where=at, hint=limits)
+
+    return check
 
 
 def written(section: Any) -> dict[str, Any]:  # noqa: ANN401 - any section

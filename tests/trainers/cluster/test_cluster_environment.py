@@ -1,5 +1,7 @@
 """The Gymnasium side: spaces, autoreset, final observations, saved states."""
 
+import subprocess
+import sys
 import warnings
 
 import gymnasium
@@ -10,7 +12,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import rlvitals
-from rlvitals.trainers.ppo.cluster import ID, PARTS, ClusterConfig, register
+from rlvitals.trainers.ppo.cluster import ID, PARTS, ClusterConfig, RewardConfig, register
 from rlvitals.trainers.ppo.cluster.vector import ClusterVectorEnv
 
 MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
@@ -38,6 +40,29 @@ def test_registering_twice_is_no_error():
     register()
     register()
     assert ID in gymnasium.registry
+
+
+def test_without_gymnasium_the_simulator_works():
+    code = """
+import sys
+sys.modules["gymnasium"] = None
+import importlib.util
+importlib.util.find_spec = lambda name: None
+import rlvitals.trainers.ppo.cluster as ours
+print(ours.evaluate(ours.baselines()["lor"], envs=2, steps=20).finished)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 0
+    assert "numpy" in done.stderr
+
+
+def test_sections_may_be_mappings_or_configs():
+    one = gymnasium.make(ID, reward={"alpha": 1.0}, horizon=9).unwrapped.config
+    two = gymnasium.make(ID, config=ClusterConfig(reward=RewardConfig(alpha=1.0), horizon=9))
+    three = gymnasium.make(ID, config={"horizon": 9}, reward=RewardConfig(alpha=1.0))
+    assert one == two.unwrapped.config == three.unwrapped.config
+    with pytest.raises(rlvitals.UsageError, match=r"there is no reward\.alfa"):
+        gymnasium.make(ID, reward={"alfa": 1.0})
 
 
 def test_an_episode_lasts_its_horizon():

@@ -1,5 +1,7 @@
 """The judgement of schedulers: what the latencies are, and that all meet the same requests."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from rlvitals.trainers.ppo.cluster import (
     baselines,
     evaluate,
     evaluate_all,
+    lead,
     table,
 )
 
@@ -78,12 +81,24 @@ def test_the_table_holds_every_scheduler_and_its_distance():
     means = [np.mean([each.mean for each in found[line.split()[0]]]) for line in lines[1:]]
     assert means == sorted(means, reverse=True)
     assert max(map(len, lines)) <= 100
-    lor = np.mean([each.mean for each in found["lor"]])
-    random = np.mean([each.mean for each in found["random"]])
+    distance = lead(found["random"], found["lor"])
     line = next(line for line in lines if line.startswith("random"))
-    assert f"{random:8.2f}" in line
-    assert f"{random / lor - 1:+.1%}" in line
+    assert f"{np.mean([each.mean for each in found['random']]):7.2f}" in line
+    assert f"{distance.mean:+.1%} ±{distance.high - distance.mean:.1%}" in line
+    assert "±" not in table({name: each[:1] for name, each in found.items()})
     assert "against" not in table({"lor": found["lor"]}, against="nobody")
+
+
+def test_a_lead_is_taken_seed_by_seed():
+    other = lambda mean: replace(evaluation, mean=mean)
+    evaluation = evaluate(baselines()["lor"], envs=2, steps=40)
+    found = lead([other(0.9), other(1.6), other(3.3)], [other(1.0), other(2.0), other(3.0)])
+    shares = np.array([-0.1, -0.2, 0.1])
+    assert found.mean == pytest.approx(shares.mean())
+    # Student's t with 2 degrees of freedom.
+    assert found.high - found.mean == pytest.approx(4.303 * shares.std(ddof=1) / np.sqrt(3))
+    assert found.mean - found.low == pytest.approx(found.high - found.mean)
+    assert np.isnan(lead([evaluation], [evaluation]).low)
 
 
 def test_heterogeneous_replicas_are_where_scheduling_matters():

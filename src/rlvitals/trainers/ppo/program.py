@@ -4,22 +4,17 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import torch
 
 import rlvitals
-from rlvitals.trainers import schema
-from rlvitals.trainers.ppo import environments, networks, stabilise, telemetry
-from rlvitals.trainers.ppo.config import Config, MonitoringConfig
+from rlvitals.trainers.ppo import building, demos, stabilise, telemetry, warm_start
+from rlvitals.trainers.ppo.cluster import ID as CLUSTER
+from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.environments import Step
-from rlvitals.trainers.ppo.ppo import PPO
-from rlvitals.trainers.ppo.reactions import SpikeReaction
-from rlvitals.trainers.ppo.temperature import Controller, Fixed
 
 GROWTH = 0.05  # of the run: so far apart are live diagnoses at least
 ROLLOUT_LINES = 4  # in each rollout
-OFF_AT_ZERO = frozenset({"target_kl", "max_grad_norm", "entropy_min", "kl_coef"})
 
 
 class Training:
@@ -35,10 +30,11 @@ class Training:
         self.recorder = rlvitals.start(
             self.folder,
             seed=config.training.seed,
-            settings=flat(config),
-            sinks=sinks(config.monitoring),
+            settings=building.flat(config),
+            sinks=building.sinks(config.monitoring),
         )
-        self.ppo = build(config)
+        self.ppo = building.build(config)
+        building.write(config, self.folder)
         self.ppo.on_step = self._on_step
         self.diagnosis: rlvitals.Diagnosis | None = None
         self._saved = -1  # the step of the last checkpoint
@@ -54,7 +50,8 @@ class Training:
         """
         status = "failed"
         try:
-            self._resume()
+            if not self._resume():
+                self._warm_start()
             self._stabilise()
             status = self._learn()
         except KeyboardInterrupt:
@@ -74,13 +71,49 @@ class Training:
 
     # -- the stages ------------------------------------------------------------------------------
 
-    def _resume(self) -> None:
+    def _resume(self) -> bool:
+        """Go on from the newest checkpoint that is whole; False where there is none."""
         if self.checkpoints is None:
-            return
+            return False
         state = self.ppo.state()
         resumed = self.checkpoints.restore(state.load)
-        if resumed is not None:
-            self.log.info("[Resume] %s", resumed.sentence)
+        if resumed is None:
+            return False
+        self.log.info("[Resume] %s", resumed.sentence)
+        return True
+
+    def _warm_start(self) -> None:
+        config = self.config.warm_start
+        if config.skip_warmstart:
+            return
+        if config.external_pretrain:
+            warm_start.load(self.ppo, Path(config.external_pretrain))
+            self.log.info("[PPO:warmstart] weights of %s", config.external_pretrain)
+        elif self.config.training.env == CLUSTER:
+            self._clone()
+        else:
+            self.log.info("[PPO:warmstart] no scheduler plays %s", self.config.training.env)
+            return
+        if config.hold_to_reference:
+            self.ppo.hold_to_reference()
+
+    def _clone(self) -> None:
+        config = self.config.warm_start
+        if config.demo_path:
+            held = demos.load(Path(config.demo_path))
+        else:
+            held = demos.collect(
+                self.config.environment, policies=config.demo_policies, steps=config.demo_steps,
+                loads=config.demo_loads, seed=self.config.training.seed,
+            )  # fmt: skip
+        self.log.info("[PPO:warmstart] %d decisions of %s", len(held), ", ".join(held.names))
+        for at in warm_start.clone(self.ppo, held, config):
+            self.log.info(
+                "[PPO:warmstart] epoch=%d/%d loss=%.4f accuracy=%.3f (the commonest action: %.3f)",
+                at.epoch, config.bc_epochs, at.loss, at.accuracy, at.baseline,
+            )  # fmt: skip
+            self.recorder.event("warm_start", 0, epoch=at.epoch, loss=at.loss, accuracy=at.accuracy)
+        warm_start.save(self.ppo, self.folder / warm_start.PRETRAINED)
 
     def _stabilise(self) -> None:
         config = self.config.statistics_stabilization
@@ -203,55 +236,3 @@ class Training:
         with self.checkpoints.save(step, metrics=told) as folder:
             state.save(folder)
         self.log.info("[PPO:checkpoint] step=%d saved (%s)", step, why)
-
-
-def build(config: Config) -> PPO:
-    """Build the environments, the policy and the trainer of a configuration."""
-    at, own = config.training, config.ppo_config
-    torch.manual_seed(at.seed)
-    envs = environments.make(at.env, at.num_envs, processes=at.processes)
-    policy = networks.build(
-        envs.features, envs.actions, continuous=envs.continuous,
-        hidden=config.network.hidden_sizes, activation=config.network.activation,
-    )  # fmt: skip
-    led, spikes = config.temperature_control, config.advanced_optimization.adaptive_batch_size
-    return PPO(
-        envs, policy, own, total_steps=at.total_steps, seed=at.seed,
-        schedule=config.advanced_optimization.learning_rate_schedule,
-        reference=config.kl_regularization,
-        temperature=Controller(led) if led.enabled else Fixed(led.base_temperature),
-        spikes=SpikeReaction(spikes, own.minibatch_size) if spikes.enable else None,
-    )  # fmt: skip
-
-
-def sinks(config: MonitoringConfig) -> dict[str, Mapping[str, Any]]:
-    """Return what is written beside the run's own files, with its options."""
-    found: dict[str, Mapping[str, Any]] = {}
-    if config.tensorboard_enabled:
-        found["tensorboard"] = {"port": config.tensorboard_port}
-    if config.metrics_export_enabled:
-        found[config.metrics_export_format] = {
-            "interval": config.metrics_export_interval,
-            "subsamples": config.metrics_subsamples,
-        }
-    if config.wandb:
-        found["wandb"] = {"project": config.wandb_project}
-    return found
-
-
-def flat(config: Config) -> dict[str, object]:
-    """Return the settings that a run is recorded with: each key by itself, sections by name.
-
-    What is off is None: a limit of 0 would be another thing.
-    """
-    found: dict[str, object] = {}
-    for key in schema.keys(Config):
-        if key.path[-1] == "output_dir":
-            continue  # a run may be moved
-        value: Any = config
-        for name in key.path:
-            value = getattr(value, name)
-        plain = ".".join(key.path[1:]) if key.path[0] in ("training", "ppo_config") else key.name
-        off = key.path[-1] in OFF_AT_ZERO and value == 0
-        found[plain] = None if off else list(value) if isinstance(value, tuple) else value
-    return found

@@ -14,7 +14,14 @@ from rlvitals.trainers.ppo.cluster.config import (
     RewardConfig,
     SafetyConfig,
 )
-from rlvitals.trainers.ppo.cluster.evaluation import Evaluation, evaluate, evaluate_all, table
+from rlvitals.trainers.ppo.cluster.evaluation import (
+    Evaluation,
+    Lead,
+    evaluate,
+    evaluate_all,
+    lead,
+    table,
+)
 from rlvitals.trainers.ppo.cluster.registration import ID, register
 from rlvitals.trainers.ppo.cluster.reward import PARTS
 from rlvitals.trainers.ppo.cluster.simulator import Cluster
@@ -26,12 +33,14 @@ __all__ = [
     "ClusterConfig",
     "CurriculumConfig",
     "Evaluation",
+    "Lead",
     "Policy",
     "RewardConfig",
     "SafetyConfig",
     "baselines",
     "evaluate",
     "evaluate_all",
+    "lead",
     "register",
     "table",
 ]

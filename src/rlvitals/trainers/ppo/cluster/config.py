@@ -17,7 +17,7 @@ class RewardConfig:
 
     mode: str = option("hybrid", "levels, their changes, or both", choices=MODES)
     absolute_weight: float = option(0.6, "of throughput and latency as they are (hybrid)", item="W")
-    delta_weight: float = option(0.4, "of their change against their average (hybrid)", item="W")
+    delta_weight: float = option(0.05, "of their change against their average (hybrid)", item="W")
     alpha: float = option(3.0, "of latency within the absolute score", item="W")
     beta: float = option(0.0, "of throughput's relative change in the delta score", item="W")
     gamma: float = option(0.6, "of latency's relative change in the delta score", item="W")
@@ -25,7 +25,7 @@ class RewardConfig:
     ema_alpha: float = option(0.2, "weight of the newest value in the averages", item="SHARE")
     throughput_target: float = option(0.0, "requests/s (0: those that arrive)", item="QPS")
     latency_threshold: float = option(4.0, "seconds of latency that count as 1", item="SECONDS")
-    kappa: float = option(0.1, "of the logistic penalty about the threshold (hybrid)", item="W")
+    kappa: float = option(0.0, "of the logistic penalty about the threshold (hybrid)", item="W")
     sigma: float = option(1.0, "width of the logistic", item="SECONDS")
     threshold_penalty: float = option(
         0.5, "most of the soft penalty above the threshold (instant, delta)", item="W"
@@ -34,7 +34,7 @@ class RewardConfig:
         0.1, "of the gap between the fullest KV cache and the emptiest", item="W"
     )
     load_balance_penalty: float = option(
-        0.1, "of cv * exp(cv) of outstanding requests over speed", item="W"
+        0.3, "of cv * exp(cv) of outstanding requests over speed", item="W"
     )
     imbalance_penalty: float = option(
         0.0, "of the queues' standard deviation over the queue limit (hybrid)", item="W"
@@ -93,8 +93,8 @@ class SafetyConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterConfig:
-    """A cluster that serves a language model, and the requests it gets."""
+class ServingConfig:
+    """A cluster that serves a language model, and the requests it gets (`cluster`)."""
 
     replicas: int = option(4, "replicas, 2 to 64", item="N")
     speeds: tuple[float, ...] = option(
@@ -128,8 +128,6 @@ class ClusterConfig:
     backend: str = option(
         "auto", "what runs the replicas: numba where installed", choices=("auto", "numba", "numpy")
     )
-    reward: RewardConfig = field(default_factory=RewardConfig)
-    curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
     safety: SafetyConfig = field(default_factory=SafetyConfig)
 
     def __post_init__(self) -> None:
@@ -154,6 +152,14 @@ class ClusterConfig:
     def all_speeds(self) -> tuple[float, ...]:
         """The speed of each replica, relative to the iteration costs."""
         return tuple(float(self.speeds[i % len(self.speeds)]) for i in range(self.replicas))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterConfig(ServingConfig):
+    """A cluster with what its decisions are paid by, and how it gets harder."""
+
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
 
 
 def configured(

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isnan, nan
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +12,9 @@ from rlvitals.trainers.ppo.cluster.config import ClusterConfig, CurriculumConfig
 from rlvitals.trainers.ppo.cluster.simulator import Cluster
 
 HELD_OUT = 0x5EED  # keeps these streams apart from those of a training with the same seed
+SHOWN = ("mean", "p50", "p90", "p95", "p99", "throughput")
+# 97.5 % points of Student's t for 1 to 9 degrees of freedom; for more the last one is too wide.
+T975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 WARM_UP = 0.25  # share of the decisions before those that count: clusters begin idle
 
 
@@ -84,27 +89,49 @@ def evaluate_all(
     }
 
 
+class Lead(NamedTuple):
+    """How a scheduler stands to another, as a share: below 0 it is faster."""
+
+    mean: float
+    low: float  # the 95 % interval of Student's t over the seeds; NaN for a single one
+    high: float
+
+
+def lead(mine: Sequence[Evaluation], theirs: Sequence[Evaluation], metric: str = "mean") -> Lead:
+    """Compare two schedulers seed by seed: both met the same requests for each."""
+    pairs = zip(mine, theirs, strict=True)
+    shares = np.array([getattr(one, metric) / getattr(two, metric) - 1 for one, two in pairs])
+    mean, count = float(shares.mean()), len(shares)
+    if count == 1:
+        return Lead(mean, nan, nan)
+    half = T975[min(count - 1, len(T975)) - 1] * float(shares.std(ddof=1)) / count**0.5
+    return Lead(mean, mean - half, mean + half)
+
+
 def table(found: Mapping[str, Sequence[Evaluation]], *, against: str = "lor") -> str:
     """Return the evaluations as lines of text, means over the seeds, the best mean last.
 
-    The last columns say how much lower mean and p95 are than those of `against`.
+    The last columns say how far mean and p95 are from those of `against`, with the 95 % interval.
     """
-    rows = {name: _means(each) for name, each in found.items()}
-    base = rows.get(against)
-    width = max(len("scheduler"), *map(len, rows))
-    head = f"{'scheduler':{width}}    mean     p50     p90     p95     p99   req/s  refused"
-    lines = [head + (f"  mean, p95 against {against}" if base else "")]
-    for name, row in sorted(rows.items(), key=lambda item: -item[1]["mean"]):
-        numbers = "".join(f"{row[key]:8.2f}" for key in ("mean", "p50", "p90", "p95", "p99"))
-        share = row["rejected"] / max(row["rejected"] + row["finished"], 1)
-        line = f"{name:{width}}{numbers}{row['throughput']:8.2f}{share:9.2%}"
-        if base and name != against:
-            parts = (row[key] / base[key] - 1 for key in ("mean", "p95"))
-            line += "".join(f"{part:+9.1%}" for part in parts)
-        lines.append(line)
+    width = max(len("scheduler"), *map(len, found))
+    head = f"{'scheduler':{width}}   mean    p50    p90    p95    p99  req/s refused"
+    lines = [head + (f"   mean and p95 against {against}" if against in found else "")]
+    for name in sorted(found, key=lambda name: -_mean(found[name], "mean")):
+        each = found[name]
+        numbers = "".join(f"{_mean(each, key):7.2f}" for key in SHOWN)
+        refused = _mean(each, "rejected")
+        share = refused / max(refused + _mean(each, "finished"), 1)
+        line = f"{name:{width}}{numbers}{share:8.2%}"
+        if against in found and name != against:
+            line += "".join(_cell(lead(each, found[against], key)) for key in ("mean", "p95"))
+        lines.append(line.rstrip())
     return "\n".join(lines)
 
 
-def _means(each: Sequence[Evaluation]) -> dict[str, float]:
-    names = Evaluation.__slots__
-    return {name: float(np.mean([getattr(one, name) for one in each])) for name in names}
+def _mean(each: Sequence[Evaluation], metric: str) -> float:
+    return float(np.mean([getattr(one, metric) for one in each]))
+
+
+def _cell(found: Lead) -> str:
+    half = "" if isnan(found.low) else f" ±{found.high - found.mean:.1%}"
+    return f"{found.mean:+8.1%}{half:7}"

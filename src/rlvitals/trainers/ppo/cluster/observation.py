@@ -14,7 +14,7 @@ from rlvitals.trainers.ppo.cluster.replicas import Bools, Floats, Ints, Replicas
 from rlvitals.trainers.ppo.cluster.signals import deviation
 from rlvitals.trainers.ppo.cluster.windows import Windows
 
-HISTORY = 5  # decisions that the queue's trend is taken over
+HISTORY = 5  # decisions that the trend is taken over
 LOAD_EMA = 0.3  # share of the newest load in the moving average
 LONG_WAIT = 10.0  # s, the wait that counts as 1
 
@@ -40,12 +40,12 @@ REPLICA = (
     Feature("mean_wait", 0, 1, "sqrt(s / 10), mean over those that wait"),
     Feature("queue_urgency", 0, 4, "seconds waited by all / (10 s * max_batch)"),
     Feature("load_ema", 0, 16, "moving average (0.3) of outstanding / max_batch"),
-    Feature("queue_delta", -1, 1, "change of queue_length since the last decision"),
+    Feature("load_delta", -4, 4, "change of outstanding / max_batch since the last decision"),
     Feature("kv_delta", -1, 1, "change of kv_used since the last decision"),
-    Feature("queue_trend", -1, 1, "least-squares slope of queue_length, last 5 decisions"),
-    Feature("queue_deviation", 0, 1, "standard deviation of queue_length, last 5"),
-    Feature("queue_peak", 0, 1, "highest queue_length, last 5"),
-    Feature("queue_low", 0, 1, "lowest queue_length, last 5"),
+    Feature("load_trend", -4, 4, "least-squares slope of outstanding / max_batch, last 5"),
+    Feature("load_deviation", 0, 4, "its standard deviation, last 5"),
+    Feature("load_peak", 0, 16, "its highest, last 5"),
+    Feature("load_low", 0, 16, "its lowest, last 5"),
     Feature("time_since_peak", 0, 1, "decisions since that peak / 4"),
 )
 CLUSTER = (
@@ -81,26 +81,31 @@ class Observer:
         shape = (batch, config.replicas)
         self.config = config
         self.low, self.high = bounds(config.replicas)
-        self.queues = np.zeros((HISTORY, *shape))  # queue_length, the newest last
+        self.loads = np.zeros((HISTORY, *shape))  # outstanding / max_batch, the newest last
+        self.queued = np.zeros((2, batch))  # queue_total before, and now
         self.kv_used = np.zeros((2, *shape))  # before, and now
-        self.load = np.zeros(shape)
+        self.load_ema = np.zeros(shape)
 
     def clear(self, clusters: Bools) -> None:
         """Forget the past of some clusters, [B]."""
-        self.queues[:, clusters] = 0
+        self.loads[:, clusters] = 0
+        self.queued[:, clusters] = 0
         self.kv_used[:, clusters] = 0
-        self.load[clusters] = 0
+        self.load_ema[clusters] = 0
 
     def note(self, replicas: Replicas, clusters: Bools) -> None:
         """Take note of some clusters, [B], for trends: once after each decision."""
-        queues, used, chosen = self.queues, self.kv_used, clusters[:, None]
-        np.copyto(queues[:-1], queues[1:], where=chosen)
-        np.copyto(queues[-1], replicas.size / self.config.queue_limit, where=chosen)
+        loads, queued, used, chosen = self.loads, self.queued, self.kv_used, clusters[:, None]
+        load = replicas.outstanding / self.config.max_batch
+        np.copyto(loads[:-1], loads[1:], where=chosen)
+        np.copyto(loads[-1], load, where=chosen)
         np.copyto(used[0], used[1], where=chosen)
         np.copyto(used[1], replicas.cached / self.config.kv_capacity, where=chosen)
-        outstanding = replicas.outstanding / self.config.max_batch
-        moved = self.load + LOAD_EMA * (outstanding - self.load)
-        np.copyto(self.load, moved, where=chosen)
+        np.copyto(queued[0], queued[1], where=clusters)
+        total = replicas.size.sum(axis=1) / (self.config.queue_limit * self.config.replicas)
+        np.copyto(queued[1], total, where=clusters)
+        moved = self.load_ema + LOAD_EMA * (load - self.load_ema)
+        np.copyto(self.load_ema, moved, where=chosen)
 
     def __call__(  # noqa: PLR0913, PLR0917 - all that there is to see
         self,
@@ -120,40 +125,38 @@ class Observer:
 
     def _replicas(self, replicas: Replicas, now: Floats, speeds: Floats) -> list[Floats]:
         config = self.config
-        queue = replicas.size / config.queue_limit
-        outstanding = replicas.outstanding / config.max_batch
-        place = *np.indices(queue.shape, sparse=True), replicas.head
+        load = self.loads[-1]
+        place = *np.indices(speeds.shape, sparse=True), replicas.head
         waits = replicas.size > 0
         oldest = np.where(waits, now[:, None] - replicas.queue_born[place], 0.0)
         waited = replicas.size * now[:, None] - replicas.waiting_born
         waited = np.maximum(waited, 0.0)  # of rounding
         mean = waited / np.maximum(replicas.size, 1)
         return [
-            queue,
+            replicas.size / config.queue_limit,
             replicas.running / config.max_batch,
             self.kv_used[1],
             replicas.reserved / config.kv_capacity,
             replicas.prompts_left / config.kv_capacity,
-            outstanding / speeds,
+            load / speeds,
             speeds / max(config.all_speeds),
             np.log1p(oldest) / np.log1p(LONG_WAIT),
             np.sqrt(mean / LONG_WAIT),
             waited / (LONG_WAIT * config.max_batch),
-            self.load,
-            queue - self.queues[-2],
+            self.load_ema,
+            load - self.loads[-2],
             self.kv_used[1] - self.kv_used[0],
             *self._history(),
         ]
 
     def _history(self) -> list[Floats]:
-        queues = self.queues
+        loads = self.loads
         steps = np.arange(HISTORY) - (HISTORY - 1) / 2
-        slope = np.tensordot(steps / (steps * steps).sum(), queues, axes=1)
-        off = queues - queues.sum(axis=0) / HISTORY
+        slope = np.tensordot(steps / (steps * steps).sum(), loads, axes=1)
+        off = loads - loads.sum(axis=0) / HISTORY
         spread = np.sqrt((off * off).sum(axis=0) / HISTORY)
-        peak = queues.max(axis=0)
-        since = queues[::-1].argmax(axis=0) / (HISTORY - 1)
-        return [slope, spread, peak, queues.min(axis=0), since]
+        since = loads[::-1].argmax(axis=0) / (HISTORY - 1)
+        return [slope, spread, loads.max(axis=0), loads.min(axis=0), since]
 
     def _cluster(
         self, replicas: Replicas, windows: Windows, prompt: Ints, speeds: Floats, rate: Floats
@@ -161,15 +164,14 @@ class Observer:
         config, threshold = self.config, self.config.reward.latency_threshold
         work = replicas.outstanding / speeds
         variation = deviation(work) / np.maximum(work.mean(axis=1), 1e-9)
-        total = self.queues[-2:].mean(axis=2)
         lately = windows.look()
         arrived, finished = lately.arrived, lately.finished
         recent = np.where(windows.decisions > 0, 1.0 / np.maximum(windows.recent_gap, 1e-9), rate)
         qps = np.where(windows.decisions > 0, arrived, rate)
         columns = (
             prompt / config.max_prompt,
-            total[1],
-            total[1] - total[0],
+            self.queued[1],
+            self.queued[1] - self.queued[0],
             1.0 / (1.0 + variation),
             finished / rate,
             lately.latency / threshold,
