@@ -6,6 +6,7 @@ from importlib.metadata import version
 import diagnosing
 import diagnosing_peers
 import following
+import hooks
 import many_runs
 import read_wandb
 import reading
@@ -20,6 +21,7 @@ BENCHMARKS = (
     read_wandb,
     many_runs,
     following,
+    hooks,
     diagnosing,
     diagnosing_peers,
     recording,
