@@ -110,8 +110,9 @@ class _Start:
             durable=self.chosen.durable,
             settings=self.settings,
         )
-        seconds, facts = self.chosen.machine_seconds, self.chosen.facts
-        beside.begin(run, pump, machine_seconds=seconds, learn=facts)
+        seconds = self.chosen.machine_seconds if place.first_of_node else 0.0
+        learn = self.chosen.facts and place.rank == 0
+        beside.begin(run, pump, machine_seconds=seconds, learn=learn)
         run.event("start", attempt=opening.attempt, pid=os.getpid(), resumed=opening.resumed)
         return run
 
