@@ -39,6 +39,7 @@ CREATE INDEX settings_by ON settings (key);
 """
 SELECT = """SELECT runs.path, id, name, project, grp, seed, created, attempts, status, step,
   runs.time, COALESCE(verdict, ''), problem FROM runs LEFT JOIN verdicts USING (path)"""
+NEWEST_FIRST = "ORDER BY COALESCE(runs.time, created) DESC, runs.path"
 # Of a process that is gone without a word no file tells.
 KNOWN = "SELECT path, CASE status WHEN 'running' THEN '' ELSE mark END FROM runs"
 # A run whose process may still be alive is judged by its silence too, of which no file tells.
@@ -196,7 +197,7 @@ class Index:
             clause, own = _clause(word)
             clauses.append(clause)
             values += own
-        query = f"{SELECT} WHERE {' AND '.join(clauses)} ORDER BY COALESCE(runs.time, created) DESC, runs.path"
+        query = f"{SELECT} WHERE {' AND '.join(clauses)} {NEWEST_FIRST}"
         tags: dict[str, list[str]] = {}
         for path, tag in self._db.execute("SELECT path, tag FROM tags ORDER BY rowid"):
             tags.setdefault(path, []).append(tag)
@@ -209,7 +210,7 @@ class Index:
 def _mark(folder: Path) -> str:
     """Tell whether anything of a run changed: sizes and times of its files."""
     files = [folder / RUN_FILE, folder / EVENTS_FILE]
-    files += [path for one in block_files(folder) for path in (one.path, one.packed) if path]
+    files += [path for one in block_files(folder) for path in one.paths]
     told = []
     for file in files:
         try:
