@@ -166,6 +166,20 @@ def test_only_what_changed_is_judged_again(tmp_path, capsys, monkeypatch):
     assert len(asked[-1]) == 2
 
 
+def test_a_large_run_is_said_to_read_faster_once_packed(tmp_path, capsys, monkeypatch):
+    record(tmp_path / "one")
+    assert main(["runs", str(tmp_path)]) == 0
+    assert "packed" not in capsys.readouterr().out
+    monkeypatch.setattr("rlvitals.cli.runs.LARGE", 100)
+    assert main(["runs", str(tmp_path)]) == 0
+    assert f"1 run is large and read faster once packed: rlvitals compact {tmp_path}" in (
+        capsys.readouterr().out
+    )
+    assert main(["compact", str(tmp_path)]) == 0
+    assert main(["runs", str(tmp_path)]) == 0
+    assert "once packed" not in capsys.readouterr().out
+
+
 def test_a_run_that_died_without_a_word_is_no_longer_running(tmp_path):
     record(tmp_path / "one", close=False)
 

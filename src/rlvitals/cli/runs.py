@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from rlvitals.store.index import Indexed
 
 
+LARGE = 64 << 20  # bytes: the last values of so much take a tenth of a second
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the root and what to pick."""
     parser.add_argument("root", type=Path, metavar="ROOT", help="a folder with run folders")
@@ -66,7 +69,18 @@ def run(args: Namespace) -> int:
     emit(listing.columns(heads, [_row(one) for one in found]))
     if len(found) < count:
         print(f"{len(found)} of {count} runs fit")
+    large = [one for one in found if one.status != "running" and _unpacked(root / one.path) > LARGE]
+    if large:
+        are = "1 run is" if len(large) == 1 else f"{len(large)} runs are"
+        print(f"{are} large and read faster once packed: rlvitals compact {root}")
     return 0
+
+
+def _unpacked(folder: Path) -> int:
+    """Count the bytes of a run's blocks as they were written."""
+    from rlvitals.store.run_folder import block_files
+
+    return sum(one.path.stat().st_size for one in block_files(folder) if one.path.exists())
 
 
 def _judge(root: Path) -> str:
