@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlvitals.recording import beats
@@ -126,8 +126,15 @@ def _ending(run: Path, one: Beat, events: Sequence[Event]) -> Ending | None:
 def _by_events(events: Iterable[Event], attempt: int) -> Ending | None:
     """Tell how an attempt ended by what it said; of several ranks, by the first that failed."""
     own = [one for one in events if one.facts.get("attempt", attempt) == attempt]
-    ends = [_told(one, _text(one, "status"), one.step) for one in own if one.kind in ENDS]
+    ends = [_alone(one) for one in own if one.kind in ENDS]
     return next((end for end in ends if _failed(end)), next(iter(ends), None))
+
+
+def _alone(event: Event) -> Ending:
+    """Read an event that is all there is of an end."""
+    status = _text(event, "status")
+    reason, signal = _text(event, "reason") or status, _text(event, "signal")
+    return replace(_told(event, status, event.step), signal=signal, reason=reason)
 
 
 def _told(event: Event, status: str, step: int | None) -> Ending:
@@ -137,7 +144,7 @@ def _told(event: Event, status: str, step: int | None) -> Ending:
         return Ending(code, trace, "", step, f"exit code {code}")
     if trace or status in BAD:
         return Ending(None if trace else 1, trace, "", step, status)
-    return Ending(0 if status == "finished" else None, "", "", step, status)
+    return Ending(0 if status == "finished" or code == 0 else None, "", "", step, status)
 
 
 def _ended(signal: str) -> str:
