@@ -166,6 +166,17 @@ def test_only_what_changed_is_judged_again(tmp_path, capsys, monkeypatch):
     assert len(asked[-1]) == 2
 
 
+def test_wrong_settings_of_one_run_keep_no_other_from_its_verdict(tmp_path, capsys):
+    for name in ("a", "b"):
+        rising(tmp_path / name, 2)
+    (tmp_path / "b" / "rlvitals.toml").write_text("[diagnose]\nno_such = 1\n")
+    assert main(["runs", str(tmp_path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert {one["path"]: one["verdict"] for one in json.loads(out)} == {"a": "unknown", "b": ""}
+    assert "b is not judged" in err
+    assert "no_such" in err
+
+
 def test_a_large_run_is_said_to_read_faster_once_packed(tmp_path, capsys, monkeypatch):
     record(tmp_path / "one")
     assert main(["runs", str(tmp_path)]) == 0

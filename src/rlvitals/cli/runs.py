@@ -13,6 +13,7 @@ examples:
 
 import json
 import os
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from rlvitals import settings
 from rlvitals.cli.command import Command
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, UsageError
 
 if TYPE_CHECKING:
     from rlvitals.sources import Run
@@ -93,14 +94,19 @@ def _judge(root: Path) -> str:
 
 
 def _verdicts(root: Path, paths: Sequence[str]) -> dict[str, str]:
-    """Judge runs; one that cannot be read is "unreadable"."""
+    """Judge runs; one that cannot be read is "unreadable", one whose settings are wrong is not."""
     from rlvitals import many
     from rlvitals.show.progress import progress
 
     asked, found = {}, dict.fromkeys(paths, "unreadable")
     for path in paths:
-        if (run := _run(root / path)) is not None:
+        if (run := _run(root / path)) is None:
+            continue
+        try:
             asked[path] = (run, settings.load(root / path, {}, os.environ))
+        except UsageError as error:
+            del found[path]
+            sys.stderr.write(f"{path} is not judged: {error.problem} ({error.where})\n")
     answers = progress(many.diagnose([*asked.values()]), len(asked))
     for path, answer in zip(asked, answers, strict=True):
         if not isinstance(answer, UnreadableLog):

@@ -230,12 +230,19 @@ def _status(folder: Path, about: About) -> str:
     except OSError:
         happened = ()
     said = [
-        str(event.facts.get("status") or event.kind)
+        str(event.facts.get("status") or ("failed" if _bad(event) else "finished"))
         for event in happened
         if event.kind in {"finish", "exit", "crash"}
         and event.facts.get("attempt", newest) == newest
     ]
     return said[-1] if said else "stopped"
+
+
+def _bad(event: events.Event) -> bool:
+    """Tell an end that is no good one, of an event without a word for it."""
+    return event.kind == "crash" or any(
+        event.facts.get(name) for name in ("exit_code", "traceback", "signal")
+    )
 
 
 def _clause(word: str) -> tuple[str, list[str | float]]:
