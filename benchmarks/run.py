@@ -7,6 +7,7 @@ import cluster
 import diagnosing
 import diagnosing_peers
 import following
+import hooks
 import many_runs
 import read_wandb
 import reading
@@ -21,6 +22,7 @@ BENCHMARKS = (
     read_wandb,
     many_runs,
     following,
+    hooks,
     diagnosing,
     diagnosing_peers,
     recording,
