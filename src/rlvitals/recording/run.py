@@ -37,6 +37,8 @@ _started: "list[Run]" = []  # in this process, until they finish
 class Run:
     """Records one process of one run. Its calls never raise into the loop and never wait.
 
+    A `durable` run alone waits: until the system has taken the row, microseconds on a sound disk.
+
     What goes wrong (a full disk, a value that is no number, a sink that fails) is counted and
     noted in the run. Where `strict`, a wrong call raises UsageError at once instead.
     """
@@ -269,10 +271,9 @@ class Run:
             if value is not None:
                 row[f"{AXIS}{axis}"] = self._number(axis, value)
         moment = clock.time() if time is None else self._number("time", time)
+        if self._durable and self._pump.at_once(at, moment, row):
+            return
         self._rows += (at, moment, row)
-        self._through()
-
-    def _through(self) -> None:
         if self._durable:
             self._pump.through()
         elif len(self._rows) > self._limit:
