@@ -212,8 +212,10 @@ def test_a_durable_row_is_with_the_system_before_the_call_returns(tmp_path, monk
         (*_, last) = scans(tmp_path)["1-0"].scalars
         assert last.steps.tolist() == [step]
     assert len(waits) < 20, "a row that waits for another thread is rare"
+    run.log(200, {})
     run.event("checkpoint", 3)
     run.finish()
+    assert all(part.keys for part in scans(tmp_path)["1-0"].scalars), "nothing logged, no block"
     assert points(tmp_path)["z/x"] == [(step, float(step)) for step in range(0, 200, 2)]
     (told,) = (tmp_path / "metrics").glob("*.jsonl")
     lines = map(json.loads, told.read_text().splitlines())

@@ -36,6 +36,8 @@ class RowFile:
 
     def write(self, step: int, time: float, row: Mapping[str, object]) -> bool:
         """Hand a row to the system; False where it took none of it or not all, or for no number."""
+        if not row:
+            return True
         keys = tuple(row)
         layout = self._layouts.get(keys) or self._named(keys)
         try:
