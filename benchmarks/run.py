@@ -8,6 +8,7 @@ import cluster
 import diagnosing
 import diagnosing_peers
 import following
+import hooks
 import many_runs
 import read_wandb
 import reading
@@ -22,6 +23,7 @@ BENCHMARKS = (
     read_wandb,
     many_runs,
     following,
+    hooks,
     diagnosing,
     diagnosing_peers,
     recording,
