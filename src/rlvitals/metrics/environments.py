@@ -29,6 +29,7 @@ class Environment:
     best_return: float | None = None  # mean of the best agent published, below `max_return`
     source: str = ""
     by_people: bool = False  # `solved_return` is a human's score: agents may never come near it
+    pays: float | None = None  # the reward of every step; the one that ends an episode may pay 0
 
     @property
     def way(self) -> float | None:
@@ -90,11 +91,12 @@ ATARI = (
 PROCGEN = "random and solved: R_min and R_max of the easy levels, Cobbe et al. 2020, appendix C"
 
 CONTROL = (
-    Environment("CartPole", 22, 475, 1, 500, 500, actions=2, source=MEASURED),
-    Environment("CartPole-v0", 22, 195, 1, 200, 200, actions=2, source=MEASURED),
-    Environment("Acrobot", -497, -100, -500, 0, 500, actions=3, best_return=-69, source=MEASURED),
+    Environment("CartPole", 22, 475, 1, 500, 500, actions=2, source=MEASURED, pays=1),
+    Environment("CartPole-v0", 22, 195, 1, 200, 200, actions=2, source=MEASURED, pays=1),
+    Environment("Acrobot", -497, -100, -500, 0, 500, actions=3, best_return=-69, source=MEASURED,
+                pays=-1),
     Environment("MountainCar", -200, -110, -200, -1, 200, actions=3,
-                best_return=-101, source=MEASURED),
+                best_return=-101, source=MEASURED, pays=-1),
     Environment("MountainCarContinuous", -33, 90, -99.9, 100, 999, action_dim=1,
                 best_return=97, source=MEASURED),
     Environment("Pendulum", -1241, -172, -3255, 0, 200, action_dim=1,
@@ -129,7 +131,8 @@ MUJOCO = (
     Environment("Swimmer", None, 360, horizon=1000, action_dim=2, source=REGISTRY),
     Environment("Reacher", None, -3.75, None, 0, 50, action_dim=2, source=REGISTRY),
     Environment("Pusher", None, None, None, 0, 100, action_dim=7, source=REGISTRY),
-    Environment("InvertedPendulum", None, 950, 0, 1000, 1000, action_dim=1, source=REGISTRY),
+    Environment("InvertedPendulum", None, 950, 0, 1000, 1000, action_dim=1, source=REGISTRY,
+                pays=1),
     Environment("InvertedDoublePendulum", None, 9100, None, 10000, 1000, action_dim=1,
                 best_return=9100, source=REGISTRY),
 )  # fmt: skip

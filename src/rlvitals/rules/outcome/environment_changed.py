@@ -60,6 +60,8 @@ LOST = Threshold("environment-changed.lost", 0.3, "share of the gain that is los
 GRAVE = 0.5  # of the gain: an error
 HIGHEST = 1.5  # x the largest of the recent values: a spiky loss is none
 DROP = 0.3  # of explained variance
+LESS = 0.5  # x the critic's recent loss: it does not err more
+SINKS = 0.1  # of the loss: it had begun before
 PAST = 20  # points before
 LASTS, WITHIN = 4, 5  # so many of so many points: an outlier is no change
 QUIET = 2.0  # x the largest of the recent KL values
@@ -90,6 +92,8 @@ def check(trace: Trace) -> Answer:
     for step, last, said in _breaks(trace):
         found = _fall(trace, *picked, step)
         if found is None or _new_rate(trace, found.shown) or _moves_much(trace, step):
+            continue
+        if _errs_less(trace, step) and _sank(picked[1], step, found):
             continue
         quiet = _quiet(trace, kl, clip, found, step, min(last, found.shown))
         if quiet if told else found.half and _steady(trace, step):
@@ -123,6 +127,22 @@ def _breaks(trace: Trace) -> list[tuple[int, int, str]]:
             said = f"explained variance drops there, from {was:.2f} to {now:.2f}"
             found.append((int(series.steps[at]), int(series.steps[at - 1]), said))
     return sorted(found)
+
+
+def _errs_less(trace: Trace, step: int) -> bool:
+    """Tell a critic that is not wrong from a step on, but has returns that are all alike."""
+    loss = trace.get(LOSS.name)
+    if loss is None:
+        return False
+    was = median(loss.until(step - 1).finite().tail(PAST).values)
+    now = median(loss.since(step).finite().values[:WITHIN])
+    return was is not None and now is not None and now < LESS * was
+
+
+def _sank(series: Series, step: int, found: Fall) -> bool:
+    """Tell an outcome that had begun to fall before: a policy that got worse brought it there."""
+    recent = series.until(step).values[-PAST:]
+    return float(recent.max()) - found.before > SINKS * found.lost
 
 
 def _sudden(values: Array, factor: float) -> list[int]:

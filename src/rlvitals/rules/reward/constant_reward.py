@@ -28,6 +28,8 @@ logs make small differences vanish.
 - Shao et al. 2024, "DeepSeekMath", GRPO's group-relative advantage.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from rlvitals.metrics.metric import Bound
@@ -37,6 +39,7 @@ from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share
 from rlvitals.rules.falling import SHOWS, memory
+from rlvitals.rules.paid import paid
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
 from rlvitals.rules.standing import RIGHT, environment, label, standing
@@ -59,8 +62,21 @@ SOLVED = 0.95  # share of right answers
 
 def check(trace: Trace) -> Answer:
     """Look at the reward as a whole, then at its parts."""
-    answer = _whole(trace)
+    answer = _nothing(trace) or _whole(trace)
     return answer if isinstance(answer, Finding) else _tail(trace) or _dead_part(trace) or answer
+
+
+def _nothing(trace: Trace) -> Finding | None:
+    """Find returns of 0 where every step pays: no healthy run has them, however it learns."""
+    found = paid(trace)
+    if found is None or len(found.unrewarded) < LEAST.on(trace):
+        return None
+    since, at = found.unrewarded, found.broke
+    began = since.steps[0] if at is None else found.share.steps[at]
+    between = int(began), int(since.steps[-1])
+    said = f"{found.env.name} pays {found.env.pays:g} a step"
+    answer = _finding(trace, RETURN.name, between, len(since), trace[RETURN.name])
+    return replace(answer, severity=Severity.ERROR, evidence=(said, *answer.evidence), counter=())
 
 
 def _tail(trace: Trace) -> Finding | None:
