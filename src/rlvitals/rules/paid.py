@@ -18,6 +18,7 @@ from rlvitals.rules.remembered import remembered
 from rlvitals.rules.standing import environment
 
 HOLDS, OFF = 0.01, 0.1  # of what the steps should have paid: rounding, and what is none
+EXACT = 1e-3  # the same, of rewards that one number multiplies
 SURE = 5  # points that hold, before one that does not is a change
 LEAST, OF_ALL = 3, 0.1  # points that are off, and their share of the log
 NOTHING = 0.005  # of what the steps should have paid: no reward arrives, which is another fault
@@ -93,6 +94,6 @@ def paid(trace: Trace) -> Paid | None:
     share = returns.values[left] / (env.pays * whole)
     first, usual = slice(SURE), float(np.median(share[:SURE]))
     varied = np.ptp(whole[first]) > OFF * whole[first].mean()
-    if varied and abs(usual) > NOTHING and (np.abs(share[first] / usual - 1.0) <= HOLDS).all():
+    if varied and abs(usual) > NOTHING and (np.abs(share[first] / usual - 1.0) <= EXACT).all():
         share = share / usual  # every reward is multiplied by one number
     return Paid(env, Series(steps, returns.times[left], share), whole)

@@ -19,9 +19,16 @@ from rlvitals.rules.standing import NEARLY, standing, way_share
 
 KEPT = 0.3  # of the first value losses
 EVEN, BEYOND = 0.5, 2.5  # lowest over highest loss, usual over first; x what a step pays
+BLIND = 1e-4  # explained variance of a critic that predicts the same for every state
 HEAD = 5  # points: the first losses
 WINDOW = 20  # updates at least
 LOW, HIGH = 10.0, 90.0  # per cent of the updates
+SEES_NOTHING = "observations are constant, or do not show what the return depends on"
+UNTRAINED = (
+    "the critic's weights are left out of the training, or its loss out of the sum",
+    "rewards carry noise that no state tells",
+    "rewards are far larger than what the critic's steps can reach",
+)
 
 
 def never_explained(trace: Trace, metric: str, explained: Series, limit: Bound) -> Finding | None:
@@ -34,18 +41,15 @@ def never_explained(trace: Trace, metric: str, explained: Series, limit: Bound) 
     high = float(np.percentile(explained.values, HIGH))
     if high >= limit.value or usual < KEPT * first:
         return None
-    said = f"the value loss is {usual:.3g} in the median, {first:.3g} at first"
+    blind = float(np.percentile(np.abs(explained.values), HIGH)) < BLIND
     return _finding(
         trace,
-        f"the critic has learned nothing: explained variance stays below {max(high, 0.0):.2g} in "
-        f"nine of ten of {len(explained)} updates, and {said}",
+        f"the critic has learned nothing: explained variance is {high:.2g} or less in nine of ten "
+        f"of {len(explained)} updates, and the value loss {usual:.3g} in the median, {first:.3g} "
+        "at first",
         (metric, explained, high),
         limit,
-        (
-            "the critic's weights are left out of the training, or its loss out of the sum",
-            "rewards carry noise that no state tells",
-            "rewards are far larger than what the critic's steps can reach",
-        ),
+        (SEES_NOTHING, *UNTRAINED) if blind else (*UNTRAINED, SEES_NOTHING),
     )
 
 
@@ -76,10 +80,13 @@ def never_settled(trace: Trace) -> Finding | None:
 
 def _content(trace: Trace) -> bool:
     """Tell a run that it is too early to judge, or that gets along without a critic."""
-    now = standing(trace)
-    share = way_share(trace, now)
-    far = share is not None and share < NEARLY
-    return bool(too_early(trace)) or (weigh.content(now) and not far)
+    return bool(too_early(trace)) or (weigh.content(standing(trace)) and not _far(trace))
+
+
+def _far(trace: Trace) -> bool:
+    """Tell whether it is known what can be earned, and that this run is far from it."""
+    share = way_share(trace, standing(trace))
+    return share is not None and share < NEARLY
 
 
 def _finding(
@@ -89,11 +96,12 @@ def _finding(
     bound: Bound,
     causes: tuple[str, ...],
 ) -> Finding:
-    evidence, counter = weigh.sides(standing(trace))
+    now = standing(trace)
+    evidence, counter = weigh.sides(now)
     metric, series, level = shown
     return Finding(
         summary,
-        severity=Severity.WARNING,
+        severity=Severity.WARNING if _far(trace) else weigh.severity(now),
         metric=metric,
         began=int(series.steps[0]),
         ended=int(series.steps[-1]),

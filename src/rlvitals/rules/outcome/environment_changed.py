@@ -1,14 +1,15 @@
 """What the policy had learned was lost at a step at which no update had moved it.
 
 ## What it sees
-A step at which the critic is suddenly and lastingly wrong (its loss above 4 x the median and
-1.5 x the highest of the 20 points before, or the explained variance below its median by 0.3, in 4
-of 5 points) and from which the outcome loses 30 % or more of what it had gained, while the policy
-was quiet: KL per update (beyond 0.03 or the target) and clip fraction up to there no higher than
-twice what they had been in the 20 points before, no spike of the KL in the last of these, and no
-jump of the learning rate. The outcome must show it within five points, or, where it is a mean over
-W episodes, within a tenth of W x the length of those that follow, and must not fall for longer than
-such a mean needs to forget: what gets worse from update to update is the policy. An
+A step at which the critic is suddenly and lastingly wrong (its loss above 4 x the median and 1.5 x
+the highest of the 20 points before, or the explained variance below its median by 0.3, in 4 of 5
+points) and from which the outcome loses 30 % or more of what it had gained (5 % where the critic
+never gets over it: both its loss and its explained variance stay worse in nine of ten points),
+while the policy was quiet: KL per update (beyond 0.03 or the target) and clip fraction up to there
+no higher than twice what they had been in the 20 points before, no spike of the KL in the last of
+these, and no jump of the learning rate. The outcome must show it within five points, or, where it
+is a mean over W episodes, within a tenth of W x the length of those that follow, and must not fall
+for longer than such a mean needs to forget: what gets worse from update to update is the policy. An
 error where half of the gain is lost for good, else a warning. Where no KL is logged (A2C), a steady
 entropy of discrete actions and half of the loss within five rows stand for it, as a note.
 
@@ -51,7 +52,7 @@ from rlvitals.rules.shapes import KL_SPIKE, jumps
 from rlvitals.rules.standing import label, least_that_counts, outcome, up
 from rlvitals.signals.finite import Array
 from rlvitals.signals.rolling import medians_ending_at
-from rlvitals.signals.spread import median
+from rlvitals.signals.spread import median, noise_sd
 
 JUMP = Threshold(
     "environment-changed.jump", 4.0, "times the critic's recent loss that is a sudden error"
@@ -61,7 +62,9 @@ GRAVE = 0.5  # of the gain: an error
 HIGHEST = 1.5  # x the largest of the recent values: a spiky loss is none
 DROP = 0.3  # of explained variance
 LESS = 0.5  # x the critic's recent loss: it does not err more
-SINKS = 0.1  # of the loss: it had begun before
+NEARLY_ALL = 0.9  # of the points after it: the critic does not get over it
+SOME, LOUD = 0.05, 5.0  # of the gain, x the scatter from point to point: enough beside that
+SINKS = 0.05  # of the loss: it had begun before
 PAST = 20  # points before
 LASTS, WITHIN = 4, 5  # so many of so many points: an outlier is no change
 QUIET = 2.0  # x the largest of the recent KL values
@@ -181,7 +184,10 @@ def _fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
         return None
     material, _ = least_that_counts(trace, name, series)
     gain = _gain(found, series, step)
-    if gain <= material or found.lost < max(material, LOST.on(trace) * gain):
+    least = max(material, LOST.on(trace) * gain)
+    if _for_good(trace, step) and found.before - found.last >= SOME * gain:
+        least = max(SOME * gain, LOUD * (noise_sd(series.values) or 0.0))
+    if gain <= material or found.lost < least:
         return None
     after = series.since(step + 1).values
     soon = after[: max(2 * BEFORE, len(after) // 2)]
@@ -191,6 +197,20 @@ def _fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
     if float(series.until(step).values[-2 * BEFORE :].min()) < found.before - found.lost / 2:
         return None
     return found
+
+
+def _for_good(trace: Trace, step: int) -> bool:
+    """Tell a critic that was right before a step and is wrong in nearly all points after it."""
+    loss, ev = trace.get(LOSS.name), trace.get(EXPLAINED_VARIANCE.name)
+    if loss is None or ev is None:
+        return False
+    was, then = (s.until(step - 1).finite().values[-PAST:] for s in (loss, ev))
+    now, later = (s.since(step).finite().values for s in (loss, ev))
+    if min(was.size, then.size) < PAST or min(now.size, later.size) < PAST:
+        return False
+    worse = float((now > np.median(was)).mean())
+    blind = float((later < np.median(then) - DROP).mean())
+    return bool(then.min() > DROP) and min(worse, blind) >= NEARLY_ALL
 
 
 def _gain(found: Fall, series: Series, step: int) -> float:

@@ -201,10 +201,11 @@ def _finding(
     env = environment(trace)
     after = series.since(between[1] + 1).values
     over = not spread and after.size > 0 and float(after.max()) > value  # it went on to rise
-    waits = name == RETURN.name and env is not None and value == env.random_return
+    floor = () if env is None else (env.random_return, env.min_return)
+    waits = name == RETURN.name and value != 0 and value in floor
     severity = Severity.NOTE if content(now) or waits or over else Severity.WARNING
     if waits:
-        counter = (*counter, "it is what a random policy gets: nothing has succeeded yet")
+        counter = (*counter, "it is the least that a policy gets: nothing has succeeded yet")
     throughout = between[0] == int(series.steps[0]) and count == len(series)
     # A return of exactly 0 where even a random policy earns something else: none arrives.
     never = name == RETURN.name and env is not None and value == 0 and bool(env.random_return)

@@ -12,8 +12,8 @@ A critic that has learned nothing at all over the whole run is told apart: expla
 0.1 in nine of ten updates, and a value loss whose median is above three tenths of what it was at
 first: not even the mean of the returns was learned. Of a Q-learner: a loss that keeps within a
 factor of two from the first update to the last, its root more than 2.5 times what a step
-pays on average. That is a warning also where the outcome cannot be
-told, and where it rises in an environment that is known and far from solved.
+pays on average. In an environment that is known, that is a warning also where the outcome cannot
+be told or rises, as long as it ends far from solved.
 
 ## Why it matters
 Advantages are returns minus predictions. A critic that explains nothing leaves them as noisy as
