@@ -13,10 +13,11 @@ from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.value import LOSS
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Finding, Severity
+from rlvitals.rules.rule import Finding, Severity, Threshold
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import NEARLY, standing, way_share
 
+HARDLY = 2.0  # x the least explained variance: nine of ten updates of an untrained critic are lower
 KEPT = 0.3  # of the first value losses
 EVEN, BEYOND = 0.5, 2.5  # lowest over highest loss, usual over first; x what a step pays
 BLIND = 1e-4  # explained variance of a critic that predicts the same for every state
@@ -31,11 +32,14 @@ UNTRAINED = (
 )
 
 
-def never_explained(trace: Trace, metric: str, explained: Series, limit: Bound) -> Finding | None:
+def never_explained(
+    trace: Trace, metric: str, explained: Series, least: Threshold
+) -> Finding | None:
     """Find an actor's critic that never explained anything and whose loss did not fall."""
     loss = trace.numbers(LOSS.name, WINDOW)
     judged = trace.profile in kinds.CONTROL and len(explained) >= WINDOW
-    if loss is None or not judged or limit.value is None or _content(trace):
+    limit = least.bound(trace, f"{HARDLY:g} x what a critic explains at least", scale=HARDLY)
+    if loss is None or not judged or _content(trace):
         return None
     usual, first = float(np.median(loss.values)), float(np.median(loss.values[:HEAD]))
     high = float(np.percentile(explained.values, HIGH))

@@ -9,7 +9,7 @@ explained variance is below -1000), and so is a run at its ceiling. A critic tha
 is a note before 40 % of the run's budget, and while a run of unknown budget goes on.
 
 A critic that has learned nothing at all over the whole run is told apart: explained variance below
-0.1 in nine of ten updates, and a value loss whose median is above three tenths of what it was at
+0.2 in nine of ten updates, and a value loss whose median is above three tenths of what it was at
 first: not even the mean of the returns was learned. Of a Q-learner: a loss that keeps within a
 factor of two from the first update to the last, its root more than 2.5 times what a step
 pays on average. In an environment that is known, that is a warning also where the outcome cannot
@@ -75,7 +75,7 @@ def check(trace: Trace) -> Answer:
     if metric is None:
         return Undecided(f"{EXPLAINED_VARIANCE.name} is not logged", (EXPLAINED_VARIANCE.name,))
     logged = trace[metric.name].finite()
-    untrained = never_explained(trace, metric.name, logged, LIMIT.bound(trace, "default"))
+    untrained = never_explained(trace, metric.name, logged, LIMIT)
     return untrained or _stretch(trace, metric.name, logged)
 
 
