@@ -1,9 +1,12 @@
 """Actions that are wider than what the environment takes, from the first update on."""
 
+from dataclasses import replace
+
 import made_traces as made
 import numpy as np
 import pytest
 
+from rlvitals.records import Budget
 from rlvitals.rules.exploration import exploration_explodes
 from rlvitals.rules.rule import Clear, Finding, Severity
 
@@ -12,10 +15,10 @@ RISING = np.linspace(-1250.0, -600.0, COUNT) + 5.0 * made.noise(COUNT)
 
 
 def wide(std, outcome=RISING, env="Pendulum-v1"):
-    settings = {"env_id": env, "total_steps": made.STEP * COUNT}
     width = np.full(COUNT, std)
-    run = made.trace(settings=settings, exploration__std=width, outcome__return=outcome)
-    return exploration_explodes.RULE.ask(run)
+    run = made.trace(settings={"env_id": env}, exploration__std=width, outcome__return=outcome)
+    budget = Budget(made.STEP * COUNT, "total_steps")
+    return exploration_explodes.RULE.ask(replace(run, budget=budget))
 
 
 def test_actions_that_drown_from_the_start_are_a_warning_far_from_solved():

@@ -1,15 +1,18 @@
 """A critic that is at the end of a run what it was at first, and what only looks like one."""
 
+from dataclasses import replace
+
 import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Profile
+from rlvitals.records import Budget, Profile
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.untrained import SEES_NOTHING, UNTRAINED
 from rlvitals.rules.value import critic_explains_nothing
 
 COUNT = 100
+BUDGET = Budget(made.STEP * COUNT, "total_steps")
 RULE = critic_explains_nothing.RULE
 FLAT_LOSS = 17.0 + made.noise(COUNT, 2)
 LEARNED = np.geomspace(17.0, 0.5, COUNT)
@@ -19,12 +22,12 @@ UNTOLD = 20.0 + 60.0 * np.abs(np.sin(np.arange(COUNT) / 15.0))  # up and down: n
 def critic(explained=None, loss=FLAT_LOSS, outcome=None, env="CartPole-v1"):
     explained = 0.02 * made.noise(COUNT) if explained is None else explained
     run = made.trace(
-        settings={"env_id": env, "n_steps": 32, "n_envs": 8, "total_steps": made.STEP * COUNT},
+        settings={"env_id": env, "n_steps": 32, "n_envs": 8},
         value__explained_variance=explained,
         value__loss=loss,
         outcome__return=made.rising() if outcome is None else outcome,
     )
-    return RULE.ask(run)
+    return RULE.ask(replace(run, budget=BUDGET))
 
 
 @pytest.mark.parametrize("outcome", [made.flat(), UNTOLD, made.rising(to=150)])
@@ -56,15 +59,28 @@ def test_what_only_looks_like_it_is_a_note_at_most(changed):
     assert isinstance(found, Clear | Undecided) or found.severity is Severity.NOTE
 
 
+def test_what_still_rises_half_way_or_has_no_budget_is_given_time():
+    run = made.trace(
+        settings={"env_id": "CartPole-v1"},
+        value__explained_variance=0.02 * made.noise(COUNT),
+        value__loss=FLAT_LOSS,
+        outcome__return=made.rising(to=150),
+    )
+    assert RULE.ask(replace(run, budget=BUDGET)).severity is Severity.WARNING
+    for budget in (None, Budget(2 * BUDGET.steps, "total_steps")):
+        answer = RULE.ask(replace(run, budget=budget))
+        assert getattr(answer, "severity", Severity.NOTE) is Severity.NOTE
+
+
 def learner(loss, outcome=None, steps=200.0):
     run = made.trace(
         Profile.OFF_POLICY,
-        settings={"env_id": "Pendulum-v1", "total_steps": made.STEP * COUNT},
+        settings={"env_id": "Pendulum-v1"},
         value__loss=loss,
         outcome__return=-1200.0 + 30.0 * made.noise(COUNT, 4) if outcome is None else outcome,
         outcome__episode_length=np.full(COUNT, steps),
     )
-    return RULE.ask(run)
+    return RULE.ask(replace(run, budget=BUDGET))
 
 
 NOISY = 2500.0 * np.exp(0.2 * made.noise(COUNT, 6))

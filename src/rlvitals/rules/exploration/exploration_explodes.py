@@ -13,7 +13,8 @@ One of five, from some step to the end:
   fell, and above its own first value.
 The outcome weighs it: a note where it improves, a warning where it is proven not to. Where that
 cannot be told, a width beyond 10 x is a warning, else a note. A width that was beyond the largest
-action throughout is a warning also where the outcome improves and ends far from solved.
+action throughout is a warning also where the outcome improves, if nine tenths of the budget are
+spent and it ends far from solved.
 
 ## Why it matters
 An action is the policy's choice plus noise. Once the noise is wider than the range of actions,
@@ -49,8 +50,8 @@ from rlvitals.rules.falling import with_it
 from rlvitals.rules.freedom import max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_above, start
-from rlvitals.rules.spent import too_early
-from rlvitals.rules.standing import LEAST, NEARLY, environment, standing, way_share
+from rlvitals.rules.spent import ends_far
+from rlvitals.rules.standing import LEAST, environment, standing
 from rlvitals.rules.width import width
 
 WIDER = Threshold("exploration-explodes.width", 3.0, "width of continuous actions, x its own start")
@@ -206,8 +207,7 @@ def _finding(trace: Trace, grown: _Grown) -> Finding:
         now = standing(trace)
     evidence, counter = weigh.sides(now)
     severity = weigh.severity(now, unknown=Severity.WARNING if grown.certain else Severity.NOTE)
-    share = way_share(trace, now)
-    if grown.throughout and share is not None and share < NEARLY and not too_early(trace):
+    if grown.throughout and ends_far(trace):
         severity = Severity.WARNING
     if lost_before(trace, grown.stretch.began):
         severity, counter = Severity.NOTE, (*counter, "the outcome had been lost before")

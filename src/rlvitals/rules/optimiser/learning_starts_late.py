@@ -3,7 +3,7 @@
 ## What it sees
 The first number of `optimiser/updates`, `value/loss` or `optimiser/loss` of a Q-learner stands
 more than half of the run after its first row. A warning where the outcome is proven not to
-improve, else a note.
+improve, or holds, far from solved, what it had before anything was learned; else a note.
 
 ## Why it matters
 Until then actions are random, or the untrained policy's, and nothing of the time is used.

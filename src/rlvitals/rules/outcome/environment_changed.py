@@ -9,9 +9,11 @@ while the policy was quiet: KL per update (beyond 0.03 or the target) and clip f
 no higher than twice what they had been in the 20 points before, no spike of the KL in the last of
 these, and no jump of the learning rate. The outcome must show it within five points, or, where it
 is a mean over W episodes, within a tenth of W x the length of those that follow, and must not fall
-for longer than such a mean needs to forget: what gets worse from update to update is the policy. An
-error where half of the gain is lost for good, else a warning. Where no KL is logged (A2C), a steady
-entropy of discrete actions and half of the loss within five rows stand for it, as a note.
+for longer than such a mean needs to forget: what gets worse from update to update is the policy. So
+is an outcome that had begun to fall before explained variance drops while the value loss halves:
+returns that are all alike leave nothing to explain. An error where half of the gain is lost for
+good, else a warning. Where no KL is logged (A2C), a steady entropy of discrete actions and half of
+the loss within five rows stand for it, as a note.
 
 ## Why it matters
 Returns that break can come from the policy or from the world. An update that breaks a policy

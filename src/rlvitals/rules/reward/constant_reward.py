@@ -6,7 +6,10 @@ reward, return) that is exactly the same number for as long: to the end of the r
 of it; or one that has been its own lowest number ever since it fell there. Not where the outcome
 climbed to its highest value and stays there, and not where answers are right: that is
 convergence. Spread over single steps is no evidence: many environments pay the same for every
-step.
+step. A return that is the least that the environment gives is a note: nothing has succeeded yet.
+
+Returns of 0 in an environment that pays the same for each step (CartPole 1, Acrobot and
+MountainCar -1) are an error whatever else is shown: the reward no longer arrives.
 
 Where rewards do differ, a part of them that is one number in every update of the run, 40 at least,
 is noted: it never told responses apart.
@@ -201,8 +204,9 @@ def _finding(
     env = environment(trace)
     after = series.since(between[1] + 1).values
     over = not spread and after.size > 0 and float(after.max()) > value  # it went on to rise
-    floor = () if env is None else (env.random_return, env.min_return)
-    waits = name == RETURN.name and value != 0 and value in floor
+    # Of a return of 0 the least that can be had says nothing: it is what a dead reward pays too.
+    floor = () if env is None else (env.random_return, env.min_return or env.random_return)
+    waits = name == RETURN.name and value in floor
     severity = Severity.NOTE if content(now) or waits or over else Severity.WARNING
     if waits:
         counter = (*counter, "it is the least that a policy gets: nothing has succeeded yet")

@@ -8,12 +8,13 @@ out where returns hardly vary (the value loss fell to 1/10,000 of its own highes
 explained variance is below -1000), and so is a run at its ceiling. A critic that starts so
 is a note before 40 % of the run's budget, and while a run of unknown budget goes on.
 
-A critic that has learned nothing at all over the whole run is told apart: explained variance below
-0.2 in nine of ten updates, and a value loss whose median is above three tenths of what it was at
-first: not even the mean of the returns was learned. Of a Q-learner: a loss that keeps within a
-factor of two from the first update to the last, its root more than 2.5 times what a step
-pays on average. In an environment that is known, that is a warning also where the outcome cannot
-be told or rises, as long as it ends far from solved.
+A critic that has learned nothing at all over the whole run is told apart: explained variance in the
+median of the last third below 0.3 and no better than in the first third, where it was below 0.4,
+and a value loss whose median is above three tenths of what it was at first: not even the mean of
+the returns was learned. Of a Q-learner: a loss that keeps within a factor of two from the first
+update to the last, its root more than 2.5 times what a step pays on average. In an environment that
+is known, that is a warning also where the outcome cannot be told or rises, if nine tenths of a known
+budget are spent and it ends far from solved.
 
 ## Why it matters
 Advantages are returns minus predictions. A critic that explains nothing leaves them as noisy as

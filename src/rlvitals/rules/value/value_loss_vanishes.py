@@ -3,11 +3,13 @@
 ## What it sees
 `value/loss` below 1/100 of the highest value in its first tenth, and below a millionth of the
 square of the largest return (an error of 0.1 % of it), in nine of ten points of 20 successive ones
-(10 where fewer than 40 are logged) and to the end; the outcome neither rising, nor at its
-ceiling, nor holding its best. If returns differ from point to point by 1 % or more all the
-same, what the critic learns cannot be the return: a warning where explained variance is mostly
-undefined or below -1000, that is 0/0, or the discount is set to 0, and where the outcome is
-proven to stall. If returns hardly differ, it is a note: there is nothing to tell apart.
+(10 where fewer than 40 are logged) and to the end; the outcome neither rising, nor at its ceiling,
+nor holding its best. If returns differ from point to point by 1 % or more all the same, what the
+critic learns cannot be the return: a warning where explained variance is mostly undefined or below
+-1000, that is 0/0, or the discount is set to 0, and where the outcome is proven to stall. So are
+targets that changed at a step: the loss jumps to 10 x its median and falls below a twentieth of it
+within ten points, while the outcome falls only later. If returns hardly differ, it is a note: there
+is nothing to tell apart.
 
 ## Why it matters
 Advantages are what happened less what was expected. Targets that are all alike, or that leave
