@@ -13,8 +13,8 @@ median of the last third below 0.3 and no better than in the first third, where 
 and a value loss whose median is above three tenths of what it was at first: not even the mean of
 the returns was learned. Of a Q-learner: a loss that keeps within a factor of two from the first
 update to the last, its root more than 2.5 times what a step pays on average. In an environment that
-is known, that is a warning also where the outcome cannot be told or rises, if nine tenths of a known
-budget are spent and it ends far from solved.
+is known, that is a warning also where the outcome cannot be told or rises, if nine tenths of a
+known budget are spent and it ends far from solved.
 
 ## Why it matters
 Advantages are returns minus predictions. A critic that explains nothing leaves them as noisy as
