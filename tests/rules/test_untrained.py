@@ -106,6 +106,11 @@ def test_a_q_learner_that_solves_its_task_all_the_same():
     assert isinstance(learner(NOISY, np.linspace(-1300.0, -150.0, COUNT)), Clear)
 
 
+def test_a_q_learner_whose_rewards_are_not_known_cannot_be_judged():
+    run = made.trace(Profile.OFF_POLICY, value__loss=NOISY, outcome__return=made.flat())
+    assert isinstance(RULE.ask(run), Undecided)
+
+
 def test_an_actor_without_an_estimate_cannot_be_judged():
     run = made.trace(value__loss=FLAT_LOSS, outcome__return=made.flat())
     assert isinstance(RULE.ask(run), Undecided)

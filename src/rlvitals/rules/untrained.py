@@ -1,9 +1,9 @@
 """A critic that is at the end of a run what it was at first: told by numbers of its own.
 
 Even a critic that cannot tell states apart learns the mean of the returns, and its loss falls. Of
-128 healthy runs of four algorithms on five tasks, all in which the value loss kept three tenths of
-its first level came to explain more than 0.4 in the last third, and the lowest tenth of a
-Q-learner's losses was at most a quarter of the highest.
+124 healthy runs of PPO and A2C the value loss kept three tenths of its first level in 48, and all
+of these came to explain 0.45 or more in the last third. In healthy runs of DQN and SAC the lowest
+tenth of the losses was at most a quarter of the highest.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.value import LOSS
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Finding, Severity, Threshold
+from rlvitals.rules.rule import Answer, Clear, Finding, Severity, Threshold, Undecided
 from rlvitals.rules.spent import ends_far, too_early
 from rlvitals.rules.standing import standing
 
@@ -68,21 +68,25 @@ def _ends(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.
     return values[:third], values[-third:]
 
 
-def never_settled(trace: Trace) -> Finding | None:
+def never_settled(trace: Trace) -> Answer:
     """Find a Q-learner whose error stays what it was at first, far beyond what a step pays."""
     name = LOSS.name if LOSS.name in trace else TOTAL_LOSS.name
     loss, returns, lengths = (
         trace.numbers(metric, least)
         for metric, least in ((name, WINDOW), (RETURN.name, 1), (EPISODE_LENGTH.name, 1))
     )
-    if loss is None or returns is None or lengths is None or _content(trace):
-        return None
+    if loss is None:
+        return Undecided(f"fewer than {WINDOW} losses are logged", (LOSS.name,))
+    if returns is None or lengths is None:
+        return Undecided("what a step pays is not known", (RETURN.name, EPISODE_LENGTH.name))
+    if _content(trace):
+        return Clear()
     low, usual, high = (float(q) for q in np.percentile(loss.values, (LOW, 50.0, HIGH)))
     first, error = float(np.median(loss.values[:HEAD])), float(np.sqrt(max(usual, 0.0)))
     paid = float(np.abs(returns.values).mean() / max(lengths.values.mean(), 1.0))
     even = low >= EVEN * high and EVEN * first <= usual <= first / EVEN
     if not even or paid == 0 or error < BEYOND * paid:
-        return None
+        return Clear()
     return _finding(
         trace,
         f"the critic has learned nothing: its error is {error:.3g} from the first update to the "

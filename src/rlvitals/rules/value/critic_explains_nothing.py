@@ -71,7 +71,7 @@ ABSURD = -1e3  # an explained variance below it divides by a variance of nearly 
 def check(trace: Trace) -> Answer:
     """Ask whether the critic learned at all; then find a lasting stretch of low values."""
     if trace.profile is Profile.OFF_POLICY:
-        return never_settled(trace) or Clear()
+        return never_settled(trace)
     metric = next((metric for metric in ESTIMATES if metric.name in trace), None)
     if metric is None:
         return Undecided(f"{EXPLAINED_VARIANCE.name} is not logged", (EXPLAINED_VARIANCE.name,))
