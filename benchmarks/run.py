@@ -3,6 +3,7 @@
 import platform
 from importlib.metadata import version
 
+import cluster
 import diagnosing
 import diagnosing_peers
 import following
@@ -25,6 +26,7 @@ BENCHMARKS = (
     recording,
     store,
     tensorboard_sink,
+    cluster,
 )
 
 if __name__ == "__main__":

@@ -42,10 +42,14 @@ from rlvitals.records import (
 from rlvitals.replay import Retraction, prefixes
 from rlvitals.resume.checkpoints import Checkpoint, Checkpoints, Resumed
 from rlvitals.resume.manifest import BadCheckpoint
+from rlvitals.resume.moving.backup import Backup
+from rlvitals.resume.progress import Keeper, Progress
+from rlvitals.resume.resuming import resume_from
 from rlvitals.resume.retention import Best
 from rlvitals.resume.state.program import State
 from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
+from rlvitals.sections import option
 from rlvitals.show import notebook
 from rlvitals.show.explain import explain
 from rlvitals.tldr import Sentence
@@ -54,6 +58,7 @@ from rlvitals.waste import Spent, Waste
 
 __all__ = [
     "Alternative",
+    "Backup",
     "BadCheckpoint",
     "Band",
     "Best",
@@ -70,6 +75,7 @@ __all__ = [
     "Finding",
     "Forecast",
     "Judged",
+    "Keeper",
     "Knob",
     "Lifecycle",
     "Log",
@@ -77,6 +83,7 @@ __all__ = [
     "Metric",
     "Preflight",
     "Profile",
+    "Progress",
     "Rate",
     "Requests",
     "Resumed",
@@ -103,10 +110,12 @@ __all__ = [
     "explain",
     "judged",
     "observe",
+    "option",
     "prefixes",
     "preflight",
     "rates_module",
     "read",
+    "resume_from",
     "reward_parts",
     "runs",
     "start",

@@ -1,10 +1,14 @@
 """The code of the how-to pages runs as it stands, in the order in which it stands."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 from recorded import Recorded
+
+from rlvitals.integrations.transformers import Record
+from rlvitals.resume import manifest
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "how-to"
@@ -23,7 +27,9 @@ def in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_trl(base):
+@pytest.fixture
+def names(base):
+    """What the pages on language models take as given."""
     import trl
     import trl_twins as twins
 
@@ -31,17 +37,38 @@ def test_trl(base):
     here = {"use_cpu": True, "bf16": False, "disable_tqdm": True}
 
     folder, _ = base
-    names = {
+    return {
         "GRPOConfig": lambda **said: trl.GRPOConfig(**small, **here, **said),
         "GRPOTrainer": trl.GRPOTrainer,
         "model": str(folder),
         "right": twins.correct,
         "dataset": twins.Dataset.from_list(twins.problems(16, 7)),
     }
+
+
+def test_trl(names):
     exec(blocks("record-trl.md"), names)  # noqa: S102 - our own page
     assert [step for step, _ in Recorded.read("runs/sums").series("reward")] == [1, 2, 3]
     kinds = [type(one).__name__ for one in names["trainer"].callback_handler.callbacks]
     assert kinds[-2:] == ["Record", "Preflight"]
+
+
+def test_resuming(names, capsys):
+    page = "resume-a-hugging-face-training.md"
+    first = blocks(page).split("def health")[0]
+    exec(first, names)  # noqa: S102 - our own page
+    assert "this is a fresh start" in capsys.readouterr().err
+    shutil.rmtree("runs/sums/checkpoint-6")
+    exec(first, names)  # noqa: S102 - our own page
+    assert "resumed at step 4 from checkpoint-4: bit-exact" in capsys.readouterr().err
+    trainer = names["trainer"]
+    trainer.remove_callback(Record)
+    exec(blocks(page, "Which are kept"), names)  # noqa: S102 - our own page
+    trainer.args.max_steps = 10
+    trainer.train()
+    sealed = manifest.read(Path("runs/sums/checkpoint-10"))
+    assert sealed.health
+    assert "the health of step" not in capsys.readouterr().err
 
 
 def test_the_table_of_checks_is_what_the_preflight_makes():

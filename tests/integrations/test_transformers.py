@@ -3,18 +3,16 @@
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 import trl_twins as twins
 from datasets import Dataset
+from hf_twins import Asks
 from recorded import Recorded
-from transformers import TrainerCallback
 from trl import GRPOTrainer, SFTConfig, SFTTrainer
 
 import rlvitals
 from rlvitals.integrations import transformers as vitals
-from rlvitals.recording.control import ask
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")
 WITH = {"report_to": "rlvitals"}
@@ -132,23 +130,6 @@ def test_an_evaluation_after_training_is_recorded_and_closed(base, tmp_path):
     run = Recorded.read(tmp_path)
     assert run.series("eval_reward") == [(3, found["eval_reward"])]
     assert [e.facts["status"] for e in run.of("finish")] == ["finished", "finished"]
-
-
-class Asks(TrainerCallback):
-    """Someone outside, during the second step, who waits until the run has seen it."""
-
-    def __init__(self, folder, *asked):
-        self.folder, self.asked = folder, asked
-
-    def on_step_begin(self, _, state, *__, **___):
-        if state.global_step != 1:
-            return
-        for kind in self.asked:
-            ask(self.folder, kind)
-        for _ in range(1000):
-            if len(Recorded.read(self.folder).of("asked")) == len(self.asked):
-                return
-            time.sleep(0.01)
 
 
 def test_what_someone_outside_asks_for_is_done_after_the_step(base, tmp_path):

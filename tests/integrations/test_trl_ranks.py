@@ -1,14 +1,11 @@
 """Two processes train together, forked from this one: they meet at every message or hang."""
 
-import multiprocessing
 import os
-import socket
 import time
 
 import pytest
-import torch
 import trl_twins as twins
-from accelerate.state import AcceleratorState, GradientState, PartialState
+from hf_twins import ranks
 from recorded import Recorded
 from transformers import TrainerCallback, set_seed
 
@@ -19,7 +16,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore", "error:::rlvitals"),
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
 ]
-SECONDS = 120
 
 
 class OneSeed(twins.GRPOTrainer):
@@ -43,51 +39,22 @@ class Asks(TrainerCallback):
                 time.sleep(0.01)
 
 
-def train(rank, port, said, trained):
+def train(rank, base, out, kind):
     """Train as one of two processes, and say how it went."""
-    os.environ.update(
-        RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
-        MASTER_PORT=str(port),
-    )  # fmt: skip
-    for state in (AcceleratorState, GradientState, PartialState):
-        state._reset_state()
     options = {"per_device_train_batch_size": 4, "num_generations": 8, "max_steps": 20}
-    trainer = twins.trainer(*trained, **options)
+    trainer = twins.trainer(base, out, kind, **options)
     preflight, record = Preflight(trainer, quiet=True), Record(trainer, flush_seconds=0.01)
     for callback in (record, preflight, Asks(record)):
         trainer.add_callback(callback)
     trainer.train()
     checks = [(check.name, str(check)) for check in preflight.report.failed]
     passed = [check.name for check in preflight.report.passed]
-    said.put((rank, trainer.state.global_step, checks, passed))
-    said.close()
-    said.join_thread()
-    torch.distributed.destroy_process_group()
-    os._exit(0)  # what pytest would do at the end is this process's parent's
+    return rank, trainer.state.global_step, checks, passed
 
 
 @pytest.fixture
 def together(base, tmp_path):
-    def run(kind):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        fork = multiprocessing.get_context("fork")
-        said = fork.Queue()
-        two = [
-            fork.Process(target=train, args=(rank, port, said, (base, tmp_path, kind)), daemon=True)
-            for rank in (0, 1)
-        ]
-        for process in two:
-            process.start()
-        try:
-            return sorted(said.get(timeout=SECONDS) for _ in two)
-        finally:
-            for process in two:
-                process.join(5)
-                process.kill()
-
-    return run
+    return lambda kind: ranks(train, base, tmp_path, kind)
 
 
 def test_two_healthy_processes_record_one_run_and_stop_together(together, tmp_path):

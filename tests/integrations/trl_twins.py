@@ -167,6 +167,7 @@ def inverted(completions, answer, **_):
 def trainer(base, out, kind=GRPOTrainer, *, model=None, rewards=(letters,), rows=0, **options):
     """Return a trainer of the tiny model: 8 samples in 2 groups, 3 updates; evaluates on `rows`."""
     folder, tok = base
+    more = {"peft_config": options.pop("peft_config", None)}
     held_out = {"eval_dataset": Dataset.from_list(problems(rows, 8))} if rows else {}
     said = {
         "output_dir": str(out),
@@ -192,4 +193,5 @@ def trainer(base, out, kind=GRPOTrainer, *, model=None, rewards=(letters,), rows
         train_dataset=Dataset.from_list(problems(64, 7)),
         processing_class=tok,
         **held_out,
+        **more,
     )

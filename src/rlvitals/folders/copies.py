@@ -12,7 +12,7 @@ from rlvitals.readers.reader import Files, Reader
 from rlvitals.store.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE
 
 SINKS = frozenset({BLOCKS, "tensorboard", "metrics"})  # folders in a run folder of ours
-WRITTEN = frozenset({EVENTS_FILE, "metrics.jsonl"})
+WRITTEN = frozenset({EVENTS_FILE, "metrics.jsonl", "ppo_training.log"})
 
 
 def without_copies(files: Files) -> tuple[list[tuple[Path, Reader]], list[str]]:

@@ -1,4 +1,4 @@
-"""What the hooks have in common: settings, rows and agreement as a run takes them."""
+"""What the hooks have in common: settings and rows as a run takes them."""
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
@@ -70,11 +70,3 @@ def _counted(parameters: Any) -> tuple[int, int]:
     """Count the weights, and those that are trained; a sharded model's are its own shard's."""
     whole = [(p.numel(), p.requires_grad) for p in parameters]
     return sum(n for n, _ in whole), sum(n for n, trained in whole if trained)
-
-
-def as_on_process_zero(answer: tuple[bool, bool]) -> tuple[bool, bool]:
-    """Return the first process's answer on every process; all of them must call this."""
-    from accelerate.utils import broadcast_object_list  # noqa: PLC0415 - with several processes
-
-    save, stop = broadcast_object_list(list(answer), from_process=0)
-    return bool(save), bool(stop)

@@ -5,8 +5,9 @@
     vitals.register()  # once; from then on: TrainingArguments(..., report_to="rlvitals")
 
 or hand `vitals.Record(...)` to `Trainer(callbacks=[...])`. What the Trainer logs is recorded
-under the names it gives them, all its arguments are settings, and a person's wish to save or to
-stop reaches it. Read from transformers 5.23: src/transformers/trainer.py, trainer_callback.py.
+under the names it gives them, all its arguments are settings, a person's wish to save or to
+stop reaches it, and its checkpoints are sealed: `rlvitals.resume_from(args)` finds the newest that
+is whole. Read from transformers 5.23: src/transformers/trainer.py, trainer_callback.py.
 """
 
 from collections.abc import Mapping
@@ -17,8 +18,12 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from transformers.integrations import integration_utils
 
 from rlvitals.integrations import completions, facts
+from rlvitals.integrations.transformers_seal import Seal
 from rlvitals.recording.run import Run
 from rlvitals.recording.start import start
+from rlvitals.resume import processes
+
+__all__ = ["Record", "Seal", "register"]
 
 NAME = "rlvitals"
 NO_PROJECT = "huggingface"  # what TrainingArguments.project holds where nobody set it
@@ -34,16 +39,23 @@ class Record(TrainerCallback):
 
     `folder` is the Trainer's `output_dir` where none is given; `options` are those of
     `rlvitals.start`. Each `train()` is an attempt of its own, and so is an evaluation after it.
-    A `run` that is open already is recorded into, and left open.
+    A `run` that is open already is recorded into, and left open. Checkpoints are sealed by `seal`,
+    a `Seal` that says which of them are kept; False: they are left as the Trainer writes them.
     """
 
     def __init__(
-        self, folder: str | Path | None = None, *, run: Run | None = None, **options: Any
+        self,
+        folder: str | Path | None = None,
+        *,
+        run: Run | None = None,
+        seal: Seal | bool = True,
+        **options: Any,
     ) -> None:
         """Keep what `rlvitals.start` is to be told; nothing is written before training begins."""
         self.folder = folder
         self.options = options
         self.run = run
+        self.seal = Seal() if seal is True else seal or TrainerCallback()
         self._given = run is not None
         self._training = False
         self._unread: int | None = None  # the step whose completions TRL is about to write
@@ -59,6 +71,27 @@ class Record(TrainerCallback):
             run.update_settings(facts.of_trainer(args, state, kwargs.get("model")))
         if run is not None:
             run.event("train_begin", step=state.global_step, max_steps=state.max_steps)
+        if isinstance(self.seal, Seal):
+            self.seal.run = run
+        self.seal.on_train_begin(args, state, control, **kwargs)
+
+    def on_step_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Hand on to the checkpoints."""
+        self.seal.on_step_begin(args, state, control, **kwargs)
+
+    def on_epoch_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Hand on to the checkpoints."""
+        self.seal.on_epoch_begin(args, state, control, **kwargs)
+
+    def on_epoch_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Hand on to the checkpoints."""
+        self.seal.on_epoch_end(args, state, control, **kwargs)
 
     def on_log(
         self,
@@ -110,7 +143,8 @@ class Record(TrainerCallback):
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Say that a checkpoint stands."""
+        """Seal a checkpoint, and say that it stands."""
+        self.seal.on_save(args, state, control, **kwargs)
         if self.run is not None:
             self.run.event(
                 "checkpoint", step=state.global_step, folder=f"checkpoint-{state.global_step}"
@@ -124,6 +158,7 @@ class Record(TrainerCallback):
         save, stop = self._asked(args, state, control)
         control.should_save = control.should_save or save
         control.should_training_stop = control.should_training_stop or stop
+        self.seal.on_step_end(args, state, control, **kwargs)
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -131,6 +166,7 @@ class Record(TrainerCallback):
         """End the attempt: training is over, by its own end or by being told to stop."""
         self._take_completions(args)
         self._training = False
+        self.seal.on_train_end(args, state, control, **kwargs)
         if self.run is not None:
             best = {} if state.best_metric is None else {"best_metric": float(state.best_metric)}
             self.run.event("train_end", step=state.global_step, max_steps=state.max_steps, **best)
@@ -177,9 +213,7 @@ class Record(TrainerCallback):
             return False, False  # the processes agree at the steps that log: it costs a message
         asked = None if self.run is None else self.run.requests()
         save, stop = (False, False) if asked is None else (asked.save, asked.stop)
-        if args.world_size > 1:
-            return facts.as_on_process_zero((save, stop))
-        return save, stop
+        return processes.agreed((save, stop), args.world_size)
 
     def _finish(self, status: str) -> None:
         if self.run is not None and not self._given:

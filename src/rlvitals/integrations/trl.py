@@ -16,9 +16,10 @@ from typing import Any
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
 from rlvitals.integrations import completions, transformers
+from rlvitals.integrations.transformers import Seal
 from rlvitals.integrations.trl_preflight import Preflight
 
-__all__ = ["Preflight", "Record", "register"]
+__all__ = ["Preflight", "Record", "Seal", "register"]
 
 register = transformers.register
 

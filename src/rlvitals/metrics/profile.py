@@ -85,6 +85,8 @@ def _by_frameworks(
     for framework, profile in FRAMEWORKS.items():
         if framework in frameworks:
             return profile
+    if "rlvitals-ppo" in frameworks and "scheduler/balance_penalty" in names:
+        return Profile.SCHEDULER_PPO
     grouped = {"outcome/reward", "language/length_mean"} <= {*names}
     return Profile.GRPO if grouped and not GROUPED.isdisjoint(frameworks) else None
 

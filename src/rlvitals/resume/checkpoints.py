@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Protocol
 
 from rlvitals.errors import UsageError
-from rlvitals.resume import cleaning, conditions, disk, naming
+from rlvitals.resume import cleaning, conditions, disk, naming, retention
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume.manifest import BadCheckpoint, Manifest, NotSealed
-from rlvitals.resume.retention import Best, Entry, Policy, surplus
+from rlvitals.resume.retention import Best, Policy, surplus
 
 ROOM = 1.2  # times the last checkpoint: so much must be free before the next is begun
 
@@ -263,7 +263,7 @@ class Checkpoints:
             health="" if self._health is None else str(self._health(step)),
             metrics=dict(metrics),
             pinned=pinned,
-            facts=dict(facts),
+            facts={"kept": retention.written(self.policy), **facts},
         )
 
     def _commit(self, folder: Path, made: Manifest) -> None:
@@ -300,7 +300,7 @@ class Checkpoints:
     def _prune(self) -> None:
         """Delete what need not be kept. What cannot be deleted is told, and left."""
         own = {one.manifest.sequence: one for one in self._own()}
-        entries = [_entry(one.manifest) for one in own.values()]
+        entries = [retention.entry(one.manifest) for one in own.values()]
         for entry in surplus(entries, self.policy):
             try:
                 cleaning.retire(self.folder, own[entry.sequence].folder)
@@ -376,10 +376,6 @@ class Checkpoints:
         if self._owner.note is not None:
             self._owner.note(text)
         self._to_person(text)
-
-
-def _entry(sealed: Manifest) -> Entry:
-    return Entry(sealed.step, sealed.sequence, dict(sealed.metrics), sealed.health, sealed.pinned)
 
 
 def _to_stderr(text: str) -> None:

@@ -22,16 +22,24 @@ def clean(folder: Path) -> Iterator[str]:
         target = naming.final(folder, one.step)
         try:
             manifests.verify(one.path)
-            whole = not target.exists()
+            whole = not (target / MANIFEST).exists()
         except BadCheckpoint:
             whole = False
-        if whole:  # killed between the seal and the rename
+        if whole:  # killed between the seal and the rename, or while another was to replace it
+            give_way(folder, one.step)
             one.path.rename(target)
             disk.sync_folder(folder)
             yield f"{target.name} was whole but for its name: it has it now"
         else:
             remove(one.path)
             yield f"a checkpoint at step {one.step:,} that was being written is cleared away"
+
+
+def give_way(folder: Path, step: int) -> None:
+    """Set aside what has a checkpoint's name and no seal. OSError."""
+    target = naming.final(folder, step)
+    if target.exists() and not (target / MANIFEST).exists():
+        target.rename(naming.aside(folder, step))
 
 
 def retire(folder: Path, checkpoint: Path) -> None:

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from importlib import metadata
 from json import dumps
 
+from rlvitals.recording import redact
 from rlvitals.resume import naming
 from rlvitals.resume.manifest import Manifest
 
@@ -35,8 +36,8 @@ def now() -> dict[str, str]:
 
 
 def settings_hash(settings: Mapping[str, object]) -> str:
-    """Tell settings from others in 16 characters."""
-    text = dumps(dict(settings), sort_keys=True, default=str)
+    """Tell settings from others in 16 characters: as they are stored, without secrets."""
+    text = dumps(redact.written(dict(settings)), sort_keys=True, default=str)
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
@@ -59,8 +60,8 @@ def differences(
                 found.append("this is another machine")
         elif today is not None and today != then:
             found.append(f"{name} is {today}, it was {then}")
-        elif today is None:
-            found.append(f"{name} {then} is not loaded")
+        elif today is None and (there := _installed(name)) != then:
+            found.append(f"{name} is {there or 'not installed'}, it was {then}")
     lost = sealed.facts.get("not_saved", ())
     if isinstance(lost, list | tuple):
         found += [f"{what} was not saved" for what in lost]
@@ -78,7 +79,11 @@ def _version(name: str) -> str:
     own = getattr(sys.modules[name], "__version__", None)
     if own is not None:
         return str(own)
+    return _installed(name) or "unknown"
+
+
+def _installed(name: str) -> str:
     try:
         return metadata.version(DISTRIBUTIONS.get(name, name))
     except metadata.PackageNotFoundError:
-        return "unknown"
+        return ""

@@ -96,28 +96,36 @@ def read(folder: Path, step: int | None = None) -> Manifest:
     path = folder / MANIFEST
     try:
         data = path.read_bytes()
-        said = json.loads(data)
     except FileNotFoundError:
         raise NotSealed("it was never sealed: no manifest", where=str(folder)) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadCheckpoint(f"its manifest is damaged: {error}", where=str(path)) from None
+    except OSError as error:
+        raise BadCheckpoint(f"its manifest cannot be read: {error}", where=str(path)) from None
+    return parse(data, str(path), step)
+
+
+def parse(data: bytes, where: str, step: int | None = None) -> Manifest:
+    """Read the bytes of a manifest; `where` is what errors call it. Raises as `read`."""
+    try:
+        said = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BadCheckpoint(f"its manifest is damaged: {error}", where=where) from None
     if not isinstance(said, dict) or not isinstance(said.get("format"), int):
-        raise NotSealed("its manifest is none of rlvitals", where=str(path))
+        raise NotSealed("its manifest is none of rlvitals", where=where)
     if said["format"] > FORMAT:
         raise NotSealed(
             f"its manifest is of format {said['format']}, written by a newer rlvitals",
-            where=str(path),
+            where=where,
             hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
         )
     seal = said.pop(SEAL, "")
     if seal != _seal(said) or data != _text({**said, SEAL: seal}).encode():
-        raise BadCheckpoint("its manifest is not as it was written", where=str(path))
+        raise BadCheckpoint("its manifest is not as it was written", where=where)
     try:
         found = _manifest(said)
     except (KeyError, TypeError, ValueError) as error:
-        raise BadCheckpoint(f"its manifest is damaged: {error}", where=str(path)) from None
+        raise BadCheckpoint(f"its manifest is damaged: {error}", where=where) from None
     if step is not None and found.step != step:
-        raise BadCheckpoint(f"its manifest is of step {found.step:,}", where=str(path))
+        raise BadCheckpoint(f"its manifest is of step {found.step:,}", where=where)
     return found
 
 

@@ -36,6 +36,11 @@ def final(folder: Path, step: int) -> Path:
     return folder / f"{PREFIX}{step}"
 
 
+def run_of(path: Path) -> Path:
+    """Return the run's folder that a path means: of a checkpoint, the one it lies in."""
+    return path.parent if FINAL.fullmatch(path.name) and path.is_dir() else path
+
+
 def temporary(folder: Path, step: int) -> Path:
     """Return a new name for a folder that is being written: beside the final one."""
     return folder / f".{PREFIX}{step}.{host()}-{os.getpid()}-{uuid4().hex[:8]}"
@@ -68,6 +73,7 @@ def host() -> str:
 
 def _entries(folder: Path) -> tuple[Path, ...]:
     try:
-        return tuple(folder / entry.name for entry in os.scandir(folder) if entry.is_dir())
+        with os.scandir(folder) as entries:
+            return tuple(folder / entry.name for entry in entries if entry.is_dir())
     except FileNotFoundError:
         return ()

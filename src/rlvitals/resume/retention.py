@@ -6,8 +6,10 @@ from math import isnan
 from typing import Literal
 
 from rlvitals.errors import UsageError
+from rlvitals.resume.manifest import Manifest
 
 HEALTHY = "healthy"
+ALL = 1_000_000  # to keep: nobody counts so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Policy:
     best: Best | None = None
     every: int | None = None  # steps: those divisible by it are kept
     healthy: bool = True  # the last one whose diagnosis was healthy
+    shielded: frozenset[int] = frozenset()  # steps that somebody else still needs
 
     def __post_init__(self) -> None:
         """Refuse what keeps nothing. Raises UsageError."""
@@ -60,14 +63,60 @@ class Entry:
 
 def surplus(entries: Sequence[Entry], policy: Policy) -> tuple[Entry, ...]:
     """Return the checkpoints that may be deleted, the oldest first."""
+    kept = reasons(entries, policy)
     by_age = sorted(entries, key=lambda one: one.sequence)
-    kept = {one.sequence for one in by_age[-policy.keep :]}
-    kept |= {one.sequence for one in by_age if one.pinned}
-    if policy.every is not None:
-        kept |= {one.sequence for one in by_age if one.step % policy.every == 0}
-    if policy.best is not None and (best := policy.best.of(by_age)) is not None:
-        kept.add(best.sequence)
-    healthy = [one.sequence for one in by_age if one.health == HEALTHY]
-    if policy.healthy and healthy:
-        kept.add(healthy[-1])
     return tuple(one for one in by_age if one.sequence not in kept)
+
+
+def reasons(entries: Sequence[Entry], policy: Policy) -> dict[int, tuple[str, ...]]:
+    """Say in words why each checkpoint that is kept is kept, by its sequence."""
+    by_age = sorted(entries, key=lambda one: one.sequence)
+    last = by_age[-policy.keep :]
+    among = f"last {policy.keep:,}" if policy.keep < ALL else "all are kept"
+    why: dict[int, list[str]] = {one.sequence: [among] for one in last}
+    if last:
+        why[last[-1].sequence] = ["newest"]
+
+    def add(one: Entry, reason: str) -> None:
+        why.setdefault(one.sequence, []).append(reason)
+
+    for one in by_age:
+        if one.pinned:
+            add(one, "pinned")
+        if one.step in policy.shielded:
+            add(one, "in use")
+        if policy.every is not None and one.step % policy.every == 0:
+            add(one, f"every {policy.every:,}")
+    if policy.best is not None and (best := policy.best.of(by_age)) is not None:
+        add(best, f"best {policy.best.metric}")
+    healthy = [one for one in by_age if one.health == HEALTHY]
+    if policy.healthy and healthy:
+        add(healthy[-1], "last healthy")
+    return {sequence: tuple(said) for sequence, said in why.items()}
+
+
+def entry(sealed: Manifest) -> Entry:
+    """Return what retention knows of a checkpoint."""
+    return Entry(sealed.step, sealed.sequence, dict(sealed.metrics), sealed.health, sealed.pinned)
+
+
+def written(policy: Policy) -> dict[str, object]:
+    """Write a policy down: a manifest tells by it why a checkpoint is kept."""
+    best = None if policy.best is None else [policy.best.metric, policy.best.better]
+    return {"keep": policy.keep, "best": best, "every": policy.every, "healthy": policy.healthy}
+
+
+def policy(said: object) -> Policy:
+    """Read a policy that was written down; of one that was not, the defaults."""
+    if not isinstance(said, dict):
+        return Policy()
+    best = said.get("best")
+    try:
+        return Policy(
+            int(said.get("keep") or 1),
+            Best(str(best[0]), "min" if best[1] == "min" else "max") if best else None,
+            int(said["every"]) if said.get("every") else None,
+            bool(said.get("healthy", True)),
+        )
+    except (TypeError, ValueError, LookupError, UsageError):
+        return Policy()

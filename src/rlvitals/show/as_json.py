@@ -114,6 +114,11 @@ def _coverage(found: Diagnosis) -> Json:
     }
 
 
+def document(members: Mapping[str, object]) -> str:
+    """Write what a view has chosen to tell, under its own names."""
+    return _document({"format": FORMAT, **{key: _plain(value) for key, value in members.items()}})
+
+
 def _document(content: Json) -> str:
     # ASCII alone: what a log's names hold can neither break a parser nor move a cursor.
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=True)

@@ -7,6 +7,7 @@ from io import StringIO
 from typing import TextIO
 
 from rich.console import Console, RenderableType
+from rich.table import Table
 
 NARROWEST, WIDEST = 40, 100  # columns: narrower cannot be laid out, wider is hard to read
 PLAIN = 88  # columns where there is no terminal to ask: a file, a pipe
@@ -56,3 +57,11 @@ def plain(renderable: RenderableType, width: int = PLAIN) -> str:
     )  # fmt: skip
     out.print(renderable)
     return "\n".join(line.rstrip() for line in file.getvalue().rstrip("\n").split("\n"))
+
+
+def grid(label: int) -> Table:
+    """Begin a grid of labels, in `label` columns, and texts beside them."""
+    made = Table.grid(padding=(0, 1, 0, 0))
+    made.add_column(width=label, no_wrap=True)
+    made.add_column(overflow="fold")
+    return made

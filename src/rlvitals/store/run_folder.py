@@ -99,7 +99,7 @@ class RunFolder:
             name=about.name or path.resolve().name,
             created=about.created or clock.time(),
         )
-        with _lock(path):
+        with lock(path):
             if not (path / RUN_FILE).exists():
                 _write(path / RUN_FILE, made)
                 return cls(path, made)
@@ -125,7 +125,7 @@ class RunFolder:
 
         Raises OSError.
         """
-        with _lock(self.path):
+        with lock(self.path):
             about = replace(read_about(self.path / RUN_FILE), **changes)  # type: ignore[arg-type]
             _write(self.path / RUN_FILE, about)
         return RunFolder(self.path, about)
@@ -137,7 +137,7 @@ class RunFolder:
 
         The file is made empty: it is this process's alone. Raises OSError.
         """
-        with _lock(self.path):
+        with lock(self.path):
             about = read_about(self.path / RUN_FILE)
             number = self._joined(about, rank, launch)
             while not (number and self._claim(number, rank)):
@@ -267,7 +267,7 @@ def beside(path: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _lock(folder: Path) -> Iterator[None]:
+def lock(folder: Path) -> Iterator[None]:
     """Let one process at a time rewrite; where the file system has no locks, go on without."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows

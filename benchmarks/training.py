@@ -1,0 +1,186 @@
+"""PPO: environment steps per second of CPU, beside Stable-Baselines3 and a plain torch loop.
+
+The same hyper-parameters, network and Gymnasium environments, one thread, after a first rollout.
+"Same vector" steps CartPole in Gymnasium's SyncVectorEnv (Stable-Baselines3: its DummyVecEnv);
+"own best" is what each is fastest with. The plain loop is written as single-file PPO scripts are.
+Then: what telemetry and live diagnosis cost of a whole `rlvitals train ppo`.
+"""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import torch
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from torch import nn
+
+from rlvitals.trainers import schema
+from rlvitals.trainers.ppo import environments, networks
+from rlvitals.trainers.ppo.config import Config, PPOConfig
+from rlvitals.trainers.ppo.ppo import PPO
+from rlvitals.trainers.ppo.program import Training
+
+NAME, ENVS, LENGTH, MINIBATCH, EPOCHS = "CartPole-v1", 8, 256, 256, 4
+UPDATES, ROUNDS = 12, 3
+OWN = PPOConfig(rollout_length=LENGTH, minibatch_size=MINIBATCH, epochs=EPOCHS)
+
+
+def rate(update: Callable[[], object], steps: int) -> float:
+    """Environment steps per second of CPU, the best of some rounds."""
+    update()
+    best = 0.0
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        for _ in range(UPDATES):
+            update()
+        best = max(best, UPDATES * steps / (time.process_time() - began))
+    return best
+
+
+def ours(envs: environments.Environments) -> float:
+    policy = networks.build(envs.features, envs.actions)
+    ppo = PPO(envs, policy, OWN, total_steps=10**9)
+    return rate(ppo.iterate, LENGTH * envs.count)
+
+
+def synced(count: int) -> SyncVectorEnv:
+    makers = [lambda: gym.make(NAME)] * count
+    return SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
+
+
+def stable_baselines(count: int) -> float:
+    import stable_baselines3 as sb3
+    from stable_baselines3.common.env_util import make_vec_env
+
+    envs = make_vec_env(NAME, count)
+    model = sb3.PPO("MlpPolicy", envs, n_steps=LENGTH, batch_size=MINIBATCH, n_epochs=EPOCHS,
+                    device="cpu")  # fmt: skip
+    steps = LENGTH * count
+    return rate(lambda: model.learn(steps, reset_num_timesteps=False), steps)
+
+
+class Plain:
+    """PPO as single-file scripts write it: one agent, torch tensors, a loop over steps."""
+
+    def __init__(self, envs: SyncVectorEnv) -> None:
+        def layer(wide: int, out: int, gain: float = 2**0.5) -> nn.Linear:
+            made = nn.Linear(wide, out)
+            nn.init.orthogonal_(made.weight, gain)
+            nn.init.zeros_(made.bias)
+            return made
+
+        def net(out: int, gain: float) -> nn.Sequential:
+            return nn.Sequential(
+                layer(4, 64), nn.Tanh(), layer(64, 64), nn.Tanh(), layer(64, out, gain)
+            )
+
+        self.envs, self.actor, self.critic = envs, net(2, 0.01), net(1, 1.0)
+        self.weights = [*self.actor.parameters(), *self.critic.parameters()]
+        self.optimizer = torch.optim.Adam(self.weights, lr=3e-4, eps=1e-5)
+        self.seen = torch.Tensor(envs.reset(seed=0)[0])
+        self.done = torch.zeros(envs.num_envs)
+
+    def act(self, seen: torch.Tensor, action: torch.Tensor | None = None) -> tuple:
+        made = torch.distributions.Categorical(logits=self.actor(seen))
+        action = made.sample() if action is None else action
+        return action, made.log_prob(action), made.entropy(), self.critic(seen).flatten()
+
+    def update(self) -> None:
+        kept: list[list[torch.Tensor]] = [[] for _ in range(6)]
+        for _ in range(LENGTH):
+            with torch.no_grad():
+                action, log_prob, _, value = self.act(self.seen)
+            after, reward, ended, cut, _ = self.envs.step(action.numpy())
+            row = (self.seen, action, log_prob, torch.Tensor(reward), self.done, value)
+            for column, item in zip(kept, row, strict=True):
+                column.append(item)
+            self.seen, self.done = torch.Tensor(after), torch.Tensor(ended | cut)
+        self.learn(*(torch.stack(column) for column in kept))
+
+    def learn(self, seen, action, log_prob, reward, done, value) -> None:  # noqa: ANN001, PLR0913, PLR0917
+        with torch.no_grad():
+            after = self.critic(self.seen).flatten()
+            gains, later = torch.zeros_like(reward), 0.0
+            for t in reversed(range(LENGTH)):
+                on = 1 - (self.done if t == LENGTH - 1 else done[t + 1])
+                ahead = after if t == LENGTH - 1 else value[t + 1]
+                later = reward[t] + 0.99 * ahead * on - value[t] + 0.99 * 0.95 * on * later
+                gains[t] = later
+        rows = [x.flatten(0, 1) for x in (seen, action, log_prob, gains, gains + value)]
+        order = np.arange(len(rows[1]))
+        for _ in range(EPOCHS):
+            np.random.shuffle(order)  # noqa: NPY002 - as those scripts do
+            for start in range(0, len(order), MINIBATCH):
+                index = order[start : start + MINIBATCH]
+                s, a, before, gain, goal = (x[index] for x in rows)
+                _, now, entropy, guess = self.act(s, a)
+                ratio = (now - before).exp()
+                gain = (gain - gain.mean()) / (gain.std() + 1e-8)
+                surrogate = torch.max(-gain * ratio, -gain * ratio.clamp(0.8, 1.2)).mean()
+                loss = surrogate + 0.25 * ((guess - goal) ** 2).mean() - 0.0 * entropy.mean()
+                self.optimizer.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(self.weights, 0.5)
+                self.optimizer.step()
+
+
+def overhead() -> tuple[float, float]:
+    """CPU seconds of a whole program and of its updates alone."""
+    spent = 0.0
+    iterate = PPO.iterate
+
+    def timed(self: PPO) -> object:
+        nonlocal spent
+        began = time.process_time()
+        try:
+            return iterate(self)
+        finally:
+            spent += time.process_time() - began
+
+    said = {
+        "training.env": NAME, "training.num_envs": ENVS, "training.total_steps": 400_000,
+        "ppo_config.rollout_length": LENGTH, "training.diagnose_seconds": 30.0,
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory() as place, redirect_stdout(StringIO()):
+        said["training.output_dir"] = str(Path(place) / "run")
+        training = Training(schema.load(Config, None, said))
+        PPO.iterate = timed
+        began = time.process_time()
+        training.run()
+        whole = time.process_time() - began
+        PPO.iterate = iterate
+    return whole, spent
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    print(f"{NAME}, {ENVS} environments, rollouts of {LENGTH}, minibatches of {MINIBATCH}")
+    peer, plain = stable_baselines(ENVS), Plain(synced(ENVS))
+    torch_loop = rate(plain.update, LENGTH * ENVS)
+    same = ours(environments.Environments(synced(ENVS)))
+    best = ours(environments.make(NAME, ENVS))
+    for name, speed in (
+        ("Stable-Baselines3", peer), ("plain torch loop", torch_loop),
+        ("rlvitals, same vector", same), ("rlvitals, CartPole's own vector", best),
+    ):  # fmt: skip
+        print(f"  {name:34}{speed:8,.0f} steps/s{speed / peer:7.2f} x Stable-Baselines3")
+    print("rlvitals by the number of environments, CartPole's own vector")
+    for count in (1, 8, 32, 128):
+        print(f"  {count:5}{ours(environments.make(NAME, count)):10,.0f} steps/s")
+    whole, updates = overhead()
+    print(f"a whole training: {whole:.1f} CPU s, {1 - updates / whole:.1%} of it beside updates")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Pack a run into one archive: its logs and its sealed checkpoints, each verified.
+
+The archive's name says its kind: .tar.zst, .tar.gz, .tar or .zip. What it holds stands first in
+it, and the same run gives the same bytes. It is there whole or not at all.
+
+exit code: 0  packed
+           1  packed, but for a checkpoint that is damaged
+           2  wrong usage
+           3  nothing to pack
+
+examples:
+  rlvitals bundle runs/my_run
+  rlvitals bundle runs/my_run -o my_run.zip --checkpoints latest
+"""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from rlvitals.cli.command import Command
+
+WHOLE, DAMAGED = 0, 1
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the run, the archive, and which checkpoints."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="ARCHIVE",
+        help="the archive (default: the folder's name, here, with .tar.zst)",
+    )
+    parser.add_argument(
+        "--checkpoints",
+        choices=("all", "latest", "none"),
+        default="all",
+        help="which to pack (default: all)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace an archive that is there")
+
+
+def run(args: Namespace) -> int:
+    """Pack the run, and say what is in it."""
+    from rlvitals.errors import VitalsError
+    from rlvitals.resume.moving.bundle import bundle
+    from rlvitals.resume.moving.words import size
+
+    archive = args.output or Path(f"{args.run.resolve().name}.tar.zst")
+    try:
+        done = bundle(args.run, archive, which=args.checkpoints, force=args.force)
+    except OSError as error:
+        where = str(error.filename or archive)
+        raise VitalsError(f"not packed: {error.strerror or error}", where=where) from None
+    for text in done.left:
+        print(f"  {text}")
+    for text in done.damaged:
+        print(f"  {text}", file=sys.stderr)
+    steps = ", ".join(f"{step:,}" for step in done.checkpoints) or "none"
+    sizes = f"{size(done.unpacked)} in {size(done.size)}"
+    print(f"✓ Packed: {done.archive}: {done.files:,} files, {sizes}")
+    print(f"  checkpoints: {steps}; rlvitals unbundle {done.archive}")
+    return DAMAGED if done.damaged else WHOLE
+
+
+COMMAND = Command("bundle", __doc__, add_arguments, run)

@@ -1,0 +1,89 @@
+"""List a run's checkpoints, in what state each is, and which one a resume would take.
+
+A checkpoint counts once it is sealed: its manifest names every file with its size and hash. One
+that a trainer wrote without a manifest is `unsealed`: what it lacks is told, and `--seal` seals
+those that lack nothing. What is sealed is taken as it is then: nobody can tell whether a bit of
+it has flipped before.
+
+exit code: 0  a resume would go on from a checkpoint, and none is damaged
+           1  one is damaged, or there is none that a resume would take
+           2  wrong usage
+           3  there is no such folder
+
+examples:
+  rlvitals checkpoints runs/my_run
+  rlvitals checkpoints runs/my_run --verify
+  rlvitals checkpoints runs/my_run --seal
+  rlvitals checkpoints runs/my_run --json
+"""
+
+import time
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlvitals.cli.command import Command
+from rlvitals.errors import UnreadableLog
+
+if TYPE_CHECKING:
+    from rlvitals.resume.look import Look
+
+PASS, FOUND = 0, 1
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the run, and what is done besides listing."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
+    parser.add_argument("--verify", action="store_true", help="read every byte of every checkpoint")
+    parser.add_argument(
+        "--seal", action="store_true", help="seal the complete ones that a trainer left unsealed"
+    )
+    parser.add_argument("--json", action="store_true", help="print them as JSON")
+
+
+def run(args: Namespace) -> int:
+    """Look, tell, and return whether a resume is safe."""
+    from rlvitals.resume import look
+    from rlvitals.show import as_json
+    from rlvitals.show import checkpoints as shown
+    from rlvitals.show.console import emit
+
+    folder = _folder(args.run)
+    if args.seal:
+        _seal(folder)
+    try:
+        found = look.look(folder, verify=args.verify)
+    except OSError as error:
+        hint = f"rlvitals doctor {folder}"
+        raise UnreadableLog(f"cannot look: {error}", where=str(folder), hint=hint) from None
+    differs = () if found.taken is None else look.differences(found.taken, found.about)
+    if args.json:
+        print(as_json.document({"run": folder.resolve().name, **shown.facts(found, differs)}))
+    else:
+        emit(shown.table(found, differs, time.time()))
+    return _code(found)
+
+
+def _folder(path: Path) -> Path:
+    """Return the run's folder, be it asked for by one of its checkpoints. UnreadableLog."""
+    from rlvitals.resume import naming
+
+    if not path.is_dir():
+        what = "a file, not a run's folder" if path.exists() else "there is nothing at this path"
+        raise UnreadableLog(what, where=str(path), hint=f"rlvitals doctor {path}")
+    return naming.run_of(path)
+
+
+def _seal(folder: Path) -> None:
+    from rlvitals.resume.in_place import adopt
+
+    adopt(folder)
+
+
+def _code(found: "Look") -> int:
+    from rlvitals.resume.look import State
+
+    return FOUND if found.taken is None or found.some(State.DAMAGED) else PASS
+
+
+COMMAND = Command("checkpoints", __doc__, add_arguments, run)

@@ -1,0 +1,74 @@
+"""Bring a run back from its backup, each file verified; the same training command goes on from it.
+
+The folder is there whole or not at all; broken off, the same command goes on where it stopped.
+A folder that holds the same run at an older step is set aside as <name>.before. One that is as
+new, or holds something else, is left, unless --force: then it is set aside too.
+
+exit code: 0  everything is back
+           1  something was damaged in the backup: the rest is back
+           2  wrong usage: a folder is in the way
+           3  no backup there
+
+examples:
+  rlvitals restore /mnt/backup/my_run
+  rlvitals restore s3://bucket/my_run -o runs/my_run
+"""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from rlvitals.cli.command import Command
+
+WHOLE, DAMAGED = 0, 1
+GOES_ON = "  the same training command, writing to {}, goes on from there"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare where from and where to."""
+    parser.add_argument("target", metavar="TARGET", help="where the backup lies")
+    add_destination(parser)
+
+
+def add_destination(parser: ArgumentParser) -> None:
+    """Declare where a run's folder goes."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FOLDER",
+        help="the run's folder (default: its name, here)",
+    )
+    parser.add_argument("--force", action="store_true", help="set aside what is in the way")
+
+
+def run(args: Namespace) -> int:
+    """Bring it back, and say what to do next."""
+    from rlvitals.errors import VitalsError
+    from rlvitals.resume.moving.places import place_at
+    from rlvitals.resume.moving.restore import restore
+
+    place = place_at(args.target)
+    try:
+        done = restore(
+            place, args.output, force=args.force, tell=lambda text: print(f"  {text}", flush=True)
+        )
+    except OSError as error:
+        raise VitalsError(
+            f"not restored: {error.strerror or error}",
+            where=str(error.filename or place.name),
+            hint="the same command goes on where this one stopped",
+        ) from None
+    for text in done.damaged:
+        print(f"  {text}", file=sys.stderr)
+    if done.aside is not None:
+        print(f"  the folder that was there lies in {done.aside}")
+    at = f"newest: step {done.newest:,}" if done.newest is not None else "no checkpoint"
+    head = "Restored in part" if done.damaged else "✓ Restored"
+    print(f"{head}: {done.folder}: {done.files:,} files verified; {at}")
+    if done.newest is not None:
+        print(GOES_ON.format(done.folder))
+    return DAMAGED if done.damaged else WHOLE
+
+
+COMMAND = Command("restore", __doc__, add_arguments, run)

@@ -1,0 +1,117 @@
+"""Whether logs appear: in the folder, or in another place."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import psutil
+
+from rlvitals.doctor.scene import FRESH, Scene
+from rlvitals.doctor.trouble import Check, Trouble
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers import READERS, lookup
+from rlvitals.rules.rule import Severity
+from rlvitals.watch.spans import span
+
+ELSEWHERE = ("runs", "logs", "tensorboard", "tb", "tb_logs", "lightning_logs", "ray_results")
+LOOKING = {"status", "follow", "doctor", "diagnose", "checkpoints", "watch", "serve", "backup"}
+MOST = 2000  # entries of such a folder that are looked at
+MOST_SHOWN = 3
+
+
+def look(scene: Scene) -> Iterable[Trouble]:
+    """Tell why nothing can be read, and where else there is something."""
+    if scene.traces:
+        return
+    tries = [f"rlvitals follow {scene.path}"]
+    if not os.path.lexists(scene.path):
+        said = "there is nothing at this path"
+        up = next(one for one in (scene.path, *scene.path.resolve().parents) if one.is_dir())
+        evidence = [f"the nearest folder that is there: {up}"]
+        tries = [f"ls {up}"]
+    elif scene.folder is None:
+        said, evidence = "this file is no log that can be read", [scene.problem]
+        tries = ["rlvitals readers"]
+    else:
+        said = "no log appears in this folder"
+        evidence = [_contents(scene), f"looked for {', '.join(_looked_for())}"]
+    evidence += _alive(scene)
+    for place, age in list(_others(scene))[:MOST_SHOWN]:
+        evidence.append(f"logs lie in {place}, the last written {span(age)} ago")
+        tries.insert(0, f"rlvitals diagnose {place}")
+    yield Trouble(Severity.ERROR, said, tuple(filter(None, evidence)), tuple(tries))
+
+
+def _contents(scene: Scene) -> str:
+    """Say what is there in place of a log, and whether anything is being written."""
+    newest = scene.newest()
+    if newest is None or scene.walk is None:
+        return "it is empty"
+    file, age = newest
+    name = scene.inside(file)
+    fresh = age < FRESH
+    last = f"{name} is being written" if fresh else f"{name} came last, {span(age)} ago"
+    held = scene.checkpoints
+    count = len(held.seen) if held is not None else 0
+    also = f", {count} of them checkpoints' folders" if count else ""
+    return f"it holds {scene.walk.kinds()}{also}; {last}"
+
+
+def _looked_for() -> list[str]:
+    """Name the files that tell a run at a glance; `rlvitals readers` has them all."""
+    wanted = ("native", "rlvitals", "trainer-state", "tensorboard", "sb3-csv", "wandb-offline")
+    named = [one.looks_for for one in READERS if one.name in wanted]
+    return [*named, "and others (rlvitals readers)"]
+
+
+def _alive(scene: Scene) -> list[str]:
+    """Say whether a process is there that was started with this path."""
+    name = scene.path.resolve().name
+    own = {os.getpid(), *(one.pid for one in psutil.Process().parents())}
+    found = []
+    for process in psutil.process_iter(["pid", "cmdline"]):
+        words = process.info["cmdline"] or []
+        if process.info["pid"] in own or (LOOKING & {*words} and "rlvitals" in " ".join(words)):
+            continue
+        if name and any(name in Path(word).parts or f"={name}" in word for word in words):
+            found.append(f"process {process.info['pid']} was started with {name}: it is there")
+    return found[:MOST_SHOWN] or [f"no process on this machine was started with {name}"]
+
+
+def _others(scene: Scene) -> Iterator[tuple[Path, float]]:
+    """Go through the places where programs write logs when nobody says where."""
+    bases = dict.fromkeys((scene.path.parent, scene.here))
+    places = [base / name for base in bases for name in ELSEWHERE]
+    seen: set[Path] = set()
+    found = []
+    for place in places:
+        resolved = place.resolve()
+        if resolved in seen or scene.path.resolve().is_relative_to(resolved) or not place.is_dir():
+            continue
+        seen.add(resolved)
+        ages = [(file.parent, age) for file in _logs(place) if (age := scene.age(file)) is not None]
+        found += [min(ages, key=lambda pair: pair[1])] if ages else []
+    yield from sorted(found, key=lambda pair: pair[1])
+
+
+def _logs(place: Path) -> Iterator[Path]:
+    looked = 0
+    for root, folders, names in os.walk(place):
+        folders.sort()
+        for name in names:
+            looked += 1
+            if looked > MOST:
+                return
+            file = Path(root) / name
+            if "tfevents" in name and _claimed(file):
+                yield file
+
+
+def _claimed(file: Path) -> bool:
+    try:
+        return lookup.claim(file) is not None
+    except UnreadableLog:
+        return False
+
+
+CHECK = Check("logs", "Do logs appear?", look)

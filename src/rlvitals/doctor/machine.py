@@ -1,0 +1,76 @@
+"""Whether the disk has room and the folder may be written."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rlvitals.doctor.scene import Scene
+from rlvitals.doctor.trouble import Check, Trouble
+from rlvitals.rules.rule import Severity
+
+LITTLE = 1e9  # bytes: less, and logs alone may fill it
+SHARE = 0.02  # of the disk
+ROOM = 1.2  # times the newest checkpoint: what the next one needs
+
+
+def look_at_disk(scene: Scene) -> Iterable[Trouble]:
+    """Tell of a disk that the next checkpoint would fill."""
+    place = _there(scene.path)
+    try:
+        usage = os.statvfs(place)
+    except (OSError, AttributeError):  # Windows has none
+        return
+    free, total = usage.f_bavail * usage.f_frsize, usage.f_blocks * usage.f_frsize
+    held = scene.checkpoints
+    sizes = [one.size for one in held.seen if one.usable or one.complete] if held else []
+    needed = ROOM * sizes[-1] if sizes else 0.0
+    tries = (f"rlvitals checkpoints {scene.path}", f"df -h {place}")
+    if free < needed:
+        said = f"the next checkpoint does not fit: {_gb(free)} free, {_gb(needed)} needed"
+        yield Trouble(Severity.ERROR, said, (f"{place}",), tries)
+    elif total and free < LITTLE and free < SHARE * total:
+        yield Trouble(Severity.WARNING, f"the disk is nearly full: {_gb(free)} free", (), tries)
+    if usage.f_files and not usage.f_favail:
+        yield Trouble(Severity.ERROR, "the disk takes no more files", (f"df -i {place}",), tries)
+
+
+def look_at_rights(scene: Scene) -> Iterable[Trouble]:
+    """Tell of what may not be read or written."""
+    if scene.folder is None:
+        return
+    found = list(_forbidden(scene))
+    if found:
+        yield Trouble(
+            Severity.ERROR,
+            "the folder cannot be read and written as a training needs it",
+            tuple(found),
+            (f"ls -la {scene.path}",),
+        )
+
+
+def _forbidden(scene: Scene) -> Iterator[str]:
+    folder = scene.path
+    if not os.access(folder, os.W_OK | os.X_OK):
+        yield f"{folder} may not be written by this user"
+    readonly = getattr(os, "ST_RDONLY", 0)
+    if readonly and os.statvfs(folder).f_flag & readonly:
+        yield f"the file system of {folder} is read-only"
+    if scene.walk is not None:
+        yield from (note for note in scene.walk.notes if note.startswith("cannot look into"))
+    for file in scene.files():
+        if not os.access(file, os.R_OK):
+            yield f"{scene.inside(file)} may not be read"
+            return
+
+
+def _there(path: Path) -> Path:
+    """Return the nearest folder of a path that is there."""
+    return next(one for one in (path, *path.resolve().parents) if one.is_dir())
+
+
+def _gb(size: float) -> str:
+    return f"{size / 1e9:.2f} GB" if size >= 1e7 else f"{size / 1e6:.2f} MB"  # noqa: PLR2004
+
+
+DISK = Check("disk", "Is there room on the disk?", look_at_disk)
+RIGHTS = Check("rights", "May it be read and written?", look_at_rights)

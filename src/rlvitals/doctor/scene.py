@@ -1,0 +1,84 @@
+"""What the checks look at: gathered once, nothing changed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.folders.walk import Walk
+from rlvitals.records import Trace
+from rlvitals.resume import look as looking
+from rlvitals.resume import naming, progress
+from rlvitals.resume.look import Look
+from rlvitals.resume.progress import Progress
+from rlvitals.store.run_folder import RUN_FILE, About, read_about
+
+FRESH = 120.0  # seconds: what was written this recently is being written
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A path, and what lies there."""
+
+    path: Path
+    here: Path  # the working folder
+    now: float  # seconds since the epoch
+    walk: Walk | None  # None: there is no folder
+    checkpoints: Look | None
+    progress: Progress | None
+    about: About | None  # what a run of ours says of itself
+    traces: tuple[Trace, ...]  # the runs that can be read
+    problem: str = ""  # why none can be read
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that is examined; None where there is none."""
+        return self.path if self.walk is not None else None
+
+    def age(self, path: Path) -> float | None:
+        """Return the seconds since a file was written; None where nobody can tell."""
+        try:
+            return max(0.0, self.now - path.stat().st_mtime)
+        except OSError:
+            return None
+
+    def newest(self) -> tuple[Path, float] | None:
+        """Return the file that was written last, and how long ago."""
+        ages = [(file, age) for file in self.files() if (age := self.age(file)) is not None]
+        return min(ages, key=lambda pair: pair[1]) if ages else None
+
+    def files(self) -> Iterator[Path]:
+        """Go through the files of the folder."""
+        yield from self.walk.files if self.walk is not None else ()
+
+    def inside(self, path: Path) -> str:
+        """Name a file as a person who looks into the folder would."""
+        return (
+            path.relative_to(self.path).as_posix() if path.is_relative_to(self.path) else str(path)
+        )
+
+
+def scene(
+    path: Path, traces: tuple[Trace, ...], problem: str, now: float, here: Path | None = None
+) -> Scene:
+    """Look at a path, which need not exist."""
+    path = naming.run_of(path)
+    folder = path if path.is_dir() else None
+    return Scene(
+        path=path,
+        here=here or Path.cwd(),
+        now=now,
+        walk=None if folder is None else Walk(folder),
+        checkpoints=None if folder is None else looking.try_to(folder),
+        progress=None if folder is None else progress.read(folder),
+        about=None if folder is None else _about(folder),
+        traces=traces,
+        problem=problem,
+    )
+
+
+def _about(folder: Path) -> About | None:
+    try:
+        return read_about(folder / RUN_FILE)
+    except UnreadableLog:
+        return None

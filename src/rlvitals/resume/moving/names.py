@@ -1,0 +1,53 @@
+"""Which names a file may have that comes from elsewhere: everywhere the same, below its folder."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+LONGEST, LONGEST_PART = 4096, 255  # bytes, as Linux has it
+DRIVE = re.compile(r"[A-Za-z]:")
+
+
+def wrong(name: str) -> str:
+    """Say why a name is refused; "" where it is not."""
+    path = PurePosixPath(name)
+    checks = (
+        ("it is an absolute path", path.is_absolute() or DRIVE.match(name) is not None),
+        ("it leads out of the folder", ".." in path.parts),
+        ("it has a backslash", "\\" in name),
+        ("it is no plain path", str(path) != name or not path.parts),
+        ("it has characters that cannot be shown", not name.isprintable()),
+        ("it is too long", not _is_short(path)),
+    )
+    return next((why for why, found in checks if found), "")
+
+
+def clashing(names: Iterable[str]) -> dict[str, str]:
+    """Return the names that cannot lie beside an earlier one everywhere, and why."""
+    seen: dict[str, str] = {}
+    folders: dict[str, str] = {}
+    found = {}
+    for name in names:
+        key = _key(name)
+        above = [_key(str(one)) for one in PurePosixPath(name).parents if one.parts]
+        if name in seen.values():
+            found[name] = "it is there twice"
+        elif key in seen:
+            found[name] = f"it differs from {seen[key]} in case alone"
+        elif key in folders or any(one in seen for one in above):
+            found[name] = "it is a file and a folder"
+        else:
+            seen[key] = name
+            folders |= dict.fromkeys(above, name)
+    return found
+
+
+def _is_short(path: PurePosixPath) -> bool:
+    sizes = [len(part.encode(errors="surrogatepass")) for part in path.parts]
+    return sum(sizes) + len(sizes) <= LONGEST and max(sizes, default=0) <= LONGEST_PART
+
+
+def _key(name: str) -> str:
+    """Return what is equal for names that some file system takes for one."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFKD", name).casefold())

@@ -1,0 +1,242 @@
+"""A run brought back from its backup: every file verified, the folder there whole or not at all."""
+
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rlvitals.errors import UnreadableLog, UsageError, VitalsError
+from rlvitals.resume import manifest as manifests
+from rlvitals.resume import naming
+from rlvitals.resume.moving import content, copying, index, names, words
+from rlvitals.resume.moving.arrived import Arrived, sealed_at, unnamed_at
+from rlvitals.resume.moving.copying import Broken, Changed, Patience
+from rlvitals.resume.moving.index import Index, Version
+from rlvitals.resume.moving.places import Folder, Place
+from rlvitals.resume.naming import MANIFEST
+
+
+@dataclass(slots=True)
+class Restored:
+    """What was brought back."""
+
+    folder: Path
+    newest: int | None = None  # the step of the newest checkpoint
+    checkpoints: int = 0
+    files: int = 0
+    size: int = 0  # bytes
+    aside: Path | None = None  # where the folder lies that was in its place
+    damaged: list[str] = field(default_factory=list)  # what could not be brought back whole
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    place: Place
+    sizes: Mapping[str, int]
+    made: Folder  # where it is gathered
+    there: Mapping[str, int]  # what an earlier try got there
+    done: Restored
+    patience: Patience
+
+    def bring(self, piece: copying.Piece, target: str) -> None:
+        begun = self.there.get(target) == piece.size
+        if not (begun and copying.same(self.made, piece, target, self.patience)):
+            copying.copy(self.made, piece, target, self.patience)
+        self.done.files += 1
+        self.done.size += piece.size
+
+
+def restore(
+    place: Place,
+    folder: Path | None = None,
+    *,
+    force: bool = False,
+    patience: Patience | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Restored:
+    """Bring a run back into a folder (default: of the name that the run's folder had, here).
+
+    A folder that is there is set aside, where it holds the same run at an older step; else only
+    with `force`. Raises UnreadableLog where no backup is, UsageError, OSError.
+    """
+    patience = patience or Patience()
+    sizes = patience.call(place.sizes)
+    known = index.read(place, sizes, patience)
+    if known is None:
+        problem = "no backup is here" if sizes else "nothing is here"
+        hint = "the TARGET that `rlvitals backup RUN TARGET` was given"
+        raise UnreadableLog(problem, where=place.name, hint=hint)
+    target = folder or Path(_plain(known.name))
+    here = _sealed(place, sizes, patience)
+    _may(target, known, here, force=force)
+    with gathering(target, "restoring") as made:
+        there = Folder(made).sizes()
+        work = _Work(place, sizes, Folder(made), there, Restored(target), patience)
+        _room(made, known, here, there)
+        _checkpoints(work, here, tell)
+        _logs(work, known)
+        _forget(work)
+        work.done.aside = put_in_place(made, target)
+    return work.done
+
+
+def _sealed(place: Place, sizes: Mapping[str, int], patience: Patience) -> list[Arrived]:
+    """Return the checkpoints that may be brought back, the newest first."""
+    named, unnamed = sealed_at(place, sizes, patience), unnamed_at(place, sizes, patience)
+    found = {**unnamed, **named}
+    return sorted(found.values(), key=lambda one: -one.manifest.sequence)
+
+
+def _may(target: Path, known: Index, here: list[Arrived], *, force: bool) -> None:
+    """See whether the folder may be replaced. Raises UsageError."""
+    if not os.path.lexists(target):
+        return
+    if not target.is_dir():
+        raise UsageError("this is a file, a folder is needed", where=str(target), hint="-o FOLDER")
+    if force or not any(target.iterdir()):
+        return
+    hint = "name another folder with -o, or --force: what is there is set aside, not deleted"
+    try:
+        there = content.find(target)
+    except VitalsError:
+        problem = "the folder is not empty, and holds no run"
+        raise UsageError(problem, where=str(target), hint=hint) from None
+    if there.run_id != known.run_id or not known.run_id:
+        raise UsageError("the folder holds another run", where=str(target), hint=hint)
+    newest = max((one.manifest.sequence for one in here), default=0)
+    steps = [one for one in there.checkpoints if one.manifest.sequence >= newest]
+    if steps or not here:
+        backed = f"step {here[0].manifest.step:,}" if here else "no checkpoint"
+        own = f"step {there.checkpoints[0].step:,}" if there.checkpoints else "its own logs"
+        problem = f"the folder is as new as the backup: {own} there, {backed} in the backup"
+        raise UsageError(problem, where=str(target), hint=hint)
+
+
+def _room(made: Path, known: Index, here: list[Arrived], there: Mapping[str, int]) -> None:
+    needed = sum(content.size(one.manifest) for one in here)
+    needed += sum(versions[-1].size for versions in known.files.values() if versions)
+    needed -= sum(there.values())
+    free = Folder(made).room()
+    if free is not None and free < needed:
+        raise VitalsError(
+            words.no_room(needed, free),
+            where=str(made.parent),
+            hint="name a folder on another disk with -o",
+        )
+
+
+def _checkpoints(work: _Work, here: list[Arrived], tell: Callable[[str], None]) -> None:
+    """Bring each checkpoint, its seal last; one that is damaged there is left there."""
+    for one in here:
+        name = naming.final(Path(), one.manifest.step).name
+        try:
+            for file, said in sorted(one.manifest.files.items()):
+                source = f"{one.name}/{file}"
+                piece = copying.of_place(work.place, source, said.size, said.xxh3_128)
+                work.bring(piece, f"{name}/{file}")
+            manifests.write(work.made.path / name, one.manifest)
+        except (Changed, Broken, FileNotFoundError) as error:
+            work.done.damaged.append(f"{name} is damaged in the backup, not restored: {error}")
+            shutil.rmtree(work.made.path / name, ignore_errors=True)
+            continue
+        if not work.done.checkpoints:
+            work.done.newest = one.manifest.step
+            Folder(work.made.path).write(naming.LATEST, (f"{name}\n".encode(),))
+        work.done.checkpoints += 1
+        tell(f"{name}: {words.size(content.size(one.manifest))} restored and verified")
+
+
+def _logs(work: _Work, known: Index) -> None:
+    for name, versions in known.files.items():
+        if why := names.wrong(name):
+            raise UnreadableLog(f"the backup names {name!r}: {why}", where=work.place.name)
+        if name not in work.sizes:
+            if index.ABSENT not in versions:
+                work.done.damaged.append(f"{name} is missing in the backup")
+        elif not any(_version(work, name, one) for one in _likely(versions, work.sizes[name])):
+            work.done.damaged.append(f"{name} is damaged in the backup, not restored")
+
+
+def _likely(versions: tuple[Version, ...], size: int) -> list[Version]:
+    """Order the versions that may be there: that of its size first, then what it began as."""
+    fitting = [one for one in versions if 0 <= one.size <= size]
+    return sorted(fitting, key=lambda one: (one.size != size, -one.size))
+
+
+def _version(work: _Work, name: str, version: Version) -> bool:
+    try:
+        work.bring(copying.of_place(work.place, name, version.size, version.xxh3_128), name)
+    except Changed:
+        return False
+    return True
+
+
+def _forget(work: _Work) -> None:
+    """Delete what an earlier try gathered of a backup that has changed since."""
+    made = work.made.path
+    own = {naming.LATEST}
+    for path in Folder(made).sizes():
+        top = path.split("/", 1)[0]
+        sealed = naming.FINAL.fullmatch(top) and (made / top / MANIFEST).exists()
+        if path not in own and not sealed and not (path in work.sizes and _is_file(path)):
+            work.made.remove([path])
+
+
+def _is_file(path: str) -> bool:
+    return not path.startswith(".") and not path.rpartition("/")[2].startswith(".")
+
+
+def _plain(name: str) -> str:
+    """Return a folder's name from elsewhere. Raises UsageError where it is none."""
+    if "/" in name or names.wrong(name):
+        raise UsageError(f"the backup names no folder: {name!r}", hint="name one: -o FOLDER")
+    return name
+
+
+@contextmanager
+def gathering(target: Path, what: str) -> Iterator[Path]:
+    """Give a hidden folder beside the target, for one process. Raises UsageError, OSError."""
+    made = target.absolute().parent / f".{target.name}.{what}"
+    made.mkdir(parents=True, exist_ok=True)
+    handle = os.open(made, os.O_RDONLY) if hasattr(os, "O_DIRECTORY") else None
+    try:
+        if handle is not None:
+            _alone(handle, made)
+        yield made
+    finally:
+        if handle is not None:
+            os.close(handle)
+        with suppress(OSError):  # it has its name, or holds what the next try goes on with
+            made.rmdir()
+
+
+def _alone(handle: int, made: Path) -> None:
+    """Take the folder for this process; where the file system has no locks, go on without."""
+    import fcntl  # noqa: PLC0415 - not on Windows
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        problem = "another process is at this already"
+        raise UsageError(problem, where=str(made), hint="wait for it") from None
+    except OSError as error:
+        if error.errno not in {errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOLCK}:
+            raise
+
+
+def put_in_place(made: Path, target: Path) -> Path | None:
+    """Give what was gathered its name; set aside what is there, and return where that lies."""
+    aside = None
+    if target.is_dir() and not any(target.iterdir()):
+        target.rmdir()
+    if target.exists():
+        aside, count = target.with_name(f"{target.name}.before"), 1
+        while os.path.lexists(aside):
+            count += 1
+            aside = target.with_name(f"{target.name}.before-{count}")
+        target.rename(aside)
+    made.rename(target)
+    return aside

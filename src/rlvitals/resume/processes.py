@@ -1,0 +1,23 @@
+"""What several processes of one training must do together; accelerate has joined them."""
+
+from typing import TypeVar, cast
+
+Answer = TypeVar("Answer")
+
+
+def agreed(answer: Answer, world_size: int) -> Answer:
+    """Return the first process's answer on every process; all of them must call this."""
+    if world_size == 1:
+        return answer
+    from accelerate.utils import broadcast_object_list  # noqa: PLC0415 - with several processes
+
+    (said,) = broadcast_object_list([answer], from_process=0)
+    return cast("Answer", said)
+
+
+def together(world_size: int) -> None:
+    """Wait until every process is here."""
+    if world_size > 1:
+        from accelerate import PartialState  # noqa: PLC0415 - with several processes
+
+        PartialState().wait_for_everyone()

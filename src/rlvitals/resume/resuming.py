@@ -1,0 +1,118 @@
+"""Where a Hugging Face training goes on: the newest checkpoint that is known to be whole."""
+
+import os
+from collections.abc import Callable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import cast
+
+from rlvitals.errors import UsageError, VitalsError
+from rlvitals.recording import ranks
+from rlvitals.resume import huggingface, naming, processes, progress_file
+from rlvitals.resume import manifest as manifests
+from rlvitals.resume.checkpoints import Checkpoint
+from rlvitals.resume.in_place import InPlace, Owner
+from rlvitals.resume.manifest import BadCheckpoint, NotSealed
+from rlvitals.store.run_folder import RUN_FILE, RunFolder
+
+
+def resume_from(where: object, *, tell: Callable[[str], None] | None = None) -> str | None:
+    """Return the path that a Hugging Face trainer is to go on from; None: it starts afresh.
+
+        trainer.train(resume_from_checkpoint=rlvitals.resume_from(args))
+
+    `where`: TrainingArguments, a trainer, or the output folder. Each checkpoint is verified to the
+    bit, the newest first; a damaged one is set aside as `checkpoint-150.corrupt`, and the next
+    older one is taken. What was chosen, and how truly the training goes on, is told (default:
+    standard error). With several processes all of them must call this, and have one answer.
+    Raises UsageError where all that is there was never sealed: nothing is begun over it.
+    """
+    if isinstance(where, str | PathLike):
+        if ranks.place(os.environ).world_size > 1:
+            raise UsageError(
+                "several processes cannot agree on a folder alone",
+                where=str(where),
+                hint="hand over the arguments: rlvitals.resume_from(args)",
+            )
+        return _found(Owner(Path(where), _run_id(Path(where))), tell)
+    args = getattr(where, "args", where)
+    if not hasattr(args, "output_dir"):
+        raise UsageError(
+            f"{type(where).__name__} names no output folder",
+            where="rlvitals.resume_from()",
+            hint="hand over TrainingArguments, a trainer, or the folder",
+        )
+    args = cast("huggingface.Arguments", args)
+    folder, size = Path(args.output_dir or "."), int(args.world_size)
+    owner = Owner(folder, _run_id(folder), 0, size, huggingface.computing(args))
+    return _agreed(owner, tell, first=args.process_index == 0)
+
+
+def _agreed(owner: Owner, tell: Callable[[str], None] | None, *, first: bool) -> str | None:
+    """Look on the first process alone: two would rename what they refuse from under each other."""
+    found, refused = None, None
+    if first:
+        try:
+            found = _found(owner, tell)
+        except VitalsError as error:
+            refused = error
+    found, refused = processes.agreed((found, refused), owner.world_size)
+    if refused is not None:
+        raise refused
+    return found
+
+
+def _found(owner: Owner, tell: Callable[[str], None] | None) -> str | None:
+    checkpoints = _Resumable(owner, tell=tell)
+    checkpoints.refuse_to_begin_over()
+    resumed = checkpoints.restore()
+    return None if resumed is None else str(resumed.folder)
+
+
+def _run_id(folder: Path) -> str:
+    return RunFolder.open(folder).about.id if (folder / RUN_FILE).exists() else ""
+
+
+class _Resumable(InPlace):
+    """The checkpoints of a trainer that a training can go on from."""
+
+    def refuse_to_begin_over(self) -> None:
+        """Leave a training alone that was saved without a seal. Raises UsageError."""
+        there = naming.steps(self.folder)
+        marks = (self.folder / progress_file.FILE, *(p / naming.MANIFEST for p in there.values()))
+        whole = [s for s, path in there.items() if not huggingface.looks_cut(path, s)]
+        if not whole or any(path.exists() for path in marks):
+            return
+        raise UsageError(
+            f"checkpoint-{whole[-1]} looks whole, but it was saved without a seal: nobody can "
+            "tell whether it is, and a fresh start would write over it",
+            where=str(self.folder),
+            hint=f"rlvitals checkpoints {self.folder} --seal: it is taken as it is; "
+            "or begin in another folder",
+        )
+
+    def _own(self) -> list[Checkpoint]:
+        return [one for one in super()._own() if not one.manifest.facts.get("weights_only")]
+
+    def _without_manifest(self) -> Iterator[str]:
+        for step, folder in naming.steps(self.folder).items():
+            try:
+                sealed = manifests.read(folder, step)
+            except NotSealed as error:
+                there = (folder / naming.MANIFEST).exists()  # of a newer version, or nobody's
+                why = error.problem if there else self._unsealed(folder, step)
+                self.tell(f"{folder.name} is not used: {why}")
+            except BadCheckpoint as error:
+                yield self._set_aside(folder, step, error)
+            else:
+                if sealed.facts.get("weights_only"):
+                    self.tell(f"{folder.name} is not used: it holds weights alone")
+
+    def _unsealed(self, folder: Path, step: int) -> str:
+        why = huggingface.looks_cut(folder, step)
+        if why:
+            return f"it was never finished: {why}"
+        return (
+            "it looks whole, but its process ended before it was sealed "
+            f"(rlvitals checkpoints {self.folder} --seal: it is taken as it is)"
+        )

@@ -1,0 +1,1 @@
+"""Training stacks, built on the public API alone."""

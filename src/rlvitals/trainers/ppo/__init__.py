@@ -1,0 +1,1 @@
+"""PPO for schedulers and control, on any Gymnasium environment."""

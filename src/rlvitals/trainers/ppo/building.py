@@ -1,0 +1,100 @@
+"""Build a training from its settings, and keep these beside what they made."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rlvitals.trainers import schema
+from rlvitals.trainers.ppo import cluster, environments, networks
+from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, REPLICA_FEATURES
+from rlvitals.trainers.ppo.config import Config, MonitoringConfig
+from rlvitals.trainers.ppo.ppo import PPO
+from rlvitals.trainers.ppo.reactions import SpikeReaction
+from rlvitals.trainers.ppo.temperature import Controller, Fixed
+
+FILE = "ppo_config.json"
+OFF_AT_ZERO = frozenset({"target_kl", "max_grad_norm", "entropy_min", "kl_coef"})
+
+
+def build(config: Config) -> PPO:
+    """Build the environments, the policy and the trainer of a configuration."""
+    at, own = config.training, config.ppo_config
+    torch.manual_seed(at.seed)
+    ours = at.env == cluster.ID
+    envs = environment(config)
+    policy = networks.build(
+        envs.features, envs.actions, continuous=envs.continuous,
+        hidden=config.network.hidden_sizes, activation=config.network.activation,
+        layout=_layout(config) if ours and config.network.shared_scorer else None,
+    )  # fmt: skip
+    led, spikes = config.temperature_control, config.advanced_optimization.adaptive_batch_size
+    made = PPO(
+        envs, policy, own, total_steps=at.total_steps, seed=at.seed,
+        schedule=config.advanced_optimization.learning_rate_schedule,
+        reference=config.kl_regularization,
+        temperature=Controller(led) if led.enabled else Fixed(led.base_temperature),
+        spikes=SpikeReaction(spikes, own.minibatch_size) if spikes.enable else None,
+    )  # fmt: skip
+    begins = config.warm_start
+    if (
+        begins.hold_to_reference
+        and not begins.skip_warmstart
+        and (ours or begins.external_pretrain)
+    ):
+        made.hold_to_reference()  # so that a checkpoint has a place for it; the warm start sets it
+    return made
+
+
+def environment(config: Config) -> environments.Environments:
+    """Make the environments of a configuration."""
+    at = config.training
+    options = {"config": config.environment} if at.env == cluster.ID else {}
+    return environments.make(at.env, at.num_envs, processes=at.processes, **options)
+
+
+def _layout(config: Config) -> networks.Layout:
+    return networks.Layout(config.cluster.replicas, len(REPLICA_FEATURES), len(CLUSTER_FEATURES))
+
+
+def write(config: Config, folder: Path) -> None:
+    """Write the settings into a run's folder, as a file that `--config` reads."""
+    moved = replace(config, training=replace(config.training, output_dir=""))
+    text = json.dumps(schema.written(moved), indent=1)
+    (folder / FILE).write_text(f"{text}\n", encoding="utf-8")
+
+
+def sinks(config: MonitoringConfig) -> dict[str, Mapping[str, Any]]:
+    """Return what is written beside the run's own files, with its options."""
+    found: dict[str, Mapping[str, Any]] = {}
+    if config.tensorboard_enabled:
+        found["tensorboard"] = {"port": config.tensorboard_port}
+    if config.metrics_export_enabled:
+        found[config.metrics_export_format] = {
+            "interval": config.metrics_export_interval,
+            "subsamples": config.metrics_subsamples,
+        }
+    if config.wandb:
+        found["wandb"] = {"project": config.wandb_project}
+    return found
+
+
+def flat(config: Config) -> dict[str, object]:
+    """Return the settings that a run is recorded with: each key by itself, sections by name.
+
+    What is off is None: a limit of 0 would be another thing.
+    """
+    found: dict[str, object] = {}
+    for key in schema.keys(Config):
+        if key.path[-1] == "output_dir":
+            continue  # a run may be moved
+        value: Any = config
+        for name in key.path:
+            value = getattr(value, name)
+        plain = ".".join(key.path[1:]) if key.path[0] in ("training", "ppo_config") else key.name
+        off = key.path[-1] in OFF_AT_ZERO and value == 0
+        found[plain] = None if off else list(value) if isinstance(value, tuple) else value
+    return found

@@ -1,0 +1,48 @@
+"""A cluster that serves a language model: the environment `rlvitals/Cluster-v0` and its baselines.
+
+Importing it registers the environment:
+
+>>> import gymnasium
+>>> import rlvitals.trainers.ppo.cluster
+>>> envs = gymnasium.make_vec("rlvitals/Cluster-v0", num_envs=64)  # doctest: +SKIP
+"""
+
+from rlvitals.trainers.ppo.cluster.baselines import Policy, baselines
+from rlvitals.trainers.ppo.cluster.config import (
+    ClusterConfig,
+    CurriculumConfig,
+    RewardConfig,
+    SafetyConfig,
+)
+from rlvitals.trainers.ppo.cluster.evaluation import (
+    Evaluation,
+    Lead,
+    evaluate,
+    evaluate_all,
+    lead,
+    table,
+)
+from rlvitals.trainers.ppo.cluster.registration import ID, register
+from rlvitals.trainers.ppo.cluster.reward import PARTS
+from rlvitals.trainers.ppo.cluster.simulator import Cluster
+
+__all__ = [
+    "ID",
+    "PARTS",
+    "Cluster",
+    "ClusterConfig",
+    "CurriculumConfig",
+    "Evaluation",
+    "Lead",
+    "Policy",
+    "RewardConfig",
+    "SafetyConfig",
+    "baselines",
+    "evaluate",
+    "evaluate_all",
+    "lead",
+    "register",
+    "table",
+]
+
+register()

@@ -1,0 +1,59 @@
+"""The cluster as a Gymnasium environment: one request, one decision."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.trainers.ppo.cluster.config import ClusterConfig, configured
+from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, REPLICA_FEATURES, bounds
+from rlvitals.trainers.ppo.cluster.simulator import Cluster
+
+Observation = NDArray[np.float32]
+
+
+class ClusterEnv(gym.Env[Observation, np.int64]):
+    """One cluster. The observation is N times `replica_features`, then `global_features`.
+
+    Numbers in `info` are floats, and arrays of one number for each replica.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - Gymnasium's
+    replica_features = REPLICA_FEATURES
+    global_features = CLUSTER_FEATURES
+
+    def __init__(
+        self, config: ClusterConfig | Mapping[str, Any] | None = None, **settings: object
+    ) -> None:
+        """Make the cluster of a config, or of its settings by name. Raises VitalsError."""
+        self.config = configured(config, settings)
+        self.observation_space, self.action_space = spaces_of(self.config)
+        self.cluster = Cluster(self.config, 1)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode with an idle cluster."""
+        super().reset(seed=seed, options=options)
+        self.cluster.reset(self.np_random)
+        return self.cluster.observe()[0], {}
+
+    def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Send the request to a replica. Raises UsageError for one that there is not."""
+        found = self.cluster.step(np.array([action], np.int64), self.np_random)
+        info = {name: _one(value[0]) for name, value in found.info.items()}
+        over = bool(found.terminated[0]), bool(found.truncated[0])
+        return self.cluster.observe()[0], float(found.reward[0]), *over, info
+
+
+def spaces_of(config: ClusterConfig) -> tuple[gym.Space[Observation], gym.Space[np.int64]]:
+    """Return the spaces of observations and of actions of one cluster."""
+    low, high = bounds(config.replicas)
+    box: gym.Space[Any] = gym.spaces.Box(low, high, dtype=np.float32)
+    return box, gym.spaces.Discrete(config.replicas)
+
+
+def _one(value: Any) -> Any:  # noqa: ANN401 - numpy's scalar or a row
+    return value if isinstance(value, np.ndarray) else float(value)

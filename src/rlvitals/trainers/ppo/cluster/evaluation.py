@@ -1,0 +1,137 @@
+"""How good a scheduler is: end-to-end latency on arrivals that no training saw."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isnan, nan
+from typing import NamedTuple
+
+import numpy as np
+
+from rlvitals.trainers.ppo.cluster.baselines import Policy
+from rlvitals.trainers.ppo.cluster.config import ClusterConfig, CurriculumConfig, SafetyConfig
+from rlvitals.trainers.ppo.cluster.simulator import Cluster
+
+HELD_OUT = 0x5EED  # keeps these streams apart from those of a training with the same seed
+SHOWN = ("mean", "p50", "p90", "p95", "p99", "throughput")
+# 97.5 % points of Student's t for 1 to 9 degrees of freedom; for more the last one is too wide.
+T975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+WARM_UP = 0.25  # share of the decisions before those that count: clusters begin idle
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What requests met under one scheduler: seconds from arrival to the last token."""
+
+    mean: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    throughput: float  # requests/s finished by one cluster
+    finished: int
+    rejected: int
+
+
+def evaluate(
+    policy: Policy,
+    config: ClusterConfig | None = None,
+    *,
+    seed: int = 0,
+    envs: int = 32,
+    steps: int = 1200,
+) -> Evaluation:
+    """Run a policy on `envs` clusters for `steps` decisions each; the first quarter warms up.
+
+    All policies meet the same requests for the same seed: nothing is drawn from what they do.
+    There is no horizon, no curriculum and no end at a latency; a safety limit on queues holds.
+    """
+    config = config or ClusterConfig()
+    safety = SafetyConfig(queue_limit=config.safety.queue_limit)
+    config = replace(config, horizon=2**20, curriculum=CurriculumConfig(), safety=safety)
+    cluster = Cluster(config, envs)
+    generator = np.random.default_rng([HELD_OUT, seed])
+    cluster.reset(generator)
+    warm = int(WARM_UP * steps)
+    latencies, rejected, began = [], 0, cluster.now.copy()
+    for step in range(steps):
+        outcome = cluster.step(policy(cluster.observe(), cluster), generator)
+        if step == warm - 1:
+            began = cluster.now.copy()
+        if step >= warm:
+            latencies.append(cluster.finished.latency)
+            rejected += int(outcome.info["rejected"].sum())
+    found = np.concatenate(latencies)
+    p50, p90, p95, p99 = np.percentile(found, (50, 90, 95, 99)) if len(found) else [np.nan] * 4
+    return Evaluation(
+        mean=float(found.mean()) if len(found) else np.nan,
+        p50=float(p50),
+        p90=float(p90),
+        p95=float(p95),
+        p99=float(p99),
+        throughput=float(len(found) / (cluster.now - began).sum()),
+        finished=len(found),
+        rejected=rejected,
+    )
+
+
+def evaluate_all(
+    policies: Mapping[str, Policy],
+    config: ClusterConfig | None = None,
+    *,
+    seeds: Sequence[int] = (0,),
+    envs: int = 32,
+    steps: int = 1200,
+) -> dict[str, tuple[Evaluation, ...]]:
+    """Evaluate each policy with each seed: one evaluation a seed, in their order."""
+    return {
+        name: tuple(evaluate(policy, config, seed=seed, envs=envs, steps=steps) for seed in seeds)
+        for name, policy in policies.items()
+    }
+
+
+class Lead(NamedTuple):
+    """How a scheduler stands to another, as a share: below 0 it is faster."""
+
+    mean: float
+    low: float  # the 95 % interval of Student's t over the seeds; NaN for a single one
+    high: float
+
+
+def lead(mine: Sequence[Evaluation], theirs: Sequence[Evaluation], metric: str = "mean") -> Lead:
+    """Compare two schedulers seed by seed: both met the same requests for each."""
+    pairs = zip(mine, theirs, strict=True)
+    shares = np.array([getattr(one, metric) / getattr(two, metric) - 1 for one, two in pairs])
+    mean, count = float(shares.mean()), len(shares)
+    if count == 1:
+        return Lead(mean, nan, nan)
+    half = T975[min(count - 1, len(T975)) - 1] * float(shares.std(ddof=1)) / count**0.5
+    return Lead(mean, mean - half, mean + half)
+
+
+def table(found: Mapping[str, Sequence[Evaluation]], *, against: str = "lor") -> str:
+    """Return the evaluations as lines of text, means over the seeds, the best mean last.
+
+    The last columns say how far mean and p95 are from those of `against`, with the 95 % interval.
+    """
+    width = max(len("scheduler"), *map(len, found))
+    head = f"{'scheduler':{width}}   mean    p50    p90    p95    p99  req/s refused"
+    lines = [head + (f"   mean and p95 against {against}" if against in found else "")]
+    for name in sorted(found, key=lambda name: -_mean(found[name], "mean")):
+        each = found[name]
+        numbers = "".join(f"{_mean(each, key):7.2f}" for key in SHOWN)
+        refused = _mean(each, "rejected")
+        share = refused / max(refused + _mean(each, "finished"), 1)
+        line = f"{name:{width}}{numbers}{share:8.2%}"
+        if against in found and name != against:
+            line += "".join(_cell(lead(each, found[against], key)) for key in ("mean", "p95"))
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def _mean(each: Sequence[Evaluation], metric: str) -> float:
+    return float(np.mean([getattr(one, metric) for one in each]))
+
+
+def _cell(found: Lead) -> str:
+    half = "" if isnan(found.low) else f" ±{found.high - found.mean:.1%}"
+    return f"{found.mean:+8.1%}{half:7}"

@@ -1,0 +1,185 @@
+"""What a scheduler sees: a few numbers for each replica, then a few for the whole cluster.
+
+Each has its bounds, which the space declares and which values are cut at. Windows slide: nothing is
+a mean over a lifetime. Output lengths are not seen: no router knows them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.trainers.ppo.cluster.config import ClusterConfig
+from rlvitals.trainers.ppo.cluster.replicas import Bools, Floats, Ints, Replicas
+from rlvitals.trainers.ppo.cluster.signals import deviation
+from rlvitals.trainers.ppo.cluster.windows import Windows
+
+HISTORY = 5  # decisions that the trend is taken over
+LOAD_EMA = 0.3  # share of the newest load in the moving average
+LONG_WAIT = 10.0  # s, the wait that counts as 1
+
+
+class Feature(NamedTuple):
+    """One number of the observation."""
+
+    name: str
+    low: float
+    high: float
+    meaning: str
+
+
+REPLICA = (
+    Feature("queue_length", 0, 1, "requests that wait / queue limit"),
+    Feature("running", 0, 1, "requests in the batch / max_batch"),
+    Feature("kv_used", 0, 1, "tokens in the KV cache / its capacity"),
+    Feature("kv_reserved", 0, 1, "tokens reserved for the batch / capacity"),
+    Feature("prompt_tokens", 0, 16, "prompt tokens not yet prefilled / KV capacity"),
+    Feature("work", 0, 16, "outstanding requests / (max_batch * speed)"),
+    Feature("speed", 0, 1, "speed / that of the fastest replica"),
+    Feature("oldest_wait", 0, 1, "ln(1 + s) / ln(1 + 10) of the oldest that waits"),
+    Feature("mean_wait", 0, 1, "sqrt(s / 10), mean over those that wait"),
+    Feature("queue_urgency", 0, 4, "seconds waited by all / (10 s * max_batch)"),
+    Feature("load_ema", 0, 16, "moving average (0.3) of outstanding / max_batch"),
+    Feature("load_delta", -4, 4, "change of outstanding / max_batch since the last decision"),
+    Feature("kv_delta", -1, 1, "change of kv_used since the last decision"),
+    Feature("load_trend", -4, 4, "least-squares slope of outstanding / max_batch, last 5"),
+    Feature("load_deviation", 0, 4, "its standard deviation, last 5"),
+    Feature("load_peak", 0, 16, "its highest, last 5"),
+    Feature("load_low", 0, 16, "its lowest, last 5"),
+    Feature("time_since_peak", 0, 1, "decisions since that peak / 4"),
+)
+CLUSTER = (
+    Feature("request_prompt", 0, 1, "prompt tokens of the request to route / max_prompt"),
+    Feature("queue_total", 0, 1, "requests that wait / (queue limit * replicas)"),
+    Feature("queue_total_delta", -1, 1, "its change since the last decision"),
+    Feature("load_balance", 0, 1, "1 / (1 + coefficient of variation of work)"),
+    Feature("throughput", 0, 4, "finished requests/s in the window / arrival rate"),
+    Feature("latency", 0, 10, "mean latency in the window / its threshold"),
+    Feature("latency_p95", 0, 10, "95th percentile in the window / threshold"),
+    Feature("completion_rate", 0, 2, "finished / arrived in the window"),
+    Feature("qps", 0, 4, "arrivals/s in the window / arrival rate"),
+    Feature("qps_recent", 0, 4, "the same, moving average (0.2) of the gaps"),
+    Feature("qps_trend", -4, 4, "qps_recent - qps"),
+    Feature("burstiness", 0, 4, "coefficient of variation of the window's gaps"),
+)
+REPLICA_FEATURES = tuple(feature.name for feature in REPLICA)
+CLUSTER_FEATURES = tuple(feature.name for feature in CLUSTER)
+
+
+def bounds(replicas: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the lowest and the highest observation, each [N * F + G]."""
+    all_ = REPLICA * replicas + CLUSTER
+    low, high = [feature.low for feature in all_], [feature.high for feature in all_]
+    return np.array(low, np.float32), np.array(high, np.float32)
+
+
+class Observer:
+    """Observes B clusters; keeps what the last observations were for trends and changes."""
+
+    def __init__(self, config: ClusterConfig, batch: int) -> None:
+        """Begin without a past."""
+        shape = (batch, config.replicas)
+        self.config = config
+        self.low, self.high = bounds(config.replicas)
+        self.loads = np.zeros((HISTORY, *shape))  # outstanding / max_batch, the newest last
+        self.queued = np.zeros((2, batch))  # queue_total before, and now
+        self.kv_used = np.zeros((2, *shape))  # before, and now
+        self.load_ema = np.zeros(shape)
+
+    def clear(self, clusters: Bools) -> None:
+        """Forget the past of some clusters, [B]."""
+        self.loads[:, clusters] = 0
+        self.queued[:, clusters] = 0
+        self.kv_used[:, clusters] = 0
+        self.load_ema[clusters] = 0
+
+    def note(self, replicas: Replicas, clusters: Bools) -> None:
+        """Take note of some clusters, [B], for trends: once after each decision."""
+        loads, queued, used, chosen = self.loads, self.queued, self.kv_used, clusters[:, None]
+        load = replicas.outstanding / self.config.max_batch
+        np.copyto(loads[:-1], loads[1:], where=chosen)
+        np.copyto(loads[-1], load, where=chosen)
+        np.copyto(used[0], used[1], where=chosen)
+        np.copyto(used[1], replicas.cached / self.config.kv_capacity, where=chosen)
+        np.copyto(queued[0], queued[1], where=clusters)
+        total = replicas.size.sum(axis=1) / (self.config.queue_limit * self.config.replicas)
+        np.copyto(queued[1], total, where=clusters)
+        moved = self.load_ema + LOAD_EMA * (load - self.load_ema)
+        np.copyto(self.load_ema, moved, where=chosen)
+
+    def __call__(  # noqa: PLR0913, PLR0917 - all that there is to see
+        self,
+        replicas: Replicas,
+        windows: Windows,
+        now: Floats,
+        prompt: Ints,
+        speeds: Floats,
+        rate: Floats,
+    ) -> NDArray[np.float32]:
+        """Return the observations, [B, N * F + G] in float32."""
+        each = self._replicas(replicas, now, speeds)
+        whole = self._cluster(replicas, windows, prompt, speeds, rate)
+        batch = len(now)
+        found = np.concatenate([np.stack(each, axis=2).reshape(batch, -1), *whole], axis=1)
+        return np.asarray(np.clip(found, self.low, self.high), np.float32)
+
+    def _replicas(self, replicas: Replicas, now: Floats, speeds: Floats) -> list[Floats]:
+        config = self.config
+        load = self.loads[-1]
+        place = *np.indices(speeds.shape, sparse=True), replicas.head
+        waits = replicas.size > 0
+        oldest = np.where(waits, now[:, None] - replicas.queue_born[place], 0.0)
+        waited = replicas.size * now[:, None] - replicas.waiting_born
+        waited = np.maximum(waited, 0.0)  # of rounding
+        mean = waited / np.maximum(replicas.size, 1)
+        return [
+            replicas.size / config.queue_limit,
+            replicas.running / config.max_batch,
+            self.kv_used[1],
+            replicas.reserved / config.kv_capacity,
+            replicas.prompts_left / config.kv_capacity,
+            load / speeds,
+            speeds / max(config.all_speeds),
+            np.log1p(oldest) / np.log1p(LONG_WAIT),
+            np.sqrt(mean / LONG_WAIT),
+            waited / (LONG_WAIT * config.max_batch),
+            self.load_ema,
+            load - self.loads[-2],
+            self.kv_used[1] - self.kv_used[0],
+            *self._history(),
+        ]
+
+    def _history(self) -> list[Floats]:
+        loads = self.loads
+        steps = np.arange(HISTORY) - (HISTORY - 1) / 2
+        slope = np.tensordot(steps / (steps * steps).sum(), loads, axes=1)
+        off = loads - loads.sum(axis=0) / HISTORY
+        spread = np.sqrt((off * off).sum(axis=0) / HISTORY)
+        since = loads[::-1].argmax(axis=0) / (HISTORY - 1)
+        return [slope, spread, loads.max(axis=0), loads.min(axis=0), since]
+
+    def _cluster(
+        self, replicas: Replicas, windows: Windows, prompt: Ints, speeds: Floats, rate: Floats
+    ) -> list[Floats]:
+        config, threshold = self.config, self.config.reward.latency_threshold
+        work = replicas.outstanding / speeds
+        variation = deviation(work) / np.maximum(work.mean(axis=1), 1e-9)
+        lately = windows.look()
+        arrived, finished = lately.arrived, lately.finished
+        recent = np.where(windows.decisions > 0, 1.0 / np.maximum(windows.recent_gap, 1e-9), rate)
+        qps = np.where(windows.decisions > 0, arrived, rate)
+        columns = (
+            prompt / config.max_prompt,
+            self.queued[1],
+            self.queued[1] - self.queued[0],
+            1.0 / (1.0 + variation),
+            finished / rate,
+            lately.latency / threshold,
+            lately.p95 / threshold,
+            np.where(windows.decisions > 0, finished / np.maximum(arrived, 1e-9), 0.0),
+            qps / rate,
+            recent / rate,
+            (recent - qps) / rate,
+            lately.burstiness,
+        )
+        return [column[:, None] for column in columns]

@@ -1,0 +1,180 @@
+"""The reward of a decision: parts that have their sign and weight and add up to it, bit for bit.
+
+Throughput is that of the last gap: requests finished in it times the arrival rate. Latency is
+what the requests now in the cluster wait on average, by Little's law: their number over the
+arrival rate. Both answer at once to what was decided; means over a lifetime fade.
+"""
+
+import numpy as np
+
+from rlvitals.trainers.ppo.cluster.config import RewardConfig
+from rlvitals.trainers.ppo.cluster.replicas import Bools, Floats, Ints
+from rlvitals.trainers.ppo.cluster.signals import Signals, deviation
+
+PARTS = (
+    "absolute_score",
+    "delta_score",
+    "balance_penalty",
+    "load_balance_penalty",
+    "direct_imbalance_penalty",
+    "extreme_imbalance_penalty",
+    "logistic_penalty",
+    "latency_threshold_penalty",
+    "asymmetric_penalty",
+    "temporal_trend_bonus",
+    "tail_penalty",
+    "rejection_penalty",
+    "failure_penalty",
+    "compression",  # what the logarithm takes off beyond the limit
+)
+SPAN = 4  # efficiencies of the last decisions: three differences
+LEAST = 0.1  # of target and threshold: relative changes of less are not told apart
+CROWDED = 0.8  # of all that wait: more at one replica is an extreme
+EFFICIENT = 0.8  # less is penalised
+MOST = 10.0  # efficiency is bounded: latency is near 0 in an empty cluster
+
+
+class Reward:
+    """The rewards of B clusters, and the moving averages that they compare with."""
+
+    def __init__(self, config: RewardConfig, batch: int, failure_penalty: float) -> None:
+        """Begin without a past."""
+        self.config, self.failure_penalty = config, failure_penalty
+        self.throughput_ema = np.zeros(batch)
+        self.latency_ema = np.zeros(batch)
+        self.last_throughput = np.zeros(batch)
+        self.last_latency = np.zeros(batch)
+        self.efficiency = np.zeros((batch, SPAN))  # the newest last
+        self.decisions = np.zeros(batch, np.int64)
+
+    def clear(self, clusters: Bools) -> None:
+        """Forget the past of some clusters, [B]."""
+        for array in vars(self).values():
+            if isinstance(array, np.ndarray):
+                array[clusters] = 0
+
+    def __call__(self, signals: Signals) -> tuple[Floats, dict[str, Floats]]:
+        """Return the rewards, [B], and their parts in the order of `PARTS`.
+
+        Clusters that are not active get 0, and their past stays as it is. A part without weight
+        is 0 and costs nothing.
+        """
+        target = self.config.throughput_target or signals.rate
+        hybrid = self.config.mode == "hybrid"
+        found = self._hybrid(signals, target) if hybrid else self._plain(signals, target)
+        found |= self._penalties(signals)
+        scale = np.where(signals.active, 1.0 / self.config.scale, 0.0)
+        none = np.zeros(len(signals.rate))
+        # 0.0 added: a penalty of nothing is 0, not -0.
+        parts = {name: found[name] * scale + 0.0 if name in found else none for name in PARTS}
+        raw = added(parts)
+        parts["compression"] = compressed(raw, self.config.limit) - raw
+        self._remember(signals)
+        return raw + parts["compression"], parts
+
+    def _hybrid(self, signals: Signals, target: Floats | float) -> dict[str, Floats]:
+        config, threshold, latency = self.config, self.config.latency_threshold, signals.latency
+        absolute = signals.throughput / target - config.alpha * latency / threshold
+        found = {"absolute_score": config.absolute_weight * absolute}
+        if config.delta_weight:
+            found["delta_score"] = config.delta_weight * self._delta(signals, target)
+        if config.kappa:
+            # The sigmoid, in a form that cannot overflow.
+            logistic = 0.5 * (1.0 + np.tanh((latency - threshold) / config.sigma / 2.0))
+            found["logistic_penalty"] = -config.kappa * logistic
+        if config.imbalance_penalty:
+            uneven = deviation(signals.queue) / signals.queue_limit
+            found["direct_imbalance_penalty"] = -config.imbalance_penalty * uneven
+        if config.extreme_imbalance_penalty:
+            crowd = -config.extreme_imbalance_penalty * crowding(signals.queue) ** 2
+            found["extreme_imbalance_penalty"] = crowd
+        if config.asymmetry_penalty or config.trend_weight:
+            self._note_efficiency(signals, target)
+            now, before = self.efficiency[:, -1], self.efficiency[:, 0]
+            lack = np.maximum(EFFICIENT - now, 0.0)
+            found["asymmetric_penalty"] = -config.asymmetry_penalty * lack
+            slope = np.where(self.decisions >= SPAN - 1, (now - before) / (SPAN - 1), 0.0)
+            found["temporal_trend_bonus"] = config.trend_weight * slope
+        return found
+
+    def _delta(self, signals: Signals, target: Floats | float) -> Floats:
+        """Return the change against the moving averages, as shares of them; 0 at first."""
+        config, threshold = self.config, self.config.latency_threshold
+        least = LEAST * np.asarray(target)
+        ema = self.throughput_ema
+        faster = config.beta * (signals.throughput - ema) / np.maximum(ema, least)
+        ema = self.latency_ema
+        slower = config.gamma * (signals.latency - ema) / np.maximum(ema, LEAST * threshold)
+        return np.where(self.decisions > 0, faster - slower, 0.0)
+
+    def _plain(self, signals: Signals, target: Floats | float) -> dict[str, Floats]:
+        """Return the parts of the modes instant (levels) and delta (their differences)."""
+        config, threshold = self.config, self.config.latency_threshold
+        level = signals.throughput / target - config.latency_weight * signals.latency / threshold
+        name = "absolute_score"
+        if config.mode == "delta":
+            name = "delta_score"
+            last = self.last_throughput / target
+            last = last - config.latency_weight * self.last_latency / threshold
+            level = np.where(self.decisions > 0, level - last, 0.0)
+        excess = np.maximum(signals.latency / threshold - 1.0, 0.0)
+        soft = -config.threshold_penalty * (1.0 - np.exp(-excess))
+        return {name: level, "latency_threshold_penalty": soft}
+
+    def _penalties(self, signals: Signals) -> dict[str, Floats]:
+        """Return the parts that every mode has."""
+        config = self.config
+        found: dict[str, Floats] = {}
+        if config.balance_penalty:
+            found["balance_penalty"] = -config.balance_penalty * signals.gap
+        if config.load_balance_penalty:
+            # One added: few requests are not uneven because they cannot be divided.
+            cv = deviation(signals.work) / (signals.work.mean(axis=1) + 1.0)
+            found["load_balance_penalty"] = -config.load_balance_penalty * (cv * np.exp(cv))
+        if config.tail_penalty:
+            late = np.maximum(signals.p95 / config.latency_threshold - 1.0, 0.0)
+            found["tail_penalty"] = -config.tail_penalty * late
+        found["rejection_penalty"] = np.where(signals.rejected, -config.rejection_penalty, 0.0)
+        found["failure_penalty"] = np.where(signals.failed, -self.failure_penalty, 0.0)
+        return found
+
+    def _note_efficiency(self, signals: Signals, target: Floats | float) -> None:
+        """Efficiency: throughput over its target, over latency over its threshold."""
+        slowness = np.maximum(signals.latency / self.config.latency_threshold, 1e-9)
+        now = np.minimum(signals.steady_throughput / target / slowness, MOST)
+        moved = np.concatenate([self.efficiency[:, 1:], now[:, None]], axis=1)
+        self.efficiency = np.where(signals.active[:, None], moved, self.efficiency)
+
+    def _remember(self, signals: Signals) -> None:
+        active, alpha = signals.active, self.config.ema_alpha
+        throughput, latency = signals.throughput, signals.latency
+        weight = np.where(active, np.where(self.decisions > 0, alpha, 1.0), 0.0)
+        self.throughput_ema += weight * (throughput - self.throughput_ema)
+        self.latency_ema += weight * (latency - self.latency_ema)
+        self.last_throughput = np.where(active, throughput, self.last_throughput)
+        self.last_latency = np.where(active, latency, self.last_latency)
+        self.decisions += active
+
+
+def added(parts: dict[str, Floats]) -> Floats:
+    """Add the parts one after the other, in the order of `PARTS`: the same sum every time."""
+    total = parts[PARTS[0]]
+    for name in PARTS[1:]:
+        total = total + parts[name]
+    return total
+
+
+def crowding(queue: Ints) -> Floats:
+    """Return how far the fullest queue's share of all that wait is above 80 %, [B].
+
+    Fewer requests than replicas cannot be spread evenly: 0.
+    """
+    waiting = queue.sum(axis=1)
+    share = queue.max(axis=1) / np.maximum(waiting, 1)
+    return np.where(waiting >= queue.shape[1], np.maximum(share - CROWDED, 0.0), 0.0)
+
+
+def compressed(raw: Floats, limit: float) -> Floats:
+    """Return the reward as it is within the limit, its logarithm beyond: no sign is lost."""
+    beyond = np.log1p(np.maximum(np.abs(raw) - limit, 0.0))
+    return np.where(np.abs(raw) > limit, np.sign(raw) * (limit + beyond), raw)

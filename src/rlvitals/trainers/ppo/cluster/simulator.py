@@ -1,0 +1,222 @@
+"""A batch of clusters: a request is routed in each, then time runs on to the next request."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import rlvitals
+from rlvitals.trainers.ppo.cluster.arrivals import Arrivals
+from rlvitals.trainers.ppo.cluster.backends import advance_of, chosen_backend
+from rlvitals.trainers.ppo.cluster.config import ClusterConfig
+from rlvitals.trainers.ppo.cluster.observation import Observer
+from rlvitals.trainers.ppo.cluster.replicas import (
+    Bools,
+    Finished,
+    Floats,
+    Ints,
+    Replicas,
+    clear,
+    costs,
+    idle_replicas,
+    route,
+)
+from rlvitals.trainers.ppo.cluster.reward import Reward
+from rlvitals.trainers.ppo.cluster.signals import Signals
+from rlvitals.trainers.ppo.cluster.windows import Windows
+
+
+class Outcome(NamedTuple):
+    """What became of a decision in each of B clusters."""
+
+    reward: Floats
+    terminated: Bools
+    truncated: Bools
+    info: dict[str, NDArray[Any]]
+
+
+class Cluster:
+    """B clusters of N replicas. Random numbers come from the generator that each call is given."""
+
+    def __init__(self, config: ClusterConfig, batch: int = 1) -> None:
+        """Begin with idle clusters; `reset` before the first step. Raises VitalsError."""
+        self.config, self.batch = config, batch
+        self.backend = chosen_backend(config.backend)
+        self.costs = costs(config)
+        self.arrivals = Arrivals(config, batch)
+        self.replicas = idle_replicas(batch, config)
+        self.windows = Windows(batch, config.window)
+        self.reward = Reward(config.reward, batch, config.safety.failure_penalty)
+        self.observer = Observer(config, batch)
+        self.speeds = np.tile(np.array(config.all_speeds), (batch, 1))
+        self.now = np.zeros(batch)  # s
+        self.prompt = np.zeros(batch, np.int64)  # tokens of the request to route
+        self.output = np.zeros(batch, np.int64)
+        self.age = np.zeros(batch, np.int64)  # decisions of the episode
+        self.decisions = 0  # of all clusters, ever: the curriculum's clock
+        self.finished = Finished(np.zeros(0, np.int64), np.zeros(0))  # in the last step
+
+    @property
+    def stage(self) -> float:
+        """How far the curriculum is, from 0 to 1; 1 where there is none."""
+        decisions = self.config.curriculum.decisions
+        return min(self.decisions / decisions, 1.0) if decisions else 1.0
+
+    def reset(self, generator: np.random.Generator, clusters: Bools | None = None) -> None:
+        """Begin an episode in the given clusters, [B]; in all where none are given."""
+        chosen = np.ones(self.batch, np.bool_) if clusters is None else clusters
+        clear(self.replicas, chosen)
+        for part in (self.windows, self.reward, self.observer):
+            part.clear(chosen)
+        self.now[chosen], self.age[chosen] = 0, 0
+        self._set_stage(chosen)
+        self.arrivals.begin(generator, chosen)
+        self._next_request(generator, chosen)
+
+    def step(
+        self, actions: Ints, generator: np.random.Generator, active: Bools | None = None
+    ) -> Outcome:
+        """Route each active cluster's request to the replica chosen, and run on to the next.
+
+        Raises UsageError for a replica that there is not.
+        """
+        if active is None:
+            active = np.ones(self.batch, np.bool_)
+        chosen, overridden = self._safe(np.asarray(actions, np.int64))
+        rows = np.flatnonzero(active)
+        rejected = np.zeros(self.batch, np.bool_)
+        rejected[rows] = route(
+            self.replicas,
+            rows,
+            chosen[rows],
+            self.now[rows],
+            self.prompt[rows],
+            self.output[rows],
+        )
+        gap = np.where(active, self.arrivals.gaps(generator), 0.0)
+        self.now += gap
+        advance = advance_of(self.backend)
+        self.finished = advance(self.replicas, self.costs, self.now, self.speeds)
+        done = self.windows.add(self.finished, gap, active)
+        self.observer.note(self.replicas, active)
+        self._next_request(generator, active)
+        self.age += active
+        self.decisions += len(rows)
+        signals = self._signals(done, rejected, active)
+        reward, parts = self.reward(signals)
+        told = {"replica": chosen, "overridden": overridden & active, **parts}
+        truncated = active & (self.age >= self.config.horizon) & ~signals.failed
+        return Outcome(reward, signals.failed, truncated, self._info(signals, told, done))
+
+    def observe(self) -> NDArray[np.float32]:
+        """Return what a scheduler sees, [B, N * F + G]."""
+        return self.observer(
+            self.replicas, self.windows, self.now, self.prompt, self.speeds, self.arrivals.rate
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that changes, but the generator: arrays by their names, copied."""
+        found = {name: array.copy() for name, array in self._arrays().items()}
+        return {**found, "decisions": self.decisions}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put a state back. Raises ValueError where it is that of another cluster."""
+        arrays = self._arrays()
+        if {*arrays, "decisions"} != set(state):
+            raise ValueError(f"other parts: {sorted({*arrays, 'decisions'} ^ set(state))}")
+        for name, array in arrays.items():
+            if array.shape != state[name].shape:
+                raise ValueError(f"{name}: shape {state[name].shape} does not fit {array.shape}")
+            array[...] = state[name]
+        self.decisions = int(state["decisions"])
+        self.windows.seen = None
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        found = dict(zip(Replicas._fields, self.replicas, strict=True))
+        parts = (self, self.arrivals, self.windows, self.reward, self.observer)
+        for part in parts:
+            kind = type(part).__name__.lower()
+            for name, value in vars(part).items():
+                if isinstance(value, np.ndarray):
+                    found[f"{kind}.{name}"] = value
+        return found
+
+    def _safe(self, chosen: Ints) -> tuple[Ints, Bools]:
+        """Return the replicas to use, and where they are not those that were chosen."""
+        count = self.config.replicas
+        if chosen.shape != (self.batch,) or chosen.min() < 0 or chosen.max() >= count:
+            problem = f"an action is no replica: {chosen!r}"
+            hint = f"{self.batch} numbers from 0 to {count - 1}"
+            raise rlvitals.UsageError(problem, where="Cluster.step", hint=hint)
+        limit = self.config.safety.queue_limit
+        if not limit:
+            return chosen, np.zeros(self.batch, np.bool_)
+        full = self.replicas.size >= limit
+        work = (self.replicas.outstanding + 1) / self.speeds
+        other = np.where(full, np.inf, work).argmin(axis=1)
+        rows = np.arange(self.batch)
+        moved = full[rows, chosen] & ~full.all(axis=1)
+        return np.where(moved, other, chosen), moved
+
+    def _set_stage(self, clusters: Bools) -> None:
+        stage, curriculum = self.stage, self.config.curriculum
+        load = curriculum.start_load + (1 - curriculum.start_load) * stage
+        spread = curriculum.start_heterogeneity + (1 - curriculum.start_heterogeneity) * stage
+        speeds = np.array(self.config.all_speeds)
+        if stage < 1:
+            speeds = speeds.mean() + spread * (speeds - speeds.mean())
+        full = self.arrivals.full_rate
+        self.arrivals.rate[clusters] = full if stage >= 1 else load * full
+        self.speeds[clusters] = speeds
+
+    def _next_request(self, generator: np.random.Generator, clusters: Bools) -> None:
+        prompt, output = self.arrivals.lengths(generator)
+        self.prompt = np.where(clusters, prompt, self.prompt)
+        self.output = np.where(clusters, output, self.output)
+
+    def _signals(self, done: Ints, rejected: Bools, active: Bools) -> Signals:
+        replicas, rate, windows = self.replicas, self.arrivals.rate, self.windows
+        outstanding, limit = replicas.outstanding, self.config.safety.max_latency
+        failed = np.zeros(self.batch, np.bool_)
+        if limit:
+            failed = active & (windows.look().latency > limit)
+        return Signals(
+            throughput=done * rate,
+            steady_throughput=windows.look().finished,
+            latency=outstanding.sum(axis=1) / rate,
+            p95=windows.look().p95,
+            rate=rate,
+            gap=np.ptp(replicas.cached, axis=1) / self.config.kv_capacity,
+            work=outstanding / self.speeds,
+            queue=replicas.size,
+            queue_limit=self.config.queue_limit,
+            rejected=rejected,
+            failed=failed,
+            active=active,
+        )
+
+    def _info(
+        self, signals: Signals, told: dict[str, NDArray[Any]], done: Ints
+    ) -> dict[str, NDArray[Any]]:
+        lately = self.windows.look()
+        return {
+            **told,
+            "throughput": lately.finished,
+            "latency": lately.latency,
+            "latency_p90": lately.p90,
+            "latency_p95": lately.p95,
+            "latency_p99": lately.p99,
+            "estimated_latency": signals.latency,
+            "throughput_ema": self.reward.throughput_ema.copy(),
+            "latency_ema": self.reward.latency_ema.copy(),
+            "qps": lately.arrived,
+            "target_qps": signals.rate.copy(),
+            "finished": done,
+            "rejected": signals.rejected,
+            "failed": signals.failed,
+            "queue": signals.queue.sum(axis=1),
+            "queue_lengths": signals.queue.copy(),
+            "utilisation": self.replicas.cached / self.config.kv_capacity,
+            "utilisation_gap": signals.gap,
+            "curriculum_stage": np.full(self.batch, self.stage),
+        }

@@ -1,0 +1,101 @@
+"""Many clusters at once, stepped by one call: Gymnasium's vector environment."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from rlvitals.trainers.ppo.cluster.config import ClusterConfig, configured
+from rlvitals.trainers.ppo.cluster.environment import Observation, spaces_of
+from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, REPLICA_FEATURES
+from rlvitals.trainers.ppo.cluster.replicas import Bools, Ints
+from rlvitals.trainers.ppo.cluster.simulator import Cluster, Outcome
+
+Step = tuple[Observation, NDArray[np.float64], Bools, Bools, dict[str, Any]]
+
+
+class ClusterVectorEnv(VectorEnv[Observation, Ints, NDArray[Any]]):
+    """B clusters, all with one stream of random numbers.
+
+    Each value of `info` is an array over the clusters, beside a mask under `_` and its name. With
+    `stagger`, first episodes are cut short evenly, so that clusters never end all at once.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium's
+        "render_modes": [],
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
+    replica_features = REPLICA_FEATURES
+    global_features = CLUSTER_FEATURES
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        config: ClusterConfig | Mapping[str, Any] | None = None,
+        *,
+        stagger: bool = True,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        **settings: object,
+    ) -> None:
+        """Make the clusters of a config, or of its settings by name. Raises VitalsError."""
+        self.num_envs, self.stagger = num_envs, stagger
+        self.mode = AutoresetMode(autoreset_mode)
+        self.metadata = {**type(self).metadata, "autoreset_mode": self.mode}
+        self.config = configured(config, settings)
+        self.single_observation_space, self.single_action_space = spaces_of(self.config)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.cluster = Cluster(self.config, num_envs)
+        self.over = np.zeros(num_envs, np.bool_)  # episodes that ended in the last step
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin episodes in all clusters, or in those of `options["reset_mask"]`."""
+        if isinstance(seed, Sequence):
+            self._np_random = np.random.default_rng([each or 0 for each in seed])
+        else:
+            super().reset(seed=seed, options=options)
+        mask = (options or {}).get("reset_mask")
+        chosen = np.ones(self.num_envs, np.bool_) if mask is None else np.asarray(mask, np.bool_)
+        self.cluster.reset(self.np_random, chosen)
+        if self.stagger and mask is None:
+            horizon = self.config.horizon
+            self.cluster.age[:] = np.arange(self.num_envs) * horizon // self.num_envs
+        self.over[chosen] = False
+        return self.cluster.observe(), {}
+
+    def step(self, actions: Ints) -> Step:
+        """Send each cluster's request to a replica. Raises UsageError for one that is not there."""
+        active = ~self.over if self.mode is AutoresetMode.NEXT_STEP else np.ones_like(self.over)
+        found = self.cluster.step(actions, self.np_random, active)
+        over = found.terminated | found.truncated
+        info = _masked(found.info, active)
+        if self.mode is AutoresetMode.NEXT_STEP and self.over.any():
+            self.cluster.reset(self.np_random, self.over)
+        observation = self.cluster.observe()
+        if self.mode is AutoresetMode.SAME_STEP and over.any():
+            info |= _final(observation, found, over)
+            self.cluster.reset(self.np_random, over)
+            observation = np.where(over[:, None], self.cluster.observe(), observation)
+        self.over = over
+        return observation, found.reward, found.terminated, found.truncated, info
+
+
+def _masked(info: dict[str, NDArray[Any]], mask: Bools) -> dict[str, Any]:
+    return {**info, **{f"_{name}": mask for name in info}}
+
+
+def _final(observation: Observation, found: Outcome, over: Bools) -> dict[str, Any]:
+    """Return what Gymnasium tells of the episodes that end in the step that also resets them."""
+    last = np.full(len(over), None, object)
+    for i in np.flatnonzero(over):
+        last[i] = observation[i]
+    told = {"final_obs": last, "final_info": _masked(found.info, over)}
+    return {**told, "_final_obs": over, "_final_info": over}

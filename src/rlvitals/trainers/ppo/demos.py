@@ -1,0 +1,128 @@
+"""Demonstrations: what schedulers that do not learn did, and in which states, as one file."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals import UsageError
+from rlvitals.trainers.ppo.cluster import Cluster, ClusterConfig, baselines
+
+SUFFIX = ".npz"
+FORMAT = 1
+SPREAD = 0.2  # share of decisions at random: states that the scheduler itself would not get into
+
+
+@dataclass(frozen=True, slots=True)
+class Demos:
+    """Decisions of one or more schedulers, in the order they were made."""
+
+    observations: NDArray[np.float32]  # [n, features], not normalised
+    actions: NDArray[np.int64]  # [n]: what the scheduler chose, also where another was tried
+    policies: NDArray[np.int64]  # [n]: whose decision, by its place in `names`
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        """Return the number of decisions."""
+        return len(self.actions)
+
+    def facts(self) -> Mapping[str, object]:
+        """Say what is in it: counts by scheduler and by action, and the width of a state."""
+        shares = np.bincount(self.actions) / max(len(self), 1)
+        counts = np.bincount(self.policies, minlength=len(self.names))
+        return {
+            "format": FORMAT,
+            "total_samples": len(self),
+            "policy_type": dict(zip(self.names, counts.tolist(), strict=True)),
+            "action_distribution": [round(float(share), 4) for share in shares],
+            "state_dim": int(self.observations.shape[1]),
+        }
+
+
+def collect(  # noqa: PLR0913 - what is collected, each by its name
+    config: ClusterConfig,
+    *,
+    policies: Sequence[str],
+    steps: int,
+    loads: Sequence[float] = (1.0,),
+    envs: int = 16,
+    seed: int = 0,
+) -> Demos:
+    """Let each scheduler decide for `steps` steps of `envs` clusters, at each load factor.
+
+    Raises UsageError for a scheduler that is not known.
+    """
+    rng = np.random.default_rng(seed)
+    parts = [
+        _collected(_loaded(config, load), name, steps, envs, rng)
+        for name in policies
+        for load in loads
+    ]
+    labels = [i for i in range(len(policies)) for _ in loads]
+    return Demos(
+        np.concatenate([seen for seen, _ in parts]),
+        np.concatenate([chosen for _, chosen in parts]),
+        np.repeat(labels, [len(chosen) for _, chosen in parts]),
+        tuple(policies),
+    )
+
+
+def _loaded(config: ClusterConfig, factor: float) -> ClusterConfig:
+    if config.qps:
+        return replace(config, qps=config.qps * factor)
+    return replace(config, load=config.load * factor)
+
+
+def _collected(
+    config: ClusterConfig, name: str, steps: int, envs: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    known = baselines(int(rng.integers(2**31)))
+    if name not in known:
+        raise UsageError(f"no scheduler is called {name!r}", hint=f"one of {', '.join(known)}")
+    cluster = Cluster(config, envs)
+    cluster.reset(rng)
+    seen, chosen = [], []
+    for _ in range(steps):
+        observation = cluster.observe()
+        action = known[name](observation, cluster)
+        seen.append(observation.copy())
+        chosen.append(action.astype(np.int64))
+        strayed = rng.random(envs) < SPREAD
+        tried = np.where(strayed, rng.integers(0, config.replicas, envs), action)
+        outcome = cluster.step(tried, rng)
+        over = outcome.terminated | outcome.truncated
+        if over.any():
+            cluster.reset(rng, over)
+    return np.concatenate(seen), np.concatenate(chosen)
+
+
+def save(demos: Demos, file: Path) -> None:
+    """Write demonstrations, without pickle."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("wb") as out:
+        np.savez_compressed(
+            out, observations=demos.observations, actions=demos.actions,
+            policies=demos.policies, names=np.array(demos.names),
+            facts=np.array(json.dumps(demos.facts())),
+        )  # fmt: skip
+
+
+def load(file: Path) -> Demos:
+    """Read demonstrations. Raises UsageError for a file that holds none."""
+    try:
+        with np.load(file, allow_pickle=False) as held:
+            return Demos(
+                held["observations"], held["actions"], held["policies"],
+                tuple(str(name) for name in held["names"]),
+            )  # fmt: skip
+    except OSError as error:
+        raise UsageError(f"the file cannot be read: {error.strerror}", where=str(file)) from None
+    except (ValueError, KeyError) as error:
+        raise UsageError(
+            f"it holds no demonstrations: {error}",
+            where=str(file),
+            hint="rlvitals demos -o demos.npz",
+        ) from None

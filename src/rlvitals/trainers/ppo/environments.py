@@ -1,0 +1,173 @@
+"""Many environments at once, with one meaning of "done" whatever their autoreset mode."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from rlvitals import UsageError, VitalsError
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step of `n` environments gave."""
+
+    rewards: NDArray[np.float64]  # [n]
+    terminated: Bools  # [n]: the episode is over, nothing follows
+    truncated: Bools  # [n]: it was cut off, its value goes on from `final`
+    valid: Bools  # [n]: False where the environment only reset itself (NEXT_STEP)
+    final: NDArray[Any]  # [n, features]: where the actions led, before any reset
+    info: Mapping[str, Any]
+
+
+class Environments:
+    """A vector of environments that trains: observations flat, actions in the policy's units.
+
+    Discrete actions are int64 [n]. Continuous ones are [n, d] and mean the action space's bounds
+    at -1 and 1 (where it has any); beyond them they are clipped for the environment alone.
+    Raises UsageError for spaces that PPO here cannot act in.
+    """
+
+    def __init__(self, vector: gym.vector.VectorEnv[Any, Any, Any]) -> None:
+        """Take over a vector of environments."""
+        self.vector = vector
+        self.count = vector.num_envs
+        mode = vector.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self._mode = AutoresetMode(getattr(mode, "value", mode))
+        self._observes(vector.single_observation_space)
+        self._acts(vector.single_action_space)
+        self.observations: NDArray[Any] = np.zeros((self.count, self.features), np.float32)
+        self._resets: Bools = np.zeros(self.count, np.bool_)  # due in the next step (NEXT_STEP)
+        self.episode_return = np.zeros(self.count)
+        self.episode_length = np.zeros(self.count, np.int64)
+
+    def _observes(self, space: gym.Space[Any]) -> None:
+        if not isinstance(space, gym.spaces.Box):
+            raise UsageError(f"observations of {space} are not flat numbers", hint="a Box is read")
+        self.features = int(np.prod(space.shape))
+
+    def _acts(self, space: gym.Space[Any]) -> None:
+        self._low = self._high = None
+        if isinstance(space, gym.spaces.Discrete):
+            self.continuous, self.actions, self._first = False, int(space.n), int(space.start)
+        elif isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
+            self.continuous, self.actions = True, int(space.shape[0])
+            self._dtype = space.dtype
+            if np.isfinite(space.low).all() and np.isfinite(space.high).all():
+                self._low, self._high = space.low, space.high
+        else:
+            raise UsageError(f"PPO cannot act in {space}", hint="Discrete and flat Box are played")
+
+    def reset(self, seed: int) -> None:
+        """Begin all episodes anew."""
+        observations, _ = self.vector.reset(seed=seed)
+        self.observations = self._flat(observations)
+        self._resets[:] = False
+        self.episode_return[:], self.episode_length[:] = 0.0, 0
+
+    def step(self, actions: NDArray[Any]) -> tuple[Step, list[tuple[float, int]]]:
+        """Act in each; returns the step, and return and length of the episodes that ended.
+
+        `observations` then holds what to act on next. Raises VitalsError where an environment
+        raises or gives numbers that are not finite.
+        """
+        observations, rewards, terminated, truncated, info = self._step(self._outer(actions))
+        flat = self._flat(observations)
+        done = terminated | truncated
+        valid = ~self._resets
+        final = flat
+        if self._mode is AutoresetMode.NEXT_STEP:
+            self._resets = done
+        elif done.any():
+            final = self._finals(flat, done, info)
+        self.observations = flat
+        self.episode_return += np.where(valid, rewards, 0.0)
+        self.episode_length += valid
+        ended = [
+            (float(self.episode_return[i]), int(self.episode_length[i]))
+            for i in np.flatnonzero(done)
+        ]
+        self.episode_return[done], self.episode_length[done] = 0.0, 0
+        step = Step(np.asarray(rewards, np.float64), terminated, truncated, valid, final, info)
+        return step, ended
+
+    def close(self) -> None:
+        """End the environments and their processes."""
+        self.vector.close()
+
+    def _step(self, actions: NDArray[Any]) -> Any:  # noqa: ANN401 - Gymnasium's tuple
+        try:
+            return self.vector.step(actions)
+        except VitalsError:
+            raise
+        except Exception as error:
+            raise VitalsError(
+                f"an environment raised {type(error).__name__}: {error}",
+                where=str(self.vector),
+                hint="mend the environment and run the command again: it resumes",
+            ) from error
+
+    def _finals(
+        self,
+        flat: NDArray[Any],
+        done: Bools,
+        info: Mapping[str, Any],
+    ) -> NDArray[Any]:
+        """Return where the actions led, in the modes that leave the reset to this step or to us."""
+        final = flat.copy()
+        if self._mode is AutoresetMode.SAME_STEP:
+            for i in np.flatnonzero(done):
+                final[i] = np.asarray(info["final_obs"][i]).reshape(-1)
+        else:  # DISABLED: we reset
+            fresh, _ = self.vector.reset(options={"reset_mask": done})
+            flat[done] = self._flat(fresh)[done]
+        return final
+
+    def _flat(self, observations: Any) -> NDArray[Any]:  # noqa: ANN401 - an array of any shape
+        flat = np.asarray(observations).reshape(self.count, -1)
+        if not np.isfinite(flat).all():
+            env, feature = np.argwhere(~np.isfinite(flat))[0]
+            raise VitalsError(
+                f"environment {env} observes {flat[env, feature]} at feature {feature}",
+                where=str(self.vector),
+                hint="a simulation that breaks: find its state with its own render or log",
+            )
+        return flat
+
+    def _outer(self, actions: NDArray[Any]) -> NDArray[Any]:
+        if not self.continuous:
+            return actions + self._first if self._first else actions
+        if self._low is None or self._high is None:
+            return actions.astype(self._dtype)
+        share = (np.clip(actions, -1.0, 1.0) + 1.0) * 0.5
+        outer: NDArray[Any] = (self._low + share * (self._high - self._low)).astype(self._dtype)
+        return outer
+
+
+def make(name: str, count: int, *, processes: bool = False, **options: Any) -> Environments:  # noqa: ANN401
+    """Make `count` environments of a Gymnasium id: its own vector where it has one.
+
+    `processes` puts each into a process of its own. Raises UsageError for an unknown id.
+    """
+    try:
+        spec = gym.spec(name)
+        native = spec.vector_entry_point is not None and not processes
+        if native:
+            return Environments(gym.make_vec(name, count, "vector_entry_point", **options))
+        vector = gym.make_vec(
+            name,
+            count,
+            "async" if processes else "sync",
+            vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
+            wrappers=[gym.wrappers.FlattenObservation],
+            **options,
+        )
+    except gym.error.Error as error:
+        raise UsageError(f"there is no environment {name}: {error}") from error
+    return Environments(vector)

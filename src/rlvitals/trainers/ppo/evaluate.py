@@ -1,0 +1,87 @@
+"""How good a trained policy is: on arrivals that it never saw, or over episodes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import rlvitals
+from rlvitals.trainers import schema
+from rlvitals.trainers.ppo import acting, building, cluster
+from rlvitals.trainers.ppo.config import Config
+from rlvitals.trainers.ppo.ppo import PPO
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A run's policy as a checkpoint holds it."""
+
+    ppo: PPO
+    config: Config
+    step: int
+
+    def act(self, observations: NDArray[np.float32]) -> NDArray[np.generic]:
+        """Return the likeliest action [n] for observations [n, features] of the environment."""
+        return acting.best(self.ppo.policy, self.ppo.observe(observations, learn=False))
+
+
+def load(folder: Path) -> Trained:
+    """Build a run's policy and put its newest whole checkpoint into it.
+
+    Raises UsageError for a folder without settings or without a checkpoint.
+    """
+    file = folder / building.FILE
+    if not file.is_file():
+        raise rlvitals.UsageError(
+            f"there is no {building.FILE}", where=str(folder), hint="a run of rlvitals train ppo"
+        )
+    config = schema.load(Config, file, {})
+    torch.set_num_threads(config.training.threads)
+    found = rlvitals.Checkpoints(folder, tell=lambda _: None).latest()
+    if found is None:
+        raise rlvitals.UsageError("there is no whole checkpoint", where=str(folder))
+    ppo = building.build(config)
+    ppo.state().load(found.folder)
+    return Trained(ppo, config, found.step)
+
+
+def on_cluster(
+    trained: Trained, *, seeds: Sequence[int], envs: int, steps: int, baselines: bool
+) -> dict[str, tuple[cluster.Evaluation, ...]]:
+    """Let the policy schedule held-out arrivals, and with `baselines` the others too."""
+    policies: dict[str, cluster.Policy] = cluster.baselines() if baselines else {}
+    policies["ppo"] = lambda observations, _: trained.act(observations).astype(np.int64)
+    config = trained.config.environment
+    return cluster.evaluate_all(policies, config, seeds=seeds, envs=envs, steps=steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Episodes:
+    """What episodes of the likeliest actions came to."""
+
+    returns: tuple[float, ...]
+    lengths: tuple[int, ...]
+
+
+def on_episodes(trained: Trained, *, seed: int, episodes: int) -> Episodes:
+    """Play `episodes` whole episodes of the run's environment, the first that begin."""
+    at = trained.config.training
+    plain = replace(trained.config, training=replace(at, num_envs=min(episodes, 16), seed=seed))
+    envs = building.environment(plain)
+    envs.reset(seed)
+    due = np.full(envs.count, episodes // envs.count)
+    due[: episodes % envs.count] += 1  # each environment its share: short ones do not push in
+    returns: list[float] = []
+    lengths: list[int] = []
+    while due.any():
+        totals, steps = envs.episode_return.copy(), envs.episode_length.copy()
+        step, _ = envs.step(trained.act(envs.observations))
+        over = (step.terminated | step.truncated) & (due > 0)
+        returns += (totals + np.where(step.valid, step.rewards, 0.0))[over].tolist()
+        lengths += (steps + step.valid)[over].tolist()
+        due[over] -= 1
+    envs.close()
+    return Episodes(tuple(returns), tuple(lengths))

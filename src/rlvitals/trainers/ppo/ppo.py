@@ -1,0 +1,340 @@
+"""Proximal policy optimisation (Schulman et al. 2017), on one page.
+
+    collect     act for `rollout_length` steps in all environments
+    advantages  generalised advantage estimates of those steps
+    learn       `epochs` passes over them in minibatches, stopped early by the KL
+    iterate     the three in turn; returns the numbers of one update
+
+Schedules, controllers, normalisers and networks stand in files beside this one.
+"""
+
+import copy
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+import rlvitals
+from rlvitals.trainers.ppo import acting
+from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig, ScheduleConfig
+from rlvitals.trainers.ppo.environments import Environments, Step
+from rlvitals.trainers.ppo.networks import Policy
+from rlvitals.trainers.ppo.normalise import ObservationNormaliser, RewardNormaliser
+from rlvitals.trainers.ppo.reactions import SpikeReaction
+from rlvitals.trainers.ppo.rollout import (
+    Batch,
+    Rollout,
+    advantages,
+    explained_variance,
+    means,
+    standardised,
+)
+from rlvitals.trainers.ppo.schedules import Counters, coefficients
+from rlvitals.trainers.ppo.temperature import Fixed, Temperature
+
+KL_BAND = 1.5  # outside target / 1.5 .. target * 1.5 the coefficient moves (Schulman et al. 2017)
+KL_COEF_RANGE = (1e-4, 1e4)  # an adaptive coefficient stays in it, so that it can always come back
+STOP_AT = 1.5  # times target_kl: the epochs end there, as in Spinning Up
+
+
+class PPO:
+    """A policy that learns in its environments; `iterate` is one rollout and its update.
+
+    `total_steps` is the number of environment steps that schedules count on.
+    """
+
+    def __init__(  # noqa: PLR0913 - what takes part, each by its name
+        self,
+        envs: Environments,
+        policy: Policy,
+        config: PPOConfig,
+        *,
+        total_steps: int,
+        seed: int = 0,
+        schedule: ScheduleConfig | None = None,
+        reference: ReferenceConfig | None = None,
+        temperature: Temperature | None = None,
+        spikes: SpikeReaction | None = None,
+    ) -> None:
+        """Bring the parts together, and begin the first episodes."""
+        self.envs, self.policy, self.config = envs, policy, config
+        self.total_steps = total_steps
+        self.schedule = schedule or ScheduleConfig()
+        self.reference = reference or ReferenceConfig()
+        self.temperature = temperature or Fixed()
+        self.spikes = spikes
+        self.rng = np.random.default_rng(seed)
+        self.observe = ObservationNormaliser(envs.features, enabled=config.normalise_observations)
+        self.scale = RewardNormaliser(envs.count, config.gamma, enabled=config.normalise_rewards)
+        self.optimizer = torch.optim.Adam(
+            policy.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
+        )
+        self.frozen: Policy | None = None
+        self.on_step: Callable[[int, Step], None] | None = None  # called with each of a rollout
+        self.at = Counters(kl_coef=config.kl_coef)
+        envs.reset(seed)
+
+    def hold_to_reference(self) -> None:
+        """Freeze the policy as it is: from now on the KL to it is logged and held down."""
+        self.frozen = copy.deepcopy(self.policy).requires_grad_(requires_grad=False)
+
+    def state(self) -> rlvitals.State:
+        """Return all that a run needs to go on bit for bit."""
+        held = {} if self.frozen is None else {"frozen": self.frozen}
+        return rlvitals.State(
+            policy=self.policy, optimizer=self.optimizer, envs=self.envs, observe=self.observe,
+            scale=self.scale, rng=self.rng, temperature=self.temperature, spikes=self.spikes,
+            at=self.at, **held,
+        )  # fmt: skip
+
+    @property
+    def progress(self) -> float:
+        """The share of the run that lies behind, 0 to 1."""
+        return min(self.at.steps / self.total_steps, 1.0)
+
+    # -- collect ---------------------------------------------------------------------------------
+
+    def collect(self) -> Rollout:
+        """Act in all environments for `rollout_length` steps."""
+        length, count = self.config.rollout_length, self.envs.count
+        seen = np.empty((length + 1, count, self.envs.features), np.float32)
+        log_probs = np.empty((length, count), np.float32)
+        temperatures = np.empty(length, np.float32)
+        actions, steps, ended = [], [], []
+        for t in range(length):
+            seen[t] = self.observe(self.envs.observations, learn=True)
+            temperatures[t] = self.temperature.value
+            action, log_probs[t] = acting.draw(self.policy, seen[t], temperatures[t], self.rng)
+            step, over = self.envs.step(action)
+            self.temperature.after(step.info)
+            if self.on_step is not None:
+                self.on_step(t + 1, step)
+            actions.append(action)
+            steps.append(step)
+            ended += over
+        seen[length] = self.observe(self.envs.observations, learn=False)
+        self.at.steps += int(sum(step.valid.sum() for step in steps))
+        return self._rollout(seen, np.stack(actions), log_probs, temperatures, steps, ended)
+
+    def _rollout(  # noqa: PLR0913, PLR0917 - the columns of a rollout
+        self,
+        seen: NDArray[np.float32],
+        actions: NDArray[Any],
+        log_probs: NDArray[np.float32],
+        temperatures: NDArray[np.float32],
+        steps: list[Step],
+        ended: list[tuple[float, int]],
+    ) -> Rollout:
+        done = np.stack([step.terminated | step.truncated for step in steps])
+        raw = np.stack([step.rewards for step in steps])
+        rewards = np.stack([self.scale(r, d) for r, d in zip(raw, done, strict=True)])
+        values = self._values(seen.reshape(-1, seen.shape[-1])).reshape(len(seen), -1)
+        valid = np.stack([step.valid for step in steps])
+        facts = means(steps) | {
+            "reward": float(raw[valid].mean()), "reward_mean": float(rewards[valid].mean()),
+            "reward_std": float(rewards[valid].std()), "reward_min": float(rewards[valid].min()),
+            "reward_max": float(rewards[valid].max()),
+        }  # fmt: skip
+        return Rollout(
+            observations=seen[:-1], actions=actions, log_probs=log_probs,
+            temperatures=temperatures, rewards=rewards.astype(np.float32),
+            terminated=np.stack([step.terminated for step in steps]), done=done, valid=valid,
+            values=values[:-1], next_values=self._next_values(values, steps), facts=facts,
+            episodes=tuple(ended),
+        )  # fmt: skip
+
+    def _values(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
+        with torch.inference_mode():
+            values: NDArray[np.float32] = self.policy.value(torch.from_numpy(observations)).numpy()
+        return values
+
+    def _next_values(self, values: NDArray[np.float32], steps: list[Step]) -> NDArray[np.float32]:
+        """Return the values of where each action led, which a reset hides behind a new episode."""
+        found = values[1:].copy()
+        at, which = np.nonzero(np.stack([step.truncated for step in steps]))
+        if len(at):
+            rows = np.stack([steps[t].final[i] for t, i in zip(at, which, strict=True)])
+            found[at, which] = self._values(self.observe(rows, learn=False))
+        return found
+
+    # -- learn -----------------------------------------------------------------------------------
+
+    def learn(self, rollout: Rollout) -> dict[str, float]:
+        """Improve the policy by a rollout; returns the means over its minibatches."""
+        batch = self._batch(rollout)
+        size = min(self.minibatch_size, len(batch))
+        coefficients = self.coefficients()
+        for group in self.optimizer.param_groups:
+            group["lr"] = coefficients["lr"]
+        reference = self._reference_distribution(batch)
+        told: list[dict[str, Tensor]] = []
+        skipped = 0
+        stopped = False
+        for index in self._minibatches(len(batch), size):
+            rows = batch.rows(index)
+            loss, stats = self._loss(rows, coefficients, reference(index))
+            stopped = self._too_far(stats)
+            if stopped and told:
+                break
+            self.optimizer.zero_grad()
+            loss.backward()
+            norm = nn.utils.clip_grad_norm_(
+                self.policy.parameters(), self.config.max_grad_norm or torch.inf
+            )
+            told.append(stats | {"pg_grad_norm": norm})
+            if torch.isfinite(norm):
+                self.optimizer.step()
+            else:
+                skipped += 1
+            self.at.minibatches += 1
+        return self._told(batch, told, coefficients, size) | {
+            "skipped_minibatches": float(skipped),
+            "stopped_early": float(stopped),
+        }
+
+    def _batch(self, rollout: Rollout) -> Batch:
+        gained = advantages(rollout, self.config.gamma, self.config.gae_lambda)
+        keep = rollout.valid
+        temperatures = np.broadcast_to(rollout.temperatures[:, None], keep.shape)[keep]
+        columns = (
+            rollout.observations[keep], rollout.actions[keep], rollout.log_probs[keep],
+            temperatures[:, None], rollout.values[keep], gained[keep],
+            (gained + rollout.values)[keep],
+        )  # fmt: skip
+        batch = Batch(*(torch.from_numpy(np.ascontiguousarray(column)) for column in columns))
+        if self.config.normalise_advantages == "rollout":
+            return replace(batch, advantages=standardised(batch.advantages))
+        return batch
+
+    def _minibatches(self, rows: int, size: int) -> Iterator[Tensor]:
+        """Go through all rows in a new order each epoch; a last small rest joins the one before."""
+        cuts = list(range(size, rows - size // 2, size))
+        for _ in range(self.config.epochs):
+            order = torch.from_numpy(self.rng.permutation(rows))
+            yield from torch.tensor_split(order, cuts)
+
+    def _loss(
+        self,
+        rows: Batch,
+        coefficients: Mapping[str, float],
+        reference: Any,  # noqa: ANN401
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return the loss of a minibatch and what it is made of."""
+        clip = self.config.clip_ratio
+        now = self.policy.distribution(rows.observations, rows.temperatures)
+        log_ratio = now.log_prob(rows.actions) - rows.log_probs
+        ratio = log_ratio.exp()
+        gain = rows.advantages
+        if self.config.normalise_advantages == "minibatch":
+            gain = standardised(gain)
+        surrogate = torch.min(ratio * gain, ratio.clamp(1 - clip, 1 + clip) * gain)
+        value_loss = self._value_loss(rows)
+        entropy = now.entropy().mean()
+        k3 = (ratio - 1 - log_ratio).mean()  # estimates KL(old || new), never below 0
+        lack = torch.relu(coefficients["entropy_min"] - entropy)  # its gradient raises the entropy
+        loss = (
+            -surrogate.mean()
+            + self.config.value_coef * value_loss
+            - coefficients["entropy_coef"] * entropy
+            + self.config.entropy_floor_coef * lack
+            + coefficients["kl_coef"] * k3
+        )
+        stats = {
+            "pi_loss": -surrogate.mean().detach(), "vf_loss": value_loss.detach(),
+            "entropy": entropy.detach(), "approx_kl": k3.detach(),
+            "approx_kl_k1": -log_ratio.detach().mean(), "ratio_max": ratio.detach().max(),
+            "clipfrac": ((ratio.detach() - 1).abs() > clip).float().mean(),
+        }  # fmt: skip
+        if reference is not None:
+            away = now.kl(reference).mean()
+            loss = loss + coefficients["kl_ref_coef"] * away
+            stats["kl_ref"] = away.detach()
+        return loss, stats | {"loss": loss.detach()}
+
+    def _value_loss(self, rows: Batch) -> Tensor:
+        """Return half the mean squared error, pessimistic where the value moved beyond its clip."""
+        values = self.policy.value(rows.observations)
+        error = (values - rows.returns) ** 2
+        if self.config.value_clip_ratio > 0:
+            reach = self.config.value_clip_ratio
+            near = rows.values + (values - rows.values).clamp(-reach, reach)
+            error = torch.max(error, (near - rows.returns) ** 2)
+        return 0.5 * error.mean()
+
+    def _reference_distribution(self, batch: Batch) -> Any:  # noqa: ANN401 - a function of rows
+        if self.frozen is None:
+            return lambda _: None
+        with torch.no_grad():
+            whole = self.frozen.distribution(batch.observations, batch.temperatures)
+        return whole.rows
+
+    def _too_far(self, stats: Mapping[str, Tensor]) -> bool:
+        limit = self.config.target_kl
+        return limit > 0 and float(stats["approx_kl"]) > STOP_AT * limit
+
+    # -- coefficients and reports ----------------------------------------------------------------
+
+    @property
+    def minibatch_size(self) -> int:
+        """The rows of a minibatch, as the reaction to spikes has it now."""
+        return self.config.minibatch_size if self.spikes is None else self.spikes.minibatch_size
+
+    def coefficients(self) -> dict[str, float]:
+        """Return what the schedules and controllers say for the next update."""
+        found = coefficients(self.config, self.schedule, self.reference, self.at, self.progress)
+        found["lr"] *= 1.0 if self.spikes is None else self.spikes.lr_factor
+        return found
+
+    def _told(
+        self,
+        batch: Batch,
+        told: list[dict[str, Tensor]],
+        coefficients: Mapping[str, float],
+        size: int,
+    ) -> dict[str, float]:
+        found = {name: float(torch.stack([one[name] for one in told]).mean()) for name in told[0]}
+        found["ratio_max"] = max(float(one["ratio_max"]) for one in told)
+        values, returns = batch.values.numpy(), batch.returns.numpy()
+        return found | dict(coefficients) | {
+            "explained_var": explained_variance(values, returns),
+            "first_kl": float(told[0]["approx_kl"]),
+            "first_clipfrac": float(told[0]["clipfrac"]),
+            "first_ratio_max": float(told[0]["ratio_max"]),
+            "advantage_std": float(batch.advantages.std()),
+            "value_mean": float(values.mean()), "return_mean": float(returns.mean()),
+            "return_std": float(returns.std()), "minibatch_size": float(size),
+            "minibatches": float(len(told)),
+        }  # fmt: skip
+
+    def iterate(self) -> tuple[Rollout, dict[str, float]]:
+        """Collect a rollout and learn from it; returns it and the numbers of the update."""
+        began = time.perf_counter()
+        rollout = self.collect()
+        collected = time.perf_counter()
+        stats = self.learn(rollout)
+        self.at.updates += 1
+        self._adapt(stats)
+        ended = time.perf_counter()
+        valid = int(rollout.valid.sum())
+        speed = {
+            "collect_seconds": collected - began, "learn_seconds": ended - collected,
+            "sps": valid / (ended - began),
+        }  # fmt: skip
+        return rollout, stats | speed
+
+    def _adapt(self, stats: dict[str, float]) -> None:
+        """Let the controllers answer to what the update did."""
+        target = self.config.kl_target
+        if self.config.kl_adaptive and target > 0:
+            if stats["approx_kl"] > KL_BAND * target:
+                self.at.kl_coef *= 2.0
+            elif stats["approx_kl"] < target / KL_BAND:
+                self.at.kl_coef /= 2.0
+            self.at.kl_coef = min(max(self.at.kl_coef, KL_COEF_RANGE[0]), KL_COEF_RANGE[1])
+        if self.spikes is not None:
+            stats |= self.spikes.after(stats["pg_grad_norm"])

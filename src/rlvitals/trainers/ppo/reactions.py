@@ -1,0 +1,67 @@
+"""What training answers to a spike of the gradient's norm: slower, and over more rows."""
+
+import math
+
+from rlvitals import UsageError
+from rlvitals.trainers.ppo.config import SpikeConfig
+
+REMEMBERED = 20  # updates that the usual norm is averaged over
+
+
+class SpikeReaction:
+    """Cuts the learning rate and moves the minibatch at a spike; both come back in quiet updates.
+
+    The usual norm is a geometric mean over about 20 updates that were no spikes.
+    """
+
+    def __init__(self, config: SpikeConfig, minibatch_size: int) -> None:
+        """Start with the configured minibatch. Raises UsageError for bounds it is outside of."""
+        if not config.min <= minibatch_size <= config.max:
+            raise UsageError(
+                f"minibatch_size {minibatch_size} is outside of {config.min} to {config.max}",
+                where="advanced_optimization.adaptive_batch_size",
+                hint="set its min and max around ppo_config.minibatch_size",
+            )
+        self.config, self._usual_size = config, float(minibatch_size)
+        self._size = float(minibatch_size)
+        self.lr_factor = 1.0
+        self._log_norm = math.nan
+        self._seen = 0
+
+    @property
+    def minibatch_size(self) -> int:
+        """The rows of a minibatch."""
+        return round(self._size)
+
+    def after(self, norm: float) -> dict[str, float]:
+        """Take in the norm of an update before clipping; returns what is to be logged."""
+        spike = self._is_spike(norm)
+        rate = self.config.adaptation_rate
+        if spike:
+            self.lr_factor = max(self.lr_factor * (1.0 - rate), self.config.min_lr_factor)
+            self._size *= 1.0 + rate if self.config.direction == "up" else 1.0 - rate
+            self._size = min(max(self._size, self.config.min), self.config.max)
+        else:
+            self.lr_factor += rate * (1.0 - self.lr_factor)
+            self._size += rate * (self._usual_size - self._size)
+            self._learn(norm)
+        return {
+            "gradient_spike": float(spike),
+            "lr_factor": self.lr_factor,
+            "minibatch_size_next": float(self.minibatch_size),
+            "grad_norm_usual": math.exp(self._log_norm),
+        }
+
+    def _is_spike(self, norm: float) -> bool:
+        if not math.isfinite(norm):
+            return True
+        known = self._seen >= REMEMBERED // 2
+        return known and norm > self.config.spike_threshold * math.exp(self._log_norm)
+
+    def _learn(self, norm: float) -> None:
+        if norm <= 0.0:
+            return
+        self._seen += 1
+        weight = 1.0 / min(self._seen, REMEMBERED)
+        before = 0.0 if self._seen == 1 else self._log_norm
+        self._log_norm = before + weight * (math.log(norm) - before)

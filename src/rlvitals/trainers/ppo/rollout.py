@@ -1,0 +1,97 @@
+"""What a rollout holds, and the advantages of its steps."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rlvitals.trainers.ppo.environments import Step
+
+F32 = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """`t` steps of `n` environments, in the order they were made."""
+
+    observations: F32  # [t, n, features], as the policy saw them
+    actions: NDArray[Any]  # int64 [t, n] or float32 [t, n, d]
+    log_probs: F32  # [t, n], at the temperature they were drawn at
+    temperatures: F32  # [t]
+    rewards: F32  # [t, n], as the advantages are made of
+    terminated: Bools  # [t, n]
+    done: Bools  # [t, n]: terminated or truncated
+    valid: Bools  # [t, n]: False where an environment only reset itself
+    values: F32  # [t, n]
+    next_values: F32  # [t, n]: of where each action led
+    facts: Mapping[str, float]  # means of what the environments told, by name
+    episodes: tuple[tuple[float, int], ...]  # return and length of those that ended
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The valid steps of a rollout, flat: `m` rows."""
+
+    observations: Tensor  # float32 [m, features]
+    actions: Tensor  # int64 [m] or float32 [m, d]
+    log_probs: Tensor  # [m]
+    temperatures: Tensor  # [m, 1]
+    values: Tensor  # [m]
+    advantages: Tensor  # [m]
+    returns: Tensor  # [m]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.log_probs)
+
+    def rows(self, index: Tensor) -> "Batch":
+        """Return the rows at `index`."""
+        return Batch(*(getattr(self, name)[index] for name in self.__slots__))
+
+
+def advantages(rollout: Rollout, gamma: float, lam: float) -> F32:
+    """Return generalised advantage estimates [t, n] (Schulman et al. 2016, equation 16).
+
+    A truncated step bootstraps from the observation it led to, a terminated one from nothing, and
+    neither lets anything of the next episode through.
+    """
+    alive = 1.0 - rollout.terminated
+    delta = rollout.rewards + gamma * rollout.next_values * alive - rollout.values
+    keep = gamma * lam * (1.0 - rollout.done)
+    found = np.empty_like(delta, np.float32)
+    later = np.zeros(delta.shape[1], delta.dtype)
+    for t in range(len(delta) - 1, -1, -1):
+        later = delta[t] + keep[t] * later
+        found[t] = later
+    return found
+
+
+def explained_variance(values: NDArray[Any], returns: NDArray[Any]) -> float:
+    """Return 1 - Var(returns - values) / Var(returns); NaN where the returns do not vary."""
+    spread = float(np.var(returns))
+    return float("nan") if spread == 0.0 else 1.0 - float(np.var(returns - values)) / spread
+
+
+def standardised(values: Tensor) -> Tensor:
+    """Return values of mean 0 and deviation 1; one value alone becomes 0."""
+    centred = values - values.mean()
+    return centred / (centred.pow(2).mean().sqrt() + 1e-8)
+
+
+def means(steps: list[Step]) -> dict[str, float]:
+    """Return the mean of each number [n] that the environments told with their valid steps."""
+    sums: dict[str, list[float]] = {}
+    for step in steps:
+        for name, values in step.info.items():
+            if not isinstance(values, np.ndarray) or values.shape != step.valid.shape:
+                continue
+            if values.dtype.kind in "fbiu" and name[0] != "_":
+                told = step.valid & step.info.get(f"_{name}", step.valid)
+                total = sums.setdefault(name, [0.0, 0.0])
+                total[0] += float(values[told].sum())
+                total[1] += float(told.sum())
+    return {name: total / count for name, (total, count) in sums.items() if count}

@@ -1,0 +1,75 @@
+"""What changes with the progress of a run: learning rate and coefficients, as plain functions."""
+
+import math
+from dataclasses import dataclass
+
+from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig, ScheduleConfig
+
+
+@dataclass(slots=True)
+class Counters:
+    """Where the training stands."""
+
+    steps: int = 0  # of the environments
+    updates: int = 0  # rollouts learned from
+    minibatches: int = 0  # steps of the optimiser
+    stabilised: int = 0  # steps of the phase before learning
+    kl_coef: float = 0.0  # of the KL to the policy that collected
+
+
+def linear(first: float, last: float, progress: float) -> float:
+    """Go straight from `first` at progress 0 to `last` at 1, and stay there."""
+    return first + (last - first) * min(max(progress, 0.0), 1.0)
+
+
+def cosine_with_restarts(step: int, *, warmup: int, period: int, floor: float) -> float:
+    """Return the factor of a learning rate at an update `step` (Loshchilov and Hutter 2017).
+
+    It rises over `warmup` updates from 0 to 1, then falls as a half cosine to `floor` and
+    restarts at 1 every `period` updates.
+    """
+    if step < warmup:
+        return (step + 1) / warmup
+    phase = ((step - warmup) % period) / period
+    return floor + (1.0 - floor) * 0.5 * (1.0 + math.cos(math.pi * phase))
+
+
+def coefficients(
+    config: PPOConfig,
+    schedule: ScheduleConfig,
+    reference: ReferenceConfig,
+    at: Counters,
+    progress: float,
+) -> dict[str, float]:
+    """Return the learning rate and the weights of the loss's terms where a run stands."""
+    last = config.entropy_coef if config.entropy_coef_final < 0 else config.entropy_coef_final
+    entropy = linear(config.entropy_coef, last, progress)
+    if config.entropy_warmup_updates:
+        entropy += linear(
+            config.entropy_warmup_coef, 0.0, at.updates / config.entropy_warmup_updates
+        )
+    return {
+        "lr": config.learning_rate * lr_factor(schedule, at.updates, progress),
+        "entropy_coef": entropy,
+        "entropy_min": config.entropy_min,
+        "kl_coef": at.kl_coef,
+        "kl_ref_coef": linear(
+            reference.kl_ref_coef_initial,
+            reference.kl_ref_coef_final,
+            at.minibatches / max(reference.kl_ref_decay_steps, 1),
+        ),
+    }
+
+
+def lr_factor(schedule: ScheduleConfig, updates: int, progress: float) -> float:
+    """Return what the learning rate is multiplied by."""
+    if schedule.type == "linear":
+        return linear(1.0, schedule.min_lr_ratio, progress)
+    if schedule.type == "cosine_annealing_with_warmup":
+        return cosine_with_restarts(
+            updates,
+            warmup=schedule.warmup_steps,
+            period=schedule.restart_period,
+            floor=schedule.min_lr_ratio,
+        )
+    return 1.0

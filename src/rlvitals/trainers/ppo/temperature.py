@@ -1,0 +1,165 @@
+"""The temperature that actions are drawn at: fixed, or led by load and stagnation."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from rlvitals import UsageError
+from rlvitals.trainers.ppo.config import TemperatureConfig
+
+NEEDED = ("qps", "latency", "throughput", "utilisation")
+BALANCE_WEIGHT = 0.1  # what full imbalance adds to the temperature
+SLOW = 0.1  # times the pressure's own alpha: how fast a target that is not set is learned
+
+
+class Temperature(Protocol):
+    """What gives each step of a rollout its temperature."""
+
+    @property
+    def value(self) -> float:
+        """The temperature of the next step, above 0."""
+
+    def after(self, info: Mapping[str, Any]) -> None:
+        """Take in what the environments told after a step."""
+
+
+class Fixed:
+    """The same temperature throughout."""
+
+    def __init__(self, value: float = 1.0) -> None:
+        """Draw at `value`."""
+        self.value = value
+
+    def after(self, info: Mapping[str, Any]) -> None:
+        """Stay as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """A pulse that began."""
+
+    step: int
+    cause: str  # "stagnation" or "interval"
+    level: float  # the largest relative change of late; NaN: not known yet
+
+
+class Controller:
+    """Lowers the temperature under load and latency, raises it in imbalance, and pulses.
+
+    A step is one decision of each environment: what they tell is averaged. Pressures are relative
+    to their targets, positive where there is more than that; without a set target the run's own
+    slow average is it. Raises UsageError where the environments do not tell what it needs.
+    """
+
+    def __init__(self, config: TemperatureConfig) -> None:
+        """Start at the base temperature, without pressure."""
+        self.config = config
+        self.value = config.base_temperature
+        self.qps_pressure = self.latency_pressure = 0.0
+        self.target_qps, self.target_latency = config.target_qps, config.target_latency
+        self.step_count = 0
+        self.pulse_remaining = 0
+        self.pulses: deque[Pulse] = deque(maxlen=1000)  # until they are asked for
+        self._since_pulse = config.pulse_interval
+        self._changes: deque[float] = deque(maxlen=config.stagnation_memory)
+        self._window: list[tuple[float, float]] = []
+        self._before: tuple[float, float] | None = None
+
+    def after(self, info: Mapping[str, Any]) -> None:
+        """Take in the means over the environments: qps, latency, throughput, utilisation."""
+        missing = [name for name in NEEDED if name not in info]
+        if missing:
+            raise UsageError(
+                f"temperature control needs {', '.join(missing)} of the environment",
+                hint="set temperature_control.enabled to false",
+            )
+        qps, latency, throughput = (float(np.mean(info[name])) for name in NEEDED[:3])
+        busy = np.asarray(info["utilisation"], float)
+        imbalance = float(np.mean(busy.max(-1) - busy.min(-1)))
+        self.step_count += 1
+        self._press(qps, latency)
+        self._look_for_stagnation(throughput, latency)
+        self._pulse()
+        self.value = self._temperature(imbalance)
+
+    def told(self) -> dict[str, float]:
+        """Return the numbers to log."""
+        return {
+            "current_temperature": self.value,
+            "base_temperature": self.config.base_temperature,
+            "qps_pressure_ema": self.qps_pressure,
+            "latency_pressure_ema": self.latency_pressure,
+            "is_pulsing": float(self.pulse_remaining > 0),
+            "pulse_remaining": float(self.pulse_remaining),
+            "step_count": float(self.step_count),
+            "stagnation_level": self.stagnation_level,
+        }
+
+    @property
+    def stagnation_level(self) -> float:
+        """The largest relative change of late; NaN until enough is seen."""
+        full = len(self._changes) == self.config.stagnation_memory
+        return max(self._changes) if full else float("nan")
+
+    def _press(self, qps: float, latency: float) -> None:
+        alpha = self.config.pressure_ema_alpha
+        if not self.config.target_qps:
+            self.target_qps += _slowly(self.target_qps, qps, alpha)
+        if not self.config.target_latency:
+            self.target_latency += _slowly(self.target_latency, latency, alpha)
+        more = _relative(qps, self.target_qps)
+        later = max(_relative(latency, self.target_latency), 0.0)
+        self.qps_pressure += alpha * (more - self.qps_pressure)
+        self.latency_pressure += alpha * (later - self.latency_pressure)
+
+    def _look_for_stagnation(self, throughput: float, latency: float) -> None:
+        self._window.append((throughput, latency))
+        if len(self._window) < self.config.stagnation_window:
+            return
+        columns = zip(*self._window, strict=True)
+        now = tuple(float(np.mean(column)) for column in columns)
+        self._window.clear()
+        if self._before is not None:
+            pairs = zip(now, self._before, strict=True)
+            self._changes.append(sum(abs(_relative(a, b)) for a, b in pairs))
+        self._before = (now[0], now[1])
+
+    def _pulse(self) -> None:
+        self._since_pulse += 1
+        if self.pulse_remaining:
+            self.pulse_remaining -= 1
+        if not self.config.enable_pulse or self.pulse_remaining:
+            return
+        if self._since_pulse < self.config.pulse_interval:
+            return
+        stagnant = self.stagnation_level < self.config.stagnation_threshold
+        if stagnant or self.config.periodic_pulses:
+            cause = "stagnation" if stagnant else "interval"
+            self.pulses.append(Pulse(self.step_count, cause, self.stagnation_level))
+            self.pulse_remaining, self._since_pulse = self.config.pulse_duration, 0
+            self._changes.clear()  # what a pulse stirs up is to be seen before the next
+
+    def _temperature(self, imbalance: float) -> float:
+        config = self.config
+        shift = (
+            -config.qps_sensitivity * self.qps_pressure
+            - config.latency_sensitivity * self.latency_pressure
+            + BALANCE_WEIGHT * imbalance
+        )
+        pulsing = self.pulse_remaining > 0
+        boost = config.pulse_magnitude * config.base_temperature if pulsing else 0.0
+        highest = config.max_temperature * (2.0 if pulsing else 1.0)
+        wanted = config.base_temperature + shift + boost
+        return min(max(wanted, config.min_temperature), highest)
+
+
+def _relative(now: float, target: float) -> float:
+    return (now - target) / target if target else 0.0
+
+
+def _slowly(target: float, now: float, alpha: float) -> float:
+    """Return what a learned target moves by; the first value is taken as it is."""
+    return SLOW * alpha * (now - target) if target else now

@@ -1,0 +1,137 @@
+"""Begin from what is known: clone a scheduler's decisions, or take weights from elsewhere."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from rlvitals import UsageError
+from rlvitals.trainers.ppo.config import WarmStartConfig
+from rlvitals.trainers.ppo.demos import Demos
+from rlvitals.trainers.ppo.networks import Policy, parameters_of
+from rlvitals.trainers.ppo.ppo import PPO
+
+MAX_GRAD_NORM = 1.0
+PRETRAINED = "pretrained_actor.safetensors"
+MOMENTS = "observe."  # before the names of the normaliser's numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Cloned:
+    """What an epoch of behaviour cloning came to, on decisions that were held out."""
+
+    epoch: int
+    loss: float  # nats a decision
+    accuracy: float  # share of decisions that the likeliest action hits
+    baseline: float  # what always the commonest action would hit
+
+
+def clone(ppo: PPO, demos: Demos, config: WarmStartConfig) -> Iterator[Cloned]:
+    """Teach the actor to decide as in the demonstrations (their likelihood), epoch by epoch.
+
+    The normaliser learns their states first. Each scheduler weighs the same, however many
+    decisions it gave. Raises UsageError where the states do not fit.
+    """
+    if demos.observations.shape[1] != ppo.envs.features:
+        raise UsageError(
+            f"the demonstrations' states have {demos.observations.shape[1]} numbers, "
+            f"the environment's {ppo.envs.features}",
+            hint="collect them with the same cluster settings: rlvitals demos",
+        )
+    rows = ppo.observe(demos.observations, learn=True)
+    seen, actions = torch.from_numpy(rows), torch.from_numpy(demos.actions)
+    weights = torch.from_numpy(_weights(demos))
+    order = torch.from_numpy(ppo.rng.permutation(len(demos)))
+    held = max(int(config.bc_holdout * len(demos)), 1)
+    apart, taught = order[:held], order[held:]
+    optimizer = torch.optim.Adam(ppo.policy.actor.parameters(), lr=config.bc_learning_rate)
+    common = float(torch.bincount(actions[apart]).max()) / held
+    for epoch in range(config.bc_epochs):
+        for index in torch.split(taught[_shuffled(len(taught), ppo.rng)], config.bc_batch_size):
+            noise = ppo.rng.normal(0.0, config.bc_noise, (len(index), rows.shape[1]))
+            near = seen[index] + torch.from_numpy(noise.astype(np.float32))
+            losses = nn.functional.cross_entropy(
+                ppo.policy.actor(near), actions[index], reduction="none"
+            )
+            optimizer.zero_grad()
+            (losses * weights[index]).mean().backward()
+            nn.utils.clip_grad_norm_(ppo.policy.actor.parameters(), MAX_GRAD_NORM)
+            optimizer.step()
+        yield Cloned(epoch + 1, *_measured(ppo.policy, seen[apart], actions[apart]), common)
+
+
+def _shuffled(rows: int, rng: np.random.Generator) -> Tensor:
+    return torch.from_numpy(rng.permutation(rows))
+
+
+def _weights(demos: Demos) -> NDArray[np.float32]:
+    """Return a weight for each decision: schedulers weigh alike, the mean is 1."""
+    counts = np.bincount(demos.policies, minlength=len(demos.names))
+    share = len(demos) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+    return share[demos.policies].astype(np.float32)
+
+
+def _measured(policy: Policy, seen: Tensor, actions: Tensor) -> tuple[float, float]:
+    with torch.inference_mode():
+        logits = policy.actor(seen)
+        loss = float(nn.functional.cross_entropy(logits, actions))
+        return loss, float((logits.argmax(1) == actions).float().mean())
+
+
+def save(ppo: PPO, file: Path) -> None:
+    """Write the actor and what its inputs are normalised by."""
+    held = {name: value.contiguous() for name, value in ppo.policy.actor.state_dict().items()}
+    moments = ppo.observe.moments
+    held |= {
+        f"{MOMENTS}mean": torch.from_numpy(moments.mean.copy()),
+        f"{MOMENTS}var": torch.from_numpy(moments.var.copy()),
+        f"{MOMENTS}count": torch.tensor(moments.count, dtype=torch.float64),
+    }
+    save_file(held, file)
+
+
+def load(ppo: PPO, file: Path) -> None:
+    """Take an actor's weights, and what its inputs are normalised by, from a file of `save`.
+
+    Raises UsageError for a file that is none, and says which weights do not fit: never does a run
+    begin afresh in silence.
+    """
+    try:
+        held = load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise UsageError(f"the weights cannot be read: {error}", where=str(file)) from None
+    weights = {name: value for name, value in held.items() if not name.startswith(MOMENTS)}
+    there = {name: tuple(value.shape) for name, value in weights.items()}
+    misfit = difference(there, parameters_of(ppo.policy.actor))
+    if misfit:
+        raise UsageError(
+            f"the weights do not fit: {misfit}",
+            where=str(file),
+            hint="use the network and cluster settings that they were trained with",
+        )
+    ppo.policy.actor.load_state_dict(weights)
+    if f"{MOMENTS}mean" in held:
+        moments = ppo.observe.moments
+        moments.mean = held[f"{MOMENTS}mean"].numpy()
+        moments.var = held[f"{MOMENTS}var"].numpy()
+        moments.count = float(held[f"{MOMENTS}count"])
+
+
+def difference(there: Mapping[str, tuple[int, ...]], here: Mapping[str, tuple[int, ...]]) -> str:
+    """Say where the shapes of two sets of weights differ; empty where they do not."""
+    said = [
+        f"{name} is {_shape(there.get(name))} there and {_shape(here.get(name))} here"
+        for name in sorted({*there, *here})
+        if there.get(name) != here.get(name)
+    ]
+    return "; ".join(said)
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    return "missing" if shape is None else "x".join(map(str, shape)) or "one number"

@@ -1,0 +1,238 @@
+"""One typed schema for a training's settings: it checks files, makes flags, and writes the docs.
+
+A section is a frozen dataclass whose fields are made by `rlvitals.option`; a field may be a section
+itself. What an option's `item` says is also its range: a SHARE lies between 0 and 1.
+"""
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from difflib import get_close_matches
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rlvitals import UsageError
+
+T = TypeVar("T")
+Values = Mapping[str, Any]
+# What an item may be, both ends included; any other number from 0 on.
+RANGES = {"SHARE": (0.0, 1.0), "GAMMA": (0.0, 1.0), "LAMBDA": (0.0, 1.0), "WEIGHT": (-inf, inf)}
+LITTLE = ("alpha", "beta", "enable", "enabled", "limit", "max", "min", "mode", "scale", "type")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One option of a schema, by its way through the sections."""
+
+    path: tuple[str, ...]
+    default: Any
+    doc: str
+    choices: tuple[str, ...]
+    item: str
+    flag: str  # "--learning-rate"
+
+    @property
+    def name(self) -> str:
+        """How a file's reader would say it: `ppo_config.learning_rate`."""
+        return ".".join(self.path)
+
+
+def keys(schema: type[Any]) -> tuple[Key, ...]:
+    """List all options of a schema, in the order they are declared."""
+    return tuple(_named(_walk(schema, ())))
+
+
+def _named(found: Iterable[tuple[tuple[str, ...], Any]]) -> Iterator[Key]:
+    """Name each key's flag by itself; a word that says little, or is taken, after its section."""
+    taken = set(LITTLE)
+    for path, one in found:
+        name = path[-1] if path[-1] not in taken else "-".join(path[-2:])
+        taken.add(name)
+        about = one.metadata
+        flag = f"--{name.replace('_', '-')}"
+        yield Key(path, _default(one), about["doc"], about["choices"], about["item"], flag)
+
+
+def _walk(schema: type[Any], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for one in fields(schema):
+        path = (*above, one.name)
+        if is_dataclass(_default(one)):
+            yield from _walk(type(_default(one)), path)
+        elif one.metadata:
+            yield path, one
+
+
+def _default(one: Any) -> Any:  # noqa: ANN401 - a field of any type
+    return one.default if one.default is not MISSING else one.default_factory()
+
+
+def read(schema: type[T], values: object, where: str, above: str = "") -> T:
+    """Make a section of the values of a file. Raises UsageError for what the schema has not."""
+    if not isinstance(values, Mapping):
+        raise UsageError(f"{above or 'the settings'} is no table but {values!r}", where=where)
+    known = {one.name: one for one in fields(schema)}  # type: ignore[arg-type]
+    made: dict[str, Any] = {}
+    for name, value in values.items():
+        at = f"{above}.{name}" if above else name
+        if name not in known:
+            raise UsageError(f"there is no {at}", where=where, hint=_nearest(name, list(known)))
+        default = _default(known[name])
+        if is_dataclass(default):
+            made[name] = read(type(default), value, where, at)
+        else:
+            made[name] = _checked(known[name], default, value, f"{where}, {at}")
+    return schema(**made)
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, 1)
+    return f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}"
+
+
+def _checked(one: Any, default: Any, value: Any, at: str) -> Any:  # noqa: ANN401 - of any type
+    if isinstance(default, bool):
+        if isinstance(value, bool):
+            return value
+        raise UsageError(f"{value!r} is not true or false", where=at)
+    if isinstance(default, str):
+        return _text(one, value, at)
+    if isinstance(default, tuple):
+        if not isinstance(value, list | tuple):
+            raise UsageError(f"{value!r} is not a list", where=at, hint="[1, 2]")
+        inner = default[0] if default else 0.0
+        check = _text if isinstance(inner, str) else _number_like(inner)
+        return tuple(check(one, item, at) for item in value)
+    return _number_like(default)(one, value, at)
+
+
+def _text(one: Any, value: Any, at: str) -> str:  # noqa: ANN401 - of any type
+    choices = one.metadata["choices"]
+    if not isinstance(value, str):
+        raise UsageError(f"{value!r} is not a text", where=at)
+    if choices and value not in choices:
+        raise UsageError(f"it cannot be {value!r}", where=at, hint=_nearest(value, list(choices)))
+    return value
+
+
+def _number_like(default: float) -> Callable[[Any, Any, str], float]:
+    """Return what checks a number: whole where `default` is."""
+    whole = isinstance(default, int)
+
+    def check(one: Any, value: Any, at: str) -> float:  # noqa: ANN401 - of any type
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            raise UsageError(f"{value!r} is not a number", where=at, hint=f"as {default}")
+        if whole and value != int(value):
+            raise UsageError(f"{value!r} is not a whole number", where=at, hint=f"as {default}")
+        low, high = RANGES.get(one.metadata["item"], (0.0, inf))
+        low = min(low, default)
+        if low <= value <= high:
+            return int(value) if whole else float(value)
+        limits = f"between {low:g} and {high:g}" if isfinite(high) else f"{low:g} or more"
+        raise UsageError(f"it cannot be {value!r}", where=at, hint=limits)
+
+    return check
+
+
+def written(section: Any) -> dict[str, Any]:  # noqa: ANN401 - any section
+    """Return a section as a file says it."""
+    return {
+        one.name: written(value) if is_dataclass(value) else _plain(value)
+        for one in fields(section)
+        for value in (getattr(section, one.name),)
+    }
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - of any type
+    return list(value) if isinstance(value, tuple) else value
+
+
+def load(schema: type[T], file: Path | None, said: Values) -> T:
+    """Put what a command line said, by dotted names, over a JSON file, and that over the defaults.
+
+    Raises UsageError for a file that cannot be read, and as `read`.
+    """
+    values: dict[str, Any] = {} if file is None else _content(file)
+    for name, value in said.items():
+        *sections, key = name.split(".")
+        inner = values
+        for section in sections:
+            inner = inner.setdefault(section, {})
+        inner[key] = value
+    return read(schema, values, "the command line" if file is None else str(file))
+
+
+def _content(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_bytes())
+    except OSError as error:
+        raise UsageError(
+            f"the settings cannot be read: {error.strerror}", where=str(file)
+        ) from None
+    except ValueError as error:
+        raise UsageError(f"the settings are not JSON: {error}", where=str(file)) from None
+    if not isinstance(found, dict):
+        raise UsageError("the settings are no table", where=str(file), hint='{"ppo_config": {}}')
+    return found
+
+
+def add_flags(parser: ArgumentParser, schema: type[Any]) -> None:
+    """Give a parser a flag for each option of a schema."""
+    groups: dict[str, Any] = {}
+    for key in keys(schema):
+        section = ".".join(key.path[:-1])
+        group = groups.setdefault(section, parser.add_argument_group(section))
+        group.add_argument(
+            key.flag, dest=key.name, default=None, metavar=key.item or _metavar(key),
+            type=_parse(key.default), choices=key.choices or None,
+            nargs="*" if isinstance(key.default, tuple) else None,
+            help=f"{key.doc} (default: {_shown(key.default)})".replace("%", "%%"),
+        )  # fmt: skip
+
+
+def said(options: Mapping[str, Any], schema: type[Any]) -> dict[str, Any]:
+    """Return what the flags of a schema were given, by dotted names."""
+    return {
+        key.name: options[key.name] for key in keys(schema) if options.get(key.name) is not None
+    }
+
+
+def _metavar(key: Key) -> str | None:
+    return None if key.choices else "true|false" if isinstance(key.default, bool) else "X"
+
+
+def _shown(default: Any) -> str:  # noqa: ANN401 - of any type
+    if isinstance(default, bool):
+        return str(default).lower()
+    return " ".join(map(str, default)) or "none" if isinstance(default, tuple) else f"{default}"
+
+
+def _parse(default: Any) -> Any:  # noqa: ANN401 - a function that reads a text
+    if isinstance(default, bool):
+        return _truth
+    if isinstance(default, tuple):
+        return type(default[0]) if default else float
+    return type(default)
+
+
+def _truth(text: str) -> bool:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    raise ValueError(text)
+
+
+def table(schema: type[Any]) -> str:
+    """Return a schema as tables in Markdown, one for each section."""
+    lines: list[str] = []
+    section = ""
+    for key in keys(schema):
+        if (now := ".".join(key.path[:-1])) != section:
+            section = now
+            lines += ["", f"## `{section}`", "", "| key | default | what it does | flag |"]
+            lines += ["| --- | --- | --- | --- |"]
+        which = f" ({', '.join(key.choices)})" if key.choices else ""
+        lines.append(
+            f"| `{key.path[-1]}` | {_shown(key.default)} | {key.doc}{which} | `{key.flag}` |"
+        )
+    return "\n".join(lines).strip() + "\n"

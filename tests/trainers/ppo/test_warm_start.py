@@ -1,0 +1,132 @@
+"""Demonstrations, behaviour cloning, and weights from elsewhere."""
+
+import numpy as np
+import pytest
+import torch
+
+from rlvitals import UsageError
+from rlvitals.trainers.ppo import demos, environments, networks, warm_start
+from rlvitals.trainers.ppo.cluster import ID, ClusterConfig
+from rlvitals.trainers.ppo.config import PPOConfig, WarmStartConfig
+from rlvitals.trainers.ppo.ppo import PPO
+
+CLUSTER = ClusterConfig(window=16, horizon=64)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def trainer(config=CLUSTER, hidden=(32,)):
+    torch.manual_seed(0)
+    envs = environments.make(ID, 4, config=config)
+    vector = envs.vector.unwrapped
+    layout = networks.Layout(
+        config.replicas, len(vector.replica_features), len(vector.global_features)
+    )
+    policy = networks.build(envs.features, envs.actions, layout=layout, hidden=hidden)
+    return PPO(envs, policy, PPOConfig(rollout_length=8), total_steps=1000)
+
+
+def made(policies=("lor/speed",), steps=60, loads=(0.5, 1.0), seed=0):
+    return demos.collect(CLUSTER, policies=policies, steps=steps, loads=loads, envs=8, seed=seed)
+
+
+def test_what_is_collected():
+    found = made(("lor", "random"))
+    assert len(found) == 2 * 2 * 60 * 8
+    assert found.names == ("lor", "random")
+    assert np.bincount(found.policies).tolist() == [960, 960]
+    assert set(found.actions) == {0, 1, 2, 3}
+    facts = found.facts()
+    assert facts["total_samples"] == 1920
+    assert facts["state_dim"] == found.observations.shape[1]
+    assert sum(facts["action_distribution"]) == pytest.approx(1, abs=1e-3)
+
+
+def test_a_load_changes_what_is_seen():
+    light, heavy = made(loads=(0.3,)), made(loads=(2.0,))
+    assert light.observations.mean() != pytest.approx(heavy.observations.mean(), rel=0.01)
+
+
+def test_two_collections_of_one_seed_are_one():
+    one, two = made(("random",)), made(("random",))
+    assert np.array_equal(one.observations, two.observations)
+    assert np.array_equal(one.actions, two.actions)
+    assert not np.array_equal(one.actions, made(("random",), seed=1).actions)
+
+
+def test_they_read_back(tmp_path):
+    held = made()
+    demos.save(held, tmp_path / "sub" / "demos.npz")
+    again = demos.load(tmp_path / "sub" / "demos.npz")
+    assert again.names == held.names
+    for name in ("observations", "actions", "policies"):
+        assert np.array_equal(getattr(again, name), getattr(held, name))
+
+
+def test_files_that_hold_none_are_named(tmp_path):
+    with pytest.raises(UsageError, match="No such file"):
+        demos.load(tmp_path / "none.npz")
+    (tmp_path / "odd.npz").write_bytes(b"not a file of arrays")
+    with pytest.raises(UsageError, match="holds no demonstrations"):
+        demos.load(tmp_path / "odd.npz")
+    np.savez(tmp_path / "other.npz", x=np.zeros(3))
+    with pytest.raises(UsageError, match="holds no demonstrations"):
+        demos.load(tmp_path / "other.npz")
+    with pytest.raises(UsageError, match="no scheduler is called 'lorr'"):
+        made(("lorr",))
+
+
+def test_cloning_beats_the_commonest_action_by_far():
+    held = trainer()
+    config = WarmStartConfig(bc_epochs=8, bc_batch_size=64, bc_learning_rate=3e-3)
+    told = list(warm_start.clone(held, made(("lor",), steps=150), config))
+    assert [one.epoch for one in told] == list(range(1, 9))
+    assert told[-1].loss < told[0].loss
+    assert told[-1].accuracy > 0.85 > told[-1].baseline + 0.2
+    assert held.observe.moments.count == 150 * 8 * 2
+
+
+def test_a_scheduler_weighs_the_same_however_much_it_did():
+    held = demos.Demos(
+        np.zeros((4, 1), np.float32), np.zeros(4, np.int64), np.array([0, 0, 0, 1]), ("a", "b")
+    )
+    weights = warm_start._weights(held)
+    assert weights[:3].sum() == pytest.approx(weights[3])
+    assert weights.mean() == pytest.approx(1.0)
+
+
+def test_states_that_do_not_fit_are_refused():
+    odd = demos.Demos(np.zeros((8, 3), np.float32), np.zeros(8, np.int64),
+                      np.zeros(8, np.int64), ("lor",))  # fmt: skip
+    with pytest.raises(UsageError, match="have 3 numbers, the environment's"):
+        list(warm_start.clone(trainer(), odd, WarmStartConfig()))
+
+
+def test_weights_come_back_with_their_normaliser(tmp_path):
+    one, two = trainer(), trainer()
+    list(warm_start.clone(one, made(), WarmStartConfig(bc_epochs=1)))
+    warm_start.save(one, tmp_path / warm_start.PRETRAINED)
+    warm_start.load(two, tmp_path / warm_start.PRETRAINED)
+    for a, b in zip(one.policy.actor.parameters(), two.policy.actor.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert np.array_equal(one.observe.moments.mean, two.observe.moments.mean)
+    assert one.observe.moments.count == two.observe.moments.count
+
+
+def test_weights_that_do_not_fit_are_named(tmp_path):
+    warm_start.save(trainer(hidden=(16,)), tmp_path / "w.safetensors")
+    held = trainer()
+    before = [p.clone() for p in held.policy.parameters()]
+    with pytest.raises(UsageError, match=r"score.0.bias is 16 there and 32 here"):
+        warm_start.load(held, tmp_path / "w.safetensors")
+    assert all(map(torch.equal, before, held.policy.parameters()))
+    (tmp_path / "odd.safetensors").write_bytes(b"nothing")
+    for name in ("odd.safetensors", "none.safetensors"):
+        with pytest.raises(UsageError, match="cannot be read"):
+            warm_start.load(held, tmp_path / name)
