@@ -81,6 +81,7 @@ class Environments:
         """
         observations, rewards, terminated, truncated, info = self._step(self._outer(actions))
         flat = self._flat(observations)
+        self._finite(np.asarray(rewards)[:, None], "pays a reward of")
         done = terminated | truncated
         valid = ~self._resets
         final = flat
@@ -136,6 +137,7 @@ class Environments:
         if self._mode is AutoresetMode.SAME_STEP:
             for i in np.flatnonzero(done):
                 final[i] = np.asarray(info["final_obs"][i]).reshape(-1)
+            self._finite(final)
         else:  # DISABLED: we reset
             fresh, _ = self.vector.reset(options={"reset_mask": done})
             flat[done] = self._flat(fresh)[done]
@@ -143,14 +145,20 @@ class Environments:
 
     def _flat(self, observations: Any) -> NDArray[Any]:  # noqa: ANN401 - an array of any shape
         flat = np.asarray(observations).reshape(self.count, -1)
-        if not np.isfinite(flat).all():
-            env, feature = np.argwhere(~np.isfinite(flat))[0]
-            raise VitalsError(
-                f"environment {env} observes {flat[env, feature]} at feature {feature}",
-                where=str(self.vector),
-                hint="a simulation that breaks: find its state with its own render or log",
-            )
+        self._finite(flat)
         return flat
+
+    def _finite(self, rows: NDArray[Any], paid: str = "") -> None:
+        """Raise VitalsError for a number of [n, features] that is not finite."""
+        if np.isfinite(rows).all():
+            return
+        env, feature = np.argwhere(~np.isfinite(rows))[0]
+        raise VitalsError(
+            f"environment {env} {paid or 'observes'} {rows[env, feature]}"
+            + ("" if paid else f" at feature {feature}"),
+            where=str(self.vector),
+            hint="a simulation that breaks: find its state with its own render or log",
+        )
 
     def _outer(self, actions: NDArray[Any]) -> NDArray[Any]:
         if not self.continuous:

@@ -8,8 +8,7 @@ from pathlib import Path
 import torch
 
 import rlvitals
-from rlvitals.trainers.ppo import building, console, demos, stabilise, telemetry, warm_start
-from rlvitals.trainers.ppo.chunks import Chunks
+from rlvitals.trainers.ppo import building, chunks, console, demos, stabilise, telemetry, warm_start
 from rlvitals.trainers.ppo.cluster import ID as CLUSTER
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.environments import Step
@@ -33,6 +32,7 @@ class Training:
 
     def __init__(self, config: Config, *, verbose: bool = False, source: str = "") -> None:
         """Build everything; nothing is written before it is known to fit."""
+        chunks.check(config)
         self.config = config
         torch.set_num_threads(config.training.threads)
         self.ppo = building.build(config)
@@ -48,7 +48,11 @@ class Training:
             sinks=building.sinks(config.monitoring, actions),
         )  # fmt: skip
         building.write(config, self.folder)
-        self.chunks = self._chunked()
+        self.chunks = (
+            chunks.Chunks(self.ppo, config.training.chunk_size, self.folder, self.log)
+            if config.training.chunk_mode
+            else None
+        )
         self.keeper = self._keeper(source)
         self.stopping = Stopping()
         self.judge = Judge(
@@ -178,23 +182,23 @@ class Training:
             self.recorder.log(0, {f"baseline/{name}": v for name, v in at.baseline.items()})
 
     def _learn(self) -> str:
-        ppo, chunks = self.ppo, self.chunks
+        ppo, parts = self.ppo, self.chunks
         self.stopping.patient = True
         told: dict[str, float] = {}
         while ppo.at.steps < ppo.total_steps:
-            if chunks is not None:
-                self._length = chunks.length()
+            if parts is not None:
+                self._length = parts.length()
             rollout, stats = ppo.iterate(self._length)
             told = telemetry.numbers(ppo, rollout, stats)
             self._tell(rollout, told)
-            if chunks is not None:
-                chunks.after(rollout, told)
+            if parts is not None:
+                parts.after(rollout, told)
             self._judge()
             asked = self.recorder.requests()
             if why := self._why_save(asked):
                 self._save(why, told)
-            if chunks is not None and chunks.over:
-                chunks.ended("completed")
+            if parts is not None and parts.over:
+                parts.ended("completed")
             self.stopping.check()
             if asked.stop:
                 self.log.info("[PPO:stopped] at step %d, as asked: %s", ppo.at.steps, GO_ON)
@@ -230,16 +234,6 @@ class Training:
         (self.log.warning if bad else self.log.info)("[diagnosis] %s", text)
 
     # -- progress and checkpoints ----------------------------------------------------------------
-
-    def _chunked(self) -> Chunks | None:
-        at = self.config.training
-        if not at.chunk_mode:
-            return None
-        if not self.config.checkpointing.enable:
-            raise rlvitals.UsageError(
-                "chunks need checkpoints", where="checkpointing.enable", hint="set it to true"
-            )
-        return Chunks(self.ppo, at.chunk_size, self.folder, self.log)
 
     def _keeper(self, source: str) -> rlvitals.Keeper:
         facts = {} if self.chunks is None else self.chunks.facts()
