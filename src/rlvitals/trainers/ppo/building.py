@@ -1,10 +1,12 @@
 """Build a training from its settings, and keep these beside what they made."""
 
+import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from rlvitals.trainers import schema
@@ -23,6 +25,8 @@ OFF_AT_ZERO = frozenset({"target_kl", "max_grad_norm", "entropy_min", "kl_coef"}
 def build(config: Config) -> PPO:
     """Build the environments, the policy and the trainer of a configuration."""
     at, own = config.training, config.ppo_config
+    random.seed(at.seed)
+    np.random.seed(at.seed)  # noqa: NPY002 - what an environment may draw from
     torch.manual_seed(at.seed)
     ours = at.env == cluster.ID
     envs = environment(config)
