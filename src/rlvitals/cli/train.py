@@ -101,7 +101,7 @@ def _config(chosen: Mapping[str, Any]) -> "Config":
     from rlvitals.trainers.ppo import building
     from rlvitals.trainers.ppo.config import Config
 
-    said = schema.said(chosen, Config)
+    said = building.fitted(schema.said(chosen, Config))
     if chosen["quick_test"]:
         said = {**QUICK, **said}
     file = chosen["config"]

@@ -75,6 +75,15 @@ def write(config: Config, folder: Path) -> None:
     (folder / FILE).write_text(schema.text(moved), encoding="utf-8")
 
 
+def fitted(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a command line said, with fewer of the default speeds for fewer replicas."""
+    count = said.get("cluster.replicas")
+    speeds = Config().cluster.speeds
+    if count is None or "cluster.speeds" in said or not 1 <= count < len(speeds):
+        return dict(said)
+    return {**said, "cluster.speeds": speeds[:count]}
+
+
 def found(file: Path) -> Path:
     """Return a settings file, or the one of its name that is shipped where there is none."""
     shipped = SHIPPED / f"{file.stem}.json"
