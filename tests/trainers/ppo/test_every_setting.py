@@ -41,7 +41,12 @@ SPIKES = {
 }  # fmt: skip
 COSINE = {"advanced_optimization.learning_rate_schedule.type": "cosine_annealing_with_warmup"}
 LINEAR = {"advanced_optimization.learning_rate_schedule.type": "linear"}
-OFTEN = {"checkpointing.interval": 64, "checkpointing.keep": 1, "checkpointing.keep_best": ""}
+OFTEN = {
+    "training.total_steps": 500,
+    "checkpointing.interval": 64,
+    "checkpointing.keep": 1,
+    "checkpointing.keep_best": "",
+}
 SPIKE = "advanced_optimization.adaptive_batch_size"
 RATE = "advanced_optimization.learning_rate_schedule"
 TRACK = "monitoring.advanced_metrics"
@@ -125,8 +130,9 @@ CASES = {
                                                      "temperature_control.target_qps": 5.0}),
     "temperature_control.qps_sensitivity": (1.0, {**TEMPERATURE,
                                                   "temperature_control.target_qps": 5.0}),
-    "temperature_control.latency_sensitivity": (1.0, {**TEMPERATURE,
-                                                      "temperature_control.target_latency": 0.1}),
+    "temperature_control.latency_sensitivity": (
+        9.0, {**TEMPERATURE, "temperature_control.target_latency": 0.05}
+    ),
     "temperature_control.enable_pulse": (False, TEMPERATURE),
     f"{SPIKE}.min": (30, {**SPIKES, f"{SPIKE}.direction": "down"}),
     f"{SPIKE}.max": (33, SPIKES),
@@ -140,7 +146,7 @@ CASES = {
     f"{RATE}.restart_period": (2, COSINE),
     f"{RATE}.min_lr_ratio": (0.5, LINEAR),
     "checkpointing.keep": (2, OFTEN),
-    "checkpointing.keep_best": ("return_std", OFTEN),
+    "checkpointing.keep_best": ("reward_max", OFTEN),
     "checkpointing.keep_every": (100, OFTEN),
     "monitoring.metrics_subsamples": (2, {}),
     "monitoring.tensorboard_enabled": (True, {}),

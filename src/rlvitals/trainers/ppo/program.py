@@ -1,5 +1,7 @@
 """A whole training: begin or resume, learn, tell, save, and end well whatever happens."""
 
+import logging
+import time
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,6 +20,7 @@ from rlvitals.trainers.ppo.rollout import Rollout
 from rlvitals.trainers.ppo.stopping import Stopping
 
 ROLLOUT_LINES = 4  # in each rollout
+EPOCHS_A_LINE = 10  # of cloning, on the console
 GO_ON = "run the same command again to go on"
 # How `training_progress.json` calls the ends that a recorder knows.
 ENDS = {"finished": "completed", "failed": "failed"}
@@ -96,7 +99,7 @@ class Training:
         self._stabilise()
         self.keeper.update(self.ppo.at.steps)
         self.judge.begin(self.ppo.at.steps)
-        return self._learn()
+        return self.learn()
 
     def _end(self, status: str, trace: str, problem: str) -> None:
         with suppress(Exception):  # what ended the training is what is told
@@ -153,7 +156,9 @@ class Training:
             )  # fmt: skip
         self.log.info("[PPO:warmstart] %d decisions of %s", len(held), ", ".join(held.names))
         for at in warm_start.clone(self.ppo, held, config):
-            self.log.info(
+            shown = at.epoch in {1, config.bc_epochs} or at.epoch % EPOCHS_A_LINE == 0
+            self.log.log(
+                logging.INFO if shown else logging.DEBUG,
                 "[PPO:warmstart] epoch=%d/%d loss=%.4f accuracy=%.3f (the commonest action: %.3f)",
                 at.epoch, config.bc_epochs, at.loss, at.accuracy, at.baseline,
             )  # fmt: skip
@@ -181,10 +186,12 @@ class Training:
         if self.config.statistics_stabilization.collect_baseline_stats:
             self.recorder.log(0, {f"baseline/{name}": v for name, v in at.baseline.items()})
 
-    def _learn(self) -> str:
+    def learn(self) -> str:
+        """Learn until the end, or until someone asks for it; returns how it ended."""
         ppo, parts = self.ppo, self.chunks
         self.stopping.patient = True
         told: dict[str, float] = {}
+        began = time.monotonic()
         while ppo.at.steps < ppo.total_steps:
             if parts is not None:
                 self._length = parts.length()
@@ -204,6 +211,11 @@ class Training:
                 self.log.info("[PPO:stopped] at step %d, as asked: %s", ppo.at.steps, GO_ON)
                 return "stopped"
         self._save("the end", told)
+        seconds = time.monotonic() - began
+        self.log.info(
+            "[PPO:end] step=%d after %.0f s of learning: rlvitals diagnose %s", ppo.at.steps,
+            seconds, self.folder,
+        )  # fmt: skip
         return "finished"
 
     # -- what goes along -------------------------------------------------------------------------
