@@ -22,7 +22,8 @@ TOLD = {
 }  # fmt: skip
 # What is logged and has no meaning beyond this trainer: no metric of the catalogue.
 UNNAMED = {
-    "raw_advantage_max", "raw_advantage_min", "compression", "entropy_min", "entropy_policy",
+    "raw_advantage_max", "raw_advantage_min", "compression", "curriculum_stage",
+    "entropy_min", "entropy_policy",
     "estimated_latency", "failed", "finished", "first_clipfrac", "first_kl", "first_ratio_max",
     "grad_norm_usual", "gradient_spike", "kl_ref_coef", "latency_ema", "lr_factor",
     "minibatch_size", "minibatch_size_next", "obs_norm_mean", "obs_norm_std", "overridden", "qps",

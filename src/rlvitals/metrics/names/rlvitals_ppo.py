@@ -77,7 +77,7 @@ NAMES = Table(
         Family(r"latency_(p\d+)", Name(outcome.TAIL_LATENCY, WINDOW)),
         Family(r"(\w+_(?:penalty|bonus|score))", Name(reward.COMPONENT, f"{ROLLOUT}, weighted")),
         Family(r"(collect|learn)_seconds", Name(throughput.PHASE_TIME, "s of the update")),
-        Family(r"curriculum[_/](.+)", Name(scheduler.CURRICULUM)),
+        Family(r"curriculum/(.+)", Name(scheduler.CURRICULUM)),
     ),
     settings={
         "env": "env_id",
