@@ -715,14 +715,6 @@ def test_only_rank_0_of_a_run_backs_up(tmp_path, monkeypatch):
     assert not (tmp_path / "target").exists()
 
 
-def test_a_run_that_is_not_recorded_has_nothing_to_back_up(tmp_path, monkeypatch):
-    monkeypatch.chdir(plain(tmp_path / "here"))
-    monkeypatch.setenv("RLVITALS_MODE", "off")
-    with rlvitals.Backup(rlvitals.start(), tmp_path / "here" / "target", tell=quiet):
-        pass
-    assert not (tmp_path / "here" / "target").exists()
-
-
 def test_rounds_come_each_time_until_the_run_is_over_and_then_one_more():
     rounds, over = [], iter([False] * 7 + [True] * 9)
     until(

@@ -80,8 +80,7 @@ class Backup:
         if not stall > 0:
             raise UsageError(f"stall cannot be {stall}", hint="seconds of silence: stall=300")
         self._folder = Path(run) if isinstance(run, str | PathLike) else run.folder
-        # One process of a run is enough; one that is not recorded has no folder.
-        self._active = getattr(run, "rank", 0) == 0 and getattr(run, "attempt", 1) > 0
+        self._active = getattr(run, "rank", 0) == 0  # one process of a run is enough
         self._place = place_at(target, dict(options or {}), stall)
         if self._active:
             apart(self._folder, self._place)
