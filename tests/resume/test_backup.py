@@ -16,7 +16,18 @@ from pathlib import Path
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from moving_runs import QUICK, checkpoints, moved, plain, quiet, recorded, save, whole
+from moving_runs import (
+    QUICK,
+    at_work,
+    checkpoints,
+    forks,
+    moved,
+    plain,
+    quiet,
+    recorded,
+    save,
+    whole,
+)
 
 import rlvitals
 from rlvitals.cli import main
@@ -815,26 +826,22 @@ def killed(folder, count, seed=0):
     run, target = folder / "run", folder / "target"
     kept = checkpoints(run, keep=2)
     save(kept, 1, size=1 << 20)
-    script = (
-        "import sys, time\n"
-        "from rlvitals.cli import main\n"
-        "print('ready', flush=True)\n"
-        "while True: main(['backup', *sys.argv[1:]])\n"
-    )
+
+    def rounds():
+        while True:
+            main(["backup", str(run), str(target)])
+
     broken, had = 0, False
     for round_ in range(count):
-        process = subprocess.Popen(
-            [sys.executable, "-c", script, run, target], stdout=subprocess.PIPE, text=True
-        )
-        process.stdout.readline()
+        process = at_work(rounds)
         for step in range(2 + 4 * round_, 2 + 4 * round_ + chance.randint(1, 4)):
             save(kept, step, size=chance.choice((1000, 1 << 20, 6 << 20)))
             if chance.random() < 0.3:
                 shutil.rmtree(run / f"checkpoint-{step}", ignore_errors=True)
                 save(kept, step, size=1 << 18)
-        time.sleep(chance.uniform(0, 0.15))
+        time.sleep(chance.uniform(0, 0.05))
         process.kill()
-        process.communicate()
+        process.join()
         steps = whole(target)
         broken += steps != whole(run)
         assert steps or not had
@@ -845,10 +852,12 @@ def killed(folder, count, seed=0):
     return broken
 
 
+@forks
 def test_killed_at_random_moments_the_target_has_whole_checkpoints_alone(tmp_path):
     assert killed(tmp_path, 20) >= 3  # else no kill met a round that was at work
 
 
+@forks
 @pytest.mark.soak
 def test_killed_three_hundred_times(tmp_path):
     assert killed(tmp_path, 300, seed=1) >= 30
@@ -867,13 +876,14 @@ def test_what_a_kill_left_in_hidden_folders_is_in_nobodys_way(tmp_path):
     assert not [one.name for one in target.iterdir() if one.name.startswith(".")]
 
 
-def test_many_crashed_rounds_in_a_row_lose_nothing(tmp_path, target):
+@pytest.mark.parametrize("rounds", [12, pytest.param(60, marks=pytest.mark.soak)])
+def test_many_crashed_rounds_in_a_row_lose_nothing(tmp_path, target, rounds):
     """Each round ends at a random call; between them the run goes on, and files are rewritten."""
     chance, run = random.Random(target[:4]), tmp_path / "run"
     kept = checkpoints(run, keep=2)
     save(kept, 1)
     back_up(run, target)
-    for number in range(2, 40):
+    for number in range(2, 2 + rounds):
         for name in ("a.json", "b.json"):
             (run / name).write_text(str(chance.random()) * chance.randrange(1, 9))
         if chance.random() < 0.4:
