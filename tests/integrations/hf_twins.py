@@ -1,6 +1,5 @@
 """A plain Trainer of a small net with dropout, and what its checkpoints hold."""
 
-import gc
 import os
 import signal
 import socket
@@ -148,7 +147,3 @@ def _as_rank(rank, port, said, do, args):
     said.join_thread()
     torch.distributed.destroy_process_group()
     os._exit(0)  # what pytest would do at the end is this process's parent's
-
-
-# A training begins with a full collection: what is loaded need not be gone through each time.
-gc.freeze()
