@@ -94,11 +94,14 @@ def test_of_several_processes_each_knows_which_it_is(tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     run = rlvitals.start(tmp_path / "run")
     assert (run.rank, run.world_size) == (1, 2)
-    save(kept(run), 50)
-    assert manifest.read(tmp_path / "run" / "checkpoint-50").world_size == 2
+    with pytest.raises(rlvitals.UsageError, match="process 1 saves for itself"):
+        save(kept(run), 50)
     with rlvitals.Backup(run, tmp_path / "target", tell=quiet):
         pass
     assert not (tmp_path / "target").exists()  # the first process does that
+    monkeypatch.setenv("RANK", "0")
+    save(kept(rlvitals.start(tmp_path / "run")), 50)
+    assert manifest.read(tmp_path / "run" / "checkpoint-50").world_size == 2
 
 
 def test_a_folder_that_cannot_be_recorded_into_is_not_swapped_for_another(tmp_path, monkeypatch):
@@ -106,6 +109,6 @@ def test_a_folder_that_cannot_be_recorded_into_is_not_swapped_for_another(tmp_pa
     (tmp_path / "file").write_text("")
     with pytest.warns(RuntimeWarning, match="nothing is recorded"):
         run = rlvitals.start(tmp_path / "file" / "run", strict=False)
-    with pytest.raises(OSError, match="Not a directory"):
+    with pytest.raises(rlvitals.UsageError, match="Not a directory"):
         kept(run)
     assert list((tmp_path / "here").iterdir()) == []
