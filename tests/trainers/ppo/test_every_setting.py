@@ -165,13 +165,6 @@ APART = {
 KEYS = {key.name: key for key in schema.keys(Config)}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def as_it_was():
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 def other(key):
     """Another value than the default."""
     if key.choices:

@@ -17,14 +17,6 @@ from rlvitals.trainers.ppo.normalise import RewardNormaliser
 from rlvitals.trainers.ppo.ppo import PPO
 
 
-@pytest.fixture(autouse=True)
-def as_it_was():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def test_the_first_minibatch_has_ratio_one_whatever_was_drawn_at(tmp_path):
     """There: |ratio - 1| .46 to .55 and 84 % clipped before any update."""
     made = programs.training(tmp_path, programs.ALL)

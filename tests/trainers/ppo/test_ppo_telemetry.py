@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import programs
 import pytest
-import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlvitals
@@ -31,13 +30,6 @@ UNNAMED = {
     "skipped_minibatches", "stopped_early", "target_qps", "temp_current_temperature",
     "throughput_ema", "raw_advantage_mean", "value_var",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module", autouse=True)
-def as_it_was():
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

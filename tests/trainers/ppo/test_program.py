@@ -23,13 +23,6 @@ from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.stopping import Terminated
 
 
-@pytest.fixture(autouse=True)
-def as_it_was():
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 def cut_short(folder, said, at, error=KeyboardInterrupt):
     """Train until a step of some rollout, and stop there as a kill would: nothing is saved."""
     made = programs.training(folder, said)
