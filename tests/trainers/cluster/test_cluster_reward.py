@@ -85,7 +85,7 @@ def test_the_absolute_score_by_hand():
     _, info = rewards({})
     rate = info["target_qps"]
     throughput = info["finished"] * rate / rate
-    expected = 0.6 * (throughput - 3.0 * info["estimated_latency"] / 4.0) / 1.2
+    expected = 0.6 * (throughput - 1.5 * info["estimated_latency"] / 4.0) / 1.2
     assert info["absolute_score"] == pytest.approx(expected, rel=1e-12)
 
 

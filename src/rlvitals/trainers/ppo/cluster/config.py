@@ -18,7 +18,7 @@ class RewardConfig:
     mode: str = option("hybrid", "levels, their changes, or both", choices=MODES)
     absolute_weight: float = option(0.6, "of throughput and latency as they are (hybrid)", item="W")
     delta_weight: float = option(0.05, "of their change against their average (hybrid)", item="W")
-    alpha: float = option(3.0, "of latency within the absolute score", item="W")
+    alpha: float = option(1.5, "of latency within the absolute score", item="W")
     beta: float = option(0.0, "of throughput's relative change in the delta score", item="W")
     gamma: float = option(0.6, "of latency's relative change in the delta score", item="W")
     latency_weight: float = option(1.0, "of latency over its threshold (instant, delta)", item="W")
