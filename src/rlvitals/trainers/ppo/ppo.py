@@ -42,7 +42,6 @@ from rlvitals.trainers.ppo.temperature import Fixed, Temperature
 
 KL_BAND = 1.5  # outside target / 1.5 .. target * 1.5 the coefficient moves (Schulman et al. 2017)
 KL_COEF_RANGE = (1e-4, 1e4)  # an adaptive coefficient stays in it, so that it can always come back
-SCALARS = {"pi_loss", "vf_loss", "entropy", "loss", "kl_ref"}  # one number of each minibatch
 STOP_AT = 1.5  # times target_kl: the epochs end there, as in Spinning Up
 
 
@@ -288,10 +287,8 @@ class PPO:
         coefficients: Mapping[str, float],
         size: int,
     ) -> dict[str, float]:
-        parts = {
-            name: torch.stack([one[name] for one in told]) for name in SCALARS & told[0].keys()
-        }
-        found = {name: float(part.mean()) for name, part in parts.items()}
+        alone = [name for name in told[0] if name != "log_ratio"]  # one number of each minibatch
+        found = {name: float(torch.stack([one[name] for one in told]).mean()) for name in alone}
         clip = self.config.clip_ratio
         first = moved(told[0]["log_ratio"], clip)
         values, returns = batch.values.numpy(), batch.returns.numpy()
