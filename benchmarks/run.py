@@ -3,10 +3,12 @@
 import platform
 from importlib.metadata import version
 
+import checkpointing
 import cluster
 import diagnosing
 import diagnosing_peers
 import following
+import hooks
 import many_runs
 import read_wandb
 import reading
@@ -21,11 +23,13 @@ BENCHMARKS = (
     read_wandb,
     many_runs,
     following,
+    hooks,
     diagnosing,
     diagnosing_peers,
     recording,
     store,
     tensorboard_sink,
+    checkpointing,
     cluster,
 )
 

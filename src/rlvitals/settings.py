@@ -60,6 +60,10 @@ class Recording:
     folder: str = _option("", "the run folder", item="FOLDER")
     project: str = _option("", "what the run belongs to", item="TEXT")
     name: str = _option("", "the run's name", item="TEXT")
+    framework: str = _option(
+        "", "whose names the logged keys are, where they do not tell: `sb3`, `trl-grpo`, `verl`",
+        item="NAME",
+    )  # fmt: skip
     group: str = _option("", "runs that differ in their seed alone", item="TEXT")
     tags: tuple[str, ...] = _option((), "words to find the run by", item="TAG")
     sinks: tuple[str, ...] = _option((), "what else to write", item="SINK")

@@ -5,6 +5,7 @@ import pytest
 import torch
 from recorded import Recorded
 
+import rlvitals
 from rlvitals.integrations.lightning import Logger
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")
@@ -84,3 +85,11 @@ def test_the_run_itself_is_at_hand_for_what_lightning_has_no_name_for(tmp_path):
     logger.experiment.log_text(1, "answer", "12")
     logger.finish()
     assert [text.text for text in Recorded.read(tmp_path).texts("answer")] == ["12"]
+
+
+def test_the_run_says_whose_names_its_keys_are(fitted, tmp_path):
+    *_, logger = fitted()
+    logger.finish()
+    assert Recorded.read(tmp_path).about.framework == "lightning"
+    loss = rlvitals.trace(tmp_path).measured["optimiser/eval_loss"]
+    assert (loss.framework, loss.key) == ("lightning", "val_loss")  # no mark of it was logged

@@ -44,6 +44,7 @@ def test_an_algorithm_trained_by_hand_is_recorded(config, tmp_path):
     assert returns[-1][0] >= 600
     assert len(found.series("learners/default_policy/policy_loss")) == 3
     assert found.about.settings["lr"] == 1e-3
+    assert found.about.framework == "rllib"
     assert not [key for row in found.rows() for key in row if key.startswith("config")]
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from held import events, log, notes, rows, settings, trace, unmapped
 from stable_baselines3 import A2C, DQN, PPO, SAC, TD3
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import Figure, HParam, Logger
 from stable_baselines3.common.noise import NormalActionNoise
@@ -358,3 +359,39 @@ def test_short_rollouts_are_looked_at_together(tmp_path):
     counts = sum(read[f"rollout/action_count/{i}"].values for i in (0, 1))
     assert list(counts) == [EVERY, 50]
     assert list(read["train/grad_norm"].steps) == [EVERY, EVERY + 50]
+
+
+def test_short_rollouts_are_kept_as_they_were(tmp_path):
+    class Kept(BaseCallback):
+        def _on_training_start(self):
+            self.kept = []
+
+        def _on_step(self):
+            return True
+
+        def _on_rollout_end(self):
+            buffer = self.model.rollout_buffer
+            self.kept.append((buffer.advantages.copy(), buffer.observations.copy()))
+
+    run, kept = rlvitals.start(tmp_path / "run"), Kept()
+    make("a2c").learn(100, callback=[Record(run), kept])
+    run.finish()
+    read = log(run.folder).series
+    advantages, seen = (np.concatenate(parts) for parts in zip(*kept.kept, strict=True))
+    assert read["rollout/advantage_mean"].values[-1] == pytest.approx(advantages.mean())
+    assert read["rollout/observation_largest"].values[-1] == pytest.approx(np.abs(seen).max())
+
+
+def test_the_run_says_whose_names_its_keys_are(tmp_path):
+    with rlvitals.start(tmp_path / "run") as run:
+        make("ppo").learn(64, callback=Record(run))
+    assert log(run.folder).framework == "sb3"
+    with rlvitals.start(tmp_path / "writer") as run:
+        Logger(None, [Writer(run)]).dump(1)
+    assert log(run.folder).framework == "sb3"
+
+
+def test_what_a_person_said_of_the_names_stays(tmp_path):
+    with rlvitals.start(tmp_path / "run", framework="generic") as run:
+        make("ppo").learn(64, callback=Record(run))
+    assert log(run.folder).framework == "generic"

@@ -48,6 +48,7 @@ def test_grpo_is_recorded_by_its_name_in_report_to(base, tmp_path):
     assert [step for step, _ in run.series("reward")] == [1, 2, 3]
     assert run.series("axis/tokens")[-1] == run.series("num_tokens")[-1]
     assert run.about.name == "sums"
+    assert run.about.framework == "trl-grpo"
     assert run.about.settings["num_generations"] == 4
     assert run.about.settings["max_steps"] == 3
     assert run.about.settings["model_config/hidden_size"] == 64
@@ -112,6 +113,7 @@ def test_sft_with_evaluation_and_a_resume_is_one_run_of_two_attempts(base, tmp_p
         )  # fmt: skip
 
     sft(2).train()
+    assert Recorded.read(tmp_path).about.framework == ""  # its keys tell: no table is SFT's own
     again = sft(4)
     again.train(resume_from_checkpoint=True)
     run = Recorded.read(tmp_path)

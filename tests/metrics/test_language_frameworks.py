@@ -334,3 +334,26 @@ SETTINGS = [
 @pytest.mark.parametrize(("make", "given", "canonical"), SETTINGS)
 def test_settings_get_their_canonical_names(make, given, canonical):
     assert dict(trace([healthy.log(make, settings=given)]).settings) == canonical
+
+
+def test_a_log_that_says_whose_names_it_has_is_read_so_without_marks():
+    keys = {"epoch": series(50, 1.0), "val_loss": series(50, 1.0)}
+    unsaid, said = trace([Log("rlvitals", keys)]), Log("rlvitals", keys, framework="lightning")
+    assert unsaid.measured["optimiser/eval_loss"].framework != "lightning"
+    assert trace([said]).measured["optimiser/eval_loss"].framework == "lightning"
+
+
+def test_what_a_log_says_yields_to_names_that_are_clearly_another_s():
+    keys = ("rollout/ep_rew_mean", "rollout/ep_len_mean", "train/value_loss", "epoch")
+    log = Log("rlvitals", {key: series(50, 1.0) for key in keys}, framework="lightning")
+    assert trace([log]).measured["outcome/return"].framework == "sb3"
+
+
+def test_a_family_s_name_leaves_the_choice_of_its_tables_to_their_marks():
+    keys = {"rewards/margins": series(50, 1.0), "loss": series(50, 1.0)}
+    assert lookup.choose("rlvitals", keys, TABLES, "trl").framework == "trl-dpo"
+
+
+def test_a_name_that_nobody_has_leaves_the_choice_to_the_keys():
+    keys = {"rollout/ep_rew_mean": series(50, 1.0), "train/approx_kl": series(50, 1.0)}
+    assert lookup.choose("rlvitals", keys, TABLES, "pytorch").framework == "sb3"

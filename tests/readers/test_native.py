@@ -84,10 +84,11 @@ def test_settings_are_those_of_now(run):
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ({"status": "finished"}, Ending(0)),
-        ({"status": "failed", "traceback": "E: x"}, Ending(1, "E: x")),
+        ({"status": "finished"}, Ending(0, reason="finished")),
+        ({"status": "failed", "traceback": "E: x"}, Ending(None, "E: x", reason="failed")),
+        ({"exit_code": 0}, Ending(0)),
         ({"exit_code": 137}, Ending(137)),
-        ({"status": "stopped"}, Ending(None)),
+        ({"status": "stopped"}, Ending(None, reason="stopped")),
     ],
 )
 def test_the_end_is_the_newest_attempt_s(run, facts, expected):

@@ -151,3 +151,41 @@ def test_what_meters_return_is_what_a_run_takes(tmp_path):
         run.log(1, rlvitals.action_shares([0, 1, 1]) | rlvitals.Ema("win_rate").update(1.0))
         run.log_histogram(1, "actions", edges=edges, counts=counts)
     assert points(tmp_path)["policy/action_count/1"] == [(1, 2.0)]
+
+
+def test_every_key_of_the_meters_has_a_meaning(tmp_path):
+    run = rlvitals.start(tmp_path)
+    speed, wins = rlvitals.SpeedMeter(run=run), rlvitals.Ema("win_rate")
+    score = rlvitals.observe(lambda words: [1.0 if w else None for w in words], run, name="exact")
+    for step in range(1, 11):
+        with speed.collecting():
+            score(["4", ""])
+            speed.step()
+            speed.episode()
+        with speed.learning():
+            speed.update()
+        row = speed.read() | wins.update(0.5) | rlvitals.reward_parts({"a": 0.5, "b": 0.1})
+        run.log(step, row | rlvitals.action_shares([0, 1, 1]))
+    run.finish()
+    trace = rlvitals.trace(tmp_path)
+    assert set(trace.unmapped) <= {"observed/exact/calls"}  # a count says nothing by itself
+    shares = trace.family("throughput/phase_share")
+    assert set(shares) == {"collect", "learn"}
+    assert trace["exploration/action_share_max"].values[-1] == pytest.approx(2 / 3)
+    assert trace["reward/none_share/exact"].values[-1] == 0.5
+    assert "throughput/recorder_share" in trace
+
+
+def test_a_loop_that_waits_for_its_data_is_told_so_by_the_speed_meter_alone(tmp_path):
+    now = [0.0]
+    speed = rlvitals.SpeedMeter(clock=lambda: now[0])
+    with rlvitals.start(tmp_path) as run:
+        for step in range(1, 41):
+            with speed.collecting():
+                now[0] += 8.0
+            with speed.learning():
+                now[0] += 2.0
+            run.log(step, speed.read())
+    found = {rule.name: one for rule, one in rlvitals.diagnose(tmp_path).findings}
+    assert found["updates-slow"].observed == pytest.approx(0.8)
+    assert found["updates-slow"].metric == "throughput/phase_share/collect"

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import pytest
 from recording_checks import happened, points, scans
@@ -122,6 +123,39 @@ def test_each_rank_has_a_file_and_rank_0_alone_the_run_s(tmp_path, monkeypatch):
     assert points(tmp_path, "2-1") == {"x": [(1, 1.0)]}
     written = "".join(path.read_text() for path in (tmp_path / "metrics").glob("*.csv"))
     assert "1.0" not in written
+
+
+@pytest.mark.parametrize(
+    ("environ", "first"),
+    [
+        ({}, True),
+        ({"RANK": "0", "WORLD_SIZE": "4"}, True),
+        ({"RANK": "2", "WORLD_SIZE": "4"}, False),
+        ({"RANK": "2", "WORLD_SIZE": "4", "LOCAL_RANK": "0"}, True),
+        ({"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}, False),
+        ({"SLURM_PROCID": "8", "SLURM_NTASKS": "16", "SLURM_LOCALID": "0"}, True),
+    ],
+    ids=str,
+)
+def test_the_first_of_a_node(environ, first):
+    assert ranks.place(environ).first_of_node is first
+
+
+def test_one_process_of_each_node_samples_its_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("RLVITALS_RECORDING_MACHINE_SECONDS", "0.02")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    started = []
+    for rank in range(4):
+        monkeypatch.setenv("RANK", str(rank))
+        monkeypatch.setenv("LOCAL_RANK", str(rank % 2))
+        started.append(rlvitals.start(tmp_path))
+    time.sleep(0.3)  # the first look comes a moment after the start
+    for run in started:
+        run.log(1, {"x": 1.0})
+        run.finish()
+    sampled = [any("machine/" in key for key in points(tmp_path, f"1-{r}")) for r in range(4)]
+    assert sampled == [True, False, True, False]
+    assert "rank/2/machine/rss_gib" in rlvitals.read(tmp_path)[0].series
 
 
 def test_many_ranks_need_a_folder_that_all_know(tmp_path, monkeypatch):

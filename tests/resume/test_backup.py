@@ -744,6 +744,19 @@ def test_killed_three_hundred_times(tmp_path):
     assert killed(tmp_path, 300, seed=1) >= 30
 
 
+def test_what_a_kill_left_in_hidden_folders_is_in_nobodys_way(tmp_path):
+    run, target = tmp_path / "run", tmp_path / "target"
+    kept = checkpoints(run, keep=1)
+    save(kept, 50)
+    back_up(run, target)
+    (target / ".checkpoint-50.gone" / "rng").mkdir(parents=True)
+    (target / ".checkpoint-50.partial").mkdir()
+    (target / ".checkpoint-50.partial" / ".model.bin.0123456789ab").write_bytes(b"half")
+    save(kept, 100)
+    assert back_up(run, target).removed == ["checkpoint-50"]
+    assert not [one.name for one in target.iterdir() if one.name.startswith(".")]
+
+
 def test_many_crashed_rounds_in_a_row_lose_nothing(tmp_path, target):
     """Each round ends at a random call; between them the run goes on, and files are rewritten."""
     chance, run = random.Random(target[:4]), tmp_path / "run"

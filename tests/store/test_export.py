@@ -73,7 +73,7 @@ def test_what_a_reader_found_becomes_a_run_of_our_own(tmp_path):
         histograms={"h": [Histogram(1, NAN, np.array([0.0, 1.0]), np.array([2.0]))]},
         texts={"t": [Text(1, 2.0, "hm")]},
         tables={"c": Table(np.array([4]), {"a": ["b"]})},
-        ending=Ending(1, "ValueError: boom"),
+        ending=Ending(1, "ValueError: boom", "SIGTERM", 4, "rank 2: stopped"),
     )
     episodes = Log("sb3-monitor", {"r": RUN["step"]}, step_unit="episodes")
     importing.write([log, episodes], tmp_path / "run")

@@ -8,9 +8,11 @@ import sqlite3
 import pytest
 from native_runs import record
 
+import rlvitals
+from rlvitals import many
 from rlvitals.cli import main
 from rlvitals.errors import UsageError
-from rlvitals.store.blocks import Writer
+from rlvitals.store.blocks import Writer, hold
 from rlvitals.store.index import FILE, Index
 
 
@@ -57,7 +59,8 @@ def paths(index, words=""):
 )
 def test_search(root, words, expected):
     with Index(root) as index:
-        index.refresh({"c": "learning"})
+        index.refresh()
+        index.note({"c": "learning"})
         assert paths(index, words) == expected
 
 
@@ -69,7 +72,8 @@ def test_a_question_that_makes_no_sense(root, words):
 
 def test_the_index_follows_the_folders(root):
     with Index(root) as index:
-        index.refresh({"a": "learning"})
+        index.refresh()
+        index.note({"a": "learning"})
         assert {one.path: one.step for one in index.search()} == {"a": 50, "deep/b": 90, "c": 50}
         assert {one.attempts for one in index.search("deep/b")} == {2}
     shutil.rmtree(root / "c")
@@ -119,6 +123,86 @@ def test_runs_are_listed_and_searched(root, capsys):
     assert main(["runs", str(root), "--diagnose", "--rebuild", "--json"]) == 0
     assert all(one["verdict"] for one in json.loads(capsys.readouterr().out))
     assert main(["runs", str(root / "deep" / "b" / "blocks")]) == 3
+
+
+def listed(root, capsys, *more):
+    assert main(["runs", str(root), "--json", *more]) == 0
+    return {one["path"]: one["verdict"] for one in json.loads(capsys.readouterr().out)}
+
+
+def rising(folder, rows, **more):
+    with rlvitals.start(folder, **more) as run:
+        for i in range(rows):
+            run.log(1000 * i, {"outcome/return": 20.0 + i + i % 3})
+
+
+def test_every_run_has_its_verdict_and_is_found_by_it(tmp_path, capsys):
+    rising(tmp_path / "up", 200)
+    rising(tmp_path / "short", 2)
+    assert listed(tmp_path, capsys) == {"up": "learning", "short": "unknown"}
+    assert set(listed(tmp_path, capsys, "--search", "verdict:learning")) == {"up"}
+
+
+def test_only_what_changed_is_judged_again(tmp_path, capsys, monkeypatch):
+    asked = []
+    diagnose = many.diagnose
+
+    def counted(runs, *args):
+        asked.append([run.name for run, _ in runs])
+        return diagnose(runs, *args)
+
+    monkeypatch.setattr(many, "diagnose", counted)
+    for name in ("a", "b"):
+        rising(tmp_path / name, 2)
+    listed(tmp_path, capsys, "--quick")
+    listed(tmp_path, capsys)
+    listed(tmp_path, capsys)
+    rising(tmp_path / "b", 200)
+    assert listed(tmp_path, capsys) == {"a": "unknown", "b": "learning"}
+    (tmp_path / "rlvitals.toml").write_text('[metrics]\n"my/score" = "outcome/return"\n')
+    listed(tmp_path, capsys)
+    assert [sorted(names) for names in asked] == [["a", "b"], [], ["b"], ["a", "b"]]
+    assert listed(tmp_path, capsys, "--diagnose").keys() == {"a", "b"}
+    assert len(asked[-1]) == 2
+
+
+def test_wrong_settings_of_one_run_keep_no_other_from_its_verdict(tmp_path, capsys):
+    for name in ("a", "b"):
+        rising(tmp_path / name, 2)
+    (tmp_path / "b" / "rlvitals.toml").write_text("[diagnose]\nno_such = 1\n")
+    assert main(["runs", str(tmp_path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert {one["path"]: one["verdict"] for one in json.loads(out)} == {"a": "unknown", "b": ""}
+    assert "b is not judged" in err
+    assert "no_such" in err
+
+
+def test_a_large_run_is_said_to_read_faster_once_packed(tmp_path, capsys, monkeypatch):
+    record(tmp_path / "one")
+    assert main(["runs", str(tmp_path)]) == 0
+    assert "packed" not in capsys.readouterr().out
+    monkeypatch.setattr("rlvitals.cli.runs.LARGE", 100)
+    assert main(["runs", str(tmp_path)]) == 0
+    assert f"1 run is large and read faster once packed: rlvitals compact {tmp_path}" in (
+        capsys.readouterr().out
+    )
+    assert main(["compact", str(tmp_path)]) == 0
+    assert main(["runs", str(tmp_path)]) == 0
+    assert "once packed" not in capsys.readouterr().out
+
+
+def test_a_run_that_died_without_a_word_is_no_longer_running(tmp_path):
+    record(tmp_path / "one", close=False)
+
+    def seen():
+        with Index(tmp_path) as index:
+            index.refresh()
+            return [one.status for one in index.search()]
+
+    with (tmp_path / "one" / "blocks" / "1-0.rlv").open("r+b") as file:
+        assert hold(file.fileno())  # as the process that writes it does
+        assert seen() == ["running"]
+    assert seen() == ["stopped"]
 
 
 def test_verify_names_the_place_and_says_so_by_its_code(root, capsys):

@@ -12,17 +12,12 @@ examples:
   rlvitals compact runs
 """
 
-from argparse import ArgumentParser, Namespace
-from pathlib import Path
+from argparse import Namespace
 
+from rlvitals.cli import flags
 from rlvitals.cli.command import Command
 
 DONE, LEFT = 0, 1
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the run folders."""
-    parser.add_argument("path", type=Path, metavar="PATH", help="a run folder, or one with several")
 
 
 def run(args: Namespace) -> int:
@@ -44,4 +39,4 @@ def run(args: Namespace) -> int:
     return code
 
 
-COMMAND = Command("compact", __doc__, add_arguments, run)
+COMMAND = Command("compact", __doc__, flags.run_folders, run)

@@ -57,3 +57,8 @@ def settings_for(path: Path, args: Namespace) -> Settings:
     }
     said = settings.check("diagnose", said, "the command line")
     return settings.load(path, {"diagnose": said, **free}, os.environ)
+
+
+def run_folders(parser: ArgumentParser) -> None:
+    """Declare the path of run folders of our own."""
+    parser.add_argument("path", type=Path, metavar="PATH", help="a run folder, or one with several")

@@ -26,7 +26,7 @@ GOES_ON = "  the same training command, writing to {}, goes on from there"
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare where from and where to."""
-    parser.add_argument("target", metavar="TARGET", help="where `rlvitals backup` put it")
+    parser.add_argument("target", metavar="TARGET", help="where the backup lies")
     add_destination(parser)
 
 

@@ -2,25 +2,34 @@
 
 A plain word is looked for in names, tags and notes; tag:x, project:x, group:x,
 status:x and verdict:x ask for one; lr=1e-3 or "lr<1e-3" for a setting.
-What is known of the folders is kept in an index beside them, which may be deleted.
+A run is judged when it is new, has changed or may be running; what is known of the folders is kept
+in an index beside them, which may be deleted.
 
 examples:
   rlvitals runs runs
   rlvitals runs runs --search tag:sweep lr=1e-3
-  rlvitals runs runs --diagnose --search verdict:learning
+  rlvitals runs runs --search verdict:learning
 """
 
 import json
+import os
+import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlvitals import settings
 from rlvitals.cli.command import Command
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, UsageError
 
 if TYPE_CHECKING:
+    from rlvitals.sources import Run
     from rlvitals.store.index import Indexed
+
+
+LARGE = 64 << 20  # bytes: the last values of so much take a tenth of a second
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -29,7 +38,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--search", nargs="+", default=[], metavar="WORD", help="only runs that fit every word"
     )
-    parser.add_argument("--diagnose", action="store_true", help="judge every run, and keep that")
+    judging = parser.add_mutually_exclusive_group()
+    judging.add_argument("--diagnose", action="store_true", help="judge every run again")
+    judging.add_argument(
+        "--quick", action="store_true", help="judge none: show the verdicts that are known"
+    )
     parser.add_argument("--rebuild", action="store_true", help="make the index again")
     parser.add_argument("--json", action="store_true", help="print the runs as JSON")
 
@@ -42,10 +55,13 @@ def run(args: Namespace) -> int:
     from rlvitals.store.index import Index
 
     root: Path = args.root
-    known = [path.relative_to(root).as_posix() for path in folders.found(root)]
+    folders.found(root)  # or say that there is none
     with Index(root) as index:
-        verdicts = _verdicts(root, known) if args.diagnose else {}
-        (index.rebuild if args.rebuild else index.refresh)(verdicts)
+        (index.rebuild if args.rebuild else index.refresh)()
+        if not args.quick:
+            judge = _judge(root)
+            paths = index.unjudged("" if args.diagnose else judge)
+            index.note(_verdicts(root, paths), judge)
         found, count = index.search(" ".join(args.search)), len(index)
     if args.json:
         print(json.dumps([asdict(one) for one in found], indent=1))
@@ -54,20 +70,60 @@ def run(args: Namespace) -> int:
     emit(listing.columns(heads, [_row(one) for one in found]))
     if len(found) < count:
         print(f"{len(found)} of {count} runs fit")
+    large = [one for one in found if one.status != "running" and _unpacked(root / one.path) > LARGE]
+    if large:
+        are = "1 run is" if len(large) == 1 else f"{len(large)} runs are"
+        print(f"{are} large and read faster once packed: rlvitals compact {root}")
     return 0
 
 
-def _verdicts(root: Path, paths: list[str]) -> dict[str, str]:
-    """Judge every run that can be read."""
-    from rlvitals import api
+def _unpacked(folder: Path) -> int:
+    """Count the bytes of a run's blocks as they were written."""
+    from rlvitals.store.run_folder import block_files
 
-    found = {}
+    return sum(one.path.stat().st_size for one in block_files(folder) if one.path.exists())
+
+
+def _judge(root: Path) -> str:
+    """Tell what judges: another version, or other settings, may say otherwise."""
+    import rlvitals
+
+    file = settings.find(root)
+    said = file.stat() if file is not None else None
+    return rlvitals.__version__ + (f" {said.st_size} {said.st_mtime_ns}" if said else "")
+
+
+def _verdicts(root: Path, paths: Sequence[str]) -> dict[str, str]:
+    """Judge runs; one that cannot be read is "unreadable", one whose settings are wrong is not."""
+    from rlvitals import many
+    from rlvitals.show.progress import progress
+
+    asked, found = {}, dict.fromkeys(paths, "unreadable")
     for path in paths:
+        if (run := _run(root / path)) is None:
+            continue
         try:
-            found[path] = str(api.diagnose(root / path).verdict.word)
-        except UnreadableLog:
-            found[path] = "unreadable"
+            asked[path] = (run, settings.load(root / path, {}, os.environ))
+        except UsageError as error:
+            del found[path]
+            sys.stderr.write(f"{path} is not judged: {error.problem} ({error.where})\n")
+    answers = progress(many.diagnose([*asked.values()]), len(asked))
+    for path, answer in zip(asked, answers, strict=True):
+        if not isinstance(answer, UnreadableLog):
+            found[path] = str(answer.verdict.word)
     return found
+
+
+def _run(folder: Path) -> "Run | None":
+    """Find the run of a run folder: our own, whatever else lies in it."""
+    from rlvitals import loading
+
+    try:
+        runs = loading.runs(folder)
+    except UnreadableLog:
+        return None
+    ours = (run for run in runs if any(reader.name == "rlvitals" for _, reader in run.files))
+    return next(ours, runs[0])
 
 
 def _row(one: "Indexed") -> tuple[str, ...]:

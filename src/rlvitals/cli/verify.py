@@ -13,21 +13,16 @@ examples:
   rlvitals verify runs
 """
 
-from argparse import ArgumentParser, Namespace
-from pathlib import Path
+from argparse import Namespace
 from typing import TYPE_CHECKING
 
+from rlvitals.cli import flags
 from rlvitals.cli.command import Command
 
 if TYPE_CHECKING:
     from rlvitals.store.verify import Report
 
 PASS, DAMAGED = 0, 1
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the run folders."""
-    parser.add_argument("path", type=Path, metavar="PATH", help="a run folder, or one with several")
 
 
 def run(args: Namespace) -> int:
@@ -59,4 +54,4 @@ def _tell(one: "Report") -> None:
         print(f"  {one.name}: the last {one.torn:,} bytes are no whole block: {why}")
 
 
-COMMAND = Command("verify", __doc__, add_arguments, run)
+COMMAND = Command("verify", __doc__, flags.run_folders, run)

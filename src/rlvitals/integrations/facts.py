@@ -30,6 +30,47 @@ def of_trainer(args: Any, state: Any, model: object) -> dict[str, object]:
     return found
 
 
+# The classes of arguments that tell what is trained, by the name of the class: of TRL's and of
+# those that build on them. Others are told by their keys.
+ARGUMENTS = {
+    "GRPOConfig": "trl-grpo",
+    "DPOConfig": "trl-dpo",
+    "KTOConfig": "trl-dpo",
+    "RewardConfig": "trl-dpo",
+    "TrainingArguments": "hf-trainer",
+}
+BUILT_ON = {"swift": "ms-swift", "unsloth": "unsloth"}  # by what their modules' names begin with
+
+
+def framework(args: Any) -> str:
+    """Tell whose names a Trainer's rows have; "" where its arguments do not tell.
+
+    Arguments of another class that only descend from the Trainer's may belong to anything.
+    """
+    own = type(args)
+    for one in own.__mro__:
+        found = ARGUMENTS.get(one.__name__, "")
+        if found and (one is own or found != ARGUMENTS["TrainingArguments"]):
+            root = own.__module__.partition(".")[0].lower()
+            return next((name for begin, name in BUILT_ON.items() if root.startswith(begin)), found)
+    return ""
+
+
+def says(run: "Run", name: str) -> None:
+    """Write into `run.json` whose names the keys are, unless somebody has said so."""
+    if not (name and run.id):
+        return  # a run that is not recorded has no file
+    from rlvitals.errors import VitalsError  # noqa: PLC0415 - at the start of a run alone
+    from rlvitals.store.run_folder import RunFolder  # noqa: PLC0415
+
+    try:
+        folder = RunFolder.open(run.folder)
+        if not folder.about.framework:
+            folder.update(framework=name)
+    except (OSError, VitalsError) as error:
+        run.note(f"whose names the keys are was not written: {error}")
+
+
 def plain(value: object) -> object:
     """Return a value as JSON has it: numbers, texts, lists and tables of them; else its text."""
     if isinstance(value, Enum):

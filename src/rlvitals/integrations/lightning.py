@@ -22,6 +22,8 @@ from rlvitals.integrations import facts
 from rlvitals.recording.run import Run
 from rlvitals.recording.start import start
 
+FRAMEWORK = "lightning"  # whose names the numbers have that are not the user's own
+
 
 class Logger(Base):
     """Records what `self.log(...)` collects, on rank zero.
@@ -64,6 +66,7 @@ class Logger(Base):
         """The run itself, for what Lightning has no name for: texts, histograms, tables."""
         if self._run is None:
             self._run = start(self.folder, **self.options)
+            facts.says(self._run, FRAMEWORK)
         return self._run
 
     @rank_zero_only

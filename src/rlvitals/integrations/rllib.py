@@ -29,6 +29,7 @@ STEPS = (
     "training_iteration",
 )
 CONFIG = "config"
+FRAMEWORK = "rllib"  # whose names a result's numbers have
 # Who and where, not how it goes: digits that mean nothing as a number.
 IDENTITY = frozenset({"trial_id", "experiment_id", "pid", "timestamp", "node_ip", "hostname"})
 
@@ -47,7 +48,8 @@ class TuneRecord(LoggerCallback):
             return
         trial.init_local_path()
         said = {"name": str(trial), "settings": facts.plain(trial.config), **self.options}
-        self.runs[trial.trial_id] = start(trial.local_path, **said)
+        self.runs[trial.trial_id] = run = start(trial.local_path, **said)
+        facts.says(run, FRAMEWORK)
 
     def log_trial_restore(self, trial: Any) -> None:
         """Say that a trial goes on from its checkpoint."""
@@ -95,6 +97,7 @@ class Record(RLlibCallback):
             **self.options,
         }
         self.run = start(self.folder or algorithm.logdir, **said)
+        facts.says(self.run, FRAMEWORK)
 
     def on_train_result(self, *, algorithm: Any, result: dict[str, Any], **_: Any) -> None:
         """Record what `algorithm.train()` returns."""

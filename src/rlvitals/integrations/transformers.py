@@ -68,6 +68,7 @@ class Record(TrainerCallback):
         self._training = True
         run = self._opened(args, state, kwargs.get("model"))
         if run is not None and self._given:
+            facts.says(run, facts.framework(args))
             run.update_settings(facts.of_trainer(args, state, kwargs.get("model")))
         if run is not None:
             run.event("train_begin", step=state.global_step, max_steps=state.max_steps)
@@ -183,6 +184,7 @@ class Record(TrainerCallback):
                 **self.options,
             }
             self.run = start(self._home(args, state), **said)
+            facts.says(self.run, facts.framework(args))
         return self.run
 
     def _home(self, args: TrainingArguments, state: TrainerState) -> Path:

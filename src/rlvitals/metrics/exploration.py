@@ -164,6 +164,31 @@ EPSILON = Metric(
     see_also=("value/q_mean",),
 )
 
+ACTION_SHARE = Metric(
+    name="exploration/action_share",
+    title="Share of an action",
+    unit="share",
+    kind="health",
+    meaning="How often one action is chosen, as a part of all choices: one series per action.",
+    formula="count of a_t = i / count of all",
+    healthy=SHARE,
+    possible=SHARE,
+    see_also=("policy/action_count",),
+    family=True,
+)
+ACTION_SHARE_MAX = Metric(
+    name="exploration/action_share_max",
+    title="Share of the commonest action",
+    unit="share",
+    kind="health",
+    meaning="The part of all choices that falls to the action chosen most: 1 where the policy has"
+    " only one left.",
+    formula="max_i count of a_t = i / count of all",
+    healthy=SHARE,
+    possible=SHARE,
+    see_also=("exploration/entropy", "policy/action_count"),
+)
+
 METRICS = (
     ENTROPY,
     ENTROPY_SEQUENCE,
@@ -179,4 +204,6 @@ METRICS = (
     STAGNATION,
     STD,
     EPSILON,
+    ACTION_SHARE,
+    ACTION_SHARE_MAX,
 )

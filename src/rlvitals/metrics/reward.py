@@ -292,6 +292,31 @@ GROUP_ZERO_STD_COUNT = Metric(
     family=True,
 )
 
+NONE_SHARE = Metric(
+    name="reward/none_share",
+    title="Share without a reward",
+    unit="share",
+    kind="health",
+    meaning="Share of the samples that a reward function gave no number: None, as functions for one"
+    " of several tasks do, or a failure that is reported so.",
+    formula="count of None / count of rewards",
+    healthy=SHARE,
+    possible=SHARE,
+    see_also=("reward/component",),
+    family=True,
+)
+EXCEPTIONS = Metric(
+    name="reward/exceptions",
+    title="Exceptions of a reward function",
+    unit="calls",
+    kind="health",
+    meaning="Calls of a reward function that raised an exception, since the beginning.",
+    better="down",
+    possible=NOT_NEGATIVE,
+    see_also=("reward/none_share",),
+    family=True,
+)
+
 METRICS = (
     MEAN,
     STEP,
@@ -317,4 +342,6 @@ METRICS = (
     GROUP_ALL_RIGHT,
     GROUP_ALL_WRONG,
     GROUP_ZERO_STD_COUNT,
+    NONE_SHARE,
+    EXCEPTIONS,
 )

@@ -1,6 +1,6 @@
 """Whether time is wasted: steps, updates, tokens and episodes per second."""
 
-from rlvitals.metrics.metric import NOT_NEGATIVE, Band, Metric
+from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 
 
 def _speed(  # noqa: PLR0913 - the fields of one noun, each named at its call
@@ -113,6 +113,29 @@ PHASE_TIME = Metric(
     family=True,
 )
 
+PHASE_SHARE = Metric(
+    name="throughput/phase_share",
+    title="Share of the time of a phase",
+    unit="share",
+    kind="performance",
+    meaning="Part of the wall time that one phase of the loop takes: collecting, learning.",
+    formula="seconds of the phase / seconds since the row before",
+    healthy=SHARE,
+    possible=NOT_NEGATIVE,
+    see_also=("throughput/phase_time",),
+    family=True,
+)
+RECORDER_SHARE = Metric(
+    name="throughput/recorder_share",
+    title="Share of the time that recording takes",
+    unit="share",
+    kind="performance",
+    meaning="CPU time of the recorder for each second of the training.",
+    formula="CPU seconds of the recorder / seconds since the row before",
+    better="down",
+    healthy=Band(low=0.0, high=0.02),
+    possible=NOT_NEGATIVE,
+)
 ELAPSED = Metric(
     name="throughput/elapsed",
     title="Time since the start",
@@ -312,6 +335,8 @@ METRICS = (
     TOKENS,
     STEP_TIME,
     PHASE_TIME,
+    PHASE_SHARE,
+    RECORDER_SHARE,
     ELAPSED,
     EVAL_ELAPSED,
     MACHINE,

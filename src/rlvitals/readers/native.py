@@ -19,7 +19,7 @@ from rlvitals.readers.formats.lines import REPLACED, opened
 from rlvitals.readers.formats.objects import flatten
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.recording import endings
-from rlvitals.records import Ending, Log, Setting, Table
+from rlvitals.records import Log, Setting, Table
 from rlvitals.store import blocks, frames, run_folder, whole
 from rlvitals.store.blocks import BlockCursor, Found, Scan
 from rlvitals.store.columns import stacked
@@ -33,8 +33,6 @@ T = TypeVar("T")
 PACKED = ".packed.rlv"
 MAX_NAMED = 3  # damaged places that a note names
 MAX_TEXT = 500  # characters of a list among the settings
-ENDS = frozenset({"finish", "exit", "exception", "crash"})
-STATUS = {"finished": 0, "failed": 1, "crashed": 1}  # exit codes, where only a word is said
 Pairs = Iterable[tuple[str, object]]
 
 
@@ -61,10 +59,10 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
     seen = since if isinstance(since, _Seen) else None
     found = whole.read(path.parent, seen.run if seen else None)
     before = seen.ends if seen and not found.replaced else ()
-    ends = (*before, *(event for event in found.events if event.kind in ENDS))
+    ends = (*before, *(event for event in found.events if event.kind in endings.ENDS))
     series = whole.series(found.parts, main := whole.main_rank(found.parts))
-    noted = endings.read(path.parent, ends)
-    newest = max((one.number for one in about.attempts), default=0)
+    newest = max((one.number for one in about.attempts), default=1)
+    noted = endings.read(path.parent, ends, newest)
     log = Log(
         "rlvitals",
         series,
@@ -74,9 +72,9 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         histograms=_listed(found.parts, main, lambda scan: scan.histograms),
         texts=_listed(found.parts, main, lambda scan: scan.texts),
         tables=_tables(found.parts, main),
-        ending=noted.ending if noted.attempt >= newest else _ending(about, ends),
-        processes=noted.open if noted.attempt >= newest else (),
-        attempts=max(newest, 1),
+        ending=noted.ending,
+        processes=noted.open,
+        attempts=newest,
         framework=about.framework,
         step_unit=str(about.more.get("step_unit") or "steps"),
     )
@@ -220,20 +218,6 @@ def _tables(parts: Iterable[Part], main: int) -> dict[str, Table]:
     """Put the rows of each table one after another; a cell that a part lacks is None."""
     found = _listed(parts, main, lambda scan: scan.tables)
     return {key: stacked(tables) for key, tables in found.items()}
-
-
-def _ending(about: About, ended: Iterable[Event]) -> Ending | None:
-    """Tell how the newest attempt ended; of several ranks, how the first that failed did."""
-    newest = max((one.number for one in about.attempts), default=1)
-    ends = [_end(event) for event in ended if event.facts.get("attempt", newest) == newest]
-    failed = [end for end in ends if end.exit_code or end.traceback]
-    return next(iter(failed or ends), None)
-
-
-def _end(event: Event) -> Ending:
-    code = event.facts.get("exit_code", STATUS.get(str(event.facts.get("status"))))
-    trace = event.facts.get("traceback", "")
-    return Ending(code if isinstance(code, int) else None, str(trace or ""))
 
 
 def _grows(path: Path) -> Iterator[Path]:

@@ -15,8 +15,8 @@ FACTS_SECONDS = 3.0  # that the end of a run waits for its facts
 IN_RUN_FILE = ("git", "host")  # the others stand under `more`
 
 
-def begin(run: Run, pump: Pump, *, machine_seconds: float, learn: bool = True) -> None:
-    """Begin all of it on threads; the machine and the facts are told by rank 0 alone."""
+def begin(run: Run, pump: Pump, *, machine_seconds: float, learn: bool) -> None:
+    """Begin all of it on threads: `learn` the facts, and look at the machine (0 s: never)."""
     folder = run.folder
     handle = lifecycle.begin(
         folder,
@@ -27,8 +27,6 @@ def begin(run: Run, pump: Pump, *, machine_seconds: float, learn: bool = True) -
         note=run.note,
     )
     run.at_finish(handle.end)
-    if run.rank:
-        return
     if machine_seconds > 0:
         _sample(run, pump, Sampler(machine_seconds, folder).start())
     if learn:

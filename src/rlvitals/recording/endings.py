@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlvitals.recording import beats
@@ -12,6 +12,7 @@ from rlvitals.store.events import Event
 
 FINISH = ("finish", "exit")  # events that a run ends with
 EXCEPTION = "exception"  # an uncaught one
+ENDS = frozenset({*FINISH, EXCEPTION, "crash"})  # events that tell of an end
 BAD = ("failed", "crashed", "error")  # a status that says that it did not end well
 CRASH_LETTERS = 16_000
 # What the fault handler calls the fatal signals: Python's `faulthandler_handlers`.
@@ -38,15 +39,18 @@ class Found:
     attempt: int = 0  # 0 where nothing was noted
 
 
-def read(run: Path, events: Iterable[Event]) -> Found:
+def read(run: Path, events: Iterable[Event], newest: int = 0) -> Found:
     """Say how the last attempt of a run ended, or which of its processes recorded no end.
 
-    One that failed ends the run, whatever the others do. What cannot be read was not noted.
+    One that failed ends the run, whatever the others do. What cannot be read was not noted. Of an
+    attempt `newest` of which no process noted anything its events alone tell.
     """
     noted = [one for path in _files(run) if (one := _beat(path)) is not None]
     attempt = max((one.attempt for one in noted), default=0)
     last = [one for one in noted if one.attempt == attempt]
     events = list(events)
+    if attempt < newest:
+        return Found(_by_events(events, newest), (), newest)
     ends = [(one, _ending(run, one, events)) for one in last]
     failed = [(one, end) for one, end in ends if end is not None and _failed(end)]
     still = tuple(_process(one) for one, end in ends if end is None)
@@ -119,6 +123,20 @@ def _ending(run: Path, one: Beat, events: Sequence[Event]) -> Ending | None:
     return None
 
 
+def _by_events(events: Iterable[Event], attempt: int) -> Ending | None:
+    """Tell how an attempt ended by what it said; of several ranks, by the first that failed."""
+    own = [one for one in events if one.facts.get("attempt", attempt) == attempt]
+    ends = [_alone(one) for one in own if one.kind in ENDS]
+    return next((end for end in ends if _failed(end)), next(iter(ends), None))
+
+
+def _alone(event: Event) -> Ending:
+    """Read an event that is all there is of an end."""
+    status = _text(event, "status")
+    reason, signal = _text(event, "reason") or status, _text(event, "signal")
+    return replace(_told(event, status, event.step), signal=signal, reason=reason)
+
+
 def _told(event: Event, status: str, step: int | None) -> Ending:
     """Read what a run said as it was finished."""
     code, trace = event.facts.get("exit_code"), _text(event, "traceback")
@@ -126,7 +144,7 @@ def _told(event: Event, status: str, step: int | None) -> Ending:
         return Ending(code, trace, "", step, f"exit code {code}")
     if trace or status in BAD:
         return Ending(None if trace else 1, trace, "", step, status)
-    return Ending(0 if status == "finished" else None, "", "", step, status)
+    return Ending(0 if status == "finished" or code == 0 else None, "", "", step, status)
 
 
 def _ended(signal: str) -> str:

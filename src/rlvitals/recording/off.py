@@ -26,7 +26,14 @@ class Off(Run):
         """No time."""
         return 0.0
 
-    def log(self, step: int, metrics: Mapping[str, object], **axes: float | None) -> None:
+    def log(
+        self,
+        step: int,
+        metrics: Mapping[str, object],
+        episode: float | None = None,
+        tokens: float | None = None,
+        time: float | None = None,
+    ) -> None:
         """Do nothing."""
 
     def log_histogram(self, step: int, name: str, values: object = None, **bins: object) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK")
+LOCAL = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
 WORLD = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 # What differs from launch to launch and is the same on all ranks.
 LAUNCH = (
@@ -20,6 +21,7 @@ class Place:
     rank: int = 0
     world_size: int = 1
     launch: str = ""  # "" where one process runs alone, or nothing tells
+    first_of_node: bool = True  # of each machine one process is, where the launcher tells
 
 
 def place(environ: Mapping[str, str]) -> Place:
@@ -32,7 +34,9 @@ def place(environ: Mapping[str, str]) -> Place:
     if rank is None or (world is not None and world <= 1):
         return Place()
     size = max(world or 1, rank + 1)
-    return Place(rank, size, _launch(environ) if size > 1 else "")
+    local = _first(environ, LOCAL)
+    first = (rank if local is None else local) == 0
+    return Place(rank, size, _launch(environ) if size > 1 else "", first)
 
 
 def _first(environ: Mapping[str, str], names: tuple[str, ...]) -> int | None:

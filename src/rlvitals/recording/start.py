@@ -32,6 +32,7 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     project: str | None = None,
     name: str | None = None,
     group: str | None = None,
+    framework: str | None = None,
     seed: int | None = None,
     settings: Mapping[str, object] | None = None,
     sinks: Sequence[str] | Mapping[str, Mapping[str, object]] | None = None,
@@ -44,6 +45,7 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
 ) -> Run:
     """Record a run into a folder; a folder that holds one already gets another attempt of it.
 
+    `framework` says whose names the logged keys are where they are not plain ones: "verl".
     `sinks` names what else to write, or maps each name to its options. `durable` writes each call
     before it returns, so that nothing logged is lost when the process is killed; else it is what
     was logged in the last `flush_seconds`. `strict` makes wrong calls raise: the default under
@@ -51,6 +53,7 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     is a warning, and nothing is recorded; where `strict`, a VitalsError.
     """
     said: dict[str, object] = {"project": project, "name": name, "group": group}
+    said |= {"framework": framework}
     said |= {"folder": None if folder is None else str(folder), "tags": tuple(tags) or None}
     said |= {"durable": durable or None, "flush_seconds": flush_seconds}
     every = _chosen(said)
@@ -107,8 +110,9 @@ class _Start:
             durable=self.chosen.durable,
             settings=self.settings,
         )
-        seconds, facts = self.chosen.machine_seconds, self.chosen.facts
-        beside.begin(run, pump, machine_seconds=seconds, learn=facts)
+        seconds = self.chosen.machine_seconds if place.first_of_node else 0.0
+        learn = self.chosen.facts and place.rank == 0
+        beside.begin(run, pump, machine_seconds=seconds, learn=learn)
         run.event("start", attempt=opening.attempt, pid=os.getpid(), resumed=opening.resumed)
         return run
 
@@ -137,6 +141,7 @@ class _Start:
             name=self.chosen.name or path.resolve().name,
             project=self.chosen.project,
             group=self.chosen.group,
+            framework=self.chosen.framework,
             seed=self.seed,
             settings=redact.written(self.settings),
             tags=self.chosen.tags,

@@ -1,7 +1,7 @@
 """What a whole curve shows without a test, more better: a rise, a loss, or nothing."""
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.drawdown import drawdown
+from rlvitals.signals.drawdown import Drawdown, drawdown
 from rlvitals.signals.finite import Array
 from rlvitals.signals.spread import median, noise_sd, robust_sd
 
@@ -46,9 +46,9 @@ def never_better(values: Array, first: float, last: float, material: float) -> b
     return best - first <= material + min(robust_sd(values) or 0.0, material / 2)
 
 
-def fell_back(values: Array, material: float) -> bool:
-    """See a rise that was lost again: neither a trend nor a flat line fits it."""
+def fell_back(values: Array, material: float) -> Drawdown | None:
+    """Return the fall of a rise that was lost again: neither a trend nor a flat line fits it."""
     found = drawdown(values)
     if found is None or found.best - found.last < material:
-        return False
-    return found.share >= HALF and found.size >= UNLIKELY
+        return None
+    return found if found.share >= HALF and found.size >= UNLIKELY else None

@@ -23,7 +23,6 @@ from rlvitals.rules.curves import (
 )
 from rlvitals.rules.remembered import remembered
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.drawdown import drawdown
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.plateau import plateau_start
 from rlvitals.signals.spread import median, noise_sd
@@ -293,8 +292,8 @@ def lost_again(trace: Trace) -> Standing | None:
     if picked is None or now.state != "rising":
         return None
     values = picked[1].values
-    found = drawdown(values)
-    if found is None or not fell_back(values, now.material):
+    found = fell_back(values, now.material)
+    if found is None:
         return None
     return replace(now, state="fallen back", last=up(now.metric) * found.last)
 

@@ -38,9 +38,9 @@ def write(logs: Sequence[Log], path: Path, name: str = "") -> RunFolder:
     _scalars(writer, merged(logs))
     writer.close()
     for ending in (log.ending for log in logs if log.ending is not None):
-        folder.events.append(
-            "finish", attempt=number, exit_code=ending.exit_code, traceback=ending.traceback
-        )
+        said = {"exit_code": ending.exit_code, "traceback": ending.traceback}
+        said |= {"signal": ending.signal, "reason": ending.reason}
+        folder.events.append("finish", ending.step, attempt=number, **said)
     return folder
 
 

@@ -1,7 +1,8 @@
 """An index of many run folders: SQLite, which may be deleted and is made again.
 
     with Index(root) as index:
-        index.refresh({"runs/a": "learning"})   # verdicts, where someone has judged
+        index.refresh()
+        index.note({path: judge(root / path) for path in index.unjudged()})
         for run in index.search("tag:sweep lr>1e-3 ppo"): ...
 
 The folders are what holds; the index repeats what their `run.json`, events and last rows say.
@@ -11,7 +12,8 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+import time as clock
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -22,23 +24,34 @@ from rlvitals.store import events, folders, latest
 from rlvitals.store.run_folder import EVENTS_FILE, RUN_FILE, About, RunFolder, block_files
 
 FILE = ".rlvitals.index"
-VERSION = 1  # of the tables: another one is made again
+DAY = 86_400.0  # seconds: so long a silence may yet mean something else than it did
+VERSION = 2  # of the tables: another one is made again
 SCHEMA = """
 CREATE TABLE runs (path TEXT PRIMARY KEY, mark TEXT, id TEXT, name TEXT, project TEXT, grp TEXT,
   seed INTEGER, created REAL, attempts INTEGER, status TEXT, step INTEGER, time REAL,
-  verdict TEXT DEFAULT '', notes TEXT, problem TEXT DEFAULT '');
+  notes TEXT, problem TEXT DEFAULT '');
+CREATE TABLE verdicts (path TEXT PRIMARY KEY, verdict TEXT, mark TEXT, judge TEXT, time REAL);
 CREATE TABLE tags (path TEXT, tag TEXT);
 CREATE TABLE settings (path TEXT, key TEXT, value TEXT, number REAL);
 CREATE INDEX tags_of ON tags (path);
 CREATE INDEX settings_of ON settings (path);
 CREATE INDEX settings_by ON settings (key);
 """
-SELECT = """SELECT path, id, name, project, grp, seed, created, attempts, status, step, time,
-  verdict, problem FROM runs"""
+SELECT = """SELECT runs.path, id, name, project, grp, seed, created, attempts, status, step,
+  runs.time, COALESCE(verdict, ''), problem FROM runs LEFT JOIN verdicts USING (path)"""
+NEWEST_FIRST = "ORDER BY COALESCE(runs.time, created) DESC, runs.path"
+# Of a process that is gone without a word no file tells.
+KNOWN = "SELECT path, CASE status WHEN 'running' THEN '' ELSE mark END FROM runs"
+# A run whose process may still be alive is judged by its silence too, of which no file tells.
+UNJUDGED = """SELECT runs.path FROM runs LEFT JOIN verdicts USING (path)
+  WHERE verdict IS NULL OR verdicts.mark != runs.mark OR judge != ? OR status = 'running'
+  OR (status = 'stopped' AND verdicts.time < COALESCE(runs.time, created) + ?)"""
 TERM = re.compile(r"(?P<key>[\w./-]+?)(?P<how><=|>=|!=|=|<|>|:)(?P<value>.*)")
 FIELDS = {"name": "name", "project": "project", "group": "grp", "status": "status",
           "verdict": "verdict", "id": "id", "notes": "notes"}  # fmt: skip
-ANYWHERE = ("path", "name", "project", "grp", "notes", "status", "verdict")
+ABOUT = ("runs", "tags", "settings")  # what is made anew from a folder
+TABLES = (*ABOUT, "verdicts")
+ANYWHERE = ("runs.path", "name", "project", "grp", "notes", "status", "verdict")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,38 +119,51 @@ class Index:
         """Close it."""
         self._db.close()
 
-    def refresh(self, verdicts: Mapping[str, str] | None = None) -> None:
-        """Look at every run folder that changed, forget those that are gone, note verdicts.
+    def refresh(self) -> None:
+        """Look at every run folder that changed or is written to, forget those that are gone.
 
-        `verdicts` by path within the root. Raises OSError for a root that cannot be listed.
+        Raises OSError for a root that cannot be listed.
         """
         found = {path.relative_to(self.root).as_posix(): path for path in folders.below(self.root)}
         with self._db:
-            known = dict(self._db.execute("SELECT path, mark FROM runs"))
+            known = dict(self._db.execute(KNOWN))
             for path in known.keys() - found.keys():
-                self._forget(path)
+                self._forget(path, TABLES)
             for path, folder in found.items():
                 mark = _mark(folder)
                 if known.get(path) != mark:
+                    self._forget(path, ABOUT)
                     self._add(path, folder, mark)
-            for path, verdict in (verdicts or {}).items():
-                self._db.execute("UPDATE runs SET verdict = ? WHERE path = ?", (verdict, path))
 
-    def rebuild(self, verdicts: Mapping[str, str] | None = None) -> None:
+    def unjudged(self, judge: str = "") -> tuple[str, ...]:
+        """Return the runs without a verdict of `judge` on what they hold now."""
+        return tuple(path for (path,) in self._db.execute(UNJUDGED, (judge, DAY)))
+
+    def note(self, verdicts: Mapping[str, str], judge: str = "") -> None:
+        """Keep verdicts, by path within the root, on what `refresh` has seen of the runs.
+
+        `judge` says by what they were made: another one's do not stand.
+        """
+        now = clock.time()
+        with self._db:
+            self._db.executemany(
+                "INSERT OR REPLACE INTO verdicts SELECT path, ?, mark, ?, ? FROM runs"
+                " WHERE path = ?",
+                [(verdict, judge, now, path) for path, verdict in verdicts.items()],
+            )
+
+    def rebuild(self) -> None:
         """Forget everything, and look at every run folder."""
         with self._db:
-            for table in ("runs", "tags", "settings"):
+            for table in TABLES:
                 self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
-        self.refresh(verdicts)
+        self.refresh()
 
-    def _forget(self, path: str) -> None:
-        for table in ("runs", "tags", "settings"):
+    def _forget(self, path: str, tables: Sequence[str]) -> None:
+        for table in tables:
             self._db.execute(f"DELETE FROM {table} WHERE path = ?", (path,))  # noqa: S608
 
     def _add(self, path: str, folder: Path, mark: str) -> None:
-        row = self._db.execute("SELECT verdict FROM runs WHERE path = ?", (path,)).fetchone()
-        self._forget(path)
-        verdict = row[0] if row else ""
         try:
             about = RunFolder.open(folder).about
         except UnreadableLog as error:
@@ -147,7 +173,7 @@ class Index:
         step, time = latest.row(folder) or (None, None)
         values = (path, mark, about.id, about.name or folder.name, about.project, about.group,
                   about.seed, about.created, len(about.attempts), _status(folder, about), step,
-                  time, verdict, about.notes, problem)  # fmt: skip
+                  time, about.notes, problem)  # fmt: skip
         marks = ", ".join("?" * len(values))
         self._db.execute(f"INSERT INTO runs VALUES ({marks})", values)  # noqa: S608
         self._db.executemany("INSERT INTO tags VALUES (?, ?)", [(path, t) for t in about.tags])
@@ -171,9 +197,7 @@ class Index:
             clause, own = _clause(word)
             clauses.append(clause)
             values += own
-        query = (
-            f"{SELECT} WHERE {' AND '.join(clauses)} ORDER BY COALESCE(time, created) DESC, path"
-        )
+        query = f"{SELECT} WHERE {' AND '.join(clauses)} {NEWEST_FIRST}"
         tags: dict[str, list[str]] = {}
         for path, tag in self._db.execute("SELECT path, tag FROM tags ORDER BY rowid"):
             tags.setdefault(path, []).append(tag)
@@ -186,7 +210,7 @@ class Index:
 def _mark(folder: Path) -> str:
     """Tell whether anything of a run changed: sizes and times of its files."""
     files = [folder / RUN_FILE, folder / EVENTS_FILE]
-    files += [path for one in block_files(folder) for path in (one.path, one.packed) if path]
+    files += [path for one in block_files(folder) for path in one.paths]
     told = []
     for file in files:
         try:
@@ -206,7 +230,7 @@ def _status(folder: Path, about: About) -> str:
     except OSError:
         happened = ()
     said = [
-        str(event.facts.get("status") or event.kind)
+        str(event.facts.get("status") or ("failed" if _bad(event) else "finished"))
         for event in happened
         if event.kind in {"finish", "exit", "crash"}
         and event.facts.get("attempt", newest) == newest
@@ -214,17 +238,24 @@ def _status(folder: Path, about: About) -> str:
     return said[-1] if said else "stopped"
 
 
+def _bad(event: events.Event) -> bool:
+    """Tell an end that is no good one, of an event without a word for it."""
+    return event.kind == "crash" or any(
+        event.facts.get(name) for name in ("exit_code", "traceback", "signal")
+    )
+
+
 def _clause(word: str) -> tuple[str, list[str | float]]:
     found = TERM.fullmatch(word)
     if found is None:
         like = f"%{word}%"
         fields = " OR ".join(f"{name} LIKE ?" for name in ANYWHERE)
-        tagged = "path IN (SELECT path FROM tags WHERE tag LIKE ?)"
+        tagged = "runs.path IN (SELECT path FROM tags WHERE tag LIKE ?)"
         return f"({fields} OR {tagged})", [like] * (len(ANYWHERE) + 1)
     key, how, value = found["key"], found["how"], found["value"]
     if how == ":":
         if key == "tag":
-            return "path IN (SELECT path FROM tags WHERE tag = ?)", [value]
+            return "runs.path IN (SELECT path FROM tags WHERE tag = ?)", [value]
         if key not in FIELDS:
             hint = f"one of tag, {', '.join(FIELDS)}; KEY=VALUE asks for a setting"
             raise UsageError(f"nothing is called {key!r}", where=word, hint=hint)
@@ -241,7 +272,7 @@ def _setting(key: str, how: str, value: str) -> tuple[str, list[str | float]]:
         if how not in {"=", "!="}:
             raise UsageError(f"{value!r} is no number", where=f"{key}{how}{value}") from None
         column, given = "value", value
-    within = "path IN (SELECT path FROM settings WHERE (key = ? OR key LIKE ?) AND"
+    within = "runs.path IN (SELECT path FROM settings WHERE (key = ? OR key LIKE ?) AND"
     return f"{within} {column} {how} ?)", [key, f"%/{key}", given]
 
 

@@ -78,6 +78,12 @@ class BlockFile:
     path: Path  # of the file that grows; gone once it is packed
     packed: Path | None = None  # of the file that stands for its beginning, or all of it
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Both files, those that are there."""
+        both = () if self.packed is None else (self.packed,)
+        return (*both, self.path) if self.path.exists() else both
+
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:

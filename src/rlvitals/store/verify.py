@@ -8,7 +8,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.store import events, frames, packed, payloads, run_folder
 from rlvitals.store.blocks import hold
 from rlvitals.store.frames import SIZE, Damage, Frame, Kind, Tail
-from rlvitals.store.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE, BlockFile
+from rlvitals.store.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,7 @@ def verify(folder: Path) -> tuple[Report, ...]:
 
 def _files(folder: Path) -> Iterator[Path]:
     for file in run_folder.block_files(folder):
-        yield from _of(file)
-
-
-def _of(file: BlockFile) -> Iterator[Path]:
-    yield from () if file.packed is None else (file.packed,)
-    yield from (file.path,) if file.path.exists() else ()
+        yield from file.paths
 
 
 def _about(path: Path) -> Iterator[Report]:

@@ -1,5 +1,6 @@
 """Episodes one by one, as they end: from the monitor where there is one, else counted here."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,11 @@ class Episodes:
         # What agents are given may be scaled: the environment's own reward is what counts.
         self.scaled = None if env is None else unwrap_vec_wrapper(env, VecNormalize)
 
+    def wants(self, found: Mapping[str, Any]) -> bool:
+        """Tell in a microsecond whether a step is to be looked at: one ended, or all count."""
+        dones = found.get("dones")
+        return self.own or not isinstance(dones, np.ndarray) or True in dones.tolist()
+
     def step(self, step: int, found: dict[str, Any]) -> None:
         """Look at one step of all environments, as the collecting function's locals have it."""
         dones = found["dones"]
@@ -29,8 +35,6 @@ class Episodes:
             rewards = found["rewards"] if self.scaled is None else self.scaled.get_original_reward()
             self.returns += rewards
             self.lengths += 1
-        if True not in dones.tolist():  # cheaper than any() for a few environments
-            return
         for i in np.flatnonzero(dones):
             self._over(step, int(i), found["infos"][i])
 

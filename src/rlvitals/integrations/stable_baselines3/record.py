@@ -96,7 +96,7 @@ class Record(BaseCallback):
             self.careful("gradients", self._log_gradients)
 
     def _on_step(self) -> bool:
-        if self.episodes is not None:
+        if self.episodes is not None and self.episodes.wants(self.locals):
             self.careful("episodes", self._episodes_over)
         if self.num_timesteps < self.due:
             return True
@@ -122,7 +122,7 @@ class Record(BaseCallback):
         model: Any = self.model
         found = rollouts.of_rollout(model.rollout_buffer)
         steps = len(found) * model.n_envs
-        self.pending.append(found if steps >= self.every else rollouts.copied(found))
+        self.pending.append(found)
         self.gathered += steps
         if self.gathered >= self.every or not rollouts.sound(found):
             self._look()

@@ -1,7 +1,7 @@
 """What was collected: numbers of a rollout, and the first value in it that is no number."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ class Collected:
 
 
 def of_rollout(buffer: RolloutBuffer) -> Collected:
-    """Take a full on-policy rollout: views, nothing is copied."""
+    """Take a full on-policy rollout as it is: the buffer begins each rollout with new arrays."""
     names = ("values", "log_probs", "advantages", "returns")
     return Collected(
         _by_key(buffer.observations),
@@ -46,23 +46,16 @@ def of_rollout(buffer: RolloutBuffer) -> Collected:
     )
 
 
-def copied(found: Collected) -> Collected:
-    """Keep a short rollout beyond the next one, which is written over it."""
-    return _changed([found], lambda parts: parts[0].copy())
-
-
 def joined(parts: Sequence[Collected]) -> Collected:
     """Put rollouts that follow each other into one."""
-    return parts[0] if len(parts) == 1 else _changed(parts, np.concatenate)
-
-
-def _changed(parts: Sequence[Collected], make: Callable[[list[Array]], Array]) -> Collected:
-    first = parts[0]
+    if len(parts) == 1:
+        return parts[0]
+    first, join = parts[0], np.concatenate
     return Collected(
-        {key: make([one.observations[key] for one in parts]) for key in first.observations},
-        make([one.actions for one in parts]),
-        make([one.rewards for one in parts]),
-        {key: make([one.more[key] for one in parts]) for key in first.more},
+        {key: join([one.observations[key] for one in parts]) for key in first.observations},
+        join([one.actions for one in parts]),
+        join([one.rewards for one in parts]),
+        {key: join([one.more[key] for one in parts]) for key in first.more},
         first.space,
     )
 
@@ -72,8 +65,10 @@ def sound(found: Collected) -> bool:
 
     What is wrong with rewards or values shows in the advantages that are made of them.
     """
-    seen = (x for x in found.observations.values() if x.dtype.kind == "f")
-    return all(math.isfinite(float(x.sum())) for x in (found.more["advantages"], *seen))
+    if not math.isfinite(np.add.reduce(found.more["advantages"], axis=None)):
+        return False
+    seen = [x for x in found.observations.values() if x.dtype.kind == "f"]
+    return all(math.isfinite(np.add.reduce(x, axis=None)) for x in seen)
 
 
 def of_replay(buffer: ReplayBuffer, since: int) -> Collected:

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from stable_baselines3.common.logger import HParam, KVWriter
 
+from rlvitals.integrations import facts
+from rlvitals.metrics.names import sb3
+
 if TYPE_CHECKING:
     from rlvitals.recording.run import Run
 
@@ -21,6 +24,7 @@ class Writer(KVWriter):
     def __init__(self, run: "Run") -> None:
         """Write into `run`; closing the logger does not finish it."""
         self.run = run
+        facts.says(run, sb3.NAMES.framework)
         self.skipped: set[str] = set()  # keys of figures, images, videos: noted once each
 
     def write(

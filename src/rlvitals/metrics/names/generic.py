@@ -62,6 +62,7 @@ ALIASES: tuple[tuple[Metric, tuple[str, ...]], ...] = (
     (exploration.ENTROPY_COEF, ("entropy_coef", "ent_coef", "entropy_coefficient")),
     (exploration.TEMPERATURE, ("temperature", "current_temperature")),
     (exploration.IS_PULSING, ("is_pulsing",)),
+    (exploration.ACTION_SHARE_MAX, ("policy/action_share_max",)),
     (exploration.EPSILON, ("epsilon", "exploration_rate")),
     (value.LOSS, ("value_loss", "vf_loss", "v_loss", "critic_loss", "losses/value_loss")),
     (value.EXPLAINED_VARIANCE, ("explained_variance", "explained_var",
@@ -131,6 +132,12 @@ NAMES = Table(
         Family(r"machine/(threads|open_files)", Name(throughput.HANDLES, HOW)),
         Family(r"machine/(.+)_watts", Name(throughput.POWER, HOW)),
         Family(r"machine/(.+)_celsius", Name(throughput.HEAT, HOW)),
+        # Our own meters'.
+        Family(r"throughput/(collect|learn)_share", Name(throughput.PHASE_SHARE, HOW)),
+        Family(r"policy/action_share/(.+)", Name(exploration.ACTION_SHARE, HOW)),
+        Family(r"observed/(.+)/seconds", Name(throughput.PHASE_TIME, "of the calls in the row")),
+        Family(r"observed/(.+)/none_share", Name(reward.NONE_SHARE, HOW)),
+        Family(r"observed/(.+)/exceptions", Name(reward.EXCEPTIONS, "since the beginning")),
         Family(r"action_replica_(\d+)", Name(policy.ACTION_COUNT, HOW)),
     ),
     settings={

@@ -12,23 +12,25 @@ def choose(
     """Pick the table of a log: its reader's own, else the one that knows most of its keys.
 
     A log that says its `framework` is read by that one's tables: "trl" by those of "trl-grpo" and
-    "trl-dpo" too. None where no table knows a single key. Of equals the earlier table wins.
+    "trl-dpo" too, and "trl-grpo" by that one whatever its marks. None where no table knows a
+    single key. Of equals the earlier table wins.
     """
     said = [t for t in tables if framework and f"{t.framework}-".startswith(f"{framework}-")]
-    best = _fullest(keys, said)
-    if best and _known(best, keys):
-        return best
-    own = [table for table in tables if source in table.sources]
-    if not own:
-        best = _fullest(keys, tables)
-        return best if best and _known(best, keys) else None
-    best = _fullest(keys, own) or own[0]
-    other = _fullest(keys, tables) if best.yields else None
+    best = _fullest(keys, said, framework)
+    if best is None or not _known(best, keys):
+        own = [table for table in tables if source in table.sources]
+        if not own:
+            best = _fullest(keys, tables)
+            return best if best and _known(best, keys) else None
+        best = _fullest(keys, own) or own[0]
+    # Plain names are asked for whatever a table does not know: it need not yield to theirs.
+    others = [table for table in tables if not table.loose] if best.yields else []
+    other = _fullest(keys, others)
     return other if other and _known(other, keys) > _known(best, keys) else best
 
 
-def _fullest(keys: Collection[str], tables: Sequence[Table]) -> Table | None:
-    fit = [table for table in tables if _marked(table, keys)]
+def _fullest(keys: Collection[str], tables: Sequence[Table], framework: str = "") -> Table | None:
+    fit = [t for t in tables if (framework and t.framework == framework) or _marked(t, keys)]
     return max(fit, key=lambda table: _known(table, keys), default=None)
 
 

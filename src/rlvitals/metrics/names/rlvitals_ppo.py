@@ -35,7 +35,7 @@ NAMES = Table(
         "reward_max": Name(reward.MAX, SCALED),
         "absolute_score": Name(reward.ABSOLUTE, ROLLOUT),
         "delta_score": Name(reward.DELTA, ROLLOUT),
-        "balance_penalty": Name(scheduler.BALANCE_PENALTY, ROLLOUT),
+        "utilisation_gap": Name(scheduler.BALANCE_PENALTY, ROLLOUT),
         "queue": Name(scheduler.QUEUE_LENGTH, ROLLOUT),
         "pi_loss": Name(policy.LOSS, f"clipped surrogate, {MINIBATCHES}; advantages whitened"),
         "vf_loss": Name(value.LOSS, f"half the squared error, clipped where set, {MINIBATCHES}"),

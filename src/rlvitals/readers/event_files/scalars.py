@@ -139,15 +139,17 @@ class Window:
     ) -> None:
         """Collect columns of records whose templates are mixed; the first are their indices."""
         counts = np.bincount(templates)
-        present = np.flatnonzero(counts).tolist()
+        present = np.flatnonzero(counts)
         if len(present) > 1:
             order = np.argsort(templates.astype(np.uint16), kind="stable")
             columns = tuple(column[order] for column in columns)
-        end = 0
-        for template in present:
-            first, end = end, end + int(counts[template])
-            indices, *some = (column[first:end] for column in columns)
-            self._add(shape.templates[template], int(indices[0]), tuple(some))
+        ends = counts[present].cumsum()
+        firsts = columns[0][ends - counts[present]].tolist()
+        first = 0
+        for template, index, end in zip(present.tolist(), firsts, ends.tolist(), strict=True):
+            some = tuple([column[first:end] for column in columns[1:]])
+            self._add(shape.templates[template], index, some)
+            first = end
 
     def _add(
         self, numbers: tuple[Number, ...], first: int, columns: tuple[NDArray[Any], ...]
@@ -156,13 +158,17 @@ class Window:
 
         `columns` are their places, times, steps, and the values of each of its numbers.
         """
-        if any(number.described and number.tag not in self.plugins for number in numbers):
+        if [one for one in numbers if one.described and one.tag not in self.plugins]:
             self.odd.append(np.array([first]))  # says what its tag is: to be read as a whole
             columns = tuple(column[1:] for column in columns)
         places, times, steps, *values = columns
         for index, (number, value) in enumerate(zip(numbers, values, strict=True)):
             piece = Piece(places + index if index else places, times, steps, value, number.tensor)
-            self.pieces.setdefault(number.tag, []).append(piece)
+            before = self.pieces.get(number.tag)
+            if before is None:
+                self.pieces[number.tag] = [piece]
+            else:
+                before.append(piece)
 
 
 def forget_most() -> None:

@@ -5,7 +5,6 @@ and DuckDB read the folder as one table. What a killed process had not yet writt
 here, and is in the run's own blocks.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from rlvitals.recording.sinks import kinds
 from rlvitals.recording.sinks.later import later
 from rlvitals.recording.sinks.sink import Opening, Rows, Sink
 from rlvitals.records import Histogram, Table, Text
+from rlvitals.store.run_folder import beside
 
 SUFFIX = ".parquet"
 INTERVAL = 50  # rows in a file, at least
@@ -128,17 +128,12 @@ class Folders:
         kind.written, kind.files, kind.waiting = kind.written + len(steps), kind.files + 1, []
 
     def _save(self, path: Path, columns: Mapping[str, object]) -> None:
-        beside = path.with_name(f".{path.name}.part")  # readers of a folder skip such names
         table = self._arrow.table(
             [self._arrow.array(column, from_pandas=False) for column in columns.values()],
             names=list(columns),
         )
-        try:
-            self._parquet.write_table(table, beside)
-            os.replace(beside, path)  # noqa: PTH105 - `Path.replace` by another name
-        except OSError:
-            beside.unlink(missing_ok=True)
-            raise
+        with beside(path) as file:  # under a name that readers of a folder skip
+            self._parquet.write_table(table, file)
 
 
 def _cells(column: Sequence[object]) -> list[object]:

@@ -13,10 +13,10 @@ from typing import Self
 
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 from rlvitals.recording import redact
-from rlvitals.resume.checkpoints import Recorded, Tell
 from rlvitals.resume.moving.copying import Patience, Stopped
 from rlvitals.resume.moving.mirror import Done, apart, mirror
 from rlvitals.resume.moving.places import Place, place_at
+from rlvitals.resume.owner import Recorded, Tell
 
 HOUR = 3600.0  # seconds
 NICENESS = 10  # of the thread, where the system counts it by thread: training comes first

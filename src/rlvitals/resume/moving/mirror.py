@@ -10,7 +10,6 @@ from pathlib import Path
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.resume import conditions, naming
 from rlvitals.resume import manifest as manifests
-from rlvitals.resume.checkpoints import Checkpoint
 from rlvitals.resume.manifest import BadCheckpoint
 from rlvitals.resume.moving import content, copying, index, words
 from rlvitals.resume.moving.arrived import Arrived, sealed_at
@@ -19,6 +18,7 @@ from rlvitals.resume.moving.copying import Changed, Patience, Piece
 from rlvitals.resume.moving.index import ABSENT, Index, Version
 from rlvitals.resume.moving.places import Folder, Place
 from rlvitals.resume.naming import MANIFEST
+from rlvitals.resume.shelf import Checkpoint
 from rlvitals.store.run_folder import RUN_FILE
 
 TAIL = 1 << 20  # bytes: of a file that large the new tail alone is sent, where that is possible

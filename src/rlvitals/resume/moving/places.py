@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import time as clock
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -138,8 +139,9 @@ class Folder:
         """Take its name first: half of one is never there. Files of others stay. OSError."""
         if (self.path / folder).exists():
             self._hide(folder)
-        for hidden in (partial(folder), gone(folder)):
-            self.remove([f"{hidden}/{name}" for name in reversed(names)])
+        shutil.rmtree(self.path / partial(folder), ignore_errors=True)
+        self.remove([f"{gone(folder)}/{name}" for name in reversed(names)])
+        self._close(gone(folder))
         left = self.path / gone(folder)
         if left.exists() and not (self.path / folder).exists():
             left.rename(self.path / folder)
@@ -147,7 +149,14 @@ class Folder:
     def _hide(self, folder: str) -> None:
         hidden = gone(folder)
         self.remove([f"{hidden}/{name}" for name in Folder(self.path / hidden).sizes()])
+        self._close(hidden)
         (self.path / folder).rename(self.path / hidden)
+
+    def _close(self, hidden: str) -> None:
+        """Delete the folders that a killed process emptied and left."""
+        for root, _, _ in os.walk(self.path / hidden, topdown=False):
+            with suppress(OSError):  # something else lies in it
+                Path(root).rmdir()
 
     def room(self) -> int | None:
         """Count the bytes that are free. OSError."""

@@ -90,7 +90,7 @@ def _announced(first: Member | None) -> _Announced:
     """Read what stands first. Raises Refused."""
     if first is None or first.name.rpartition("/")[2] != BUNDLE or first.size > MOST_SAID:
         raise Refused(
-            "it does not begin with bundle.json, so `rlvitals bundle` did not make it; "
+            "it does not begin with bundle.json, so it is no bundle of ours; "
             "`tar xf` or `unzip` unpack what other programs packed"
         )
     said: Any = json.loads(b"".join(first.chunks(0)))

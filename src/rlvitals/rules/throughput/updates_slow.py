@@ -23,7 +23,7 @@ With expensive simulators collecting *is* the work, and half of the time is litt
 import numpy as np
 
 from rlvitals.metrics.optimiser import UPDATES
-from rlvitals.metrics.throughput import PHASE_TIME
+from rlvitals.metrics.throughput import PHASE_SHARE, PHASE_TIME
 from rlvitals.records import Series, Trace
 from rlvitals.rules.pace import LEAST, SLOWER, pace, slow_since
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
@@ -44,7 +44,7 @@ def check(trace: Trace) -> Answer:
         return Finding(
             f"collecting data takes {split[1]:.0%} of the time, learning the rest",
             severity=Severity.NOTE,
-            metric=f"{PHASE_TIME.name}/{split[0]}",
+            metric=split[0],
             began=trace.first_number,
             ended=trace.last_step,
             observed=split[1],
@@ -58,12 +58,13 @@ def check(trace: Trace) -> Answer:
 
 def _split(trace: Trace) -> tuple[str, float] | None:
     """Name the longest phase that collects data, and the share of the time it takes."""
-    phases = {k: median(s.values) or 0.0 for k, s in trace.family(PHASE_TIME.name).items()}
+    name = PHASE_TIME.name if trace.family(PHASE_TIME.name) else PHASE_SHARE.name
+    phases = {k: median(s.values) or 0.0 for k, s in trace.family(name).items()}
     collect = max(((t, k) for k, t in phases.items() if k.startswith(COLLECTS)), default=None)
     learn = max((t for k, t in phases.items() if k.startswith(LEARNS)), default=0.0)
     if collect is None or collect[0] <= 0 or learn <= 0:
         return None
-    return collect[1], 1 / (1 + learn / collect[0])
+    return f"{name}/{collect[1]}", 1 / (1 + learn / collect[0])
 
 
 def _slowed(trace: Trace) -> Answer | None:
@@ -95,7 +96,7 @@ def _slowed(trace: Trace) -> Answer | None:
 RULE = Rule(
     name="updates-slow",
     needs=(),
-    needs_any=(UPDATES, PHASE_TIME),
+    needs_any=(UPDATES, PHASE_TIME, PHASE_SHARE),
     at_least=LEAST,
     check=check,
     doc=__doc__,

@@ -1,0 +1,41 @@
+"""Whose names a Trainer's rows have, told by the class of its arguments."""
+
+from types import SimpleNamespace
+
+import pytest
+from transformers import Seq2SeqTrainingArguments, TrainingArguments
+from trl import DPOConfig, GRPOConfig, KTOConfig, RewardConfig, SFTConfig
+
+from rlvitals.integrations import facts
+from rlvitals.metrics.names import TABLES
+
+
+def built_on(base, module):
+    """The class that another project derives from one of TRL's."""
+    made = type("Their" + base.__name__, (base,), {"__module__": module})
+    return object.__new__(made)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (object.__new__(GRPOConfig), "trl-grpo"),
+        (object.__new__(DPOConfig), "trl-dpo"),
+        (object.__new__(KTOConfig), "trl-dpo"),
+        (object.__new__(RewardConfig), "trl-dpo"),
+        (object.__new__(TrainingArguments), "hf-trainer"),
+        (object.__new__(SFTConfig), ""),
+        (object.__new__(Seq2SeqTrainingArguments), ""),
+        (built_on(GRPOConfig, "my_script"), "trl-grpo"),
+        (built_on(GRPOConfig, "swift.trainers.rlhf_arguments"), "ms-swift"),
+        (built_on(GRPOConfig, "UnslothGRPOTrainer"), "unsloth"),
+        (SimpleNamespace(), ""),
+    ],
+)
+def test_arguments_tell_whose_names_they_are(arguments, expected):
+    assert facts.framework(arguments) == expected
+
+
+def test_what_is_told_is_a_table_s():
+    known = {table.framework for table in TABLES}
+    assert {*facts.ARGUMENTS.values(), *facts.BUILT_ON.values(), "rllib", "lightning"} <= known
