@@ -6,11 +6,12 @@ itself. What an option's `item` says is also its range: a SHARE lies between 0 a
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from math import inf, isfinite
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from rlvitals import UsageError
@@ -177,16 +178,31 @@ def _content(file: Path) -> dict[str, Any]:
     return found
 
 
-def add_flags(parser: ArgumentParser, schema: type[Any]) -> None:
-    """Give a parser a flag for each option of a schema."""
+def add_flags(
+    parser: ArgumentParser,
+    schema: type[Any],
+    *,
+    sections: Collection[str] = (),
+    aliases: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> None:
+    """Give a parser a flag for each option of a schema, or of some of its sections.
+
+    `aliases`: other flags that mean the same, by the option's dotted name. A flag of a truth needs
+    no value: `--wandb` is `--wandb true`.
+    """
     groups: dict[str, Any] = {}
     for key in keys(schema):
+        if sections and key.path[0] not in sections:
+            continue
         section = ".".join(key.path[:-1])
         group = groups.setdefault(section, parser.add_argument_group(section))
+        truth = isinstance(key.default, bool)
         group.add_argument(
-            key.flag, dest=key.name, default=None, metavar=key.item or _metavar(key),
+            key.flag, *aliases.get(key.name, ()), dest=key.name, default=None,
+            metavar=key.item or _metavar(key),
             type=_parse(key.default), choices=key.choices or None,
-            nargs="*" if isinstance(key.default, tuple) else None,
+            nargs="*" if isinstance(key.default, tuple) else "?" if truth else None,
+            const=True if truth else None,
             help=f"{key.doc} (default: {_shown(key.default)})".replace("%", "%%"),
         )  # fmt: skip
 
@@ -196,6 +212,11 @@ def said(options: Mapping[str, Any], schema: type[Any]) -> dict[str, Any]:
     return {
         key.name: options[key.name] for key in keys(schema) if options.get(key.name) is not None
     }
+
+
+def text(section: Any) -> str:  # noqa: ANN401 - any section
+    """Return a section as the text of a file that `load` reads."""
+    return f"{json.dumps(written(section), indent=1)}\n"
 
 
 def _metavar(key: Key) -> str | None:

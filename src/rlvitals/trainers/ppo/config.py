@@ -16,7 +16,7 @@ class PPOConfig:
     """The algorithm (`ppo_config`)."""
 
     learning_rate: float = option(1e-3, "Adam's learning rate at its highest", item="LR")
-    gamma: float = option(0.98, "discount of a step", item="GAMMA")
+    gamma: float = option(0.99, "discount of a step", item="GAMMA")
     gae_lambda: float = option(0.95, "decay of the advantage estimate", item="LAMBDA")
     clip_ratio: float = option(0.2, "the ratio is clipped at 1 -/+ this", item="EPS")
     value_clip_ratio: float = option(
@@ -137,6 +137,36 @@ class StabilisationConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class TracksConfig:
+    """Numbers that a plot may want and a table may not (`monitoring.advanced_metrics`)."""
+
+    track_policy_entropy: bool = option(
+        True, "the entropy at temperature 1, where actions are drawn at another"
+    )
+    track_value_function_variance: bool = option(True, "the variance of values over the rollout")
+    track_action_distribution: bool = option(
+        True, "shares and counts of the actions, and their histograms over the environments"
+    )
+    track_kl_divergence: bool = option(
+        True, "KL, clip fraction and ratio of the first minibatch, and the largest ratio"
+    )
+    track_advantage_statistics: bool = option(
+        True, "mean, least and most of the advantages before they are whitened"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TailConfig:
+    """The slowest requests (`monitoring.tail_latency_tracking`); `cluster.window` of them count."""
+
+    enable: bool = option(True, "log the percentiles")
+    percentiles: tuple[int, ...] = option((90, 95, 99), "which: 90, 95 and 99 are told", item="P")
+    alert_threshold_p99: float = option(
+        0.0, "a 99th percentile above it is a warning and an event (0: never)", item="SECONDS"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class MonitoringConfig:
     """What is written beside the run's own files (`monitoring`)."""
 
@@ -148,8 +178,11 @@ class MonitoringConfig:
     )
     tensorboard_enabled: bool = option(True, "write event files under `<run>/tensorboard/`")
     tensorboard_port: int = option(6006, "the port in the command that shows them", item="N")
+    progress_bar: bool = option(True, "one line that shows how far it is, in a terminal")
     wandb: bool = option(False, "pass everything on to Weights & Biases, where installed")
     wandb_project: str = option("rlvitals", "its project", item="NAME")
+    advanced_metrics: TracksConfig = TracksConfig()
+    tail_latency_tracking: TailConfig = TailConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +207,9 @@ class WarmStartConfig:
         "", "weights to begin from instead, as another run's warm start left them", item="FILE"
     )
     hold_to_reference: bool = option(True, "freeze the warm start: the KL to it is logged")
+    force_warmstart: bool = option(
+        False, "warm start a run that goes on, too: its actor begins again, its schedules do not"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +230,6 @@ class CheckpointConfig:
     keep_best: str = option("ep_return", "the one with the most of this is kept", item="METRIC")
     keep_every: int = option(0, "those at multiples of it are kept (0: none)", item="N")
     keep_healthy: bool = option(True, "the last one with a healthy diagnosis is kept")
-    background: bool = option(False, "write while training goes on")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +240,10 @@ class TrainingConfig:
     num_envs: int = option(64, "environments at once", item="N")
     processes: bool = option(False, "each environment in a process of its own")
     total_steps: int = option(5_000_000, "environment steps of the whole run", item="N")
+    chunk_mode: bool = option(
+        False, "train in chunks, each with a checkpoint, a log and an entry of its own"
+    )
+    chunk_size: int = option(5000, "requests of a chunk: environment steps", item="N")
     seed: int = option(0, "of weights, actions and environments", item="N")
     threads: int = option(1, "torch's threads: small networks are fastest with one", item="N")
     output_dir: str = option("outputs/ppo", "the run's folder", item="FOLDER")

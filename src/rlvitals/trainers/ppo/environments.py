@@ -1,15 +1,17 @@
 """Many environments at once, with one meaning of "done" whatever their autoreset mode."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from numpy.typing import NDArray
 
 from rlvitals import UsageError, VitalsError
+from rlvitals.trainers.ppo import separate
 
 Bools = NDArray[np.bool_]
 
@@ -99,13 +101,23 @@ class Environments:
 
     def close(self) -> None:
         """End the environments and their processes."""
-        self.vector.close()
+        if isinstance(self.vector, AsyncVectorEnv):
+            separate.close(self.vector)
+        else:
+            self.vector.close()
 
     def _step(self, actions: NDArray[Any]) -> Any:  # noqa: ANN401 - Gymnasium's tuple
         try:
             return self.vector.step(actions)
         except VitalsError:
             raise
+        except (EOFError, OSError) as error:
+            died = separate.dead(self.vector) or str(error)
+            raise VitalsError(
+                f"a process died: {died}",
+                where=str(self.vector),
+                hint="run the command again: it resumes; killed by SIGKILL is often out of memory",
+            ) from error
         except Exception as error:
             raise VitalsError(
                 f"an environment raised {type(error).__name__}: {error}",
@@ -150,6 +162,25 @@ class Environments:
         return outer
 
 
+class Separate(Environments):
+    """Those in processes of their own, whose state lies there."""
+
+    vector: AsyncVectorEnv[Any, Any]
+
+    HERE = ("observations", "_resets", "episode_return", "episode_length")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the environments need to go on."""
+        here = {name: getattr(self, name).copy() for name in self.HERE}
+        return here | {"there": separate.held(self.vector)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        for name in self.HERE:
+            setattr(self, name, state[name])
+        separate.put(self.vector, state["there"])
+
+
 def make(name: str, count: int, *, processes: bool = False, **options: Any) -> Environments:  # noqa: ANN401
     """Make `count` environments of a Gymnasium id: its own vector where it has one.
 
@@ -160,14 +191,15 @@ def make(name: str, count: int, *, processes: bool = False, **options: Any) -> E
         native = spec.vector_entry_point is not None and not processes
         if native:
             return Environments(gym.make_vec(name, count, "vector_entry_point", **options))
-        vector = gym.make_vec(
-            name,
-            count,
-            "async" if processes else "sync",
-            vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
-            wrappers=[gym.wrappers.FlattenObservation],
-            **options,
-        )
+        with separate.deaf() if processes else nullcontext():
+            vector = gym.make_vec(
+                name,
+                count,
+                "async" if processes else "sync",
+                vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
+                wrappers=[gym.wrappers.FlattenObservation, *([separate.Held] if processes else [])],
+                **options,
+            )
     except gym.error.Error as error:
         raise UsageError(f"there is no environment {name}: {error}") from error
-    return Environments(vector)
+    return Separate(vector) if processes else Environments(vector)

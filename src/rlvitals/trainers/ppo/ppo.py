@@ -100,9 +100,9 @@ class PPO:
 
     # -- collect ---------------------------------------------------------------------------------
 
-    def collect(self) -> Rollout:
-        """Act in all environments for `rollout_length` steps."""
-        length, count = self.config.rollout_length, self.envs.count
+    def collect(self, length: int | None = None) -> Rollout:
+        """Act in all environments for `rollout_length` steps, or as many as said."""
+        length, count = length or self.config.rollout_length, self.envs.count
         seen = np.empty((length + 1, count, self.envs.features), np.float32)
         log_probs = np.empty((length, count), np.float32)
         temperatures = np.empty(length, np.float32)
@@ -291,6 +291,8 @@ class PPO:
         found = {name: float(torch.stack([one[name] for one in told]).mean()) for name in alone}
         clip = self.config.clip_ratio
         first = moved(told[0]["log_ratio"], clip)
+        if not (isinstance(self.temperature, Fixed) and self.temperature.value == 1.0):
+            found["entropy_policy"] = self._plain_entropy(batch)
         values, returns = batch.values.numpy(), batch.returns.numpy()
         return found | moved(torch.cat([one["log_ratio"] for one in told]), clip) | {
             f"first_{name}": first[name] for name in ("ratio_max", "clipfrac")
@@ -298,15 +300,25 @@ class PPO:
             "first_kl": first["approx_kl"],
             "explained_var": explained_variance(values, returns),
             "advantage_std": float(batch.advantages.std()),
-            "value_mean": float(values.mean()), "return_mean": float(returns.mean()),
+            "advantage_mean": float(batch.advantages.mean()),
+            "advantage_min": float(batch.advantages.min()),
+            "advantage_max": float(batch.advantages.max()),
+            "value_mean": float(values.mean()), "value_var": float(values.var()),
+            "return_mean": float(returns.mean()),
             "return_std": float(returns.std()), "minibatch_size": float(size),
             "minibatches": float(len(told)),
         }  # fmt: skip
 
-    def iterate(self) -> tuple[Rollout, dict[str, float]]:
+    def _plain_entropy(self, batch: Batch) -> float:
+        """Return the entropy of the policy itself, at temperature 1, after the update."""
+        with torch.inference_mode():
+            plain = self.policy.distribution(batch.observations, torch.ones(len(batch), 1))
+            return float(plain.entropy().mean())
+
+    def iterate(self, length: int | None = None) -> tuple[Rollout, dict[str, float]]:
         """Collect a rollout and learn from it; returns it and the numbers of the update."""
         began = time.perf_counter()
-        rollout = self.collect()
+        rollout = self.collect(length)
         collected = time.perf_counter()
         stats = self.learn(rollout)
         self.at.updates += 1
