@@ -16,7 +16,7 @@ class PPOConfig:
     """The algorithm (`ppo_config`)."""
 
     learning_rate: float = option(1e-3, "Adam's learning rate at its highest", item="LR")
-    gamma: float = option(0.99, "discount of a step", item="GAMMA")
+    gamma: float = option(0.985, "discount of a step", item="GAMMA")
     gae_lambda: float = option(0.95, "decay of the advantage estimate", item="LAMBDA")
     clip_ratio: float = option(0.2, "the ratio is clipped at 1 -/+ this", item="EPS")
     value_clip_ratio: float = option(
