@@ -141,7 +141,7 @@ CASES = {
     f"{SPIKE}.spike_threshold": (50.0, SPIKES),
     f"{SPIKE}.min_lr_factor": (0.95, SPIKES),
     f"{SPIKE}.enable": (True, {key: value for key, value in SPIKES.items() if "enable" not in key}),
-    f"{RATE}.type": ("linear", {}),
+    f"{RATE}.type": ("constant", {}),
     f"{RATE}.warmup_steps": (3, COSINE),
     f"{RATE}.restart_period": (2, COSINE),
     f"{RATE}.min_lr_ratio": (0.5, LINEAR),

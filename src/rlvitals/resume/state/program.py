@@ -3,7 +3,7 @@
 import json
 import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from rlvitals.resume.state.tree import Reader, Writer
 TREE = "state.json"
 GLOBALS = "random"  # the name of Python's, numpy's and torch's own generators
 LOST = "not_saved"  # the name of what could not be taken along
+TOLD = 3  # of these are named
 RANK = "rank-"  # folder of one of several processes
 
 
@@ -94,7 +95,7 @@ class State:
             self.parts[name] = reader.part(name, tree[name], self.parts[name])
         if streams:
             _set_generators(reader.value(tree[GLOBALS]))
-        return tuple(f"{what} was not saved" for what in tree.get(LOST, ()))
+        return _told(tree.get(LOST, ()))
 
     def load_rank(self, folder: Path, rank: int) -> tuple[str, ...]:
         """Put back the state of one of several processes; as `load`.
@@ -126,6 +127,13 @@ class Copy:
 def of_rank(folder: Path, rank: int, processes: int) -> Path:
     """Return where in a checkpoint one of several processes keeps its state."""
     return folder / f"{RANK}{rank}" if processes > 1 else folder
+
+
+def _told(lost: Sequence[str]) -> tuple[str, ...]:
+    """Say what was not saved; of many the first ones: an engine in C has hundreds of parts."""
+    told = tuple(f"{what} was not saved" for what in lost[:TOLD])
+    rest = len(lost) - len(told)
+    return (*told, f"{rest} more like these were not saved") if rest else told
 
 
 def _generators() -> dict[str, object]:

@@ -269,7 +269,7 @@ _PLAIN: dict[str, Any] = {
 
 def _attributes(value: object) -> dict[str, Any] | None:
     """Return an object's attributes, those in slots too; None where it has none to look at."""
-    if type(value).__module__.partition(".")[0] in OPAQUE:
+    if _module(value).partition(".")[0] in OPAQUE:
         return None
     found = dict(getattr(value, "__dict__", {}))
     for kind in type(value).__mro__:
@@ -281,7 +281,11 @@ def _attributes(value: object) -> dict[str, Any] | None:
 
 
 def _static(value: object) -> bool:
-    return isinstance(value, STATIC) or type(value).__module__.startswith(STATIC_MODULES)
+    return isinstance(value, STATIC) or _module(value).startswith(STATIC_MODULES)
+
+
+def _module(value: object) -> str:
+    return str(getattr(type(value), "__module__", ""))  # types made in C may have none
 
 
 def _generator(value: object) -> object:

@@ -12,7 +12,8 @@ Returns of 0 in an environment that pays the same for each step (CartPole 1, Acr
 MountainCar -1) are an error whatever else is shown: the reward no longer arrives.
 
 Where rewards do differ, a part of them that is one number in every update of the run, 40 at least,
-is noted: it never told responses apart.
+is noted: it never told responses apart. Of a scheduler's reward a part of 0 is not: it has no
+weight, or there was nothing to penalise.
 
 ## Why it matters
 Advantages are differences. Without any, the update is zero or normalised noise, and noise keeps
@@ -38,7 +39,7 @@ import numpy as np
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import RETURN, REWARD, SCORE
 from rlvitals.metrics.reward import COMPONENT, GROUP_STD, SCORE_STD, STD
-from rlvitals.records import Series, Trace
+from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share
 from rlvitals.rules.falling import SHOWS, memory
@@ -113,6 +114,8 @@ def _dead_part(trace: Trace) -> Finding | None:
         if len(found := series.finite()) >= PART
     }
     dead = [own for own, series in parts.items() if np.ptp(series.values) == 0]
+    if trace.profile is Profile.SCHEDULER_PPO:  # a part without weight, or nothing to take off
+        dead = [own for own in dead if parts[own].values[0] != 0]
     # Right answers throughout are no fault, and where no part varies the whole is judged alone.
     dead = [o for o in dead if not (RIGHT.search(o) and parts[o].values[0] >= SOLVED)]
     if not dead or len(dead) == len(parts):

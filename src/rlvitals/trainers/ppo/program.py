@@ -10,7 +10,16 @@ from pathlib import Path
 import torch
 
 import rlvitals
-from rlvitals.trainers.ppo import building, chunks, console, demos, stabilise, telemetry, warm_start
+from rlvitals.trainers.ppo import (
+    building,
+    chunks,
+    console,
+    demos,
+    presets,
+    stabilise,
+    telemetry,
+    warm_start,
+)
 from rlvitals.trainers.ppo.cluster import ID as CLUSTER
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.environments import Step
@@ -67,6 +76,8 @@ class Training:
         self._saved = -1  # the step of the last checkpoint
         self._length = config.ppo_config.rollout_length  # of the next rollout
         self.log.info(telemetry.init_line(config, self.ppo))
+        if started := presets.line(config):
+            self.log.info(started)
 
     def run(self) -> str:
         """Train; returns "finished", or "stopped" where someone asked for it.
@@ -141,7 +152,7 @@ class Training:
         else:
             self.log.info("[PPO:warmstart] no scheduler plays %s", self.config.training.env)
             return
-        self.ppo.optimizer.state.clear()  # of a run that goes on: its steps were another actor's
+        self.ppo.optimizer.adam.state.clear()  # of a run that goes on: another actor's
         if config.hold_to_reference:
             self.ppo.hold_to_reference()
 
