@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from rlvitals.cli import main
-from rlvitals.cli.train import ALIASES, _config, _parser
+from rlvitals.cli.train import ALIASES, _config, _env, _parser
 from rlvitals.trainers import schema
 from rlvitals.trainers.ppo import building, demos
 from rlvitals.trainers.ppo.config import Config
@@ -29,7 +29,8 @@ def as_it_was():
 
 
 def config(*words):
-    return _config(vars(_parser("ppo").parse_args(words)))
+    env = _env(list(words))
+    return _config(vars(_parser("ppo", env).parse_args(words)), env)
 
 
 def test_the_shipped_file_is_the_defaults():
@@ -63,7 +64,7 @@ def test_every_other_spelling_means_the_same():
     for name, flags in ALIASES.items():
         for flag in flags:
             value = "true" if "skip" in flag else "7"
-            said = vars(_parser("ppo").parse_args([flag, value]))
+            said = vars(_parser("ppo", "").parse_args([flag, value]))
             assert said[name] in (True, 7, "7")
     assert config("--external-pretrain", "a") == config("--pretrained-actor-path", "a")
 
