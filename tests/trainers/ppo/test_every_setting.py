@@ -148,7 +148,7 @@ CASES = {
     "checkpointing.keep": (2, OFTEN),
     "checkpointing.keep_best": ("reward_max", OFTEN),
     "checkpointing.keep_every": (100, OFTEN),
-    "monitoring.metrics_subsamples": (2, {}),
+    "monitoring.metrics_subsamples": (2, {"training.total_steps": 900}),
     "monitoring.tensorboard_enabled": (True, {}),
     f"{TRACK}.track_policy_entropy": (False, {"temperature_control.base_temperature": 1.5}),
     f"{TAIL}.percentiles": ([99], {}),
@@ -162,6 +162,7 @@ APART = {
     "monitoring.metrics_export_interval", "monitoring.tensorboard_port", "monitoring.wandb",
     "monitoring.wandb_project",
 }  # fmt: skip
+ECHOES = ("[PPO:init]", "[PPO:end]", "[PPO:preset]")  # settings and paths: no effect of them
 KEYS = {key.name: key for key in schema.keys(Config)}
 
 
@@ -205,7 +206,7 @@ def trained(folder, said):
             (step, {name: repr(v) for name, v in told.items() if name not in programs.CLOCK})
             for step, told in rows
         ],
-        "lines": [line for line in programs.log(folder) if not line.startswith("[PPO:init]")],
+        "lines": [line for line in programs.log(folder) if not line.startswith(ECHOES)],
         "events": [
             (one.kind, {k: repr(v) for k, v in one.facts.items() if k not in skipped})
             for one in held

@@ -48,6 +48,7 @@ class Environments:
         self._resets: Bools = np.zeros(self.count, np.bool_)  # due in the next step (NEXT_STEP)
         self.episode_return = np.zeros(self.count)
         self.episode_length = np.zeros(self.count, np.int64)
+        self._partial: Bools = np.zeros(self.count, np.bool_)  # their episode is cut short by us
 
     def _observes(self, space: gym.Space[Any]) -> None:
         if not isinstance(space, gym.spaces.Box):
@@ -72,9 +73,12 @@ class Environments:
         self.observations = self._flat(observations)
         self._resets[:] = False
         self.episode_return[:], self.episode_length[:] = 0.0, 0
+        self._partial[:] = getattr(self.vector.unwrapped, "stagger", False)
 
     def step(self, actions: NDArray[Any]) -> tuple[Step, list[tuple[float, int]]]:
         """Act in each; returns the step, and return and length of the episodes that ended.
+
+        The first ones of a vector that staggers them are left out: they are no whole episodes.
 
         `observations` then holds what to act on next. Raises VitalsError where an environment
         raises or gives numbers that are not finite.
@@ -94,8 +98,9 @@ class Environments:
         self.episode_length += valid
         ended = [
             (float(self.episode_return[i]), int(self.episode_length[i]))
-            for i in np.flatnonzero(done)
+            for i in np.flatnonzero(done & ~self._partial)
         ]
+        self._partial[done] = False
         self.episode_return[done], self.episode_length[done] = 0.0, 0
         step = Step(np.asarray(rewards, np.float64), terminated, truncated, valid, final, info)
         return step, ended
