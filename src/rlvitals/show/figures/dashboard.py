@@ -1,0 +1,76 @@
+"""The least that one should look at: outcome, health and speed in seven charts, and the verdict."""
+
+from collections.abc import Sequence
+
+from rlvitals.metrics import outcome, throughput
+from rlvitals.show import wording
+from rlvitals.show.figures.figure import Figure, Kind, Panel, Subject, Words
+from rlvitals.show.figures.panels import first_of
+from rlvitals.show.figures.policy import ENTROPIES, KLS, REFERENCE
+from rlvitals.show.figures.rewards import REWARDS, SHARES
+from rlvitals.show.figures.speeds import speed
+from rlvitals.show.figures.value import LOSSES
+
+RETURNS = (
+    outcome.RETURN, outcome.EVAL_RETURN, outcome.RLHF_REWARD, outcome.SCORE, *REWARDS,
+)  # fmt: skip
+SPEEDS = (throughput.STEPS_PER_SECOND, throughput.UPDATES_PER_SECOND)
+FINDINGS = 5  # that are named
+RUNS = 8  # whose verdicts are told
+
+
+def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
+    """Draw a row each for outcome, health and speed."""
+    return (
+        first_of(subjects, *SHARES, title="Success rate", low=0.0, high=1.0),
+        first_of(subjects, *RETURNS, title="Return"),
+        Panel("Verdict", kind=Kind.WORDS, words=tuple(_verdict(subjects))),
+        first_of(subjects, *ENTROPIES, title="Entropy"),
+        first_of(subjects, *KLS, *REFERENCE, title="KL"),
+        first_of(subjects, *LOSSES, title="Value loss"),
+        speed(subjects, SPEEDS[0]),
+        speed(subjects, SPEEDS[1]),
+        Panel("Findings", kind=Kind.WORDS, words=tuple(_findings(subjects))),
+    )
+
+
+def _verdict(subjects: Sequence[Subject]) -> Sequence[Words]:
+    if len(subjects) == 1:
+        verdict = subjects[0].found.verdict
+        colour = wording.VERDICT[verdict.word].split()[-1]
+        return (Words(verdict.word.value.upper(), f"bold {colour}"), Words(verdict.why))
+    told = [
+        Words(f"{one.label}: {one.found.verdict.word.value}", f"run{run}")
+        for run, one in enumerate(subjects[:RUNS])
+    ]
+    more = len(subjects) - len(told)
+    return (*told, *([Words(f"and {more} more", "dim")] if more else []))
+
+
+def _findings(subjects: Sequence[Subject]) -> Sequence[Words]:
+    if len(subjects) > 1:
+        return [
+            Words(f"{one.label}: {wording.counts(one.found)}", f"run{run}")
+            for run, one in enumerate(subjects[:RUNS])
+        ]
+    cases = subjects[0].found.every
+    told = [
+        Words(
+            f"{case.finding.severity.name.lower()}[{case.rule.name}] from {case.finding.began:,}",
+            case.finding.severity.name.lower(),
+        )
+        for case in sorted(cases, key=lambda case: -case.finding.severity)[:FINDINGS]
+    ]
+    more = len(cases) - len(told)
+    if not told:
+        told = [Words("none", "dim")]
+    return (*told, *([Words(f"and {more} more: rlvitals diagnose", "dim")] if more else []))
+
+
+FIGURE = Figure(
+    "dashboard",
+    "Dashboard",
+    needs=(*SHARES, *RETURNS, *ENTROPIES, *KLS, *REFERENCE, *LOSSES, *SPEEDS),
+    panels=panels,
+    columns=3,
+)
