@@ -12,7 +12,7 @@ import numpy as np
 
 from rlvitals.diagnosis import Diagnosis
 from rlvitals.metrics.optimiser import LEARNING_RATE, LOSS
-from rlvitals.metrics.throughput import ELAPSED
+from rlvitals.metrics.throughput import ELAPSED, STEP_TIME
 from rlvitals.records import Trace
 from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Severity
@@ -84,12 +84,21 @@ def _seconds(trace: Trace, trained_for: float | None) -> tuple[float | None, str
     """Return how long was trained, and who says so."""
     if trained_for is not None:
         return trained_for, "its progress file"
+    told = trace.number("train_runtime")  # as Hugging Face's Trainer writes at the end
+    if told is not None:
+        return told, "its log"
     logged = trace.numbers(ELAPSED.name)
     if logged is not None:
         # A clock that starts anew with each attempt: what each came to is added up.
         ends = np.append(np.flatnonzero(np.diff(logged.values) < 0), len(logged) - 1)
         return float(logged.values[ends].sum()), "its log"
-    return trained(trace), "the times of its rows"
+    per_step = trace.numbers(STEP_TIME.name, least=2)
+    by_rows = trained(trace)
+    if by_rows is None and per_step is not None:
+        # A row speaks of the steps since the one before it; the first, of as many as the next.
+        steps = np.diff(per_step.steps, prepend=2 * per_step.steps[0] - per_step.steps[1])
+        return float((per_step.values * steps).sum()), "the times of its steps"
+    return by_rows, "the times of its rows"
 
 
 def _converged(found: Diagnosis) -> tuple[Answered, str]:

@@ -5,7 +5,14 @@ from itertools import pairwise
 from math import isfinite
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import (
+    AsinhLocator,
+    Formatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from rlvitals.show.drawing.curves import Scale
 
@@ -14,6 +21,7 @@ LETTERS_FROM = 1e4  # smaller numbers are written in full
 STEPS = [1, 2, 2.5, 5, 10]  # of ticks
 SMALL = 1e-3  # numbers below it are written with a power of ten
 MOST_DIGITS = 9
+DECADES = 1e3  # between the ticks of an axis that is not linear
 OFF = 1e-3  # of the distance of two ticks, by which a label may be off
 
 
@@ -28,6 +36,9 @@ class Short(Formatter):
         """Write all ticks of an axis."""
         known = sorted(v for v in values if isfinite(v))
         largest = max((abs(v) for v in known), default=0.0)
+        smallest = min((abs(v) for v in known if v), default=0.0)
+        if largest > DECADES * smallest:
+            return [short(v, 1) for v in values]
         apart = min((b - a for a, b in pairwise(known) if b > a), default=largest)
         digits = next((d for d in range(1, MOST_DIGITS) if _exact(known, d, apart)), MOST_DIGITS)
         return [short(v, digits, largest) for v in values]
@@ -65,6 +76,8 @@ def set_scale(axes: Axes, kind: Scale, width: float) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
     elif kind == "asinh":
         axes.set_yscale("asinh", linear_width=width)
+        axes.yaxis.set_major_locator(AsinhLocator(width, numticks=7))
+        axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=STEPS))

@@ -17,7 +17,7 @@ from rlvitals.show.figures.figure import Kind, Picture
 WIDTHS = {1: 9.0, 2: 12.0, 3: 13.5}
 HEIGHTS = {1: 2.3, 2: 2.5, 3: 2.3}  # of a panel's chart
 ALONE = 3.9  # of the only panel's chart
-LEFT, RIGHT, SIDE = 0.85, 0.35, 2.1
+LEFT, RIGHT, SIDE = 0.95, 0.35, 2.1
 TOP, BOTTOM, ROW = 1.4, 0.75, 0.28
 BETWEEN, BESIDE = 1.0, 0.85
 SIZES = {"title": 17.0, "about": 11.0, "legend": 11.0}  # points

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.records import Series
-from rlvitals.show.figures.figure import Line, Panel
+from rlvitals.show.figures.figure import Kind, Line, Panel
 from rlvitals.signals.ema import ema
 from rlvitals.store import m4
 
@@ -18,8 +18,8 @@ Scale = Literal["linear", "log", "asinh"]
 SPAN = 0.05  # of the run: what the average is over
 ENOUGH = 40  # points below which an average says no more than they do
 NOISY = 0.04  # of the average's range, by which points must lie off it
-BLOCKS = 2000  # means that a long series is averaged over
 FLATTENED = 30.0  # times its usual range: a spike as high flattens a linear axis
+DECADES = 1e6  # that a log scale shows at most
 MIDDLE = (5, 95)  # per cent of the points that make up the usual range
 
 
@@ -55,7 +55,7 @@ def _curve(line: Line, width: int, first: int, last: int) -> Curve:
         )
     gaps = np.unique(np.concatenate((points.nan, points.above, points.below)))
     at = points.steps.searchsorted(gaps)
-    smooth = average(line.series) if line.smooth else None
+    smooth = average(line.series, 2 * width) if line.smooth else None
     return Curve(
         line,
         np.insert(points.steps, at, gaps),
@@ -68,12 +68,15 @@ def _curve(line: Line, width: int, first: int, last: int) -> Curve:
     )
 
 
-def average(series: Series) -> tuple[NDArray[np.int64], Numbers] | None:
-    """Return a moving average over a twentieth of the run, by its points; None for a few."""
+def average(series: Series, most: int) -> tuple[NDArray[np.int64], Numbers] | None:
+    """Return a moving average over a twentieth of the run's points; None for a few.
+
+    Of more than `most` points their means are averaged: nobody sees the difference.
+    """
     found = series.finite()
     if len(found) < ENOUGH:
         return None
-    group = -(-len(found) // BLOCKS)
+    group = -(-len(found) // most)
     starts = np.arange(0, len(found), group)
     sizes = np.diff(np.append(starts, len(found)))
     with np.errstate(over="ignore"):
@@ -90,16 +93,19 @@ def _noisy(points: m4.Points, smooth: tuple[NDArray[np.int64], Numbers]) -> bool
     return bool(np.median(off) > NOISY * np.ptp(values / 2))
 
 
-def scale(drawn: Sequence[Curve]) -> tuple[Scale, float]:
+def scale(panel: Panel, drawn: Sequence[Curve]) -> tuple[Scale, float]:
     """Choose the y-axis: linear, unless a spike would flatten all the rest; its linear width."""
+    if panel.linear or panel.kind is not Kind.LINES:
+        return "linear", 1.0
     parts = [values[np.isfinite(values)] for values in (curve.values for curve in drawn)]
     values = np.concatenate(parts) if parts else np.empty(0)
     if len(values) < 3:  # noqa: PLR2004 - nothing to flatten
         return "linear", 1.0
     low, high = np.percentile(values, MIDDLE)
     whole = float(values.max() / 2 - values.min() / 2)
-    if values.min() > 0 and values.max() / 2 > FLATTENED * float(np.median(values)) / 2:
-        return "log", 1.0
+    lowest, middle, top = (float(f(values)) for f in (np.min, np.median, np.max))
+    if lowest > 0 and top / 2 > FLATTENED * middle / 2:
+        return ("log", 1.0) if top / DECADES < lowest else ("asinh", middle)
     if high > low and whole > FLATTENED * float(high / 2 - low / 2):
         return "asinh", float(max(abs(low), abs(high)))
     return "linear", 1.0

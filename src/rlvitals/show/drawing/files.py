@@ -1,5 +1,6 @@
 """A picture as a file: drawn, or as the numbers that would be drawn."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from rlvitals.show.figures.figure import Kind, Panel, Picture
 
 NUMBERS = "json"
 WIDTH = 1000  # columns of pixels that the numbers are for
+COLUMN = re.compile(r"\[\s+([\d.e+,\s-]*(?:null[\d.e+,\s-]*)*)\]")  # of numbers: on one line
 
 
 def write(picture: Picture, path: Path, theme: str, dpi: int) -> None:
@@ -26,7 +28,7 @@ def write(picture: Picture, path: Path, theme: str, dpi: int) -> None:
 
 def numbers(picture: Picture, width: int = WIDTH) -> str:
     """Write what `width` columns of pixels show of a picture, as JSON."""
-    return as_json.document(
+    document = as_json.document(
         {
             "name": picture.name,
             "title": picture.title,
@@ -37,6 +39,7 @@ def numbers(picture: Picture, width: int = WIDTH) -> str:
             "panels": [_panel(panel, picture, width) for panel in picture.panels],
         }
     )
+    return COLUMN.sub(lambda found: f"[{' '.join(found[1].split())}]", document)
 
 
 def _panel(panel: Panel, picture: Picture, width: int) -> dict[str, object]:
@@ -44,7 +47,7 @@ def _panel(panel: Panel, picture: Picture, width: int) -> dict[str, object]:
     kept = {
         "unit": panel.unit,
         "kind": "" if panel.kind is Kind.LINES else panel.kind.value,
-        "scale": scale(drawn)[0] if panel.lines and panel.kind is Kind.LINES else "",
+        "scale": scale(panel, drawn)[0] if panel.lines else "",
         "absent": panel.absent,
         "limits": panel.limits,
         "marks": panel.marks,

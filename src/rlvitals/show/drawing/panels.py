@@ -21,6 +21,7 @@ DOMINATES = 8.0  # times what is drawn: a limit as far off is told, not drawn
 SHADED = 3  # findings that are shaded
 SIZES = {"title": 13.0, "ticks": 11.0, "caption": 10.0, "words": 12.0}  # points
 Dash = str | tuple[int, tuple[float, ...]]
+SCALED: dict[Scale, str] = {"linear": "", "log": "log scale", "asinh": "compressed scale"}
 DASHES: tuple[Dash, ...] = ("solid", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 HATCHES = ("", "//", "\\\\", "..", "xx")  # of areas whose colours come again
 
@@ -65,7 +66,7 @@ def draw(axes: Axes, panel: Panel, place: Place) -> bool:
         return False
     _frame(axes, place)
     drawn = curves(panel, place.pixels, place.picture.first, place.picture.last)
-    kind, width = scale(drawn) if panel.kind is Kind.LINES else ("linear", 1.0)
+    kind, width = scale(panel, drawn)
     set_scale(axes, kind, width)
     if panel.kind is Kind.SHARES:
         _areas(axes, panel, theme)
@@ -78,12 +79,7 @@ def draw(axes: Axes, panel: Panel, place: Place) -> bool:
     _marks(axes, panel, place)
     _bad(axes, drawn, theme)
     said = [*_told(panel, place), *_counted(drawn), *far]
-    said += (
-        ["log scale"]
-        if kind == "log"
-        else ["compressed scale: a spike stands far out"] * (kind == "asinh")
-    )
-    _title(axes, panel, place, said)
+    _title(axes, panel, place, said, SCALED[kind])
     _legend(axes, panel, place)
     return any(curve.smooth is not None for curve in drawn)
 
@@ -164,13 +160,13 @@ def _ends(axes: Axes, panel: Panel, drawn: Sequence[Curve], kind: Scale) -> None
         air = 0.06 * (high - low) or 0.5 * abs(high) or 0.5
         if not np.isfinite(air):
             return  # beyond float64: as matplotlib has it
-        bottom = low if panel.low == low else low - air
-        bottom = max(bottom, panel.low) if panel.low is not None and low >= panel.low else bottom
-        top = high + air
-        top = min(max(high, panel.high), top) if panel.high is not None else top
-        if panel.high is not None and panel.low is not None:  # a share has its own ends
-            bottom, top = min(panel.low, bottom), max(panel.high, top)
-        axes.set_ylim(bottom, top if top > bottom else bottom + 1.0)
+        bottom, top = low - air, high + air
+        if panel.low is not None and panel.high is not None:  # a share has its own ends
+            bottom, top = min(panel.low, low), max(panel.high, high)
+        elif panel.low is not None and low >= panel.low:
+            bottom = panel.low
+        edge = 0.0 if panel.kind is Kind.SHARES else 0.02 * (top - bottom)
+        axes.set_ylim(bottom - edge, top + edge)
     elif kind == "log":
         axes.set_ylim(low / 1.5, high * 1.5)
 
@@ -216,7 +212,7 @@ def _marks(axes: Axes, panel: Panel, place: Place) -> None:
             )  # fmt: skip
             continue
         ink = place.theme.severity(mark.severity)
-        axes.axvline(mark.began, color=ink, lw=1.4, ls=(0, (4, 2)))
+        axes.axvline(mark.began, color=ink, lw=1.4, ls=(0, (4, 2)), zorder=4)
         if mark.ended > mark.began:
             axes.axvspan(mark.began, mark.ended, color=ink, alpha=0.10, lw=0, zorder=0)
 
@@ -253,7 +249,7 @@ def _told(panel: Panel, place: Place) -> Iterable[str]:
         yield f"shaded: {panel.stretch_label}"
 
 
-def _title(axes: Axes, panel: Panel, place: Place, said: Sequence[str]) -> None:
+def _title(axes: Axes, panel: Panel, place: Place, said: Sequence[str], scaled: str = "") -> None:
     theme = place.theme
     caption = cut(" · ".join(said), room(place.inches, SIZES["caption"]))
     title = axes.annotate(
@@ -261,9 +257,11 @@ def _title(axes: Axes, panel: Panel, place: Place, said: Sequence[str]) -> None:
         xytext=(0, 22 if caption else 8), textcoords="offset points",
         size=SIZES["title"], weight="bold", color=theme.ink,
     )  # fmt: skip
-    if panel.unit != "1" and panel.unit.lower() not in panel.title.lower():
+    plain = panel.unit == "1" or panel.unit.lower() in panel.title.lower()
+    unit = ", ".join(text for text in ("" if plain else panel.unit, scaled) if text)
+    if unit:
         axes.annotate(
-            f"  {panel.unit}", (1, 0), xycoords=title, va="bottom", size=SIZES["ticks"],
+            f"  {unit}", (1, 0), xycoords=title, va="bottom", size=SIZES["ticks"],
             color=theme.dim,
         )  # fmt: skip
     if not caption:

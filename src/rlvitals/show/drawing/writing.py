@@ -8,7 +8,7 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from rlvitals.show.harmless import harmless
 
 FAMILY = "DejaVu Sans"  # comes with matplotlib
-WIDE = 0.56  # of the font's size: the mean width of a letter
+WIDE = 0.53  # of the font's size: the mean width of a letter
 
 
 @cache

@@ -48,7 +48,9 @@ def shares(trace: Trace, run: int = 0) -> tuple[Line, ...]:
     sums = np.array([taken[part].sum(axis=0) for part in rows])
     whole = sums.sum(axis=1, keepdims=True)
     parts = np.divide(sums, whole, out=np.full_like(sums, np.nan), where=whole > 0)
-    ends = steps[[part[-1] for part in rows]]
+    # A stretch reaches back to the one before it, the first to its own start.
+    ends = np.array([steps[0], *(steps[part[-1]] for part in rows)])
+    parts = np.concatenate((parts[:1], parts))
     what = "replica" if trace.profile is Profile.SCHEDULER_PPO else "action"
     unknown = np.full(len(ends), np.nan)
     return tuple(

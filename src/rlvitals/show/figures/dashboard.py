@@ -1,11 +1,15 @@
 """The least that one should look at: outcome, health and speed in seven charts, and the verdict."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rlvitals.metrics import outcome, throughput
+from rlvitals.rules import kinds
+from rlvitals.rules.answers import answers
+from rlvitals.rules.standing import label
 from rlvitals.show import wording
-from rlvitals.show.figures.figure import Figure, Kind, Panel, Subject, Words
-from rlvitals.show.figures.panels import first_of
+from rlvitals.show.figures.figure import Figure, Kind, Line, Panel, Subject, Words
+from rlvitals.show.figures.panels import finished, first_of
 from rlvitals.show.figures.policy import ENTROPIES, KLS, REFERENCE
 from rlvitals.show.figures.rewards import REWARDS, SHARES
 from rlvitals.show.figures.speeds import speed
@@ -22,16 +26,29 @@ RUNS = 8  # whose verdicts are told
 def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
     """Draw a row each for outcome, health and speed."""
     return (
-        first_of(subjects, *SHARES, title="Success rate", low=0.0, high=1.0),
+        _success(subjects),
         first_of(subjects, *RETURNS, title="Return"),
         Panel("Verdict", kind=Kind.WORDS, words=tuple(_verdict(subjects))),
-        first_of(subjects, *ENTROPIES, title="Entropy"),
+        first_of(subjects, *ENTROPIES, title="Entropy", linear=True),
         first_of(subjects, *KLS, *REFERENCE, title="KL"),
         first_of(subjects, *LOSSES, title="Value loss"),
         speed(subjects, SPEEDS[0]),
         speed(subjects, SPEEDS[1]),
         Panel("Findings", kind=Kind.WORDS, words=tuple(_findings(subjects))),
     )
+
+
+def _success(subjects: Sequence[Subject]) -> Panel:
+    """Draw how often the task is done; of a language model, how often its answer is right."""
+    panel = first_of(subjects, *SHARES, title="Success rate", low=0.0, high=1.0)
+    if panel.lines:
+        return panel
+    lines = tuple(
+        Line(label(found[0]), found[0], one.trace[found[0]], run)
+        for run, one in enumerate(subjects)
+        if one.trace.profile in kinds.LANGUAGE and (found := answers(one.trace)) is not None
+    )
+    return finished(subjects, replace(panel, lines=lines, absent=""), ()) if lines else panel
 
 
 def _verdict(subjects: Sequence[Subject]) -> Sequence[Words]:

@@ -93,6 +93,7 @@ class Panel:
     kind: Kind = Kind.LINES
     low: float | None = None  # fixed ends of the y-axis
     high: float | None = None
+    linear: bool = False  # whatever its spikes: what is near zero is zero
     absent: str = ""  # what is said in the place of curves
     words: tuple[Words, ...] = ()
 

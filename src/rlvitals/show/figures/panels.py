@@ -72,13 +72,14 @@ def _x_label(subjects: Sequence[Subject]) -> str:
     return units[0] if len(units) == 1 else f"each run's own steps: {', '.join(units)}"
 
 
-def first_of(
+def first_of(  # noqa: PLR0913 - the fields of a panel, each named at its call
     subjects: Sequence[Subject],
     *wanted: Metric,
     title: str = "",
     low: float | None = None,
     high: float | None = None,
     smooth: bool = True,
+    linear: bool = False,
 ) -> Panel:
     """Draw of each run the first of the metrics that it logs."""
     lines = [
@@ -87,9 +88,8 @@ def first_of(
         if (metric := next((m for m in wanted if logged(one.trace, m)), None))
     ]
     drawn = next((m for m in wanted if lines and m.name == lines[0].metric), wanted[0])
-    return finished(
-        subjects, Panel(title or drawn.title, drawn.unit, tuple(lines), low=low, high=high), wanted
-    )
+    panel = Panel(title or drawn.title, drawn.unit, tuple(lines), low=low, high=high, linear=linear)
+    return finished(subjects, panel, wanted)
 
 
 def together(  # noqa: PLR0913 - the fields of a panel, each named at its call

@@ -44,7 +44,7 @@ def _parts(subjects: Sequence[Subject]) -> list[tuple[str, list[Line]]]:
     size = {name: max(_size(line) for line in group) for name, group in groups.items()}
     kept = sorted((name for name in groups if size[name] > 0), key=lambda name: -size[name])[:MOST]
     return [
-        (name, [replace(line, part=part) for line in groups[name]])
+        (name, [replace(line, part=part if len(subjects) == 1 else 0) for line in groups[name]])
         for part, name in enumerate(kept)
     ]
 

@@ -33,7 +33,7 @@ def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
         first_of(subjects, *SHARES, low=0.0, high=1.0),
     ]
     spoken = [one for one in subjects if one.trace.profile in kinds.LANGUAGE]
-    if spoken and any(logged(one.trace, reward.COMPONENT) for one in spoken):
+    if len(subjects) == 1 and any(logged(one.trace, reward.COMPONENT) for one in spoken):
         lines = members(subjects, reward.COMPONENT)
         found.append(
             finished(subjects, Panel("Parts of the reward", "reward", lines), (reward.COMPONENT,))
