@@ -57,7 +57,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "-o", "--output-dir", type=Path, default=Path("training_plots"), metavar="FOLDER",
         help="where the files go (default: training_plots)",
     )  # fmt: skip
-    parser.add_argument("--only", action="append", metavar="PICTURE,...", help="draw these alone")
+    parser.add_argument(
+        "--only", action="append", dest="pictures", metavar="PICTURE,...", help="draw these alone"
+    )
     flags.add(parser, "plot")
     flags.add_free(parser)
 
@@ -69,7 +71,7 @@ def run(args: Namespace) -> int:
     if not paths:
         raise UsageError("which run?", where="rlvitals plot", hint="rlvitals plot RUN")
     chosen = flags.settings_for(paths[0], args).plot
-    figures = _figures(args.only)
+    figures = _figures(args.pictures)
     _check(chosen)
     found, unreadable = _judged(paths, args)
     if not found:
@@ -81,8 +83,8 @@ def run(args: Namespace) -> int:
     for group in groups:
         folder = args.output_dir if together else args.output_dir / _file_name(group[0].label)
         made, lacking = _draw(figures, group, folder, chosen)
-        missed |= not made or bool(args.only and lacking)
-        _tell(folder, made, lacking, group, asked=bool(args.only))
+        missed |= not made or bool(args.pictures and lacking)
+        _tell(folder, made, lacking, group, asked=bool(args.pictures))
     _sum_up(found, subjects, args.output_dir)
     sys.stderr.writelines(f"error: {error}\n" for error in unreadable)
     return NOTHING if missed or unreadable else DONE

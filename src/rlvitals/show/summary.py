@@ -53,7 +53,7 @@ def _loss(one: Summary) -> Iterator[str]:
     if loss.first <= 0 or loss.share is None:
         yield f"  Loss change: {loss.last - loss.first:+.4g} {course}"
     elif loss.share <= 0:
-        yield f"  Loss reduction: {-100 * loss.share:.1f} % {course}"
+        yield f"  Loss reduction: {abs(100 * loss.share):.1f} % {course}"
     else:
         yield f"  Loss increase: {100 * loss.share:.1f} % {course}"
 

@@ -19,7 +19,7 @@ from rlvitals.show.drawing.curves import Scale
 UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 LETTERS_FROM = 1e4  # smaller numbers are written in full
 STEPS = [1, 2, 2.5, 5, 10]  # of ticks
-SMALL = 1e-3  # numbers below it are written with a power of ten
+SMALL, LARGE = 1e-3, 1e15  # numbers beyond them are written with a power of ten
 MOST_DIGITS = 9
 DECADES = 1e3  # between the ticks of an axis that is not linear
 OFF = 1e-3  # of the distance of two ticks, by which a label may be off
@@ -54,7 +54,7 @@ def short(value: float, digits: int, largest: float | None = None) -> str:
     size = abs(value) if largest is None else largest
     if value == 0 or not isfinite(value):
         return f"{value:g}"
-    if size < SMALL:
+    if size < SMALL or size >= LARGE:
         mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
         return f"{_bare(mantissa)}e{int(power)}"
     if size < LETTERS_FROM:
@@ -76,7 +76,7 @@ def set_scale(axes: Axes, kind: Scale, width: float) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
     elif kind == "asinh":
         axes.set_yscale("asinh", linear_width=width)
-        axes.yaxis.set_major_locator(AsinhLocator(width, numticks=7))
+        axes.yaxis.set_major_locator(AsinhLocator(width, numticks=6, base=0))
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from rlvitals.show.drawing import panels
 from rlvitals.show.drawing.themes import Theme
-from rlvitals.show.drawing.writing import FAMILY, cut, middle_cut, room
+from rlvitals.show.drawing.writing import FAMILY, cut, middle_cut, width
 from rlvitals.show.figures.figure import Kind, Picture
 
 # Inches.
@@ -23,7 +23,7 @@ BETWEEN, BESIDE = 1.0, 0.85
 SIZES = {"title": 17.0, "about": 11.0, "legend": 11.0}  # points
 LABEL = 44  # letters of a run's name in the legend
 LISTED = 16  # runs that the legend names
-SEVERAL = 4  # parts that fit beside a panel's title
+HANDLE = 0.75  # inches of a line and of the air around it, in a legend
 STYLE: dict[Any, Any] = {
     "font.family": FAMILY,
     "text.parse_math": False,  # a name with two dollars is a name
@@ -87,29 +87,30 @@ def layout(picture: Picture) -> Layout:
     """Lay a picture out."""
     columns = min(picture.columns, len(picture.panels))
     rows = -(-len(picture.panels) // columns)
-    width = WIDTHS[columns]
+    across = WIDTHS[columns]
     crowded = any(panels.is_crowded(panel) for panel in picture.panels)
-    inside = width - LEFT - RIGHT - (SIDE if crowded else 0.0)
+    inside = across - LEFT - RIGHT - (SIDE if crowded else 0.0)
     chart = (inside - (columns - 1) * BESIDE) / columns
     tall = ALONE if len(picture.panels) == 1 else HEIGHTS[columns]
     beside, legend = 1, 0
     if len(picture.runs) > 1 and any(p.kind is Kind.LINES for p in picture.panels):
-        longest = max(min(len(run), LABEL) for run in picture.runs)
-        beside = max(1, int((width - LEFT) / (0.75 + longest * SIZES["legend"] * 0.6 / 72)))
-        legend = -(-min(len(picture.runs), LISTED + 1) // beside)
+        names = _names(picture)
+        longest = max(width(name, SIZES["legend"]) for name in names)
+        beside = max(1, int((across - LEFT) / (longest + HANDLE)))
+        legend = -(-len(names) // beside)
     height = TOP + rows * tall + (rows - 1) * BETWEEN + BOTTOM + legend * ROW
-    return Layout(width, height, chart, tall, columns, rows, legend, beside)
+    return Layout(across, height, chart, tall, columns, rows, legend, beside)
 
 
 def _head(figure: Figure, picture: Picture, theme: Theme, at: Layout) -> None:
     left = LEFT / at.width
-    letters = room(at.width - LEFT - RIGHT, SIZES["about"])
+    inches = at.width - LEFT - RIGHT
     figure.text(
         left, 1 - 0.42 / at.height, picture.title,
         size=SIZES["title"], weight="bold", color=theme.ink,
     )  # fmt: skip
     figure.text(
-        left, 1 - 0.68 / at.height, cut(picture.about, letters),
+        left, 1 - 0.68 / at.height, cut(picture.about, inches, SIZES["about"]),
         size=SIZES["about"], color=theme.dim,
     )  # fmt: skip
 
@@ -129,11 +130,16 @@ def _foot(figure: Figure, picture: Picture, theme: Theme, at: Layout, *, smoothe
         Line2D([], [], color=panels.colour(theme, run), lw=3, ls=panels.dash(run, theme))
         for run in range(len(shown))
     ]
-    names = [middle_cut(run, LABEL) for run in shown]
-    if len(picture.runs) > LISTED:
-        handles.append(Line2D([], [], color=theme.paper))
-        names.append(f"and {len(picture.runs) - LISTED} more")
+    names = _names(picture)
+    handles += [Line2D([], [], color=theme.paper)] * (len(names) - len(handles))
     figure.legend(
         handles, names, loc="lower left", bbox_to_anchor=(LEFT / at.width - 0.01, 0.0),
         ncols=at.beside, frameon=False, fontsize=SIZES["legend"], labelcolor=theme.ink,
     )  # fmt: skip
+
+
+def _names(picture: Picture) -> list[str]:
+    """Return what the runs' legend says: their labels, and how many more there are."""
+    names = [middle_cut(run, LABEL) for run in picture.runs[:LISTED]]
+    more = len(picture.runs) - LISTED
+    return [*names, f"and {more} more"] if more > 0 else names

@@ -16,6 +16,7 @@ Numbers = NDArray[np.float64]
 Scale = Literal["linear", "log", "asinh"]
 
 SPAN = 0.05  # of the run: what the average is over
+FEWEST = 100  # means that an average is made of, of a longer series
 ENOUGH = 40  # points below which an average says no more than they do
 NOISY = 0.04  # of the average's range, by which points must lie off it
 FLATTENED = 30.0  # times its usual range: a spike as high flattens a linear axis
@@ -55,7 +56,7 @@ def _curve(line: Line, width: int, first: int, last: int) -> Curve:
         )
     gaps = np.unique(np.concatenate((points.nan, points.above, points.below)))
     at = points.steps.searchsorted(gaps)
-    smooth = average(line.series, 2 * width) if line.smooth else None
+    smooth = average(line.series, max(2 * width, FEWEST)) if line.smooth else None
     return Curve(
         line,
         np.insert(points.steps, at, gaps),
@@ -82,7 +83,7 @@ def average(series: Series, most: int) -> tuple[NDArray[np.int64], Numbers] | No
     with np.errstate(over="ignore"):
         means = np.add.reduceat(found.values, starts) / sizes
     steps = found.steps[starts + sizes - 1]
-    return steps, ema(means, 2 / (SPAN * len(means) + 1))
+    return steps, ema(means, min(1.0, 2 / (SPAN * len(means) + 1)))
 
 
 def _noisy(points: m4.Points, smooth: tuple[NDArray[np.int64], Numbers]) -> bool:

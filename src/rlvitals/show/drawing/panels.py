@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from rlvitals.show.drawing.axes import set_scale
 from rlvitals.show.drawing.curves import Curve, Scale, curves, scale
 from rlvitals.show.drawing.themes import Theme
-from rlvitals.show.drawing.writing import cut, room, wrapped
+from rlvitals.show.drawing.writing import cut, wrapped
 from rlvitals.show.figures.figure import Kind, Mark, Panel, Picture
 
 BESIDE_TITLE = 3  # parts whose names fit there
+NAME = 1.6  # inches of a part's name
 FEW = 30  # points that are each marked
 DOMINATES = 8.0  # times what is drawn: a limit as far off is told, not drawn
 SHADED = 3  # findings that are shaded
@@ -96,7 +97,7 @@ def _frame(axes: Axes, place: Place) -> None:
     axes.set_xlim(picture.first - pad, picture.last + pad)
     if place.lowest:
         axes.set_xlabel(
-            cut(picture.x_label, room(place.inches, SIZES["ticks"])),
+            cut(picture.x_label, place.inches, SIZES["ticks"]),
             color=theme.dim,
             size=SIZES["ticks"],
         )
@@ -251,9 +252,9 @@ def _told(panel: Panel, place: Place) -> Iterable[str]:
 
 def _title(axes: Axes, panel: Panel, place: Place, said: Sequence[str], scaled: str = "") -> None:
     theme = place.theme
-    caption = cut(" · ".join(said), room(place.inches, SIZES["caption"]))
+    caption = cut(" · ".join(said), place.inches, SIZES["caption"])
     title = axes.annotate(
-        cut(panel.title, room(place.inches, SIZES["title"])), (0, 1), xycoords="axes fraction",
+        cut(panel.title, place.inches, SIZES["title"], bold=True), (0, 1), xycoords="axes fraction",
         xytext=(0, 22 if caption else 8), textcoords="offset points",
         size=SIZES["title"], weight="bold", color=theme.ink,
     )  # fmt: skip
@@ -294,7 +295,7 @@ def _legend(axes: Axes, panel: Panel, place: Place) -> None:
             handles.append(Line2D([], [], color=theme.dim, lw=2, ls=DASHES[part % len(DASHES)]))
         else:
             handles.append(Line2D([], [], color=colour(theme, part), lw=3))
-    names = [cut(name, 26) for name in parts.values()]
+    names = [cut(name, NAME, SIZES["caption"]) for name in parts.values()]
     crowded = is_crowded(panel)
     if crowded:  # from the top down, as areas lie
         order = slice(None, None, -1 if panel.kind is Kind.SHARES else 1)
@@ -325,7 +326,7 @@ def _words(axes: Axes, panel: Panel, place: Place) -> None:
         ink = theme.ink if not name else theme.named.get(name, "")
         if name.startswith("run"):
             ink = colour(theme, int(name.removeprefix("run")))
-        for text in wrapped(words.text, room(place.inches, size)):
+        for text in wrapped(words.text, place.inches, size, bold=bold):
             axes.annotate(
                 text, (0, 1), xycoords="axes fraction", xytext=(0, -height),
                 textcoords="offset points", va="top", size=size, color=ink,

@@ -1,6 +1,5 @@
-"""Text that can be drawn: no escapes, no signs that the font has not, no longer than its place."""
+"""Text that can be drawn: no escapes, no signs that the font has not, no wider than its place."""
 
-import textwrap
 from functools import cache
 
 from matplotlib.font_manager import FontProperties, findfont, get_font
@@ -8,12 +7,18 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from rlvitals.show.harmless import harmless
 
 FAMILY = "DejaVu Sans"  # comes with matplotlib
-WIDE = 0.53  # of the font's size: the mean width of a letter
+POINTS = 72.0  # to the inch
+FINE = 64.0  # parts of a point, as the font measures
+
+
+@cache
+def _file(*, bold: bool) -> str:
+    return str(findfont(FontProperties(family=FAMILY, weight="bold" if bold else "normal")))
 
 
 @cache
 def _known() -> frozenset[int]:
-    return frozenset(get_font(findfont(FontProperties(family=FAMILY))).get_charmap())
+    return frozenset(get_font(_file(bold=False)).get_charmap())
 
 
 def drawable(text: str) -> str:
@@ -21,15 +26,25 @@ def drawable(text: str) -> str:
     return "".join(c if ord(c) in _known() else "\u25a1" for c in harmless(text))
 
 
-def room(inches: float, size: float) -> int:
-    """Return how many letters of a size, in points, fit into a width."""
-    return max(8, int(inches * 72 / (WIDE * size)))
+def width(text: str, size: float, *, bold: bool = False) -> float:
+    """Return how many inches a text takes, of a size in points."""
+    font = get_font(_file(bold=bold))
+    font.set_size(size, POINTS)
+    font.set_text(text, 0.0)
+    return float(font.get_width_height()[0]) / FINE / POINTS
 
 
-def cut(text: str, letters: int) -> str:
-    """Shorten a text at its end."""
+def cut(text: str, inches: float, size: float, *, bold: bool = False) -> str:
+    """Shorten a text at its end to what fits."""
     said = drawable(text)
-    return said if len(said) <= letters else f"{said[: letters - 1].rstrip()}…"
+    if width(said, size, bold=bold) <= inches:
+        return said
+    fits, most = 0, len(said)
+    while most - fits > 1:
+        middle = (fits + most) // 2
+        wide = width(f"{said[:middle]}…", size, bold=bold) > inches
+        fits, most = (fits, middle) if wide else (middle, most)
+    return f"{said[:fits].rstrip()}…"
 
 
 def middle_cut(text: str, letters: int) -> str:
@@ -41,6 +56,13 @@ def middle_cut(text: str, letters: int) -> str:
     return f"{said[: letters - 1 - half]}…{said[-half:]}"
 
 
-def wrapped(text: str, letters: int) -> list[str]:
-    """Break a text into lines."""
-    return textwrap.wrap(drawable(text), letters) or [""]
+def wrapped(text: str, inches: float, size: float, *, bold: bool = False) -> list[str]:
+    """Break a text into lines; a word that is too long for one is cut."""
+    lines = [""]
+    for word in drawable(text).split():
+        joined = f"{lines[-1]} {word}".lstrip()
+        if lines[-1] and width(joined, size, bold=bold) > inches:
+            lines.append("")
+            joined = word
+        lines[-1] = joined
+    return [cut(line, inches, size, bold=bold) for line in lines]
