@@ -69,12 +69,11 @@ def _picture(steps: np.ndarray, times: np.ndarray, columns: list[np.ndarray]) ->
 
 def _matplotlib(steps: np.ndarray, columns: list[np.ndarray], path: Path) -> float:
     began = time.perf_counter()
-    with mpl.rc_context({"agg.path.chunksize": 20_000}):  # without it agg gives up: too many cells
-        figure = Figure(figsize=(9.0, 6.0), dpi=110)
-        axes = figure.add_subplot()
-        for values in columns:
-            axes.plot(steps, values[: len(steps)])
-        figure.savefig(path)
+    figure = Figure(figsize=(9.0, 6.0), dpi=110)
+    axes = figure.add_subplot()
+    for values in columns:
+        axes.plot(steps, values[: len(steps)])
+    figure.savefig(path)
     return time.perf_counter() - began
 
 

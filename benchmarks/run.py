@@ -6,6 +6,7 @@ from importlib.metadata import version
 import cluster
 import diagnosing
 import diagnosing_peers
+import drawing
 import following
 import hooks
 import many_runs
@@ -25,6 +26,7 @@ BENCHMARKS = (
     hooks,
     diagnosing,
     diagnosing_peers,
+    drawing,
     recording,
     store,
     tensorboard_sink,

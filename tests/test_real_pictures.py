@@ -11,22 +11,23 @@ from rlvitals.show.figures.panels import picture
 
 pytestmark = pytest.mark.real_logs
 
-FEW = ("rllib/a2c-breakout-cut", "sb3-monitor/ppo__Acrobot-v1_1", "vidurrl-20250917_201326")
-MORE = (
+LOGS = (
+    "rllib/a2c-breakout-cut", "sb3-monitor/ppo__Acrobot-v1_1", "vidurrl-20250917_201326",
     "rllib/a2c-qbert", "rllib/impala-breakout", "rllib/sac-halfcheetah",
     "sb3-monitor/a2c__Acrobot-v1_1", "sb3-monitor/a2c__AntBulletEnv-v0_1",
     "sb3-monitor/dqn__LunarLander-v2_1", "sb3-monitor/dqn__MountainCar-v0_1",
     "vidurrl-20250918_232535", "vidurrl-20250919_183038",
     "wandb/run-20230330_004402-22gd2nys", "wandb/run-20230402_020025-14kim7w1",
 )  # fmt: skip
-LOGS = [*FEW, *(pytest.param(name, marks=pytest.mark.soak) for name in MORE)]
 
 
 @pytest.mark.parametrize("name", LOGS)
 def test_every_picture_is_drawn(name, real_logs, tmp_path):
     one = Subject(name, api.diagnose(real_logs / name))
     drawn = [found for figure in FIGURES if (found := picture(figure, [one]))]
-    assert {"dashboard", "rewards"} <= {found.name for found in drawn}
+    # W&B's two hold the machine's numbers, and keys that are their authors' own.
+    least = {"throughput"} if name.startswith("wandb/") else {"dashboard", "rewards"}
+    assert least <= {found.name for found in drawn}
     for found in drawn:
         for theme in ("light", "dark"):
             path = tmp_path / f"{found.name}-{theme}.png"
@@ -36,7 +37,7 @@ def test_every_picture_is_drawn(name, real_logs, tmp_path):
 
 @pytest.mark.soak
 def test_all_of_them_are_drawn_together(real_logs, tmp_path):
-    several = [Subject(name, api.diagnose(real_logs / name)) for name in (*FEW, *MORE)]
+    several = [Subject(name, api.diagnose(real_logs / name)) for name in LOGS]
     for figure in FIGURES:
         if found := picture(figure, several):
             files.write(found, tmp_path / f"{figure.name}.png", "light", 40)

@@ -1,5 +1,7 @@
 """Pictures as files: what they look like, that nothing is cut off, and what they are written as."""
 
+import subprocess
+import sys
 import warnings
 from itertools import combinations
 
@@ -186,3 +188,15 @@ def test_texts_are_made_fit_to_draw():
     assert all(width(line, 11, bold=True) <= 2.0 for line in lines)
     assert " ".join(lines).count("three") == 10
     assert middle_cut("ppo-seed-12", 7) == "ppo…-12"
+
+
+def test_the_manual_s_pictures_are_what_is_drawn(tmp_path):
+    root = HERE.parent.parent
+    command = [sys.executable, root / "scripts" / "draw_pictures.py", tmp_path]
+    subprocess.run(command, check=True, cwd=root, stdout=subprocess.DEVNULL)
+    names = {path.name for path in (root / "docs" / "pictures").glob("*.png")}
+    assert names == {path.name for path in tmp_path.iterdir()}
+    for name in names:
+        now, then = imread(tmp_path / name), imread(root / "docs" / "pictures" / name)
+        assert now.shape == then.shape, f"{name}: run make docs"
+        assert 255 * np.sqrt(np.mean((now - then) ** 2)) < TOLERANCE, f"{name}: run make docs"

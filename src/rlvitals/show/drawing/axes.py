@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import isfinite
+from math import isfinite, log10
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import (
@@ -10,7 +10,6 @@ from matplotlib.ticker import (
     Formatter,
     LogLocator,
     MaxNLocator,
-    NullFormatter,
     NullLocator,
 )
 
@@ -22,6 +21,7 @@ STEPS = [1, 2, 2.5, 5, 10]  # of ticks
 SMALL, LARGE = 1e-3, 1e15  # numbers beyond them are written with a power of ten
 MOST_DIGITS = 9
 DECADES = 1e3  # between the ticks of an axis that is not linear
+SEVERAL = 2.2  # decades: enough to have ticks at tens alone
 OFF = 1e-3  # of the distance of two ticks, by which a label may be off
 
 
@@ -72,15 +72,20 @@ def set_scale(axes: Axes, kind: Scale, width: float) -> None:
     """Give the y-axis its scale and both axes few ticks."""
     if kind == "log":
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(numticks=6))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.yaxis.set_minor_locator(NullLocator())
     elif kind == "asinh":
         axes.set_yscale("asinh", linear_width=width)
         axes.yaxis.set_major_locator(AsinhLocator(width, numticks=6, base=0))
         axes.yaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=STEPS))
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=STEPS))
     axes.yaxis.set_major_formatter(Short())
     axes.xaxis.set_major_formatter(Short())
+
+
+def set_log_ticks(axes: Axes, low: float, high: float) -> None:
+    """Give a log scale a handful of ticks, however many decades it spans."""
+    decades = log10(high / low)
+    subs = (1.0, 2.0, 5.0) if decades < SEVERAL else (1.0,)
+    axes.yaxis.set_major_locator(LogLocator(subs=subs, numticks=7))

@@ -77,7 +77,9 @@ def draw(picture: Picture, theme: Theme, dpi: int) -> Figure:
                 at.chart / at.width, at.tall / at.height,
             )
         )  # fmt: skip
-        place = panels.Place(picture, theme, at.chart, round(at.chart * dpi), number >= bottom)
+        place = panels.Place(
+            picture, theme, at.chart, at.tall, round(at.chart * dpi), number >= bottom
+        )
         smoothed |= panels.draw(axes, panel, place)
     _foot(figure, picture, theme, at, smoothed=smoothed)
     return figure

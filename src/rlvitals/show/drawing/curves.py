@@ -105,8 +105,9 @@ def scale(panel: Panel, drawn: Sequence[Curve]) -> tuple[Scale, float]:
     low, high = np.percentile(values, MIDDLE)
     whole = float(values.max() / 2 - values.min() / 2)
     lowest, middle, top = (float(f(values)) for f in (np.min, np.median, np.max))
-    if lowest > 0 and top / 2 > FLATTENED * middle / 2:
+    flattened = high > low and whole > FLATTENED * float(high / 2 - low / 2)
+    if lowest > 0 and (flattened or top / 2 > FLATTENED * middle / 2):
         return ("log", 1.0) if top / DECADES < lowest else ("asinh", middle)
-    if high > low and whole > FLATTENED * float(high / 2 - low / 2):
+    if flattened:
         return "asinh", float(max(abs(low), abs(high)))
     return "linear", 1.0

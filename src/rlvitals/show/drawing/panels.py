@@ -9,14 +9,16 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from rlvitals.show.drawing.axes import set_scale
+from rlvitals.show.drawing.axes import set_log_ticks, set_scale
 from rlvitals.show.drawing.curves import Curve, Scale, curves, scale
 from rlvitals.show.drawing.themes import Theme
-from rlvitals.show.drawing.writing import cut, wrapped
+from rlvitals.show.drawing.writing import POINTS, cut, drawable, width, wrapped
 from rlvitals.show.figures.figure import Kind, Mark, Panel, Picture
 
 BESIDE_TITLE = 3  # parts whose names fit there
+GAP = 0.2  # inches between a title and its unit
 NAME = 1.6  # inches of a part's name
+SAME = 1e-6  # of its size: a curve that varies by less is drawn as constant
 FEW = 30  # points that are each marked
 DOMINATES = 8.0  # times what is drawn: a limit as far off is told, not drawn
 SHADED = 3  # findings that are shaded
@@ -34,6 +36,7 @@ class Place:
     picture: Picture
     theme: Theme
     inches: float  # its chart is wide
+    tall: float  # inches
     pixels: int  # the same
     lowest: bool  # of its column: the x-axis is named there
 
@@ -111,8 +114,8 @@ def _curve(axes: Axes, curve: Curve, place: Place) -> None:
     first = run if place.several else part
     ink = colour(theme, first)
     ls = DASHES[part % len(DASHES)] if place.several else "solid"
-    if place.several and run >= len(theme.curves):
-        ls = dash(run, theme)
+    if first >= len(theme.curves):
+        ls = dash(first, theme)
     thin = curve.smooth is not None
     lone = _alone(curve.values)
     few = len(curve.line.series) <= FEW
@@ -158,7 +161,8 @@ def _ends(axes: Axes, panel: Panel, drawn: Sequence[Curve], kind: Scale) -> None
     if kind == "linear":
         reached = [b.value for b in panel.limits if _near(b.value, low, high)]
         low, high = min([low, *reached]), max([high, *reached])
-        air = 0.06 * (high - low) or 0.5 * abs(high) or 0.5
+        same = high - low <= SAME * max(abs(high), abs(low))
+        air = 0.06 * (high - low) if not same else 0.5 * abs(high) or 0.5
         if not np.isfinite(air):
             return  # beyond float64: as matplotlib has it
         bottom, top = low - air, high + air
@@ -170,6 +174,7 @@ def _ends(axes: Axes, panel: Panel, drawn: Sequence[Curve], kind: Scale) -> None
         axes.set_ylim(bottom - edge, top + edge)
     elif kind == "log":
         axes.set_ylim(low / 1.5, high * 1.5)
+        set_log_ticks(axes, low, high)
 
 
 def _near(value: float, low: float, high: float) -> bool:
@@ -259,7 +264,11 @@ def _title(axes: Axes, panel: Panel, place: Place, said: Sequence[str], scaled: 
         size=SIZES["title"], weight="bold", color=theme.ink,
     )  # fmt: skip
     plain = panel.unit == "1" or panel.unit.lower() in panel.title.lower()
-    unit = ", ".join(text for text in ("" if plain else panel.unit, scaled) if text)
+    room = place.inches - width(title.get_text(), SIZES["title"], bold=True) - GAP
+    said_of_it = [text for text in ("" if plain else panel.unit, scaled) if text]
+    unit = ", ".join(said_of_it)
+    if width(drawable(unit), SIZES["ticks"]) > room:
+        unit = cut(said_of_it[-1], max(0.0, room), SIZES["ticks"])
     if unit:
         axes.annotate(
             f"  {unit}", (1, 0), xycoords=title, va="bottom", size=SIZES["ticks"],
@@ -294,7 +303,7 @@ def _legend(axes: Axes, panel: Panel, place: Place) -> None:
         elif place.several:
             handles.append(Line2D([], [], color=theme.dim, lw=2, ls=DASHES[part % len(DASHES)]))
         else:
-            handles.append(Line2D([], [], color=colour(theme, part), lw=3))
+            handles.append(Line2D([], [], color=colour(theme, part), lw=3, ls=dash(part, theme)))
     names = [cut(name, NAME, SIZES["caption"]) for name in parts.values()]
     crowded = is_crowded(panel)
     if crowded:  # from the top down, as areas lie
@@ -326,7 +335,10 @@ def _words(axes: Axes, panel: Panel, place: Place) -> None:
         ink = theme.ink if not name else theme.named.get(name, "")
         if name.startswith("run"):
             ink = colour(theme, int(name.removeprefix("run")))
-        for text in wrapped(words.text, place.inches, size, bold=bold):
+        whole = [cut(words.text, place.inches, size)] if place.several else None
+        for text in whole or wrapped(words.text, place.inches, size, bold=bold):
+            if height + size > place.tall * POINTS:
+                return
             axes.annotate(
                 text, (0, 1), xycoords="axes fraction", xytext=(0, -height),
                 textcoords="offset points", va="top", size=size, color=ink,

@@ -57,7 +57,7 @@ def _verdict(subjects: Sequence[Subject]) -> Sequence[Words]:
         colour = wording.VERDICT[verdict.word].split()[-1]
         return (Words(verdict.word.value.upper(), f"bold {colour}"), Words(verdict.why))
     told = [
-        Words(f"{one.label}: {one.found.verdict.word.value}", f"run{run}")
+        Words(f"{one.found.verdict.word.value}: {one.label}", f"run{run}")
         for run, one in enumerate(subjects[:RUNS])
     ]
     more = len(subjects) - len(told)
@@ -67,7 +67,7 @@ def _verdict(subjects: Sequence[Subject]) -> Sequence[Words]:
 def _findings(subjects: Sequence[Subject]) -> Sequence[Words]:
     if len(subjects) > 1:
         return [
-            Words(f"{one.label}: {wording.counts(one.found)}", f"run{run}")
+            Words(f"{wording.counts(one.found)}: {one.label}", f"run{run}")
             for run, one in enumerate(subjects[:RUNS])
         ]
     cases = subjects[0].found.every
