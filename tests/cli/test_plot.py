@@ -1,6 +1,7 @@
 """`rlvitals plot`: the files it makes, the flags of old, what it says where there is nothing."""
 
 import json
+from pathlib import Path
 
 import pytest
 from small_logs import write
@@ -183,3 +184,18 @@ def test_a_metric_of_one_s_own_is_drawn_under_the_name_that_it_is_given(healthy,
     found = json.loads((tmp_path / "training_plots" / "dashboard.json").read_text())
     assert code == 0
     assert found["panels"][0]["curves"][0]["metric"] == "outcome/success_rate"
+
+
+def test_a_folder_that_cannot_be_made_is_said(trained, call, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, errors = call("plot", trained, "-o", tmp_path / "file" / "out")
+    assert code == 2
+    assert "no pictures can be written there" in errors
+
+
+def test_the_manual_shows_what_is_printed(call, tmp_path):
+    trainer_state(tmp_path / "outputs" / "nsr-run")
+    _, said, _ = call("plot", "outputs/nsr-run", "--only", "training_loss")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "plot-a-run.md").read_text()
+    shown = page.partition("$ rlvitals plot outputs/nsr-run --only training_loss\n")[2]
+    assert said.startswith(shown.partition("```")[0])

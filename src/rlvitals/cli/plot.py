@@ -180,7 +180,14 @@ def _draw(
     from rlvitals.show.figures.panels import picture
 
     made, missed = [], []
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"no pictures can be written there: {error.strerror}",
+            where=str(folder),
+            hint="--output-dir FOLDER",
+        ) from error
     for figure in figures:
         drawn = picture(figure, subjects)
         if drawn is None:
