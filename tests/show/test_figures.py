@@ -136,6 +136,12 @@ def test_kl_stands_beside_the_target_that_the_run_has_set():
     assert [(limit.value, limit.label) for limit in kl.limits] == [(0.03, "target_kl 0.03")]
 
 
+def test_a_target_that_one_of_two_runs_has_set_is_not_drawn_for_both():
+    one, two = map(subject, RECORDED)
+    assert panel(drawn("policy", one, two), "KL per update").limits == ()
+    assert len(panel(drawn("policy", one, one), "KL per update").limits) == 1
+
+
 def test_the_shares_of_the_replicas_sum_to_one_and_show_the_collapse():
     (found,) = drawn("actions", subject("scheduler-collapsed")).panels
     assert found.kind is Kind.SHARES

@@ -245,11 +245,9 @@ def _counted(drawn: Sequence[Curve]) -> Iterable[str]:
 
 def _told(panel: Panel, place: Place) -> Iterable[str]:
     """Name the findings, with their first steps; of several runs, how many there are."""
-    if place.several:
-        if panel.marks:
-            yield f"▲ a finding begins ({len(panel.marks)})"
-        return
-    for mark in panel.marks:
+    if place.several and panel.marks:
+        yield f"▲ a finding begins ({len(panel.marks)})"
+    for mark in () if place.several else panel.marks:
         yield f"{mark.severity.name.lower()}[{mark.label}] from {mark.began:,}"
     if panel.stretch_label:
         yield f"shaded: {panel.stretch_label}"

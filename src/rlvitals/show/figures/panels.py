@@ -6,13 +6,14 @@ from itertools import groupby
 
 import numpy as np
 
-from rlvitals.metrics.metric import Metric
+from rlvitals.metrics.metric import Band, Bound, Metric
 from rlvitals.records import Series, Trace
 from rlvitals.rules.rule import Severity
 from rlvitals.show import wording
 from rlvitals.show.figures.figure import Figure, Limit, Line, Mark, Panel, Picture, Stretch, Subject
 
 ABSENT = "not logged"
+OWN = "the run's "  # how the origin of a limit begins that a run has set itself
 NAMED = 4  # metrics that are named as looked for
 
 
@@ -147,21 +148,18 @@ def finished(subjects: Sequence[Subject], panel: Panel, wanted: Sequence[Metric]
 def _limits(
     subjects: Sequence[Subject], lines: Sequence[Line], wanted: Sequence[Metric]
 ) -> Iterable[Limit]:
-    """Return the limits that the runs themselves set; those of several, where they agree."""
-    drawn = {line.metric for line in lines}
+    """Return the limits that runs have set themselves; of several runs, where all agree."""
     for metric in wanted:
-        if metric.name not in drawn:
-            continue
-        for side in ("ceiling", "floor"):
-            said = {
-                (bound.value, bound.origin.removeprefix("the run's "))
-                for one in subjects
-                if (bound := getattr(metric.band(one.trace.profile), side)(one.trace))
-                and bound.origin != "default"
-            }
-            if len(said) == 1:
-                value, origin = said.pop()
-                yield Limit(value, f"{origin} {wording.number(value)}")
+        drawn = [subjects[line.run].trace for line in lines if line.metric == metric.name]
+        for side in (Band.ceiling, Band.floor):
+            said = {_own(side(metric.band(trace.profile), trace)) for trace in drawn}
+            if len(said) == 1 and (bound := said.pop()) is not None:
+                origin = bound.origin.removeprefix(OWN)
+                yield Limit(bound.value, f"{origin} {wording.number(bound.value)}")
+
+
+def _own(bound: Bound | None) -> Bound | None:
+    return bound if bound is not None and bound.origin.startswith(OWN) else None
 
 
 def _marks(subjects: Sequence[Subject], lines: Sequence[Line]) -> Iterable[Mark]:
