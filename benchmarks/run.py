@@ -3,6 +3,7 @@
 import platform
 from importlib.metadata import version
 
+import checkpointing
 import cluster
 import diagnosing
 import diagnosing_peers
@@ -30,6 +31,7 @@ BENCHMARKS = (
     recording,
     store,
     tensorboard_sink,
+    checkpointing,
     cluster,
 )
 
