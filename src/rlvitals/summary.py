@@ -11,14 +11,17 @@ from typing import Literal
 import numpy as np
 
 from rlvitals.diagnosis import Diagnosis
+from rlvitals.metrics.exploration import ENTROPY
 from rlvitals.metrics.optimiser import LEARNING_RATE, LOSS
 from rlvitals.metrics.throughput import ELAPSED, STEP_TIME
 from rlvitals.records import Trace
 from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import Standing
+from rlvitals.signals.level import first_last_change
 from rlvitals.signals.shape import tail_ratio
 from rlvitals.standing import Change, trained
+from rlvitals.tldr import SLOW
 from rlvitals.verdict import Word
 
 Answered = Literal["yes", "no", "unknown"]
@@ -107,9 +110,13 @@ def _converged(found: Diagnosis) -> tuple[Answered, str]:
         return "unknown", verdict.why
     if verdict.word is Word.CONVERGED:
         return "yes", verdict.why
-    if verdict.word is Word.PLATEAU:
-        return "yes", f"it moves no more, whether or not more could be had: {verdict.why}"
-    return "no", f"{verdict.word.value}: {verdict.why}"
+    if verdict.word is not Word.PLATEAU:
+        return "no", f"{verdict.word.value}: {verdict.why}"
+    # A plateau is where most trainings end well; beside a warning it is where one got stuck.
+    grave = [rule.name for rule, one in found.findings if one.severity > Severity.NOTE]
+    if grave:
+        return "no", f"it moves no more, but {grave[0]} speaks against it: {verdict.why}"
+    return "yes", f"it moves no more, whether or not more could be had: {verdict.why}"
 
 
 def _goals(found: Diagnosis) -> tuple[Goal, ...]:
@@ -118,7 +125,7 @@ def _goals(found: Diagnosis) -> tuple[Goal, ...]:
     return (
         Goal("reward up", "yes" if up else "no" if now.stalled else "unknown"),
         Goal("KL low", _answered(found, KL_RULES)),
-        Goal("entropy kept", _answered(found, ENTROPY_RULES)),
+        Goal("entropy kept", _entropy(found)),
     )
 
 
@@ -127,3 +134,13 @@ def _answered(found: Diagnosis, names: tuple[str, ...]) -> Answered:
     if any(r.name in names and f.severity > Severity.NOTE for r, f in found.findings):
         return "no"
     return "yes" if any(rule.name in names for rule in found.clear) else "unknown"
+
+
+def _entropy(found: Diagnosis) -> Answered:
+    """Say whether enough of the entropy is left, by its levels and by the rule on its collapse."""
+    series = found.trace.get(ENTROPY.name)
+    levels = None if series is None else first_last_change(series.values)
+    if levels is not None and levels[0] > 0 and levels[1] < (1 - SLOW) * levels[0]:
+        return "no"
+    answered = _answered(found, ENTROPY_RULES)
+    return "yes" if answered == "unknown" and levels is not None and levels[0] > 0 else answered

@@ -70,6 +70,20 @@ def test_a_noisy_loss_does_not_speak_against_a_solved_task():
     assert "✓ Converged (return is at its ceiling" in page([found])
 
 
+def test_a_plateau_is_converged_unless_a_warning_speaks_against_it():
+    rises = np.minimum(np.linspace(0, 12, 200), 2.0) + RNG.normal(0, 0.02, 200)
+    kl = np.full(200, 0.004)
+    quiet = {"outcome/reward": series(rises), "policy/approx_kl": series(kl)}
+    found = summed(quiet, profile=Profile.RLHF_PPO)
+    assert found.found.verdict.word == "plateau"
+    assert found.converged == "yes"
+    assert "✓ Converged (it moves no more" in page([found])
+    stuck = summary("x", subject("rlhf-kl-explodes").found)
+    assert stuck.found.verdict.word == "plateau"
+    assert stuck.converged == "no"
+    assert "⚠ Not fully converged (it moves no more, but kl-spike" in page([stuck])
+
+
 def test_what_cannot_be_told_is_said_to_be_so():
     found = summed({"outcome/return": series([1.0, 2.0])})
     assert found.converged == "unknown"
@@ -118,6 +132,8 @@ def test_the_three_goals_are_answered_by_the_outcome_and_the_rules():
     assert had["KL low"] == "no"
     had = {goal.text: goal.had for goal in summary("x", subject("nsr-healthy").found).goals}
     assert had == {"reward up": "yes", "KL low": "unknown", "entropy kept": "yes"}
+    had = {goal.text: goal.had for goal in summary("x", subject("rlhf-kl-explodes").found).goals}
+    assert had["entropy kept"] == "no"  # 0.24 to 0.008 nats, whatever the outcome does
     had = {goal.text: goal.had for goal in summary("x", subject("scheduler-collapsed").found).goals}
     assert had["reward up"] == "no"
     assert had["entropy kept"] == "no"

@@ -81,7 +81,7 @@ def _findings(subjects: Sequence[Subject]) -> Sequence[Words]:
     more = len(cases) - len(told)
     if not told:
         told = [Words("none", "dim")]
-    return (*told, *([Words(f"and {more} more: rlvitals diagnose", "dim")] if more else []))
+    return (*told, *([Words(f"and {more} more", "dim")] if more else []))
 
 
 FIGURE = Figure(
