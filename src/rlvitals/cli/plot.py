@@ -61,6 +61,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--only", action="append", dest="pictures", metavar="PICTURE,...", help="draw these alone"
     )
     flags.add(parser, "plot")
+    flags.add_option(parser, "diagnose", "profile")
     flags.add_free(parser)
 
 
