@@ -7,6 +7,7 @@ import checkpointing
 import cluster
 import diagnosing
 import diagnosing_peers
+import drawing
 import following
 import hooks
 import many_runs
@@ -26,6 +27,7 @@ BENCHMARKS = (
     hooks,
     diagnosing,
     diagnosing_peers,
+    drawing,
     recording,
     store,
     tensorboard_sink,
