@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from rlvitals import metrics, rules, sources, verdict
-from rlvitals.errors import UsageError, nearest
+from rlvitals.comparison.grouping import Member
+from rlvitals.errors import UnreadableLog, UsageError, nearest
 from rlvitals.metrics import assemble
 from rlvitals.metrics.assemble import Given
 from rlvitals.metrics.metric import Metric
@@ -34,6 +35,30 @@ def runs(path: Path) -> tuple[Run, ...]:
 def load(run: Run, given: Given, now: float | None = None) -> Trace:
     """Read a run's files and name what they hold; its age is counted up to `now`, in epoch s."""
     return named(run, sources.read(run), given, time.time() if now is None else now)
+
+
+def members(
+    path: Path, given: Given, seen: set[tuple[Path, str]]
+) -> tuple[list[Member], list[UnreadableLog]]:
+    """Read the runs at a path to be compared, and the errors of those that cannot be read.
+
+    A run that was `seen` at another path already is not read again.
+    """
+    found: list[Member] = []
+    wrong: list[UnreadableLog] = []
+    try:
+        here = runs(path)
+    except UnreadableLog as error:
+        return [], [error]
+    for run in here:
+        if (key := (run.root.absolute(), run.name)) in seen:
+            continue
+        seen.add(key)
+        try:
+            found.append(Member(load(run, given), str(path)))
+        except UnreadableLog as error:
+            wrong.append(error)
+    return found, wrong
 
 
 def named(
