@@ -21,6 +21,7 @@ from rlvitals.rules.rule import Rule, Threshold
 from rlvitals.sections import Mute
 from rlvitals.settings import Settings
 from rlvitals.sources import Run
+from rlvitals.store.run_folder import RUN_FILE, read_about
 
 SAID = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
 JUDGED_BY = "--threshold, RLVITALS_THRESHOLDS or [thresholds] in rlvitals.toml"
@@ -59,6 +60,18 @@ def members(
         except UnreadableLog as error:
             wrong.append(error)
     return found, wrong
+
+
+def facts(run: Run) -> dict[str, object]:
+    """Return what was recorded of a run's code, packages and machine; empty where nothing was."""
+    file = next((file for file, _ in run.files if file.name == RUN_FILE), None)
+    if file is None:
+        return {}
+    try:
+        about = read_about(file)
+    except UnreadableLog:
+        return {}
+    return {**about.more, "git": about.git, "host": about.host, "command": about.command}
 
 
 def named(

@@ -20,6 +20,7 @@ COLOURS = {"better": "green", "worse": "red", "cannot tell": "magenta"}
 GATES = {True: ("holds", "green"), False: ("broken", "red"), None: ("cannot tell", "magenta")}
 LABEL = 12  # columns: "improvement"
 GAP = 2
+NAMED = 3  # runs that one line names
 
 
 def comparison(found: Comparison) -> RenderableType:
@@ -123,13 +124,24 @@ def _how(found: Comparison, gate: Gated | None = None) -> RenderableType:
     for i, one in enumerate(found.against):
         if math.isfinite(one.improvement.value):
             rows.add_row(Text("" if i else "beats", "dim"), Text(harmless(_beats(one))))
-    failures = [(one, run) for one in found.groups for run in one.runs if run.failed]
-    for i, (held, run) in enumerate(failures):
-        text = f"{run.name} of {held.label}: {run.failed}; counts as {_number(run.score)}"
+    for i, text in enumerate(_failures(found)):
         rows.add_row(Text("" if i else "failed", "dim"), Text(harmless(text)))
     for i, note in enumerate(found.notes):
         rows.add_row(Text("" if i else "notes", "dim"), Text(harmless(note)))
     return rows
+
+
+def _failures(found: Comparison) -> Iterator[str]:
+    """Say which runs failed and why, those of one reason together."""
+    for group in found.groups:
+        by_reason: dict[tuple[str, float], list[str]] = {}
+        for run in group.runs:
+            if run.failed:
+                by_reason.setdefault((run.failed, run.score), []).append(run.name)
+        for (why, score), names in by_reason.items():
+            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+            named = f"{', '.join(names[:NAMED])}{more} of {group.label}"
+            yield f"{named}: {why}; counts as {_number(score)}"
 
 
 def _scale(found: Comparison) -> str:
