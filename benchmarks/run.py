@@ -4,6 +4,7 @@ import platform
 from importlib.metadata import version
 
 import cluster
+import comparing
 import diagnosing
 import diagnosing_peers
 import following
@@ -29,6 +30,7 @@ BENCHMARKS = (
     store,
     tensorboard_sink,
     cluster,
+    comparing,
 )
 
 if __name__ == "__main__":

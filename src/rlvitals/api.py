@@ -4,10 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, environ
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rlvitals import loading, many, sources
 from rlvitals import settings as options
+from rlvitals.comparison import compare as comparing
+from rlvitals.comparison import scores
+from rlvitals.comparison.compared import Comparison
+from rlvitals.comparison.grouping import Member
 from rlvitals.coverage import Coverage
 from rlvitals.diagnosis import Diagnosis, replayed
 from rlvitals.diagnosis import diagnose as judge
@@ -69,6 +73,7 @@ __all__ = [
     "Checkpoint",
     "Checkpoints",
     "Clear",
+    "Comparison",
     "Coverage",
     "Diagnosis",
     "Ema",
@@ -106,6 +111,7 @@ __all__ = [
     "Word",
     "action_histogram",
     "action_shares",
+    "compare",
     "diagnose",
     "explain",
     "judged",
@@ -157,6 +163,41 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
         raise answer
     rules = loading.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
     return replayed(answer, rules) if replay else answer
+
+
+def compare(  # noqa: PLR0913 - the command's options, each by its name
+    *runs: Where | Trace,
+    by: Sequence[str] = (),
+    metric: str = "",
+    at: str = str(comparing.LATEST),
+    axis: scores.Axis = "steps",
+    level: float | None = None,
+    short: Literal["cut", "failed"] = "cut",
+) -> Comparison:
+    """Say which of several groups of runs does better: paths of runs, folders of runs, or traces.
+
+    Runs that share every setting but the seed are a group; `by` names the settings to group by.
+    `level` is in the unit of the metric, `at` is "last", "best" or "mean of last N %". `short`
+    says what a run is that ends before the others. Raises UnreadableLog, UsageError.
+    """
+    members: list[Member] = []
+    for run in runs:
+        if isinstance(run, Trace):
+            members.append(Member(run))
+            continue
+        found, wrong = loading.members(Path(run), loading.given(_chosen(run)), set())
+        if wrong:
+            raise wrong[0]
+        members += found
+    asked = comparing.Asked(
+        by=tuple(by),
+        metric=metric,
+        at=scores.at(at),
+        axis=axis,
+        short_fails=short == "failed",
+        level=level,
+    )
+    return comparing.compare(members, asked)
 
 
 def trace(

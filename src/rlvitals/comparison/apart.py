@@ -16,6 +16,13 @@ Area = Literal["setting", "seed", "code", "package", "machine", "environment"]
 Facts = Mapping[str, object]  # as `recording.facts.gather` names them; empty: not known
 
 FILE = re.compile(r"^diff --git a/(\S+) ", re.MULTILINE)
+AREAS: Mapping[Area, tuple[str, str]] = {  # one of them, and several
+    "setting": ("setting", "settings"),
+    "code": ("fact of the code", "facts of the code"),
+    "package": ("package", "packages"),
+    "machine": ("fact of the machine", "facts of the machine"),
+    "environment": ("variable", "variables"),
+}
 ENDS_EARLY = 0.9  # of the longer run's steps
 SKIPPED = ("progress/", "throughput/machine", "reward/component/")  # counters, and the machine
 # Which metrics a setting moves first: what the trainer computes with it.
@@ -66,17 +73,8 @@ def apart(one: Trace, other: Trace, facts: tuple[Facts, Facts] = ({}, {})) -> Ap
         for name in one.series
         if name in other and not name.startswith(SKIPPED)
     ]
-    found.sort(key=lambda p: (p.step is None, p.step or 0, -abs(p.size), p.metric))
-    unknown = tuple(
-        f"{what} of {trace.name}"
-        for trace, held in zip((one, other), facts, strict=True)
-        for key, what in (
-            ("git", "the code"),
-            ("packages", "the packages"),
-            ("host", "the machine"),
-        )
-        if not held.get(key)
-    )
+    found.sort(key=lambda p: (_of_speed(p), p.step is None, p.step or 0, -abs(p.size), p.metric))
+    unknown = tuple(_unknown((one.name, other.name), facts))
     partings = tuple(found)
     learned = [each for each in found if not _of_speed(each)]
     return Apart(
@@ -169,18 +167,10 @@ def _environment(one: Facts, other: Facts) -> Iterator[Changed]:
                 yield Changed(area, key, _said(a.get(key)), _said(b.get(key)))
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 def _sentence(changed: Sequence[Changed], partings: Sequence[Parting]) -> str:
     """Say what differs and what parts first."""
-    areas: Mapping[Area, str] = {
-        "setting": "setting", "code": "thing of the code", "package": "package",
-        "machine": "thing of the machine", "environment": "variable",
-    }  # fmt: skip
-    counted = {area: sum(one.area == area for one in changed) for area in areas}
-    parts = [_count(n, areas[area]) for area, n in counted.items() if n]
+    counted = {area: sum(one.area == area for one in changed) for area in AREAS}
+    parts = [f"{n} {AREAS[area][n > 1]}" for area, n in counted.items() if n]
     if any(one.area == "seed" for one in changed):
         parts.append("the seed")
     differ = f"they differ in {', '.join(parts)}" if parts else "nothing that was recorded differs"

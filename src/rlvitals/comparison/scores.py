@@ -204,5 +204,5 @@ def reaches(found: Curve, level: float, end: float) -> tuple[float, float]:
     held = np.flatnonzero(means >= level - 1e-12 * abs(level))
     if not len(held):
         return math.inf, math.inf
-    place = held[0] + width - 1
+    place = held[0] + width // 2
     return float(x[place]), float(seconds[place])
