@@ -121,7 +121,7 @@ def test_wide_groups_are_told_how_many_more_seeds_could():
     found = ask(RANGE, wide, wide)
     assert found.holds is None
     assert found.more_seeds > 0
-    assert f"{found.more_seeds} more seeds a group could, to ±5 %" in found.sentence
+    assert f"{found.more_seeds} more seeds a group would tell it to ±5 %" in found.sentence
 
 
 def test_recorded_runs_a_frozen_policy_breaks_the_gate():

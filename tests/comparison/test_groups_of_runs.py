@@ -10,7 +10,7 @@ from seeded import recorded, run, runs
 import rlvitals
 from rlvitals.comparison import scores
 from rlvitals.comparison.compare import Asked, compare
-from rlvitals.comparison.grouping import groups
+from rlvitals.comparison.grouping import counts, groups
 from rlvitals.errors import UsageError
 from rlvitals.records import Lifecycle, Series
 
@@ -28,6 +28,25 @@ def test_every_setting_but_the_seed_makes_a_group():
         for seed in range(3)
     ]
     assert labels(groups(members)) == [("lr=0.001", 3), ("lr=0.0003", 3)]
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["rlvitals/id", "wandb/name", "run_name", "exp_name", "output_dir", "log_dir", "save_steps",
+     "args/output_dir", "train_runtime", "train_samples_per_second", "device", "seed", "env_seed",
+     "logging_steps", "config/log_frequency"],
+)  # fmt: skip
+def test_what_names_a_run_makes_no_experiment(key):
+    assert not counts(key)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["learning_rate", "agent/name", "optimizer/name", "model_path", "dataset_file", "model_id",
+     "total_steps", "n_steps", "warmup_steps", "lr", "config/num_workers", "max_grad_norm"],
+)  # fmt: skip
+def test_what_trains_otherwise_is_another_experiment(key):
+    assert counts(key)
 
 
 def test_by_names_the_settings_and_a_wrong_one_is_told():

@@ -128,7 +128,7 @@ def against(
     dealt = samples.permutation(mine, theirs)
     held = samples.fewest(mine, theirs)
     word, why = _word(apart, dealt, held, matters)
-    wanted = samples.seeds_for(mine, theirs, matters)
+    wanted = samples.seeds_for(mine, theirs, matters, confidence)
     more = None if wanted is None else max(wanted, samples.LEAST) - held
     return Against(
         group=group.label,
@@ -195,4 +195,4 @@ def verdict(one: Against, name: str) -> str:
 def seeds_wanted(count: int, amount: str) -> str:
     """Say how many more seeds would tell differences of an amount."""
     more = "1 more seed" if count == 1 else f"{count} more seeds"
-    return f"{more} a group could, to ±{amount}"
+    return f"{more} a group would tell it to ±{amount}"

@@ -1,6 +1,7 @@
 """Which runs repeat one experiment: those that differ in their seed alone, or as a person says."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,12 +12,16 @@ from rlvitals.records import Setting, Trace
 
 TASK = "env_id"
 PATH = "path"
-# Settings that name a run or say where it ran: they make no other experiment.
+# Settings that name a run, say where it ran and what it wrote, or were measured by it (the Hugging
+# Face Trainer's summary): they make no other experiment.
 NAMES = re.compile(
-    r"(?:^|[/_.\-])(?:id|name|run|group|tags|notes|date|time|timestamp|host|hostname|user|device|"
-    r"cuda|gpu|verbose|track|capture_video|entity|dir|folder|path|file|log|port|pid)$"
-    r"|^(?:rlvitals|wandb|mlflow|trackio)/|(?:_|^)(?:log|save|output|tensorboard|run)_?"
-    r"(?:dir|path|folder|name|root|interval|freq|to|log|steps)$",
+    r"^(?:rlvitals|wandb|mlflow|trackio)/|^(?:id|name|group|tags|notes|date|time|timestamp)$"
+    r"|(?:^|/)(?:run|exp|experiment|job|trial|project)_?(?:id|name|group|tags|notes)?$"
+    r"|(?:^|[/_])(?:host|hostname|user|device|cuda|gpu|verbose|track|capture_video|entity|port|pid)$"
+    r"|(?:^|[/_])(?:log|logs|logging|save|saving|output|out|tensorboard|tb|checkpoint|ckpt|results|"
+    r"run|cache|work|local|monitor|video|eval)_?(?:dir|path|folder|file|root|to|interval|freq|"
+    r"frequency|steps|level)$"
+    r"|(?:^|/)(?:train_runtime|train_loss|\w+_per_second|total_flos|num_input_tokens_seen)$",
     re.IGNORECASE,
 )
 LONGEST = 60  # characters of a group's label
@@ -67,9 +72,10 @@ def groups(members: Sequence[Member], by: Sequence[str] = ()) -> tuple[Gathered,
     for one in members:
         found.setdefault(tuple(_value(one, key) for key in keys), []).append(one)
     shown = _shown(keys, list(found))
+    labels = _told_apart([_label(keys, values, shown) for values in found])
     return tuple(
-        Gathered(_label(keys, values, shown), dict(zip(keys, values, strict=True)), tuple(held))
-        for values, held in found.items()
+        Gathered(label, dict(zip(keys, values, strict=True)), tuple(held))
+        for label, (values, held) in zip(labels, found.items(), strict=True)
     )
 
 
@@ -113,15 +119,23 @@ def _value(member: Member, key: str) -> Setting | None:
 
 
 def _shown(keys: Sequence[str], rows: Sequence[tuple[Setting | None, ...]]) -> list[str]:
-    """Choose the settings that tell the groups apart in a label: the fewest, in their order."""
-    shown: list[str] = []
+    """Choose the settings that tell the groups apart in a label: those that tell most first."""
     order = sorted(keys, key=lambda key: (key != PATH, metrics.find(key) is None))
-    for key in order:
-        told = {tuple(row[keys.index(one)] for one in shown) for row in rows}
-        more = {tuple(row[keys.index(one)] for one in [*shown, key]) for row in rows}
-        if len(more) > len(told):
-            shown.append(key)
+    shown: list[str] = []
+    told = 1
+    while told < len(rows):
+        counted = {key: _distinct(keys, rows, [*shown, key]) for key in order}
+        best = max(order, key=lambda key: counted[key])
+        shown, told = [*shown, best], counted[best]
     return shown
+
+
+def _distinct(
+    keys: Sequence[str], rows: Sequence[tuple[Setting | None, ...]], chosen: Sequence[str]
+) -> int:
+    """Count the groups that some settings tell apart."""
+    places = [keys.index(key) for key in chosen]
+    return len({tuple(row[place] for place in places) for row in rows})
 
 
 def _label(keys: Sequence[str], values: Sequence[Setting | None], shown: Sequence[str]) -> str:
@@ -132,6 +146,15 @@ def _label(keys: Sequence[str], values: Sequence[Setting | None], shown: Sequenc
     ]
     label = ", ".join(parts) or "all runs"
     return label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"
+
+
+def _told_apart(labels: Sequence[str]) -> list[str]:
+    """Number the labels that are the same once they are cut."""
+    counted = Counter(labels)
+    return [
+        f"{label} ({labels[: i + 1].count(label)})" if counted[label] > 1 else label
+        for i, label in enumerate(labels)
+    ]
 
 
 def _written(value: Setting | None) -> str:

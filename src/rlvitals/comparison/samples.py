@@ -235,7 +235,13 @@ def profile(sample: Sample, levels: Array) -> Array:
     return np.asarray(np.mean(above, axis=0))
 
 
-def seeds_for(sample: Sample, reference: Sample, half_width: float, most: int = 1000) -> int | None:
+def seeds_for(
+    sample: Sample,
+    reference: Sample,
+    half_width: float,
+    confidence: float = CONFIDENCE,
+    most: int = 1000,
+) -> int | None:
     """Return the seeds in each task of each group at which a difference is known to `half_width`.
 
     None where the spread is not known or more than `most` would be needed.
@@ -246,6 +252,6 @@ def seeds_for(sample: Sample, reference: Sample, half_width: float, most: int = 
         return None
     for n in range(2, most + 1):
         freedom = tasks * (2 * n - 2)
-        if t_quantile(CONFIDENCE, freedom) * math.sqrt(spread / n) <= half_width:
+        if t_quantile(confidence, freedom) * math.sqrt(spread / n) <= half_width:
             return n
     return None

@@ -14,6 +14,7 @@ from rlvitals.comparison.scores import At, Axis, Curve
 from rlvitals.errors import UsageError
 from rlvitals.rules import standing
 
+NAMED = 3  # runs that a note names
 HELD = 0.9  # of the way to what the first group reaches: the level that "how soon" is asked of
 RETURNS = ("outcome/return", "outcome/eval_return")  # what chance and success are known of
 
@@ -50,7 +51,14 @@ def read(
             missing.append(one.trace.name)
     if not any(len(one.curve.x) for one in kept):
         raise UsageError(f"no run logs {metric}", hint="--metric NAME")
-    return kept, [f"without {metric}, left out: {', '.join(missing)}"] if missing else []
+    return kept, _missing(metric, missing)
+
+
+def _missing(metric: str, names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return [f"without {metric}, left out: {', '.join(names[:NAMED])}{more}"]
 
 
 def end(own: Sequence[Read]) -> float:

@@ -20,6 +20,7 @@ COLOURS = {"better": "green", "worse": "red", "cannot tell": "magenta"}
 GATES = {True: ("holds", "green"), False: ("broken", "red"), None: ("cannot tell", "magenta")}
 LABEL = 12  # columns: "improvement"
 GAP = 2
+SAID = 5  # verdicts that are said one by one: of more, those that say something
 NAMED = 3  # runs that one line names
 
 
@@ -47,16 +48,23 @@ def _badge(word: str, colour: str, said: str, width: int = 0) -> RenderableType:
 
 
 def _lines(found: Comparison) -> Iterator[RenderableType]:
-    """Say the verdict on each group, one below the other."""
-    width = max(len(one.word) for one in found.against) + 2
-    for one in found.against:
+    """Say the verdict on each group; of many only those that could be told."""
+    many = len(found.against) > SAID
+    shown = [one for one in found.against if not many or one.word != "cannot tell"]
+    open_ = len(found.against) - len(shown)
+    words = [*(one.word for one in shown), *(["cannot tell"] if open_ else [])]
+    width = max(map(len, words)) + 2
+    for one in shown:
         said = verdict(one, standing.label(found.metric))
         yield _badge(one.word, COLOURS[one.word], said, width)
+    if open_:
+        said = f"of {open_} groups nobody can tell whether they differ from {found.groups[0].label}"
+        yield _badge("cannot tell", COLOURS["cannot tell"], said, width)
 
 
 def _table(found: Comparison) -> RenderableType:
     timed = len(found.tasks) == 1
-    level = f"to {wording.number(found.tasks[0].level)}" if timed else "to their levels"
+    level = f"reaches {wording.number(found.tasks[0].level)}" if timed else "reaches its level"
     few = found.groups[0].typical.approximate
     heads = ["group", "seeds", "mean" if few else "IQM", "95 %", "median" if few else "mean", level]
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
@@ -116,14 +124,15 @@ def _how(found: Comparison, gate: Gated | None = None) -> RenderableType:
     else:
         score += f"; {len(found.tasks)} tasks, each on its own scale: {_scale(found)}"
     rows.add_row(Text("score", "dim"), Text(harmless(score)))
-    if found.against:
+    if any(math.isfinite(one.difference.low) for one in found.against):
         first = found.groups[0].typical
         about = "approximate: so few seeds" if first.approximate else "10,000 resamples"
-        method = gate.difference.method if gate else found.against[0].difference.method
+        known = [one for one in found.against if math.isfinite(one.difference.low)]
+        method = gate.difference.method if gate else known[0].difference.method
         rows.add_row(Text("interval", "dim"), Text(f"{method}, {about}"))
-    for i, one in enumerate(found.against):
-        if math.isfinite(one.improvement.value):
-            rows.add_row(Text("" if i else "beats", "dim"), Text(harmless(_beats(one))))
+    beats = [one for one in found.against if math.isfinite(one.improvement.value)]
+    for i, one in enumerate(beats if len(found.against) <= SAID else []):
+        rows.add_row(Text("" if i else "beats", "dim"), Text(harmless(_beats(one))))
     for i, text in enumerate(_failures(found)):
         rows.add_row(Text("" if i else "failed", "dim"), Text(harmless(text)))
     for i, note in enumerate(found.notes):
@@ -146,7 +155,7 @@ def _failures(found: Comparison) -> Iterator[str]:
 
 def _scale(found: Comparison) -> str:
     known, rest = "0 is random actions, 1 a solved task", "0 is the lowest run, 1 the highest"
-    unknown = [one.name for one in found.tasks if not one.is_known]
+    unknown = [one.name or "the unnamed" for one in found.tasks if not one.is_known]
     if not unknown:
         return known
     return rest if len(unknown) == len(found.tasks) else f"{known}; of {', '.join(unknown)} {rest}"
