@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, environ
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rlvitals import loading, many, sources
 from rlvitals import settings as options
@@ -170,22 +170,24 @@ def compare(  # noqa: PLR0913 - the command's options, each by its name
     by: Sequence[str] = (),
     metric: str = "",
     at: str = str(comparing.LATEST),
-    axis: scores.Axis = "steps",
+    axis: str = "steps",
     level: float | None = None,
-    short: Literal["cut", "failed"] = "cut",
+    short_fails: bool = False,
 ) -> Comparison:
     """Say which of several groups of runs does better: paths of runs, folders of runs, or traces.
 
     Runs that share every setting but the seed are a group; `by` names the settings to group by.
-    `level` is in the unit of the metric, `at` is "last", "best" or "mean of last N %". `short`
-    says what a run is that ends before the others. Raises UnreadableLog, UsageError.
+    `level` is in the unit of the metric, `at` is "last", "best" or "mean of last N %". `axis`
+    is "steps", "episodes", "tokens" or "time". A run that ends before the others cuts them, or
+    failed if `short_fails`. Raises UnreadableLog, UsageError.
     """
     members: list[Member] = []
+    seen: set[tuple[Path, str]] = set()
     for run in runs:
         if isinstance(run, Trace):
             members.append(Member(run))
             continue
-        found, wrong = loading.members(Path(run), loading.given(_chosen(run)), set())
+        found, wrong = loading.members(Path(run), loading.given(_chosen(run)), seen)
         if wrong:
             raise wrong[0]
         members += found
@@ -193,8 +195,8 @@ def compare(  # noqa: PLR0913 - the command's options, each by its name
         by=tuple(by),
         metric=metric,
         at=scores.at(at),
-        axis=axis,
-        short_fails=short == "failed",
+        axis=scores.axis(axis),
+        short_fails=short_fails,
         level=level,
     )
     return comparing.compare(members, asked)

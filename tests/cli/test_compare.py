@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import rlvitals
+from rlvitals.cli import compare
+from rlvitals.comparison import scores
 
 GATE = "return no worse than 5 % of baseline"
 HEAD = "time/total_timesteps,time/time_elapsed,rollout/ep_rew_mean,train/approx_kl\n"
@@ -79,6 +81,8 @@ def test_wrong_usage_is_2_and_nothing_readable_is_3(call, two, tmp_path):
     assert "than" in err
     assert call("compare", two[0], "--gate", GATE)[0] == 2
     assert call("compare", *two, "--at", "the end")[0] == 2
+    assert call("compare", *two, "--gate", GATE, "--metric", "return")[0] == 2
+    assert call("compare", two[0], tmp_path / "nowhere", "--gate", GATE)[0] == 3
     assert call("compare", tmp_path / "nowhere")[0] == 3
     assert call("diff", *two)[0] == 2
     assert call("diff", tmp_path / "nowhere", two[0] / "s0")[0] == 3
@@ -89,6 +93,10 @@ def test_one_run_that_cannot_be_read_does_not_stop_the_rest(call, two):
     assert code == 0
     assert "gone" in err
     assert " WORSE " in out
+
+
+def test_the_axes_on_the_command_line_are_those_there_are():
+    assert compare.AXES == scores.AXES
 
 
 def test_a_run_given_twice_counts_once(call, two):

@@ -318,3 +318,5 @@ def test_the_public_face_compares_traces():
     found = rlvitals.compare(*traces)
     assert isinstance(found, rlvitals.Comparison)
     assert [one.label for one in found.groups] == ["lr=1", "lr=2"]
+    with pytest.raises(UsageError, match="not aligned on 'stepps'"):
+        rlvitals.compare(*traces, axis="stepps")

@@ -18,7 +18,7 @@ exit code: 0  told; of a gate: it holds
 examples:
   rlvitals compare runs/ppo runs/sac
   rlvitals compare runs --by learning_rate --axis time
-  rlvitals compare runs/main runs/change --gate 'return no worse than 5 % of baseline'
+  rlvitals compare runs/main runs/change --gate='return no worse than 5 % of baseline'
 """
 
 import os
@@ -57,7 +57,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--at",
-        default="mean of last 10 %",
+        default="",
         metavar="WHERE",
         help="last, best, or mean of last N %% (default: mean of last 10 %%)",
     )
@@ -85,8 +85,24 @@ def run(args: Namespace) -> int:
     from rlvitals.comparison import gates
 
     gate = gates.parse(args.gate) if args.gate else None
+    if gate is not None:
+        _refuse(args)
     members = _members(args)
     return _compare(args, members) if gate is None else _gate(args, gate, members)
+
+
+def _refuse(args: Namespace) -> None:
+    """Refuse what a gate says itself. Raises UsageError."""
+    if len(args.paths) != 2:  # noqa: PLR2004 - a baseline and a candidate
+        raise UsageError(
+            f"a gate is asked of 2 paths, not {len(args.paths)}",
+            where="--gate",
+            hint="rlvitals compare BASELINE CANDIDATE --gate='...'",
+        )
+    for flag in ("by", "metric", "at", "level"):
+        if getattr(args, flag):
+            hint = "--gate 'return no worse than 5 % of baseline at best'"
+            raise UsageError(f"a gate says itself what --{flag} says", where="--gate", hint=hint)
 
 
 def _members(args: Namespace) -> "list[list[Member]]":
@@ -103,7 +119,7 @@ def _members(args: Namespace) -> "list[list[Member]]":
         held, wrong = loading.members(path, given, seen)
         found.append(held)
         errors += wrong
-    if not any(found):
+    if not (all(found) if args.gate else any(found)):
         raise errors[0]
     sys.stderr.writelines(f"left out: {error.problem} ({error.where})\n" for error in errors)
     return found
@@ -118,7 +134,7 @@ def _compare(args: Namespace, members: "list[list[Member]]") -> int:
     asked = compare.Asked(
         by=tuple(key for text in args.by for key in split(text)),
         metric=args.metric,
-        at=scores.at(args.at),
+        at=scores.at(args.at) if args.at else compare.LATEST,
         axis=args.axis,
         short_fails=args.short == "failed",
         level=args.level,
@@ -137,13 +153,7 @@ def _gate(args: Namespace, gate: "Gate", members: "list[list[Member]]") -> int:
     from rlvitals.show import comparison as shown
     from rlvitals.show.console import emit
 
-    if len(members) != 2:  # noqa: PLR2004 - a baseline and a candidate
-        raise UsageError(
-            f"a gate is asked of 2 paths, not {len(members)}",
-            where="--gate",
-            hint="rlvitals compare BASELINE CANDIDATE --gate '...'",
-        )
-    found = gates.check(gate, *members, short_fails=args.short == "failed")
+    found = gates.check(gate, *members, axis=args.axis, short_fails=args.short == "failed")
     if args.json:
         print(as_json.noun(found))
     else:

@@ -2,7 +2,7 @@
 
 A metric parts where two runs lie further apart than the noise of their difference explains, for
 two stretches of steps in a row. Runs that differ in their seed alone part as well: whether a
-change helps is for `rlvitals compare` to say, of several seeds.
+change helps is for a comparison of several seeds to say.
 
 exit code: 0  told
            2  wrong usage
@@ -65,7 +65,7 @@ def _read(path: Path, args: Namespace) -> "tuple[Trace, Mapping[str, object]]":
         raise UsageError(
             f"{len(found)} runs are here: {names} ...",
             where=str(path),
-            hint="name one of them; groups of runs: rlvitals compare",
+            hint="name one of them; groups of runs: rlvitals compare PATH",
         )
     given = loading.given(flags.settings_for(path, args))
     trace = loading.load(found[0], given)

@@ -20,7 +20,7 @@ from rlvitals.comparison.compare import LATEST, Asked, groups
 from rlvitals.comparison.compared import Comparison
 from rlvitals.comparison.grouping import Gathered, Member
 from rlvitals.comparison.samples import Array, Interval
-from rlvitals.comparison.scores import At
+from rlvitals.comparison.scores import At, Axis
 from rlvitals.errors import UsageError, nearest
 from rlvitals.rules import standing
 
@@ -107,6 +107,7 @@ def check(
     baseline: Sequence[Member],
     candidate: Sequence[Member],
     *,
+    axis: Axis = "steps",
     short_fails: bool = False,
 ) -> Gated:
     """Ask a gate of two groups of runs. Raises UsageError for a metric that nobody logs."""
@@ -114,7 +115,9 @@ def check(
         Gathered("baseline", {}, tuple(baseline)),
         Gathered("candidate", {}, tuple(candidate)),
     ]
-    told = groups(gathered, Asked(metric=gate.metric, at=gate.at, short_fails=short_fails))
+    told = groups(
+        gathered, Asked(metric=gate.metric, at=gate.at, axis=axis, short_fails=short_fails)
+    )
     if len(told.groups) < len(gathered):
         raise UsageError(f"only one of the two logs {told.metric}", hint="--gate 'METRIC ...'")
     bound = gate.number / 100 if gate.unit != "absolute" else gate.number

@@ -40,6 +40,15 @@ class At:
         return f"mean of last {self.percent:g} %" if self.kind == "mean" else self.kind
 
 
+def axis(text: str) -> Axis:
+    """Read the name of an axis. Raises UsageError."""
+    for known in AXES:
+        if text == known:
+            return known
+    hint = nearest(text, AXES) or f"one of {', '.join(AXES)}"
+    raise UsageError(f"runs are not aligned on {text!r}", hint=hint)
+
+
 def at(text: str) -> At:
     """Read `last`, `best` or `mean of last N %`. Raises UsageError."""
     said = " ".join(text.lower().split())
@@ -113,30 +122,30 @@ def outcome(traces: list[Trace]) -> str:
     return best
 
 
-def curve(trace: Trace, metric: str, axis: Axis) -> Curve:
+def curve(trace: Trace, metric: str, along: Axis) -> Curve:
     """Lay a metric over an axis; empty where it is not logged. Raises UsageError."""
     series = trace.get(metric)
     if series is None or not len(series):
         return Curve(np.empty(0), np.empty(0), np.empty(0))
     seconds = _seconds(trace, series)
-    x = _along(trace, series, axis, seconds)
+    x = _along(trace, series, along, seconds)
     order = np.argsort(x, kind="stable")
     return Curve(x[order], (sign(metric) * series.values)[order], seconds[order])
 
 
-def _along(trace: Trace, series: Series, axis: Axis, seconds: Array) -> Array:
-    if axis == "steps":
+def _along(trace: Trace, series: Series, along: Axis, seconds: Array) -> Array:
+    if along == "steps":
         return series.steps.astype(np.float64)
-    if axis == "time":
+    if along == "time":
         if np.isnan(seconds).any():
             raise UsageError("its log has no times", where=trace.name, hint="--axis steps")
         return seconds
-    total, new = COUNTERS[axis]
+    total, new = COUNTERS[along]
     counter, running = trace.numbers(total), False
     if counter is None:
         counter, running = trace.numbers(new), True
     if counter is None:
-        raise UsageError(f"it logs no {axis}", where=trace.name, hint="--axis steps")
+        raise UsageError(f"it logs no {along}", where=trace.name, hint="--axis steps")
     counts = np.cumsum(counter.values) if running else np.maximum.accumulate(counter.values)
     return np.asarray(np.interp(series.steps, counter.steps, counts))
 
