@@ -138,6 +138,26 @@ def test_a_crashed_seed_counts_as_the_worst_and_is_not_left_out():
     assert found.tasks[0].end == 100_000  # it does not cut the others
 
 
+def test_all_runs_that_crash_at_one_place_have_failed_by_their_budget():
+    more = {"end": 50_000, "budget": 100_000, "lifecycle": CRASHED}
+    members = [*runs("a", 100, 100, 100, **more), *runs("b", 50, 50, 50, **more)]
+    found = compare(members, Asked())
+    assert [one.failures for one in found.groups] == [3, 3]
+    done = [replace(one, trace=replace(one.trace, budget=None)) for one in members]
+    assert [one.failures for one in compare(done, Asked()).groups] == [0, 0]
+
+
+def test_a_fast_run_is_not_a_short_one():
+    slow, fast = run(100, 0, path="a"), run(100, 0, path="b")
+    hurried = fast.trace["outcome/return"]
+    series = {"outcome/return": replace(hurried, times=1e9 + hurried.steps / 500)}
+    fast = replace(fast, trace=replace(fast.trace, series=series))
+    found = compare([slow, fast], Asked(axis="time", short_fails=True))
+    assert [one.failures for one in found.groups] == [0, 0]
+    assert found.tasks[0].end == 200
+    assert "--short" not in " ".join(found.notes)
+
+
 def test_a_run_that_crashed_before_its_first_row_is_counted():
     empty = replace(run(1, 9, path="a").trace, series={}, lifecycle=CRASHED)
     member = replace(run(1, 9, path="a"), trace=empty)

@@ -8,7 +8,7 @@ import numpy as np
 
 from rlvitals.comparison import scores
 from rlvitals.comparison.compared import Task
-from rlvitals.comparison.failing import NEARLY, failed
+from rlvitals.comparison.failing import NEARLY, failed, is_short
 from rlvitals.comparison.grouping import Gathered, Member
 from rlvitals.comparison.scores import At, Axis, Curve
 from rlvitals.errors import UsageError
@@ -38,13 +38,10 @@ def read(
         for i, group in enumerate(gathered)
         for one in group.members
     ]
-    longest: dict[str, float] = {}
-    for _, one, found in curves:
-        if len(found.x):
-            longest[one.task] = max(longest.get(one.task, 0.0), found.last)
+    longest = _longest([one for _, one, _ in curves])
     kept, missing = [], []
     for i, one, found in curves:
-        why = failed(one, found, longest.get(one.task, 0.0), short_fails=short_fails)
+        why = failed(one, found, longest[one.task], short_fails=short_fails)
         if why or len(found.x):
             kept.append(Read(one, i, found, why))
         else:
@@ -52,6 +49,14 @@ def read(
     if not any(len(one.curve.x) for one in kept):
         raise UsageError(f"no run logs {metric}", hint="--metric NAME")
     return kept, _missing(metric, missing)
+
+
+def _longest(members: Sequence[Member]) -> dict[str, int]:
+    """Return the last step that any run of each task reached."""
+    found: dict[str, int] = {}
+    for one in members:
+        found[one.task] = max(found.get(one.task, 0), one.trace.last_step)
+    return found
 
 
 def _missing(metric: str, names: Sequence[str]) -> list[str]:
@@ -71,16 +76,19 @@ def end(own: Sequence[Read]) -> float:
 def cut(runs: Sequence[Read], ends: Mapping[str, float], axis: Axis) -> list[str]:
     """Say which run ends so early that the others' rest is not compared."""
     notes = []
+    longest = _longest([one.member for one in runs])
     for task, stop in ends.items():
         held = [one for one in runs if one.member.task == task and not one.failed]
         last = max((one.curve.last for one in held), default=stop)
         if stop < NEARLY * last:
             short = next(one for one in held if one.curve.last == stop)
             where = f" of {task}" if task and len(ends) > 1 else ""
+            way = (
+                " (--short failed: it has failed)" if is_short(short.member, longest[task]) else ""
+            )
             notes.append(
                 f"runs{where} are compared up to {axis} {stop:,.10g} of {last:,.10g}:"
-                f" {short.member.trace.name} ends there"
-                " (--short failed: it has failed)"
+                f" {short.member.trace.name} ends there{way}"
             )
     return notes
 
