@@ -3,10 +3,12 @@
 import platform
 from importlib.metadata import version
 
+import checkpointing
 import cluster
 import comparing
 import diagnosing
 import diagnosing_peers
+import drawing
 import following
 import hooks
 import many_runs
@@ -26,9 +28,11 @@ BENCHMARKS = (
     hooks,
     diagnosing,
     diagnosing_peers,
+    drawing,
     recording,
     store,
     tensorboard_sink,
+    checkpointing,
     cluster,
     comparing,
 )

@@ -3,7 +3,7 @@
 The same hyper-parameters, network and Gymnasium environments, one thread, after a first rollout.
 "Same vector" steps CartPole in Gymnasium's SyncVectorEnv (Stable-Baselines3: its DummyVecEnv);
 "own best" is what each is fastest with. The plain loop is written as single-file PPO scripts are.
-Then: what telemetry and live diagnosis cost of a whole `rlvitals train ppo`.
+Then: what all that is no update costs of a whole `rlvitals train ppo`.
 """
 
 import os
@@ -20,6 +20,7 @@ from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
+import psutil
 import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from torch import nn
@@ -32,18 +33,27 @@ from rlvitals.trainers.ppo.program import Training
 
 NAME, ENVS, LENGTH, MINIBATCH, EPOCHS = "CartPole-v1", 8, 256, 256, 4
 UPDATES, ROUNDS = 12, 3
+COUNTS = (8, 32, 64, 128)
+HERE = psutil.Process()
 OWN = PPOConfig(rollout_length=LENGTH, minibatch_size=MINIBATCH, epochs=EPOCHS)
 
 
+def spent() -> float:
+    """CPU seconds of this process and of those it runs environments in."""
+    whole = sum(one.cpu_times().user + one.cpu_times().system for one in HERE.children())
+    return time.process_time() + whole
+
+
 def rate(update: Callable[[], object], steps: int) -> float:
-    """Environment steps per second of CPU, the best of some rounds."""
+    """Environment steps per second of CPU, the best of some rounds of alike many steps."""
     update()
+    updates = max(UPDATES * LENGTH * ENVS // steps, 1)
     best = 0.0
     for _ in range(ROUNDS):
-        began = time.process_time()
-        for _ in range(UPDATES):
+        began = spent()
+        for _ in range(updates):
             update()
-        best = max(best, UPDATES * steps / (time.process_time() - began))
+        best = max(best, updates * steps / (spent() - began))
     return best
 
 
@@ -58,15 +68,19 @@ def synced(count: int) -> SyncVectorEnv:
     return SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
 
 
-def stable_baselines(count: int) -> float:
+def stable_baselines(count: int, *, processes: bool = False) -> float:
     import stable_baselines3 as sb3
     from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
-    envs = make_vec_env(NAME, count)
+    kind = SubprocVecEnv if processes else DummyVecEnv
+    envs = make_vec_env(NAME, count, vec_env_cls=kind)
     model = sb3.PPO("MlpPolicy", envs, n_steps=LENGTH, batch_size=MINIBATCH, n_epochs=EPOCHS,
                     device="cpu")  # fmt: skip
     steps = LENGTH * count
-    return rate(lambda: model.learn(steps, reset_num_timesteps=False), steps)
+    found = rate(lambda: model.learn(steps, reset_num_timesteps=False), steps)
+    envs.close()
+    return found
 
 
 class Plain:
@@ -134,52 +148,72 @@ class Plain:
                 self.optimizer.step()
 
 
-def overhead() -> tuple[float, float]:
-    """CPU seconds of a whole program and of its updates alone."""
-    spent = 0.0
-    iterate = PPO.iterate
-
-    def timed(self: PPO) -> object:
-        nonlocal spent
-        began = time.process_time()
-        try:
-            return iterate(self)
-        finally:
-            spent += time.process_time() - began
-
+def parts() -> dict[str, float]:
+    """CPU seconds of a whole program by what they are spent on."""
+    told: dict[str, float] = {}
+    wrapped = [
+        (PPO, "iterate", "updates"), (Training, "__init__", "start"),
+        (Training, "_tell", "rows, lines and event files"), (Training, "_save", "checkpoints"),
+        (Training, "_judge", "live diagnosis"), (Training, "_end", "end"),
+    ]  # fmt: skip
+    kept = [getattr(owner, name) for owner, name, _ in wrapped]
+    for owner, name, what in wrapped:
+        setattr(owner, name, clocked(getattr(owner, name), what, told))
     said = {
-        "training.env": NAME, "training.num_envs": ENVS, "training.total_steps": 400_000,
-        "ppo_config.rollout_length": LENGTH, "training.diagnose_seconds": 30.0,
+        "training.env": NAME, "training.num_envs": ENVS, "training.total_steps": 600_000,
+        "ppo_config.rollout_length": LENGTH, "ppo_config.minibatch_size": MINIBATCH,
     }  # fmt: skip
+    began = time.process_time()
     with tempfile.TemporaryDirectory() as place, redirect_stdout(StringIO()):
         said["training.output_dir"] = str(Path(place) / "run")
-        training = Training(schema.load(Config, None, said))
-        PPO.iterate = timed
+        Training(schema.load(Config, None, said)).run()
+    whole = time.process_time() - began
+    for (owner, name, _), own in zip(wrapped, kept, strict=True):
+        setattr(owner, name, own)
+    return told | {"other": whole - sum(told.values())}
+
+
+def clocked(call: Callable, what: str, told: dict[str, float]) -> Callable:
+    def timed(*args: object, **options: object) -> object:
         began = time.process_time()
-        training.run()
-        whole = time.process_time() - began
-        PPO.iterate = iterate
-    return whole, spent
+        try:
+            return call(*args, **options)
+        finally:
+            told[what] = told.get(what, 0.0) + time.process_time() - began
+
+    return timed
+
+
+def table(title: str, rows: dict[str, float], base: float) -> None:
+    print(title)
+    for name, speed in rows.items():
+        print(f"  {name:44}{speed:8,.0f} steps/s{speed / base:7.2f} x")
 
 
 def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    print(f"{NAME}, {ENVS} environments, rollouts of {LENGTH}, minibatches of {MINIBATCH}")
-    peer, plain = stable_baselines(ENVS), Plain(synced(ENVS))
-    torch_loop = rate(plain.update, LENGTH * ENVS)
-    same = ours(environments.Environments(synced(ENVS)))
-    best = ours(environments.make(NAME, ENVS))
-    for name, speed in (
-        ("Stable-Baselines3", peer), ("plain torch loop", torch_loop),
-        ("rlvitals, same vector", same), ("rlvitals, CartPole's own vector", best),
-    ):  # fmt: skip
-        print(f"  {name:34}{speed:8,.0f} steps/s{speed / peer:7.2f} x Stable-Baselines3")
-    print("rlvitals by the number of environments, CartPole's own vector")
-    for count in (1, 8, 32, 128):
-        print(f"  {count:5}{ours(environments.make(NAME, count)):10,.0f} steps/s")
-    whole, updates = overhead()
-    print(f"a whole training: {whole:.1f} CPU s, {1 - updates / whole:.1%} of it beside updates")
+    print(f"{NAME}, rollouts of {LENGTH}, minibatches of {MINIBATCH}, {EPOCHS} epochs, CPU time")
+    plain = Plain(synced(ENVS))
+    same = {
+        "Stable-Baselines3": stable_baselines(ENVS),
+        "plain torch loop": rate(plain.update, LENGTH * ENVS),
+        "rlvitals, same vector": ours(environments.Environments(synced(ENVS))),
+        "rlvitals, CartPole's own vector": ours(environments.make(NAME, ENVS)),
+    }
+    table(f"{ENVS} environments", same, same["Stable-Baselines3"])
+    peers = {f"Stable-Baselines3, DummyVecEnv of {n}": stable_baselines(n) for n in COUNTS}
+    peers |= {
+        f"Stable-Baselines3, SubprocVecEnv of {n}": stable_baselines(n, processes=True)
+        for n in (8, 32)
+    }
+    own = {f"rlvitals, {n} environments": ours(environments.make(NAME, n)) for n in (1, *COUNTS)}
+    table("each with its best", peers | own, max(peers.values()))
+    spent_on = parts()
+    whole = sum(spent_on.values())
+    print(f"a whole training of 600,000 steps: {whole:.1f} CPU s")
+    for what, seconds in spent_on.items():
+        print(f"  {what:44}{seconds:8.2f} s{seconds / whole:8.2%}")
 
 
 if __name__ == "__main__":

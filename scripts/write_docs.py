@@ -27,6 +27,8 @@ from rlvitals.rules.standing import OUTCOME_METRICS
 from rlvitals.show import explain, listing, rulebook
 from rlvitals.show.settings_table import settings_table
 from rlvitals.show.wording import number
+from rlvitals.trainers import schema
+from rlvitals.trainers.ppo.config import Config
 
 ROOT = Path(__file__).resolve().parent.parent
 WRITTEN = "<!-- Written by scripts/write_docs.py from the code: change it there. -->\n"
@@ -70,7 +72,10 @@ def pages() -> dict[str, str]:
     """Every generated file by its path from the root; mkdocs.yml for its list of rules."""
     made = dict((*_metrics(), *_frameworks(), *_rules(), *_others()))
     linked = {f"docs/{path}": WRITTEN + "\n" + link(text, path) for path, text in made.items()}
-    return linked | {"mkdocs.yml": navigation((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))}
+    return linked | {
+        "mkdocs.yml": navigation((ROOT / "mkdocs.yml").read_text(encoding="utf-8")),
+        "src/rlvitals/trainers/ppo/configs/ppo_warmstart.json": schema.text(Config()),
+    }
 
 
 def _content(path: Path) -> str:
@@ -319,6 +324,18 @@ def _others() -> Iterator[tuple[str, str]]:
     yield "glossary.md", _glossary()
     yield "environments.md", _environments()
     yield "decisions/index.md", _decisions()
+    yield "trainers/ppo-settings.md", f"{PPO_SETTINGS}\n{schema.table(Config)}"
+
+
+PPO_SETTINGS = """# Settings of `rlvitals train ppo`
+
+One JSON file with these sections (`--config FILE`), and a flag for each key, which is above the
+file. The defaults, as a file: `rlvitals train ppo --write-config FILE`. A key that is not here is
+refused by name. Other spellings of flags: `--total-requests` and `--ppo-requests` are
+`--total-steps`, `--num-replicas` is `--replicas`, `--pretrained-actor-path` is
+`--external-pretrain`, `--skip-bc-training` is `--skip-warmstart`. A flag of `true` or `false` may
+stand alone: `--wandb`.
+"""
 
 
 def _decisions() -> str:

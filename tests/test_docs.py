@@ -34,7 +34,7 @@ def test_generated_pages_are_up_to_date():
 
 
 def test_a_stale_a_missing_and_a_left_over_page_are_named(tmp_path):
-    for name in ("docs", "scripts"):
+    for name in ("docs", "scripts", "src/rlvitals/trainers/ppo/configs"):
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "tests" / "traces", tmp_path / "tests" / "traces")
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)

@@ -9,6 +9,7 @@ from rlvitals.folding import fold
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import CATALOGUE, causes
 from rlvitals.rules.rule import Finding, Severity
+from rlvitals.show import wording
 
 RULES = {rule.name: rule for rule in CATALOGUE}
 CAUSE, SYMPTOM = "learning-rate-jump", "kl-spike"
@@ -144,3 +145,19 @@ def test_every_rule_is_known_to_harm_the_outcome_or_not_to():
     placed = (*causes.OUTCOMES, *causes.LEARNING, *causes.BESIDE)
     assert sorted(placed) == sorted(RULES)
     assert set(causes.WEAK) <= set(causes.LEARNING)
+
+
+def said(found):
+    first = fold(found)[0]
+    return [line.text for line in wording.consequences(first) if line.label == "or perhaps"]
+
+
+def test_an_outcome_that_nothing_explains_names_its_likeliest_note():
+    outcome = made("return-collapse", 20_000, Severity.ERROR)
+    hint = made("environment-changed", 19_000, Severity.NOTE)
+    assert said([outcome, hint]) == ["note[environment-changed], but it is milder: a note"]
+    later = made("environment-changed", 21_000, Severity.NOTE)
+    assert said([outcome, later]) == []
+    weak = made("critic-explains-nothing", 1_000, Severity.NOTE)
+    assert said([outcome, weak]) == []
+    assert said([made("kl-above-target", 1_000), hint]) == []

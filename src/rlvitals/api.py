@@ -44,12 +44,14 @@ from rlvitals.records import (
     Trace,
 )
 from rlvitals.replay import Retraction, prefixes
-from rlvitals.resume.checkpoints import Checkpoint, Checkpoints, Resumed
+from rlvitals.resume.checkpoints import Checkpoints
 from rlvitals.resume.manifest import BadCheckpoint
 from rlvitals.resume.moving.backup import Backup
 from rlvitals.resume.progress import Keeper, Progress
+from rlvitals.resume.resumed import Resumed
 from rlvitals.resume.resuming import resume_from
 from rlvitals.resume.retention import Best
+from rlvitals.resume.shelf import Checkpoint
 from rlvitals.resume.state.program import State
 from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided

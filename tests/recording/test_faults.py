@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import json
 import multiprocessing
 import os
 import subprocess
@@ -174,29 +175,53 @@ def test_a_disk_that_is_full_for_too_long_loses_the_oldest_and_says_how_many(
     assert notes(tmp_path)["rows lost: the disk was full for too long"] == lost
 
 
-def test_a_real_disk_that_is_full(tmp_path):
+@pytest.mark.parametrize("how", ["plain", "durable"])
+def test_a_real_disk_that_is_full(tmp_path, how):
     process = script(
         """
         import resource, signal, sys, rlvitals
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        run = rlvitals.start(sys.argv[1])
+        run = rlvitals.start(sys.argv[1], durable=sys.argv[2] == "durable")
         run.log(1, {"x": 1.0})
         run.flush()
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
-        for step in range(2, 1000):
+        for step in range(2, 300):
             run.log(step, {"x": step})
         run.flush()
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        run.log(1000, {"x": 1000.0})
+        run.log(300, {"x": 300.0})
         run.finish()
         """,
         tmp_path,
+        how,
         stderr=subprocess.PIPE,
     )
     assert done(process) == (0, None, "")
-    assert points(tmp_path)["x"] == [(step, float(step)) for step in range(1, 1001)]
+    assert points(tmp_path)["x"] == [(step, float(step)) for step in range(1, 301)]
     assert any("the disk takes no rows" in text for text in notes(tmp_path))
+
+
+def test_a_durable_row_is_with_the_system_before_the_call_returns(tmp_path, monkeypatch):
+    waits, through = [], pumps.Pump.through
+    monkeypatch.setattr(pumps.Pump, "through", lambda pump: (waits.append(1), through(pump)))
+    run = rlvitals.start(tmp_path, durable=True, sinks=["jsonl"], flush_seconds=60)
+    waits.clear()
+    for step in range(200):
+        run.log(step, {"x": step, "y": np.float32(0.5)} if step % 2 else {"z": {"x": step}})
+        (*_, last) = scans(tmp_path)["1-0"].scalars
+        assert last.steps.tolist() == [step]
+    assert len(waits) < 20, "a row that waits for another thread is rare"
+    run.log(200, {})
+    run.event("checkpoint", 3)
+    run.finish()
+    assert all(part.keys for part in scans(tmp_path)["1-0"].scalars), "nothing logged, no block"
+    assert points(tmp_path)["z/x"] == [(step, float(step)) for step in range(0, 200, 2)]
+    (told,) = (tmp_path / "metrics").glob("*.jsonl")
+    lines = map(json.loads, told.read_text().splitlines())
+    rows = [line for line in lines if {"x", "z/x"} & set(line)]
+    assert sorted(row["step"] for row in rows) == list(range(200))
+    assert all(row.get("x", row.get("z/x")) == row["step"] for row in rows)
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):

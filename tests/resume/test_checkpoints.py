@@ -1,6 +1,5 @@
 """Checkpoints: whole and sealed or not there, kept by a policy, verified before they are used."""
 
-import contextlib
 import errno
 import json
 import os
@@ -424,60 +423,6 @@ def test_state_that_was_not_saved_breaks_the_promise(tmp_path):
     one = made(tmp_path)
     save(one, 10, facts={"not_saved": ["the state of the environments"]})
     assert made(tmp_path).restore().differs == ("the state of the environments was not saved",)
-
-
-KILLED = """
-import os, sys
-from rlvitals.resume.checkpoints import Checkpoints
-one = Checkpoints(sys.argv[1], every=1, keep=2)
-resumed = one.restore()
-start = resumed.step if resumed else 0
-print("from", start, flush=True)
-for step in range(start + 1, start + 10_000):
-    with one.save(step) as folder:
-        for name in ("model", "optimizer"):
-            (folder / name).write_bytes(f"{name} {step} ".encode() * 20_000)
-    print(step, flush=True)
-"""
-
-
-def kills(folder, count, seed=0):
-    """Kill a saving process at random moments; each next one goes on from a whole checkpoint."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    dice, saved = random.Random(seed), 0
-    for _ in range(count):
-        process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, folder], env=env, stdout=subprocess.PIPE, text=True,
-            stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        start = int(process.stdout.readline().split()[1])
-        assert start >= saved, "a checkpoint that was saved is gone"
-        for _ in range(dice.randint(1, 4)):
-            saved = int(process.stdout.readline())
-        until = dice.random() * 0.02
-        if until > 0.001:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(until)
-        process.kill()
-        saved = max([saved, *(int(line) for line in process.stdout if line.strip().isdigit())])
-        process.wait()
-        process.stdout.close()
-        found = made(folder).latest()
-        assert found.step >= saved
-        for name in ("model", "optimizer"):
-            text = f"{name} {found.step} ".encode() * 20_000
-            assert (found.folder / name).read_bytes() == text
-
-
-def test_killed_at_random_moments_a_whole_checkpoint_is_always_there(tmp_path):
-    kills(tmp_path, 20)
-    assert not naming.unfinished(tmp_path)
-    assert len(there(tmp_path)) <= 4
-
-
-@pytest.mark.soak
-def test_killed_three_hundred_times(tmp_path):
-    kills(tmp_path, 300, seed=1)
 
 
 def test_one_that_was_killed_before_its_rename_gets_its_name(tmp_path):

@@ -214,6 +214,22 @@ def test_what_cannot_be_saved_is_named(tmp_path):
         State(own=one.file).save(tmp_path)
 
 
+def test_what_was_not_saved_breaks_the_promise_however_it_was_saved(tmp_path):
+    for how in ("block", "call"):
+        one, said = Own(), []
+        one.file = (tmp_path / "x").open("w")
+        checkpoints = Checkpoints(tmp_path / how, tell=said.append)
+        with one.file:
+            if how == "call":
+                checkpoints.save_state(1, State(own=one))
+            else:
+                with checkpoints.save(1) as folder:
+                    State(own=one).save(folder)
+        resumed = checkpoints.restore_state(State(own=Own()))
+        assert resumed.differs == ("own.file (TextIOWrapper) was not saved",)
+        assert "not bit-exact because own.file" in said[0]
+
+
 def net(seed):
     import torch
 

@@ -82,6 +82,37 @@ def test_a_world_that_was_mended_is_a_warning():
     assert environment_changed.RULE.ask(world(outcome__return=back)).severity is Severity.WARNING
 
 
+def slight(later):
+    """A loss of a tenth of the gain; the critic's loss and explained variance after the break."""
+    loss, explained = later
+    up = np.minimum(np.linspace(20.0, 300.0, HALF), 200.0)
+    down = np.concatenate((np.linspace(200.0, 182.0, 6)[1:], np.full(HALF - 5, 182.0)))
+    return world(
+        outcome__return=np.concatenate((up, down)) + 0.2 * made.noise(COUNT),
+        value__loss=halves(1.0, loss),
+        value__explained_variance=np.repeat([0.9, explained], HALF),
+    )
+
+
+def test_a_slight_loss_counts_where_the_critic_never_gets_over_it():
+    found = environment_changed.RULE.ask(slight((10.0, 0.1)))
+    assert isinstance(found, Finding)
+    assert (found.severity, found.began) == (Severity.WARNING, AT)
+    mended = slight((10.0, 0.1))
+    explained = mended["value/explained_variance"].values
+    explained[-HALF // 2 :] = 0.9
+    assert isinstance(environment_changed.RULE.ask(mended), Clear)
+
+
+def test_a_critic_that_has_nothing_left_to_explain_is_no_sign_of_a_new_world():
+    sinking = np.concatenate((np.linspace(20.0, 200.0, 40), np.linspace(200.0, 150.0, 20)))
+    returns = np.concatenate((sinking, np.linspace(150.0, 20.0, 6), np.full(HALF - 6, 20.0)))
+    explained = np.repeat([0.9, 0.0], HALF)
+    lost = {"outcome__return": returns + made.noise(COUNT), "value__loss": halves(1.0, 0.01)}
+    run = world(**lost, value__explained_variance=explained)
+    assert isinstance(environment_changed.RULE.ask(run), Clear)
+
+
 def test_rows_without_an_episode_do_not_delay_a_break():
     held = np.concatenate((broken()[:HALF], np.full(8, broken()[HALF - 1]), broken()[HALF:-8]))
     assert isinstance(environment_changed.RULE.ask(world(outcome__return=held)), Finding)

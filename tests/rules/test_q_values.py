@@ -8,6 +8,7 @@ from rlvitals.records import Profile
 from rlvitals.rules.optimiser import learning_rate_too_high, learning_starts_late
 from rlvitals.rules.policy import updates_hardly_move
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
+from rlvitals.rules.standing import standing
 from rlvitals.rules.value import critic_target_frozen, q_divergence
 
 STALLED = -1200 + made.noise(100)
@@ -116,3 +117,14 @@ def test_when_learning_starts(first, kind):
     updates = made.series(np.arange(100 - first), steps[first:])
     run = made.trace(optimiser__updates=updates, outcome__return=STALLED, **OFF)
     assert isinstance(learning_starts_late.RULE.ask(run), kind)
+
+
+def test_what_was_had_before_anything_was_learned_is_no_success():
+    steps = made.STEP * (1 + np.arange(100))
+    updates = made.series(np.arange(10.0), steps[90:])
+    lucky = np.concatenate((np.full(3, -1500.0), np.full(97, -1250.0) + made.noise(97)))
+    run = made.trace(optimiser__updates=updates, outcome__return=lucky, **OFF)
+    assert standing(run).state == "holding its best"
+    assert learning_starts_late.RULE.ask(run).severity is Severity.WARNING
+    solved = made.trace(optimiser__updates=updates, outcome__return=0.1 * lucky, **OFF)
+    assert learning_starts_late.RULE.ask(solved).severity is Severity.NOTE

@@ -168,3 +168,26 @@ def test_the_reward_s_scale_does_not_matter(factor):
 
 def test_off_policy_losses_are_one_step_errors_and_not_judged():
     assert not RULE.applies(Profile.OFF_POLICY)
+
+
+def switched(spike=30.0, left=1e-4, outcome=None):
+    """A critic that was usual, errs for a moment and has nothing left: its targets changed."""
+    loss = np.concatenate((np.full(60, 1.0), [spike, spike / 10, 0.1], np.full(37, left)))
+    kept = np.concatenate((np.linspace(20, 300, 70), np.linspace(300, 100, 30)))
+    returns = kept + made.noise(COUNT) if outcome is None else outcome
+    explained = np.concatenate((np.full(60, 0.9), np.full(40, -3.0)))
+    return run(value__loss=loss, outcome__return=returns, value__explained_variance=explained)
+
+
+def test_targets_that_change_at_a_step_are_a_fault_once_the_outcome_follows():
+    found = RULE.judge(switched())
+    assert isinstance(found, Finding)
+    assert found.severity is Severity.WARNING
+    assert 60 * made.STEP < found.began < 70 * made.STEP
+
+
+@pytest.mark.parametrize(
+    "changed", [{"spike": 1.0}, {"outcome": made.rising(to=450)}], ids=["no error", "it improves"]
+)
+def test_a_loss_that_is_gone_at_once_is_let_be(changed):
+    assert not isinstance(RULE.judge(switched(**changed)), Finding)

@@ -29,6 +29,8 @@ class Environment:
     best_return: float | None = None  # mean of the best agent published, below `max_return`
     source: str = ""
     by_people: bool = False  # `solved_return` is a human's score: agents may never come near it
+    reach: float | None = None  # the largest action; the smallest is its negative
+    pays: float | None = None  # the reward of every step; the one that ends an episode may pay 0
 
     @property
     def way(self) -> float | None:
@@ -90,23 +92,24 @@ ATARI = (
 PROCGEN = "random and solved: R_min and R_max of the easy levels, Cobbe et al. 2020, appendix C"
 
 CONTROL = (
-    Environment("CartPole", 22, 475, 1, 500, 500, actions=2, source=MEASURED),
-    Environment("CartPole-v0", 22, 195, 1, 200, 200, actions=2, source=MEASURED),
-    Environment("Acrobot", -497, -100, -500, 0, 500, actions=3, best_return=-69, source=MEASURED),
+    Environment("CartPole", 22, 475, 1, 500, 500, actions=2, source=MEASURED, pays=1),
+    Environment("CartPole-v0", 22, 195, 1, 200, 200, actions=2, source=MEASURED, pays=1),
+    Environment("Acrobot", -497, -100, -500, 0, 500, actions=3, best_return=-69, source=MEASURED,
+                pays=-1),
     Environment("MountainCar", -200, -110, -200, -1, 200, actions=3,
-                best_return=-101, source=MEASURED),
-    Environment("MountainCarContinuous", -33, 90, -99.9, 100, 999, action_dim=1,
+                best_return=-101, source=MEASURED, pays=-1),
+    Environment("MountainCarContinuous", -33, 90, -99.9, 100, 999, action_dim=1, reach=1,
                 best_return=97, source=MEASURED),
-    Environment("Pendulum", -1241, -172, -3255, 0, 200, action_dim=1,
+    Environment("Pendulum", -1241, -172, -3255, 0, 200, action_dim=1, reach=2,
                 best_return=-152,
                 source=f"{MEASURED}; solved: PPO in rl-baselines3-zoo's benchmark.md"),
     Environment("LunarLander", -184, 200, None, None, 1000, actions=4,
                 best_return=242, source=MEASURED),
-    Environment("LunarLanderContinuous", -210, 200, horizon=1000, action_dim=2,
+    Environment("LunarLanderContinuous", -210, 200, horizon=1000, action_dim=2, reach=1,
                 best_return=278, source=MEASURED),
-    Environment("BipedalWalker", -104, 300, horizon=1600, action_dim=4,
+    Environment("BipedalWalker", -104, 300, horizon=1600, action_dim=4, reach=1,
                 best_return=330, source=MEASURED),
-    Environment("BipedalWalkerHardcore", -107, 300, horizon=2000, action_dim=4,
+    Environment("BipedalWalkerHardcore", -107, 300, horizon=2000, action_dim=4, reach=1,
                 best_return=235, source=MEASURED),
     Environment("CarRacing", None, 900, None, 1000, 1000, action_dim=3,
                 best_return=900, source=REGISTRY),
@@ -119,18 +122,19 @@ CONTROL = (
 )  # fmt: skip
 
 MUJOCO = (
-    Environment("HalfCheetah", -280.2, 4800, horizon=1000, action_dim=6, source=D4RL),
-    Environment("Hopper", -20.3, 3800, horizon=1000, action_dim=3, source=D4RL),
-    Environment("Walker2d", 1.6, 4592.3, horizon=1000, action_dim=6,
+    Environment("HalfCheetah", -280.2, 4800, horizon=1000, action_dim=6, reach=1, source=D4RL),
+    Environment("Hopper", -20.3, 3800, horizon=1000, action_dim=3, reach=1, source=D4RL),
+    Environment("Walker2d", 1.6, 4592.3, horizon=1000, action_dim=6, reach=1,
                 source="random and solved: D4RL's infos.py, REF_MIN_SCORE and REF_MAX_SCORE (v2)"),
-    Environment("Ant", -325.6, 6000, horizon=1000, action_dim=8, source=D4RL),
-    Environment("Humanoid", horizon=1000, action_dim=17, source=REGISTRY),
-    Environment("HumanoidStandup", horizon=1000, action_dim=17, source=REGISTRY),
-    Environment("Swimmer", None, 360, horizon=1000, action_dim=2, source=REGISTRY),
-    Environment("Reacher", None, -3.75, None, 0, 50, action_dim=2, source=REGISTRY),
-    Environment("Pusher", None, None, None, 0, 100, action_dim=7, source=REGISTRY),
-    Environment("InvertedPendulum", None, 950, 0, 1000, 1000, action_dim=1, source=REGISTRY),
-    Environment("InvertedDoublePendulum", None, 9100, None, 10000, 1000, action_dim=1,
+    Environment("Ant", -325.6, 6000, horizon=1000, action_dim=8, reach=1, source=D4RL),
+    Environment("Humanoid", horizon=1000, action_dim=17, reach=0.4, source=REGISTRY),
+    Environment("HumanoidStandup", horizon=1000, action_dim=17, reach=0.4, source=REGISTRY),
+    Environment("Swimmer", None, 360, horizon=1000, action_dim=2, reach=1, source=REGISTRY),
+    Environment("Reacher", None, -3.75, None, 0, 50, action_dim=2, reach=1, source=REGISTRY),
+    Environment("Pusher", None, None, None, 0, 100, action_dim=7, reach=2, source=REGISTRY),
+    Environment("InvertedPendulum", None, 950, 0, 1000, 1000, action_dim=1, reach=3,
+                source=REGISTRY, pays=1),
+    Environment("InvertedDoublePendulum", None, 9100, None, 10000, 1000, action_dim=1, reach=1,
                 best_return=9100, source=REGISTRY),
 )  # fmt: skip
 

@@ -28,6 +28,17 @@ QUEUE_LENGTH = Metric(
     see_also=("outcome/latency",),
 )
 
+ARRIVALS = Metric(
+    name="scheduler/arrival_rate",
+    title="Arriving requests",
+    unit="requests/s",
+    kind="performance",
+    meaning="Requests that arrive in a second: more than these no scheduler can finish.",
+    healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
+    see_also=("outcome/throughput", "scheduler/qps_pressure"),
+)
+
 SELECTED_REPLICA = Metric(
     name="scheduler/selected_replica",
     title="Replica chosen",
@@ -197,6 +208,7 @@ TAIL_LATENCY_ALERTS = Metric(
 METRICS = (
     BALANCE_PENALTY,
     QUEUE_LENGTH,
+    ARRIVALS,
     SELECTED_REPLICA,
     QPS_PRESSURE,
     LATENCY_PRESSURE,

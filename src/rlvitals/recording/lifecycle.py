@@ -286,6 +286,18 @@ def _guard(handle: Handle) -> None:
             faulthandler.register(number, handle.crash, all_threads=threads, chain=True)
 
 
+def note_again(name: str) -> None:
+    """Note a signal again, after a handler that stood in our place for a while is gone."""
+    if _owner is None or name not in _handlers or not hasattr(faulthandler, "unregister"):
+        return
+    number = getattr(signal, name)
+    _handlers[name] = signal.getsignal(number)
+    # It does not register what it believes is registered, and brings back what it once found.
+    faulthandler.unregister(number)
+    signal.signal(number, signal.getsignal(number))
+    _guard(_owner)
+
+
 def _release(handle: Handle) -> None:
     """Give the crash to another run's file, or to what was there before the first."""
     global _owner, _enabled  # noqa: PLW0603 - the same

@@ -1,19 +1,25 @@
 """A run that is not recorded: `RLVITALS_MODE=off` makes every call free."""
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from rlvitals.recording import control
+from rlvitals.recording import control, ranks
 from rlvitals.recording.run import Run
 
 
 class Off(Run):
-    """Takes every call of a Run and does nothing; touches no disk and starts no thread."""
+    """Takes every call of a Run and does nothing; touches no disk and starts no thread.
 
-    def __init__(self, name: str, settings: Mapping[str, object]) -> None:
-        """Be a run that nobody records."""
-        self.folder, self.id, self.name = Path(), "", name
-        self.attempt, self.rank, self.world_size = 0, 0, 1
+    Its folder is the one that it would have been recorded into: checkpoints lie where they would
+    have lain, whether or not anything is recorded, and never in the working folder by accident.
+    """
+
+    def __init__(self, folder: Path, name: str, settings: Mapping[str, object]) -> None:
+        """Be a run that nobody records; the folder is not made."""
+        self.folder, self.id, self.name, self.attempt = folder, "", name, 0
+        place = ranks.place(os.environ)
+        self.rank, self.world_size = place.rank, place.world_size
         self._settings = dict(settings)
 
     @property
@@ -26,7 +32,14 @@ class Off(Run):
         """No time."""
         return 0.0
 
-    def log(self, step: int, metrics: Mapping[str, object], **axes: float | None) -> None:
+    def log(
+        self,
+        step: int,
+        metrics: Mapping[str, object],
+        episode: float | None = None,
+        tokens: float | None = None,
+        time: float | None = None,
+    ) -> None:
         """Do nothing."""
 
     def log_histogram(self, step: int, name: str, values: object = None, **bins: object) -> None:

@@ -47,6 +47,9 @@ class _Order:
 class Keeping(Writing, Protocol):
     """The native sink: it keeps what the disk does not take, and counts what it gave up."""
 
+    def row(self, step: int, time: float, row: Mapping[str, object]) -> bool:
+        """Write a row on the caller's own thread, where nothing waits before it."""
+
     @property
     def dropped(self) -> int:
         """Rows given up."""
@@ -68,6 +71,7 @@ class Pump:
     ) -> None:
         """Own the sinks from now on; `start` begins."""
         self.rows: list[object] = []  # step, time, dict; step, time, dict; ...
+        self.written: list[object] = []  # rows that the native sink has: they are the others' still
         self.limit = FIELDS * BURST_ROWS
         self.messages: deque[Message] = deque()
         self.notes = notes
@@ -107,9 +111,9 @@ class Pump:
 
     def catch_up(self) -> None:
         """Let the thread lay out what waits, for a moment; without room, drop the newest row."""
-        waiting = len(self.rows)
+        waiting = len(self.rows) + len(self.written)
         if waiting > FIELDS * MAX_ROWS:
-            del self.rows[-FIELDS:]
+            del (self.rows or self.written)[-FIELDS:]
             self.notes.add("rows lost: the disk blocked for too long")
         if self._writing or not self.alive or self._tried <= waiting < self._tried + self.limit:
             return
@@ -127,6 +131,16 @@ class Pump:
             self.messages.append(message)
         else:
             self.notes.add("histograms, texts or events dropped: the disk took none for too long")
+
+    def at_once(self, step: int, moment: float, row: Mapping[str, object]) -> bool:
+        """Write a row before this returns, on the caller's own thread; False where others wait."""
+        if self.rows or not self._native.row(step, moment, row):
+            return False
+        self.last_step = step
+        self.written += (step, moment, row)
+        if len(self.written) > self.limit:
+            self.catch_up()
+        return True
 
     def through(self) -> None:
         """Wait until what is logged by now is with the system: the durable way."""
@@ -204,26 +218,30 @@ class Pump:
 
     def _take(self) -> None:
         """Hand what is logged by now to the sinks."""
-        count = len(self.rows)
-        flat = self.rows[:count]
+        flat, written = _taken(self.rows), _taken(self.written)
         if flat:
             self.last_step = flat[-FIELDS]  # type: ignore[assignment]
-        del self.rows[:count]
-        if flat:
-            self._stand_beside(flat)
+        if flat or written:
+            self._stand_beside(flat, flat or written)
+        if self._outlets:
+            for rows in self._batcher.rows(written, gently=not self._awaited):
+                self._others_do(partial(_scalars, rows), len(rows))
         for rows in self._batcher.rows(flat, gently=not self._awaited):
             self._each(partial(_scalars, rows), len(rows))
         for _ in range(len(self.messages)):
             self._each(self.messages.popleft())
 
-    def _stand_beside(self, flat: list[object]) -> None:
-        """Add a row at the last step: what the machine did until then."""
+    def _stand_beside(self, flat: list[object], logged: list[object]) -> None:
+        """Add a row at the step logged last: what the machine did until then."""
         if measured := self.beside():
-            step, moment, _ = flat[-FIELDS:]
+            step, moment, _ = logged[-FIELDS:]
             flat += (step, moment, dict(measured))
 
     def _each(self, call: Message, weight: int = 1) -> None:
         self._native_does(call)
+        self._others_do(call, weight)
+
+    def _others_do(self, call: Message, weight: int) -> None:
         for outlet in self._outlets:
             outlet.put(call, weight)
 
@@ -256,6 +274,13 @@ class Pump:
         self._say(self.notes.rest())
         self._native_does(lambda native: native.close(status))
         self.closed = True
+
+
+def _taken(rows: list[object]) -> list[object]:
+    """Take what a list holds by now; others may append to it meanwhile."""
+    taken = rows[:]
+    del rows[: len(taken)]
+    return taken
 
 
 def _scalars(rows: Rows, writing: Writing) -> None:

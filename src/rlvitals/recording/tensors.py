@@ -15,6 +15,7 @@ FIXED = frozenset({
     float, int, bool, np.float64, np.float32, np.float16, np.int64, np.int32, np.int16, np.int8,
     np.uint64, np.uint32, np.uint16, np.uint8, np.bool_,
 })  # fmt: skip
+NAMES = frozenset({str})
 DEPTH = 16  # levels of nested dicts; deeper is a dict that holds itself
 INT64 = range(-(2**63), 2**63)
 
@@ -63,8 +64,11 @@ def settled(metrics: Mapping[object, object], *, at_once: bool) -> Settled:
     copied there and become numbers at the next flush; `at_once` makes them so now, and waits for
     the device.
     """
+    kept = dict(metrics)
+    if FIXED.issuperset(map(type, kept.values())) and NAMES.issuperset(map(type, kept)):
+        return Settled(at_once, kept)  # type: ignore[arg-type]
     found = Settled(at_once)
-    found.take(dict(metrics))
+    found.take(kept)
     return found
 
 

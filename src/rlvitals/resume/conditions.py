@@ -47,10 +47,7 @@ def differences(
     """Say why a run that goes on from a checkpoint may not do so bit for bit; empty: it does."""
     found = []
     if sealed.world_size != world_size:
-        found.append(
-            f"it was saved by {sealed.world_size} processes, {world_size} go on: the random "
-            "streams and the data order of each process are lost"
-        )
+        found.append(_other_world(sealed.world_size, world_size))
     if sealed.settings_hash and settings and sealed.settings_hash != settings:
         found.append("the settings are others")
     for name, then in sealed.versions.items():
@@ -66,6 +63,13 @@ def differences(
     if isinstance(lost, list | tuple):
         found += [f"{what} was not saved" for what in lost]
     return tuple(found)
+
+
+def _other_world(then: int, now: int) -> str:
+    first, last = min(then, now), max(then, now) - 1
+    who = f"process {last}" if first == last else f"processes {first} to {last}"
+    lost = f"the random streams of {who} are lost" if then > now else f"{who} had no random streams"
+    return f"it was saved by {then} processes, {now} go on: the data order changes, and {lost}"
 
 
 def _threads() -> str:

@@ -10,7 +10,10 @@ from rlvitals.store.run_folder import beside
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What torch and safetensors say, who raise errors of their own around a write that failed.
-SAID = ("No space left", "Disk quota exceeded", "File too large", "write failed", "failed writing")
+SAID = (
+    "No space left", "Disk quota exceeded", "File too large", "write failed", "failed writing",
+    "unexpected pos",  # torch's archive is shorter than what it wrote: all that is left of ENOSPC
+)  # fmt: skip
 
 
 def files(folder: Path) -> Iterator[Path]:
@@ -34,21 +37,26 @@ def settle(folder: Path) -> None:
     """Have every file of a folder and the folders themselves written to the disk. OSError."""
     for path in files(folder):
         if not path.is_symlink():
-            _sync(path)
+            sync(path)
+    settle_folders(folder)
+
+
+def settle_folders(folder: Path) -> None:
+    """Have the lists of names of a folder and of those in it written to the disk. OSError."""
     for root, _, _ in os.walk(folder, topdown=False):
-        _sync(Path(root))
+        sync(Path(root))
 
 
 def sync_folder(folder: Path) -> None:
     """Have a folder's list of names written to the disk. OSError."""
-    _sync(folder)
+    sync(folder)
 
 
 def write_whole(path: Path, text: str) -> None:
     """Replace a file by one rename, and have its name on the disk. OSError."""
     with beside(path) as file:
         file.write(text.encode())
-    _sync(path.parent)
+    sync(path.parent)
 
 
 def is_full(error: BaseException) -> bool:
@@ -63,7 +71,8 @@ def is_full(error: BaseException) -> bool:
     return False
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Have a file's bytes, or a folder's list of names, written to the disk. OSError."""
     flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) if path.is_dir() else os.O_RDONLY
     try:
         handle = os.open(path, flags)

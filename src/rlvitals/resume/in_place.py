@@ -12,8 +12,10 @@ from pathlib import Path
 
 from rlvitals.resume import cleaning, disk, huggingface, naming
 from rlvitals.resume import manifest as manifests
-from rlvitals.resume.checkpoints import Checkpoint, Checkpoints
+from rlvitals.resume.checkpoints import Checkpoints
 from rlvitals.resume.manifest import BadCheckpoint
+from rlvitals.resume.sealing import complete
+from rlvitals.resume.shelf import Checkpoint
 
 EVERY = sys.maxsize  # to keep: all of them
 
@@ -33,8 +35,8 @@ class InPlace(Checkpoints):
 
     def goes_on_from(self, step: int) -> None:
         """Say at which step this process begins: later checkpoints are another attempt's."""
-        self._base, self._saved = step or -1, step or None
-        for stale in self._stale():
+        self._shelf.base, self._saved = step or -1, step or None
+        for stale in self._shelf.stale():
             self._tell(f"{stale.folder.name} is of a later step: it is left as it is")
 
     def seal(
@@ -59,7 +61,7 @@ class InPlace(Checkpoints):
             return None
         self._forget()
         self.policy = replace(self.policy, shielded=shielded)
-        self._prune()
+        self._shelf.prune(self.policy)
         return sealed
 
     def hide(self, step: int) -> None:
@@ -97,9 +99,9 @@ class InPlace(Checkpoints):
         """Have all of it on the disk, and write its manifest. BadCheckpoint, OSError."""
         if not folder.is_dir():
             raise BadCheckpoint("there is no such folder", where=str(folder))
-        self._complete(folder, None)
+        complete(folder, manifests.names(folder), self.holds)
         disk.settle(folder)
-        sealed = manifests.seal(folder, self._manifest(step, metrics, facts, pinned=False))
+        sealed = manifests.seal(folder, self._made(step, metrics, facts, pinned=False))
         disk.sync_folder(self.folder)
         disk.write_whole(self.folder / naming.LATEST, f"{folder.name}\n")
         self._sequence, self._saved = sealed.sequence, step

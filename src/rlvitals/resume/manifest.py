@@ -61,7 +61,14 @@ class Manifest:
 
 def seal(folder: Path, manifest: Manifest) -> Manifest:
     """Hash a folder's files and write its manifest, last of all. OSError, BadCheckpoint."""
-    found = {}
+    sealed = replace(manifest, files={name: look(folder, name) for name in names(folder)})
+    write(folder, sealed)
+    return sealed
+
+
+def names(folder: Path) -> list[str]:
+    """List the files to be sealed. Raises OSError, BadCheckpoint for a link and where none are."""
+    found = []
     for path in disk.files(folder):
         name = path.relative_to(folder).as_posix()
         if name == MANIFEST:
@@ -72,12 +79,26 @@ def seal(folder: Path, manifest: Manifest) -> Manifest:
                 where=str(folder),
                 hint="copy the file into the checkpoint",
             )
-        found[name] = File(path.stat().st_size, digest(path))
+        found.append(name)
     if not found:
         raise BadCheckpoint("nothing was saved", where=str(folder), hint="write files into it")
-    sealed = replace(manifest, files=found)
-    write(folder, sealed)
-    return sealed
+    return found
+
+
+def look(folder: Path, name: str) -> File:
+    """Read what is to be sealed of a file. OSError."""
+    path = folder / name
+    return File(path.stat().st_size, digest(path))
+
+
+def sized(folder: Path, files: Mapping[str, File]) -> dict[str, File]:
+    """See that files are as long as they were written. Raises OSError, BadCheckpoint."""
+    for name, file in files.items():
+        size = (folder / name).stat().st_size
+        if size != file.size:
+            problem = f"{name} has {size:,} bytes, {file.size:,} were written"
+            raise BadCheckpoint(problem, where=str(folder))
+    return dict(files)
 
 
 def write(folder: Path, sealed: Manifest) -> None:
@@ -129,13 +150,17 @@ def parse(data: bytes, where: str, step: int | None = None) -> Manifest:
     return found
 
 
-def verify(folder: Path, manifest: Manifest | None = None) -> Manifest:
+def verify(
+    folder: Path, manifest: Manifest | None = None, share: tuple[int, int] = (0, 1)
+) -> Manifest:
     """Compare every file with the seal. Raises BadCheckpoint, which names the first that differs.
 
-    Files that were added later are no part of the checkpoint, and are not looked at.
+    Files that were added later are no part of the checkpoint, and are not looked at. `share`: of
+    so many, which part of the files (rank, processes).
     """
     sealed = read(folder) if manifest is None else manifest
-    for name, file in sealed.files.items():
+    rank, processes = share
+    for name, file in list(sealed.files.items())[rank::processes]:
         path = folder / PurePosixPath(name)
         try:
             size = path.lstat().st_size

@@ -2,6 +2,7 @@
 
 checkpoint-<step>             sealed by its manifest, or not: then it is never resumed from
 checkpoint-<step>.corrupt     set aside: it did not hold what its manifest says
+checkpoint-<step>.other       not of this run, which had to put its own there
 .checkpoint-<step>.<owner>    being written; gone once it is whole
 latest                        a text file: the name of the newest that was sealed
 """
@@ -17,6 +18,7 @@ from zlib import crc32
 MANIFEST = "manifest.json"
 LATEST = "latest"
 PREFIX = "checkpoint-"
+CORRUPT, OTHER = "corrupt", "other"
 FINAL = re.compile(r"checkpoint-(\d+)")
 UNFINISHED = re.compile(r"\.checkpoint-(\d+)\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}")
 
@@ -46,11 +48,11 @@ def temporary(folder: Path, step: int) -> Path:
     return folder / f".{PREFIX}{step}.{host()}-{os.getpid()}-{uuid4().hex[:8]}"
 
 
-def aside(folder: Path, step: int) -> Path:
-    """Return a free name for a checkpoint that is refused."""
-    path, count = folder / f"{PREFIX}{step}.corrupt", 1
+def aside(folder: Path, step: int, why: str = CORRUPT) -> Path:
+    """Return a free name for a checkpoint that is refused, or gives its place to another."""
+    path, count = folder / f"{PREFIX}{step}.{why}", 1
     while path.exists():
-        path, count = folder / f"{PREFIX}{step}.corrupt-{count}", count + 1
+        path, count = folder / f"{PREFIX}{step}.{why}-{count}", count + 1
     return path
 
 
@@ -58,6 +60,13 @@ def steps(folder: Path) -> dict[int, Path]:
     """Return the folders called like checkpoints by their step, ascending. OSError."""
     found = {int(m[1]): path for path in _entries(folder) if (m := FINAL.fullmatch(path.name))}
     return dict(sorted(found.items()))
+
+
+def misplaced(folder: Path) -> tuple[Path, ...]:
+    """Return what stands where a checkpoint would, or `latest`, and is not of its kind. OSError."""
+    there = [path for path in folder.iterdir() if FINAL.fullmatch(path.name) and path.is_file()]
+    latest = folder / LATEST
+    return (*sorted(there), latest) if latest.is_dir() else tuple(sorted(there))
 
 
 def unfinished(folder: Path) -> tuple[Unfinished, ...]:

@@ -10,9 +10,9 @@ from rlvitals.errors import UsageError, VitalsError
 from rlvitals.recording import ranks
 from rlvitals.resume import huggingface, naming, processes, progress_file
 from rlvitals.resume import manifest as manifests
-from rlvitals.resume.checkpoints import Checkpoint
 from rlvitals.resume.in_place import InPlace, Owner
 from rlvitals.resume.manifest import BadCheckpoint, NotSealed
+from rlvitals.resume.shelf import Checkpoint, Shelf
 from rlvitals.store.run_folder import RUN_FILE, RunFolder
 
 
@@ -73,8 +73,42 @@ def _run_id(folder: Path) -> str:
     return RunFolder.open(folder).about.id if (folder / RUN_FILE).exists() else ""
 
 
+class _Whole(Shelf):
+    """What lies in a trainer's folder; weights alone are no checkpoint."""
+
+    def own(self) -> list[Checkpoint]:
+        """Return those that hold more than weights, the newest first."""
+        return [one for one in super().own() if not one.manifest.facts.get("weights_only")]
+
+    def unreadable(self) -> Iterator[str]:
+        """Set aside those whose manifest is damaged, and tell of each that is not used why."""
+        for step, folder in naming.steps(self.folder).items():
+            try:
+                sealed = manifests.read(folder, step)
+            except NotSealed as error:
+                there = (folder / naming.MANIFEST).exists()  # of a newer version, or nobody's
+                why = error.problem if there else self._unsealed(folder, step)
+                self.tell(f"{folder.name} is not used: {why}")
+            except BadCheckpoint as error:
+                yield self.set_aside(folder, step, error.problem)
+            else:
+                if sealed.facts.get("weights_only"):
+                    self.tell(f"{folder.name} is not used: it holds weights alone")
+
+    def _unsealed(self, folder: Path, step: int) -> str:
+        why = huggingface.looks_cut(folder, step)
+        if why:
+            return f"it was never finished: {why}"
+        return (
+            "it looks whole, but its process ended before it was sealed "
+            f"(rlvitals checkpoints {self.folder} --seal: it is taken as it is)"
+        )
+
+
 class _Resumable(InPlace):
     """The checkpoints of a trainer that a training can go on from."""
+
+    _kind = _Whole
 
     def refuse_to_begin_over(self) -> None:
         """Leave a training alone that was saved without a seal. Raises UsageError."""
@@ -89,30 +123,4 @@ class _Resumable(InPlace):
             where=str(self.folder),
             hint=f"rlvitals checkpoints {self.folder} --seal: it is taken as it is; "
             "or begin in another folder",
-        )
-
-    def _own(self) -> list[Checkpoint]:
-        return [one for one in super()._own() if not one.manifest.facts.get("weights_only")]
-
-    def _without_manifest(self) -> Iterator[str]:
-        for step, folder in naming.steps(self.folder).items():
-            try:
-                sealed = manifests.read(folder, step)
-            except NotSealed as error:
-                there = (folder / naming.MANIFEST).exists()  # of a newer version, or nobody's
-                why = error.problem if there else self._unsealed(folder, step)
-                self.tell(f"{folder.name} is not used: {why}")
-            except BadCheckpoint as error:
-                yield self._set_aside(folder, step, error)
-            else:
-                if sealed.facts.get("weights_only"):
-                    self.tell(f"{folder.name} is not used: it holds weights alone")
-
-    def _unsealed(self, folder: Path, step: int) -> str:
-        why = huggingface.looks_cut(folder, step)
-        if why:
-            return f"it was never finished: {why}"
-        return (
-            "it looks whole, but its process ended before it was sealed "
-            f"(rlvitals checkpoints {self.folder} --seal: it is taken as it is)"
         )

@@ -2,8 +2,10 @@
 
 from rlvitals.records import Trace
 from rlvitals.rules.going_on import goes_on
+from rlvitals.rules.standing import NEARLY, standing, way_share
 
 SPENT = 0.4  # of the budget
+OVER = 0.9  # of the budget: what is only rising by then will not get there
 
 
 def too_early(trace: Trace, share: float = SPENT) -> str:
@@ -14,3 +16,13 @@ def too_early(trace: Trace, share: float = SPENT) -> str:
     if goes_on(trace):
         return "the run goes on and its budget (total_steps) is not known"
     return ""
+
+
+def ends_far(trace: Trace) -> bool:
+    """Tell whether a run's budget is spent, and it ends far from what is known to be possible.
+
+    Where no budget is known, nobody can tell: what rises may have been meant to go on.
+    """
+    share = way_share(trace, standing(trace))
+    known = trace.budget is not None and not too_early(trace, OVER)
+    return known and share is not None and share < NEARLY

@@ -108,7 +108,7 @@ def details(case: Case, trace: Trace) -> tuple[Line, ...]:
 
 def consequences(case: Case) -> tuple[Line, ...]:
     """Write what else it may be, what it has cost and what it comes to."""
-    others = [o for o in case.alternatives if _worth_naming(o)]
+    others = [o for o in case.alternatives if _worth_naming(o)] or _hinted(case)
     return (
         *(Line("or perhaps", alternative(other)) for other in others[:PERHAPS]),
         *([Line("ahead", case.forecast.sentence)] if case.forecast else []),
@@ -118,6 +118,17 @@ def consequences(case: Case) -> tuple[Line, ...]:
 
 def _worth_naming(other: Alternative) -> bool:
     return other.finding.severity > Severity.NOTE and other.rule.name not in causes.WEAK
+
+
+def _hinted(case: Case) -> list[Alternative]:
+    """Return the likeliest note, where what is found is an outcome that nothing graver explains.
+
+    Only one that was there before: what sets in later follows from the outcome as often.
+    """
+    if case.rule.name not in causes.OUTCOMES or case.severity is Severity.NOTE:
+        return []
+    before = [o for o in case.alternatives if o.finding.began <= case.finding.began]
+    return [o for o in before if o.rule.name not in causes.WEAK][:1]
 
 
 def alternative(other: Alternative) -> str:

@@ -9,6 +9,7 @@ import os
 import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from rlvitals.errors import UnreadableLog
 from rlvitals.records import Histogram, Table, Text
 from rlvitals.store import frames, payloads
+from rlvitals.store.at_once import RowFile
 from rlvitals.store.frames import Damage, Frame, Header, Kind, Tail
 from rlvitals.store.outbox import Outbox
 
@@ -96,7 +98,7 @@ class Writer:
         # Numbers that another writer of this file has used must not be used again.
         found = os.fstat(self._fd).st_size
         tables = scan(path).cursor.tables if found else {}
-        self._next = max(tables, default=-1) + 1
+        self._numbers = count(max(tables, default=-1) + 1)
         start = {"format": frames.FORMAT, "id": os.urandom(16).hex(), "created": clock.time()}
         self._add(Kind.START, payloads.to_json(start))
 
@@ -108,13 +110,11 @@ class Writer:
         values: Columns,
     ) -> None:
         """Append n rows: `steps` int64 [n], `times` float64 [n], `values` float64 [k, n]."""
-        number, count = self._tables.get(keys, (self._next, 0))
-        if count % REPEAT == 0:
+        number, blocks = self._tables.get(keys) or (next(self._numbers), 0)
+        if blocks % REPEAT == 0:
             names = payloads.to_json(keys)
             self._out.add(frames.pack(Kind.KEYS, names, columns=len(keys), table=number))
-        if not count:
-            self._next += 1
-        self._tables[keys] = (number, count + 1)
+        self._tables[keys] = (number, blocks + 1)
         laid = payloads.columns(steps, times, values)
         data, rows = memoryview(laid.reshape(-1).view(np.uint8)), len(steps)  # type: ignore[arg-type]
         said = Header(Kind.SCALARS, len(data), crc32(data), rows, len(keys), number)
@@ -141,6 +141,15 @@ class Writer:
         said = {"step": step, "time": time, "settings": dict(mapping)}
         self._add(Kind.SETTINGS, payloads.to_json(said))
         self._through()
+
+    def rows(self) -> RowFile:
+        """Open this file for rows that any thread writes when it logs them. OSError."""
+        return RowFile(self.path, self._numbers, REPEAT)
+
+    @property
+    def pending(self) -> int:
+        """Bytes that the system has not taken yet."""
+        return len(self._out)
 
     @property
     def dropped(self) -> int:

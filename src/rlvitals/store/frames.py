@@ -92,9 +92,9 @@ class Tail:
 Part = Frame | Damage | Tail
 
 
-def pack(kind: Kind, payload: bytes, columns: int = 0, table: int = 0) -> bytes:
+def pack(kind: Kind, payload: bytes, columns: int = 0, table: int = 0, rows: int = 0) -> bytes:
     """Frame a payload; its length must be a multiple of 8 bytes."""
-    said = Header(kind, len(payload), crc32(payload), 0, columns, table)
+    said = Header(kind, len(payload), crc32(payload), rows, columns, table)
     return to_bytes(said) + payload
 
 

@@ -6,11 +6,12 @@ itself. What an option's `item` says is also its range: a SHARE lies between 0 a
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from math import inf, isfinite
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from rlvitals import UsageError
@@ -19,6 +20,7 @@ T = TypeVar("T")
 Values = Mapping[str, Any]
 # What an item may be, both ends included; any other number from 0 on.
 RANGES = {"SHARE": (0.0, 1.0), "GAMMA": (0.0, 1.0), "LAMBDA": (0.0, 1.0), "WEIGHT": (-inf, inf)}
+EMPTY: Values = MappingProxyType({})
 LITTLE = ("alpha", "beta", "enable", "enabled", "limit", "max", "min", "mode", "scale", "type")
 
 
@@ -148,22 +150,35 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - of any type
     return list(value) if isinstance(value, tuple) else value
 
 
-def load(schema: type[T], file: Path | None, said: Values) -> T:
+def load(schema: type[T], file: Path | None, said: Values, *, below: Values = EMPTY) -> T:
     """Put what a command line said, by dotted names, over a JSON file, and that over the defaults.
+
+    `below`: values by dotted names between the file and the defaults.
 
     Raises UsageError for a file that cannot be read, and as `read`.
     """
-    values: dict[str, Any] = {} if file is None else _content(file)
+    values: dict[str, Any] = {} if file is None else content(file)
     for name, value in said.items():
-        *sections, key = name.split(".")
-        inner = values
-        for section in sections:
-            inner = inner.setdefault(section, {})
+        inner, key = _place(values, name)
         inner[key] = value
+    for name, value in below.items():
+        inner, key = _place(values, name)
+        if isinstance(inner, dict):  # else it is told what the file has there
+            inner.setdefault(key, value)
     return read(schema, values, "the command line" if file is None else str(file))
 
 
-def _content(file: Path) -> dict[str, Any]:
+def _place(values: dict[str, Any], name: str) -> tuple[Any, str]:
+    """Return the section that a dotted name is in, and its key there."""
+    *sections, key = name.split(".")
+    inner: Any = values
+    for section in sections:
+        inner = inner.setdefault(section, {})
+    return inner, key
+
+
+def content(file: Path) -> dict[str, Any]:
+    """Return the values of a JSON file. Raises UsageError for one that cannot be read."""
     try:
         found = json.loads(file.read_bytes())
     except OSError as error:
@@ -177,17 +192,34 @@ def _content(file: Path) -> dict[str, Any]:
     return found
 
 
-def add_flags(parser: ArgumentParser, schema: type[Any]) -> None:
-    """Give a parser a flag for each option of a schema."""
+def add_flags(  # noqa: PLR0913 - what its flags are told by, each by its name
+    parser: ArgumentParser,
+    schema: type[Any],
+    *,
+    sections: Collection[str] = (),
+    aliases: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    below: Values = EMPTY,
+    source: str = "",
+) -> None:
+    """Give a parser a flag for each option of a schema, or of some of its sections.
+
+    `aliases`: other flags that mean the same, by the option's dotted name. A flag of a truth needs
+    no value: `--wandb` is `--wandb true`. `below`: what stands in for defaults, and its source.
+    """
     groups: dict[str, Any] = {}
     for key in keys(schema):
+        if sections and key.path[0] not in sections:
+            continue
         section = ".".join(key.path[:-1])
         group = groups.setdefault(section, parser.add_argument_group(section))
+        truth = isinstance(key.default, bool)
         group.add_argument(
-            key.flag, dest=key.name, default=None, metavar=key.item or _metavar(key),
+            key.flag, *aliases.get(key.name, ()), dest=key.name, default=None,
+            metavar=key.item or _metavar(key),
             type=_parse(key.default), choices=key.choices or None,
-            nargs="*" if isinstance(key.default, tuple) else None,
-            help=f"{key.doc} (default: {_shown(key.default)})".replace("%", "%%"),
+            nargs="*" if isinstance(key.default, tuple) else "?" if truth else None,
+            const=True if truth else None,
+            help=f"{key.doc} (default: {_from(key, below, source)})".replace("%", "%%"),
         )  # fmt: skip
 
 
@@ -198,8 +230,17 @@ def said(options: Mapping[str, Any], schema: type[Any]) -> dict[str, Any]:
     }
 
 
+def text(section: Any) -> str:  # noqa: ANN401 - any section
+    """Return a section as the text of a file that `load` reads."""
+    return f"{json.dumps(written(section), indent=1)}\n"
+
+
 def _metavar(key: Key) -> str | None:
     return None if key.choices else "true|false" if isinstance(key.default, bool) else "X"
+
+
+def _from(key: Key, below: Values, source: str) -> str:
+    return f"{below[key.name]}, {source}" if key.name in below else _shown(key.default)
 
 
 def _shown(default: Any) -> str:  # noqa: ANN401 - of any type

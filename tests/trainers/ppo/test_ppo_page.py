@@ -13,7 +13,13 @@ from rlvitals.trainers.ppo import acting, environments, networks
 from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig
 from rlvitals.trainers.ppo.normalise import Moments, RewardNormaliser
 from rlvitals.trainers.ppo.ppo import PPO
-from rlvitals.trainers.ppo.rollout import Rollout, advantages, explained_variance, standardised
+from rlvitals.trainers.ppo.rollout import (
+    Rollout,
+    advantages,
+    explained_variance,
+    moved,
+    standardised,
+)
 from rlvitals.trainers.ppo.schedules import cosine_with_restarts, linear
 
 SMALL = PPOConfig(rollout_length=32, minibatch_size=64, learning_rate=1e-3, entropy_coef=0.01)
@@ -135,7 +141,7 @@ def test_the_stated_estimators():
     batch = held._batch(made)
     with torch.no_grad():
         held.policy.actor[-1].bias += torch.tensor([0.3, -0.2])
-    _, stats = held._loss(batch, held.coefficients(), None)
+    stats = moved(held._loss(batch, held.coefficients(), None)[1]["log_ratio"], 0.2)
     now = held.policy.distribution(batch.observations, batch.temperatures)
     shift = (now.log_prob(batch.actions) - batch.log_probs).detach()
     assert float(stats["approx_kl_k1"]) == pytest.approx(float(-shift.mean()), abs=1e-7)

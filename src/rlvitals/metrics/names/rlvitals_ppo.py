@@ -37,6 +37,7 @@ NAMES = Table(
         "delta_score": Name(reward.DELTA, ROLLOUT),
         "utilisation_gap": Name(scheduler.BALANCE_PENALTY, ROLLOUT),
         "queue": Name(scheduler.QUEUE_LENGTH, ROLLOUT),
+        "qps": Name(scheduler.ARRIVALS, WINDOW),
         "pi_loss": Name(policy.LOSS, f"clipped surrogate, {MINIBATCHES}; advantages whitened"),
         "vf_loss": Name(value.LOSS, f"half the squared error, clipped where set, {MINIBATCHES}"),
         "loss": Name(optimiser.LOSS, MINIBATCHES),

@@ -22,6 +22,7 @@ class Native:
         if opening.rank:
             self._facts["rank"] = opening.rank
         self._blocks = Writer(path, durable=bool(opening.options.get("durable")))
+        self._rows = self._blocks.rows() if self._blocks.durable else None
         self._events = Events(opening.folder / EVENTS_FILE)
         self._waiting: list[Event] = []
 
@@ -29,6 +30,14 @@ class Native:
     def dropped(self) -> int:
         """Rows given up because the disk took none for too long."""
         return self._blocks.dropped
+
+    def row(self, step: int, time: float, row: Mapping[str, object]) -> bool:
+        """Hand one row to the system at once, from any thread; False where others go before it."""
+        return (
+            not self._blocks.pending
+            and self._rows is not None
+            and self._rows.write(step, time, row)
+        )
 
     def scalars(self, rows: Rows) -> None:
         """Take rows."""
@@ -71,6 +80,8 @@ class Native:
         try:
             self._write_events()
         finally:
+            if self._rows is not None:
+                self._rows.close()
             self._blocks.close()
 
     def _write_events(self) -> None:

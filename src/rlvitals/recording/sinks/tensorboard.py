@@ -1,5 +1,7 @@
 """TensorBoard event files under `<run>/tensorboard/`, a new one for each attempt.
 
+The option `names` maps a key to the tag it has there; any other key is its own tag.
+
 Encoded here in numpy: no torch, no TensorFlow, no protobuf. Scalars are stored as float32, as
 TensorBoard has them. Other ranks than 0 are runs of their own there: `tensorboard/rank-3/`.
 """
@@ -27,6 +29,8 @@ class EventFile:
     def __init__(self, path: Path, opening: Opening) -> None:
         """Create the file, with the run's settings as its hyperparameters."""
         self._restarted = not opening.resumed
+        names = opening.options.get("names")
+        self._names = names if isinstance(names, Mapping) else {}
         self._file = Appending.new(path)
         now, name = clock.time(), opening.name or opening.run_id
         self._file.write(summaries.head(now))
@@ -36,13 +40,14 @@ class EventFile:
         """Write rows: float32, one event for each number."""
         if len(rows.steps):
             self._begin(int(rows.steps.min()))
-        for data in scalars.encode(rows.keys, rows.steps, rows.times, rows.values):
+        tags = tuple(self._names.get(key, key) for key in rows.keys) if self._names else rows.keys
+        for data in scalars.encode(tags, rows.steps, rows.times, rows.values):
             self._file.write(data)
 
     def histogram(self, key: str, histogram: Histogram) -> None:
         """Write a histogram."""
         self._begin(histogram.step)
-        self._file.write(summaries.histogram(key, histogram))
+        self._file.write(summaries.histogram(self._names.get(key, key), histogram))
 
     def text(self, key: str, text: Text) -> None:
         """Write a text."""

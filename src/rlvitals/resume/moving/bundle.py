@@ -9,12 +9,12 @@ import xxhash
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume import naming
-from rlvitals.resume.checkpoints import Checkpoint
 from rlvitals.resume.manifest import BadCheckpoint
 from rlvitals.resume.moving import archives, content, copying, names
 from rlvitals.resume.moving.content import BUNDLE, Content
 from rlvitals.resume.moving.copying import Changed, Patience, Piece
 from rlvitals.resume.naming import MANIFEST
+from rlvitals.resume.shelf import Checkpoint
 from rlvitals.store.run_folder import beside
 
 FORMAT = 1

@@ -11,9 +11,9 @@ from pathlib import Path
 from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume import naming
-from rlvitals.resume.checkpoints import Checkpoint
 from rlvitals.resume.manifest import BadCheckpoint, Manifest
 from rlvitals.resume.moving.copying import Piece, of_file
+from rlvitals.resume.shelf import Checkpoint
 from rlvitals.store import folders
 from rlvitals.store.run_folder import BLOCKS, RUN_FILE, read_about
 

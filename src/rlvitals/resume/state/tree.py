@@ -10,7 +10,7 @@ import random
 import sys
 from base64 import b64decode, b64encode
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -20,7 +20,7 @@ import numpy as np
 
 from rlvitals.errors import VitalsError
 from rlvitals.resume.manifest import BadCheckpoint
-from rlvitals.resume.state.blobs import Blobs, Stored, is_tensor
+from rlvitals.resume.state.blobs import Blobs, Stored, Unfit, is_tensor
 
 Node = Any  # JSON
 # What does not change while a program trains: it is made anew by the same program.
@@ -38,9 +38,9 @@ class Unsaveable(VitalsError):  # noqa: N818 - the name says what went wrong
 class Writer:
     """Turns values into a tree; `lost` names what could not be taken along."""
 
-    def __init__(self) -> None:
-        """Begin with nothing lost."""
-        self.blobs = Blobs()
+    def __init__(self, blobs: Blobs) -> None:
+        """Begin with nothing lost; arrays and tensors go to `blobs`."""
+        self.blobs = blobs
         self.lost: list[str] = []
         self._path: list[str] = []
         self._inside: set[int] = set()
@@ -58,7 +58,7 @@ class Writer:
         if isinstance(value, np.ndarray | np.generic):
             return self._array(value)
         if is_tensor(value):
-            return self.blobs.tensor(value)
+            return self._kept(self.blobs.tensor, value)
         return self._nested(value)
 
     def _nested(self, value: object) -> Node:
@@ -81,7 +81,7 @@ class Writer:
                 data = b64encode(array.tobytes()).decode()
                 return {"texts": data, "dtype": array.dtype.str, "shape": list(array.shape)}
             raise self._refused(value)
-        made = self.blobs.array(array)
+        made = self._kept(self.blobs.array, array)
         return made if isinstance(value, np.ndarray) else {**made, "scalar": True}
 
     def _container(self, value: object) -> Node:
@@ -132,17 +132,24 @@ class Writer:
                 self._path.pop()
         return {"object": held, "type": type(value).__qualname__}
 
-    def _refused(self, value: object) -> Unsaveable:
+    def _kept(self, keep: Callable[[Any], dict[str, object]], value: Any) -> dict[str, object]:  # noqa: ANN401
+        try:
+            return keep(value)
+        except Unfit as error:
+            raise self._refused(value, str(error)) from None
+
+    def _refused(self, value: object, why: str = "") -> Unsaveable:
         where = ".".join(self._path) or "the value"
-        return Unsaveable(f"{where} ({type(value).__qualname__})", where="state")
+        kind = ", ".join(one for one in (type(value).__qualname__, why) if one)
+        return Unsaveable(f"{where} ({kind})", where="state")
 
 
 class Reader:
     """Puts a tree back into the values that stand in its place."""
 
-    def __init__(self, stored: Stored) -> None:
-        """Read arrays and tensors from `stored`."""
-        self.stored = stored
+    def __init__(self, stored: Stored, *, streams: bool = True) -> None:
+        """Read arrays and tensors from `stored`; without `streams` generators stay as they are."""
+        self.stored, self._streams = stored, streams
         self._path: list[str] = []
 
     def value(self, node: Node, now: Any = None) -> Any:  # noqa: ANN401 - whatever was written
@@ -208,6 +215,8 @@ class Reader:
 
     def _into(self, kind: str, node: dict[str, Any], now: Any) -> Any:  # noqa: ANN401
         if kind == "generator":
+            if now is not None and not self._streams:
+                return now
             return _with_state(now, self.value(node["generator"]))
         if now is None:
             raise self._misfit("there is no object to put its state into")
@@ -260,7 +269,7 @@ _PLAIN: dict[str, Any] = {
 
 def _attributes(value: object) -> dict[str, Any] | None:
     """Return an object's attributes, those in slots too; None where it has none to look at."""
-    if type(value).__module__.partition(".")[0] in OPAQUE:
+    if _module(value).partition(".")[0] in OPAQUE:
         return None
     found = dict(getattr(value, "__dict__", {}))
     for kind in type(value).__mro__:
@@ -272,7 +281,11 @@ def _attributes(value: object) -> dict[str, Any] | None:
 
 
 def _static(value: object) -> bool:
-    return isinstance(value, STATIC) or type(value).__module__.startswith(STATIC_MODULES)
+    return isinstance(value, STATIC) or _module(value).startswith(STATIC_MODULES)
+
+
+def _module(value: object) -> str:
+    return str(getattr(type(value), "__module__", ""))  # types made in C may have none
 
 
 def _generator(value: object) -> object:

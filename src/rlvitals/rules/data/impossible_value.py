@@ -5,13 +5,17 @@ At least three values, and a tenth of them, outside what is possible: returns ab
 environment's highest or below its lowest (where the environment is logged and its range known);
 shares outside 0-1, explained variance above 1; negative times, norms, lengths, standard deviations
 and probability ratios; a KL below zero by an estimator that cannot be (k2, k3, exact); an entropy
-of discrete actions below zero or above ln(actions). Fewer such values are a note, and so are
+of discrete actions below zero or above ln(actions). Also returns that do not fit the episode
+lengths, where the environment pays the same for each step (CartPole 1, Acrobot and MountainCar
+-1): more than a tenth off to both sides, or since a step up to which they did fit. Fewer such
+values are a note, and so are
 those that only look misnamed: shares in per cent, one number over and over that stands for "not
 measured", and any number of a log whose trainer is not known. Rounding is allowed for.
 
 ## Why it matters
 CartPole pays +1 a step: a return below zero means the reward's sign is flipped. A return above
-the maximum means it is scaled, counted twice, or taken over several episodes. A clip fraction of
+the maximum means it is scaled, counted twice, or taken over several episodes. One that does not
+fit the length means that rewards carry noise, or were changed on the way. A clip fraction of
 1.3 is a sum where a mean was meant. Whatever such a curve does then says little about the run,
 and every rule that reads it is misled.
 
@@ -42,7 +46,8 @@ from rlvitals.metrics.policy import APPROX_KL, KL_TO_REFERENCE, KL_TO_REFERENCE_
 from rlvitals.metrics.sampler import KL as SAMPLER_KL
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.paid import paid
+from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import environment, label
 
 OF_ALL, LEAST = 0.1, 3  # share of the values, and how many
@@ -84,6 +89,8 @@ def check(trace: Trace) -> Answer:
     """Compare every metric with both ends of what is possible; the gravest answer counts."""
     limits = [limit for limit in _limits(trace) if len(limit.series) >= LEAST]
     found = [answer for limit in limits if (answer := _judge(limit)) is not None]
+    unfit = _unfit(trace)
+    found += [] if unfit is None else [unfit]
     if found:
         worst = max(f.severity for f in found)
         first = min((f for f in found if f.severity == worst), key=lambda f: f.began)
@@ -195,6 +202,31 @@ def _judge(limit: Limit) -> Finding | None:
         counter=() if limit.certain else ("the log's own name may mean something else",),
         causes=misnamed or _causes(limit),
         remedies=() if limit.name in (RETURN.name, EVAL_RETURN.name) else REMEDIES,
+    )
+
+
+def _unfit(trace: Trace) -> Finding | None:
+    """Find returns that episodes of their length cannot have earned."""
+    found = paid(trace)
+    if found is None or len(found.unrewarded) or found.endless:
+        return None
+    at = found.broke if found.scatters is None else found.scatters
+    if at is None:
+        return None
+    share = found.share
+    worst = float(share.values[at:][int(np.abs(share.values[at:] - 1.0).argmax())])
+    due = f"{found.env.name} pays {found.env.pays:g} a step"
+    return Finding(
+        f"returns do not fit the episode lengths since step {int(share.steps[at]):,}: {worst:.2f} "
+        f"times what the steps should have paid at the extreme ({due})",
+        severity=Severity.WARNING,
+        metric=RETURN.name,
+        began=int(share.steps[at]),
+        ended=int(share.steps[-1]),
+        observed=worst,
+        bound=Bound(1.0, f"{due}: the return over that"),
+        causes=("rewards carry noise", "a wrapper changes rewards on the way"),
+        curve=Curve("return / (length x reward of a step)", share),
     )
 
 

@@ -1,17 +1,20 @@
 """Exploration grows without end: the actions drown in noise.
 
 ## What it sees
-One of four, from some step to the end:
+One of five, from some step to the end:
 - the width of continuous actions above 3 x its start: `exploration/std`, or where only entropy
   is logged exp(entropy / dimensions - 1.4189), the geometric mean of a Gaussian's standard
   deviations;
+- `exploration/std` above 3 x the largest action throughout, where the environment is known;
 - `exploration/entropy` of a language model above 2 nats per token and above 1.5 x its start;
 - `exploration/entropy` of discrete actions back above 90 % of ln(actions), after it had been below
   75 %: what was decided is undecided again;
 - SAC's `exploration/entropy_coef`, while it tunes itself, above 10 x all it was before it last
   fell, and above its own first value.
 The outcome weighs it: a note where it improves, a warning where it is proven not to. Where that
-cannot be told, a width beyond 10 x is a warning, else a note.
+cannot be told, a width beyond 10 x is a warning, else a note. A width that was beyond the largest
+action throughout is a warning also where the outcome improves, if nine tenths of the budget are
+spent and it ends far from solved.
 
 ## Why it matters
 An action is the policy's choice plus noise. Once the noise is wider than the range of actions,
@@ -47,7 +50,8 @@ from rlvitals.rules.falling import with_it
 from rlvitals.rules.freedom import max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_above, start
-from rlvitals.rules.standing import LEAST, standing
+from rlvitals.rules.spent import ends_far
+from rlvitals.rules.standing import LEAST, environment, standing
 from rlvitals.rules.width import width
 
 WIDER = Threshold("exploration-explodes.width", 3.0, "width of continuous actions, x its own start")
@@ -72,12 +76,17 @@ class _Grown:
     first: float
     limit: Bound
     words: str
-    certain: bool = False  # whatever the outcome: no action is left in its range
+    certain: bool = False  # no action is left in its range
+    throughout: bool = False  # from the first update on
 
 
 def check(trace: Trace) -> Answer:
-    """Take the first of the four that is logged and grew; then ask the outcome."""
-    ways = (_token,) if trace.profile in kinds.LANGUAGE else (_width, _undecided, _coefficient)
+    """Take the first of the five that is logged and grew; then ask the outcome."""
+    ways = (
+        (_token,)
+        if trace.profile in kinds.LANGUAGE
+        else (_width, _drowned, _undecided, _coefficient)
+    )
     asked = [found for way in ways if (found := way(trace)) is not None]
     if not asked:
         return Undecided("actions are discrete, or their number of dimensions is not known")
@@ -102,6 +111,21 @@ def _width(trace: Trace) -> _Grown | Clear | None:
     return _Grown(
         found.metric, found.series, stretch, first, limit, words, certain=last > BEYOND * first
     )
+
+
+def _drowned(trace: Trace) -> _Grown | None:
+    """See actions that were wider than what the environment takes from the first update on."""
+    env, std = environment(trace), trace.numbers(STD.name, LEAST)
+    if env is None or env.reach is None or std is None:
+        return None
+    limit = WIDER.bound(trace, f"{WIDER.on(trace):g} x {env.name}'s largest action", env.reach)
+    if std.values.min() <= limit.value:
+        return None
+    worst = float(std.values.max())
+    stretch = Stretch(int(std.steps[0]), int(std.steps[-1]), worst, 1.0, goes_on=True)
+    words = f"the actions' standard deviation is {float(std.values[-1]):.3g} throughout, where "
+    words += f"{env.name} takes {env.reach:g} at most"
+    return _Grown(STD.name, std, stretch, env.reach, limit, words, certain=True, throughout=True)
 
 
 def _undecided(trace: Trace) -> _Grown | Clear | None:
@@ -183,13 +207,16 @@ def _finding(trace: Trace, grown: _Grown) -> Finding:
         now = standing(trace)
     evidence, counter = weigh.sides(now)
     severity = weigh.severity(now, unknown=Severity.WARNING if grown.certain else Severity.NOTE)
+    if grown.throughout and ends_far(trace):
+        severity = Severity.WARNING
     if lost_before(trace, grown.stretch.began):
         severity, counter = Severity.NOTE, (*counter, "the outcome had been lost before")
     elif with_it(trace, grown.stretch.began):
         why = "the outcome fell no later: what broke it may have done this too"
         severity, counter = Severity.NOTE, (*counter, why)
+    what = "actions drown in noise" if grown.throughout else "exploration grows without end"
     return Finding(
-        f"exploration grows without end: {grown.words}",
+        f"{what}: {grown.words}",
         severity=severity,
         metric=grown.metric,
         began=grown.stretch.began,

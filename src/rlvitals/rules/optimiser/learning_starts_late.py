@@ -3,7 +3,7 @@
 ## What it sees
 The first number of `optimiser/updates`, `value/loss` or `optimiser/loss` of a Q-learner stands
 more than half of the run after its first row. A warning where the outcome is proven not to
-improve, else a note.
+improve, or holds, far from solved, what it had before anything was learned; else a note.
 
 ## Why it matters
 Until then actions are random, or the untrained policy's, and nothing of the time is used.
@@ -21,13 +21,26 @@ With a budget known this rule counts by the budget.
 - Stable-Baselines3, `common/off_policy_algorithm.py`, `learning_starts`.
 """
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import LOSS, UPDATES
 from rlvitals.metrics.value import LOSS as VALUE_LOSS
 from rlvitals.records import Profile, Trace
 from rlvitals.rules import weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
-from rlvitals.rules.standing import LEAST, OUTCOME_METRICS, outcome, standing
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.standing import (
+    LEAST,
+    NEARLY,
+    OUTCOME_METRICS,
+    Standing,
+    outcome,
+    standing,
+    up,
+    way_share,
+)
+from rlvitals.signals.spread import median
 
 LATE = Threshold("learning-starts-late.share", 0.5, "share of the run before the first update")
 TRACES = (UPDATES.name, VALUE_LOSS.name, LOSS.name)
@@ -52,9 +65,12 @@ def check(trace: Trace) -> Answer:
     now = standing(trace)
     evidence, counter = weigh.sides(now)
     name = next(n for n in TRACES if n in trace)
+    severity = weigh.severity(now)
+    if _never_rose(trace, now, picked[1].until(first).values):
+        severity, counter = Severity.WARNING, ()
     return Finding(
         f"{share:.0%} of the run is over before the first update, at step {first:,}",
-        severity=weigh.severity(now),
+        severity=severity,
         metric=name,
         began=began,
         ended=first,
@@ -63,6 +79,14 @@ def check(trace: Trace) -> Answer:
         evidence=evidence,
         counter=counter,
     )
+
+
+def _never_rose(trace: Trace, now: Standing, before: NDArray[np.float64]) -> bool:
+    """Tell an outcome that holds what it had before anything was learned, far from solved."""
+    level, share = median(before), way_share(trace, now)
+    if now.state != "holding its best" or level is None or (share or 0.0) >= NEARLY:
+        return False
+    return up(now.metric) * now.last - level < now.material
 
 
 RULE = Rule(

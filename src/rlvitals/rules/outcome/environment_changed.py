@@ -1,16 +1,19 @@
 """What the policy had learned was lost at a step at which no update had moved it.
 
 ## What it sees
-A step at which the critic is suddenly and lastingly wrong (its loss above 4 x the median and
-1.5 x the highest of the 20 points before, or the explained variance below its median by 0.3, in 4
-of 5 points) and from which the outcome loses 30 % or more of what it had gained, while the policy
-was quiet: KL per update (beyond 0.03 or the target) and clip fraction up to there no higher than
-twice what they had been in the 20 points before, no spike of the KL in the last of these, and no
-jump of the learning rate. The outcome must show it within five points, or, where it is a mean over
-W episodes, within a tenth of W x the length of those that follow, and must not fall for longer than
-such a mean needs to forget: what gets worse from update to update is the policy. An
-error where half of the gain is lost for good, else a warning. Where no KL is logged (A2C), a steady
-entropy of discrete actions and half of the loss within five rows stand for it, as a note.
+A step at which the critic is suddenly and lastingly wrong (its loss above 4 x the median and 1.5 x
+the highest of the 20 points before, or the explained variance below its median by 0.3, in 4 of 5
+points) and from which the outcome loses 30 % or more of what it had gained (5 % where the critic
+never gets over it: both its loss and its explained variance stay worse in nine of ten points),
+while the policy was quiet: KL per update (beyond 0.03 or the target) and clip fraction up to there
+no higher than twice what they had been in the 20 points before, no spike of the KL in the last of
+these, and no jump of the learning rate. The outcome must show it within five points, or, where it
+is a mean over W episodes, within a tenth of W x the length of those that follow, and must not fall
+for longer than such a mean needs to forget: what gets worse from update to update is the policy. So
+is an outcome that had begun to fall before explained variance drops while the value loss halves:
+returns that are all alike leave nothing to explain. An error where half of the gain is lost for
+good, else a warning. Where no KL is logged (A2C), a steady entropy of discrete actions and half of
+the loss within five rows stand for it, as a note.
 
 ## Why it matters
 Returns that break can come from the policy or from the world. An update that breaks a policy
@@ -51,7 +54,7 @@ from rlvitals.rules.shapes import KL_SPIKE, jumps
 from rlvitals.rules.standing import label, least_that_counts, outcome, up
 from rlvitals.signals.finite import Array
 from rlvitals.signals.rolling import medians_ending_at
-from rlvitals.signals.spread import median
+from rlvitals.signals.spread import median, noise_sd
 
 JUMP = Threshold(
     "environment-changed.jump", 4.0, "times the critic's recent loss that is a sudden error"
@@ -60,6 +63,10 @@ LOST = Threshold("environment-changed.lost", 0.3, "share of the gain that is los
 GRAVE = 0.5  # of the gain: an error
 HIGHEST = 1.5  # x the largest of the recent values: a spiky loss is none
 DROP = 0.3  # of explained variance
+LESS = 0.5  # x the critic's recent loss: it does not err more
+NEARLY_ALL = 0.9  # of the points after it: the critic does not get over it
+SOME, LOUD = 0.05, 5.0  # of the gain, x the scatter from point to point: enough beside that
+SINKS = 0.05  # of the loss: it had begun before
 PAST = 20  # points before
 LASTS, WITHIN = 4, 5  # so many of so many points: an outlier is no change
 QUIET = 2.0  # x the largest of the recent KL values
@@ -90,6 +97,8 @@ def check(trace: Trace) -> Answer:
     for step, last, said in _breaks(trace):
         found = _fall(trace, *picked, step)
         if found is None or _new_rate(trace, found.shown) or _moves_much(trace, step):
+            continue
+        if _errs_less(trace, step) and _sank(picked[1], step, found):
             continue
         quiet = _quiet(trace, kl, clip, found, step, min(last, found.shown))
         if quiet if told else found.half and _steady(trace, step):
@@ -123,6 +132,22 @@ def _breaks(trace: Trace) -> list[tuple[int, int, str]]:
             said = f"explained variance drops there, from {was:.2f} to {now:.2f}"
             found.append((int(series.steps[at]), int(series.steps[at - 1]), said))
     return sorted(found)
+
+
+def _errs_less(trace: Trace, step: int) -> bool:
+    """Tell a critic that is not wrong from a step on, but has returns that are all alike."""
+    loss = trace.get(LOSS.name)
+    if loss is None:
+        return False
+    was = median(loss.until(step - 1).finite().tail(PAST).values)
+    now = median(loss.since(step).finite().values[:WITHIN])
+    return was is not None and now is not None and now < LESS * was
+
+
+def _sank(series: Series, step: int, found: Fall) -> bool:
+    """Tell an outcome that had begun to fall before: a policy that got worse brought it there."""
+    recent = series.until(step).values[-PAST:]
+    return float(recent.max()) - found.before > SINKS * found.lost
 
 
 def _sudden(values: Array, factor: float) -> list[int]:
@@ -161,7 +186,10 @@ def _fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
         return None
     material, _ = least_that_counts(trace, name, series)
     gain = _gain(found, series, step)
-    if gain <= material or found.lost < max(material, LOST.on(trace) * gain):
+    least = max(material, LOST.on(trace) * gain)
+    if _for_good(trace, step) and found.before - found.last >= SOME * gain:
+        least = max(SOME * gain, LOUD * (noise_sd(series.values) or 0.0))
+    if gain <= material or found.lost < least:
         return None
     after = series.since(step + 1).values
     soon = after[: max(2 * BEFORE, len(after) // 2)]
@@ -171,6 +199,20 @@ def _fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
     if float(series.until(step).values[-2 * BEFORE :].min()) < found.before - found.lost / 2:
         return None
     return found
+
+
+def _for_good(trace: Trace, step: int) -> bool:
+    """Tell a critic that was right before a step and is wrong in nearly all points after it."""
+    loss, ev = trace.get(LOSS.name), trace.get(EXPLAINED_VARIANCE.name)
+    if loss is None or ev is None:
+        return False
+    was, then = (s.until(step - 1).finite().values[-PAST:] for s in (loss, ev))
+    now, later = (s.since(step).finite().values for s in (loss, ev))
+    if min(was.size, then.size) < PAST or min(now.size, later.size) < PAST:
+        return False
+    worse = float((now > np.median(was)).mean())
+    blind = float((later < np.median(then) - DROP).mean())
+    return bool(then.min() > DROP) and min(worse, blind) >= NEARLY_ALL
 
 
 def _gain(found: Fall, series: Series, step: int) -> float:

@@ -6,7 +6,9 @@ the run, in an environment known to end a poor policy's episodes early (a pole t
 walker that stumbles), with returns there below a third of the way from a random to a solved
 policy. Or episodes that all take the same number of steps below that limit, in nine of ten points
 of the run, with such returns to the end. A note; a warning where the outcome is proven not to
-improve.
+improve, or where returns prove it: where the environment pays the same for each step (CartPole 1,
+Acrobot -1), episodes that pay for fewer steps than they took went on after their end. That is also
+looked for later in the run, in episodes that come to last longer and pay less for each step.
 
 ## Why it matters
 Where failing does not end an episode, failing costs nothing: the state after the fall is visited
@@ -31,7 +33,8 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Undecided
+from rlvitals.rules.paid import paid
+from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import environment, standing, task
 from rlvitals.signals.spread import median
 
@@ -44,11 +47,11 @@ POOR = 1 / 3  # of the way from random to solved: such a policy does not last
 
 def check(trace: Trace) -> Answer:
     """Look at the first episodes, when the policy cannot be good yet."""
-    env = environment(trace)
+    env, proof = environment(trace), _proof(trace)
     if env is None:
         return Undecided("whether a poor policy's episodes end early is not known", ("env_id",))
-    if not env.fails_early or env.horizon is None:
-        return Clear()
+    if proof is not None or not env.fails_early or env.horizon is None:
+        return proof or Clear()
     lengths = trace[EPISODE_LENGTH.name].finite()
     # The same mean to the last digit: single episodes differ where failing ends them.
     lasted, counts = np.unique(lengths.values, return_counts=True)
@@ -66,6 +69,27 @@ def check(trace: Trace) -> Answer:
     if not poor:
         return Clear()
     return _finding(trace, lengths, bound, env.name)
+
+
+def _proof(trace: Trace) -> Finding | None:
+    """Find episodes that took more steps than they were paid for, at the limit or longer since."""
+    found = paid(trace)
+    if found is None or not found.endless:
+        return None
+    at, share = found.broke or 0, found.share
+    worst = float(share.values[at:].min())
+    return Finding(
+        f"episodes pay for {worst:.0%} of the steps that they take: they go on after their end "
+        f"({found.env.name} pays {found.env.pays:g} a step until then)",
+        severity=Severity.WARNING,
+        metric=EPISODE_LENGTH.name,
+        began=int(share.steps[at]),
+        ended=int(share.steps[-1]),
+        observed=worst,
+        bound=Bound(1.0, f"{found.env.name} pays for every step"),
+        evidence=(f"they take {found.lengths[-1]:g} steps at the end of the log",),
+        curve=Curve("return / (length x reward of a step)", share),
+    )
 
 
 def _poor(trace: Trace, first: Series) -> bool | None:

@@ -6,10 +6,14 @@ reward, return) that is exactly the same number for as long: to the end of the r
 of it; or one that has been its own lowest number ever since it fell there. Not where the outcome
 climbed to its highest value and stays there, and not where answers are right: that is
 convergence. Spread over single steps is no evidence: many environments pay the same for every
-step.
+step. A return that is the least that the environment gives is a note: nothing has succeeded yet.
+
+Returns of 0 in an environment that pays the same for each step (CartPole 1, Acrobot and
+MountainCar -1) are an error whatever else is shown: the reward no longer arrives.
 
 Where rewards do differ, a part of them that is one number in every update of the run, 40 at least,
-is noted: it never told responses apart.
+is noted: it never told responses apart. Of a scheduler's reward a part of 0 is not: it has no
+weight, or there was nothing to penalise.
 
 ## Why it matters
 Advantages are differences. Without any, the update is zero or normalised noise, and noise keeps
@@ -28,15 +32,18 @@ logs make small differences vanish.
 - Shao et al. 2024, "DeepSeekMath", GRPO's group-relative advantage.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import RETURN, REWARD, SCORE
 from rlvitals.metrics.reward import COMPONENT, GROUP_STD, SCORE_STD, STD
-from rlvitals.records import Series, Trace
+from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share
 from rlvitals.rules.falling import SHOWS, memory
+from rlvitals.rules.paid import paid
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
 from rlvitals.rules.standing import RIGHT, environment, label, standing
@@ -59,8 +66,21 @@ SOLVED = 0.95  # share of right answers
 
 def check(trace: Trace) -> Answer:
     """Look at the reward as a whole, then at its parts."""
-    answer = _whole(trace)
+    answer = _nothing(trace) or _whole(trace)
     return answer if isinstance(answer, Finding) else _tail(trace) or _dead_part(trace) or answer
+
+
+def _nothing(trace: Trace) -> Finding | None:
+    """Find returns of 0 where every step pays: no healthy run has them, however it learns."""
+    found = paid(trace)
+    if found is None or len(found.unrewarded) < LEAST.on(trace):
+        return None
+    since, at = found.unrewarded, found.broke
+    began = since.steps[0] if at is None else found.share.steps[at]
+    between = int(began), int(since.steps[-1])
+    said = f"{found.env.name} pays {found.env.pays:g} a step"
+    answer = _finding(trace, RETURN.name, between, len(since), trace[RETURN.name])
+    return replace(answer, severity=Severity.ERROR, evidence=(said, *answer.evidence), counter=())
 
 
 def _tail(trace: Trace) -> Finding | None:
@@ -94,6 +114,8 @@ def _dead_part(trace: Trace) -> Finding | None:
         if len(found := series.finite()) >= PART
     }
     dead = [own for own, series in parts.items() if np.ptp(series.values) == 0]
+    if trace.profile is Profile.SCHEDULER_PPO:  # a part without weight, or nothing to take off
+        dead = [own for own in dead if parts[own].values[0] != 0]
     # Right answers throughout are no fault, and where no part varies the whole is judged alone.
     dead = [o for o in dead if not (RIGHT.search(o) and parts[o].values[0] >= SOLVED)]
     if not dead or len(dead) == len(parts):
@@ -185,10 +207,12 @@ def _finding(
     env = environment(trace)
     after = series.since(between[1] + 1).values
     over = not spread and after.size > 0 and float(after.max()) > value  # it went on to rise
-    waits = name == RETURN.name and env is not None and value == env.random_return
+    # Of a return of 0 the least that can be had says nothing: it is what a dead reward pays too.
+    floor = () if env is None else (env.random_return, env.min_return or env.random_return)
+    waits = name == RETURN.name and value in floor
     severity = Severity.NOTE if content(now) or waits or over else Severity.WARNING
     if waits:
-        counter = (*counter, "it is what a random policy gets: nothing has succeeded yet")
+        counter = (*counter, "it is the least that a policy gets: nothing has succeeded yet")
     throughout = between[0] == int(series.steps[0]) and count == len(series)
     # A return of exactly 0 where even a random policy earns something else: none arrives.
     never = name == RETURN.name and env is not None and value == 0 and bool(env.random_return)

@@ -4,6 +4,8 @@
 The reward is proven (or plain) to rise; throughput's level over the last fifth is not 5 % above
 the first; latency's is not 10 % below it, or latency stopped being measured: it repeats one value
 exactly over the last fifth. A note where latency is measured and so noisy that it may have fallen.
+Where the arrivals are logged and 85 % of them are finished, throughput cannot follow: there latency
+must have risen by 10 %, or have stopped being measured.
 
 ## Why it matters
 The reward is a proxy for what the cluster does. If it rises alone, the policy found a term that
@@ -14,7 +16,8 @@ Inspect the reward's breakdown over the steps where it rose: which term moved? M
 missing latency counts as bad, not as zero.
 
 ## When it is wrong
-Where arrivals limit throughput, a better policy shows in latency alone: then this rule is silent.
+Where arrivals limit throughput, a better policy shows in latency alone, and where that cannot be
+told because arrivals are not logged, a small gain of latency is missed.
 A reward for balance may rise before latency does.
 
 ## References
@@ -24,6 +27,7 @@ A reward for balance may rise before latency does.
 import numpy as np
 
 from rlvitals.metrics.outcome import LATENCY, REWARD, THROUGHPUT
+from rlvitals.metrics.scheduler import ARRIVALS
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import standing
@@ -34,6 +38,7 @@ GAIN = Threshold(
     "reward-up-throughput-flat.gain", 0.05, "gain of throughput, as a part of what it was", low=-1.0
 )
 RELIEF = 0.10  # of the latency
+SERVED = 0.85  # of what arrives; the rest is still in the cluster
 LEAST = 20
 
 
@@ -54,7 +59,9 @@ def check(trace: Trace) -> Answer:
     if latency is None or waits is None:
         return Undecided("latency is not logged: it may be what improved", (LATENCY.name,))
     lost = _lost(latency.finite())
-    if gain > GAIN.on(trace) or (waits[1] < (1 - RELIEF) * waits[0] and lost is None):
+    # Where nearly all that arrives is served, throughput cannot rise: latency must not have either.
+    longest = 1 + RELIEF if _all_served(trace, levels[1]) else 1 - RELIEF
+    if gain > GAIN.on(trace) or (waits[1] < longest * waits[0] and lost is None):
         return Clear()
     masked = () if lost is None else (f"latency repeats {waits[1]:g} exactly since step {lost:,}",)
     course = None if masked else trend(latency.values)
@@ -72,6 +79,13 @@ def check(trace: Trace) -> Answer:
         counter=() if proven else ("latency is too noisy to say that it did not fall",),
         causes=("latency is no longer measured, so its penalty is masked",) if masked else (),
     )
+
+
+def _all_served(trace: Trace, throughput: float) -> bool:
+    """Tell whether arrivals limit throughput: nearly all that arrive are finished."""
+    arrivals = trace.get(ARRIVALS.name)
+    lately = None if arrivals is None else first_last_change(arrivals.finite().values)
+    return lately is not None and throughput >= SERVED * lately[1]
 
 
 def _lost(latency: Series) -> int | None:

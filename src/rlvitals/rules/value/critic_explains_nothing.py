@@ -8,6 +8,14 @@ out where returns hardly vary (the value loss fell to 1/10,000 of its own highes
 explained variance is below -1000), and so is a run at its ceiling. A critic that starts so
 is a note before 40 % of the run's budget, and while a run of unknown budget goes on.
 
+A critic that has learned nothing at all over the whole run is told apart: explained variance in the
+median of the last third below 0.3 and no better than in the first third, where it was below 0.4,
+and a value loss whose median is above three tenths of what it was at first: not even the mean of
+the returns was learned. Of a Q-learner: a loss that keeps within a factor of two from the first
+update to the last, its root more than 2.5 times what a step pays on average. In an environment that
+is known, that is a warning also where the outcome cannot be told or rises, if nine tenths of a
+known budget are spent and it ends far from solved.
+
 ## Why it matters
 Advantages are returns minus predictions. A critic that explains nothing leaves them as noisy as
 the returns: the policy is pushed about by luck, and luck can pick a winner.
@@ -34,15 +42,18 @@ returns are alike, as at a task's maximum. RLlib cuts it off at -1. TRL's
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.metrics.optimiser import LOSS as TOTAL_LOSS
 from rlvitals.metrics.value import EXPLAINED_VARIANCE, LOSS, MSE_EXPLAINED_VARIANCE
-from rlvitals.records import Series, Trace
+from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, Stretch, below
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, outcome, standing
+from rlvitals.rules.untrained import never_explained, never_settled
 
 Array = NDArray[np.float64]
+ESTIMATES = (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE)
 
 # Healthy critics pass it once they learn.
 LIMIT = Threshold(
@@ -58,9 +69,19 @@ ABSURD = -1e3  # an explained variance below it divides by a variance of nearly 
 
 
 def check(trace: Trace) -> Answer:
-    """Find a lasting stretch of low explained variance, then ask the outcome."""
-    metric = EXPLAINED_VARIANCE if EXPLAINED_VARIANCE.name in trace else MSE_EXPLAINED_VARIANCE
+    """Ask whether the critic learned at all; then find a lasting stretch of low values."""
+    if trace.profile is Profile.OFF_POLICY:
+        return never_settled(trace)
+    metric = next((metric for metric in ESTIMATES if metric.name in trace), None)
+    if metric is None:
+        return Undecided(f"{EXPLAINED_VARIANCE.name} is not logged", (EXPLAINED_VARIANCE.name,))
     logged = trace[metric.name].finite()
+    untrained = never_explained(trace, metric.name, logged, LIMIT)
+    return untrained or _stretch(trace, metric.name, logged)
+
+
+def _stretch(trace: Trace, metric: str, logged: Series) -> Answer:
+    """Find a lasting stretch of low explained variance, then ask the outcome."""
     judged = _where_returns_vary(trace, logged)
     if standing(trace).state == "at its ceiling":
         return Clear()
@@ -72,7 +93,7 @@ def check(trace: Trace) -> Answer:
     during = stretch.of(judged).values
     if float(np.median(during)) >= LIMIT.on(trace):
         return Clear()  # low at either end, better in between
-    return _weighed(trace, metric.name, during, stretch)
+    return _weighed(trace, metric, during, stretch)
 
 
 def _weighed(trace: Trace, metric: str, during: Array, stretch: Stretch) -> Answer:
@@ -161,7 +182,7 @@ def _samples(trace: Trace) -> float | None:
 RULE = Rule(
     name="critic-explains-nothing",
     needs=(),
-    needs_any=(EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE),
+    needs_any=(*ESTIMATES, LOSS, TOTAL_LOSS),
     at_least=SHORT_WINDOW,
     check=check,
     doc=__doc__,
@@ -177,7 +198,7 @@ RULE = Rule(
         "check that returns are bootstrapped and cut at episode ends",
         "lower {gamma}, or collect {n_steps:more steps per update}",
     ),
-    profiles=kinds.ACTOR_CRITIC,
+    profiles=(*kinds.ACTOR_CRITIC, Profile.OFF_POLICY),
     explained_by=(
         "setting-out-of-range",
         "not-a-number",
@@ -187,7 +208,6 @@ RULE = Rule(
         "updates-cut-short",
         "updates-hardly-move",
         "exploration-explodes",
-        "constant-reward",
         "value-loss-explosion",
         "value-clip-high",
     ),

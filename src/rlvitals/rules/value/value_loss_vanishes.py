@@ -3,11 +3,13 @@
 ## What it sees
 `value/loss` below 1/100 of the highest value in its first tenth, and below a millionth of the
 square of the largest return (an error of 0.1 % of it), in nine of ten points of 20 successive ones
-(10 where fewer than 40 are logged) and to the end; the outcome neither rising, nor at its
-ceiling, nor holding its best. If returns differ from point to point by 1 % or more all the
-same, what the critic learns cannot be the return: a warning where explained variance is mostly
-undefined or below -1000, that is 0/0, or the discount is set to 0, and where the outcome is
-proven to stall. If returns hardly differ, it is a note: there is nothing to tell apart.
+(10 where fewer than 40 are logged) and to the end; the outcome neither rising, nor at its ceiling,
+nor holding its best. If returns differ from point to point by 1 % or more all the same, what the
+critic learns cannot be the return: a warning where explained variance is mostly undefined or below
+-1000, that is 0/0, or the discount is set to 0, and where the outcome is proven to stall. So are
+targets that changed at a step: the loss jumps to 10 x its median and falls below a twentieth of it
+within ten points, while the outcome falls only later. If returns hardly differ, it is a note: there
+is nothing to tell apart.
 
 ## Why it matters
 Advantages are what happened less what was expected. Targets that are all alike, or that leave
@@ -32,7 +34,7 @@ the outcome says so.
   on the discount.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +43,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.value import EXPLAINED_VARIANCE, LOSS
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
+from rlvitals.rules.falling import fall
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import HEAD, Stretch, below
 from rlvitals.rules.standing import Standing, outcome, standing
@@ -56,6 +59,8 @@ PERSISTENT = 0.9  # share of a window: one unforeseen episode does not end a col
 ABSURD = -1e3  # an explained variance below it divides by a variance of nearly 0
 EXPLAINS = 0.5  # explained variance above which the critic tells the returns apart
 HALF = 0.5  # of the estimates
+GAP = 10  # points within which a critic learns what little is left
+SUDDEN, SPIKE = 0.05, 10.0  # x the usual loss before: what is left, and the error in between
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class _Targets:
     differ: bool  # the returns themselves do vary
     undefined: float  # share of the explained variances that are 0/0 or nearly; NaN without any
     discounted: bool  # the discount is set to 0
+    abrupt: bool = False  # the loss was usual and gone within a few points
 
 
 def check(trace: Trace) -> Answer:
@@ -79,13 +85,15 @@ def check(trace: Trace) -> Answer:
     if stretch is None or not stretch.goes_on:
         return Clear()
     whole, now = standing(trace), standing(trace, since=stretch.began)
-    if weigh.content(whole) or weigh.content(now):
+    abrupt = _abrupt(trace, loss, stretch)
+    if weigh.content(now) or (weigh.content(whole) and not (abrupt and now.stalled)):
         return Clear()
     explained = _explained(trace, stretch)
     # Most of them, with NaN on the side of those that explain nothing.
     if explained.size and float((explained > EXPLAINS).mean()) > HALF:
         return Clear()
     targets = _targets(trace, picked[1].since(stretch.began).values, explained)
+    targets = replace(targets, abrupt=abrupt)
     known = whole if whole.stalled else now
     if not known.stalled and not _cut_off(targets):
         return Undecided(f"the value loss is nearly 0, and {known.sentence}")
@@ -123,7 +131,25 @@ def _targets(trace: Trace, returns: Array, explained: Array) -> _Targets:
 
 def _cut_off(targets: _Targets) -> bool:
     """Tell targets that leave the returns out: they do not vary though the returns do."""
-    return targets.differ and (targets.discounted or targets.undefined > HALF)
+    gone = targets.discounted or targets.undefined > HALF or targets.abrupt
+    return targets.differ and gone
+
+
+def _abrupt(trace: Trace, loss: Series, stretch: Stretch) -> bool:
+    """Tell targets that changed at a step: the critic errs, then nothing is left to predict.
+
+    While the outcome stands as it was: where it breaks too, what changed is outside.
+    """
+    values = loss.until(stretch.began - 1).values
+    usual, between = values[-LEAST - GAP : -GAP], values[-GAP:]
+    after, picked = stretch.of(loss).values[:FIRST], outcome(trace)
+    if len(usual) < FIRST or picked is None:
+        return False
+    level = float(np.median(usual))
+    if float(between.max()) < SPIKE * level or float(np.median(after)) >= SUDDEN * level:
+        return False
+    found = fall(trace, *picked, int(loss.steps[len(values) - GAP + int(between.argmax())]))
+    return found is None or found.late
 
 
 def _severity(now: Standing, targets: _Targets) -> Severity:

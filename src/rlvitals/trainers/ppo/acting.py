@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from rlvitals.trainers.ppo.dense import Mlp
 from rlvitals.trainers.ppo.networks import Policy
 
 F32 = NDArray[np.float32]
@@ -19,9 +20,7 @@ def forward(module: nn.Module, rows: F32) -> F32:
     Plain layers are computed in numpy on the weights' own memory: a call of torch costs more than
     such a small product. Anything else goes through torch. Both agree to float32 rounding.
     """
-    if isinstance(module, nn.Sequential) and all(
-        isinstance(one, nn.Linear | nn.Tanh) for one in module
-    ):
+    if isinstance(module, Mlp) and module.is_tanh:
         for layer in module:
             if isinstance(layer, nn.Linear):
                 rows = rows @ layer.weight.detach().numpy().T + layer.bias.detach().numpy()

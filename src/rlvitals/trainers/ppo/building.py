@@ -1,15 +1,16 @@
 """Build a training from its settings, and keep these beside what they made."""
 
-import json
+import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from rlvitals.trainers import schema
-from rlvitals.trainers.ppo import cluster, environments, networks
+from rlvitals.trainers.ppo import cluster, environments, networks, telemetry
 from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, REPLICA_FEATURES
 from rlvitals.trainers.ppo.config import Config, MonitoringConfig
 from rlvitals.trainers.ppo.ppo import PPO
@@ -17,12 +18,15 @@ from rlvitals.trainers.ppo.reactions import SpikeReaction
 from rlvitals.trainers.ppo.temperature import Controller, Fixed
 
 FILE = "ppo_config.json"
+SHIPPED = Path(__file__).parent / "configs"
 OFF_AT_ZERO = frozenset({"target_kl", "max_grad_norm", "entropy_min", "kl_coef"})
 
 
 def build(config: Config) -> PPO:
     """Build the environments, the policy and the trainer of a configuration."""
     at, own = config.training, config.ppo_config
+    random.seed(at.seed)
+    np.random.seed(at.seed)  # noqa: NPY002 - what an environment may draw from
     torch.manual_seed(at.seed)
     ours = at.env == cluster.ID
     envs = environment(config)
@@ -60,18 +64,41 @@ def _layout(config: Config) -> networks.Layout:
     return networks.Layout(config.cluster.replicas, len(REPLICA_FEATURES), len(CLUSTER_FEATURES))
 
 
+def qps(config: Config) -> float:
+    """Return the requests per second that come to a cluster at its full load."""
+    return float(cluster.Cluster(config.environment, 1).arrivals.full_rate)
+
+
 def write(config: Config, folder: Path) -> None:
     """Write the settings into a run's folder, as a file that `--config` reads."""
     moved = replace(config, training=replace(config.training, output_dir=""))
-    text = json.dumps(schema.written(moved), indent=1)
-    (folder / FILE).write_text(f"{text}\n", encoding="utf-8")
+    (folder / FILE).write_text(schema.text(moved), encoding="utf-8")
 
 
-def sinks(config: MonitoringConfig) -> dict[str, Mapping[str, Any]]:
-    """Return what is written beside the run's own files, with its options."""
+def fitted(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a command line said, with fewer of the default speeds for fewer replicas."""
+    count = said.get("cluster.replicas")
+    speeds = Config().cluster.speeds
+    if count is None or "cluster.speeds" in said or not 1 <= count < len(speeds):
+        return dict(said)
+    return {**said, "cluster.speeds": speeds[:count]}
+
+
+def found(file: Path) -> Path:
+    """Return a settings file, or the one of its name that is shipped where there is none."""
+    shipped = SHIPPED / f"{file.stem}.json"
+    return shipped if not file.exists() and shipped.exists() else file
+
+
+def sinks(config: MonitoringConfig, actions: int = 0) -> dict[str, Mapping[str, Any]]:
+    """Return what is written beside the run's own files, with its options.
+
+    `actions`: how many discrete ones there are.
+    """
     found: dict[str, Mapping[str, Any]] = {}
     if config.tensorboard_enabled:
-        found["tensorboard"] = {"port": config.tensorboard_port}
+        names = telemetry.TAGS | telemetry.action_tags(actions)
+        found["tensorboard"] = {"port": config.tensorboard_port, "names": names}
     if config.metrics_export_enabled:
         found[config.metrics_export_format] = {
             "interval": config.metrics_export_interval,

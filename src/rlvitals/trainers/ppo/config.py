@@ -15,16 +15,16 @@ from rlvitals.trainers.ppo.cluster.config import (
 class PPOConfig:
     """The algorithm (`ppo_config`)."""
 
-    learning_rate: float = option(3e-4, "Adam's learning rate at its highest", item="LR")
-    gamma: float = option(0.99, "discount of a step", item="GAMMA")
+    learning_rate: float = option(1e-3, "Adam's learning rate at its highest", item="LR")
+    gamma: float = option(0.985, "discount of a step", item="GAMMA")
     gae_lambda: float = option(0.95, "decay of the advantage estimate", item="LAMBDA")
     clip_ratio: float = option(0.2, "the ratio is clipped at 1 -/+ this", item="EPS")
     value_clip_ratio: float = option(
-        0.2, "how far a value may move in an update (0: any)", item="X"
+        0.0, "how far a value may move in an update (0: any)", item="X"
     )
     epochs: int = option(4, "passes over a rollout", item="N")
     rollout_length: int = option(128, "steps of each environment in a rollout", item="N")
-    minibatch_size: int = option(256, "rows of a minibatch", item="N")
+    minibatch_size: int = option(2048, "rows of a minibatch", item="N")
     normalise_advantages: str = option(
         "minibatch", "over which rows advantages get mean 0", choices=("minibatch", "rollout", "no")
     )
@@ -32,7 +32,7 @@ class PPOConfig:
     normalise_rewards: bool = option(True, "by the deviation of the discounted return")
     value_coef: float = option(0.5, "weight of the value loss", item="C")
     max_grad_norm: float = option(0.5, "the gradient is clipped to this norm (0: not)", item="NORM")
-    entropy_coef: float = option(0.0, "weight of the entropy", item="C")
+    entropy_coef: float = option(0.003, "weight of the entropy", item="C")
     entropy_coef_final: float = option(-1.0, "what it goes to, straight (below 0: stays)", item="C")
     entropy_warmup_coef: float = option(0.0, "what is added to it at first", item="C")
     entropy_warmup_updates: int = option(0, "updates until that is gone", item="N")
@@ -58,11 +58,11 @@ class ScheduleConfig:
     """How the learning rate goes on (`advanced_optimization.learning_rate_schedule`)."""
 
     type: str = option(
-        "constant", "its shape", choices=("constant", "linear", "cosine_annealing_with_warmup")
+        "linear", "its shape", choices=("constant", "linear", "cosine_annealing_with_warmup")
     )
     warmup_steps: int = option(0, "updates until it is at its highest (cosine)", item="N")
     restart_period: int = option(100, "updates of one cosine", item="N")
-    min_lr_ratio: float = option(0.0, "the share of the highest that it ends at", item="SHARE")
+    min_lr_ratio: float = option(0.05, "the share of the highest that it ends at", item="SHARE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,36 @@ class StabilisationConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class TracksConfig:
+    """Numbers that a plot may want and a table may not (`monitoring.advanced_metrics`)."""
+
+    track_policy_entropy: bool = option(
+        True, "the entropy at temperature 1, where actions are drawn at another"
+    )
+    track_value_function_variance: bool = option(True, "the variance of values over the rollout")
+    track_action_distribution: bool = option(
+        True, "shares and counts of the actions, and their histograms over the environments"
+    )
+    track_kl_divergence: bool = option(
+        True, "KL, clip fraction and ratio of the first minibatch, and the largest ratio"
+    )
+    track_advantage_statistics: bool = option(
+        True, "mean, least and most of the advantages before they are whitened"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TailConfig:
+    """The slowest requests (`monitoring.tail_latency_tracking`); `cluster.window` of them count."""
+
+    enable: bool = option(True, "log the percentiles")
+    percentiles: tuple[int, ...] = option((90, 95, 99), "which: 90, 95 and 99 are told", item="P")
+    alert_threshold_p99: float = option(
+        0.0, "a 99th percentile above it is a warning and an event (0: never)", item="SECONDS"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class MonitoringConfig:
     """What is written beside the run's own files (`monitoring`)."""
 
@@ -148,8 +178,11 @@ class MonitoringConfig:
     )
     tensorboard_enabled: bool = option(True, "write event files under `<run>/tensorboard/`")
     tensorboard_port: int = option(6006, "the port in the command that shows them", item="N")
+    progress_bar: bool = option(True, "one line that shows how far it is, in a terminal")
     wandb: bool = option(False, "pass everything on to Weights & Biases, where installed")
     wandb_project: str = option("rlvitals", "its project", item="NAME")
+    advanced_metrics: TracksConfig = TracksConfig()
+    tail_latency_tracking: TailConfig = TailConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +198,7 @@ class WarmStartConfig:
         (0.5, 1.0, 1.2), "times the load that they decide at", item="X"
     )
     demo_path: str = option("", "demonstrations that were collected before", item="FILE")
-    bc_epochs: int = option(30, "passes over them", item="N")
+    bc_epochs: int = option(3, "passes over them", item="N")
     bc_batch_size: int = option(256, "decisions of a step", item="N")
     bc_learning_rate: float = option(5e-4, "Adam's", item="LR")
     bc_noise: float = option(0.01, "deviation of what is added to normalised states", item="X")
@@ -174,6 +207,9 @@ class WarmStartConfig:
         "", "weights to begin from instead, as another run's warm start left them", item="FILE"
     )
     hold_to_reference: bool = option(True, "freeze the warm start: the KL to it is logged")
+    force_warmstart: bool = option(
+        False, "warm start a run that goes on, too: its actor begins again, its schedules do not"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +228,10 @@ class CheckpointConfig:
     interval: int = option(50_000, "environment steps between two checkpoints", item="N")
     keep: int = option(3, "newest ones kept", item="N")
     keep_best: str = option("ep_return", "the one with the most of this is kept", item="METRIC")
-    keep_every: int = option(0, "those at multiples of it are kept (0: none)", item="N")
+    keep_every: int = option(
+        0, "the first after each so many steps is kept for good (0: none)", item="N"
+    )
     keep_healthy: bool = option(True, "the last one with a healthy diagnosis is kept")
-    background: bool = option(False, "write while training goes on")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +241,11 @@ class TrainingConfig:
     env: str = option("rlvitals/Cluster-v0", "a Gymnasium id", item="ID")
     num_envs: int = option(64, "environments at once", item="N")
     processes: bool = option(False, "each environment in a process of its own")
-    total_steps: int = option(1_000_000, "environment steps of the whole run", item="N")
+    total_steps: int = option(5_000_000, "environment steps of the whole run", item="N")
+    chunk_mode: bool = option(
+        False, "train in chunks, each with a checkpoint, a log and an entry of its own"
+    )
+    chunk_size: int = option(5000, "requests of a chunk: environment steps", item="N")
     seed: int = option(0, "of weights, actions and environments", item="N")
     threads: int = option(1, "torch's threads: small networks are fastest with one", item="N")
     output_dir: str = option("outputs/ppo", "the run's folder", item="FOLDER")

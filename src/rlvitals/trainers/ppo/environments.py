@@ -1,15 +1,17 @@
 """Many environments at once, with one meaning of "done" whatever their autoreset mode."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from numpy.typing import NDArray
 
 from rlvitals import UsageError, VitalsError
+from rlvitals.trainers.ppo import separate
 
 Bools = NDArray[np.bool_]
 
@@ -46,6 +48,7 @@ class Environments:
         self._resets: Bools = np.zeros(self.count, np.bool_)  # due in the next step (NEXT_STEP)
         self.episode_return = np.zeros(self.count)
         self.episode_length = np.zeros(self.count, np.int64)
+        self._partial: Bools = np.zeros(self.count, np.bool_)  # their episode is cut short by us
 
     def _observes(self, space: gym.Space[Any]) -> None:
         if not isinstance(space, gym.spaces.Box):
@@ -70,15 +73,19 @@ class Environments:
         self.observations = self._flat(observations)
         self._resets[:] = False
         self.episode_return[:], self.episode_length[:] = 0.0, 0
+        self._partial[:] = getattr(self.vector.unwrapped, "stagger", False)
 
     def step(self, actions: NDArray[Any]) -> tuple[Step, list[tuple[float, int]]]:
         """Act in each; returns the step, and return and length of the episodes that ended.
+
+        The first ones of a vector that staggers them are left out: they are no whole episodes.
 
         `observations` then holds what to act on next. Raises VitalsError where an environment
         raises or gives numbers that are not finite.
         """
         observations, rewards, terminated, truncated, info = self._step(self._outer(actions))
         flat = self._flat(observations)
+        self._finite(np.asarray(rewards)[:, None], "pays a reward of")
         done = terminated | truncated
         valid = ~self._resets
         final = flat
@@ -91,21 +98,32 @@ class Environments:
         self.episode_length += valid
         ended = [
             (float(self.episode_return[i]), int(self.episode_length[i]))
-            for i in np.flatnonzero(done)
+            for i in np.flatnonzero(done & ~self._partial)
         ]
+        self._partial[done] = False
         self.episode_return[done], self.episode_length[done] = 0.0, 0
         step = Step(np.asarray(rewards, np.float64), terminated, truncated, valid, final, info)
         return step, ended
 
     def close(self) -> None:
         """End the environments and their processes."""
-        self.vector.close()
+        if isinstance(self.vector, AsyncVectorEnv):
+            separate.close(self.vector)
+        else:
+            self.vector.close()
 
     def _step(self, actions: NDArray[Any]) -> Any:  # noqa: ANN401 - Gymnasium's tuple
         try:
             return self.vector.step(actions)
         except VitalsError:
             raise
+        except (EOFError, OSError) as error:
+            died = separate.dead(self.vector) or str(error)
+            raise VitalsError(
+                f"a process died: {died}",
+                where=str(self.vector),
+                hint="run the command again: it resumes; killed by SIGKILL is often out of memory",
+            ) from error
         except Exception as error:
             raise VitalsError(
                 f"an environment raised {type(error).__name__}: {error}",
@@ -124,6 +142,7 @@ class Environments:
         if self._mode is AutoresetMode.SAME_STEP:
             for i in np.flatnonzero(done):
                 final[i] = np.asarray(info["final_obs"][i]).reshape(-1)
+            self._finite(final)
         else:  # DISABLED: we reset
             fresh, _ = self.vector.reset(options={"reset_mask": done})
             flat[done] = self._flat(fresh)[done]
@@ -131,14 +150,20 @@ class Environments:
 
     def _flat(self, observations: Any) -> NDArray[Any]:  # noqa: ANN401 - an array of any shape
         flat = np.asarray(observations).reshape(self.count, -1)
-        if not np.isfinite(flat).all():
-            env, feature = np.argwhere(~np.isfinite(flat))[0]
-            raise VitalsError(
-                f"environment {env} observes {flat[env, feature]} at feature {feature}",
-                where=str(self.vector),
-                hint="a simulation that breaks: find its state with its own render or log",
-            )
+        self._finite(flat)
         return flat
+
+    def _finite(self, rows: NDArray[Any], paid: str = "") -> None:
+        """Raise VitalsError for a number of [n, features] that is not finite."""
+        if np.isfinite(rows).all():
+            return
+        env, feature = np.argwhere(~np.isfinite(rows))[0]
+        raise VitalsError(
+            f"environment {env} {paid or 'observes'} {rows[env, feature]}"
+            + ("" if paid else f" at feature {feature}"),
+            where=str(self.vector),
+            hint="a simulation that breaks: find its state with its own render or log",
+        )
 
     def _outer(self, actions: NDArray[Any]) -> NDArray[Any]:
         if not self.continuous:
@@ -148,6 +173,25 @@ class Environments:
         share = (np.clip(actions, -1.0, 1.0) + 1.0) * 0.5
         outer: NDArray[Any] = (self._low + share * (self._high - self._low)).astype(self._dtype)
         return outer
+
+
+class Separate(Environments):
+    """Those in processes of their own, whose state lies there."""
+
+    vector: AsyncVectorEnv[Any, Any]
+
+    HERE = ("observations", "_resets", "episode_return", "episode_length")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the environments need to go on."""
+        here = {name: getattr(self, name).copy() for name in self.HERE}
+        return here | {"there": separate.held(self.vector)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        for name in self.HERE:
+            setattr(self, name, state[name])
+        separate.put(self.vector, state["there"])
 
 
 def make(name: str, count: int, *, processes: bool = False, **options: Any) -> Environments:  # noqa: ANN401
@@ -160,14 +204,15 @@ def make(name: str, count: int, *, processes: bool = False, **options: Any) -> E
         native = spec.vector_entry_point is not None and not processes
         if native:
             return Environments(gym.make_vec(name, count, "vector_entry_point", **options))
-        vector = gym.make_vec(
-            name,
-            count,
-            "async" if processes else "sync",
-            vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
-            wrappers=[gym.wrappers.FlattenObservation],
-            **options,
-        )
+        with separate.deaf() if processes else nullcontext():
+            vector = gym.make_vec(
+                name,
+                count,
+                "async" if processes else "sync",
+                vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
+                wrappers=[gym.wrappers.FlattenObservation, *([separate.Held] if processes else [])],
+                **options,
+            )
     except gym.error.Error as error:
         raise UsageError(f"there is no environment {name}: {error}") from error
-    return Environments(vector)
+    return Separate(vector) if processes else Environments(vector)

@@ -8,10 +8,12 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from rlvitals.trainers.ppo.dense import Mlp
+
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU}
 
 
-def mlp(sizes: Sequence[int], gain: float, activation: str = "tanh") -> nn.Sequential:
+def mlp(sizes: Sequence[int], gain: float, activation: str = "tanh") -> Mlp:
     """Build Linear layers of `sizes`, orthogonal with gain sqrt(2), the last with `gain`."""
     layers: list[nn.Module] = []
     for i, (width_in, width_out) in enumerate(pairwise(sizes)):
@@ -20,7 +22,7 @@ def mlp(sizes: Sequence[int], gain: float, activation: str = "tanh") -> nn.Seque
         nn.init.orthogonal_(linear.weight, gain if last else 2**0.5)
         nn.init.zeros_(linear.bias)
         layers += [linear] if last else [linear, ACTIVATIONS[activation]()]
-    return nn.Sequential(*layers)
+    return Mlp(*layers)
 
 
 class Actor(Protocol):
@@ -100,7 +102,7 @@ class Categorical:
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Return log pi(a) [n] of actions int64 [n]."""
-        return self.log_probs.gather(1, actions[:, None])[:, 0]
+        return -nn.functional.nll_loss(self.log_probs, actions, reduction="none")
 
     def entropy(self) -> Tensor:
         """Return the entropy [n] in nats."""

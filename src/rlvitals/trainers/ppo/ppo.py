@@ -23,6 +23,7 @@ import rlvitals
 from rlvitals.trainers.ppo import acting
 from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig, ScheduleConfig
 from rlvitals.trainers.ppo.environments import Environments, Step
+from rlvitals.trainers.ppo.flat import FlatAdam
 from rlvitals.trainers.ppo.networks import Policy
 from rlvitals.trainers.ppo.normalise import ObservationNormaliser, RewardNormaliser
 from rlvitals.trainers.ppo.reactions import SpikeReaction
@@ -31,7 +32,9 @@ from rlvitals.trainers.ppo.rollout import (
     Rollout,
     advantages,
     explained_variance,
+    k3,
     means,
+    moved,
     standardised,
 )
 from rlvitals.trainers.ppo.schedules import Counters, coefficients
@@ -71,9 +74,7 @@ class PPO:
         self.rng = np.random.default_rng(seed)
         self.observe = ObservationNormaliser(envs.features, enabled=config.normalise_observations)
         self.scale = RewardNormaliser(envs.count, config.gamma, enabled=config.normalise_rewards)
-        self.optimizer = torch.optim.Adam(
-            policy.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
-        )
+        self.optimizer = FlatAdam(policy, config.learning_rate)
         self.frozen: Policy | None = None
         self.on_step: Callable[[int, Step], None] | None = None  # called with each of a rollout
         self.at = Counters(kl_coef=config.kl_coef)
@@ -87,7 +88,7 @@ class PPO:
         """Return all that a run needs to go on bit for bit."""
         held = {} if self.frozen is None else {"frozen": self.frozen}
         return rlvitals.State(
-            policy=self.policy, optimizer=self.optimizer, envs=self.envs, observe=self.observe,
+            policy=self.policy, optimizer=self.optimizer.adam, envs=self.envs, observe=self.observe,
             scale=self.scale, rng=self.rng, temperature=self.temperature, spikes=self.spikes,
             at=self.at, **held,
         )  # fmt: skip
@@ -99,9 +100,9 @@ class PPO:
 
     # -- collect ---------------------------------------------------------------------------------
 
-    def collect(self) -> Rollout:
-        """Act in all environments for `rollout_length` steps."""
-        length, count = self.config.rollout_length, self.envs.count
+    def collect(self, length: int | None = None) -> Rollout:
+        """Act in all environments for `rollout_length` steps, or as many as said."""
+        length, count = length or self.config.rollout_length, self.envs.count
         seen = np.empty((length + 1, count, self.envs.features), np.float32)
         log_probs = np.empty((length, count), np.float32)
         temperatures = np.empty(length, np.float32)
@@ -169,30 +170,21 @@ class PPO:
         batch = self._batch(rollout)
         size = min(self.minibatch_size, len(batch))
         coefficients = self.coefficients()
-        for group in self.optimizer.param_groups:
-            group["lr"] = coefficients["lr"]
         reference = self._reference_distribution(batch)
         told: list[dict[str, Tensor]] = []
-        skipped = 0
-        stopped = False
-        for index in self._minibatches(len(batch), size):
-            rows = batch.rows(index)
+        norms: list[float] = []
+        skipped, stopped = 0, False
+        for index, rows in self._minibatches(batch, size):
             loss, stats = self._loss(rows, coefficients, reference(index))
             stopped = self._too_far(stats)
             if stopped and told:
                 break
-            self.optimizer.zero_grad()
-            loss.backward()
-            norm = nn.utils.clip_grad_norm_(
-                self.policy.parameters(), self.config.max_grad_norm or torch.inf
-            )
-            told.append(stats | {"pg_grad_norm": norm})
-            if torch.isfinite(norm):
-                self.optimizer.step()
-            else:
-                skipped += 1
+            told.append(stats)
+            norms.append(self.optimizer.slope(loss))
+            skipped += not self.optimizer.step(coefficients["lr"], self.config.max_grad_norm)
             self.at.minibatches += 1
         return self._told(batch, told, coefficients, size) | {
+            "pg_grad_norm": float(np.mean(norms)),
             "skipped_minibatches": float(skipped),
             "stopped_early": float(stopped),
         }
@@ -211,12 +203,14 @@ class PPO:
             return replace(batch, advantages=standardised(batch.advantages))
         return batch
 
-    def _minibatches(self, rows: int, size: int) -> Iterator[Tensor]:
+    def _minibatches(self, batch: Batch, size: int) -> Iterator[tuple[Tensor, Batch]]:
         """Go through all rows in a new order each epoch; a last small rest joins the one before."""
-        cuts = list(range(size, rows - size // 2, size))
+        cuts = [0, *range(size, len(batch) - size // 2, size), len(batch)]
         for _ in range(self.config.epochs):
-            order = torch.from_numpy(self.rng.permutation(rows))
-            yield from torch.tensor_split(order, cuts)
+            order = torch.from_numpy(self.rng.permutation(len(batch)))
+            mixed = batch.rows(order)
+            for part in map(slice, cuts, cuts[1:]):
+                yield order[part], mixed.rows(part)
 
     def _loss(
         self,
@@ -225,46 +219,42 @@ class PPO:
         reference: Any,  # noqa: ANN401
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the loss of a minibatch and what it is made of."""
-        clip = self.config.clip_ratio
+        clip, weight = self.config.clip_ratio, coefficients
         now = self.policy.distribution(rows.observations, rows.temperatures)
         log_ratio = now.log_prob(rows.actions) - rows.log_probs
         ratio = log_ratio.exp()
         gain = rows.advantages
         if self.config.normalise_advantages == "minibatch":
             gain = standardised(gain)
-        surrogate = torch.min(ratio * gain, ratio.clamp(1 - clip, 1 + clip) * gain)
+        surrogate = torch.min(ratio * gain, ratio.clamp(1 - clip, 1 + clip) * gain).mean()
         value_loss = self._value_loss(rows)
-        entropy = now.entropy().mean()
-        k3 = (ratio - 1 - log_ratio).mean()  # estimates KL(old || new), never below 0
-        lack = torch.relu(coefficients["entropy_min"] - entropy)  # its gradient raises the entropy
-        loss = (
-            -surrogate.mean()
-            + self.config.value_coef * value_loss
-            - coefficients["entropy_coef"] * entropy
-            + self.config.entropy_floor_coef * lack
-            + coefficients["kl_coef"] * k3
-        )
+        loss = self.config.value_coef * value_loss - surrogate
+        with torch.set_grad_enabled(weight["entropy_coef"] > 0 or weight["entropy_min"] > 0):
+            entropy = now.entropy().mean()
+        if weight["entropy_coef"]:
+            loss = loss - weight["entropy_coef"] * entropy
+        if weight["entropy_min"]:  # what lacks has a gradient that raises the entropy
+            lack = torch.relu(weight["entropy_min"] - entropy)
+            loss = loss + self.config.entropy_floor_coef * lack
+        if weight["kl_coef"]:
+            loss = loss + weight["kl_coef"] * k3(log_ratio)
         stats = {
-            "pi_loss": -surrogate.mean().detach(), "vf_loss": value_loss.detach(),
-            "entropy": entropy.detach(), "approx_kl": k3.detach(),
-            "approx_kl_k1": -log_ratio.detach().mean(), "ratio_max": ratio.detach().max(),
-            "clipfrac": ((ratio.detach() - 1).abs() > clip).float().mean(),
+            "pi_loss": -surrogate.detach(), "vf_loss": value_loss.detach(),
+            "entropy": entropy.detach(), "log_ratio": log_ratio.detach(),
         }  # fmt: skip
         if reference is not None:
             away = now.kl(reference).mean()
-            loss = loss + coefficients["kl_ref_coef"] * away
+            loss = loss + weight["kl_ref_coef"] * away
             stats["kl_ref"] = away.detach()
         return loss, stats | {"loss": loss.detach()}
 
     def _value_loss(self, rows: Batch) -> Tensor:
         """Return half the mean squared error, pessimistic where the value moved beyond its clip."""
-        values = self.policy.value(rows.observations)
-        error = (values - rows.returns) ** 2
-        if self.config.value_clip_ratio > 0:
-            reach = self.config.value_clip_ratio
-            near = rows.values + (values - rows.values).clamp(-reach, reach)
-            error = torch.max(error, (near - rows.returns) ** 2)
-        return 0.5 * error.mean()
+        values, reach = self.policy.value(rows.observations), self.config.value_clip_ratio
+        if not reach:
+            return 0.5 * nn.functional.mse_loss(values, rows.returns)
+        near = rows.values + (values - rows.values).clamp(-reach, reach)
+        return 0.5 * torch.max((values - rows.returns) ** 2, (near - rows.returns) ** 2).mean()
 
     def _reference_distribution(self, batch: Batch) -> Any:  # noqa: ANN401 - a function of rows
         if self.frozen is None:
@@ -275,7 +265,7 @@ class PPO:
 
     def _too_far(self, stats: Mapping[str, Tensor]) -> bool:
         limit = self.config.target_kl
-        return limit > 0 and float(stats["approx_kl"]) > STOP_AT * limit
+        return limit > 0 and float(k3(stats["log_ratio"])) > STOP_AT * limit
 
     # -- coefficients and reports ----------------------------------------------------------------
 
@@ -297,24 +287,38 @@ class PPO:
         coefficients: Mapping[str, float],
         size: int,
     ) -> dict[str, float]:
-        found = {name: float(torch.stack([one[name] for one in told]).mean()) for name in told[0]}
-        found["ratio_max"] = max(float(one["ratio_max"]) for one in told)
+        alone = [name for name in told[0] if name != "log_ratio"]  # one number of each minibatch
+        found = {name: float(torch.stack([one[name] for one in told]).mean()) for name in alone}
+        clip = self.config.clip_ratio
+        first = moved(told[0]["log_ratio"], clip)
+        if not (isinstance(self.temperature, Fixed) and self.temperature.value == 1.0):
+            found["entropy_policy"] = self._plain_entropy(batch)
         values, returns = batch.values.numpy(), batch.returns.numpy()
-        return found | dict(coefficients) | {
+        return found | moved(torch.cat([one["log_ratio"] for one in told]), clip) | {
+            f"first_{name}": first[name] for name in ("ratio_max", "clipfrac")
+        } | dict(coefficients) | {
+            "first_kl": first["approx_kl"],
             "explained_var": explained_variance(values, returns),
-            "first_kl": float(told[0]["approx_kl"]),
-            "first_clipfrac": float(told[0]["clipfrac"]),
-            "first_ratio_max": float(told[0]["ratio_max"]),
             "advantage_std": float(batch.advantages.std()),
-            "value_mean": float(values.mean()), "return_mean": float(returns.mean()),
+            "raw_advantage_mean": float(batch.advantages.mean()),
+            "raw_advantage_min": float(batch.advantages.min()),
+            "raw_advantage_max": float(batch.advantages.max()),
+            "value_mean": float(values.mean()), "value_var": float(values.var()),
+            "return_mean": float(returns.mean()),
             "return_std": float(returns.std()), "minibatch_size": float(size),
             "minibatches": float(len(told)),
         }  # fmt: skip
 
-    def iterate(self) -> tuple[Rollout, dict[str, float]]:
+    def _plain_entropy(self, batch: Batch) -> float:
+        """Return the entropy of the policy itself, at temperature 1, after the update."""
+        with torch.inference_mode():
+            plain = self.policy.distribution(batch.observations, torch.ones(len(batch), 1))
+            return float(plain.entropy().mean())
+
+    def iterate(self, length: int | None = None) -> tuple[Rollout, dict[str, float]]:
         """Collect a rollout and learn from it; returns it and the numbers of the update."""
         began = time.perf_counter()
-        rollout = self.collect()
+        rollout = self.collect(length)
         collected = time.perf_counter()
         stats = self.learn(rollout)
         self.at.updates += 1

@@ -1,6 +1,8 @@
 """A whole training: begin or resume, learn, tell, save, and end well whatever happens."""
 
+import logging
 import time
+import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -8,66 +10,118 @@ from pathlib import Path
 import torch
 
 import rlvitals
-from rlvitals.trainers.ppo import building, demos, stabilise, telemetry, warm_start
+from rlvitals.trainers.ppo import (
+    building,
+    chunks,
+    console,
+    demos,
+    presets,
+    stabilise,
+    telemetry,
+    warm_start,
+)
 from rlvitals.trainers.ppo.cluster import ID as CLUSTER
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.environments import Step
+from rlvitals.trainers.ppo.events import Events
+from rlvitals.trainers.ppo.judging import Judge
+from rlvitals.trainers.ppo.rollout import Rollout
+from rlvitals.trainers.ppo.stopping import Stopping
 
-GROWTH = 0.05  # of the run: so far apart are live diagnoses at least
 ROLLOUT_LINES = 4  # in each rollout
+EPOCHS_A_LINE = 10  # of cloning, on the console
+GO_ON = "run the same command again to go on"
+# How `training_progress.json` calls the ends that a recorder knows.
+ENDS = {"finished": "completed", "failed": "failed"}
 
 
 class Training:
-    """One training in its folder. `run` trains to the end and returns how it ended."""
+    """One training in its folder. `run` trains to the end and returns how it ended.
 
-    def __init__(self, config: Config, *, verbose: bool = False) -> None:
-        """Build everything, and resume from the newest checkpoint that is whole."""
+    `source` is where its settings were read, to be remembered. Raises UsageError for settings that
+    do not fit each other or the environment.
+    """
+
+    def __init__(self, config: Config, *, verbose: bool = False, source: str = "") -> None:
+        """Build everything; nothing is written before it is known to fit."""
+        chunks.check(config)
         self.config = config
+        torch.set_num_threads(config.training.threads)
+        self.ppo = building.build(config)
+        self.ppo.on_step = self._on_step
         self.folder = Path(config.training.output_dir)
         self.folder.mkdir(parents=True, exist_ok=True)
-        torch.set_num_threads(config.training.threads)
-        self.log = telemetry.logger(self.folder, verbose=verbose)
+        total = config.training.total_steps
+        self.bar = console.Bar(total, wanted=config.monitoring.progress_bar)
+        self.log = console.logger(self.folder, self.bar, total, verbose=verbose)
+        actions = 0 if self.ppo.envs.continuous else self.ppo.envs.actions
         self.recorder = rlvitals.start(
-            self.folder,
-            seed=config.training.seed,
-            settings=building.flat(config),
-            sinks=building.sinks(config.monitoring),
-        )
-        self.ppo = building.build(config)
+            self.folder, seed=config.training.seed, settings=building.flat(config),
+            sinks=building.sinks(config.monitoring, actions),
+        )  # fmt: skip
         building.write(config, self.folder)
-        self.ppo.on_step = self._on_step
-        self.diagnosis: rlvitals.Diagnosis | None = None
-        self._saved = -1  # the step of the last checkpoint
-        self._judged = (time.monotonic(), 0)  # when, at which step
+        self.chunks = (
+            chunks.Chunks(self.ppo, config.training.chunk_size, self.folder, self.log)
+            if config.training.chunk_mode
+            else None
+        )
+        self.keeper = self._keeper(source)
+        self.stopping = Stopping()
+        self.judge = Judge(
+            self.folder, every=config.training.diagnose_seconds, total_steps=total,
+            tell=self._diagnosed,
+        )  # fmt: skip
+        self.events = Events(self.ppo, self.recorder, self.log, config.monitoring)
         self.checkpoints = self._checkpoints()
+        self._saved = -1  # the step of the last checkpoint
+        self._length = config.ppo_config.rollout_length  # of the next rollout
         self.log.info(telemetry.init_line(config, self.ppo))
+        if started := presets.line(config):
+            self.log.info(started)
 
     def run(self) -> str:
         """Train; returns "finished", or "stopped" where someone asked for it.
 
-        Ctrl-C saves a checkpoint, says how to go on, and is raised again. So is any error: the
-        newest checkpoint is kept.
+        Ctrl-C and SIGTERM save a checkpoint, say how to go on, and are raised. So is any error:
+        the newest checkpoint is kept, and the run is recorded as failed.
         """
-        status = "failed"
-        try:
-            if not self._resume():
-                self._warm_start()
-            self._stabilise()
-            status = self._learn()
-        except KeyboardInterrupt:
-            status = "interrupted"
-            self._save("interrupted")
-            self.log.info("run the same command again to go on")
-            raise
-        except Exception as error:
-            self.log.exception("[PPO:failed] %s", error)  # noqa: TRY401 - the line is read alone
-            raise
-        finally:
-            with suppress(Exception):  # what ended the training is what is told
-                self.ppo.envs.close()
-            self.recorder.finish(status)
-            telemetry.close(self.log)
+        status = trace = problem = ""
+        with self.stopping:
+            try:
+                status = self._trained()
+            except KeyboardInterrupt:
+                status = "interrupted"
+                self.log.warning("[PPO:stopped] %s: %s", self._newest(), GO_ON)
+                raise
+            except Exception as error:
+                status, trace, problem = "failed", traceback.format_exc(), str(error)
+                self.log.error("[PPO:failed] %s", problem)  # noqa: TRY400 - it follows, as debug
+                self.log.debug("%s", trace)
+                self.log.info("[PPO:failed] %s: %s", self._newest(), GO_ON)
+                raise
+            finally:
+                self._end(status, trace, problem)
         return status
+
+    def _trained(self) -> str:
+        resumed = self._resume()
+        if not resumed or self.config.warm_start.force_warmstart:
+            self._warm_start()
+        self._stabilise()
+        self.keeper.update(self.ppo.at.steps)
+        self.judge.begin(self.ppo.at.steps)
+        return self.learn()
+
+    def _end(self, status: str, trace: str, problem: str) -> None:
+        with suppress(Exception):  # what ended the training is what is told
+            self.ppo.envs.close()
+        ended = ENDS.get(status, "stopped")
+        if self.chunks is not None:
+            self.chunks.ended(ended)
+        self.keeper.finish(ended, problem)
+        self.recorder.finish(status, traceback=trace)
+        self.bar.close()
+        console.close(self.log)
 
     # -- the stages ------------------------------------------------------------------------------
 
@@ -75,11 +129,15 @@ class Training:
         """Go on from the newest checkpoint that is whole; False where there is none."""
         if self.checkpoints is None:
             return False
-        state = self.ppo.state()
-        resumed = self.checkpoints.restore(state.load)
+        resumed = self.checkpoints.restore(self.ppo.state().load)
         if resumed is None:
             return False
         self.log.info("[Resume] %s", resumed.sentence)
+        self._saved = self.ppo.at.steps
+        if self.chunks is not None:
+            self.chunks.resumed()
+        if self.ppo.at.steps >= self.ppo.total_steps:
+            self.log.info("[Resume] it was trained to its end: --total-steps takes it further")
         return True
 
     def _warm_start(self) -> None:
@@ -94,6 +152,7 @@ class Training:
         else:
             self.log.info("[PPO:warmstart] no scheduler plays %s", self.config.training.env)
             return
+        self.ppo.optimizer.adam.state.clear()  # of a run that goes on: another actor's
         if config.hold_to_reference:
             self.ppo.hold_to_reference()
 
@@ -108,7 +167,9 @@ class Training:
             )  # fmt: skip
         self.log.info("[PPO:warmstart] %d decisions of %s", len(held), ", ".join(held.names))
         for at in warm_start.clone(self.ppo, held, config):
-            self.log.info(
+            shown = at.epoch in {1, config.bc_epochs} or at.epoch % EPOCHS_A_LINE == 0
+            self.log.log(
+                logging.INFO if shown else logging.DEBUG,
                 "[PPO:warmstart] epoch=%d/%d loss=%.4f accuracy=%.3f (the commonest action: %.3f)",
                 at.epoch, config.bc_epochs, at.loss, at.accuracy, at.baseline,
             )  # fmt: skip
@@ -136,67 +197,79 @@ class Training:
         if self.config.statistics_stabilization.collect_baseline_stats:
             self.recorder.log(0, {f"baseline/{name}": v for name, v in at.baseline.items()})
 
-    def _learn(self) -> str:
-        ppo = self.ppo
+    def learn(self) -> str:
+        """Learn until the end, or until someone asks for it; returns how it ended."""
+        ppo, parts = self.ppo, self.chunks
+        self.stopping.patient = True
+        told: dict[str, float] = {}
+        began = time.monotonic()
         while ppo.at.steps < ppo.total_steps:
-            rollout, stats = ppo.iterate()
+            if parts is not None:
+                self._length = parts.length()
+            rollout, stats = ppo.iterate(self._length)
             told = telemetry.numbers(ppo, rollout, stats)
-            self.recorder.log(ppo.at.steps, told, episode=None)
-            self._pulses()
-            self.log.info(telemetry.update_line(ppo.at.steps, told, rollout.facts))
+            self._tell(rollout, told)
+            if parts is not None:
+                parts.after(rollout, told)
             self._judge()
             asked = self.recorder.requests()
-            if asked.save or asked.stop or self._due():
-                self._save("asked for" if asked.save else "due", told)
+            if why := self._why_save(asked):
+                self._save(why, told)
+            if parts is not None and parts.over:
+                parts.ended("completed")
+            self.stopping.check()
             if asked.stop:
-                self.log.info("[PPO:stopped] at step %d, as asked", ppo.at.steps)
+                self.log.info("[PPO:stopped] at step %d, as asked: %s", ppo.at.steps, GO_ON)
                 return "stopped"
-        self._save("the end")
+        self._save("the end", told)
+        seconds = time.monotonic() - began
+        self.log.info(
+            "[PPO:end] step=%d after %.0f s of learning: rlvitals diagnose %s", ppo.at.steps,
+            seconds, self.folder,
+        )  # fmt: skip
         return "finished"
 
     # -- what goes along -------------------------------------------------------------------------
 
     def _on_step(self, done: int, step: Step) -> None:
-        length = self.config.ppo_config.rollout_length
+        length = self._length
         if done % max(length // ROLLOUT_LINES, 1) == 0:
             at = self.ppo.at.steps + done * self.ppo.envs.count
             reward = float(step.rewards.mean())
             self.log.debug(telemetry.rollout_line(at, done, length, reward))
 
-    def _pulses(self) -> None:
-        pulses = getattr(self.ppo.temperature, "pulses", None)
-        while pulses:
-            one = pulses.popleft()
-            self.recorder.event(
-                "temperature_pulse", self.ppo.at.steps, decision=one.step, cause=one.cause,
-                level=one.level,
-            )  # fmt: skip
+    def _tell(self, rollout: Rollout, told: Mapping[str, float]) -> None:
+        step = self.ppo.at.steps
+        self.recorder.log(step, telemetry.recorded(told, self.config.monitoring))
+        self.log.info(telemetry.update_line(step, told), extra={"step": step})
+        self.events.after(rollout, told)
+        self.bar.update(step, told)
+        self.keeper.update(step)
 
     def _judge(self) -> None:
         """Diagnose the run as it stands, not too often, and say what is new."""
-        every = self.config.training.diagnose_seconds
-        then, step = self._judged
-        grown = self.ppo.at.steps - step >= GROWTH * self.ppo.total_steps
-        if not every or not grown or time.monotonic() - then < every:
-            return
-        self._judged = (time.monotonic(), self.ppo.at.steps)
-        self.recorder.flush()
-        try:
-            found = rlvitals.diagnose(self.folder)
-        except rlvitals.VitalsError as error:
-            self.recorder.note(f"no live diagnosis: {error.problem}")
-            return
-        known = (
-            set() if self.diagnosis is None else {one.name for one, _ in self.diagnosis.findings}
-        )
-        for rule, finding in found.findings:
-            if rule.name not in known and finding.severity > rlvitals.Severity.NOTE:
-                self.log.warning("[diagnosis] %s since step %s", rule.name, finding.began)
-        if self.diagnosis is None or found.verdict.word is not self.diagnosis.verdict.word:
-            self.log.info("[diagnosis] the run is %s", found.verdict.word.value)
-        self.diagnosis = found
+        step = self.ppo.at.steps
+        if self.judge.due(step):
+            self.recorder.flush()
+            self.judge.judge(step)
 
-    # -- checkpoints -----------------------------------------------------------------------------
+    def _diagnosed(self, text: str, bad: bool) -> None:  # noqa: FBT001 - as it is called
+        (self.log.warning if bad else self.log.info)("[diagnosis] %s", text)
+
+    # -- progress and checkpoints ----------------------------------------------------------------
+
+    def _keeper(self, source: str) -> rlvitals.Keeper:
+        facts = {} if self.chunks is None else self.chunks.facts()
+        if self.config.training.env == CLUSTER:
+            cluster = self.config.cluster
+            facts |= {"num_replicas": cluster.replicas, "qps": building.qps(self.config)}
+        made = rlvitals.Keeper(
+            self.folder, self.ppo.total_steps, tell=self.log.warning, config_file=source,
+            external_pretrain=self.config.warm_start.external_pretrain, **facts,
+        )  # fmt: skip
+        if self.chunks is not None:
+            self.chunks.keeper = made
+        return made
 
     def _checkpoints(self) -> rlvitals.Checkpoints | None:
         config = self.config.checkpointing
@@ -207,32 +280,39 @@ class Training:
             every=config.interval,
             keep=config.keep,
             keep_best=config.keep_best or None,
-            keep_every=config.keep_every or None,
             keep_healthy=config.keep_healthy,
-            health=self._health,
+            health=self.judge.health,
             tell=lambda text: self.log.info("[PPO:checkpoint] %s", text),
         )
 
-    def _health(self, step: int) -> str:
-        del step  # the last diagnosis is the nearest there is
-        if self.diagnosis is None:
-            return "not judged"
-        bad = [
-            rule.name
-            for rule, finding in self.diagnosis.findings
-            if finding.severity > rlvitals.Severity.NOTE
-        ]
-        return ", ".join(bad) or "healthy"
-
-    def _due(self) -> bool:
-        return self.checkpoints is not None and self.checkpoints.due(self.ppo.at.steps)
+    def _why_save(self, asked: rlvitals.Requests) -> str:
+        """Return why a checkpoint is to be saved now; empty where none is."""
+        reasons = (
+            (asked.save or asked.stop, "asked for"),
+            (self.stopping.asked is not None, "interrupted"),
+            (self.chunks is not None and self.chunks.over, "the end of a chunk"),
+            (self.checkpoints is not None and self.checkpoints.due(self.ppo.at.steps), "due"),
+        )
+        return next((why for holds, why in reasons if holds), "")
 
     def _save(self, why: str, told: Mapping[str, float] | None = None) -> None:
         step = self.ppo.at.steps
         if self.checkpoints is None or step == self._saved:
             return
+        every, last = self.config.checkpointing.keep_every, max(self._saved, 0)
+        pinned = every > 0 and step // every > last // every  # a rollout rarely ends at a multiple
         self._saved = step
         state = self.ppo.state()
-        with self.checkpoints.save(step, metrics=told) as folder:
+        with self.checkpoints.save(step, metrics=told, pinned=pinned) as folder:
             state.save(folder)
+        self.keeper.update(step, latest_checkpoint=f"checkpoint-{step}")
         self.log.info("[PPO:checkpoint] step=%d saved (%s)", step, why)
+
+    def _newest(self) -> str:
+        """Say what there is to go on from."""
+        found = None if self.checkpoints is None else self.checkpoints.latest()
+        return (
+            "no checkpoint yet"
+            if found is None
+            else f"the newest checkpoint is {found.folder.name}"
+        )

@@ -25,6 +25,7 @@ class SpikeReaction:
         self.config, self._usual_size = config, float(minibatch_size)
         self._size = float(minibatch_size)
         self.lr_factor = 1.0
+        self.before = (1.0, minibatch_size)  # both, before the last update
         self._log_norm = math.nan
         self._seen = 0
 
@@ -35,6 +36,7 @@ class SpikeReaction:
 
     def after(self, norm: float) -> dict[str, float]:
         """Take in the norm of an update before clipping; returns what is to be logged."""
+        self.before = (self.lr_factor, self.minibatch_size)
         spike = self._is_spike(norm)
         rate = self.config.adaptation_rate
         if spike:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -48,7 +49,7 @@ class Batch:
         """Return the number of rows."""
         return len(self.log_probs)
 
-    def rows(self, index: Tensor) -> "Batch":
+    def rows(self, index: Tensor | slice) -> "Batch":
         """Return the rows at `index`."""
         return Batch(*(getattr(self, name)[index] for name in self.__slots__))
 
@@ -78,8 +79,23 @@ def explained_variance(values: NDArray[Any], returns: NDArray[Any]) -> float:
 
 def standardised(values: Tensor) -> Tensor:
     """Return values of mean 0 and deviation 1; one value alone becomes 0."""
-    centred = values - values.mean()
-    return centred / (centred.pow(2).mean().sqrt() + 1e-8)
+    deviation, mean = torch.std_mean(values, correction=0)
+    return (values - mean) / (deviation + 1e-8)
+
+
+def k3(log_ratio: Tensor) -> Tensor:
+    """Estimate KL(old || new) by log(new / old) at what the old one drew: never below 0."""
+    return (torch.expm1(log_ratio) - log_ratio).mean()
+
+
+def moved(log_ratio: Tensor, clip: float) -> dict[str, float]:
+    """Say how far a policy moved, by log(new / old) [m] at what the old one drew."""
+    ratio = log_ratio.exp()
+    return {
+        "approx_kl": float(k3(log_ratio)), "approx_kl_k1": -float(log_ratio.mean()),
+        "ratio_max": float(ratio.max()),
+        "clipfrac": float(((ratio - 1).abs() > clip).float().mean()),
+    }  # fmt: skip
 
 
 def means(steps: list[Step]) -> dict[str, float]:

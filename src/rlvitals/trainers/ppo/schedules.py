@@ -1,9 +1,20 @@
 """What changes with the progress of a run: learning rate and coefficients, as plain functions."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig, ScheduleConfig
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Where a run that is trained in chunks stands."""
+
+    number: int = 0  # of the current one; 0: none yet
+    began: int = 0  # the environment step it began at
+    counts: list[int] = field(default_factory=list)  # of each action in it
+    first_kl: float | None = None  # to the warm start, in its first update and its last
+    last_kl: float | None = None  # None: there is no warm start
 
 
 @dataclass(slots=True)
@@ -15,6 +26,7 @@ class Counters:
     minibatches: int = 0  # steps of the optimiser
     stabilised: int = 0  # steps of the phase before learning
     kl_coef: float = 0.0  # of the KL to the policy that collected
+    chunk: Chunk = field(default_factory=Chunk)
 
 
 def linear(first: float, last: float, progress: float) -> float:

@@ -1,17 +1,16 @@
 """What a training tells: the numbers of an update, its log lines, and TensorBoard's tags."""
 
-import logging
-import sys
-from collections.abc import Mapping
-from pathlib import Path
+import re
+from collections.abc import Iterable, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rlvitals.trainers.ppo.config import Config
+from rlvitals.trainers.ppo.config import Config, MonitoringConfig
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import Rollout
 
-LOG = "ppo_training.log"
+FORMAT = "%(asctime)s %(levelname)s %(message)s"
 Numbers = dict[str, float]
 
 # How TensorBoard calls a number; any other keeps its own name.
@@ -30,6 +29,11 @@ TAGS = {
     "balance_penalty": "Reward/BalancePenalty",
     "delta_score": "Reward/DeltaScore",
     "absolute_score": "Reward/AbsoluteScore",
+    "queue": "System/QueueLength",
+    "curriculum_stage": "curriculum/stage",
+    "latency_p90": "tail_latency/latency_p90",
+    "latency_p95": "tail_latency/latency_p95",
+    "latency_p99": "tail_latency/latency_p99",
     "reward_mean": "Rollout/RewardMean",
     "reward_std": "Rollout/RewardStd",
     "reward_min": "Rollout/RewardMin",
@@ -44,8 +48,37 @@ TAGS = {
     "temp_is_pulsing": "Temperature/IsPulsing",
     "temp_stagnation_level": "Temperature/Stagnation",
 }
-# What the lines say already, or what is only of use in a plot.
-PARTS_LEFT_OUT = ("reward", "qps", "throughput", "latency")
+# Which numbers a key of `monitoring.advanced_metrics` logs.
+TRACKED = {
+    "track_policy_entropy": r"entropy_policy",
+    "track_value_function_variance": r"value_var",
+    "track_action_distribution": r"action_(replica|count)_\d+",
+    "track_kl_divergence": r"first_\w+|ratio_max",
+    "track_advantage_statistics": r"raw_advantage_(mean|min|max)",
+}
+TAIL = re.compile(r"latency_p(\d+)")
+BREAKDOWN = ("_score", "_penalty", "_bonus")  # how the reward's parts end
+
+
+def action_tags(actions: int) -> dict[str, str]:
+    """Return TensorBoard's tags of the shares and counts of `actions` actions."""
+    return {f"action_replica_{i}": f"Actions/Share_{i}" for i in range(actions)} | {
+        f"action_count_{i}": f"Actions/Replica_{i}" for i in range(actions)
+    }
+
+
+def recorded(told: Mapping[str, float], config: MonitoringConfig) -> Numbers:
+    """Return those of an update's numbers that are to be recorded."""
+    tracks, tail = config.advanced_metrics, config.tail_latency_tracking
+    off = "|".join(pattern for name, pattern in TRACKED.items() if not getattr(tracks, name))
+    left_out = re.compile(off) if off else None
+    wanted = tail.percentiles if tail.enable else ()
+    return {
+        name: value
+        for name, value in told.items()
+        if not (left_out and left_out.fullmatch(name))
+        and not ((slow := TAIL.fullmatch(name)) and int(slow[1]) not in wanted)
+    }
 
 
 def numbers(ppo: PPO, rollout: Rollout, stats: Mapping[str, float]) -> Numbers:
@@ -87,37 +120,29 @@ def normaliser_numbers(ppo: PPO) -> Numbers:
     }
 
 
-def logger(folder: Path, *, verbose: bool) -> logging.Logger:
-    """Return what writes lines to the console and, all of them, to `ppo_training.log`."""
-    made = logging.getLogger(f"rlvitals.ppo.{id(folder)}")
-    made.setLevel(logging.DEBUG)
-    made.propagate = False
-    console = logging.StreamHandler(sys.stdout)
-    console.setLevel(logging.DEBUG if verbose else logging.INFO)
-    console.setFormatter(logging.Formatter("%(message)s"))
-    file = logging.FileHandler(folder / LOG, encoding="utf-8")
-    file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    for handler in (console, file):
-        made.addHandler(handler)
-    return made
+def shares_by_environment(rollout: Rollout, actions: int) -> NDArray[np.float64]:
+    """Return how often each environment took each action: shares [n, actions]."""
+    taken = np.where(rollout.valid, rollout.actions, -1)
+    counts = np.stack([(taken == i).sum(0) for i in range(actions)], 1)
+    found: NDArray[np.float64] = counts / np.maximum(rollout.valid.sum(0), 1)[:, None]
+    return found
 
 
-def close(log: logging.Logger) -> None:
-    """Close what a logger writes to."""
-    for handler in list(log.handlers):
-        log.removeHandler(handler)
-        handler.close()
+def listed(values: Iterable[float]) -> str:
+    """Return shares as a list."""
+    return f"[{', '.join(f'{value:.2f}' for value in values)}]"
 
 
 def init_line(config: Config, ppo: PPO) -> str:
     """Say what is trained, and how."""
-    own = config.ppo_config
+    own, paid = config.ppo_config, config.reward_config
     return (
-        f"[PPO:init] env={config.training.env} x{ppo.envs.count} | "
+        f"[PPO:init] env={config.training.env} x{ppo.envs.count} mode={paid.mode} | "
         f"h={'x'.join(map(str, config.network.hidden_sizes))} | lr={own.learning_rate:.2e} "
         f"gamma={own.gamma:.3f} lam={own.gae_lambda:.3f} clip={own.clip_ratio:.2f} "
         f"ent={own.entropy_coef:.3f} vf={own.value_coef:.3f} epochs={own.epochs} "
-        f"roll={own.rollout_length} mb={own.minibatch_size} gnorm={own.max_grad_norm:.2f}"
+        f"roll={own.rollout_length} mb={own.minibatch_size} gnorm={own.max_grad_norm:.2f} | "
+        f"lat_w={paid.alpha:.2f} bal_w={paid.load_balance_penalty:.2f}"
     )
 
 
@@ -126,23 +151,22 @@ def rollout_line(step: int, done: int, length: int, reward: float) -> str:
     return f"[PPO:rollout] step={step} buf_ptr={done}/{length} current_r={reward:.4f}"
 
 
-def update_line(step: int, told: Mapping[str, float], facts: Mapping[str, float]) -> str:
-    """Say what an update did; `facts` are the means of what the environments told."""
+def update_line(step: int, told: Mapping[str, float]) -> str:
+    """Say what an update did, and what the reward was made of."""
     line = (
         f"[PPO:update] step={step} pi={told['pi_loss']:.6f} vf={told['vf_loss']:.6f} "
         f"ent={told['entropy']:.4f} kl={told['approx_kl']:.5f} clip={told['clipfrac']:.3f} "
         f"ev={told['explained_var']:.3f} gnorm={told['pg_grad_norm']:.3f} lr={told['lr']:.2e} "
         f"R({told['reward_mean']:.3f}/{told['reward_std']:.3f}/{told['reward_min']:.3f}"
-        f"/{told['reward_max']:.3f})"
+        f"/{told['reward_max']:.3f}) Adv_std={told['advantage_std']:.3f} "
+        f"V/Ret={told['value_mean']:.3f}/{told['return_mean']:.3f}"
     )
     if "ep_return" in told:
         line += f" ep_return={told['ep_return']:.1f}"
     shares = [told[name] for name in told if name.startswith("action_replica_")]
     if shares:
-        line += f" act=[{', '.join(f'{share:.2f}' for share in shares)}]"
+        line += f" act={listed(shares)}"
     parts = [
-        f"{name}={value:.4f}"
-        for name, value in facts.items()
-        if name.endswith(("_score", "_penalty", "_bonus")) and value
+        f"{name}={value:.4f}" for name, value in told.items() if name.endswith(BREAKDOWN) and value
     ]
     return f"{line} | {' '.join(parts)}" if parts else line

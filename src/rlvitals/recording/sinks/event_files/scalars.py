@@ -21,6 +21,9 @@ from rlvitals.wire.crc32c import MASK_DELTA, crc32c, pair_term, term
 HEADER_BYTES = 12
 TIME_KEY, STEP_KEY, VALUE_KEY = 0x09, 0x10, 0x15  # field numbers and wire types, as one byte
 SUMMARY, VALUE, TAG = 5, 1, 1  # Event.summary, Summary.value, Summary.Value.tag
+_LIMITS = 2 ** (7 * np.arange(9, dtype=np.int64))  # from each on, a step takes a byte more
+_SHIFTS = (7 * np.arange(10)).astype(np.uint64)
+_COUNTED = np.arange(19)  # the bytes of a stamp
 AT_ONCE = 2**12  # scalars that are encoded together: their bytes fit the nearest caches
 
 
@@ -49,7 +52,7 @@ def encode(
     with np.errstate(over="ignore"):  # beyond float32: infinite, as SummaryWriter has it
         single = values.astype("<f4", order="C")
     widths = _widths(steps)
-    cuts = [0, *(np.flatnonzero(np.diff(widths)) + 1).tolist(), len(steps)]
+    cuts = [0, *(np.flatnonzero(widths[1:] != widths[:-1]) + 1).tolist(), len(steps)]
     together = max(AT_ONCE // len(keys), 1)
     for begin, end in pairwise(cuts):
         for first in range(begin, end, together):
@@ -60,8 +63,7 @@ def encode(
 
 def _widths(steps: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many bytes each step takes: 0 for step 0, which is left out, 10 below it."""
-    limits = 2 ** (7 * np.arange(9, dtype=np.int64))
-    return np.where(steps < 0, 10, limits.searchsorted(steps, side="right"))
+    return np.where(steps < 0, 10, _LIMITS.searchsorted(steps, side="right"))
 
 
 def _stamps(steps: NDArray[np.int64], times: NDArray[np.float64], width: int) -> NDArray[np.uint8]:
@@ -70,8 +72,7 @@ def _stamps(steps: NDArray[np.int64], times: NDArray[np.float64], width: int) ->
     stamps[:, :8] = times.astype("<f8").view(np.uint8).reshape(-1, 8)
     if width:
         stamps[:, 8] = STEP_KEY
-        shifts = (7 * np.arange(width)).astype(np.uint64)
-        stamps[:, 9:] = (steps.view(np.uint64)[:, None] >> shifts) & np.uint64(127)
+        stamps[:, 9:] = (steps.view(np.uint64)[:, None] >> _SHIFTS[:width]) & np.uint64(127)
         stamps[:, 9:-1] |= 128
     return stamps
 
@@ -103,13 +104,12 @@ def _checks(
 ) -> NDArray[np.uint32]:
     """Return the masked checksums [n, k] of the payloads."""
     terms = _stamp_terms(stamps.shape[1])
-    register = np.bitwise_xor.reduce(terms[np.arange(stamps.shape[1]), stamps], axis=1)
-    moved = layout.moves[0][register & 255]
-    for byte in range(1, 4):
-        moved ^= layout.moves[byte][(register >> np.uint32(8 * byte)) & 255]
+    register = np.bitwise_xor.reduce(terms[_COUNTED[: stamps.shape[1]], stamps], axis=1)
+    octets = register.astype("<u4", copy=False).view(np.uint8).reshape(-1, 4)
+    moved = np.bitwise_xor.reduce(layout.moves[_COUNTED[:4], octets], axis=1)
     halves = values.view("<u2").reshape(*values.shape, 2)
-    crcs = pair_term(2)[halves[..., 0]] ^ pair_term(0)[halves[..., 1]]
-    crcs ^= moved[:, layout.which]
+    crcs = pair_term(2).take(halves[..., 0]) ^ pair_term(0).take(halves[..., 1])
+    crcs ^= moved.take(layout.which, axis=1)
     crcs ^= layout.checks
     rotated: NDArray[np.uint32] = (crcs >> np.uint32(15)) | (crcs << np.uint32(17))
     rotated += np.uint32(MASK_DELTA)

@@ -1,0 +1,84 @@
+"""Collect demonstrations: what schedulers that do not learn decide, and in which states.
+
+A warm start clones them: `rlvitals train ppo --demo-path demos.npz`. The cluster is that of
+a training's --config, with the flags below over it.
+
+exit code: 0; 2 for wrong settings.
+
+examples:
+  rlvitals demos -o demos.npz
+  rlvitals demos -o demos.npz --policies lor/speed lor --steps 500 --loads 0.5 1 2 --replicas 8
+"""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from rlvitals.cli.command import Command
+
+# Those of its settings that flags here set. Their checks are the schema's, which is heavy to load.
+CLUSTER = {
+    "replicas": (int, "N", "replicas, 2 to 64"),
+    "speeds": (float, "X", "their speeds; repeated where there are more replicas"),
+    "load": (float, "X", "arrivals as a share of the cluster's capacity"),
+    "qps": (float, "QPS", "requests/s instead"),
+    "arrivals": (str, "KIND", "poisson or gamma; trace with --trace"),
+    "trace": (str, "FILE", "CSV of time (s), prompt tokens, output tokens"),
+}
+POLICIES, STEPS, LOADS = ("lor/speed",), 700, (0.5, 1.0, 2.0)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare what is collected, and where it goes."""
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="the file to write: .npz"
+    )
+    parser.add_argument(
+        "--policies", nargs="+", default=POLICIES, metavar="NAME",
+        help=f"schedulers (default: {' '.join(POLICIES)})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--steps", type=int, default=STEPS, metavar="N",
+        help=f"decisions of each in each cluster, at each load (default: {STEPS})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--loads", nargs="+", type=float, default=LOADS, metavar="X",
+        help=f"times the cluster's load (default: {' '.join(map(str, LOADS))})",
+    )  # fmt: skip
+    parser.add_argument("--envs", type=int, default=16, metavar="N", help="clusters at once (16)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is drawn (0)")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a training's JSON settings")
+    cluster = parser.add_argument_group("the cluster, over --config")
+    for name, (kind, item, doc) in CLUSTER.items():
+        flags = ("--replicas", "--num-replicas") if name == "replicas" else (f"--{name}",)
+        cluster.add_argument(
+            *flags, type=kind, nargs="+" if name == "speeds" else None, metavar=item, help=doc,
+            dest=f"cluster.{name}",
+        )  # fmt: skip
+
+
+def run(args: Namespace) -> int:
+    """Collect, write, and say what was collected."""
+    from rlvitals.errors import UsageError
+    from rlvitals.trainers import schema
+    from rlvitals.trainers.ppo import building, demos
+    from rlvitals.trainers.ppo.config import Config
+
+    if args.steps < 1 or args.envs < 1 or min(args.loads) <= 0:
+        raise UsageError("nothing to collect", hint="--steps and --envs from 1 on, --loads above 0")
+    said = building.fitted(schema.said(vars(args), Config))
+    config = schema.load(Config, args.config and building.found(args.config), said)
+    found = demos.collect(
+        config.environment, policies=args.policies, steps=args.steps, loads=args.loads,
+        envs=args.envs, seed=args.seed,
+    )  # fmt: skip
+    demos.save(found, args.output)
+    facts = found.facts()
+    print(
+        f"{len(found):,} decisions of {', '.join(found.names)}, {facts['state_dim']} numbers each"
+    )
+    print(f"actions: {facts['action_distribution']}")
+    print(f"{args.output}: rlvitals train ppo --demo-path {args.output}")
+    return 0
+
+
+COMMAND = Command("demos", __doc__, add_arguments, run)

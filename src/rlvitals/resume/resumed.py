@@ -1,0 +1,33 @@
+"""What a run goes on from, and the promise that is made of it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlvitals.resume.shelf import Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The checkpoint a run goes on from, and how truly."""
+
+    checkpoint: Checkpoint
+    differs: tuple[str, ...]  # why it may not be bit for bit; empty: it is
+    refused: tuple[str, ...]  # newer checkpoints that were not used, and why
+
+    @property
+    def step(self) -> int:
+        """The step to go on from."""
+        return self.checkpoint.step
+
+    @property
+    def folder(self) -> Path:
+        """Where the state lies."""
+        return self.checkpoint.folder
+
+    @property
+    def sentence(self) -> str:
+        """Say it: the promise, or why it cannot be made."""
+        at = f"resumed at step {self.step:,} from {self.folder.name}"
+        if not self.differs:
+            return f"{at}: bit-exact on this machine, with these versions, threads and processes"
+        return f"{at}: continues, not bit-exact because {'; '.join(self.differs)}"

@@ -1,0 +1,99 @@
+"""What each step of an episode paid, where the environment pays the same for every one of them.
+
+CartPole pays 1 for each step, Acrobot and MountainCar -1: the return is known from the length. An
+identity has no threshold that a healthy run could pass. Rewards shaped or scaled on purpose keep
+another relation than the environment's, from the start and to one side of it: they are not judged.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.metrics.environments import Environment
+from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
+from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import kinds
+from rlvitals.rules.remembered import remembered
+from rlvitals.rules.standing import environment
+
+HOLDS, OFF = 0.01, 0.1  # of what the steps should have paid: rounding, and what is none
+EXACT = 1e-3  # the same, of rewards that one number multiplies
+SURE = 5  # points that hold, before one that does not is a change
+LEAST, OF_ALL = 3, 0.1  # points that are off, and their share of the log
+NOTHING = 0.005  # of what the steps should have paid: no reward arrives, which is another fault
+NEAR, NEARLY_ALL = 0.99, 0.9  # of the time limit, and of the points
+LONGER = 1.3  # times as long as before: episodes go on after their end
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """Returns over what their steps should have paid: 1 where all is well."""
+
+    env: Environment
+    share: Series
+    lengths: NDArray[np.float64]  # of the same points
+
+    @property
+    def broke(self) -> int | None:
+        """The point at which what had held no longer does; None where it holds or never did."""
+        held = np.abs(self.share.values - 1.0) <= HOLDS + 1.0 / self.lengths
+        first = len(held) if held.all() else int(np.argmin(held))
+        if first < SURE or not _often(np.abs(self.share.values - 1.0) > OFF):
+            return None
+        return first
+
+    @property
+    def scatters(self) -> int | None:
+        """The first point that is off, where returns lie to both sides of what was due."""
+        high, low = self.share.values > 1.0 + OFF, self.share.values < 1.0 - OFF
+        return int(np.argmax(high | low)) if _often(high) and _often(low) else None
+
+    @property
+    def unpaid(self) -> bool:
+        """Tell whether returns are only ever less than what was due, and more than none of it."""
+        values = self.share.values
+        return _often(values < 1.0 - OFF) and bool((values < 1.0 + OFF).all() and values.min() >= 0)
+
+    @property
+    def endless(self) -> bool:
+        """Tell whether episodes went on after their end: they took more steps than they paid for.
+
+        All of them, to the time limit; or since a step from which they last longer as well.
+        """
+        at, limit = self.broke, self.env.horizon
+        if not self.unpaid or len(self.unrewarded) or limit is None:
+            return False
+        stays = bool((self.lengths >= NEAR * limit).mean() >= NEARLY_ALL)
+        longer = at is not None and self.lengths[at:].max() >= LONGER * self.lengths[at - 1]
+        return bool(longer) or (stays and (self.env.fails_early or at is not None))
+
+    @property
+    def unrewarded(self) -> Series:
+        """The points up to the last one at which no reward arrives any more."""
+        paying = np.flatnonzero(np.abs(self.share.values) > NOTHING)
+        return self.share.where(slice(int(paying[-1]) + 1 if len(paying) else 0, None))
+
+
+def _often(shown: NDArray[np.bool_]) -> bool:
+    return int(np.count_nonzero(shown)) >= max(LEAST, OF_ALL * len(shown))
+
+
+@remembered
+def paid(trace: Trace) -> Paid | None:
+    """Compare returns with lengths; None where the environment's reward is not that simple."""
+    env = environment(trace)
+    returns, lengths = trace.numbers(RETURN.name), trace.numbers(EPISODE_LENGTH.name)
+    plays = trace.profile in (*kinds.CONTROL, Profile.UNKNOWN)
+    if env is None or env.pays is None or returns is None or lengths is None or not plays:
+        return None
+    steps, left, right = np.intersect1d(returns.steps, lengths.steps, return_indices=True)
+    whole = lengths.values[right]
+    if not len(steps) or whole.min() <= 0:
+        return None
+    share = returns.values[left] / (env.pays * whole)
+    first, usual = slice(SURE), float(np.median(share[:SURE]))
+    varied = np.ptp(whole[first]) > OFF * whole[first].mean()
+    if varied and abs(usual) > NOTHING and (np.abs(share[first] / usual - 1.0) <= EXACT).all():
+        share = share / usual  # every reward is multiplied by one number
+    return Paid(env, Series(steps, returns.times[left], share), whole)

@@ -1,0 +1,156 @@
+"""Train in chunks of requests: each has a checkpoint, a log and an entry of its own.
+
+A request is a decision is an environment step. Where a run stands is in its checkpoint, so a chunk
+that was cut short goes on where that is, and none counts twice.
+"""
+
+import logging
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import rlvitals
+from rlvitals.trainers.ppo.config import Config
+from rlvitals.trainers.ppo.ppo import PPO
+from rlvitals.trainers.ppo.rollout import Rollout
+from rlvitals.trainers.ppo.telemetry import FORMAT, listed
+
+TOOK = 0.1  # nats to the warm start in the first update: more of it is not where training began
+RUNNING, COMPLETED = "running", "completed"
+
+
+def check(config: Config) -> None:
+    """Raise UsageError for settings that chunks cannot be made with."""
+    at = config.training
+    if at.chunk_mode and at.chunk_size < 1:
+        raise rlvitals.UsageError("a chunk of no requests", where="training.chunk_size")
+    if at.chunk_mode and not config.checkpointing.enable:
+        raise rlvitals.UsageError(
+            "chunks need checkpoints", where="checkpointing.enable", hint="set it to true"
+        )
+
+
+class Chunks:
+    """The chunks of one run."""
+
+    def __init__(self, ppo: PPO, size: int, folder: Path, log: logging.Logger) -> None:
+        """Cut the run into chunks of `size` requests."""
+        self._ppo, self._size, self._folder, self._log = ppo, size, folder, log
+        self._file: logging.FileHandler | None = None
+        self.keeper: rlvitals.Keeper | None = None
+
+    @property
+    def count(self) -> int:
+        """How many there are; the last may be smaller."""
+        return math.ceil(self._ppo.total_steps / self._size)
+
+    def facts(self) -> dict[str, object]:
+        """Return what `training_progress.json` says of all of them."""
+        return {
+            "total_chunks": self.count, "chunk_size": self._size,
+            "total_requests": self._ppo.total_steps, "completed_chunks": 0, "requests_done": 0,
+        }  # fmt: skip
+
+    @property
+    def over(self) -> bool:
+        """Whether the current one has had its requests."""
+        at = self._ppo.at
+        return at.chunk.number > 0 and at.steps >= self._goal()
+
+    def resumed(self) -> None:
+        """Say again what a killed process may not have come to say: that its chunk was done."""
+        if self.over:
+            self._say(COMPLETED)
+
+    def length(self) -> int:
+        """Return the steps of the next rollout: a chunk is cut into rollouts of one length."""
+        self._begin()
+        envs = self._ppo.envs.count
+        left = math.ceil((self._goal() - self._ppo.at.steps) / envs)
+        return math.ceil(left / math.ceil(left / self._ppo.config.rollout_length))
+
+    def after(self, rollout: Rollout, told: dict[str, float]) -> None:
+        """Take in an update."""
+        at = self._ppo.at.chunk
+        if not self._ppo.envs.continuous:
+            taken = np.bincount(rollout.actions[rollout.valid], minlength=self._ppo.envs.actions)
+            at.counts = (taken + np.array(at.counts or [0] * len(taken))).tolist()
+        at.last_kl = told.get("kl_ref")
+        if at.first_kl is None and at.last_kl is not None:
+            at.first_kl = at.last_kl
+            if at.number == 1:
+                self._log.info("[chunk] %s", self._took(at.first_kl))
+        if self.over:
+            self._sum_up(rollout)
+
+    def ended(self, status: str) -> None:
+        """End the current one: "completed" with its checkpoint, or cut short."""
+        if self._file is not None:
+            self._say(status)
+            self._log.info("[chunk] %d/%d %s", self._ppo.at.chunk.number, self.count, status)
+            self._close()
+
+    def _goal(self) -> int:
+        return min(self._ppo.at.chunk.number * self._size, self._ppo.total_steps)
+
+    def _begin(self) -> None:
+        at = self._ppo.at
+        if at.chunk.number == 0 or self.over:
+            number = max(at.chunk.number, at.steps // self._size) + 1
+            at.chunk = type(at.chunk)(number, at.steps)
+        if self._file is None:
+            self._file = logging.FileHandler(self._folder / self._name(), encoding="utf-8")
+            self._file.setFormatter(logging.Formatter(FORMAT))
+            self._log.addHandler(self._file)
+            self._say(RUNNING)
+            self._log.info(
+                "[chunk] %d/%d from step %d to %d", at.chunk.number, self.count, at.steps,
+                self._goal(),
+            )  # fmt: skip
+
+    def _name(self) -> str:
+        return f"chunk_{self._ppo.at.chunk.number}.log"
+
+    def _say(self, status: str) -> None:
+        if self.keeper is None:
+            return
+        at = self._ppo.at
+        done = status == COMPLETED
+        self.keeper.chunk(
+            at.chunk.number, status=status, log_file=self._name(),
+            requests=at.steps - at.chunk.began,
+            checkpoint=f"checkpoint-{at.steps}" if done else None,
+        )  # fmt: skip
+
+    @staticmethod
+    def _took(away: float) -> str:
+        took = "took" if away < TOOK else "did NOT take"
+        return f"the warm start {took}: {away:.4f} nats away from it in the first update"
+
+    def _sum_up(self, rollout: Rollout) -> None:
+        at = self._ppo.at
+        line = f"[chunk] {at.chunk.number}/{self.count} requests={at.steps - at.chunk.began}"
+        if at.chunk.counts:
+            line += f" act={listed([n / sum(at.chunk.counts) for n in at.chunk.counts])}"
+        if at.chunk.last_kl is not None:
+            line += self._warm(rollout)
+            line += f" kl_to_warm_start={at.chunk.first_kl:.4f}->{at.chunk.last_kl:.4f}"
+        self._log.info(line)
+
+    def _warm(self, rollout: Rollout) -> str:
+        """Say how often the warm start would take each action in the last rollout's states."""
+        seen = torch.from_numpy(rollout.observations[rollout.valid])
+        frozen = self._ppo.frozen
+        if frozen is None or self._ppo.envs.continuous:
+            return ""
+        with torch.inference_mode():
+            shares = torch.softmax(frozen.actor(seen), -1).mean(0)
+        return f" warm={listed(shares.tolist())}"
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._log.removeHandler(self._file)
+            self._file.close()
+            self._file = None

@@ -1,0 +1,128 @@
+"""Where a training's lines go: all of them into a file, few of them to a person."""
+
+import logging
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlvitals.trainers.ppo.telemetry import FORMAT
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+LOG = "ppo_training.log"
+FIRST, LINES = 5, 100  # updates that are shown at first, and then of the whole run
+# What the bar shows of an update, and how.
+SHOWN = (
+    ("ep_return", "return {:.1f}"), ("latency", "latency {:.2f} s"), ("reward", "reward {:.3f}"),
+    ("approx_kl", "kl {:.4f}"), ("sps", "{:,.0f} steps/s"),
+)  # fmt: skip
+MOST = 3  # of them
+
+
+class Thinned(logging.Filter):
+    """Lets an update's line through now and then; any other line always."""
+
+    def __init__(self, total_steps: int) -> None:
+        """Let about `LINES` through in `total_steps`."""
+        super().__init__()
+        self._total, self._seen, self._next = total_steps, 0, 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether a line is shown."""
+        step = getattr(record, "step", None)
+        if step is None:
+            return True
+        self._seen += 1
+        if self._seen > FIRST and step < min(self._next, self._total):
+            return False
+        self._next = step + self._total / LINES
+        return True
+
+
+class Bar:
+    """One line in a terminal that shows how far a training is; nothing anywhere else."""
+
+    def __init__(self, total_steps: int, *, wanted: bool) -> None:
+        """Draw nothing yet."""
+        self._total = total_steps
+        self.drawn = wanted and sys.stdout.isatty()
+        self._progress: Progress | None = None
+        self._task: Any = None
+
+    def update(self, step: int, told: Mapping[str, float]) -> None:
+        """Show a step and the numbers of its update."""
+        if not self.drawn:
+            return
+        if self._progress is None:
+            self._begin(step)
+        said = [text.format(told[name]) for name, text in SHOWN if name in told]
+        self._progress.update(  # type: ignore[union-attr]
+            self._task, completed=min(step, self._total), said="  ".join(said[:MOST])
+        )
+
+    def print(self, line: str) -> None:
+        """Print a line above the bar."""
+        if self._progress is None:
+            print(line, flush=True)  # noqa: T201 - it is the console
+        else:
+            self._progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+    def _begin(self, step: int) -> None:
+        from rich import progress  # noqa: PLC0415 - only in a terminal
+        from rich.console import Console  # noqa: PLC0415
+
+        self._progress = progress.Progress(
+            progress.BarColumn(bar_width=20), progress.TaskProgressColumn(),
+            progress.MofNCompleteColumn(), progress.TimeRemainingColumn(),
+            progress.TextColumn("{task.fields[said]}", style="dim"),
+            console=Console(file=sys.stdout), refresh_per_second=4, transient=True,
+        )  # fmt: skip
+        self._task = self._progress.add_task("", total=self._total, completed=step, said="")
+        self._progress.start()
+
+
+class Console(logging.Handler):
+    """Prints lines, above the bar where there is one."""
+
+    def __init__(self, bar: Bar) -> None:
+        """Print through a bar."""
+        super().__init__()
+        self._bar = bar
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a line; a traceback is in the file."""
+        self._bar.print(record.getMessage())
+
+
+def logger(folder: Path, bar: Bar, total_steps: int, *, verbose: bool) -> logging.Logger:
+    """Return what writes all lines to `ppo_training.log` in a folder, and few to the console."""
+    # No logger of the process: two trainings in it share no lines.
+    made = logging.Logger(f"rlvitals.ppo.{folder.name}", logging.DEBUG)  # noqa: LOG001
+    console = Console(bar)
+    console.setLevel(logging.DEBUG if verbose else logging.INFO)
+    if not verbose:
+        console.addFilter(_no_update if bar.drawn else Thinned(total_steps))
+    file = logging.FileHandler(folder / LOG, encoding="utf-8")
+    file.setFormatter(logging.Formatter(FORMAT))
+    made.addHandler(console)
+    made.addHandler(file)
+    return made
+
+
+def _no_update(record: logging.LogRecord) -> bool:
+    return getattr(record, "step", None) is None
+
+
+def close(log: logging.Logger) -> None:
+    """Close what a logger writes to."""
+    for handler in list(log.handlers):
+        log.removeHandler(handler)
+        handler.close()

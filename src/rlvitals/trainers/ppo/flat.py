@@ -1,0 +1,38 @@
+"""All parameters of a policy as one vector: an optimiser steps a single tensor in one call."""
+
+from math import inf, isfinite
+
+import torch
+from torch import Tensor, nn
+
+
+class FlatAdam:
+    """Adam over a module's parameters, which become views into one vector."""
+
+    def __init__(self, module: nn.Module, lr: float) -> None:
+        """Lay the parameters out one after the other."""
+        self.parameters = list(module.parameters())
+        self.vector = nn.Parameter(torch.cat([one.detach().reshape(-1) for one in self.parameters]))
+        self.gradient = self.vector.grad = torch.zeros_like(self.vector)
+        places = self.vector.detach().split([one.numel() for one in self.parameters])
+        for one, place in zip(self.parameters, places, strict=True):
+            one.data = place.view_as(one)
+        self.norm = 0.0
+        self.adam = torch.optim.Adam([self.vector], lr=lr, eps=1e-5, fused=True)
+
+    def slope(self, loss: Tensor) -> float:
+        """Take in the gradient of a loss; returns its norm."""
+        slopes = torch.autograd.grad(loss, self.parameters)
+        torch.cat([one.reshape(-1) for one in slopes], out=self.gradient)
+        self.norm = float(self.gradient.norm())
+        return self.norm
+
+    def step(self, lr: float, limit: float) -> bool:
+        """Go down the gradient, cut to the norm `limit` (0: not); nowhere if it is not finite."""
+        if not isfinite(self.norm):
+            return False
+        if self.norm > (limit or inf):
+            self.gradient.mul_(limit / self.norm)
+        self.adam.param_groups[0]["lr"] = lr
+        self.adam.step()
+        return True

@@ -1,0 +1,78 @@
+"""Diagnose a run while it trains: what is new is told, and it costs little."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import rlvitals
+
+GROWTH = 0.05  # of the run: so far apart are two diagnoses at least
+SHARE = 0.02  # of the time: so much do they take at most
+
+
+class Judge:
+    """Diagnoses a run's folder now and then, and tells what was not there before.
+
+    `tell` gets each line, with whether it is a warning.
+    """
+
+    def __init__(
+        self, folder: Path, *, every: float, total_steps: int, tell: Callable[[str, bool], None]
+    ) -> None:
+        """Diagnose at most every `every` seconds; 0: never."""
+        self._folder, self._every, self._total, self._tell = folder, every, total_steps, tell
+        self._then, self._step = time.monotonic(), 0
+        self._cost = 0.0  # seconds of the last one
+        self._told: set[str] = set()  # findings, by their rules' names
+        self.diagnosis: rlvitals.Diagnosis | None = None
+
+    def begin(self, step: int) -> None:
+        """Count from a step on: that of a resumed run."""
+        self._then, self._step = time.monotonic(), step
+
+    def due(self, step: int) -> bool:
+        """Tell whether it is time."""
+        if not self._every or step - self._step < GROWTH * self._total:
+            return False
+        return time.monotonic() - self._then >= max(self._every, self._cost / SHARE)
+
+    def judge(self, step: int) -> None:
+        """Diagnose the run as it stands, and tell what is new. A failure is told too."""
+        began = time.monotonic()
+        try:
+            found = rlvitals.diagnose(self._folder)
+        except rlvitals.VitalsError as error:
+            self._tell(f"no diagnosis: {error.problem}", False)
+        else:
+            self._compare(found)
+        self._then, self._step = time.monotonic(), step
+        self._cost = self._then - began
+
+    def _compare(self, found: rlvitals.Diagnosis) -> None:
+        before = self.diagnosis
+        known = set() if before is None else {rule.name for rule in _bad(before)}
+        now = {rule.name for rule in _bad(found)}
+        for rule, finding in found.findings:
+            if rule.name not in now or rule.name in known:
+                continue
+            if rule.name in self._told:
+                self._tell(f"{rule.name} is back", True)
+            else:
+                self._tell(f"{rule.name} since step {finding.began}: {finding.summary}", True)
+                self._told.add(rule.name)
+        for name in sorted(known - now):
+            self._tell(f"{name} is over", False)
+        if before is None or found.verdict.word is not before.verdict.word:
+            self._tell(f"the run is {found.verdict.word.value}", False)
+        self.diagnosis = found
+
+    def health(self, step: int) -> str:
+        """Return "healthy", or what is wrong, by the last diagnosis before a step."""
+        del step
+        if self.diagnosis is None:
+            return "not judged"
+        return ", ".join(rule.name for rule in _bad(self.diagnosis)) or "healthy"
+
+
+def _bad(found: rlvitals.Diagnosis) -> list[rlvitals.Rule]:
+    return [rule for rule, finding in found.findings if finding.severity > rlvitals.Severity.NOTE]

@@ -1,0 +1,116 @@
+"""A critic that is at the end of a run what it was at first, and what only looks like one."""
+
+from dataclasses import replace
+
+import made_traces as made
+import numpy as np
+import pytest
+
+from rlvitals.records import Budget, Profile
+from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
+from rlvitals.rules.untrained import SEES_NOTHING, UNTRAINED
+from rlvitals.rules.value import critic_explains_nothing
+
+COUNT = 100
+BUDGET = Budget(made.STEP * COUNT, "total_steps")
+RULE = critic_explains_nothing.RULE
+FLAT_LOSS = 17.0 + made.noise(COUNT, 2)
+LEARNED = np.geomspace(17.0, 0.5, COUNT)
+UNTOLD = 20.0 + 60.0 * np.abs(np.sin(np.arange(COUNT) / 15.0))  # up and down: no trend
+
+
+def critic(explained=None, loss=FLAT_LOSS, outcome=None, env="CartPole-v1"):
+    explained = 0.02 * made.noise(COUNT) if explained is None else explained
+    run = made.trace(
+        settings={"env_id": env, "n_steps": 32, "n_envs": 8},
+        value__explained_variance=explained,
+        value__loss=loss,
+        outcome__return=made.rising() if outcome is None else outcome,
+    )
+    return RULE.ask(replace(run, budget=BUDGET))
+
+
+@pytest.mark.parametrize("outcome", [made.flat(), UNTOLD, made.rising(to=150)])
+def test_a_critic_that_never_learned_is_a_warning_far_from_solved(outcome):
+    found = critic(outcome=outcome)
+    assert isinstance(found, Finding)
+    assert found.severity is Severity.WARNING
+    assert "has learned nothing" in found.summary
+    assert found.causes[0] == UNTRAINED[0]
+
+
+def test_a_critic_that_predicts_one_number_sees_nothing():
+    found = critic(explained=1e-7 * made.noise(COUNT), outcome=made.flat())
+    assert found.causes[0] == SEES_NOTHING
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"loss": LEARNED},
+        {"explained": np.linspace(0.0, 0.5, COUNT)},
+        {"outcome": made.rising(to=490)},
+        {"env": "Own-v0"},
+    ],
+    ids=["learned the mean", "explains in the end", "nearly solved", "what can be earned unknown"],
+)
+def test_what_only_looks_like_it_is_a_note_at_most(changed):
+    found = critic(**changed)
+    assert isinstance(found, Clear | Undecided) or found.severity is Severity.NOTE
+
+
+def test_what_still_rises_half_way_or_has_no_budget_is_given_time():
+    run = made.trace(
+        settings={"env_id": "CartPole-v1"},
+        value__explained_variance=0.02 * made.noise(COUNT),
+        value__loss=FLAT_LOSS,
+        outcome__return=made.rising(to=150),
+    )
+    assert RULE.ask(replace(run, budget=BUDGET)).severity is Severity.WARNING
+    for budget in (None, Budget(2 * BUDGET.steps, "total_steps")):
+        answer = RULE.ask(replace(run, budget=budget))
+        assert getattr(answer, "severity", Severity.NOTE) is Severity.NOTE
+
+
+def learner(loss, outcome=None, steps=200.0):
+    run = made.trace(
+        Profile.OFF_POLICY,
+        settings={"env_id": "Pendulum-v1"},
+        value__loss=loss,
+        outcome__return=-1200.0 + 30.0 * made.noise(COUNT, 4) if outcome is None else outcome,
+        outcome__episode_length=np.full(COUNT, steps),
+    )
+    return RULE.ask(replace(run, budget=BUDGET))
+
+
+NOISY = 2500.0 * np.exp(0.2 * made.noise(COUNT, 6))
+
+
+def test_an_error_that_stays_far_beyond_what_a_step_pays_is_noise():
+    found = learner(NOISY)
+    assert isinstance(found, Finding)
+    assert found.severity is Severity.WARNING
+    assert found.observed == pytest.approx(50.0, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [0.01 * NOISY, NOISY * np.geomspace(1.0, 0.1, COUNT), NOISY * np.geomspace(1.0, 10.0, COUNT)],
+    ids=["within what a step pays", "it settles", "it grows"],
+)
+def test_a_q_learner_that_is_let_be(loss):
+    assert isinstance(learner(loss), Clear)
+
+
+def test_a_q_learner_that_solves_its_task_all_the_same():
+    assert isinstance(learner(NOISY, np.linspace(-1300.0, -150.0, COUNT)), Clear)
+
+
+def test_a_q_learner_whose_rewards_are_not_known_cannot_be_judged():
+    run = made.trace(Profile.OFF_POLICY, value__loss=NOISY, outcome__return=made.flat())
+    assert isinstance(RULE.ask(run), Undecided)
+
+
+def test_an_actor_without_an_estimate_cannot_be_judged():
+    run = made.trace(value__loss=FLAT_LOSS, outcome__return=made.flat())
+    assert isinstance(RULE.ask(run), Undecided)
