@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 import checkpointing
 import cluster
+import comparing
 import diagnosing
 import diagnosing_peers
 import drawing
@@ -33,6 +34,7 @@ BENCHMARKS = (
     tensorboard_sink,
     checkpointing,
     cluster,
+    comparing,
 )
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The manual keeps up with the code, its links lead somewhere, its commands parse."""
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -101,7 +102,7 @@ SHOWN = sorted({a or b for page in PAGES for a, b in COMMAND.findall(page.read_t
 @pytest.mark.parametrize("command", SHOWN)
 def test_every_command_shown_parses(command):
     try:
-        parser(COMMANDS).parse_args(command.split())
+        parser(COMMANDS).parse_args(shlex.split(command))
     except VitalsError as error:
         pytest.fail(f"rlvitals {command}: {error}")
 

@@ -8,6 +8,10 @@ from typing import Any
 
 from rlvitals import loading, many, sources
 from rlvitals import settings as options
+from rlvitals.comparison import compare as comparing
+from rlvitals.comparison import scores
+from rlvitals.comparison.compared import Comparison
+from rlvitals.comparison.grouping import Member
 from rlvitals.coverage import Coverage
 from rlvitals.diagnosis import Diagnosis, replayed
 from rlvitals.diagnosis import diagnose as judge
@@ -71,6 +75,7 @@ __all__ = [
     "Checkpoint",
     "Checkpoints",
     "Clear",
+    "Comparison",
     "Coverage",
     "Diagnosis",
     "Ema",
@@ -108,6 +113,7 @@ __all__ = [
     "Word",
     "action_histogram",
     "action_shares",
+    "compare",
     "diagnose",
     "explain",
     "judged",
@@ -159,6 +165,43 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
         raise answer
     rules = loading.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
     return replayed(answer, rules) if replay else answer
+
+
+def compare(  # noqa: PLR0913 - the command's options, each by its name
+    *runs: Where | Trace,
+    by: Sequence[str] = (),
+    metric: str = "",
+    at: str = str(comparing.LATEST),
+    axis: str = "steps",
+    level: float | None = None,
+    short_fails: bool = False,
+) -> Comparison:
+    """Say which of several groups of runs does better: paths of runs, folders of runs, or traces.
+
+    Runs that share every setting but the seed are a group; `by` names the settings to group by.
+    `level` is in the unit of the metric, `at` is "last", "best" or "mean of last N %". `axis`
+    is "steps", "episodes", "tokens" or "time". A run that ends before the others cuts them, or
+    failed if `short_fails`. Raises UnreadableLog, UsageError.
+    """
+    members: list[Member] = []
+    seen: set[tuple[Path, str]] = set()
+    for run in runs:
+        if isinstance(run, Trace):
+            members.append(Member(run))
+            continue
+        found, wrong = loading.members(Path(run), loading.given(_chosen(run)), seen)
+        if wrong:
+            raise wrong[0]
+        members += found
+    asked = comparing.Asked(
+        by=tuple(by),
+        metric=metric,
+        at=scores.at(at),
+        axis=scores.axis(axis),
+        short_fails=short_fails,
+        level=level,
+    )
+    return comparing.compare(members, asked)
 
 
 def trace(

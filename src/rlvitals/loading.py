@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from rlvitals import metrics, rules, sources, verdict
-from rlvitals.errors import UsageError, nearest
+from rlvitals.comparison.grouping import Member
+from rlvitals.errors import UnreadableLog, UsageError, nearest
 from rlvitals.metrics import assemble
 from rlvitals.metrics.assemble import Given
 from rlvitals.metrics.metric import Metric
@@ -20,6 +21,7 @@ from rlvitals.rules.rule import Rule, Threshold
 from rlvitals.sections import Mute
 from rlvitals.settings import Settings
 from rlvitals.sources import Run
+from rlvitals.store.run_folder import RUN_FILE, read_about
 
 SAID = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
 JUDGED_BY = "--threshold, RLVITALS_THRESHOLDS or [thresholds] in rlvitals.toml"
@@ -34,6 +36,42 @@ def runs(path: Path) -> tuple[Run, ...]:
 def load(run: Run, given: Given, now: float | None = None) -> Trace:
     """Read a run's files and name what they hold; its age is counted up to `now`, in epoch s."""
     return named(run, sources.read(run), given, time.time() if now is None else now)
+
+
+def members(
+    path: Path, given: Given, seen: set[tuple[Path, str]]
+) -> tuple[list[Member], list[UnreadableLog]]:
+    """Read the runs at a path to be compared, and the errors of those that cannot be read.
+
+    A run that was `seen` at another path already is not read again.
+    """
+    found: list[Member] = []
+    wrong: list[UnreadableLog] = []
+    try:
+        here = runs(path)
+    except UnreadableLog as error:
+        return [], [error]
+    for run in here:
+        if (key := (run.root.absolute(), run.name)) in seen:
+            continue
+        seen.add(key)
+        try:
+            found.append(Member(load(run, given), str(path)))
+        except UnreadableLog as error:
+            wrong.append(error)
+    return found, wrong
+
+
+def facts(run: Run) -> dict[str, object]:
+    """Return what was recorded of a run's code, packages and machine; empty where nothing was."""
+    file = next((file for file, _ in run.files if file.name == RUN_FILE), None)
+    if file is None:
+        return {}
+    try:
+        about = read_about(file)
+    except UnreadableLog:
+        return {}
+    return {**about.more, "git": about.git, "host": about.host, "command": about.command}
 
 
 def named(

@@ -119,6 +119,11 @@ def document(members: Mapping[str, object]) -> str:
     return _document({"format": FORMAT, **{key: _plain(value) for key, value in members.items()}})
 
 
+def noun(told: object) -> str:
+    """Write a noun field by field."""
+    return _document({"format": FORMAT, **_members(told)})
+
+
 def _document(content: Json) -> str:
     # ASCII alone: what a log's names hold can neither break a parser nor move a cursor.
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=True)
@@ -192,10 +197,14 @@ def _plain(value: object) -> Json:  # noqa: C901, PLR0911 - one case for each ki
     return _fields(value)
 
 
-def _fields(value: object) -> Json:
+def _members(value: object) -> dict[str, Json]:
     if isinstance(value, type) or not is_dataclass(value):
         raise TypeError(f"{value!r} is no noun")
-    told = {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+
+
+def _fields(value: object) -> Json:
+    told = _members(value)
     match value:
         case Rate():
             told |= {"false_alarms": _plain(value.false_alarms), "recall": _plain(value.recall)}

@@ -1,0 +1,75 @@
+"""Say what differs between two runs: settings, code, environment, and since when metrics part.
+
+A metric parts where two runs lie further apart than the noise of their difference explains, for
+two stretches of steps in a row. Runs that differ in their seed alone part as well: whether a
+change helps is for a comparison of several seeds to say.
+
+exit code: 0  told
+           2  wrong usage
+           3  nothing readable
+
+examples:
+  rlvitals diff runs/monday runs/tuesday
+  rlvitals diff runs/monday runs/tuesday --all --json
+"""
+
+import os
+from argparse import ArgumentParser, Namespace
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlvitals.cli import flags
+from rlvitals.cli.command import Command
+from rlvitals.errors import UsageError
+
+if TYPE_CHECKING:  # it loads numpy
+    from collections.abc import Mapping
+
+    from rlvitals.records import Trace
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the two runs and how to show what differs."""
+    parser.add_argument("first", type=Path, metavar="A", help="a run")
+    parser.add_argument("second", type=Path, metavar="B", help="another")
+    parser.add_argument("--all", action="store_true", help="every package and metric")
+    parser.add_argument("--json", action="store_true", help="print the noun as JSON")
+    flags.add_free(parser)
+
+
+def run(args: Namespace) -> int:
+    """Read both, tell them apart, show it."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
+    from rlvitals.comparison import apart
+    from rlvitals.show import apart as shown
+    from rlvitals.show import as_json
+    from rlvitals.show.console import emit
+
+    (one, its), (other, others) = (_read(path, args) for path in (args.first, args.second))
+    found = apart.apart(one, other, (its, others))
+    if args.json:
+        print(as_json.noun(found))
+    else:
+        emit(shown.report(found, everything=args.all))
+    return 0
+
+
+def _read(path: Path, args: Namespace) -> "tuple[Trace, Mapping[str, object]]":
+    """Read the one run at a path, and the facts that were recorded with it."""
+    from rlvitals import loading
+
+    found = loading.runs(path)
+    if len(found) > 1:
+        names = ", ".join(one.name for one in found[:3])
+        raise UsageError(
+            f"{len(found)} runs are here: {names} ...",
+            where=str(path),
+            hint="name one of them; groups of runs: rlvitals compare PATH",
+        )
+    given = loading.given(flags.settings_for(path, args))
+    trace = loading.load(found[0], given)
+    return replace(trace, name=str(path)), loading.facts(found[0])
+
+
+COMMAND = Command("diff", __doc__, add_arguments, run)

@@ -1,0 +1,43 @@
+"""Whether a run failed: then it counts as the worst there is, and is not left out."""
+
+import numpy as np
+
+from rlvitals.comparison.grouping import Member
+from rlvitals.comparison.scores import Curve
+from rlvitals.verdict import ended
+
+NEARLY = 0.9  # of its budget: a run that stops before has not done what it was started for
+SILENT = 600.0  # seconds without a row after which a run without an end is over
+
+
+def failed(member: Member, found: Curve, longest: int, *, short_fails: bool) -> str:
+    """Say why a run counts as failed; empty where it does not.
+
+    It crashed, its outcome ended as NaN, or it stopped before the end of its own budget while
+    another run of the task went on: `longest` is the last step that any of them reached. A run
+    of unknown budget that stops before the others has failed if a person says so. Steps are what
+    counts, whatever the runs are aligned on: a fast run is not a short one.
+    """
+    trace = member.trace
+    cycle = trace.lifecycle
+    if not len(found.x):
+        return ended(trace) or "crashed before its first row" if cycle.failed else ""
+    short = is_short(member, longest)
+    budget = trace.budget
+    undone = budget is not None and trace.last_step < NEARLY * budget.steps
+    crashed_early = short if budget is None else undone
+    if cycle.failed and (crashed_early or not np.isfinite(found.gains[-1])):
+        return ended(trace) or "crashed"
+    if not np.isfinite(found.gains[-max(1, len(found.gains) // 20) :]).any():
+        return "its outcome is NaN at the end"
+    over = cycle.over or (cycle.alive is not True and (cycle.age or 0.0) > SILENT)
+    if budget is not None and undone and short and over and not cycle.reason:
+        return f"stopped at {trace.last_step:,} of {budget.steps:,} steps"
+    if short and short_fails:
+        return f"stopped at {trace.last_step:,} steps, before the others"
+    return ""
+
+
+def is_short(member: Member, longest: int) -> bool:
+    """Tell whether a run stopped well before the last step of the longest one."""
+    return member.trace.last_step < NEARLY * longest
