@@ -21,7 +21,7 @@ ANY = MappingProxyType({
 KNOWN: Mapping[str, Values] = MappingProxyType({
     "CartPole-v1": {
         "training.total_steps": 120_000, "ppo_config.learning_rate": 1e-3,
-        "ppo_config.rollout_length": 64,
+        "ppo_config.rollout_length": 128, "ppo_config.gae_lambda": 0.98, "ppo_config.epochs": 8,
     },
     "Acrobot-v1": {
         "training.total_steps": 500_000, "ppo_config.learning_rate": 1e-3,
