@@ -51,6 +51,15 @@ def source(env: str) -> str:
     return f"preset of {env}" if env in KNOWN else "preset of any other environment"
 
 
+def table() -> str:
+    """Return the presets as a table in Markdown."""
+    lines = ["| environment | starts from |", "| --- | --- |"]
+    for env in (*KNOWN, "any other"):
+        held = ", ".join(f"`{name.split('.')[1]}` {value}" for name, value in preset(env).items())
+        lines.append(f"| {env} | {held} |")
+    return "\n".join(lines) + "\n"
+
+
 def line(config: Config) -> str:
     """Say what of its preset a training keeps; empty for the cluster."""
     env, kept = config.training.env, []
