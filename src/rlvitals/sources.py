@@ -43,7 +43,7 @@ def find(path: Path, walk: Walk | None = None) -> tuple[Run, ...]:
     `walk` is the folder's, where it was walked just now.
     Raises UnreadableLog where there is none, saying what was looked for and what was found.
     """
-    if not _is_folder(path):
+    if not is_folder(path):
         return _of_file(path)
     walk = walk or Walk(path)
     notes = list(walk.notes)
@@ -131,10 +131,11 @@ def _contained(file: Path, reader: Reader, within: str) -> list[Run]:
     ]
 
 
-def _is_folder(path: Path) -> bool:
+def is_folder(path: Path) -> bool:
+    """Tell whether there is a folder; what may not be looked at is none."""
     try:
         return path.is_dir()
-    except OSError:  # a name that is too long; whoever opens it says so
+    except OSError:  # no permission, a name that is too long: whoever opens it says so
         return False
 
 

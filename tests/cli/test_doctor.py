@@ -349,14 +349,36 @@ def test_a_disk_that_is_full(tmp_path, monkeypatch, disk, said):
     assert (found == []) if said is None else any(said in text for text in found)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may do everything")
-def test_a_folder_that_may_not_be_written(tmp_path, capsys):
+AS_NOBODY = (
+    # Once as root first: the interpreter's own modules may not be readable afterwards.
+    "import os, sys; from rlvitals.cli import main; main(['doctor', sys.argv[1], '--json']);"
+    "os.geteuid() or (os.setgid(65534), os.setuid(65534)); print('NOW');"
+    "sys.exit(main(['doctor', sys.argv[1], '--json']))"
+)
+
+
+def test_a_folder_that_may_not_be_written(tmp_path):
+    """In a process of its own, which gives up root's right to write everywhere."""
     folder = recorded(tmp_path / "run")
+    if os.geteuid() == 0:
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, 65534, 65534)
+        for above in (tmp_path, *tmp_path.parents):
+            if above == tmp_path or above.name.startswith("pytest-"):
+                above.chmod(0o755)
     folder.chmod(0o500)
-    try:
-        assert "may not be written" in examined(capsys, folder)["rights"][0]["evidence"][0]
-    finally:
-        folder.chmod(0o700)
+    done = subprocess.run(
+        [sys.executable, "-c", AS_NOBODY, folder],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    folder.chmod(0o700)
+    assert done.returncode == 1, done.stderr
+    told = json.loads(done.stdout.partition("NOW")[2])
+    (one,) = [one for one in told["troubles"] if one["check"] == "rights"]
+    assert "may not be written" in one["evidence"][0]
 
 
 def test_rights_that_are_missing_are_told_whoever_asks(tmp_path, monkeypatch):

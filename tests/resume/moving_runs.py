@@ -2,18 +2,40 @@
 
 import hashlib
 import json
+import os
 import shutil
 import tempfile
+import warnings
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import rlvitals
 from rlvitals.resume.moving.copying import Patience
 
 made = tempfile.TemporaryDirectory()
 QUICK = Patience(first=0.001)  # waits between tries that a test need not sit out
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+def at_work(do, *args):
+    """Return a process of its own that has just begun with `do`: forked, nothing is loaded anew."""
+    fork = get_context("fork")
+    begun = fork.Event()
+
+    def begin():
+        begun.set()
+        do(*args)
+
+    process = fork.Process(target=begin, daemon=True)
+    with warnings.catch_warnings():  # of 3.12 on: our threads hold nothing that `do` needs
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process.start()
+    assert begun.wait(30)
+    return process
 
 
 def quiet(_):

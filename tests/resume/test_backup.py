@@ -16,7 +16,18 @@ from pathlib import Path
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from moving_runs import QUICK, checkpoints, moved, plain, quiet, recorded, save, whole
+from moving_runs import (
+    QUICK,
+    at_work,
+    checkpoints,
+    forks,
+    moved,
+    plain,
+    quiet,
+    recorded,
+    save,
+    whole,
+)
 
 import rlvitals
 from rlvitals.cli import main
@@ -424,6 +435,124 @@ def test_what_another_try_does_not_mend_is_raised_at_once():
         assert len(tries) == 1
 
 
+# --- links that hang ---
+
+
+class Hangs(Flaky):
+    """A store whose uploads, from some call on, neither end nor raise, until the test is over."""
+
+    protocol = ("hangs", "s3")
+    calls = iter(())  # True where one hangs
+    over = threading.Event()
+
+    def pipe_file(self, path, value, **options):
+        if next(type(self).calls, False):
+            type(self).over.wait(60)
+            raise ConnectionError
+        super().pipe_file(path, value, **options)
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return super()._strip_protocol(path.replace("hangs://", "memory://"))
+
+
+fsspec.register_implementation("hangs", Hangs)
+
+
+@pytest.fixture
+def hanging():
+    Hangs.over.clear()
+    yield Hangs
+    Hangs.over.set()
+    Hangs.calls = iter(())
+
+
+@pytest.mark.parametrize("calls", [0, 1, 3, 6, 8])
+def test_a_link_that_hangs_ends_the_round_and_the_next_completes(tmp_path, hanging, calls):
+    run, target = recorded(tmp_path / "run"), f"hangs://{next(names)}"
+    one = places.place_at(target, stall=0.05)
+    hanging.calls = iter([False] * calls + [True])
+    with pytest.raises(NotComplete, match="the link hangs: a call has not returned"):
+        complete(run, one, patience=QUICK)
+    complete(run, one, patience=QUICK)
+    bring(target, tmp_path / "back")
+    assert moved(tmp_path / "back") == moved(run)
+
+
+def test_a_training_ends_though_its_backup_hangs_and_is_told_what_is_not_there(tmp_path, hanging):
+    kept, said, target = checkpoints(tmp_path / "run"), [], f"hangs://{next(names)}"
+    save(kept, 50)
+    with rlvitals.Backup(tmp_path / "run", target, stall=0.05, tell=said.append) as backup:
+        patience = time.monotonic() + 20
+        while backup.last is None:
+            assert time.monotonic() < patience
+            time.sleep(0.005)
+        hanging.calls = itertools.repeat(True)
+        save(kept, 100)
+    assert "the link hangs" in said[-1]
+    assert said[-1].endswith("not backed up: checkpoint-100")
+    assert "rlvitals-backup" not in {thread.name for thread in threading.enumerate()}
+    hanging.calls = iter(())
+    with rlvitals.Backup(tmp_path / "run", target, tell=said.append):
+        pass
+    assert said[-1].endswith("newest: checkpoint-100")
+
+
+def test_a_last_round_is_done_though_the_one_before_it_hangs(tmp_path, hanging):
+    kept, said, target = checkpoints(tmp_path / "run"), [], f"hangs://{next(names)}"
+    save(kept, 50)
+    hanging.calls = iter([True])
+    with rlvitals.Backup(tmp_path / "run", target, stall=0.1, tell=said.append):
+        save(kept, 100)
+    assert "the link hangs" in said[0]
+    assert "newest: checkpoint-100" in said[-1]
+
+
+def test_a_disk_that_hangs_is_left_behind(tmp_path, monkeypatch):
+    """A mount that is gone blocks whoever asks it, and nothing can end that call."""
+    over, said = threading.Event(), []
+    monkeypatch.setattr(places.Folder, "write", lambda *_: over.wait(60))
+    backup = rlvitals.Backup(
+        plain(tmp_path / "run"), tmp_path / "target", stall=0.05, tell=said.append
+    ).start()
+    backup.stop()
+    assert "the backup hangs: nothing has moved for" in said[-1]
+    assert said[-1].endswith("not backed up: checkpoint-100, checkpoint-50")
+    assert [t.daemon for t in threading.enumerate() if t.name == "rlvitals-backup"] == [True]
+    backup.stop()  # once more waits for nothing
+    assert len(said) == 1
+    over.set()
+
+
+def test_a_link_that_is_slow_and_moves_is_waited_for(tmp_path, monkeypatch):
+    """As long as bytes go through, the end of a training waits: a checkpoint is worth it."""
+    real = places.Folder.write
+
+    def slow(self, name, chunks):
+        time.sleep(0.03)
+        real(self, name, chunks)
+
+    monkeypatch.setattr(places.Folder, "write", slow)
+    with rlvitals.Backup(plain(tmp_path / "run"), tmp_path / "target", stall=0.1, tell=quiet):
+        pass
+    assert whole(tmp_path / "target") == [50, 100]
+
+
+def test_a_file_system_that_hangs_while_it_connects(tmp_path, hanging):
+    class Silent(Flaky):
+        protocol = "silent"
+
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            hanging.over.wait(60)
+
+    fsspec.register_implementation("silent", Silent, clobber=True)
+    with pytest.raises(VitalsError, match="cannot be reached: the link hangs"):
+        rlvitals.Backup(plain(tmp_path / "run"), "silent://t", stall=0.05)
+    with pytest.raises(UsageError, match="stall cannot be 0"):
+        rlvitals.Backup(tmp_path / "run", tmp_path / "x", stall=0)
+
+
 # --- bad input ---
 
 
@@ -597,14 +726,6 @@ def test_only_rank_0_of_a_run_backs_up(tmp_path, monkeypatch):
     assert not (tmp_path / "target").exists()
 
 
-def test_a_run_that_is_not_recorded_has_nothing_to_back_up(tmp_path, monkeypatch):
-    monkeypatch.chdir(plain(tmp_path / "here"))
-    monkeypatch.setenv("RLVITALS_MODE", "off")
-    with rlvitals.Backup(rlvitals.start(), tmp_path / "here" / "target", tell=quiet):
-        pass
-    assert not (tmp_path / "here" / "target").exists()
-
-
 def test_rounds_come_each_time_until_the_run_is_over_and_then_one_more():
     rounds, over = [], iter([False] * 7 + [True] * 9)
     until(
@@ -705,26 +826,22 @@ def killed(folder, count, seed=0):
     run, target = folder / "run", folder / "target"
     kept = checkpoints(run, keep=2)
     save(kept, 1, size=1 << 20)
-    script = (
-        "import sys, time\n"
-        "from rlvitals.cli import main\n"
-        "print('ready', flush=True)\n"
-        "while True: main(['backup', *sys.argv[1:]])\n"
-    )
+
+    def rounds():
+        while True:
+            main(["backup", str(run), str(target)])
+
     broken, had = 0, False
     for round_ in range(count):
-        process = subprocess.Popen(
-            [sys.executable, "-c", script, run, target], stdout=subprocess.PIPE, text=True
-        )
-        process.stdout.readline()
+        process = at_work(rounds)
         for step in range(2 + 4 * round_, 2 + 4 * round_ + chance.randint(1, 4)):
             save(kept, step, size=chance.choice((1000, 1 << 20, 6 << 20)))
             if chance.random() < 0.3:
                 shutil.rmtree(run / f"checkpoint-{step}", ignore_errors=True)
                 save(kept, step, size=1 << 18)
-        time.sleep(chance.uniform(0, 0.15))
+        time.sleep(chance.uniform(0, 0.05))
         process.kill()
-        process.communicate()
+        process.join()
         steps = whole(target)
         broken += steps != whole(run)
         assert steps or not had
@@ -735,10 +852,12 @@ def killed(folder, count, seed=0):
     return broken
 
 
+@forks
 def test_killed_at_random_moments_the_target_has_whole_checkpoints_alone(tmp_path):
     assert killed(tmp_path, 20) >= 3  # else no kill met a round that was at work
 
 
+@forks
 @pytest.mark.soak
 def test_killed_three_hundred_times(tmp_path):
     assert killed(tmp_path, 300, seed=1) >= 30
@@ -757,13 +876,14 @@ def test_what_a_kill_left_in_hidden_folders_is_in_nobodys_way(tmp_path):
     assert not [one.name for one in target.iterdir() if one.name.startswith(".")]
 
 
-def test_many_crashed_rounds_in_a_row_lose_nothing(tmp_path, target):
+@pytest.mark.parametrize("rounds", [12, pytest.param(60, marks=pytest.mark.soak)])
+def test_many_crashed_rounds_in_a_row_lose_nothing(tmp_path, target, rounds):
     """Each round ends at a random call; between them the run goes on, and files are rewritten."""
     chance, run = random.Random(target[:4]), tmp_path / "run"
     kept = checkpoints(run, keep=2)
     save(kept, 1)
     back_up(run, target)
-    for number in range(2, 40):
+    for number in range(2, 2 + rounds):
         for name in ("a.json", "b.json"):
             (run / name).write_text(str(chance.random()) * chance.randrange(1, 9))
         if chance.random() < 0.4:

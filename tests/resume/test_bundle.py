@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import xxhash
-from moving_runs import checkpoints, content, moved, plain, recorded, save, whole
+from moving_runs import at_work, checkpoints, content, forks, moved, plain, recorded, save, whole
 
 from rlvitals.cli import main
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
@@ -477,27 +477,20 @@ def killed(folder, count, seed=0):
     kept = checkpoints(run)
     for step in (1, 2, 3):
         save(kept, step, size=3 << 20)
-    script = (
-        "import sys, shutil\n"
-        "from pathlib import Path\n"
-        "from rlvitals.resume.moving.bundle import bundle\n"
-        "from rlvitals.resume.moving.unbundle import unbundle\n"
-        "run, archive, out = map(Path, sys.argv[1:])\n"
-        "print('ready', flush=True)\n"
-        "while True:\n"
-        "    bundle(run, archive, force=True)\n"
-        "    unbundle(archive, out)\n"
-        "    out.rename(f'{out}-done'); shutil.rmtree(f'{out}-done')\n"
-    )
+
+    def back_and_forth():
+        while True:
+            bundle(run, archive, force=True)
+            unbundle.unbundle(archive, out)
+            out.rename(f"{out}-done")
+            shutil.rmtree(f"{out}-done")
+
     half = 0
     for _ in range(count):
-        process = subprocess.Popen(
-            [sys.executable, "-c", script, run, archive, out], stdout=subprocess.PIPE, text=True
-        )
-        process.stdout.readline()
-        time.sleep(chance.uniform(0, 0.15))
+        process = at_work(back_and_forth)
+        time.sleep(chance.uniform(0, 0.12))
         process.kill()
-        process.communicate()
+        process.join()
         half += any(one.name.startswith(".") for one in folder.iterdir())
         if archive.exists():
             unbundle.unbundle(archive, folder / "check")
@@ -513,10 +506,12 @@ def killed(folder, count, seed=0):
     return half
 
 
+@forks
 def test_killed_at_random_moments_an_archive_and_a_folder_are_whole_or_not_there(tmp_path):
     assert killed(tmp_path, 20) >= 3  # else no kill met one at work
 
 
+@forks
 @pytest.mark.soak
 def test_packing_killed_three_hundred_times(tmp_path):
     assert killed(tmp_path, 300, seed=1) >= 30

@@ -9,7 +9,18 @@ import time
 from pathlib import Path
 
 import pytest
-from moving_runs import QUICK, checkpoints, moved, plain, quiet, recorded, save, whole
+from moving_runs import (
+    QUICK,
+    at_work,
+    checkpoints,
+    forks,
+    moved,
+    plain,
+    quiet,
+    recorded,
+    save,
+    whole,
+)
 
 from rlvitals.cli import main
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
@@ -282,27 +293,15 @@ def killed(folder, count, seed=0):
     for step in (1, 2, 3):
         save(kept, step, size=6 << 20)
     complete(folder / "run", Folder(folder / "target"), tell=quiet)
-    script = (
-        "import sys\n"
-        "from pathlib import Path\n"
-        "from rlvitals.resume.moving.places import Folder\n"
-        "from rlvitals.resume.moving.restore import restore\n"
-        "print('ready', flush=True)\n"
-        "restore(Folder(Path(sys.argv[1])), Path(sys.argv[2]))\n"
-    )
     half = 0
     for number in range(count):
         out = folder / f"out-{number}"
         for delay in (0.1, 0.15, None):  # killed twice, then let be
-            with subprocess.Popen(
-                [sys.executable, "-c", script, folder / "target", out],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            ) as process:
-                process.stdout.readline()
-                if delay is not None:
-                    time.sleep(chance.uniform(0, delay))
-                    process.kill()
+            process = at_work(restore, Folder(folder / "target"), out)
+            if delay is not None:
+                time.sleep(chance.uniform(0, delay))
+                process.kill()
+            process.join()
             half += (folder / f".{out.name}.restoring").exists()
             if out.exists():
                 break
@@ -311,10 +310,12 @@ def killed(folder, count, seed=0):
     return half
 
 
+@forks
 def test_killed_at_random_moments_the_folder_is_whole_or_not_there(tmp_path):
     assert killed(tmp_path, 10) >= 3  # else no kill met one at work
 
 
+@forks
 @pytest.mark.soak
 def test_restoring_killed_three_hundred_times(tmp_path):
     assert killed(tmp_path, 150, seed=1) >= 30

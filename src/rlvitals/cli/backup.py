@@ -47,6 +47,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--every", type=_seconds, metavar="TIME", help="go on, a round each time: 30m, 1h"
     )
     parser.add_argument(
+        "--stall",
+        type=_seconds,
+        default="5m",
+        metavar="TIME",
+        help="silence after which a URL's link hangs, and its round ends (default: 5m)",
+    )
+    parser.add_argument(
         "--keep-all", action="store_true", help="keep checkpoints that the run deleted"
     )
 
@@ -56,7 +63,7 @@ def run(args: Namespace) -> int:
     from rlvitals.resume.moving import backup
     from rlvitals.resume.moving.places import place_at
 
-    place, codes = place_at(args.target), [COMPLETE]
+    place, codes = place_at(args.target, stall=args.stall), [COMPLETE]
     ending = threading.Event()
     with _obeyed(ending, rounds=args.every is not None):
         if args.every is None:

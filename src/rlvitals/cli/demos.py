@@ -65,7 +65,7 @@ def run(args: Namespace) -> int:
 
     if args.steps < 1 or args.envs < 1 or min(args.loads) <= 0:
         raise UsageError("nothing to collect", hint="--steps and --envs from 1 on, --loads above 0")
-    said = schema.said(vars(args), Config)
+    said = building.fitted(schema.said(vars(args), Config))
     config = schema.load(Config, args.config and building.found(args.config), said)
     found = demos.collect(
         config.environment, policies=args.policies, steps=args.steps, loads=args.loads,

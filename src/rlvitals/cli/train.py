@@ -46,6 +46,7 @@ ALIASES = MappingProxyType({
 QUICK = MappingProxyType({
     "training.total_steps": 20_000, "training.num_envs": 16, "training.chunk_size": 5000,
     "warm_start.demo_steps": 100, "warm_start.bc_epochs": 20, "checkpointing.interval": 10_000,
+    "ppo_config.minibatch_size": 256,
 })  # fmt: skip
 
 
@@ -130,7 +131,7 @@ def _config(chosen: Mapping[str, Any], env: str) -> "Config":
     from rlvitals.trainers.ppo import building, presets
     from rlvitals.trainers.ppo.config import Config
 
-    said = schema.said(chosen, Config)
+    said = building.fitted(schema.said(chosen, Config))
     if chosen["quick_test"]:
         said = {**QUICK, **said}
     file = chosen["config"]

@@ -11,6 +11,7 @@ from rlvitals.doctor.trouble import Check, Trouble
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import READERS, lookup
 from rlvitals.rules.rule import Severity
+from rlvitals.sources import is_folder
 from rlvitals.watch.spans import span
 
 ELSEWHERE = ("runs", "logs", "tensorboard", "tb", "tb_logs", "lightning_logs", "ray_results")
@@ -26,7 +27,7 @@ def look(scene: Scene) -> Iterable[Trouble]:
     tries = [f"rlvitals follow {scene.path}"]
     if not os.path.lexists(scene.path):
         said = "there is nothing at this path"
-        up = next(one for one in (scene.path, *scene.path.resolve().parents) if one.is_dir())
+        up = next(one for one in (scene.path, *scene.path.resolve().parents) if is_folder(one))
         evidence = [f"the nearest folder that is there: {up}"]
         tries = [f"ls {up}"]
     elif scene.folder is None:
@@ -86,7 +87,11 @@ def _others(scene: Scene) -> Iterator[tuple[Path, float]]:
     found = []
     for place in places:
         resolved = place.resolve()
-        if resolved in seen or scene.path.resolve().is_relative_to(resolved) or not place.is_dir():
+        if (
+            resolved in seen
+            or scene.path.resolve().is_relative_to(resolved)
+            or not is_folder(place)
+        ):
             continue
         seen.add(resolved)
         ages = [(file.parent, age) for file in _logs(place) if (age := scene.age(file)) is not None]

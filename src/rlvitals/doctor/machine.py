@@ -7,6 +7,7 @@ from pathlib import Path
 from rlvitals.doctor.scene import Scene
 from rlvitals.doctor.trouble import Check, Trouble
 from rlvitals.rules.rule import Severity
+from rlvitals.sources import is_folder
 
 LITTLE = 1e9  # bytes: less, and logs alone may fill it
 SHARE = 0.02  # of the disk
@@ -65,7 +66,7 @@ def _forbidden(scene: Scene) -> Iterator[str]:
 
 def _there(path: Path) -> Path:
     """Return the nearest folder of a path that is there."""
-    return next(one for one in (path, *path.resolve().parents) if one.is_dir())
+    return next(one for one in (path, *path.resolve().parents) if is_folder(one))
 
 
 def _gb(size: float) -> str:

@@ -11,6 +11,7 @@ from rlvitals.doctor.scene import Scene
 from rlvitals.doctor.trouble import Check, Trouble
 from rlvitals.resume import naming
 from rlvitals.rules.rule import Severity
+from rlvitals.sources import is_folder
 from rlvitals.watch.spans import span
 
 PARTS = re.compile(r"[-_. ]+")
@@ -57,7 +58,7 @@ def similar(scene: Scene) -> list[Similar]:
     asked = scene.path if scene.path.name else scene.path.resolve()
     found = []
     for folder in islice(_around(asked), MOST_FOLDERS):
-        if folder == asked or not folder.is_dir():
+        if folder == asked or not is_folder(folder):
             continue
         alike = likeness(asked.name, folder.name)
         if alike >= ALIKE and (holds := _holds(folder, scene.now)):
@@ -68,10 +69,10 @@ def similar(scene: Scene) -> list[Similar]:
 def _around(asked: Path) -> Iterator[Path]:
     """Go through the folders beside a path; where what it lies in is not there, through cousins."""
     parent = asked.parent
-    if parent.is_dir():
+    if is_folder(parent):
         yield from _folders(parent)
         return
-    above = next((one for one in parent.parents if one.is_dir()), None)
+    above = next((one for one in parent.parents if is_folder(one)), None)
     for aunt in _folders(above) if above is not None else ():
         yield aunt
         yield from _folders(aunt)
@@ -79,7 +80,7 @@ def _around(asked: Path) -> Iterator[Path]:
 
 def _folders(folder: Path) -> list[Path]:
     try:
-        return sorted(one for one in folder.iterdir() if one.is_dir())
+        return sorted(one for one in folder.iterdir() if is_folder(one))
     except OSError:
         return []
 

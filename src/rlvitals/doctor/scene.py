@@ -11,6 +11,7 @@ from rlvitals.resume import look as looking
 from rlvitals.resume import naming, progress
 from rlvitals.resume.look import Look
 from rlvitals.resume.progress import Progress
+from rlvitals.sources import is_folder
 from rlvitals.store.run_folder import RUN_FILE, About, read_about
 
 FRESH = 120.0  # seconds: what was written this recently is being written
@@ -63,7 +64,7 @@ def scene(
 ) -> Scene:
     """Look at a path, which need not exist."""
     path = naming.run_of(path)
-    folder = path if path.is_dir() else None
+    folder = path if is_folder(path) else None
     return Scene(
         path=path,
         here=here or Path.cwd(),

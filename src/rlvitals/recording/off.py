@@ -1,19 +1,25 @@
 """A run that is not recorded: `RLVITALS_MODE=off` makes every call free."""
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from rlvitals.recording import control
+from rlvitals.recording import control, ranks
 from rlvitals.recording.run import Run
 
 
 class Off(Run):
-    """Takes every call of a Run and does nothing; touches no disk and starts no thread."""
+    """Takes every call of a Run and does nothing; touches no disk and starts no thread.
 
-    def __init__(self, name: str, settings: Mapping[str, object]) -> None:
-        """Be a run that nobody records."""
-        self.folder, self.id, self.name = Path(), "", name
-        self.attempt, self.rank, self.world_size = 0, 0, 1
+    Its folder is the one that it would have been recorded into: checkpoints lie where they would
+    have lain, whether or not anything is recorded, and never in the working folder by accident.
+    """
+
+    def __init__(self, folder: Path, name: str, settings: Mapping[str, object]) -> None:
+        """Be a run that nobody records; the folder is not made."""
+        self.folder, self.id, self.name, self.attempt = folder, "", name, 0
+        place = ranks.place(os.environ)
+        self.rank, self.world_size = place.rank, place.world_size
         self._settings = dict(settings)
 
     @property

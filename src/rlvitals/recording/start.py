@@ -59,7 +59,7 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     every = _chosen(said)
     chosen = every.recording
     if chosen.mode == "off":
-        return Off(chosen.name, settings or {})
+        return Off(_path(chosen), chosen.name, content.settings(settings or {}))
     own, kept = choosing.chosen(sinks, every), content.settings(settings or {})
     checked = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
     return _begun(_Start(chosen, own, resume, kept, seed, notes), strict=checked)
@@ -73,7 +73,7 @@ def _begun(wanted: "_Start", *, strict: bool) -> Run:
         if strict:
             raise VitalsError(problem, where=str(error.filename or "")) from error
         warnings.warn(f"rlvitals: {problem} ({error.filename})", RuntimeWarning, stacklevel=3)
-        return Off(wanted.chosen.name, wanted.settings)
+        return Off(_path(wanted.chosen), wanted.chosen.name, wanted.settings)
 
 
 def _chosen(said: Mapping[str, object]) -> options.Settings:
@@ -127,8 +127,7 @@ class _Start:
                 where="rlvitals.start()",
                 hint="rlvitals.start(folder), or RLVITALS_RECORDING_FOLDER",
             )
-        name = self.chosen.name or _name()
-        path = Path(self.chosen.folder or Path("runs", self.chosen.project, name))
+        path = _path(self.chosen)
         there = (path / RUN_FILE).exists()
         if self.resume == "must" and not there:
             raise UsageError("no run to resume is here", where=str(path))
@@ -148,6 +147,10 @@ class _Start:
             notes=redact.homeless(redact.text(self.notes)),
             command=tuple(map(redact.homeless, redact.command(sys.argv))),
         )
+
+
+def _path(chosen: Recording) -> Path:
+    return Path(chosen.folder or Path("runs", chosen.project, chosen.name or _name()))
 
 
 def _open(path: Path, about: About, place: ranks.Place, *, durable: bool) -> Opening:

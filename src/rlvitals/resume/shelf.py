@@ -92,6 +92,7 @@ class Shelf:
 
     def _is_stale(self, one: Checkpoint) -> bool:
         """See a checkpoint of a step that this attempt has gone back behind."""
-        if self.base is None or one.manifest.attempt == self.attempt:
-            return False
-        return one.step > self.base
+        saved = one.manifest
+        # A run that was not recorded counts its attempts by itself.
+        mine = saved.attempt == self.attempt and saved.run_id == self._run_id
+        return self.base is not None and not mine and one.step > self.base

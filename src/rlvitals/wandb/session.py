@@ -88,9 +88,9 @@ def _begin(
     own = facts["id"] or generate_id()
     name = facts["name"] or own
     known = {**facts, "id": own, "name": name, "disabled": mode in OFF, "resumed": False}
-    if mode in OFF:
-        return Run(Off(name, config), known)
     folder = _folder(root / "runs", facts["id"], own, name)
+    if mode in OFF:
+        return Run(Off(folder, name, config), known)
     known["resumed"] = folder.exists()
     recording = start(
         folder,

@@ -4,6 +4,7 @@ import atexit
 import os
 import sys
 import threading
+import time as clock
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from os import PathLike
@@ -13,7 +14,9 @@ from typing import Self
 
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 from rlvitals.recording import redact
+from rlvitals.resume.moving import content
 from rlvitals.resume.moving.copying import Patience, Stopped
+from rlvitals.resume.moving.limited import STALL
 from rlvitals.resume.moving.mirror import Done, apart, mirror
 from rlvitals.resume.moving.places import Place, place_at
 from rlvitals.resume.owner import Recorded, Tell
@@ -26,17 +29,18 @@ class NotComplete(VitalsError):  # noqa: N818 - the name says what went wrong
     """A round that broke off: what is at the target is whole, and the next round goes on."""
 
 
-def complete(
+def complete(  # noqa: PLR0913 - what, where to, how, each by its name
     folder: Path,
     place: Place,
     *,
     keep_all: bool = False,
     patience: Patience | None = None,
     tell: Tell = lambda _: None,
+    done: Done | None = None,
 ) -> Done:
     """Do one round. Raises VitalsError, and NotComplete for whatever broke it off."""
     try:
-        return mirror(folder, place, keep_all=keep_all, patience=patience, tell=tell)
+        return mirror(folder, place, keep_all=keep_all, patience=patience, tell=tell, done=done)
     except (VitalsError, Stopped):
         raise
     except Exception as error:  # storage libraries raise errors of their own kinds
@@ -54,6 +58,7 @@ class Backup:
     `run`: a run, or its folder. `target`: a folder, or a URL that fsspec reaches; `options` are
     its back-end's. A round begins at once, then every `every` seconds, and a last one at the end.
     At the target is what the run keeps; with `keep_all` also the checkpoints it has deleted.
+    A link that says nothing for `stall` seconds hangs: its round ends, and the next connects anew.
     `tell` gets each sentence for a person (default: standard error). Nothing is raised once it
     runs. Raises UsageError for a target that makes no sense.
     """
@@ -66,20 +71,26 @@ class Backup:
         every: float = HOUR,
         keep_all: bool = False,
         options: Mapping[str, object] | None = None,
+        stall: float = STALL,
         tell: Tell | None = None,
     ) -> None:
         """Look at the target's name; `start`, or a `with` block, begins."""
         if not every > 0:
             raise UsageError(f"every cannot be {every}", hint="seconds between rounds: every=3600")
+        if not stall > 0:
+            raise UsageError(f"stall cannot be {stall}", hint="seconds of silence: stall=300")
         self._folder = Path(run) if isinstance(run, str | PathLike) else run.folder
-        # One process of a run is enough; one that is not recorded has no folder.
-        self._active = getattr(run, "rank", 0) == 0 and getattr(run, "attempt", 1) > 0
-        self._place = place_at(target, dict(options or {}))
+        self._active = getattr(run, "rank", 0) == 0  # one process of a run is enough
+        self._place = place_at(target, dict(options or {}), stall)
         if self._active:
             apart(self._folder, self._place)
-        self._every, self._keep_all = every, keep_all
+        self._every, self._keep_all, self._stall = every, keep_all, stall
         self._tell: Tell = _to_stderr if tell is None else tell
-        self._patience, self._ending = Patience(), threading.Event()
+        self._patience, self._ending = Patience(beat=self._beat), threading.Event()
+        self._moved = clock.monotonic()  # when it last went on
+        self._given_up = False
+        self._held: set[str] = set()  # checkpoints that lay whole there when it was last looked at
+        self._now = Done(self._place.name)  # what the round does that goes on
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self.last: Done | None = None  # what the last complete round did
@@ -93,17 +104,37 @@ class Backup:
         return self
 
     def stop(self) -> None:
-        """Do a last round and end. An interrupt meanwhile ends it at once, and is raised."""
-        if self._thread is None or os.getpid() != self._pid:
+        """Do a last round and end. An interrupt meanwhile ends it at once, and is raised.
+
+        It waits while bytes move. Where none have for twice `stall`, the thread is left behind
+        and what was not backed up is told.
+        """
+        if self._thread is None or os.getpid() != self._pid or self._given_up:
             return
         self._ending.set()
+        self._beat()
         try:
-            self._thread.join()
+            self._wait(self._thread)
         except BaseException:
             self._patience.stop.set()
             raise
         finally:
             atexit.unregister(self.stop)
+
+    def _wait(self, thread: threading.Thread) -> None:
+        allowed = 2 * self._stall  # a call that hangs now, and one of the last round
+        while thread.is_alive():
+            left = self._moved + allowed - clock.monotonic()
+            if left <= 0:
+                self._given_up = True
+                self._patience.stop.set()
+                problem = f"the backup hangs: nothing has moved for {allowed:,.0f} s"
+                self._say(f"{problem} ({self._place.name}); {self._missing()}")
+                return
+            thread.join(left)
+
+    def _beat(self) -> None:
+        self._moved = clock.monotonic()
 
     def __enter__(self) -> Self:
         """Back up until the block ends."""
@@ -128,9 +159,14 @@ class Backup:
                 self._ending.wait(self._every)
 
     def _round(self, *, last: bool) -> None:
+        self._now = done = Done(self._place.name)
         try:
-            done = complete(
-                self._folder, self._place, keep_all=self._keep_all, patience=self._patience
+            complete(
+                self._folder,
+                self._place,
+                keep_all=self._keep_all,
+                patience=self._patience,
+                done=done,
             )
         except Stopped:
             self._say(f"backup stopped; what is at {self._place.name} is whole")
@@ -139,12 +175,25 @@ class Backup:
                 self._say(f"nothing was backed up: {error.problem}")
         except Exception as error:  # noqa: BLE001 - training goes on without its backup
             problem = getattr(error, "problem", str(error))
-            after = "" if last else f"; the next try is in {self._every / 60:,.0f} min"
-            self._say(f"{problem} ({self._place.name}){after}")
+            after = self._missing() if last else f"the next try is in {self._every / 60:,.0f} min"
+            self._say(f"{problem} ({self._place.name}); {after}")
         else:
             self.last = done
             for text in (*done.failed, done.sentence):
                 self._say(text)
+        finally:
+            self._held = self._held if done.held is None else done.held
+
+    def _missing(self) -> str:
+        """Say what is not at the target at the end."""
+        held = self._held if self._now.held is None else self._now.held
+        try:
+            own = [one.folder.name for one in content.find(self._folder).checkpoints]
+        except (VitalsError, OSError):
+            own = []
+        if lost := [name for name in own if name not in held]:
+            return f"not backed up: {', '.join(lost)}"
+        return "its checkpoints are there; the newest lines of its logs may not be"
 
     def _say(self, text: str) -> None:
         with suppress(Exception):  # a closed stderr is no reason to end the rounds

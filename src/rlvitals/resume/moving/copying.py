@@ -12,6 +12,7 @@ from typing import TypeVar
 import xxhash
 
 from rlvitals.errors import VitalsError
+from rlvitals.resume.moving.limited import Hung
 from rlvitals.resume.moving.places import CHUNK, Place
 
 T = TypeVar("T")
@@ -54,6 +55,7 @@ class Patience:
     stop: threading.Event = field(default_factory=threading.Event)
     tries: int = 6
     first: float = 1.0  # seconds before the second try; doubled for each later one
+    beat: Callable[[], None] = lambda: None  # called with each chunk and each try: it goes on
 
     def call(self, action: Callable[[], T]) -> T:
         """Do it, again where the link broke. Raises what the last try raised, or Stopped."""
@@ -70,13 +72,14 @@ class Patience:
 
     def check(self) -> None:
         """Raise Stopped where someone asked to stop."""
+        self.beat()
         if self.stop.is_set():
             raise Stopped
 
 
 def lasting(error: Exception) -> bool:
     """Tell whether another try would end the same."""
-    if isinstance(error, (Changed, Stopped, *LASTING)):
+    if isinstance(error, (Changed, Stopped, Hung, *LASTING)):
         return True
     return isinstance(error, OSError) and error.errno in LASTING_NUMBERS
 

@@ -16,6 +16,7 @@ from rlvitals.resume.moving.arrived import Arrived, sealed_at
 from rlvitals.resume.moving.content import Content
 from rlvitals.resume.moving.copying import Changed, Patience, Piece
 from rlvitals.resume.moving.index import ABSENT, Index, Version
+from rlvitals.resume.moving.limited import Hung
 from rlvitals.resume.moving.places import Folder, Place
 from rlvitals.resume.naming import MANIFEST
 from rlvitals.resume.shelf import Checkpoint
@@ -32,6 +33,7 @@ class Done:
 
     target: str
     checkpoints: list[str] = field(default_factory=list)  # copied: names
+    held: set[str] | None = None  # the run's checkpoints that lie whole there; None: not seen yet
     newest: str = ""  # that lies whole at the target
     files: int = 0  # copied, those of checkpoints too
     size: int = 0  # bytes copied
@@ -75,27 +77,29 @@ class _Round:
             self.index = changed
 
 
-def mirror(
+def mirror(  # noqa: PLR0913 - what, where to, how, each by its name
     folder: Path,
     place: Place,
     *,
     keep_all: bool = False,
     patience: Patience | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    done: Done | None = None,
 ) -> Done:
     """Bring a run's backup up to date. Raises VitalsError, copying.Stopped, what the place raises.
 
     At the target is, once this returns, what the run keeps, each file read back. Checkpoints that
     the run deleted go there too, unless `keep_all`; the newest and all that another program put
-    there stay.
+    there stay. `done` is filled while it goes on: it says how far a round came that broke off.
     """
-    patience = patience or Patience()
+    patience, done = patience or Patience(), done or Done(place.name)
     apart(folder, place)
     found = content.find(folder)
     sizes = patience.call(place.sizes)
     mine = Index(found.run_id, folder.resolve().name, _source(folder))
     now = index.owned(place, sizes, mine, patience)
-    one = _Round(place, found, now, sizes, patience, Done(place.name, left=found.left), tell)
+    done.left = found.left
+    one = _Round(place, found, now, sizes, patience, done, tell)
     if content.INDEX not in sizes:
         index.write(place, now, patience)  # from the first byte on it is said whose this is
     arrived = _Checkpoints(one).bring()
@@ -136,6 +140,7 @@ class _Checkpoints:
         one = self._round
         there = sealed_at(one.place, one.sizes, one.patience)
         wanted = [ours for ours in one.found.checkpoints if not self._is_there(ours, there)]
+        one.done.held = held = there.keys() - {ours.folder.name for ours in wanted}
         if not wanted:
             return there
         if RUN_FILE in one.found.logs:  # without it a restored checkpoint is nobody's
@@ -144,6 +149,7 @@ class _Checkpoints:
             before = one.done.files, one.done.size
             try:
                 there[ours.folder.name] = self._bring(ours, there)
+                held.add(ours.folder.name)
             except Changed as error:
                 one.done.files, one.done.size = before
                 self._say(ours, error)
@@ -304,7 +310,7 @@ def _extended(one: _Round, piece: Piece, before: Version) -> bool:
         if copying.digest(piece.chunks(0), before.size) != before.xxh3_128:
             return False
         copying.extend(one.place, piece, piece.name, before.size, one.patience)
-    except copying.Stopped:
+    except (copying.Stopped, Hung):
         raise
     except Exception:  # noqa: BLE001 - a place that cannot, each in its way: the file goes whole
         return False

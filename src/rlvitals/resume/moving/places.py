@@ -12,6 +12,7 @@ from typing import Protocol
 from rlvitals.errors import UsageError
 from rlvitals.resume import disk
 from rlvitals.resume.cleaning import DAY
+from rlvitals.resume.moving.limited import STALL
 from rlvitals.store.run_folder import beside
 
 CHUNK = 4 << 20  # bytes that are read and written at once
@@ -172,8 +173,15 @@ class Folder:
                 path.unlink(missing_ok=True)
 
 
-def place_at(target: str | os.PathLike[str], options: dict[str, object] | None = None) -> Place:
-    """Return the place of a path or URL. Raises UsageError, VitalsError where fsspec lacks."""
+def place_at(
+    target: str | os.PathLike[str],
+    options: dict[str, object] | None = None,
+    stall: float = STALL,
+) -> Place:
+    """Return the place of a path or URL; of a URL, a call ends after `stall` seconds.
+
+    Raises UsageError, VitalsError where fsspec lacks.
+    """
     said = os.fspath(target)
     for scheme in LOCAL:
         if said.startswith(scheme):
@@ -182,7 +190,7 @@ def place_at(target: str | os.PathLike[str], options: dict[str, object] | None =
         return Folder(Path(said).expanduser())
     from rlvitals.resume.moving.remote import remote  # noqa: PLC0415 - fsspec is optional
 
-    return remote(said, options or {})
+    return remote(said, options or {}, stall)
 
 
 def _forget(handle: int) -> None:

@@ -6,11 +6,14 @@ being written can be seen: there it is written under another name first.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial as part
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
 from rlvitals.errors import UsageError, VitalsError, nearest
 from rlvitals.recording import redact
+from rlvitals.resume.moving.limited import STALL, Hung, Limited, within
 from rlvitals.resume.moving.places import CHUNK, SCHEME, partial
 
 # Their uploads appear whole, at the end: by the names of fsspec's back-ends.
@@ -24,24 +27,29 @@ PACKAGES = {"sftp": "paramiko", "ssh": "paramiko", "smb": "smbprotocol", "s3": "
 
 
 class Remote:
-    """A place that fsspec reaches. After an error it is connected to anew: a link stays down."""
+    """A place that fsspec reaches. After an error it is connected to anew: a link stays down.
 
-    def __init__(self, connect: Callable[[], tuple[Any, str]], name: str) -> None:
+    A call that takes more than `stall` seconds raises Hung.
+    """
+
+    def __init__(
+        self, connect: Callable[[], tuple[Any, str]], name: str, stall: float = STALL
+    ) -> None:
         """Connect: to a file system, and the folder in it."""
         self.name = name
-        self._connect = connect
-        self._files, root = connect()
+        self._connect, self._stall = connect, stall
+        self._files, root = within(stall, connect)
         self._root = root.rstrip("/")
         known = self._files.protocol
         self._store = bool(STORES & set(known if isinstance(known, tuple) else (known,)))
 
     @contextmanager
-    def _linked(self) -> Iterator[Any]:
+    def _linked(self) -> Iterator[Limited]:
         """Give the file system; what breaks on the way has it made anew the next time."""
         if self._files is None:
-            self._files, _ = self._connect()
+            self._files, _ = within(self._stall, self._connect)
         try:
-            yield self._files
+            yield Limited(self._files, self._stall)
         except (FileNotFoundError, NotImplementedError, VitalsError):
             raise
         except Exception:
@@ -69,8 +77,11 @@ class Remote:
         """Read a file from an offset."""
         with (
             self._linked() as files,
-            files.open(self._at(name), "rb", block_size=CHUNK) as file,
+            _opened(files, self._at(name), "rb", CHUNK) as file,
         ):
+            if hasattr(file.real, "readv"):
+                yield from _many_at_once(file, start)
+                return
             if start:
                 file.seek(start)
             while data := file.read(CHUNK):
@@ -81,7 +92,7 @@ class Remote:
         path = self._at(name)
         with self._linked() as files:
             if self._store:
-                _upload(files, path, chunks)
+                _in_one(files, path, chunks)
                 return
             head, _, tail = path.rpartition("/")
             made = f"{head}/.{tail}.partial"
@@ -90,15 +101,14 @@ class Remote:
                 _upload(files, made, chunks)
                 _rename(files, made, path)
             except BaseException:
-                with suppress(Exception):
-                    files.rm_file(made)
+                files.in_passing("rm_file", made)
                 raise
 
     def append(self, name: str, chunks: Iterable[bytes]) -> None:
         """Write behind a file's end, where that costs no more than what is new."""
         if self._store:
             raise NotImplementedError
-        with self._linked() as files, files.open(self._at(name), "ab") as file:
+        with self._linked() as files, _opened(files, self._at(name), "ab", CHUNK) as file:
             for data in chunks:
                 file.write(data)
 
@@ -113,9 +123,13 @@ class Remote:
             files.invalidate_cache()
             above = {str(one) for name in names for one in PurePosixPath(name).parents if one.name}
             for folder in sorted(above, key=lambda one: -one.count("/")):
-                with suppress(Exception):  # something else lies in it: each says so otherwise
+                try:
                     if not files.ls(self._at(folder), detail=False):
                         files.rmdir(self._at(folder))
+                except Hung:
+                    raise
+                except Exception:  # noqa: BLE001, S110 - something else lies in it: each says so otherwise
+                    pass
 
     def begin(self, folder: str, *, replaces: bool) -> str:
         """Name the final folder, whose seal comes last; a hidden one where another is there."""
@@ -157,31 +171,51 @@ class Remote:
             self.write(name, self.read(made))
 
 
-def _upload(files: Any, path: str, chunks: Iterable[bytes]) -> None:  # noqa: ANN401 - fsspec's own
-    held, rest = b"", iter(chunks)
-    for data in rest:
-        held += data
-        if len(held) > ONE_PUT:
-            break
-    else:
-        files.pipe_file(path, held)
-        return
-    file = files.open(path, "wb", block_size=ONE_PUT)
+@contextmanager
+def _opened(files: Limited, path: str, mode: str, block_size: int) -> Iterator[Limited]:
+    file = Limited(files.open(path, mode, block_size=block_size), files.seconds)
     try:
-        file.write(held)
-        for data in rest:
-            file.write(data)
+        if hasattr(file.real, "set_pipelined"):  # SSH: else a round trip for each 32 kB
+            file.set_pipelined(True)
+        yield file
     except BaseException:
+        if mode != "wb":
+            file.in_passing("close")
+            raise
         # Closing would finish the upload: a torn file under a good name.
+        file.in_passing("discard")
         with suppress(Exception):
-            file.discard()
-        with suppress(Exception):
-            file.closed = True
+            file.real.closed = True
         raise
     file.close()
 
 
-def _rename(files: Any, made: str, path: str) -> None:  # noqa: ANN401 - the same
+def _many_at_once(file: Limited, start: int) -> Iterator[bytes]:
+    """Read over SSH: the requests of a chunk at once, not a round trip for each 32 kB."""
+    size = int(file.stat().st_size)
+    for at in range(start, size, CHUNK):
+        asked = file.real.readv([(at, min(CHUNK, size - at))])
+        yield within(file.seconds, part(b"".join, asked))
+
+
+def _in_one(files: Limited, path: str, chunks: Iterable[bytes]) -> None:
+    """Send what is small in one request."""
+    held, rest = b"", iter(chunks)
+    for data in rest:
+        held += data
+        if len(held) > ONE_PUT:
+            _upload(files, path, chain((held,), rest))
+            return
+    files.pipe_file(path, held)
+
+
+def _upload(files: Limited, path: str, chunks: Iterable[bytes]) -> None:
+    with _opened(files, path, "wb", ONE_PUT) as file:
+        for data in chunks:
+            file.write(data)
+
+
+def _rename(files: Limited, made: str, path: str) -> None:
     try:
         files.mv(made, path)
     except OSError:  # some do not rename over what is there
@@ -191,7 +225,7 @@ def _rename(files: Any, made: str, path: str) -> None:  # noqa: ANN401 - the sam
         files.mv(made, path)
 
 
-def remote(url: str, options: Mapping[str, object]) -> Remote:
+def remote(url: str, options: Mapping[str, object], stall: float = STALL) -> Remote:
     """Return the place of a URL. Raises UsageError, VitalsError naming what to install."""
     shown = redact.text(url)
     try:
@@ -205,7 +239,7 @@ def remote(url: str, options: Mapping[str, object]) -> Remote:
         return url_to_fs(url, **{"skip_instance_cache": True, **options})  # type: ignore[no-any-return]
 
     try:
-        return Remote(connect, shown)
+        return Remote(connect, shown, stall)
     except ImportError as error:
         package = PACKAGES.get(url.split(SCHEME, 1)[0], "")
         hint = f"pip install {package}" if package else str(error)

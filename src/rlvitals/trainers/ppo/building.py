@@ -1,10 +1,12 @@
 """Build a training from its settings, and keep these beside what they made."""
 
+import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from rlvitals.trainers import schema
@@ -23,6 +25,8 @@ OFF_AT_ZERO = frozenset({"target_kl", "max_grad_norm", "entropy_min", "kl_coef"}
 def build(config: Config) -> PPO:
     """Build the environments, the policy and the trainer of a configuration."""
     at, own = config.training, config.ppo_config
+    random.seed(at.seed)
+    np.random.seed(at.seed)  # noqa: NPY002 - what an environment may draw from
     torch.manual_seed(at.seed)
     ours = at.env == cluster.ID
     envs = environment(config)
@@ -69,6 +73,15 @@ def write(config: Config, folder: Path) -> None:
     """Write the settings into a run's folder, as a file that `--config` reads."""
     moved = replace(config, training=replace(config.training, output_dir=""))
     (folder / FILE).write_text(schema.text(moved), encoding="utf-8")
+
+
+def fitted(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a command line said, with fewer of the default speeds for fewer replicas."""
+    count = said.get("cluster.replicas")
+    speeds = Config().cluster.speeds
+    if count is None or "cluster.speeds" in said or not 1 <= count < len(speeds):
+        return dict(said)
+    return {**said, "cluster.speeds": speeds[:count]}
 
 
 def found(file: Path) -> Path:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 import rlvitals
+from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import Rollout
 from rlvitals.trainers.ppo.telemetry import FORMAT, listed
@@ -20,13 +21,22 @@ TOOK = 0.1  # nats to the warm start in the first update: more of it is not wher
 RUNNING, COMPLETED = "running", "completed"
 
 
+def check(config: Config) -> None:
+    """Raise UsageError for settings that chunks cannot be made with."""
+    at = config.training
+    if at.chunk_mode and at.chunk_size < 1:
+        raise rlvitals.UsageError("a chunk of no requests", where="training.chunk_size")
+    if at.chunk_mode and not config.checkpointing.enable:
+        raise rlvitals.UsageError(
+            "chunks need checkpoints", where="checkpointing.enable", hint="set it to true"
+        )
+
+
 class Chunks:
     """The chunks of one run."""
 
     def __init__(self, ppo: PPO, size: int, folder: Path, log: logging.Logger) -> None:
-        """Cut the run into chunks of `size` requests. Raises UsageError for less than one."""
-        if size < 1:
-            raise rlvitals.UsageError("a chunk of no requests", where="training.chunk_size")
+        """Cut the run into chunks of `size` requests."""
         self._ppo, self._size, self._folder, self._log = ppo, size, folder, log
         self._file: logging.FileHandler | None = None
         self.keeper: rlvitals.Keeper | None = None
@@ -67,11 +77,11 @@ class Chunks:
         if not self._ppo.envs.continuous:
             taken = np.bincount(rollout.actions[rollout.valid], minlength=self._ppo.envs.actions)
             at.counts = (taken + np.array(at.counts or [0] * len(taken))).tolist()
-        at.last_kl = told.get("kl_ref", math.nan)
-        if math.isnan(at.first_kl):
+        at.last_kl = told.get("kl_ref")
+        if at.first_kl is None and at.last_kl is not None:
             at.first_kl = at.last_kl
             if at.number == 1:
-                self._log.info("[chunk] %s", self._took())
+                self._log.info("[chunk] %s", self._took(at.first_kl))
         if self.over:
             self._sum_up(rollout)
 
@@ -114,10 +124,8 @@ class Chunks:
             checkpoint=f"checkpoint-{at.steps}" if done else None,
         )  # fmt: skip
 
-    def _took(self) -> str:
-        away = self._ppo.at.chunk.first_kl
-        if math.isnan(away):
-            return "no warm start to compare with"
+    @staticmethod
+    def _took(away: float) -> str:
         took = "took" if away < TOOK else "did NOT take"
         return f"the warm start {took}: {away:.4f} nats away from it in the first update"
 
@@ -126,11 +134,9 @@ class Chunks:
         line = f"[chunk] {at.chunk.number}/{self.count} requests={at.steps - at.chunk.began}"
         if at.chunk.counts:
             line += f" act={listed([n / sum(at.chunk.counts) for n in at.chunk.counts])}"
-        if self._ppo.frozen is not None:
-            line += (
-                f"{self._warm(rollout)}"
-                f" kl_to_warm_start={at.chunk.first_kl:.4f}->{at.chunk.last_kl:.4f}"
-            )
+        if at.chunk.last_kl is not None:
+            line += self._warm(rollout)
+            line += f" kl_to_warm_start={at.chunk.first_kl:.4f}->{at.chunk.last_kl:.4f}"
         self._log.info(line)
 
     def _warm(self, rollout: Rollout) -> str:

@@ -228,7 +228,9 @@ class CheckpointConfig:
     interval: int = option(50_000, "environment steps between two checkpoints", item="N")
     keep: int = option(3, "newest ones kept", item="N")
     keep_best: str = option("ep_return", "the one with the most of this is kept", item="METRIC")
-    keep_every: int = option(0, "those at multiples of it are kept (0: none)", item="N")
+    keep_every: int = option(
+        0, "the first after each so many steps is kept for good (0: none)", item="N"
+    )
     keep_healthy: bool = option(True, "the last one with a healthy diagnosis is kept")
 
 

@@ -48,6 +48,7 @@ class Environments:
         self._resets: Bools = np.zeros(self.count, np.bool_)  # due in the next step (NEXT_STEP)
         self.episode_return = np.zeros(self.count)
         self.episode_length = np.zeros(self.count, np.int64)
+        self._partial: Bools = np.zeros(self.count, np.bool_)  # their episode is cut short by us
 
     def _observes(self, space: gym.Space[Any]) -> None:
         if not isinstance(space, gym.spaces.Box):
@@ -72,15 +73,19 @@ class Environments:
         self.observations = self._flat(observations)
         self._resets[:] = False
         self.episode_return[:], self.episode_length[:] = 0.0, 0
+        self._partial[:] = getattr(self.vector.unwrapped, "stagger", False)
 
     def step(self, actions: NDArray[Any]) -> tuple[Step, list[tuple[float, int]]]:
         """Act in each; returns the step, and return and length of the episodes that ended.
+
+        The first ones of a vector that staggers them are left out: they are no whole episodes.
 
         `observations` then holds what to act on next. Raises VitalsError where an environment
         raises or gives numbers that are not finite.
         """
         observations, rewards, terminated, truncated, info = self._step(self._outer(actions))
         flat = self._flat(observations)
+        self._finite(np.asarray(rewards)[:, None], "pays a reward of")
         done = terminated | truncated
         valid = ~self._resets
         final = flat
@@ -93,8 +98,9 @@ class Environments:
         self.episode_length += valid
         ended = [
             (float(self.episode_return[i]), int(self.episode_length[i]))
-            for i in np.flatnonzero(done)
+            for i in np.flatnonzero(done & ~self._partial)
         ]
+        self._partial[done] = False
         self.episode_return[done], self.episode_length[done] = 0.0, 0
         step = Step(np.asarray(rewards, np.float64), terminated, truncated, valid, final, info)
         return step, ended
@@ -136,6 +142,7 @@ class Environments:
         if self._mode is AutoresetMode.SAME_STEP:
             for i in np.flatnonzero(done):
                 final[i] = np.asarray(info["final_obs"][i]).reshape(-1)
+            self._finite(final)
         else:  # DISABLED: we reset
             fresh, _ = self.vector.reset(options={"reset_mask": done})
             flat[done] = self._flat(fresh)[done]
@@ -143,14 +150,20 @@ class Environments:
 
     def _flat(self, observations: Any) -> NDArray[Any]:  # noqa: ANN401 - an array of any shape
         flat = np.asarray(observations).reshape(self.count, -1)
-        if not np.isfinite(flat).all():
-            env, feature = np.argwhere(~np.isfinite(flat))[0]
-            raise VitalsError(
-                f"environment {env} observes {flat[env, feature]} at feature {feature}",
-                where=str(self.vector),
-                hint="a simulation that breaks: find its state with its own render or log",
-            )
+        self._finite(flat)
         return flat
+
+    def _finite(self, rows: NDArray[Any], paid: str = "") -> None:
+        """Raise VitalsError for a number of [n, features] that is not finite."""
+        if np.isfinite(rows).all():
+            return
+        env, feature = np.argwhere(~np.isfinite(rows))[0]
+        raise VitalsError(
+            f"environment {env} {paid or 'observes'} {rows[env, feature]}"
+            + ("" if paid else f" at feature {feature}"),
+            where=str(self.vector),
+            hint="a simulation that breaks: find its state with its own render or log",
+        )
 
     def _outer(self, actions: NDArray[Any]) -> NDArray[Any]:
         if not self.continuous:

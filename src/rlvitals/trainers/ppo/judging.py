@@ -23,6 +23,7 @@ class Judge:
         self._folder, self._every, self._total, self._tell = folder, every, total_steps, tell
         self._then, self._step = time.monotonic(), 0
         self._cost = 0.0  # seconds of the last one
+        self._told: set[str] = set()  # findings, by their rules' names
         self.diagnosis: rlvitals.Diagnosis | None = None
 
     def begin(self, step: int) -> None:
@@ -52,8 +53,13 @@ class Judge:
         known = set() if before is None else {rule.name for rule in _bad(before)}
         now = {rule.name for rule in _bad(found)}
         for rule, finding in found.findings:
-            if rule.name in now and rule.name not in known:
+            if rule.name not in now or rule.name in known:
+                continue
+            if rule.name in self._told:
+                self._tell(f"{rule.name} is back", True)
+            else:
                 self._tell(f"{rule.name} since step {finding.began}: {finding.summary}", True)
+                self._told.add(rule.name)
         for name in sorted(known - now):
             self._tell(f"{name} is over", False)
         if before is None or found.verdict.word is not before.verdict.word:

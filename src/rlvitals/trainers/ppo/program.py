@@ -1,5 +1,7 @@
 """A whole training: begin or resume, learn, tell, save, and end well whatever happens."""
 
+import logging
+import time
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,6 +12,7 @@ import torch
 import rlvitals
 from rlvitals.trainers.ppo import (
     building,
+    chunks,
     console,
     demos,
     presets,
@@ -17,7 +20,6 @@ from rlvitals.trainers.ppo import (
     telemetry,
     warm_start,
 )
-from rlvitals.trainers.ppo.chunks import Chunks
 from rlvitals.trainers.ppo.cluster import ID as CLUSTER
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.environments import Step
@@ -27,6 +29,7 @@ from rlvitals.trainers.ppo.rollout import Rollout
 from rlvitals.trainers.ppo.stopping import Stopping
 
 ROLLOUT_LINES = 4  # in each rollout
+EPOCHS_A_LINE = 10  # of cloning, on the console
 GO_ON = "run the same command again to go on"
 # How `training_progress.json` calls the ends that a recorder knows.
 ENDS = {"finished": "completed", "failed": "failed"}
@@ -41,6 +44,7 @@ class Training:
 
     def __init__(self, config: Config, *, verbose: bool = False, source: str = "") -> None:
         """Build everything; nothing is written before it is known to fit."""
+        chunks.check(config)
         self.config = config
         torch.set_num_threads(config.training.threads)
         self.ppo = building.build(config)
@@ -56,7 +60,11 @@ class Training:
             sinks=building.sinks(config.monitoring, actions),
         )  # fmt: skip
         building.write(config, self.folder)
-        self.chunks = self._chunked()
+        self.chunks = (
+            chunks.Chunks(self.ppo, config.training.chunk_size, self.folder, self.log)
+            if config.training.chunk_mode
+            else None
+        )
         self.keeper = self._keeper(source)
         self.stopping = Stopping()
         self.judge = Judge(
@@ -102,7 +110,7 @@ class Training:
         self._stabilise()
         self.keeper.update(self.ppo.at.steps)
         self.judge.begin(self.ppo.at.steps)
-        return self._learn()
+        return self.learn()
 
     def _end(self, status: str, trace: str, problem: str) -> None:
         with suppress(Exception):  # what ended the training is what is told
@@ -159,7 +167,9 @@ class Training:
             )  # fmt: skip
         self.log.info("[PPO:warmstart] %d decisions of %s", len(held), ", ".join(held.names))
         for at in warm_start.clone(self.ppo, held, config):
-            self.log.info(
+            shown = at.epoch in {1, config.bc_epochs} or at.epoch % EPOCHS_A_LINE == 0
+            self.log.log(
+                logging.INFO if shown else logging.DEBUG,
                 "[PPO:warmstart] epoch=%d/%d loss=%.4f accuracy=%.3f (the commonest action: %.3f)",
                 at.epoch, config.bc_epochs, at.loss, at.accuracy, at.baseline,
             )  # fmt: skip
@@ -187,29 +197,36 @@ class Training:
         if self.config.statistics_stabilization.collect_baseline_stats:
             self.recorder.log(0, {f"baseline/{name}": v for name, v in at.baseline.items()})
 
-    def _learn(self) -> str:
-        ppo, chunks = self.ppo, self.chunks
+    def learn(self) -> str:
+        """Learn until the end, or until someone asks for it; returns how it ended."""
+        ppo, parts = self.ppo, self.chunks
         self.stopping.patient = True
         told: dict[str, float] = {}
+        began = time.monotonic()
         while ppo.at.steps < ppo.total_steps:
-            if chunks is not None:
-                self._length = chunks.length()
+            if parts is not None:
+                self._length = parts.length()
             rollout, stats = ppo.iterate(self._length)
             told = telemetry.numbers(ppo, rollout, stats)
             self._tell(rollout, told)
-            if chunks is not None:
-                chunks.after(rollout, told)
+            if parts is not None:
+                parts.after(rollout, told)
             self._judge()
             asked = self.recorder.requests()
             if why := self._why_save(asked):
                 self._save(why, told)
-            if chunks is not None and chunks.over:
-                chunks.ended("completed")
+            if parts is not None and parts.over:
+                parts.ended("completed")
             self.stopping.check()
             if asked.stop:
                 self.log.info("[PPO:stopped] at step %d, as asked: %s", ppo.at.steps, GO_ON)
                 return "stopped"
         self._save("the end", told)
+        seconds = time.monotonic() - began
+        self.log.info(
+            "[PPO:end] step=%d after %.0f s of learning: rlvitals diagnose %s", ppo.at.steps,
+            seconds, self.folder,
+        )  # fmt: skip
         return "finished"
 
     # -- what goes along -------------------------------------------------------------------------
@@ -241,16 +258,6 @@ class Training:
 
     # -- progress and checkpoints ----------------------------------------------------------------
 
-    def _chunked(self) -> Chunks | None:
-        at = self.config.training
-        if not at.chunk_mode:
-            return None
-        if not self.config.checkpointing.enable:
-            raise rlvitals.UsageError(
-                "chunks need checkpoints", where="checkpointing.enable", hint="set it to true"
-            )
-        return Chunks(self.ppo, at.chunk_size, self.folder, self.log)
-
     def _keeper(self, source: str) -> rlvitals.Keeper:
         facts = {} if self.chunks is None else self.chunks.facts()
         if self.config.training.env == CLUSTER:
@@ -273,7 +280,6 @@ class Training:
             every=config.interval,
             keep=config.keep,
             keep_best=config.keep_best or None,
-            keep_every=config.keep_every or None,
             keep_healthy=config.keep_healthy,
             health=self.judge.health,
             tell=lambda text: self.log.info("[PPO:checkpoint] %s", text),
@@ -293,9 +299,11 @@ class Training:
         step = self.ppo.at.steps
         if self.checkpoints is None or step == self._saved:
             return
+        every, last = self.config.checkpointing.keep_every, max(self._saved, 0)
+        pinned = every > 0 and step // every > last // every  # a rollout rarely ends at a multiple
         self._saved = step
         state = self.ppo.state()
-        with self.checkpoints.save(step, metrics=told) as folder:
+        with self.checkpoints.save(step, metrics=told, pinned=pinned) as folder:
             state.save(folder)
         self.keeper.update(step, latest_checkpoint=f"checkpoint-{step}")
         self.log.info("[PPO:checkpoint] step=%d saved (%s)", step, why)

@@ -13,8 +13,8 @@ class Chunk:
     number: int = 0  # of the current one; 0: none yet
     began: int = 0  # the environment step it began at
     counts: list[int] = field(default_factory=list)  # of each action in it
-    first_kl: float = math.nan  # to the warm start, in its first update and its last
-    last_kl: float = math.nan
+    first_kl: float | None = None  # to the warm start, in its first update and its last
+    last_kl: float | None = None  # None: there is no warm start
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
 """Environments in processes of their own: they are saved and restored too, and a death is named."""
 
+import random
 import signal
 import tempfile
 import warnings
@@ -26,6 +27,16 @@ class Held(gym.Wrapper[Any, Any, Any, Any]):
         """Wrap an environment."""
         super().__init__(env)
         self.to_put: Files = {}
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:  # noqa: ANN401 - Gymnasium's tuple
+        """Begin an episode; a seed holds for the process's own generators too.
+
+        A forked process seeds Python's anew from the system, so no run would equal another.
+        """
+        if seed is not None:
+            random.seed(seed)
+            np.random.seed(seed)  # noqa: NPY002 - what an environment may draw from
+        return super().reset(seed=seed, options=options)
 
     def held(self) -> Files:
         """Return the state as files."""

@@ -54,7 +54,7 @@ TRACKED = {
     "track_value_function_variance": r"value_var",
     "track_action_distribution": r"action_(replica|count)_\d+",
     "track_kl_divergence": r"first_\w+|ratio_max",
-    "track_advantage_statistics": r"advantage_(mean|min|max)",
+    "track_advantage_statistics": r"raw_advantage_(mean|min|max)",
 }
 TAIL = re.compile(r"latency_p(\d+)")
 BREAKDOWN = ("_score", "_penalty", "_bonus")  # how the reward's parts end

@@ -1,0 +1,60 @@
+"""Calls that may hang for good: each on a thread of its own, left behind when its time is up.
+
+A link that goes silent raises nothing, and a thread that waits for it cannot be interrupted.
+"""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+STALL = 300.0  # seconds: a call moves at most 12 MB, which a link of 40 kB/s gets through with
+PARTING = 5.0  # seconds at most for what is done in passing, after something broke
+
+
+class Hung(Exception):  # noqa: N818 - as a link is
+    """A call that did not return in its time. Another try would take as long again."""
+
+
+def within(seconds: float, action: Callable[[], T]) -> T:
+    """Return what `action` returns; raise what it raises, or Hung after so many seconds."""
+    answer: list[T] = []
+    raised: list[BaseException] = []
+
+    def do() -> None:
+        try:
+            answer.append(action())
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            raised.append(error)
+
+    thread = threading.Thread(target=do, name="rlvitals-link", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if raised:
+        raise raised[0]
+    if not answer:
+        raise Hung(f"the link hangs: a call has not returned for {seconds:,.0f} s")
+    return answer[0]
+
+
+class Limited:
+    """A file system, or an open file: each of its calls within a time."""
+
+    def __init__(self, real: Any, seconds: float) -> None:  # noqa: ANN401 - fsspec's own
+        """Name it, and the seconds that a call may take."""
+        self.real, self.seconds = real, seconds
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return a method of it, for a call with an end."""
+        method = getattr(self.real, name)
+
+        def call(*args: object, **options: object) -> Any:  # noqa: ANN401 - the same
+            return within(self.seconds, lambda: method(*args, **options))
+
+        return call
+
+    def in_passing(self, name: str, *args: object) -> None:
+        """Call what is of no more than some use, once something broke; whatever it raises."""
+        with suppress(Exception):
+            within(min(PARTING, self.seconds), lambda: getattr(self.real, name)(*args))

@@ -1,0 +1,163 @@
+"""`rlvitals train ppo` and `rlvitals demos`: their flags, their files, their errors."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from rlvitals.cli import main
+from rlvitals.cli.train import ALIASES, _config, _env, _parser
+from rlvitals.trainers import schema
+from rlvitals.trainers.ppo import building, demos
+from rlvitals.trainers.ppo.config import Config
+
+TINY = [
+    "--num-envs", "4", "--rollout-length", "16", "--total-steps", "200", "--demo-steps", "10",
+    "--bc-epochs", "1", "--diagnose-seconds", "0", "--hidden-sizes", "8",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def as_it_was():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def config(*words):
+    env = _env(list(words))
+    return _config(vars(_parser("ppo", env).parse_args(words)), env)
+
+
+def test_the_shipped_file_is_the_defaults():
+    shipped = building.SHIPPED / "ppo_warmstart.json"
+    assert json.loads(shipped.read_text()) == schema.written(Config())
+    assert config("--config", "configs/ppo_warmstart.json") == Config()
+    assert config() == Config()
+
+
+def test_a_command_line_is_written_as_a_file_that_is_read_again(tmp_path, capsys):
+    file = tmp_path / "sub" / "mine.json"
+    words = ["--num-replicas", "8", "--total-requests", "5000", "--clip-ratio", "0.1"]
+    assert main(["train", "ppo", *words, "--write-config", str(file)]) == 0
+    assert capsys.readouterr().out == f"{file}\n"
+    found = config("--config-file", str(file))
+    assert (found.cluster.replicas, found.training.total_steps) == (8, 5000)
+    assert found.ppo_config.clip_ratio == 0.1
+    assert config("--config", str(file), "--clip-ratio", "0.3").ppo_config.clip_ratio == 0.3
+    assert not Path("outputs").exists()
+
+
+def test_a_truth_may_stand_alone():
+    assert config("--skip-warmstart").warm_start.skip_warmstart is True
+    assert config("--skip-warmstart", "false").warm_start.skip_warmstart is False
+    found = config("--chunk-mode", "--force-warmstart", "--wandb", "--seed", "3")
+    assert (found.training.chunk_mode, found.warm_start.force_warmstart) == (True, True)
+    assert (found.monitoring.wandb, found.training.seed) == (True, 3)
+
+
+def test_every_other_spelling_means_the_same():
+    for name, flags in ALIASES.items():
+        for flag in flags:
+            value = "true" if "skip" in flag else "7"
+            said = vars(_parser("ppo", "").parse_args([flag, value]))
+            assert said[name] in (True, 7, "7")
+    assert config("--external-pretrain", "a") == config("--pretrained-actor-path", "a")
+
+
+def test_a_quick_test_is_small_and_what_is_said_is_above_it():
+    assert config("--quick-test").training.total_steps == 20_000
+    assert config("--quick-test", "--total-steps", "500").training.total_steps == 500
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--learning-rat", "1"], "--learning-rat"),
+        (["--epochs", "many"], "invalid int value: 'many'"),
+        (["--activation", "tanj"], "did you mean tanh?"),
+        (["--config", "none.json"], "cannot be read"),
+        (["--clip-ratio", "-1"], "it cannot be -1.0"),
+        (["--env", "NoSuch-v0"], "there is no environment NoSuch-v0"),
+    ],
+)
+def test_mistakes_are_named_and_leave_nothing(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "ppo", *words]) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"ppo_config": {"clip_range": 0.1}}, "there is no ppo_config.clip_range"),
+        ({"monitoring": {"visualization": {}}}, "there is no monitoring.visualization"),
+        ({"ppo_config": {"epochs": "4"}}, "'4' is not a number"),
+        ({"ppo_config": 3}, "ppo_config is no table"),
+        ([], "the settings are no table"),
+    ],
+)
+def test_files_are_checked_key_by_key(section, said, tmp_path, capsys):
+    file = tmp_path / "settings.json"
+    file.write_text(json.dumps(section))
+    assert main(["train", "ppo", "--config", str(file)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_it_trains_and_says_how_to_go_on(tmp_path, capsys):
+    assert main(["train", "ppo", *TINY, "--output-dir", str(tmp_path / "run")]) == 0
+    told = capsys.readouterr()
+    assert "[PPO:init]" in told.out
+    assert "[PPO:checkpoint]" in told.out
+    assert main(["evaluate", str(tmp_path / "run"), "--seeds", "1", "--steps", "20"]) == 0
+    assert "ppo" in capsys.readouterr().out
+
+
+def test_demonstrations_are_collected_and_cloned(tmp_path, capsys):
+    file = tmp_path / "demos.npz"
+    words = ["--policies", "lor", "random", "--steps", "20", "--loads", "0.5", "2", "--envs", "4"]
+    cluster = ["--replicas", "3", "--speeds", "2", "1", "1"]
+    assert main(["demos", "-o", str(file), *words, *cluster]) == 0
+    assert "320 decisions of lor, random" in capsys.readouterr().out
+    held = demos.load(file)
+    assert (len(held), set(held.actions)) == (320, {0, 1, 2})
+    train = ["train", "ppo", *TINY, "--demo-path", str(file)]
+    assert main([*train, *cluster, "--output-dir", str(tmp_path / "run")]) == 0
+    assert "[PPO:warmstart] 320 decisions of lor, random" in capsys.readouterr().out
+    assert main([*train, "--output-dir", str(tmp_path / "other")]) == 2
+    assert "the demonstrations' states have" in capsys.readouterr().err
+
+
+def test_demonstrations_take_a_trainings_settings(tmp_path, capsys):
+    file, settings = tmp_path / "demos.npz", tmp_path / "settings.json"
+    settings.write_text(json.dumps({"cluster": {"replicas": 2, "speeds": [1.0, 3.0]}}))
+    words = ["demos", "-o", str(file), "--steps", "5", "--envs", "2", "--loads", "1"]
+    assert main([*words, "--config", str(settings)]) == 0
+    assert set(demos.load(file).actions) == {0, 1}
+    assert main([*words, "--policies", "lorr"]) == 2
+    assert "no scheduler is called 'lorr'" in capsys.readouterr().err
+    assert main([*words, "--replicas", "1"]) == 2
+    assert main([*words, "--steps", "0"]) == 2
+
+
+def test_help_of_either_loads_nothing_heavy():
+    code = (
+        "import sys; from rlvitals.cli import main; main(['demos', '--help']); "
+        "print(sorted({'numpy', 'torch', 'gymnasium'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.soak
+def test_the_settings_are_in_the_wheel(tmp_path):
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, check=True, cwd=root, capture_output=True)
+    names = zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist()
+    assert "rlvitals/trainers/ppo/configs/ppo_warmstart.json" in names
