@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 import checkpointing
 import cluster
+import control
 import diagnosing
 import diagnosing_peers
 import following
@@ -13,9 +14,11 @@ import many_runs
 import read_wandb
 import reading
 import recording
+import scheduling
 import start_up
 import store
 import tensorboard_sink
+import training
 
 BENCHMARKS = (
     start_up,
@@ -31,6 +34,9 @@ BENCHMARKS = (
     tensorboard_sink,
     checkpointing,
     cluster,
+    training,
+    control,
+    scheduling,
 )
 
 if __name__ == "__main__":
