@@ -29,6 +29,7 @@ golden: $(VENV)/.installed ## rewrite the golden files; review them in the diff
 docs: $(VENV)/.installed ## write the generated pages and build the site into site/
 	$(BIN)/python scripts/write_docs.py
 	$(BIN)/python scripts/capture.py examples/failing docs/capture.svg 3
+	$(BIN)/python scripts/draw_pictures.py
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable .[docs]
 	$(BIN)/mkdocs build --strict
 

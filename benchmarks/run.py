@@ -8,6 +8,7 @@ import cluster
 import control
 import diagnosing
 import diagnosing_peers
+import drawing
 import following
 import hooks
 import many_runs
@@ -29,6 +30,7 @@ BENCHMARKS = (
     hooks,
     diagnosing,
     diagnosing_peers,
+    drawing,
     recording,
     store,
     tensorboard_sink,

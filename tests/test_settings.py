@@ -71,7 +71,7 @@ def test_the_nearest_file_is_taken_then_the_working_folders(near, tmp_path):
         ("not toml", ""),
         (
             "fail_on = 'note'",
-            "one of diagnose, recording, monitoring, metrics, settings, thresholds, muted",
+            "one of diagnose, recording, monitoring, plot, metrics, settings, thresholds, muted",
         ),
     ],
 )

@@ -35,6 +35,18 @@ class Monitoring:
 
 
 @dataclass(frozen=True, slots=True)
+class Plot:
+    """How `rlvitals plot` draws."""
+
+    theme: str = option("light", "colours of the pictures", choices=("light", "dark"))
+    format: tuple[str, ...] = option(
+        ("png",), "files of each picture: png, svg, pdf, or json for the numbers drawn",
+        item="FORMAT",
+    )  # fmt: skip
+    dpi: int = option(110, "pixels to the inch of a PNG", item="N")
+
+
+@dataclass(frozen=True, slots=True)
 class Mute:
     """Findings that are known and accepted: they are counted and named, and fail nothing."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from rlvitals.errors import UsageError, nearest
-from rlvitals.sections import Monitoring, Mute
+from rlvitals.sections import Monitoring, Mute, Plot
 from rlvitals.sections import option as _option
 
 FILE = "rlvitals.toml"
@@ -88,6 +88,7 @@ class Settings:
     muted: tuple[Mute, ...] = ()
     recording: Recording = Recording()
     monitoring: Monitoring | None = None  # where nothing speaks of it
+    plot: Plot = field(default_factory=Plot)
 
 
 # Sections whose keys are the user's own: what a value is, and the flag that says the same.
@@ -101,12 +102,13 @@ EXAMPLES = {
     "--set": "target_kl=0.02",
     "--threshold": "kl-spike.factor=12",
 }
-SCHEMA: Mapping[str, type[Diagnose | Recording | Monitoring]] = {
+SCHEMA: Mapping[str, type[Diagnose | Recording | Monitoring | Plot]] = {
     "diagnose": Diagnose,
     "recording": Recording,
     "monitoring": Monitoring,
+    "plot": Plot,
 }
-FLAGS = ("diagnose",)  # sections whose options are flags as well
+FLAGS = ("diagnose", "plot")  # sections whose options are flags as well
 MUTED = "muted"  # [[muted]]: a section for each
 PATHS = ("FILE", "FOLDER")  # options that are paths: in a settings file, from its folder on
 SHORT = "RLVITALS_MODE"  # for `recording.mode`, as one types it before a command
@@ -165,8 +167,14 @@ def load(
     watched = any("monitoring" in layer for layer in layers)
     watching = Monitoring(**merged.pop("monitoring"))
     judged, recorded = Diagnose(**merged.pop("diagnose")), Recording(**merged.pop("recording"))
+    drawn = Plot(**merged.pop("plot"))
     return Settings(
-        judged, **merged, muted=muted, recording=recorded, monitoring=watching if watched else None
+        judged,
+        **merged,
+        muted=muted,
+        recording=recorded,
+        monitoring=watching if watched else None,
+        plot=drawn,
     )
 
 

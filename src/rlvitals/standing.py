@@ -93,7 +93,6 @@ def standing(
         speed = _by_checkpoints(checkpoints)
         if speed is not None:
             eta, eta_why = max(0, total - step) * speed, "from the times of its checkpoints"
-    trained = progress.trained if progress is not None else None
     return Standing(
         name=name,
         state=state,
@@ -102,7 +101,7 @@ def standing(
         total=total,
         unit=trace.step_unit,
         fraction=fraction,
-        trained=_trained(trace) if trained is None else trained,
+        trained=_seconds(trace, progress),
         eta=eta,
         eta_why=eta_why,
         changes=tuple(_changes(trace)),
@@ -110,6 +109,11 @@ def standing(
         progress=progress,
         checkpoints=checkpoints,
     )
+
+
+def _seconds(trace: Trace, progress: Progress | None) -> float | None:
+    told = progress.trained if progress is not None else None
+    return trained(trace) if told is None else told
 
 
 def _reach(trace: Trace, progress: Progress | None) -> tuple[int, int | None]:
@@ -204,7 +208,7 @@ def _by_checkpoints(look: Look) -> float | None:
     return float(np.median(spans)) if len(spans) > 1 and len(spans) == len(pairs) - 1 else None
 
 
-def _trained(trace: Trace) -> float | None:
+def trained(trace: Trace) -> float | None:
     """Return the seconds between the rows of a log, without its pauses."""
     series = _times(trace)
     if series is None:

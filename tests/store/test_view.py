@@ -92,7 +92,9 @@ def test_every_column_of_pixels_has_its_extremes(values, width, data):
     steps = data.draw(arrays(np.int64, len(values), elements=st.integers(-50, 50)))
     series = Series(steps, steps.astype(float), values)
     first, last = data.draw(st.sampled_from([(None, None), (-20, 30), (0, 0)]))
-    found = m4.points(series, width, first, last)
+    with pytest.MonkeyPatch.context() as patched:  # columns all at once, and one by one
+        patched.setattr(m4, "LONG", data.draw(st.sampled_from([0, 1000])))
+        found = m4.points(series, width, first, last)
     inside = np.ones(len(steps), bool) if first is None else (steps >= first) & (steps <= last)
     assert found.count == inside.sum()
     if not inside.any():

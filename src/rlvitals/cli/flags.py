@@ -44,19 +44,23 @@ def add_free(parser: ArgumentParser) -> None:
 
 def settings_for(path: Path, args: Namespace) -> Settings:
     """Put the flags over the environment, the settings file and the defaults."""
+    said = {section: _said(section, args) for section in settings.FLAGS}
+    free = {
+        section: settings.from_pairs(section, tuple(getattr(args, f"free_{section}") or ()), flag)
+        for section, (_, flag) in FREE.items()
+    }
+    return settings.load(path, {**said, **free}, os.environ)
+
+
+def _said(section: str, args: Namespace) -> dict[str, Any]:
     said: dict[str, Any] = {}
-    for option in settings.options("diagnose"):
+    for option in settings.options(section):
         value = getattr(args, option.key, None)
         if isinstance(option.default, tuple) and value is not None:
             value = tuple(name for text in value for name in settings.split(text))
         if value is not None:
             said[option.key] = value
-    free = {
-        section: settings.from_pairs(section, tuple(getattr(args, f"free_{section}") or ()), flag)
-        for section, (_, flag) in FREE.items()
-    }
-    said = settings.check("diagnose", said, "the command line")
-    return settings.load(path, {"diagnose": said, **free}, os.environ)
+    return settings.check(section, said, "the command line")
 
 
 def run_folders(parser: ArgumentParser) -> None:

@@ -17,7 +17,7 @@ def settings_table() -> str:
         lines += [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
         for option in settings.options(section):
             choices = f" ({', '.join(option.choices)})" if option.choices else ""
-            default = f"`{option.default}`" if option.default else ""
+            default = f"`{_default(option)}`" if option.default else ""
             flag = f"`{option.flag}` | " if flags else ""
             lines.append(
                 f"| `{option.key}` | {option.doc}{choices} | {default} | {flag}"
@@ -30,6 +30,11 @@ def settings_table() -> str:
         pair = "RULE.WORD=NUMBER" if section == "thresholds" else "KEY=VALUE"
         lines += [f"On the command line `{flag} {pair}`, in the environment {variable}.", ""]
     return "\n".join([*lines, *_muted()]).rstrip()
+
+
+def _default(option: settings.Option) -> str:
+    said = option.default
+    return ",".join(said) if isinstance(said, tuple) else str(said)
 
 
 def _muted() -> list[str]:

@@ -14,6 +14,8 @@ from rlvitals.records import Series
 Whole = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 
+LONG = 100  # points of a column, from which on it is looked at by itself
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
@@ -75,12 +77,24 @@ def _extremes(found: Series, edges: Whole) -> Whole:
     starts = np.unique(found.steps.searchsorted(edges))
     starts = starts[starts < len(found)]
     ends = np.append(starts[1:], len(found))
-    low = np.minimum.reduceat(found.values, starts)
-    high = np.maximum.reduceat(found.values, starts)
-    counts = ends - starts
-    lows = _first_where(found.values == np.repeat(low, counts), starts)
-    highs = _first_where(found.values == np.repeat(high, counts), starts)
+    if len(found) > LONG * len(starts):
+        lows, highs = _by_column(found.values, starts, ends)
+    else:
+        low = np.minimum.reduceat(found.values, starts)
+        high = np.maximum.reduceat(found.values, starts)
+        counts = ends - starts
+        lows = _first_where(found.values == np.repeat(low, counts), starts)
+        highs = _first_where(found.values == np.repeat(high, counts), starts)
     return np.unique(np.concatenate([starts, ends - 1, lows, highs]))
+
+
+def _by_column(values: Numbers, starts: Whole, ends: Whole) -> tuple[Whole, Whole]:
+    """Return the place of the first lowest and of the first highest value of each column."""
+    places = np.empty((2, len(starts)), np.int64)
+    for at, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        column = values[start:end]
+        places[:, at] = start + column.argmin(), start + column.argmax()
+    return places[0], places[1]
 
 
 def _first_where(hit: NDArray[np.bool_], starts: Whole) -> Whole:

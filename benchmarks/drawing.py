@@ -1,0 +1,81 @@
+"""What drawing costs: ten series of ten million points as a PNG; beside us, matplotlib given all.
+
+Both draw into the same axes at the same size; ours is the whole of what `rlvitals plot` does once
+a run is read and judged: what the pixels show is picked (M4), averaged over, laid out and written.
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from rlvitals.records import Series
+from rlvitals.show.drawing import files
+from rlvitals.show.figures.figure import Line, Panel, Picture
+
+SERIES, POINTS = 10, 10_000_000
+PEER_POINTS = 1_000_000  # matplotlib's time is proportional to them; all of them with --whole
+SECONDS = 2.0  # at most
+TITLES = (
+    "| drawn by | points of each of the 10 | s | times slower |",
+    "| --- | --- | --- | --- |",
+)
+
+
+def main() -> list[str]:
+    """Draw both and return the table's rows."""
+    steps = np.arange(POINTS)
+    times = np.full(POINTS, np.nan)
+    rng = np.random.default_rng(0)
+    columns = [rng.normal(at, 1.0, POINTS) for at in range(SERIES)]
+    columns[3][POINTS // 3] = 60.0  # one spike of one point
+    peer = POINTS if "--whole" in sys.argv else PEER_POINTS
+    with tempfile.TemporaryDirectory() as place:
+        began = time.perf_counter()
+        files.write(_picture(steps, times, columns), Path(place) / "ours.png", "light", 110)
+        ours = time.perf_counter() - began
+        theirs = _matplotlib(steps[:peer], columns, Path(place) / "theirs.png")
+    scaled = theirs * POINTS / peer
+    note = "" if peer == POINTS else f" (from {peer:,}, scaled up)"
+    rows = [
+        f"| rlvitals | {POINTS:,} | {ours:.2f} (wanted: < {SECONDS:g}) | 1 |",
+        f"| matplotlib {mpl.__version__} | {POINTS:,}{note} | {scaled:.1f} | {scaled / ours:.0f} |",
+    ]
+    print(*TITLES, *rows, sep="\n")
+    return rows
+
+
+def _picture(steps: np.ndarray, times: np.ndarray, columns: list[np.ndarray]) -> Picture:
+    lines = tuple(
+        Line(f"run {at}", "optimiser/loss", Series(steps, times, values), run=at)
+        for at, values in enumerate(columns)
+    )
+    return Picture(
+        name="training_loss",
+        title="Training loss",
+        about=f"{SERIES} runs",
+        runs=tuple(line.label for line in lines),
+        x_label="steps",
+        first=0,
+        last=POINTS - 1,
+        panels=(Panel("Loss", lines=lines),),
+        columns=1,
+    )
+
+
+def _matplotlib(steps: np.ndarray, columns: list[np.ndarray], path: Path) -> float:
+    began = time.perf_counter()
+    figure = Figure(figsize=(9.0, 6.0), dpi=110)
+    axes = figure.add_subplot()
+    for values in columns:
+        axes.plot(steps, values[: len(steps)])
+    figure.savefig(path)
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""Draw the pictures of the manual: `draw_pictures.py [FOLDER]`, by default docs/pictures.
+
+They are drawn from the recorded runs that the tests draw too, so that anyone can draw them anew;
+`make docs` does.
+"""
+
+import sys
+from pathlib import Path
+
+from rlvitals import api
+from rlvitals.show.drawing import files
+from rlvitals.show.figures import FIGURES
+from rlvitals.show.figures.figure import Subject
+from rlvitals.show.figures.panels import picture
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURED = ROOT / "tests" / "show" / "pictured"
+RUNS = ROOT / "tests" / "runs"
+DPI = 65
+LR, USUAL = ("learning rate x 100", PICTURED / "cluster-lr-x100"), ("usual", PICTURED / "cluster")
+SPIKE = ("learning rate spike", RUNS / "ppo-cartpole-lr-spike" / "run.csv")
+COLLAPSED = ("collapsed", RUNS / "scheduler-collapsed" / "run.csv")
+DRAWN = (
+    ("dashboard", "light", (SPIKE,)),
+    ("policy", "light", (LR,)),
+    ("temperature", "light", (USUAL,)),
+    ("actions", "dark", (COLLAPSED,)),
+    ("rewards", "light", (USUAL, LR)),
+)
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    by_name = {figure.name: figure for figure in FIGURES}
+    for name, theme, runs in DRAWN:
+        found = picture(by_name[name], [Subject(label, api.diagnose(at)) for label, at in runs])
+        assert found is not None
+        files.write(found, folder / f"{name}.png", theme, DPI)
+        print(f"{name}.png: {(folder / f'{name}.png').stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "pictures")

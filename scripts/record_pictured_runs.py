@@ -1,0 +1,106 @@
+"""Record the runs that the pictures' tests draw: `record_pictured_runs.py [NAME ...]`.
+
+Each run of `RUNS` is trained by `rlvitals train ppo` for half a minute of one core; of what it
+leaves, the table of its metrics and its settings are kept under tests/show/pictured/<name>/, with
+six digits and without the columns that no picture shows. Nothing is changed by hand.
+"""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+PLACE = Path(__file__).resolve().parent.parent / "tests" / "show" / "pictured"
+DROPPED = ("obs_norm", "reward_norm_count", "curriculum", "memory", "machine", "handles", "disk")
+SETTINGS = (
+    "env",
+    "num_envs",
+    "total_steps",
+    "seed",
+    "learning_rate",
+    "gamma",
+    "gae_lambda",
+    "clip_ratio",
+    "epochs",
+    "rollout_length",
+    "minibatch_size",
+    "max_grad_norm",
+    "entropy_coef",
+    "target_kl",
+    "cluster.replicas",
+    "cluster.speeds",
+    "temperature_control.base_temperature",
+    "temperature_control.min_temperature",
+    "temperature_control.max_temperature",
+)
+COMMON: dict[str, Any] = {
+    "training": {"num_envs": 16, "total_steps": 122_880, "seed": 3, "diagnose_seconds": 0},
+    "ppo_config": {
+        "rollout_length": 128, "minibatch_size": 512, "learning_rate": 1e-3, "gamma": 0.98,
+        "target_kl": 0.03,
+    },
+    "warm_start": {"demo_steps": 100, "bc_epochs": 3},
+    "temperature_control": {"enabled": True, "periodic_pulses": True, "pulse_interval": 1200,
+                            "pulse_duration": 400},
+    "monitoring": {"tensorboard_enabled": False},
+    "checkpointing": {"enable": False},
+}  # fmt: skip
+RUNS: dict[str, dict[str, dict[str, Any]]] = {
+    "cluster": {},
+    "cluster-lr-x100": {"ppo_config": {"learning_rate": 0.1, "target_kl": 0.0}},
+}
+
+
+def main(wanted: list[str]) -> None:
+    for name, own in RUNS.items():
+        if not wanted or name in wanted:
+            record(name, {key: {**COMMON.get(key, {}), **own.get(key, {})} for key in COMMON})
+
+
+def record(name: str, config: dict[str, dict[str, Any]]) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        said = Path(place) / "said.json"
+        said.write_text(json.dumps(config))
+        out = Path(place) / "run"
+        command = ["train", "ppo", "--config", said, "--output-dir", out]
+        env = {**os.environ, "OMP_NUM_THREADS": "1"}
+        subprocess.run(  # noqa: S603 - our own program
+            [sys.executable, "-m", "rlvitals", *command],
+            check=True, env=env, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        target = PLACE / name
+        target.mkdir(parents=True, exist_ok=True)
+        size = keep(out / "metrics" / "metrics-1.csv", target / "metrics.csv")
+        settings = json.loads((out / "run.json").read_text())["settings"]
+        chosen = {key: value for key, value in settings.items() if key in SETTINGS}
+        (target / "config.json").write_text(json.dumps(chosen, indent=1) + "\n")
+        print(f"{name}: {size:,} bytes")
+
+
+def keep(source: Path, target: Path) -> int:
+    """Copy a table without what no picture shows; returns its size."""
+    with source.open(newline="") as file:
+        head, *rows = list(csv.reader(file))
+    kept = [at for at, key in enumerate(head) if not key.startswith(DROPPED)]
+    with target.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([head[at] for at in kept])
+        writer.writerows([short(head[at], row[at]) for at in kept] for row in rows)
+    return target.stat().st_size
+
+
+def short(key: str, cell: str) -> str:
+    try:
+        number = float(cell)
+    except ValueError:
+        return cell
+    whole = key in {"step", "wall_time", "time", "timestamp"}
+    return cell if whole else f"{number:.6g}"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

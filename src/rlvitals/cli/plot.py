@@ -1,0 +1,246 @@
+"""Draw a run's curves into files, with what was found marked on them, and sum it up.
+
+Each picture whose metrics are logged becomes a file: training_loss, rewards, learning_rate,
+gradient_norm, nsr_metrics, policy, value, actions, temperature, reward_breakdown, throughput, and
+dashboard. Of several runs each gets a folder of its own; with --compare they share their pictures.
+What the run comes to is printed, and written as summary.txt.
+
+exit code: 0  drawn
+           2  wrong usage
+           3  nothing readable, or nothing logged of what was asked for; other runs are drawn
+
+examples:
+  rlvitals plot runs/my_run
+  rlvitals plot runs/my_run --only policy,value --theme dark --format svg
+  rlvitals plot --compare runs/grpo runs/nsr --labels GRPO NSR --output-dir comparison_plots
+  rlvitals plot --checkpoint-dir outputs/my_run --output-dir nsr_plots
+"""
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlvitals.cli import flags
+from rlvitals.cli.command import Command
+from rlvitals.errors import UnreadableLog, UsageError, nearest
+from rlvitals.sections import Plot
+
+if TYPE_CHECKING:  # they load numpy
+    from rlvitals.diagnosis import Diagnosis
+    from rlvitals.show.figures.figure import Figure, Subject
+    from rlvitals.sources import Run
+
+DONE, NOTHING = 0, 3
+FORMATS = ("png", "svg", "pdf", "json")
+SUMMARY = "summary.txt"
+LEAST_DPI, MOST_DPI = 20, 1200
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the runs, what to draw, and where to."""
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="a log or a run's folder")
+    parser.add_argument(
+        "--checkpoint-dir", type=Path, metavar="FOLDER", help="the same as RUN: a trainer's folder"
+    )
+    parser.add_argument(
+        "--checkpoints", nargs="+", type=Path, default=[], metavar="RUN", help="the runs to compare"
+    )
+    parser.add_argument("--compare", action="store_true", help="draw all runs into each picture")
+    parser.add_argument(
+        "--labels", nargs="+", default=[], metavar="LABEL", help="what the runs are called"
+    )
+    parser.add_argument(
+        "-o", "--output-dir", type=Path, default=Path("training_plots"), metavar="FOLDER",
+        help="where the files go (default: training_plots)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--only", action="append", dest="pictures", metavar="PICTURE,...", help="draw these alone"
+    )
+    flags.add(parser, "plot")
+    flags.add_option(parser, "diagnose", "profile")
+    flags.add_free(parser)
+
+
+def run(args: Namespace) -> int:
+    """Judge the runs, draw them, and say what they come to."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
+    paths = [*args.runs, *([args.checkpoint_dir] if args.checkpoint_dir else []), *args.checkpoints]
+    if not paths:
+        raise UsageError("which run?", where="rlvitals plot", hint="rlvitals plot RUN")
+    chosen = flags.settings_for(paths[0], args).plot
+    figures = _figures(args.pictures)
+    _check(chosen)
+    found, unreadable = _judged(paths, args)
+    if not found:
+        raise unreadable[0]
+    subjects = _labelled(found, args.labels, len(paths))
+    together = args.compare or args.checkpoints or len(subjects) == 1
+    groups = [tuple(subjects)] if together else [(one,) for one in subjects]
+    missed = False
+    for group in groups:
+        folder = args.output_dir if together else args.output_dir / _file_name(group[0].label)
+        made, lacking = _draw(figures, group, folder, chosen)
+        missed |= not made or bool(args.pictures and lacking)
+        _tell(folder, made, lacking, group, asked=bool(args.pictures))
+    _sum_up(found, subjects, args.output_dir)
+    sys.stderr.writelines(f"error: {error}\n" for error in unreadable)
+    return NOTHING if missed or unreadable else DONE
+
+
+def _figures(only: Sequence[str] | None) -> "tuple[Figure, ...]":
+    """Pick the pictures. Raises UsageError for a name that none has."""
+    from rlvitals.settings import split
+    from rlvitals.show.figures import FIGURES
+
+    names = [name for text in only or () for name in split(text)]
+    known = {figure.name: figure for figure in FIGURES}
+    for name in names:
+        if name not in known:
+            hint = nearest(name, known) or f"one of {', '.join(known)}"
+            raise UsageError(f"no picture is called {name!r}", where="--only", hint=hint)
+    return tuple(known[name] for name in names) or FIGURES
+
+
+def _check(chosen: Plot) -> None:
+    for name in chosen.format:
+        if name not in FORMATS:
+            hint = nearest(name, FORMATS) or f"one of {', '.join(FORMATS)}"
+            raise UsageError(f"no picture is written as {name!r}", where="--format", hint=hint)
+    if not LEAST_DPI <= chosen.dpi <= MOST_DPI:
+        raise UsageError(
+            f"{chosen.dpi} pixels to the inch cannot be drawn",
+            where="--dpi",
+            hint=f"{LEAST_DPI} to {MOST_DPI}",
+        )
+
+
+def _judged(
+    paths: Sequence[Path], args: Namespace
+) -> "tuple[list[tuple[int, Run, Diagnosis]], list[UnreadableLog]]":
+    """Read and judge what lies at each path; a run comes with its path's number."""
+    from rlvitals import loading, many
+    from rlvitals.show.progress import progress
+
+    places: list[int] = []
+    asked: list[many.Asked] = []
+    errors: list[UnreadableLog] = []
+    for at, path in enumerate(paths):
+        chosen = flags.settings_for(path, args)
+        loading.given(chosen)
+        try:
+            runs = loading.runs(path)
+        except UnreadableLog as error:
+            errors.append(error)
+            continue
+        places += [at] * len(runs)
+        asked += [(one, chosen) for one in runs]
+    found = []
+    answers = progress(many.diagnose(asked), len(asked))
+    for at, (one, _), answer in zip(places, asked, answers, strict=True):
+        if isinstance(answer, UnreadableLog):
+            errors.append(answer)
+        else:
+            found.append((at, one, answer))
+    return found, errors
+
+
+def _labelled(
+    found: "Sequence[tuple[int, Run, Diagnosis]]", labels: Sequence[str], paths: int
+) -> "list[Subject]":
+    """Name the runs: as asked, else as they are called. Raises UsageError for a wrong count."""
+    from rlvitals.show.figures.figure import Subject
+
+    if labels and len(labels) not in {paths, len(found)}:
+        raise UsageError(
+            f"{len(labels)} labels for {paths} runs: {', '.join(labels)}",
+            where="--labels",
+            hint="one label for each run, in their order",
+        )
+    counts = Counter(at for at, _, _ in found)
+    seen = Counter(one.name for _, one, _ in found)
+    subjects = []
+    for number, (at, one, answer) in enumerate(found):
+        name = one.name if seen[one.name] == 1 else f"{one.root.name} {one.name}"
+        if labels and len(labels) == paths:
+            name = labels[at] if counts[at] == 1 else f"{labels[at]} {one.name}"
+        elif labels:
+            name = labels[number]
+        subjects.append(Subject(name, answer))
+    return subjects
+
+
+def _draw(
+    figures: "Sequence[Figure]", subjects: "Sequence[Subject]", folder: Path, chosen: Plot
+) -> tuple[list[str], "list[Figure]"]:
+    """Draw what is logged; return the files' names, and the pictures for which nothing is."""
+    from rlvitals.show.drawing import files
+    from rlvitals.show.figures.panels import picture
+
+    made, missed = [], []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"no pictures can be written there: {error.strerror}",
+            where=str(folder),
+            hint="--output-dir FOLDER",
+        ) from error
+    for figure in figures:
+        drawn = picture(figure, subjects)
+        if drawn is None:
+            missed.append(figure)
+            continue
+        for kind in dict.fromkeys(chosen.format):
+            path = folder / f"{figure.name}.{kind}"
+            files.write(drawn, path, chosen.theme, chosen.dpi)
+            made.append(path.name)
+    return made, missed
+
+
+def _tell(
+    folder: Path,
+    made: Sequence[str],
+    lacking: "Sequence[Figure]",
+    group: "Sequence[Subject]",
+    *,
+    asked: bool,
+) -> None:
+    """Say what was drawn, and what was looked for where nothing was."""
+    from rlvitals.show.figures.panels import missing
+
+    print(f"{folder}: {', '.join(made) if made else 'nothing was drawn'}")
+    if made and not asked and lacking:
+        print(f"not logged: what {', '.join(figure.name for figure in lacking)} would show")
+    else:
+        for figure in lacking:
+            print(f"no {figure.name}: it shows {missing(figure, group)}; none of it is logged")
+    print()
+
+
+def _sum_up(
+    found: "Sequence[tuple[int, Run, Diagnosis]]", subjects: "Sequence[Subject]", folder: Path
+) -> None:
+    """Print what the runs come to, and write it beside their pictures."""
+    from rlvitals.resume import progress
+    from rlvitals.show.summary import page
+    from rlvitals.summary import summary
+
+    sums = []
+    for (_, one, _), subject in zip(found, subjects, strict=True):
+        kept = progress.read(one.root)
+        sums.append(summary(subject.label, subject.found, None if kept is None else kept.trained))
+    said = page(sums)
+    print(said)
+    (folder / SUMMARY).write_text(f"{said}\n", encoding="utf-8")
+
+
+def _file_name(label: str) -> str:
+    """Make a folder's name of a run's: nothing that leads elsewhere."""
+    return "".join(c if c.isalnum() or c in "-_.=+ " else "_" for c in label).strip(". ") or "run"
+
+
+COMMAND = Command("plot", __doc__, add_arguments, run)

@@ -1,0 +1,32 @@
+"""The pictures of a run, one file each: `rlvitals plot` draws those whose metrics are logged."""
+
+from rlvitals.show.figures import (
+    actions,
+    dashboard,
+    gradient_norm,
+    learning_rate,
+    nsr_metrics,
+    policy,
+    reward_breakdown,
+    rewards,
+    temperature,
+    throughput,
+    training_loss,
+    value,
+)
+from rlvitals.show.figures.figure import Figure
+
+FIGURES: tuple[Figure, ...] = (
+    dashboard.FIGURE,
+    training_loss.FIGURE,
+    rewards.FIGURE,
+    learning_rate.FIGURE,
+    gradient_norm.FIGURE,
+    nsr_metrics.FIGURE,
+    policy.FIGURE,
+    value.FIGURE,
+    actions.FIGURE,
+    temperature.FIGURE,
+    reward_breakdown.FIGURE,
+    throughput.FIGURE,
+)

@@ -1,0 +1,78 @@
+"""What is to be said of a run that is over, as lines of text: the file and the terminal alike."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rlvitals.show import wording
+from rlvitals.show.harmless import harmless
+from rlvitals.summary import FLAT, LAST, Answered, Summary
+
+SIGNS: Mapping[Answered, str] = {"yes": "✓", "no": "✗", "unknown": "?"}
+CONVERGED: Mapping[Answered, str] = {
+    "yes": "✓ Converged",
+    "no": "⚠ Not fully converged",
+    "unknown": "? Whether it converged cannot be told",
+}
+HOUR = 3600.0  # seconds
+NAMED = 3  # findings
+
+
+def page(runs: Sequence[Summary]) -> str:
+    """Write all of them, a blank line between two."""
+    return "\n\n".join("\n".join(lines(one)) for one in runs)
+
+
+def lines(one: Summary) -> Iterator[str]:
+    """Write one run."""
+    verdict, unit = one.found.verdict, "" if one.unit == "steps" else f" {one.unit}"
+    yield f"TRAINING SUMMARY: {harmless(one.name)}"
+    yield f"  Verdict: {verdict.word.value}: {harmless(verdict.why)}"
+    yield f"  Total steps: {one.steps:,}{unit}"
+    yield from _loss(one)
+    yield f"  Reward: {harmless(one.outcome.sentence)}"
+    rate = "not logged" if one.learning_rate is None else wording.number(one.learning_rate)
+    yield f"  Final learning rate: {rate}"
+    yield f"  Training time: {_time(one)}"
+    yield f"  {CONVERGED[one.converged]} ({harmless(one.why)})"
+    if one.loss is not None:
+        yield f"  Last {LAST} losses: {_scatter(one)}"
+    yield f"  Goals: {' · '.join(f'{SIGNS[goal.had]} {goal.text}' for goal in one.goals)}"
+    if one.found.findings:
+        yield f"  Findings: {wording.counts(one.found)}: {_names(one)}"
+    yield "  In short:"
+    for sentence in one.found.tldr:
+        yield f"    {wording.SIGNS[sentence.sign]} {harmless(sentence.text)}"
+
+
+def _loss(one: Summary) -> Iterator[str]:
+    loss = one.loss
+    if loss is None:
+        yield "  Final loss: not logged"
+        return
+    course = f"({wording.number(loss.first)} → {wording.number(loss.last)})"
+    yield f"  Final loss: {wording.number(loss.last)}"
+    if loss.first <= 0 or loss.share is None:
+        yield f"  Loss change: {loss.last - loss.first:+.4g} {course}"
+    elif loss.share <= 0:
+        yield f"  Loss reduction: {abs(100 * loss.share):.1f} % {course}"
+    else:
+        yield f"  Loss increase: {100 * loss.share:.1f} % {course}"
+
+
+def _time(one: Summary) -> str:
+    if one.seconds is None:
+        return "not known: neither the log nor a progress file has times"
+    short = f" ({wording.duration(one.seconds)})" if one.seconds < HOUR else ""
+    return f"{one.seconds / HOUR:.2f} hours{short}, from {one.seconds_from}"
+
+
+def _scatter(one: Summary) -> str:
+    if one.ratio is None:
+        return "too few, or too near zero, for std/mean to say anything"
+    flat = "flat" if one.ratio < FLAT else "not flat"
+    return f"std/mean = {one.ratio:.4f}, {flat} (below {FLAT:g}); no proof by itself"
+
+
+def _names(one: Summary) -> str:
+    names = [rule.name for rule, _ in one.found.findings]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"

@@ -1,0 +1,146 @@
+"""A run in a few lines: how far, what changed, how long it took, and whether it has converged.
+
+Whether it has is said by the verdict, which judges the outcome first. How far the last losses
+scatter stands beside it: a loss of policy gradients may lie at zero, below it, or rise as the
+policy learns, and is no proof by itself.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rlvitals.diagnosis import Diagnosis
+from rlvitals.metrics.exploration import ENTROPY
+from rlvitals.metrics.optimiser import LEARNING_RATE, LOSS
+from rlvitals.metrics.throughput import ELAPSED, STEP_TIME
+from rlvitals.records import Trace
+from rlvitals.rules.answers import judged
+from rlvitals.rules.rule import Severity
+from rlvitals.rules.standing import Standing
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.shape import tail_ratio
+from rlvitals.standing import Change, trained
+from rlvitals.tldr import SLOW
+from rlvitals.verdict import Word
+
+Answered = Literal["yes", "no", "unknown"]
+LAST = 10  # losses whose scatter is told
+FLAT = 0.01  # std / mean of them, below which a loss is called flat
+# Rules that speak against a small KL, and against an entropy that is kept.
+KL_RULES = ("kl-above-target", "kl-spike", "reference-kl-out-of-range", "kl-penalty-dominates")
+ENTROPY_RULES = ("entropy-collapse",)
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One of the three things a policy is trained for, and whether it is had."""
+
+    text: str
+    had: Answered
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a person asks of a run that is over."""
+
+    name: str
+    steps: int
+    unit: str
+    loss: Change | None
+    outcome: Standing
+    learning_rate: float | None  # the last
+    seconds: float | None  # of training
+    seconds_from: str
+    converged: Answered
+    why: str  # which evidence decided
+    ratio: float | None  # std / mean of the last losses; None where it says nothing
+    goals: tuple[Goal, ...]
+    found: Diagnosis
+
+
+def summary(name: str, found: Diagnosis, trained_for: float | None = None) -> Summary:
+    """Sum a run up. `trained_for`: seconds, where its progress file tells them."""
+    trace = found.trace
+    rate, loss = trace.numbers(LEARNING_RATE.name), trace.numbers(LOSS.name)
+    seconds, source = _seconds(trace, trained_for)
+    converged, why = _converged(found)
+    ends = None if loss is None else (float(loss.values[0]), float(loss.values[-1]))
+    return Summary(
+        name=name,
+        steps=trace.last_step,
+        unit=trace.step_unit,
+        loss=Change(LOSS.name, *ends, loss) if loss is not None and ends else None,
+        outcome=judged(trace),
+        learning_rate=None if rate is None else float(rate.values[-1]),
+        seconds=seconds,
+        seconds_from=source,
+        converged=converged,
+        why=why,
+        ratio=None if loss is None else tail_ratio(loss.values, LAST),
+        goals=_goals(found),
+        found=found,
+    )
+
+
+def _seconds(trace: Trace, trained_for: float | None) -> tuple[float | None, str]:
+    """Return how long was trained, and who says so."""
+    if trained_for is not None:
+        return trained_for, "its progress file"
+    told = trace.number("train_runtime")  # as Hugging Face's Trainer writes at the end
+    if told is not None:
+        return told, "its log"
+    logged = trace.numbers(ELAPSED.name)
+    if logged is not None:
+        # A clock that starts anew with each attempt: what each came to is added up.
+        ends = np.append(np.flatnonzero(np.diff(logged.values) < 0), len(logged) - 1)
+        return float(logged.values[ends].sum()), "its log"
+    per_step = trace.numbers(STEP_TIME.name, least=2)
+    by_rows = trained(trace)
+    if by_rows is None and per_step is not None:
+        # A row speaks of the steps since the one before it; the first, of as many as the next.
+        steps = np.diff(per_step.steps, prepend=2 * per_step.steps[0] - per_step.steps[1])
+        return float((per_step.values * steps).sum()), "the times of its steps"
+    return by_rows, "the times of its rows"
+
+
+def _converged(found: Diagnosis) -> tuple[Answered, str]:
+    verdict = found.verdict
+    if verdict.word is Word.UNKNOWN:
+        return "unknown", verdict.why
+    if verdict.word is Word.CONVERGED:
+        return "yes", verdict.why
+    if verdict.word is not Word.PLATEAU:
+        return "no", f"{verdict.word.value}: {verdict.why}"
+    # A plateau is where most trainings end well; beside a warning it is where one got stuck.
+    grave = [rule.name for rule, one in found.findings if one.severity > Severity.NOTE]
+    if grave:
+        return "no", f"it moves no more, but {grave[0]} speaks against it: {verdict.why}"
+    return "yes", f"it moves no more, whether or not more could be had: {verdict.why}"
+
+
+def _goals(found: Diagnosis) -> tuple[Goal, ...]:
+    now = judged(found.trace)
+    up = now.improves or now.state == "holding its best"
+    return (
+        Goal("reward up", "yes" if up else "no" if now.stalled else "unknown"),
+        Goal("KL low", _answered(found, KL_RULES)),
+        Goal("entropy kept", _entropy(found)),
+    )
+
+
+def _answered(found: Diagnosis, names: tuple[str, ...]) -> Answered:
+    """Say what rules come to: no where one warns, yes where one looked and found nothing."""
+    if any(r.name in names and f.severity > Severity.NOTE for r, f in found.findings):
+        return "no"
+    return "yes" if any(rule.name in names for rule in found.clear) else "unknown"
+
+
+def _entropy(found: Diagnosis) -> Answered:
+    """Say whether enough of the entropy is left, by its levels and by the rule on its collapse."""
+    series = found.trace.get(ENTROPY.name)
+    levels = None if series is None else first_last_change(series.values)
+    if levels is not None and levels[0] > 0 and levels[1] < (1 - SLOW) * levels[0]:
+        return "no"
+    answered = _answered(found, ENTROPY_RULES)
+    return "yes" if answered == "unknown" and levels is not None and levels[0] > 0 else answered

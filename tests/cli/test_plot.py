@@ -1,0 +1,201 @@
+"""`rlvitals plot`: the files it makes, the flags of old, what it says where there is nothing."""
+
+import json
+from pathlib import Path
+
+import pytest
+from small_logs import write
+
+PNG = b"\x89PNG"
+
+
+def trainer_state(folder, mode="nsr", steps=40, runtime=1800.0):
+    """What Hugging Face's Trainer leaves, the row of totals last."""
+    own = {"psr": "psr/positive_ratio", "nsr": "nsr/negative_ratio",
+           "w_reinforce": "w_reinforce/pos_neg_ratio"}[mode]  # fmt: skip
+    rows = [
+        {
+            "step": step, "loss": 3.2 - 0.03 * step, "grad_norm": 2.0 / step, "epoch": step / steps,
+            "learning_rate": 1e-5 * (1 - step / steps), "reward": 0.1 * step, "entropy": 1.0,
+            own: 0.5, f"{mode}/avg_reward": 0.05 * step,
+        }
+        for step in range(1, steps + 1)
+    ]  # fmt: skip
+    rows.append({"step": steps, "epoch": 1.0, "train_runtime": runtime, "train_loss": 2.1})
+    folder.mkdir(parents=True)
+    state = {"global_step": steps, "max_steps": steps, "log_history": rows}
+    (folder / "trainer_state.json").write_text(json.dumps(state))
+    return folder
+
+
+@pytest.fixture
+def trained(tmp_path):
+    return trainer_state(tmp_path / "outputs" / "nsr-run")
+
+
+def made(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+GUIDE = {
+    "training_loss.png", "learning_rate.png", "gradient_norm.png", "rewards.png", "nsr_metrics.png",
+    "dashboard.png", "policy.png", "summary.txt",
+}  # fmt: skip
+
+
+def test_a_trainer_s_folder_gets_the_guide_s_pictures_and_its_summary(trained, call, tmp_path):
+    code, said, errors = call("plot", trained)
+    folder = tmp_path / "training_plots"
+    assert (code, errors) == (0, "")
+    assert made(folder) == GUIDE
+    assert all(f.read_bytes().startswith(PNG) for f in folder.glob("*.png"))
+    summary = (folder / "summary.txt").read_text()
+    assert said.endswith(summary)
+    assert "  Total steps: 40\n" in summary
+    assert "  Final loss: 2\n" in summary  # not the row of totals'
+    assert "  Loss reduction: 36.9 % (3.17 → 2)\n" in summary
+    assert "  Training time: 0.50 hours (30 min), from its log\n" in summary
+    assert "not logged: what value, actions, temperature" in said
+
+
+@pytest.mark.parametrize("inner", ["", "checkpoint-40"])
+def test_the_flags_of_old_take_a_run_or_one_of_its_checkpoints(inner, call, tmp_path):
+    run = trainer_state(tmp_path / "run" / inner) if inner else trainer_state(tmp_path / "run")
+    code, _, _ = call("plot", "--checkpoint-dir", run, "--output-dir", tmp_path / "nsr_plots")
+    assert code == 0
+    assert made(tmp_path / "nsr_plots") == GUIDE
+
+
+def test_a_folder_that_holds_checkpoints_alone_is_a_run(call, tmp_path):
+    trainer_state(tmp_path / "run" / "checkpoint-20", steps=20)
+    trainer_state(tmp_path / "run" / "checkpoint-40")
+    assert call("plot", "--checkpoint-dir", tmp_path / "run", "-o", tmp_path / "out")[0] == 0
+    assert "  Total steps: 40\n" in (tmp_path / "out" / "summary.txt").read_text()
+
+
+def test_runs_that_are_compared_share_every_picture(call, tmp_path):
+    runs = [trainer_state(tmp_path / mode, mode) for mode in ("psr", "nsr", "w_reinforce")]
+    code, said, _ = call(
+        "plot", "--compare", "--checkpoints", *runs, "--labels", "PSR", "NSR", "W-REINFORCE",
+        "--output-dir", "comparison_plots", "--format", "json,png",
+    )  # fmt: skip
+    folder = tmp_path / "comparison_plots"
+    assert code == 0
+    assert made(folder) >= GUIDE
+    found = json.loads((folder / "nsr_metrics.json").read_text())
+    assert found["runs"] == ["PSR", "NSR", "W-REINFORCE"]
+    drawn = [{curve["run"] for curve in panel["curves"]} for panel in found["panels"]]
+    assert drawn == [{0}, {1}, {2}, {0, 1, 2}]
+    assert [said.count(f"TRAINING SUMMARY: {label}\n") for label in found["runs"]] == [1, 1, 1]
+
+
+def test_without_compare_each_run_has_a_folder(call, tmp_path):
+    runs = [trainer_state(tmp_path / mode, mode) for mode in ("psr", "nsr")]
+    assert call("plot", *runs)[0] == 0
+    folder = tmp_path / "training_plots"
+    assert made(folder) == {"psr", "nsr", "summary.txt"}
+    assert made(folder / "psr") == GUIDE - {"summary.txt"}
+
+
+@pytest.mark.parametrize("labels", [["one"], ["one", "two", "three"]])
+def test_a_label_too_few_or_too_many_is_wrong_usage(labels, call, tmp_path):
+    runs = [trainer_state(tmp_path / mode, mode) for mode in ("psr", "nsr")]
+    code, _, errors = call("plot", "--compare", *runs, "--labels", *labels)
+    assert code == 2
+    assert f"{len(labels)} labels for 2 runs" in errors
+    assert not (tmp_path / "training_plots").exists()
+
+
+def test_a_folder_without_a_log_is_an_error_that_says_what_was_looked_for(call, tmp_path):
+    (tmp_path / "empty").mkdir()
+    code, _, errors = call("plot", "--checkpoint-dir", tmp_path / "empty")
+    assert code == 3
+    assert "no training log in this folder" in errors
+    assert "rlvitals readers" in errors
+    assert not (tmp_path / "training_plots").exists()
+
+
+def test_one_run_that_cannot_be_read_does_not_stop_the_rest(trained, call, tmp_path):
+    (tmp_path / "empty").mkdir()
+    other = trainer_state(tmp_path / "psr", "psr")
+    code, said, errors = call(
+        "plot", "--compare", trained, tmp_path / "empty", other, "--labels", "A", "B", "C"
+    )
+    assert code == 3
+    assert "no training log" in errors
+    assert made(tmp_path / "training_plots") == GUIDE
+    assert "TRAINING SUMMARY: A\n" in said
+    assert "TRAINING SUMMARY: C\n" in said
+
+
+def test_what_nobody_logged_is_named_as_its_framework_calls_it(trained, call):
+    code, said, _ = call("plot", trained, "--only", "value,training_loss")
+    assert code == 3
+    assert "no value: it shows" in said
+    assert "value/loss" in said
+    assert "training_loss.png" in said
+
+
+def test_only_what_is_asked_for_is_drawn(trained, call, tmp_path):
+    code, _, _ = call("plot", trained, "--only", "rewards", "--format", "svg")
+    assert code == 0
+    assert made(tmp_path / "training_plots") == {"rewards.svg", "summary.txt"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--only", "reward"], "did you mean rewards"),
+        (["--format", "jpg"], "no picture is written as 'jpg'"),
+        (["--dpi", "5"], "20 to 1200"),
+        (["--theme", "drak"], "did you mean dark"),
+        (["--map", "x=no/such"], "no metric is called"),
+    ],
+)
+def test_wrong_usage_says_what_is_right(flags, said, trained, call):
+    code, _, errors = call("plot", trained, *flags)
+    assert code == 2
+    assert said in errors
+
+
+def test_without_a_run_it_asks_which(call):
+    assert call("plot")[0] == 2
+
+
+def test_the_settings_file_says_how_pictures_are_made(trained, call, tmp_path):
+    text = '[plot]\ntheme = "dark"\nformat = ["svg"]\n'
+    (trained / "rlvitals.toml").write_text(text)
+    assert call("plot", trained, "--only", "rewards")[0] == 0
+    assert "#15181d" in (tmp_path / "training_plots" / "rewards.svg").read_text()
+
+
+def test_a_label_leads_nowhere_else(call, tmp_path):
+    runs = [write(tmp_path / name) for name in ("a", "b")]
+    call("plot", *runs, "--labels", "../../up", "..", "--only", "rewards")
+    folder = tmp_path / "training_plots"
+    assert sorted(path.name for path in folder.iterdir() if path.is_dir()) == ["_.._up", "run"]
+
+
+def test_a_metric_of_one_s_own_is_drawn_under_the_name_that_it_is_given(healthy, call, tmp_path):
+    code, _, _ = call(
+        "plot", healthy, "--map", "my/score=outcome/success_rate", "--only", "dashboard",
+        "--format", "json",
+    )  # fmt: skip
+    found = json.loads((tmp_path / "training_plots" / "dashboard.json").read_text())
+    assert code == 0
+    assert found["panels"][0]["curves"][0]["metric"] == "outcome/success_rate"
+
+
+def test_a_folder_that_cannot_be_made_is_said(trained, call, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, errors = call("plot", trained, "-o", tmp_path / "file" / "out")
+    assert code == 2
+    assert "no pictures can be written there" in errors
+
+
+def test_the_manual_shows_what_is_printed(call, tmp_path):
+    trainer_state(tmp_path / "outputs" / "nsr-run")
+    _, said, _ = call("plot", "outputs/nsr-run", "--only", "training_loss")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "plot-a-run.md").read_text()
+    shown = page.partition("$ rlvitals plot outputs/nsr-run --only training_loss\n")[2]
+    assert said.startswith(shown.partition("```")[0])
