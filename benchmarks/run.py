@@ -6,6 +6,7 @@ from importlib.metadata import version
 import checkpointing
 import cluster
 import comparing
+import control
 import diagnosing
 import diagnosing_peers
 import drawing
@@ -15,9 +16,11 @@ import many_runs
 import read_wandb
 import reading
 import recording
+import scheduling
 import start_up
 import store
 import tensorboard_sink
+import training
 
 BENCHMARKS = (
     start_up,
@@ -35,6 +38,9 @@ BENCHMARKS = (
     checkpointing,
     cluster,
     comparing,
+    training,
+    control,
+    scheduling,
 )
 
 if __name__ == "__main__":

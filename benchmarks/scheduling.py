@@ -17,6 +17,7 @@ import tempfile
 import time
 from contextlib import redirect_stdout
 from io import StringIO
+from math import isnan
 from pathlib import Path
 
 import rlvitals
@@ -84,8 +85,13 @@ def compare(seeds: int, said: dict, folder: Path) -> None:
     print(cluster.table(rows))
     for name in SCHEDULERS:
         leads = (cluster.lead(rows["ppo"], rows[name], metric) for metric in ("mean", "p95"))
-        told = (f"{one.mean:+.1%} ({one.low:+.1%} to {one.high:+.1%})" for one in leads)
+        told = (said_of(one) for one in leads)
         print(f"  ppo against {name:13} mean and p95: {', '.join(told)}", flush=True)
+
+
+def said_of(lead: cluster.Lead) -> str:
+    interval = "" if isnan(lead.low) else f" ({lead.low:+.1%} to {lead.high:+.1%})"
+    return f"{lead.mean:+.1%}{interval}"
 
 
 def main() -> None:

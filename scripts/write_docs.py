@@ -28,6 +28,7 @@ from rlvitals.show import explain, listing, rulebook
 from rlvitals.show.settings_table import settings_table
 from rlvitals.show.wording import number
 from rlvitals.trainers import schema
+from rlvitals.trainers.ppo import presets
 from rlvitals.trainers.ppo.config import Config
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -324,8 +325,20 @@ def _others() -> Iterator[tuple[str, str]]:
     yield "glossary.md", _glossary()
     yield "environments.md", _environments()
     yield "decisions/index.md", _decisions()
-    yield "trainers/ppo-settings.md", f"{PPO_SETTINGS}\n{schema.table(Config)}"
+    yield "trainers/ppo-settings.md", _ppo_settings()
 
+
+def _ppo_settings() -> str:
+    return f"{PPO_SETTINGS}\n{schema.table(Config)}\n{PPO_PRESETS}\n{presets.table()}"
+
+
+PPO_PRESETS = """## Presets
+
+The defaults above are the cluster's. Any other environment starts from a preset over them:
+`--env ID --help` shows it, the first lines of the log say it, a file (`--config`) is above it and a
+flag above both. What these come to: [benchmarks](../benchmarks.md). Environments other than the
+cluster have no scheduler to begin from: the warm start is left out, and the log says so once.
+"""
 
 PPO_SETTINGS = """# Settings of `rlvitals train ppo`
 

@@ -87,6 +87,7 @@ METRICS = (
     _setting("temperature", "Temperature", "", "Sampling temperature at the start."),
     _setting("min_temperature", "Lowest temperature", "", "Lower limit outside pulses."),
     _setting("max_temperature", "Highest temperature", "", "Upper limit outside pulses."),
+    _setting("skip_warmstart", "No warm start", "", "Whether training begins with random weights."),
     _setting("qps_sensitivity", "Rate sensitivity", "", "Cooling per unit of rate pressure."),
     _setting("latency_sensitivity", "Latency sensitivity", "", "Cooling per unit of pressure."),
     _setting("reward_beta", "Reward beta", "", "Weight of throughput in the delta score."),

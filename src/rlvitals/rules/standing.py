@@ -259,8 +259,8 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
         state = "falling"
     elif high <= material and not (name in OFFSET and low > 0):
         state = _when_flat(trace, name, whole, series, last, material)
-        if state == "flat" and _is_a_tail(trace):
-            state, lacks = "unknown", f"the log begins at step {trace.first_step:,} of the run"
+        if state == "flat" and (lacks := _learned_before(trace)):
+            state = "unknown"
     elif fell_back(series.values, material):
         state = "fallen back"
     elif name.endswith("return") and never_better(series.values, first, last, material):
@@ -272,9 +272,17 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     )
 
 
-def _is_a_tail(trace: Trace) -> bool:
-    """Tell a log that holds the end of a long run alone: what it learned came before."""
-    return trace.first_step > TAIL * (trace.last_step - trace.first_step)
+def _learned_before(trace: Trace) -> str:
+    """Say why what was learned may not be in the log; empty where all of it must be.
+
+    The end of a long run alone; a scheduler that began from another's decisions.
+    """
+    if trace.first_step > TAIL * (trace.last_step - trace.first_step):
+        return f"the log begins at step {trace.first_step:,} of the run"
+    warm = str(trace.settings.get("skip_warmstart", "")).lower() == "false"
+    if warm and trace.profile is Profile.SCHEDULER_PPO:
+        return "it is flat from a warm start on, and how much there was to gain is not known"
+    return ""
 
 
 def _why_unknown(name: str, first: float, last: float) -> str:

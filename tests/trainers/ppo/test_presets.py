@@ -37,7 +37,7 @@ def test_the_cluster_starts_from_the_defaults():
 
 def test_a_known_environment_starts_from_its_preset():
     own = config_of("--env", "CartPole-v1")
-    assert own.ppo_config.rollout_length == 64
+    assert own.ppo_config.gae_lambda == 0.98
     assert own.training.total_steps == 120_000
     assert config_of("--env", "Acrobot-v1").ppo_config.gae_lambda == 0.94
     other = config_of("--env", "MountainCar-v0")

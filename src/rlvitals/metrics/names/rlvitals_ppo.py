@@ -101,6 +101,7 @@ NAMES = Table(
         "temperature_control.min_temperature": "min_temperature",
         "temperature_control.max_temperature": "max_temperature",
         "temperature_control.base_temperature": "temperature",
+        "warm_start.skip_warmstart": "skip_warmstart",
         "cluster.replicas": "n_replicas",
         "cluster.speeds": "replica_speeds",
     },

@@ -21,7 +21,7 @@ ANY = MappingProxyType({
 KNOWN: Mapping[str, Values] = MappingProxyType({
     "CartPole-v1": {
         "training.total_steps": 120_000, "ppo_config.learning_rate": 1e-3,
-        "ppo_config.rollout_length": 64,
+        "ppo_config.rollout_length": 128, "ppo_config.gae_lambda": 0.98, "ppo_config.epochs": 8,
     },
     "Acrobot-v1": {
         "training.total_steps": 500_000, "ppo_config.learning_rate": 1e-3,
@@ -49,6 +49,15 @@ def source(env: str) -> str:
     if env == CLUSTER:
         return ""
     return f"preset of {env}" if env in KNOWN else "preset of any other environment"
+
+
+def table() -> str:
+    """Return the presets as a table in Markdown."""
+    lines = ["| environment | starts from |", "| --- | --- |"]
+    for env in (*KNOWN, "any other"):
+        held = ", ".join(f"`{name.split('.')[1]}` {value}" for name, value in preset(env).items())
+        lines.append(f"| {env} | {held} |")
+    return "\n".join(lines) + "\n"
 
 
 def line(config: Config) -> str:
