@@ -81,7 +81,11 @@ def run(args: Namespace) -> int:
         if watch.waiting and not watch.runs:
             raise watch.waiting[0].problem or UnreadableLog("nothing to read")
     else:
-        show(follow(watch, until_end=args.until_end, sleep=_rest(args, watch)))
+        try:
+            show(follow(watch, until_end=args.until_end, sleep=_rest(args, watch)))
+        except KeyboardInterrupt:
+            _clear()
+            raise
     fail_on = next(iter(chosen.values())).diagnose.fail_on
     return diagnose.worst(_codes(watch, fail_on))
 
@@ -146,11 +150,7 @@ def _rest(args: Namespace, watch: "Watch") -> "Callable[[float], None]":
     def rest(seconds: float) -> None:
         sys.stdout.write(f"{WHOLE_LINE}{status(watch, time.time())}")
         sys.stdout.flush()
-        try:
-            time.sleep(seconds)
-        except KeyboardInterrupt:
-            _clear()
-            raise
+        time.sleep(seconds)
 
     return rest
 

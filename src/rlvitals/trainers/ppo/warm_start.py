@@ -42,7 +42,7 @@ def clone(ppo: PPO, demos: Demos, config: WarmStartConfig) -> Iterator[Cloned]:
         raise UsageError(
             f"the demonstrations' states have {demos.observations.shape[1]} numbers, "
             f"the environment's {ppo.envs.features}",
-            hint="collect them with the same cluster settings: rlvitals demos",
+            hint="collect them with the same cluster settings: rlvitals demos -o demos.npz",
         )
     rows = ppo.observe(demos.observations, learn=True)
     seen, actions = torch.from_numpy(rows), torch.from_numpy(demos.actions)
