@@ -20,20 +20,27 @@ DPI = 65
 LR, USUAL = ("learning rate x 100", PICTURED / "cluster-lr-x100"), ("usual", PICTURED / "cluster")
 SPIKE = ("learning rate spike", RUNS / "ppo-cartpole-lr-spike" / "run.csv")
 COLLAPSED = ("collapsed", RUNS / "scheduler-collapsed" / "run.csv")
+# File, figure, theme, runs.
 DRAWN = (
-    ("dashboard", "light", (SPIKE,)),
-    ("policy", "light", (LR,)),
-    ("temperature", "light", (USUAL,)),
-    ("actions", "dark", (COLLAPSED,)),
-    ("rewards", "light", (USUAL, LR)),
+    ("dashboard", "dashboard", "light", (SPIKE,)),
+    ("policy", "policy", "light", (LR,)),
+    ("temperature", "temperature", "light", (USUAL,)),
+    ("actions", "actions", "dark", (COLLAPSED,)),
+    ("rewards", "rewards", "light", (USUAL, LR)),
+    # Of a usual run, for the trainer's guides.
+    ("cluster-actions", "actions", "light", (USUAL,)),
+    ("cluster-dashboard", "dashboard", "light", (USUAL,)),
+    ("cluster-policy", "policy", "light", (USUAL,)),
+    ("cluster-reward", "reward_breakdown", "light", (USUAL,)),
+    ("cluster-value", "value", "light", (USUAL,)),
 )
 
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     by_name = {figure.name: figure for figure in FIGURES}
-    for name, theme, runs in DRAWN:
-        found = picture(by_name[name], [Subject(label, api.diagnose(at)) for label, at in runs])
+    for name, figure, theme, runs in DRAWN:
+        found = picture(by_name[figure], [Subject(label, api.diagnose(at)) for label, at in runs])
         assert found is not None
         files.write(found, folder / f"{name}.png", theme, DPI)
         print(f"{name}.png: {(folder / f'{name}.png').stat().st_size:,} bytes")

@@ -38,13 +38,14 @@ SETTINGS = (
     "temperature_control.max_temperature",
 )
 COMMON: dict[str, Any] = {
-    "training": {"num_envs": 16, "total_steps": 122_880, "seed": 3, "diagnose_seconds": 0},
+    "training": {"num_envs": 16, "total_steps": 163_840, "seed": 3, "diagnose_seconds": 0},
     "ppo_config": {
         "rollout_length": 128, "minibatch_size": 512, "learning_rate": 1e-3, "gamma": 0.98,
         "target_kl": 0.03,
     },
-    "warm_start": {"demo_steps": 100, "bc_epochs": 3},
-    "temperature_control": {"enabled": True, "periodic_pulses": True, "pulse_interval": 1200,
+    # Of a weak scheduler, so that there is something to learn.
+    "warm_start": {"demo_steps": 100, "bc_epochs": 3, "demo_policies": ["round_robin"]},
+    "temperature_control": {"enabled": True, "periodic_pulses": True, "pulse_interval": 3000,
                             "pulse_duration": 400},
     "monitoring": {"tensorboard_enabled": False},
     "checkpointing": {"enable": False},
@@ -74,23 +75,30 @@ def record(name: str, config: dict[str, dict[str, Any]]) -> None:
         )  # fmt: skip
         target = PLACE / name
         target.mkdir(parents=True, exist_ok=True)
-        size = keep(out / "metrics" / "metrics-1.csv", target / "metrics.csv")
+        size = keep(sorted((out / "metrics").glob("metrics-*.csv")), target / "metrics.csv")
         settings = json.loads((out / "run.json").read_text())["settings"]
         chosen = {key: value for key, value in settings.items() if key in SETTINGS}
         (target / "config.json").write_text(json.dumps(chosen, indent=1) + "\n")
         print(f"{name}: {size:,} bytes")
 
 
-def keep(source: Path, target: Path) -> int:
-    """Copy a table without what no picture shows; returns its size."""
-    with source.open(newline="") as file:
-        head, *rows = list(csv.reader(file))
-    kept = [at for at, key in enumerate(head) if not key.startswith(DROPPED)]
+def keep(sources: list[Path], target: Path) -> int:
+    """Put tables together, in the order of their steps, without what no picture shows."""
+    rows: list[dict[str, str]] = []
+    for source in sources:
+        with source.open(newline="") as file:
+            rows += csv.DictReader(file)
+    rows.sort(key=lambda row: int(row["step"]))
+    keys = [k for k in dict.fromkeys(key for row in rows for key in row) if kept(k)]
     with target.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([head[at] for at in kept])
-        writer.writerows([short(head[at], row[at]) for at in kept] for row in rows)
+        writer.writerow(keys)
+        writer.writerows([short(key, row.get(key, "")) for key in keys] for row in rows)
     return target.stat().st_size
+
+
+def kept(key: str) -> bool:
+    return not key.startswith(DROPPED)
 
 
 def short(key: str, cell: str) -> str:

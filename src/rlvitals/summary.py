@@ -130,8 +130,8 @@ def _goals(found: Diagnosis) -> tuple[Goal, ...]:
 
 
 def _answered(found: Diagnosis, names: tuple[str, ...]) -> Answered:
-    """Say what rules come to: no where one warns, yes where one looked and found nothing."""
-    if any(r.name in names and f.severity > Severity.NOTE for r, f in found.findings):
+    """Say what rules come to: no where one fires, be it a note, yes where none of them did."""
+    if any(rule.name in names for rule, _ in found.findings):
         return "no"
     return "yes" if any(rule.name in names for rule in found.clear) else "unknown"
 

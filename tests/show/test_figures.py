@@ -178,7 +178,7 @@ def test_the_dashboard_has_the_seven_and_says_what_is_not_logged():
     assert panel(found, "Success rate").absent == "not logged"
     assert all(one.lines for one in found.panels if one.title in charts[1:])
     words = [text.text for one in found.panels for text in one.words]
-    assert "STALLED" in words
+    assert "LEARNING" in words
     assert any("imbalance-unresolved" in text for text in words)
 
 
