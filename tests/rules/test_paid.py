@@ -101,3 +101,11 @@ def test_episodes_at_the_limit_that_come_to_pay_less_went_on_after_their_end():
     returns = -lengths * share(0.8)
     assert isinstance(episodes_never_end.RULE.ask(run(returns, lengths, "Acrobot-v1")), Finding)
     assert isinstance(episodes_never_end.RULE.ask(run(-lengths, lengths, "Acrobot-v1")), Clear)
+
+
+def test_of_short_episodes_rounding_hides_what_is_off():
+    lengths = np.full(COUNT, 4.0)
+    found = paid(run(0.85 * lengths, lengths))
+    assert found is not None
+    assert found.broke is None
+    assert not found.endless

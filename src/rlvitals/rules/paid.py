@@ -39,7 +39,7 @@ class Paid:
         """The point at which what had held no longer does; None where it holds or never did."""
         held = np.abs(self.share.values - 1.0) <= HOLDS + 1.0 / self.lengths
         first = len(held) if held.all() else int(np.argmin(held))
-        if first < SURE or not _often(np.abs(self.share.values - 1.0) > OFF):
+        if first < SURE or first == len(held) or not _often(np.abs(self.share.values - 1.0) > OFF):
             return None
         return first
 
