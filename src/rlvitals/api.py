@@ -15,7 +15,7 @@ from rlvitals.comparison.grouping import Member
 from rlvitals.coverage import Coverage
 from rlvitals.diagnosis import Diagnosis, replayed
 from rlvitals.diagnosis import diagnose as judge
-from rlvitals.errors import UnreadableLog, UsageError, VitalsError
+from rlvitals.errors import UnreadableLog, UsageError, VitalsError, nearest
 from rlvitals.folding import Alternative, Case
 from rlvitals.forecasts import Forecast
 from rlvitals.knobs import Knob
@@ -117,6 +117,7 @@ __all__ = [
     "diagnose",
     "explain",
     "judged",
+    "nearest",
     "observe",
     "option",
     "prefixes",

@@ -8,13 +8,12 @@ import json
 from argparse import ArgumentParser
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from difflib import get_close_matches
 from math import inf, isfinite
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from rlvitals import UsageError
+from rlvitals import UsageError, nearest
 
 T = TypeVar("T")
 Values = Mapping[str, Any]
@@ -79,7 +78,7 @@ def read(schema: type[T], values: object, where: str, above: str = "") -> T:
     for name, value in values.items():
         at = f"{above}.{name}" if above else name
         if name not in known:
-            raise UsageError(f"there is no {at}", where=where, hint=_nearest(name, list(known)))
+            raise UsageError(f"there is no {at}", where=where, hint=_nearest(name, known))
         default = _default(known[name])
         if is_dataclass(default):
             made[name] = read(type(default), value, where, at)
@@ -88,9 +87,8 @@ def read(schema: type[T], values: object, where: str, above: str = "") -> T:
     return schema(**made)
 
 
-def _nearest(name: str, known: list[str]) -> str:
-    close = get_close_matches(name, known, 1)
-    return f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}"
+def _nearest(name: str, known: Collection[str]) -> str:
+    return nearest(name, known) or f"one of {', '.join(known)}"
 
 
 def _checked(one: Any, default: Any, value: Any, at: str) -> Any:  # noqa: ANN401 - of any type
@@ -114,7 +112,7 @@ def _text(one: Any, value: Any, at: str) -> str:  # noqa: ANN401 - of any type
     if not isinstance(value, str):
         raise UsageError(f"{value!r} is not a text", where=at)
     if choices and value not in choices:
-        raise UsageError(f"it cannot be {value!r}", where=at, hint=_nearest(value, list(choices)))
+        raise UsageError(f"it cannot be {value!r}", where=at, hint=_nearest(value, choices))
     return value
 
 
