@@ -25,14 +25,6 @@ from rlvitals.trainers.ppo.schedules import cosine_with_restarts, linear
 SMALL = PPOConfig(rollout_length=32, minibatch_size=64, learning_rate=1e-3, entropy_coef=0.01)
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def trainer(name="CartPole-v1", config=SMALL, count=4, seed=3, native=True, **options):
     torch.manual_seed(seed)
     envs = environments.make(name, count) if native else synced(name, count)

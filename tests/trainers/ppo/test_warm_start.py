@@ -13,14 +13,6 @@ from rlvitals.trainers.ppo.ppo import PPO
 CLUSTER = ClusterConfig(window=16, horizon=64)
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def trainer(config=CLUSTER, hidden=(32,)):
     torch.manual_seed(0)
     envs = environments.make(ID, 4, config=config)
