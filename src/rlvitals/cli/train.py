@@ -65,7 +65,7 @@ def run(args: Namespace) -> int:
         return _written(config, chosen["write_config"])
     from rlvitals.errors import UsageError, VitalsError
     from rlvitals.trainers.ppo.program import Training
-    from rlvitals.trainers.ppo.stopping import Terminated
+    from rlvitals.trainers.stopping import Terminated
 
     source = chosen["config"] or ""
     training = Training(config, verbose=chosen["verbose"], source=str(source))

@@ -16,7 +16,8 @@ class TrainingConfig:
 
     mode: str = option("grpo", "which samples are learned from, and how", choices=MODES)
     output_dir: str = option(
-        OUTPUT_DIR, "the run's folder; {vlm}, {mode}, {-mode}, {dataset}, {subset}, {seed} are put in",
+        OUTPUT_DIR,
+        "the run's folder; {vlm}, {mode}, {-mode}, {dataset}, {subset}, {seed} are put in",
         item="DIR",
     )  # fmt: skip
     seed: int = option(2025, "of the weights, the data's order and the sampling", item="SEED")
@@ -61,7 +62,7 @@ class ModelConfig:
 
     vlm_name: str = option(
         "tiny-vlm",
-        "a model of Hugging Face, a folder, an alias as qwen2-5-3b, or tiny-vlm, tiny-lm: made here",
+        "a model of Hugging Face, a folder, an alias as qwen2-5-3b; tiny-vlm, tiny-lm: made here",
         item="NAME",
     )
     lora: bool = option(True, "train low-rank adapters, not the weights themselves")
