@@ -135,8 +135,8 @@ def _language(args: Namespace) -> int:
     names = ["right", *(f"pass@{one['k']}" for one in told[0]["pass_at_k"]), "entropy"]
     emit(columns(["", *heads], zip(names, *map(_cells, told), strict=True)))
     print(
-        "\nright: the likeliest answer. pass@k: at least one of k answers is right, estimated from\n"
-        f"{found.samples} to each question, drawn at temperature {temperature:g}. In brackets 95 % "
+        "\nright: the likeliest answer. pass@k: at least one of k answers is right, estimated "
+        f"from\n{found.samples} to each question, drawn at temperature {temperature:g}. In brackets 95 % "
         "intervals:\nWilson's, and a bootstrap over questions."
     )
     return 0

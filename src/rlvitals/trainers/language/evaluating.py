@@ -93,7 +93,7 @@ def _checkpoint(folder: Path, step: int | None) -> rlvitals.Checkpoint:
     return found
 
 
-def _with(model: Any, folder: Path) -> Any:  # noqa: ANN401 - a transformers model
+def _with(model: Any, folder: Path) -> Any:
     """Return a model with a checkpoint's weights, or with its adapters."""
     if not (folder / ADAPTER).is_file():
         return type(model).from_pretrained(folder, dtype=model.dtype)
