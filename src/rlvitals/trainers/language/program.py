@@ -29,9 +29,8 @@ class Training:
         """Build everything; with several processes, each builds its own."""
         self.config = config
         self.folder = building.folder(config)
-        self.args = building.arguments(
-            config, self.folder, weights=list(config.rewards.weights) or None
-        )  # before the model: ZeRO-3 shares it out as it is loaded
+        # Before the model: ZeRO-3 shares it out as it is loaded.
+        self.args = building.arguments(config, self.folder)
         self.first = self.args.process_index == 0
         self.progress = console.Progress(wanted=config.monitoring.progress_bar and self.first)
         self.lines = console.Lines(

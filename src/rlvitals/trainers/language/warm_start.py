@@ -23,8 +23,8 @@ Lessons = Callable[[int], Sequence[Lesson]]  # the lessons of a step
 
 
 def teach(
-    model: Any,  # noqa: ANN401
-    processor: Any,  # noqa: ANN401
+    model: Any,
+    processor: Any,
     lessons: Lessons,
     *,
     steps: int,
@@ -48,7 +48,7 @@ def teach(
     return losses
 
 
-def encoded(processor: Any, lessons: Sequence[Lesson]) -> dict[str, Any]:  # noqa: ANN401
+def encoded(processor: Any, lessons: Sequence[Lesson]) -> dict[str, Any]:
     """Return a model's inputs for lessons, padded on the left as they are in generation."""
     tokenizer = getattr(processor, "tokenizer", processor)
     texts = [lesson.prompt + lesson.answer + tokenizer.eos_token for lesson in lessons]

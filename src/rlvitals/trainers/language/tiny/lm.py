@@ -31,7 +31,7 @@ def make(seed: int) -> tuple[Any, Any]:
     return Qwen2ForCausalLM(config), tokenizer
 
 
-def lessons(processor: Any, *, noise: float, seed: int) -> Lessons:  # noqa: ANN401, ARG001
+def lessons(processor: Any, *, noise: float, seed: int) -> Lessons:  # noqa: ARG001
     """Return what each step teaches: sums, of whose answers a share of `noise` is wrong."""
 
     def at(step: int) -> Sequence[Lesson]:
