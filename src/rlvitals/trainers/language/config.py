@@ -90,9 +90,17 @@ class DataConfig:
     )
     dataset_split: str = option("train", "the part of it that is trained on", item="NAME")
     subset_size: int = option(0, "samples of it (0: all)", item="N")
-    held_out: int = option(1024, "samples of a made one that evaluation asks", item="N")
+    held_out: int = option(
+        1024, "samples that evaluation asks: of rows, those that are not trained on", item="N"
+    )
     image_pixels: int = option(
         0, "images are made smaller to so many pixels (0: as they are)", item="N"
+    )
+    chart_pixels: int = option(
+        48, "side of a drawn chart: 32 to 56 for a tiny model, 160 and more with words", item="N"
+    )
+    prompt_template: str = option(
+        "", "the words around a question, with {query} in them (none: the task's)", item="TEXT"
     )
 
 
