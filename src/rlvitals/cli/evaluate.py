@@ -136,8 +136,8 @@ def _language(args: Namespace) -> int:
     emit(columns(["", *heads], zip(names, *map(_cells, told), strict=True)))
     print(
         "\nright: the likeliest answer. pass@k: at least one of k answers is right, estimated "
-        f"from\n{found.samples} to each question, drawn at temperature {temperature:g}. In brackets 95 % "
-        "intervals:\nWilson's, and a bootstrap over questions."
+        f"from\n{found.samples} to each question, drawn at temperature {temperature:g}. In "
+        "brackets 95 % intervals:\nWilson's, and a bootstrap over questions."
     )
     return 0
 
