@@ -66,7 +66,7 @@ class _Adding(LogitsProcessor):
         self.total, self.temperature, self.prompt = total, temperature, prompt
         self.ends = torch.tensor(ends)
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ANN401 - torch's tensors
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
         ends = self.ends.to(input_ids.device)
         going = ~torch.isin(input_ids[:, self.prompt :], ends).any(dim=1)
         chances = torch.softmax(scores[going].float() / self.temperature, dim=-1)
@@ -119,7 +119,7 @@ def _answers(
     return Answers(said_by, ids)
 
 
-def inputs(processor: Any, prompts: Sequence[Any], images: Sequence[Any] | None) -> Any:  # noqa: ANN401
+def inputs(processor: Any, prompts: Sequence[Any], images: Sequence[Any] | None) -> Any:
     """Return what a model reads of prompts, texts or conversations, padded on the left."""
     if not is_conversational({"prompt": prompts[0]}):
         return processor(text=list(prompts), padding=True, padding_side="left", return_tensors="pt")

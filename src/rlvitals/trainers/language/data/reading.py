@@ -161,14 +161,14 @@ def _text(path: Path) -> str:
         raise UsageError(f"it cannot be read: {error}", where=str(path)) from error
 
 
-def _parsed(text: str, where: str) -> Any:  # noqa: ANN401 - any JSON
+def _parsed(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"it is not JSON: {error}", where=where) from error
 
 
-def _mapping(row: Any, where: str) -> dict[str, Any]:  # noqa: ANN401 - any JSON
+def _mapping(row: Any, where: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise UsageError(f"it is no row but {str(row)[:40]!r}", where=where)
     return row

@@ -156,7 +156,7 @@ class Pictures:
             return batch
         return {**batch, "image": [self._one(image) for image in batch["image"]]}
 
-    def _one(self, image: Any) -> Any:  # noqa: ANN401 - PIL's
+    def _one(self, image: Any) -> Any:
         made = image.convert("RGB")
         pixels = image.width * image.height
         if not self.most or pixels <= self.most:

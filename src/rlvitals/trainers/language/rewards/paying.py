@@ -83,7 +83,7 @@ class Reward:
         prompts: Sequence[Any],
         completions: Sequence[Any],
         completion_ids: Sequence[Any] | None = None,
-        **columns: Any,  # noqa: ANN401 - the data's
+        **columns: Any,
     ) -> list[float | None]:
         """Score completions. Raises UsageError where the data lacks a column that it needs."""
         batch = Batch(prompts, completions, completion_ids, columns)
@@ -120,7 +120,7 @@ def _numbers(scores: Sequence[float | None], count: int) -> list[float | None]:
     return values
 
 
-def text(said: Any) -> str:  # noqa: ANN401 - a text or a conversation
+def text(said: Any) -> str:
     """Return a prompt or a completion as text: of a conversation its last words."""
     if isinstance(said, str):
         return said
@@ -214,7 +214,7 @@ def _own(function: Callable[..., Sequence[float | None]]) -> Scores:
     return scores
 
 
-def _copied(value: Any) -> Any:  # noqa: ANN401 - texts, lists and tables of them; images
+def _copied(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_copied(one) for one in value]
     if isinstance(value, dict):
