@@ -8,7 +8,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from rlvitals.show.drawing import panels
+from rlvitals.show.drawing import bands, panels
 from rlvitals.show.drawing.themes import Theme
 from rlvitals.show.drawing.writing import FAMILY, cut, middle_cut, width
 from rlvitals.show.figures.figure import Kind, Picture
@@ -124,6 +124,13 @@ def _foot(figure: Figure, picture: Picture, theme: Theme, at: Layout, *, smoothe
             1 - RIGHT / at.width, 1 - 0.42 / at.height,
             "thin: as logged · thick: average over 5 % of the run",
             size=10, color=theme.dim, ha="right",
+        )  # fmt: skip
+    if any(panel.kind is Kind.BANDS for panel in picture.panels):
+        shades, said = bands.legend(theme)
+        figure.legend(
+            shades, said, loc="upper right", ncols=len(said), frameon=False,
+            bbox_to_anchor=(1 - (RIGHT - 0.05) / at.width, 1 - 0.2 / at.height),
+            fontsize=SIZES["about"], labelcolor=theme.ink, handlelength=1.4, columnspacing=1.4,
         )  # fmt: skip
     if not at.legend:
         return

@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from rlvitals.show.drawing import bands
 from rlvitals.show.drawing.axes import set_log_ticks, set_scale
 from rlvitals.show.drawing.curves import Curve, Scale, curves, scale
 from rlvitals.show.drawing.themes import Theme
@@ -74,8 +75,9 @@ def draw(axes: Axes, panel: Panel, place: Place) -> bool:
     set_scale(axes, kind, width)
     if panel.kind is Kind.SHARES:
         _areas(axes, panel, theme)
-    else:
-        for curve in drawn:
+    middle = bands.draw(axes, panel, theme, place.pixels) if panel.kind is Kind.BANDS else None
+    for curve in drawn if panel.kind is not Kind.SHARES else ():
+        if middle is None or curve.line is middle:
             _curve(axes, curve, place)
     _ends(axes, panel, drawn, kind)
     far = _limits(axes, panel, theme, kind)
@@ -290,10 +292,25 @@ def _parts(panel: Panel) -> dict[int, str]:
 
 def _legend(axes: Axes, panel: Panel, place: Place) -> None:
     """Name the parts: beside the title where they are few, else beside the chart."""
-    parts = _parts(panel)
-    if len(parts) < 2:  # noqa: PLR2004 - the title names the only one
+    handles, names = _handles(panel, place)
+    if len(names) < 2:  # noqa: PLR2004 - the title names the only one
         return
-    theme = place.theme
+    crowded = is_crowded(panel)
+    if crowded:  # from the top down, as areas lie
+        order = slice(None, None, -1 if panel.kind is Kind.SHARES else 1)
+        handles, names = handles[order], names[order]
+    axes.legend(
+        handles, names, frameon=False, fontsize=SIZES["caption"], labelcolor=place.theme.ink,
+        loc="upper left" if crowded else "lower right",
+        bbox_to_anchor=(1.01, 1.02) if crowded else (1.0, 1.06),
+        ncols=1 if crowded else len(names), borderaxespad=0.0, handlelength=1.4,
+        columnspacing=1.2,
+    )  # fmt: skip
+
+
+def _handles(panel: Panel, place: Place) -> tuple[list[Line2D | Patch], list[str]]:
+    """Return what stands for each part, and its name."""
+    theme, parts = place.theme, _parts(panel)
     handles: list[Line2D | Patch] = []
     for at, part in enumerate(parts):
         if panel.kind is Kind.SHARES:
@@ -302,18 +319,7 @@ def _legend(axes: Axes, panel: Panel, place: Place) -> None:
             handles.append(Line2D([], [], color=theme.dim, lw=2, ls=DASHES[part % len(DASHES)]))
         else:
             handles.append(Line2D([], [], color=colour(theme, part), lw=3, ls=dash(part, theme)))
-    names = [cut(name, NAME, SIZES["caption"]) for name in parts.values()]
-    crowded = is_crowded(panel)
-    if crowded:  # from the top down, as areas lie
-        order = slice(None, None, -1 if panel.kind is Kind.SHARES else 1)
-        handles, names = handles[order], names[order]
-    axes.legend(
-        handles, names, frameon=False, fontsize=SIZES["caption"], labelcolor=theme.ink,
-        loc="upper left" if crowded else "lower right",
-        bbox_to_anchor=(1.01, 1.02) if crowded else (1.0, 1.06),
-        ncols=1 if crowded else len(names), borderaxespad=0.0, handlelength=1.4,
-        columnspacing=1.2,
-    )  # fmt: skip
+    return handles, [cut(name, NAME, SIZES["caption"]) for name in parts.values()]
 
 
 def _words(axes: Axes, panel: Panel, place: Place) -> None:

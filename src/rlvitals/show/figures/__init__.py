@@ -3,6 +3,7 @@
 from rlvitals.show.figures import (
     actions,
     dashboard,
+    distributions,
     gradient_norm,
     learning_rate,
     nsr_metrics,
@@ -25,6 +26,7 @@ FIGURES: tuple[Figure, ...] = (
     nsr_metrics.FIGURE,
     policy.FIGURE,
     value.FIGURE,
+    distributions.FIGURE,
     actions.FIGURE,
     temperature.FIGURE,
     reward_breakdown.FIGURE,

@@ -28,6 +28,7 @@ class Kind(StrEnum):
 
     LINES = "lines"
     SHARES = "shares"  # areas one on the other, that sum to 1
+    BANDS = "bands"  # of quantiles: between the first line and the last, and so on inwards
     WORDS = "words"
 
 
@@ -123,3 +124,4 @@ class Figure:
     needs: tuple[Metric, ...]  # one of them at least must be logged
     panels: Callable[[Sequence[Subject]], Sequence[Panel]]
     columns: int = 1
+    logged: Callable[[Trace], bool] | None = None  # where it is no series that it needs

@@ -42,6 +42,8 @@ def picture(figure: Figure, subjects: Sequence[Subject]) -> Picture | None:
 
 def has(figure: Figure, subjects: Sequence[Subject]) -> bool:
     """Tell whether anything that a figure needs is logged."""
+    if figure.logged is not None:
+        return any(figure.logged(one.trace) for one in subjects)
     return any(logged(one.trace, metric) for one in subjects for metric in figure.needs)
 
 
