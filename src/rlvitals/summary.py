@@ -125,7 +125,7 @@ def _goals(found: Diagnosis) -> tuple[Goal, ...]:
     return (
         Goal("reward up", "yes" if up else "no" if now.stalled else "unknown"),
         Goal("KL low", _answered(found, KL_RULES)),
-        Goal("entropy kept", _entropy(found)),
+        Goal("entropy kept", entropy_kept(found)),
     )
 
 
@@ -136,7 +136,7 @@ def _answered(found: Diagnosis, names: tuple[str, ...]) -> Answered:
     return "yes" if any(rule.name in names for rule in found.clear) else "unknown"
 
 
-def _entropy(found: Diagnosis) -> Answered:
+def entropy_kept(found: Diagnosis) -> Answered:
     """Say whether enough of the entropy is left, by its levels and by the rule on its collapse."""
     series = found.trace.get(ENTROPY.name)
     levels = None if series is None else first_last_change(series.values)

@@ -1,8 +1,9 @@
 """Draw a run's curves into files, with what was found marked on them, and sum it up.
 
 Each picture whose metrics are logged becomes a file: training_loss, rewards, learning_rate,
-gradient_norm, nsr_metrics, policy, value, actions, temperature, reward_breakdown, throughput, and
-dashboard. Of several runs each gets a folder of its own; with --compare they share their pictures.
+gradient_norm, nsr_metrics, policy, value, actions, temperature, reward_breakdown, throughput,
+distributions, crucial, and dashboard. Of several runs each gets a folder of its own; with --compare
+they share their pictures.
 What the run comes to is printed, and written as summary.txt.
 
 exit code: 0  drawn
@@ -12,6 +13,7 @@ exit code: 0  drawn
 examples:
   rlvitals plot runs/my_run
   rlvitals plot runs/my_run --only policy,value --theme dark --format svg
+  rlvitals plot runs/my_run --view crucial
   rlvitals plot --compare runs/grpo runs/nsr --labels GRPO NSR --output-dir comparison_plots
   rlvitals plot --checkpoint-dir outputs/my_run --output-dir nsr_plots
 """
@@ -36,7 +38,8 @@ if TYPE_CHECKING:  # they load numpy
 
 DONE, NOTHING = 0, 3
 FORMATS = ("png", "svg", "pdf", "json")
-SUMMARY = "summary.txt"
+SUMMARY, CRUCIAL = "summary.txt", "crucial"
+VIEWS = ("all", CRUCIAL)
 LEAST_DPI, MOST_DPI = 20, 1200
 
 
@@ -60,6 +63,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--only", action="append", dest="pictures", metavar="PICTURE,...", help="draw these alone"
     )
+    parser.add_argument(
+        "--view",
+        choices=VIEWS,
+        default=VIEWS[0],
+        help="all, or the crucial values alone, as crucial.png and crucial.txt",
+    )
     flags.add(parser, "plot")
     flags.add_option(parser, "diagnose", "profile")
     flags.add_free(parser)
@@ -69,10 +78,12 @@ def run(args: Namespace) -> int:
     """Judge the runs, draw them, and say what they come to."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     paths = [*args.runs, *([args.checkpoint_dir] if args.checkpoint_dir else []), *args.checkpoints]
+    if args.view == CRUCIAL and args.pictures:
+        raise UsageError("a view has its own pictures", where="--only", hint="--only, or --view")
     if not paths:
         raise UsageError("which run?", where="rlvitals plot", hint="rlvitals plot RUN")
     chosen = flags.settings_for(paths[0], args).plot
-    figures = _figures(args.pictures)
+    figures = _figures([CRUCIAL] if args.view == CRUCIAL else args.pictures)
     _check(chosen)
     found, unreadable = _judged(paths, args)
     if not found:
@@ -86,7 +97,10 @@ def run(args: Namespace) -> int:
         made, lacking = _draw(figures, group, folder, chosen)
         missed |= not made or bool(args.pictures and lacking)
         _tell(folder, made, lacking, group, asked=bool(args.pictures))
-    _sum_up(found, subjects, args.output_dir)
+    if args.view == CRUCIAL:
+        _sum_up_crucial(subjects, args.output_dir)
+    else:
+        _sum_up(found, subjects, args.output_dir)
     sys.stderr.writelines(f"error: {error}\n" for error in unreadable)
     return NOTHING if missed or unreadable else DONE
 
@@ -236,6 +250,20 @@ def _sum_up(
     said = page(sums)
     print(said)
     (folder / SUMMARY).write_text(f"{said}\n", encoding="utf-8")
+
+
+def _sum_up_crucial(subjects: "Sequence[Subject]", folder: Path) -> None:
+    """Print what each run is watched by, and write it beside the pictures."""
+    from rlvitals.crucial import crucial
+    from rlvitals.show import crucial as shown
+    from rlvitals.show.console import emit, plain
+
+    pages = [shown.crucial(one.found, crucial(one.found), one.label) for one in subjects]
+    for at, page in enumerate(pages):
+        print(end="\n" if at else "")
+        emit(page)
+    said = "\n\n".join(plain(page) for page in pages)
+    (folder / f"{CRUCIAL}.txt").write_text(f"{said}\n", encoding="utf-8")
 
 
 def _file_name(label: str) -> str:

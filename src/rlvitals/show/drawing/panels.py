@@ -84,7 +84,8 @@ def draw(axes: Axes, panel: Panel, place: Place) -> bool:
     _stretches(axes, panel, theme)
     _marks(axes, panel, place)
     _bad(axes, drawn, theme)
-    said = [*_told(panel, place), *_counted(drawn), *far]
+    told = [panel.said.text] if panel.said is not None else _told(panel, place)
+    said = [*told, *_counted(drawn), *far]
     _title(axes, panel, place, said, SCALED[kind])
     _legend(axes, panel, place)
     return any(curve.smooth is not None for curve in drawn)
@@ -279,6 +280,8 @@ def _title(axes: Axes, panel: Panel, place: Place, said: Sequence[str], scaled: 
     worst: Mark | None = max(panel.marks, key=lambda mark: mark.severity, default=None)
     bad = any(text.startswith(("×", "▲ ", "▼")) for text in said) and not place.several
     ink = theme.dim if worst is None or place.several else theme.severity(worst.severity)
+    if panel.said is not None:
+        ink = theme.named.get(panel.said.style, theme.dim)
     axes.annotate(
         caption, (0, 1), xycoords="axes fraction", xytext=(0, 7), textcoords="offset points",
         size=SIZES["caption"], color=theme.named["error"] if bad else ink,

@@ -2,6 +2,7 @@
 
 from rlvitals.show.figures import (
     actions,
+    crucial,
     dashboard,
     distributions,
     gradient_norm,
@@ -19,6 +20,7 @@ from rlvitals.show.figures.figure import Figure
 
 FIGURES: tuple[Figure, ...] = (
     dashboard.FIGURE,
+    crucial.FIGURE,
     training_loss.FIGURE,
     rewards.FIGURE,
     learning_rate.FIGURE,

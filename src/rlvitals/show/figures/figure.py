@@ -97,6 +97,7 @@ class Panel:
     linear: bool = False  # whatever its spikes: what is near zero is zero
     absent: str = ""  # what is said in the place of curves
     words: tuple[Words, ...] = ()
+    said: Words | None = None  # over the curves, in the place of the findings' names
 
 
 @dataclass(frozen=True, slots=True)
