@@ -18,6 +18,7 @@ from rlvitals.records import Trace
 from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import Standing
+from rlvitals.scheduling import Coupling, Spread, coupling, spread
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.shape import tail_ratio
 from rlvitals.standing import Change, trained
@@ -57,6 +58,8 @@ class Summary:
     ratio: float | None  # std / mean of the last losses; None where it says nothing
     goals: tuple[Goal, ...]
     found: Diagnosis
+    coupling: Coupling | None = None  # of a scheduler: temperature and latency
+    spread: Spread | None = None  # its choices beside the best ones
 
 
 def summary(name: str, found: Diagnosis, trained_for: float | None = None) -> Summary:
@@ -80,6 +83,8 @@ def summary(name: str, found: Diagnosis, trained_for: float | None = None) -> Su
         ratio=None if loss is None else tail_ratio(loss.values, LAST),
         goals=_goals(found),
         found=found,
+        coupling=coupling(trace),
+        spread=spread(trace),
     )
 
 

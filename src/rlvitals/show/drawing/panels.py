@@ -331,7 +331,8 @@ def _words(axes: Axes, panel: Panel, place: Place) -> None:
     axes.set_axis_off()
     _title(axes, panel, place, ())
     if panel.kind is not Kind.WORDS:
-        axes.text(0.5, 0.5, panel.absent, color=theme.dim, size=SIZES["words"], ha="center",
+        said = "\n".join(wrapped(panel.absent, place.inches, SIZES["words"]))
+        axes.text(0.5, 0.5, said, color=theme.dim, size=SIZES["words"], ha="center",
                   va="center", transform=axes.transAxes)  # fmt: skip
         return
     height = 8.0
