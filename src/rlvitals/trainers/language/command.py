@@ -1,0 +1,53 @@
+"""`rlvitals train grpo`, `psr`, `nsr` and `w-reinforce`: their flags, and what they come to."""
+
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from rlvitals import UsageError
+from rlvitals.trainers import schema
+from rlvitals.trainers.language.config import Config
+
+ABOUT = "Post-training of a language model, or of one that sees, with rewards."
+QUICKLY = "train a tiny model that sees on 100 charts, and draw its pictures: minutes"
+ALIASES = MappingProxyType({
+    "training.mode": ("--mode",),
+    "model.vlm_name": ("--model-name",),
+    "checkpointing.keep": ("--save-total-limit",),
+})  # fmt: skip
+QUICK = MappingProxyType({
+    "model.vlm_name": "tiny-vlm", "data.dataset_name": "charts", "data.subset_size": 100,
+    "training.num_epochs": 1.0, "signal.num_generations": 4,
+    "monitoring.plots_dir": "training_plots",
+})  # fmt: skip
+
+
+def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) -> None:
+    """Give a parser the flags."""
+    del algorithm, options
+    schema.add_flags(parser, Config, aliases=ALIASES)
+
+
+def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
+    """Return what the flags come to. Raises UsageError."""
+    said = schema.said(chosen, Config)
+    asked = said.setdefault("training.mode", algorithm)
+    if asked != algorithm:
+        raise UsageError(f"train {algorithm}, or --mode {asked}?", where="rlvitals train")
+    if chosen["quick_test"]:
+        said = {**QUICK, **said}
+    file: Path | None = chosen["config"]
+    return schema.load(Config, file, said)
+
+
+def train(config: Config, chosen: Mapping[str, Any]) -> tuple[Path, str] | None:
+    """Train; returns the run's folder and where its pictures are wanted, None for nowhere."""
+    del chosen
+    from rlvitals.trainers.language.program import Training
+
+    training = Training(config)
+    training.run()
+    wanted = config.monitoring.plots_dir
+    return (training.folder, wanted) if wanted and training.first else None
