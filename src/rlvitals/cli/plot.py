@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals.cli import flags
+from rlvitals.cli import flags, pictures
 from rlvitals.cli.command import Command
 from rlvitals.errors import UnreadableLog, UsageError, nearest
 from rlvitals.sections import Plot
@@ -37,10 +37,8 @@ if TYPE_CHECKING:  # they load numpy
     from rlvitals.sources import Run
 
 DONE, NOTHING = 0, 3
-FORMATS = ("png", "svg", "pdf", "json")
 SUMMARY, CRUCIAL = "summary.txt", "crucial"
 VIEWS = ("all", CRUCIAL)
-LEAST_DPI, MOST_DPI = 20, 1200
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -84,7 +82,7 @@ def run(args: Namespace) -> int:
         raise UsageError("which run?", where="rlvitals plot", hint="rlvitals plot RUN")
     chosen = flags.settings_for(paths[0], args).plot
     figures = _figures([CRUCIAL] if args.view == CRUCIAL else args.pictures)
-    _check(chosen)
+    pictures.check(chosen)
     found, unreadable = _judged(paths, args)
     if not found:
         raise unreadable[0]
@@ -117,19 +115,6 @@ def _figures(only: Sequence[str] | None) -> "tuple[Figure, ...]":
             hint = nearest(name, known) or f"one of {', '.join(known)}"
             raise UsageError(f"no picture is called {name!r}", where="--only", hint=hint)
     return tuple(known[name] for name in names) or FIGURES
-
-
-def _check(chosen: Plot) -> None:
-    for name in chosen.format:
-        if name not in FORMATS:
-            hint = nearest(name, FORMATS) or f"one of {', '.join(FORMATS)}"
-            raise UsageError(f"no picture is written as {name!r}", where="--format", hint=hint)
-    if not LEAST_DPI <= chosen.dpi <= MOST_DPI:
-        raise UsageError(
-            f"{chosen.dpi} pixels to the inch cannot be drawn",
-            where="--dpi",
-            hint=f"{LEAST_DPI} to {MOST_DPI}",
-        )
 
 
 def _judged(
@@ -191,28 +176,11 @@ def _draw(
     figures: "Sequence[Figure]", subjects: "Sequence[Subject]", folder: Path, chosen: Plot
 ) -> tuple[list[str], "list[Figure]"]:
     """Draw what is logged; return the files' names, and the pictures for which nothing is."""
-    from rlvitals.show.drawing import files
     from rlvitals.show.figures.panels import picture
 
-    made, missed = [], []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"no pictures can be written there: {error.strerror}",
-            where=str(folder),
-            hint="--output-dir FOLDER",
-        ) from error
-    for figure in figures:
-        drawn = picture(figure, subjects)
-        if drawn is None:
-            missed.append(figure)
-            continue
-        for kind in dict.fromkeys(chosen.format):
-            path = folder / f"{figure.name}.{kind}"
-            files.write(drawn, path, chosen.theme, chosen.dpi)
-            made.append(path.name)
-    return made, missed
+    drawn = [(figure, picture(figure, subjects)) for figure in figures]
+    made = pictures.write((one for _, one in drawn if one is not None), folder, chosen)
+    return made, [figure for figure, one in drawn if one is None]
 
 
 def _tell(

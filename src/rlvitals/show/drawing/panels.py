@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from rlvitals.show.drawing import bands
+from rlvitals.show.drawing import across, bands
 from rlvitals.show.drawing.axes import set_log_ticks, set_scale
 from rlvitals.show.drawing.curves import Curve, Scale, curves, scale
 from rlvitals.show.drawing.themes import Theme
@@ -66,6 +66,9 @@ def draw(axes: Axes, panel: Panel, place: Place) -> bool:
     """Draw one panel; True where averages are laid over its curves."""
     theme = place.theme
     axes.set_facecolor(theme.paper)
+    if panel.across:
+        _across(axes, panel, place)
+        return False
     if panel.kind is Kind.WORDS or not panel.lines:
         _words(axes, panel, place)
         return False
@@ -84,21 +87,34 @@ def draw(axes: Axes, panel: Panel, place: Place) -> bool:
     _stretches(axes, panel, theme)
     _marks(axes, panel, place)
     _bad(axes, drawn, theme)
-    told = [panel.said.text] if panel.said is not None else _told(panel, place)
-    said = [*told, *_counted(drawn), *far]
+    said = [*_told(panel, place), *_counted(drawn), *far]
     _title(axes, panel, place, said, SCALED[kind])
     _legend(axes, panel, place)
     return any(curve.smooth is not None for curve in drawn)
 
 
-def _frame(axes: Axes, place: Place) -> None:
-    theme, picture = place.theme, place.picture
+def _across(axes: Axes, panel: Panel, place: Place) -> None:
+    """Draw curves over an axis of the panel's own."""
+    _plain_frame(axes, place.theme)
+    across.draw(axes, panel, place.theme)
+    far = _limits(axes, panel, place.theme, "linear")
+    label = cut(panel.x_label, place.inches, SIZES["ticks"])
+    axes.set_xlabel(label, color=place.theme.dim, size=SIZES["ticks"])
+    _title(axes, panel, place, far)
+
+
+def _plain_frame(axes: Axes, theme: Theme) -> None:
     axes.tick_params(colors=theme.dim, labelsize=SIZES["ticks"], length=3)
     axes.grid(visible=True, axis="y", color=theme.grid, linewidth=0.8)
     axes.set_axisbelow(True)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color(theme.dim)
+
+
+def _frame(axes: Axes, place: Place) -> None:
+    theme, picture = place.theme, place.picture
+    _plain_frame(axes, theme)
     pad = 0.01 * max(picture.last - picture.first, 1)
     axes.set_xlim(picture.first - pad, picture.last + pad)
     if place.lowest:
@@ -257,7 +273,9 @@ def _told(panel: Panel, place: Place) -> Iterable[str]:
 
 
 def _title(axes: Axes, panel: Panel, place: Place, said: Sequence[str], scaled: str = "") -> None:
-    theme = place.theme
+    theme, own = place.theme, panel.said
+    if own is not None:
+        said = [own.text, *said] if own.style else [*said, own.text]
     caption = cut(" · ".join(said), place.inches, SIZES["caption"])
     title = axes.annotate(
         cut(panel.title, place.inches, SIZES["title"], bold=True), (0, 1), xycoords="axes fraction",
@@ -280,8 +298,8 @@ def _title(axes: Axes, panel: Panel, place: Place, said: Sequence[str], scaled: 
     worst: Mark | None = max(panel.marks, key=lambda mark: mark.severity, default=None)
     bad = any(text.startswith(("×", "▲ ", "▼")) for text in said) and not place.several
     ink = theme.dim if worst is None or place.several else theme.severity(worst.severity)
-    if panel.said is not None:
-        ink = theme.named.get(panel.said.style, theme.dim)
+    if own is not None and own.style:
+        ink = theme.named.get(own.style, theme.dim)
     axes.annotate(
         caption, (0, 1), xycoords="axes fraction", xytext=(0, 7), textcoords="offset points",
         size=SIZES["caption"], color=theme.named["error"] if bad else ink,
