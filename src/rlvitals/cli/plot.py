@@ -2,8 +2,8 @@
 
 Each picture whose metrics are logged becomes a file: training_loss, rewards, learning_rate,
 gradient_norm, nsr_metrics, policy, value, actions, temperature, reward_breakdown, throughput,
-distributions, crucial, and dashboard. Of several runs each gets a folder of its own; with --compare
-they share their pictures.
+distributions, lengths, domain, crucial, and dashboard. Of several runs each gets a folder of its
+own; with --compare they share their pictures.
 What the run comes to is printed, and written as summary.txt.
 
 exit code: 0  drawn

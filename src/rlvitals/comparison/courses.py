@@ -48,37 +48,35 @@ def courses(members: Sequence[Member], asked: Asked, told: Comparison) -> tuple[
 
 
 def _course(group: Group, own: Sequence[tasks.Read], told: Comparison) -> Course:
-    held_in = compared.shared(group.runs)
-    sample = compared.strata(group.runs, held_in)
-    gains = [run.gain for one in told.groups for run in one.runs]
-    beyond = AIR * (max(gains) - min(gains) or 1.0)  # all do better than the first, none the last
-    edges = np.linspace(min(gains) - beyond, max(gains) + beyond, LEVELS)
-    better = samples.profile(sample, edges)
-    low, high = samples.profile_band(sample, edges)
-    sign = scores.sign(told.metric) if len(told.tasks) == 1 else 1.0
-    order = np.argsort(sign * edges)
     one_task = len(told.tasks) == 1
-    ends = {task.name: task.end for task in told.tasks}
+    sign = scores.sign(told.metric) if one_task else 1.0
+    levels = _levels(told)
+    order = np.argsort(sign * levels)
+    sample = compared.strata(group.runs, compared.shared(group.runs))
+    better = (samples.profile(sample, levels), *samples.profile_band(sample, levels))
     place = np.linspace(0.0, told.tasks[0].end if one_task else 1.0, PLACES + 1)
-    soon = [
-        np.array(
-            [
-                run.steps_to_level / (1.0 if one_task else ends[task] or 1.0)
-                for run in group.runs
-                if run.task == task
-            ]
-        )
-        for task in held_in
-    ]
-    # "Above" is strict: whoever is there at a place has come no later than it.
-    reversed_ = [-column for column in soon]
-    held = samples.profile(reversed_, -np.nextafter(place, math.inf))
-    held_low, held_high = samples.profile_band(reversed_, -np.nextafter(place, math.inf))
     scored = _scored(own, place, told, sign) if one_task else np.empty((3, 0))
-    return Course(
-        group.label, (sign * edges)[order], better[order], low[order], high[order],
-        place, held, held_low, held_high, *scored,
-    )  # fmt: skip
+    columns = [sign * levels, *better]
+    columns = [*(column[order] for column in columns), place, *_held(group, place, told), *scored]
+    return Course(group.label, *columns)
+
+
+def _levels(told: Comparison) -> Array:
+    """Return levels from one that every run is above to one that none is."""
+    gains = [run.gain for one in told.groups for run in one.runs]
+    beyond = AIR * (max(gains) - min(gains) or 1.0)
+    return np.linspace(min(gains) - beyond, max(gains) + beyond, LEVELS)
+
+
+def _held(group: Group, place: Array, told: Comparison) -> tuple[Array, Array, Array]:
+    """Return the share of runs that held their task's level at each place or before, with ends."""
+    units = {task.name: 1.0 if len(told.tasks) == 1 else task.end or 1.0 for task in told.tasks}
+    sooner = [
+        np.array([-run.steps_to_level / units[task] for run in group.runs if run.task == task])
+        for task in compared.shared(group.runs)
+    ]
+    by_then = -np.nextafter(place, math.inf)  # a profile counts what is above, and not what is at
+    return samples.profile(sooner, by_then), *samples.profile_band(sooner, by_then)
 
 
 def _scored(own: Sequence[tasks.Read], place: Array, told: Comparison, sign: float) -> Array:

@@ -2,8 +2,9 @@
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
-from rlvitals.show.drawing.axes import set_scale
+from rlvitals.show.drawing.axes import STEPS, set_scale
 from rlvitals.show.drawing.themes import Theme
 from rlvitals.show.figures.figure import Across, Panel
 
@@ -14,6 +15,7 @@ DASHES = ("solid", (0, (5, 2)), (0, (1.5, 1.5)))  # of curves whose colours come
 def draw(axes: Axes, panel: Panel, theme: Theme) -> None:
     """Draw the curves of a panel, and set its axes' ends."""
     set_scale(axes, "linear", 1.0)
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=STEPS))
     several = len({one.run for one in panel.across})
     for at, one in enumerate(panel.across):
         _curve(axes, one, theme, (at - (several - 1) / 2) / max(several, 1))
