@@ -66,7 +66,7 @@ def run(args: Namespace) -> int:
         _subject(name, one, answer, now)
         for name, (_, one, answer) in zip(names, found, strict=True)
     ]
-    told = [*_worst_first(told), *(Unread(error.where, error) for error in unreadable)]
+    told = [*(Unread(error.where, error) for error in unreadable), *_worst_first(told)]
     text = markdown.document(told) + "\n" if args.markdown else _html(told, now)
     _write(text, args)
     sys.stderr.writelines(f"error: {error}\n" for error in unreadable)

@@ -2,6 +2,8 @@
 
 const SMALL_CHART = 132; // pixels high
 const ROOM = { left: 50, right: 12, top: 8, bottom: 22 }; // pixels around the curves
+const NAMED = 12; // more of them above, where the onset is named
+const PAPER = { tall: 660, small: 320 }; // pixels of a page's width, and of half of it
 const FEW = 30; // points that are each marked
 
 /* What the charts of one run share: the stretch that is in sight, and the step pointed at. */
@@ -43,7 +45,7 @@ class Chart {
     this.readout = html("output", { class: "readout" });
     this.scaleButton = html("button", { type: "button", class: "scale" });
     this.resetButton = html("button", { type: "button", class: "reset", hidden: "" }, "whole run");
-    this.canvas = svg("svg", { class: "curves", tabindex: "0", role: "img", "aria-label": this.words() });
+    this.canvas = svg("svg", { class: "curves", tabindex: "0", role: "img", "aria-label": told.title });
     this.under = html("div", { class: "chart-notes" });
     place.style.setProperty("--tall", `${this.height}px`);
     place.replaceChildren(
@@ -64,11 +66,24 @@ class Chart {
 
   /* Say in words what is drawn, for who cannot see it. */
   words() {
-    const column = this.view.column(this.told.curves[0].column);
-    const known = [...column.values].filter(Number.isFinite);
+    const known = this.numbers(this.told.curves[0]);
     const ends = known.length ? `${written(known[0])} to ${written(known.at(-1))}` : "no number";
     const marks = this.told.marks.map(([began, , label]) => `${label} since ${written(began)}`);
     return [`${this.told.title}: ${ends}`, ...marks].join("; ");
+  }
+
+  numbers(curve) {
+    return [...this.view.column(curve.column).values].filter(Number.isFinite);
+  }
+
+  /* Look at the whole of what is drawn, once: no zoom may change which scales there are. */
+  learn() {
+    const every = this.told.curves.flatMap((curve) => this.numbers(curve));
+    const sizes = every.filter(Boolean).map(Math.abs).sort((a, b) => a - b);
+    const positive = every.length > 0 && every.every((value) => value > 0);
+    this.usual = this.told.scale === "asinh" ? this.told.width : sizes[sizes.length >> 1] || 1;
+    this.other = this.told.scale !== "linear" ? "linear" : positive ? "log" : "asinh";
+    this.canvas.setAttribute("aria-label", this.words());
   }
 
   stale() {
@@ -77,17 +92,16 @@ class Chart {
   }
 
   /* Draw what is in sight; the y-axis fits it. */
-  draw() {
-    const width = Math.floor(this.place.clientWidth);
+  draw(width = Math.floor(this.place.clientWidth)) {
     if (!width || (this.fresh && this.width === width)) return;
     Object.assign(this, { width, fresh: true });
+    if (!this.other) this.learn();
     const found = this.told.curves.map((one) => {
       const column = this.view.column(one.column);
       return { one, column, inside: within(column.steps, this.view.first, this.view.last) };
     });
     const [low, high] = this.extent(found);
-    this.lowest = low;
-    this.scale = SCALES[this.kind](this.told.scale === "asinh" ? this.told.width : this.usual(found));
+    this.scale = SCALES[this.kind](this.usual);
     const area = (this.area = this.layOut(width, low, high));
     const layers = ["grid", "below", "lines", "above", "pointer"].map((name) => svg("g", { class: name }));
     const [grid, below, lines, above, pointer] = layers;
@@ -104,6 +118,11 @@ class Chart {
     this.drawPointer();
   }
 
+  /* Draw for paper, as wide as it is, whatever the screen. */
+  print() {
+    this.draw(this.told.tall ? PAPER.tall : PAPER.small);
+  }
+
   extent(found) {
     let [low, high] = [Infinity, -Infinity];
     for (const { column, inside: [begin, end] } of found) {
@@ -113,33 +132,27 @@ class Chart {
     return low <= high ? [low, high] : [NaN, NaN];
   }
 
-  /* Return the size that values usually have: where a compressed scale stops being linear. */
-  usual(found) {
-    const sizes = found.flatMap(({ column }) => [...column.values].filter((v) => Number.isFinite(v) && v))
-      .map(Math.abs).sort((a, b) => a - b);
-    return sizes[sizes.length >> 1] || 1;
-  }
-
   layOut(width, low, high) {
-    if (this.kind === "log" && !(low > 0)) [low, high] = [NaN, NaN];
     const { first, last } = this.view;
+    const named = this.told.tall && this.told.marks.length;
     const box = {
-      left: ROOM.left, right: width - ROOM.right, top: ROOM.top, bottom: this.height - ROOM.bottom,
+      left: ROOM.left, right: width - ROOM.right,
+      top: ROOM.top + (named ? NAMED : 0), bottom: this.height - ROOM.bottom,
     };
-    const reach = ends(this.told, this.kind, low, high);
-    const [bottom, top] = [this.scale.to(reach.low), this.scale.to(reach.high)];
+    const reach = ends(this.told, this.scale, low, high);
+    const { floor, ceiling } = reach;
     const span = last - first || 1;
     return {
       ...box, ...reach,
       x: (step) => box.left + ((step - first) / span) * (box.right - box.left),
-      y: (value) => box.bottom - ((this.scale.to(value) - bottom) / (top - bottom)) * (box.bottom - box.top),
+      y: (value) => box.bottom - ((this.scale.to(value) - floor) / (ceiling - floor)) * (box.bottom - box.top),
       step: (x) => first + ((x - box.left) / (box.right - box.left)) * span,
     };
   }
 
   drawAxes(layer, area) {
     const tall = area.bottom - area.top;
-    const ticks = this.scale.ticks(area.low, area.high, tall > 150 ? 6 : 3);
+    const ticks = this.scale.ticks(area, tall > 150 ? 6 : 3);
     const texts = this.scale.labels(ticks);
     const used = [];
     // Zero first, then what is far from it: a compressed scale has no room for all.
@@ -204,7 +217,7 @@ class Chart {
     if (!this.view.whole && this.reduced()) said.push("of a longer log: each column's extremes");
     const steps = this.told.tall ? [html("span", { class: "steps" }, this.view.run.unit)] : [];
     this.under.replaceChildren(...names, ...said.map((text) => html("span", {}, text)), ...steps);
-    const other = this.kind === this.told.scale ? otherScale(this.told.scale, this.lowest) : this.told.scale;
+    const other = this.nextScale();
     this.scaleButton.textContent = other === "linear" ? "linear" : "log";
     this.scaleButton.title = `switch the y-axis to ${SCALES[other](1).name || "linear"} (key: l)`;
     this.resetButton.hidden = this.view.whole;
@@ -214,8 +227,12 @@ class Chart {
     return this.told.curves.some((one) => one.points > this.view.column(one.column).steps.length);
   }
 
+  nextScale() {
+    return this.kind === this.told.scale ? this.other : this.told.scale;
+  }
+
   switchScale() {
-    this.kind = this.kind === this.told.scale ? otherScale(this.told.scale, this.lowest) : this.told.scale;
+    this.kind = this.nextScale();
     this.stale();
   }
 

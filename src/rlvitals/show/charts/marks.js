@@ -22,17 +22,17 @@ function drawFindings(layer, chart, area) {
   nameOnset(layer, chart, area);
 }
 
-/* Write where the first finding began beside its line; a small chart has no room. */
+/* Write where the first finding began above its line; a small chart has no room. */
 function nameOnset(layer, chart, area) {
   if (!chart.tall || !chart.marks.length) return;
   const [began, , , severity] = chart.marks[0];
   const at = area.x(began);
   if (at < area.left || at > area.right) return;
-  const before = at > area.left + 0.8 * (area.right - area.left);
+  const before = at > area.left + 0.85 * (area.right - area.left);
   layer.append(svg("text", {
-    class: `onset-name ${severity}`, x: at + (before ? -5 : 5), y: area.top + 12,
+    class: `onset-name ${severity}`, x: at + (before ? 3 : -3), y: area.top - 5,
     "text-anchor": before ? "end" : "start",
-  }, `since ${written(began)}`));
+  }, `▼ since ${written(began)}`));
 }
 
 function drawLimits(layer, chart, area) {

@@ -90,9 +90,8 @@ function beside(chart, step, by) {
   chart.view.point(steps[at]);
 }
 
-/* Draw charts as they come into sight; before a page is printed, all. */
+/* Draw charts as they come into sight, and anew where their width has changed. */
 function watchCharts(charts) {
-  const show = (chart) => { chart.seen = true; chart.draw(); };
   const sight = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       const chart = charts.get(entry.target);
@@ -110,5 +109,4 @@ function watchCharts(charts) {
     sight.observe(place);
     size.observe(place);
   }
-  return () => charts.forEach(show);
 }

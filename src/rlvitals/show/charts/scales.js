@@ -5,17 +5,22 @@ const AIR = 0.06; // of the height, above and below the curves
 const SAME = 1e-6; // of its size: a curve that varies by less is drawn as constant
 
 const SCALES = {
-  linear: () => ({ name: "", to: (value) => value, ticks: linearTicks, labels }),
+  linear: () => ({
+    name: "",
+    to: (value) => value,
+    ticks: ({ floor, ceiling }, most) => linearTicks(floor, ceiling, most),
+    labels,
+  }),
   log: () => ({
     name: "log scale",
     to: (value) => value > 0 ? Math.log10(value) : -Infinity,
-    ticks: decadeTicks,
+    ticks: ({ floor, ceiling }, most) => decadeTicks(10 ** floor, 10 ** ceiling, most),
     labels: (ticks) => ticks.map(alone),
   }),
   asinh: (width) => ({
     name: "compressed scale",
     to: (value) => Math.asinh(value / width),
-    ticks: (low, high, most) => bothSides(low, high, most, width),
+    ticks: ({ low, high }, most) => bothSides(low, high, most, width),
     labels: (ticks) => ticks.map(alone),
   }),
 };
@@ -33,32 +38,27 @@ function bothSides(low, high, most, width) {
   return ticks.sort((a, b) => a - b);
 }
 
-/* Return the other scale that a chart can be switched to. */
-function otherScale(told, lowest) {
-  if (told !== "linear") return "linear";
-  return lowest > 0 ? "log" : "asinh";
-}
-
 function near(value, low, high) {
   const size = Math.max(Math.abs(low), Math.abs(high), high - low);
   return value >= low - DOMINATES * size && value <= high + DOMINATES * size;
 }
 
-/* Return the ends of the y-axis for what is in sight, and the limits that are too far to draw. */
-function ends(chart, kind, low, high) {
+/* Return what the y-axis spans, and the limits that are too far off to be drawn. `low` and `high`
+   are values, `floor` and `ceiling` lie on the scale, with some air. */
+function ends(chart, scale, low, high) {
   const reached = [], far = [];
   for (const [value, label] of chart.limits) {
-    const fits = Number.isFinite(value) && near(value, low, high) && (kind !== "log" || value > 0);
+    const fits = near(value, low, high) && Number.isFinite(scale.to(value));
     if (fits) reached.push(value);
     else far.push(label);
   }
   [low, high] = [Math.min(low, ...reached), Math.max(high, ...reached)];
-  if (kind === "log") return { low: low / 1.3, high: high * 1.3, far };
-  const same = high - low <= SAME * Math.max(Math.abs(low), Math.abs(high));
-  const air = same ? 0.5 * Math.abs(high) || 0.5 : AIR * (high - low);
-  if (kind === "asinh") return { low: low - air, high: high + air, far };
-  let [bottom, top] = [low - air, high + air];
-  if (chart.low !== null && low >= chart.low) bottom = Math.max(bottom, chart.low - 0.02 * (top - bottom));
-  if (chart.high !== null && high <= chart.high) top = Math.min(top, chart.high + 0.02 * (top - bottom));
-  return { low: bottom, high: top, far };
+  let [floor, ceiling] = [scale.to(low), scale.to(high)];
+  const same = ceiling - floor <= SAME * Math.max(Math.abs(ceiling), Math.abs(floor));
+  const air = same ? 0.5 * Math.abs(ceiling) || 0.5 : AIR * (ceiling - floor);
+  // Where a share or a norm ends there is no more than a line's width beyond.
+  const edge = 0.02 * (ceiling - floor + 2 * air);
+  floor -= chart.low !== null && low === chart.low ? edge : air;
+  ceiling += chart.high !== null && high === chart.high ? edge : air;
+  return { low, high, floor, ceiling, far };
 }

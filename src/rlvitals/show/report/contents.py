@@ -2,16 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
+from math import isfinite
 
 from rlvitals import metrics
 from rlvitals.coverage import unlocks
 from rlvitals.diagnosis import Diagnosis
 from rlvitals.folding import Case
-from rlvitals.records import Trace
+from rlvitals.records import Series, Trace
+from rlvitals.rules.rule import Finding
 from rlvitals.show import wording
 from rlvitals.show.charts.chart import Chart
 from rlvitals.show.figures import figure
 from rlvitals.show.figures.panels import OWN, finished, natural
+from rlvitals.show.figures.policy import CLIPS, ENTROPIES
 from rlvitals.show.report import tables
 from rlvitals.show.report.page import Found, Grid, Measure, Page, Subject, Unjudged, Wish
 from rlvitals.show.summary import CONVERGED, SIGNS
@@ -19,6 +22,8 @@ from rlvitals.show.wording import Line
 from rlvitals.standing import Change
 from rlvitals.summary import Summary
 
+OFF = 0.01  # of its range: a number as near to a curve may have been read off it
+LINEAR = tuple(metric.name for metric in (*CLIPS, *ENTROPIES))  # near zero they are zero
 TALL = 200  # pixels of a chart that answers something
 KINDS: Mapping[str, str] = {
     "outcome": "Outcome: what it is for",
@@ -37,6 +42,7 @@ def page(one: Subject, number: int) -> Page:
     """Put together what is told of a run; `number` tells its charts from other runs'."""
     found = one.summary.found
     drawn = _Drawer(figure.Subject(one.summary.name, found), number)
+    outcome = drawn.metric(one.summary.outcome.metric, TALL)
     return Page(
         name=one.summary.name,
         trace=found.trace,
@@ -46,7 +52,8 @@ def page(one: Subject, number: int) -> Page:
         tldr=found.tldr,
         numbers=tuple(_numbers(one)),
         changes=changes(one.standing.changes[:MOST_CHANGES]),
-        outcome=drawn.metric(one.summary.outcome.metric, TALL),
+        outcome=outcome,
+        levels=_levels(outcome),
         findings=tuple(_found(case, drawn) for case in found.cases),
         measures=tuple(_measures(drawn)),
         settings=tables.settings(found.trace),
@@ -75,7 +82,8 @@ class _Drawer:
         known = metrics.find(name)
         wanted = [known] if known is not None and not known.family else []
         unit = known.unit if known else ""
-        panel = figure.Panel(_title(name), unit, (figure.Line(_title(name), name, series),))
+        lines = (figure.Line(_title(name), name, series),)
+        panel = figure.Panel(_title(name), unit, lines, linear=name in LINEAR)
         return self._chart(finished((self.subject,), panel, wanted), tall)
 
     def finding(self, case: Case) -> Chart | None:
@@ -87,13 +95,13 @@ class _Drawer:
         own = finding.curve is None
         known = metrics.find(curve.name) if own else None
         title = _title(curve.name) if own else curve.name
-        bound = finding.bound
         return self._chart(
             figure.Panel(
                 title,
                 known.unit if known else "",
                 (figure.Line(title, curve.name, curve.series),),
-                limits=(figure.Limit(bound.value, _limit(bound.value, bound.origin)),),
+                linear=curve.name in LINEAR,
+                limits=tuple(_limits(finding, curve.series)),
                 marks=(
                     figure.Mark(finding.began, finding.ended, case.rule.name, finding.severity),
                 ),
@@ -114,8 +122,19 @@ def _title(name: str) -> str:
     return f"{known.title}: {member.replace('_', ' ')}" if known.family else known.title
 
 
-def _limit(value: float, origin: str) -> str:
-    return f"{origin.removeprefix(OWN)}: {wording.number(value)}"
+def _limits(finding: Finding, series: Series) -> Iterator[figure.Limit]:
+    """Return the finding's limit, where it is one on what is drawn: what was observed lies there.
+
+    A limit on a count, or on a share of the points, would be a line that means nothing.
+    """
+    bound, known = finding.bound, series.finite().values
+    if not len(known) or not isfinite(finding.observed) or not isfinite(bound.value):
+        return
+    low, high = float(known.min()), float(known.max())
+    air = OFF * max(high - low, abs(high))
+    if low - air <= finding.observed <= high + air:
+        said = f"{bound.origin.removeprefix(OWN)}: {wording.number(bound.value)}"
+        yield figure.Limit(bound.value, said)
 
 
 def _found(case: Case, drawn: _Drawer) -> Found:
@@ -131,6 +150,17 @@ def _found(case: Case, drawn: _Drawer) -> Found:
         doc=case.rule.doc,
         symptoms=tuple(_found(symptom, drawn) for symptom in case.symptoms),
     )
+
+
+def _levels(chart: Chart | None) -> tuple[str, str]:
+    """Tell the best and the last of what the run is judged by."""
+    line = chart.panel.lines[0] if chart else None
+    known = line.series.finite().values if line else ()
+    if line is None or not len(known):
+        return "", ""
+    found = metrics.find(line.metric)
+    best = min(known) if found and found.better == "down" else max(known)
+    return wording.number(float(best)), wording.number(float(known[-1]))
 
 
 def _numbers(one: Subject) -> Iterator[Line]:

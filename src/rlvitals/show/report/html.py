@@ -94,7 +94,7 @@ def json_in_html(content: object) -> str:
 def _run(one: Page | Unread, number: int, *, several: bool) -> Html:
     if isinstance(one, Unread):
         return Html("") if several else el("p", one.error.problem)
-    return sections.run(one, number, named=several)
+    return sections.run(one, number, several=several)
 
 
 def _policy(script: str, style: str) -> str:

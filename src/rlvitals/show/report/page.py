@@ -99,6 +99,7 @@ class Page:
     numbers: tuple[Line, ...]
     changes: Grid
     outcome: Chart | None
+    levels: tuple[str, str]  # of the outcome: its best and its last
     findings: tuple[Found, ...]
     measures: tuple[tuple[str, tuple[Measure, ...]], ...]  # by kind
     settings: Grid

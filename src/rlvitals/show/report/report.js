@@ -11,7 +11,7 @@ for (const run of told.runs) {
     if (place) charts.set(place, new Chart(place, one, view));
   }
 }
-const drawAll = watchCharts(charts);
+watchCharts(charts);
 
 /* Hide the metrics that lack one of the words. */
 function search(run) {
@@ -31,14 +31,25 @@ function search(run) {
 }
 document.querySelectorAll(".run").forEach(search);
 
+/* Unfold what a link leads to. */
+function unfold() {
+  let place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!place?.closest("details:not([open])")) return;
+  for (let one = place.parentElement; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
+  place.scrollIntoView();
+}
+addEventListener("hashchange", unfold);
+unfold();
+
 /* On paper nothing can be unfolded, and nothing comes into sight. */
 let unfolded = [];
 addEventListener("beforeprint", () => {
   unfolded = [...document.querySelectorAll("details:not([open])")];
   for (const one of unfolded) one.open = true;
-  drawAll();
+  charts.forEach((chart) => chart.print());
 });
 addEventListener("afterprint", () => {
   for (const one of unfolded) one.open = false;
+  charts.forEach((chart) => chart.stale());
 });
 document.documentElement.dataset.ready = "yes";

@@ -9,6 +9,8 @@ from rlvitals.show.report.page import Found, Grid, Measure, Page, Unjudged, Unre
 from rlvitals.show.report.parts import Section, chart, details, doc, folded, part, section, table
 from rlvitals.tldr import Sentence
 
+LEVELS = ("outcome at best", "at last")  # of what a run is judged by
+
 
 def answer(page: Page) -> Html:
     """Say whether it is learning, and what that rests on."""
@@ -149,16 +151,24 @@ def unjudged(found: Unjudged) -> Section:
     return section("What could not be judged", *parts)
 
 
-def run(page: Page, number: int, *, named: bool) -> Html:
-    """Lay out all that is told of a run: the answer, then findings, metrics and the rest."""
+def run(page: Page, number: int, *, several: bool) -> Html:
+    """Lay out all that is told of a run: the answer, then findings, metrics and the rest.
+
+    Of several runs the rest is folded: whoever looks for one run is not to scroll past another.
+    """
     found = [findings(page), measures(page), *beside(page), unjudged(page.unjudged)]
     links = (el("a", one.title, href=f"#{one.anchor(number)}") for one in found)
+    first, *rest = (one.laid_out(number) for one in found)
+    if several:
+        told = ", ".join(one.title.lower() for one in found[1:])
+        rest = [el("details", el("summary", f"More of {page.name}: {told}"), *rest, class_="more")]
     return el(
         "section",
-        *([el("h2", page.name, class_="run-name")] if named else []),
+        *([el("h2", page.name, class_="run-name")] if several else []),
         answer(page),
         el("nav", *links, class_="nav"),
-        *(one.laid_out(number) for one in found),
+        first,
+        *rest,
         class_="run",
         id=f"run{number}",
     )
@@ -166,11 +176,11 @@ def run(page: Page, number: int, *, named: bool) -> Html:
 
 def overview(runs: Sequence[Page | Unread]) -> Html:
     """Tell many runs in a line each."""
-    heads = ("verdict", "run", "findings", "top finding", "outcome, first", "last")
+    heads = ("verdict", "run", "findings", "top finding", *LEVELS)
     head = el("thead", el("tr", *(el("th", text, scope="col") for text in heads)))
     rows = [_row(one, at) for at, one in enumerate(runs)]
     table = el("table", head, el("tbody", *rows), class_="runs")
-    return el("div", table, class_="scroll")
+    return el("div", table, class_="wide")
 
 
 def _row(one: Page | Unread, number: int) -> Html:
@@ -180,14 +190,14 @@ def _row(one: Page | Unread, number: int) -> Html:
         return el("tr", el("td", badge), el("td", one.name), el("td", told, colspan=4))
     word = one.verdict.word
     top = one.findings[0] if one.findings else None
-    line = one.outcome.panel.lines[0] if one.outcome else None
-    known = line.series.finite().values if line else ()
-    ends = [wording.number(float(known[at])) for at in (0, -1)] if len(known) else ["", ""]
     return el(
         "tr",
         el("td", el("span", word.value, class_=f"verdict {wording.VERDICT[word]}")),
         el("td", el("a", one.name, href=f"#run{number}")),
         el("td", one.counts),
         el("td", el("code", top.rule), joined(f" {top.summary}")) if top else el("td", ""),
-        *(el("td", text, class_="number") for text in ends),
+        *(
+            el("td", text, class_="number", data_head=head)
+            for head, text in zip(LEVELS, one.levels, strict=True)
+        ),
     )
