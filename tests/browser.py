@@ -11,6 +11,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -25,6 +26,15 @@ FLAGS = (
     "--remote-debugging-pipe", "--force-color-profile=srgb",
 )  # fmt: skip
 
+# Chromium reads its orders from file 3 and answers into file 4: they are put there, then it runs.
+STARTER = """
+import fcntl, os, sys
+orders, answers = (fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3])
+os.dup2(orders, 3)
+os.dup2(answers, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
 
 def program():
     """Where Chromium is; None where it is not installed."""
@@ -38,12 +48,10 @@ class Browser:
         self.profile = tempfile.mkdtemp(prefix="chromium-")
         to_read, self.to = os.pipe()
         self.back, to_write = os.pipe()
-        # The pipe is file 3 there and back 4: a shell puts them where they must be.
-        line = f'exec "$@" 3<&{to_read} 4>&{to_write}'
         command = [program(), *FLAGS, f"--user-data-dir={self.profile}", "about:blank"]
         self.process = subprocess.Popen(
-            ["sh", "-c", line, "sh", *command], pass_fds=(to_read, to_write),
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            [sys.executable, "-SEc", STARTER, str(to_read), str(to_write), *command],
+            pass_fds=(to_read, to_write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         os.close(to_read)
         os.close(to_write)

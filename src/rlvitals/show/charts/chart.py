@@ -108,15 +108,21 @@ def shown(series: Series, made: Curve) -> tuple[NDArray[np.int64], NDArray[np.fl
 
 
 def pack_values(values: NDArray[np.float64]) -> Packed:
-    """Pack numbers in 4 bytes each, or in 8 where 4 would not hold them."""
+    """Pack numbers in 4 bytes each, or in 8 where 4 would not hold them, or not tell them apart."""
     known = values[np.isfinite(values)]
-    size = np.abs(known[known != 0])
-    small = not len(size) or (size.min() > FLOAT32[0] and size.max() < FLOAT32[1])
-    apart = not len(known) or np.ptp(known / 2) * 2 > CLOSE * np.abs(known).max()
-    same = not len(known) or bool((known == known[0]).all())
-    exact = same and small and bool((known.astype(np.float32) == known).all())
-    kind = "<f4" if small and ((apart and not same) or exact) else "<f8"
+    kind = "<f4" if _short(known) else "<f8"
     return {"f": int(kind[-1]), "b": _text(values.astype(kind))}
+
+
+def _short(known: NDArray[np.float64]) -> bool:
+    """Tell whether float32 holds some finite numbers as well as a picture needs them."""
+    sizes = np.abs(known[known != 0])
+    if not len(sizes):
+        return True
+    largest = float(sizes.max())
+    if sizes.min() < FLOAT32[0] or largest > FLOAT32[1]:
+        return False
+    return bool(np.ptp(known) > CLOSE * largest) or bool((known == known.astype("<f4")).all())
 
 
 def pack_steps(steps: NDArray[np.int64]) -> Packed:

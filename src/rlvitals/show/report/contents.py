@@ -154,12 +154,14 @@ def _found(case: Case, drawn: _Drawer) -> Found:
 
 def _levels(chart: Chart | None) -> tuple[str, str]:
     """Tell the best and the last of what the run is judged by."""
-    line = chart.panel.lines[0] if chart else None
-    known = line.series.finite().values if line else ()
-    if line is None or not len(known):
+    if chart is None:
+        return "", ""
+    line = chart.panel.lines[0]
+    known = line.series.finite().values
+    if not len(known):
         return "", ""
     found = metrics.find(line.metric)
-    best = min(known) if found and found.better == "down" else max(known)
+    best = known.min() if found and found.better == "down" else known.max()
     return wording.number(float(best)), wording.number(float(known[-1]))
 
 

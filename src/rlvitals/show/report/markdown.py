@@ -64,12 +64,12 @@ def _overview(runs: Sequence[Subject | Unread]) -> Iterator[str]:
 
 def _row(one: Subject | Unread) -> str:
     if isinstance(one, Unread):
-        return f"| **unreadable** | {code(one.name)} | | {safe(one.error.problem)} |"
+        return f"| **unreadable** | {_name(one.name)} | | {safe(one.error.problem)} |"
     found = one.summary.found
     top = found.cases[0] if found.cases else None
-    said = f"{code(top.rule.name)} {safe(top.finding.summary)}" if top else ""
+    said = f"{_name(top.rule.name)} {safe(top.finding.summary)}" if top else ""
     word = found.verdict.word.value
-    return f"| **{word}** | {code(one.summary.name)} | {wording.counts(found)} | {said} |"
+    return f"| **{word}** | {_name(one.summary.name)} | {wording.counts(found)} | {said} |"
 
 
 def _short(one: Subject | Unread) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _short(one: Subject | Unread) -> Iterator[str]:
     if told.rows:
         yield from ("", f"| {' | '.join(told.heads)} |", "| --- | ---: | ---: | ---: |")
         for name, *numbers in told.rows:
-            yield f"| {code(name)} | {' | '.join(map(safe, numbers))} |"
+            yield f"| {_name(name)} | {' | '.join(map(safe, numbers))} |"
 
 
 def _lines(case: Case, depth: int = 0) -> Iterator[str]:
@@ -96,11 +96,16 @@ def _lines(case: Case, depth: int = 0) -> Iterator[str]:
     name = f"{'↳ ' * depth}{MARKS[severity]} {severity.name.lower()}"
     tries = next(iter(finding.remedies or case.rule.remedies), "")
     tries = tries if len(tries) <= TRY else f"{tries[: TRY - 1]}…"
-    said = f"{code(case.rule.name)} {safe(finding.summary)}"
+    said = f"{_name(case.rule.name)} {safe(finding.summary)}"
     bound = f"{wording.number(finding.bound.value)} ({safe(finding.bound.origin)})"
     yield f"| {name} | {said} | {finding.began:,} | {bound} | {safe(tries)} |"
     for symptom in case.symptoms:
         yield from _lines(symptom, depth + 1)
+
+
+def _name(text: str) -> str:
+    """Set a name in code: a table's cell would end at a bar even there."""
+    return code(text).replace("|", "\\|")
 
 
 def _evidence(one: Subject | Unread) -> Iterator[str]:
