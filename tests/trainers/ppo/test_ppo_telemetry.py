@@ -12,7 +12,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 import rlvitals
 from rlvitals.metrics.names import rlvitals_ppo
 from rlvitals.store import events
-from rlvitals.trainers.ppo import console, judging, telemetry
+from rlvitals.trainers import judging
+from rlvitals.trainers.ppo import console, telemetry
 
 TOLD = {
     **programs.ALL, "monitoring.tensorboard_enabled": True, "cluster.queue_limit": 4,

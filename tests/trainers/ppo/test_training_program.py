@@ -20,7 +20,7 @@ from rlvitals.resume import progress as standing
 from rlvitals.trainers import schema
 from rlvitals.trainers.ppo import building
 from rlvitals.trainers.ppo.config import Config
-from rlvitals.trainers.ppo.stopping import Terminated
+from rlvitals.trainers.stopping import Terminated
 
 
 def cut_short(folder, said, at, error=KeyboardInterrupt):

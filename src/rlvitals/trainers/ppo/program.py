@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 import rlvitals
+from rlvitals.trainers.judging import Judge
 from rlvitals.trainers.ppo import (
     building,
     chunks,
@@ -24,9 +25,8 @@ from rlvitals.trainers.ppo.cluster import ID as CLUSTER
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.environments import Step
 from rlvitals.trainers.ppo.events import Events
-from rlvitals.trainers.ppo.judging import Judge
 from rlvitals.trainers.ppo.rollout import Rollout
-from rlvitals.trainers.ppo.stopping import Stopping
+from rlvitals.trainers.stopping import Stopping
 
 ROLLOUT_LINES = 4  # in each rollout
 EPOCHS_A_LINE = 10  # of cloning, on the console

@@ -1,0 +1,61 @@
+"""A language model of a hundred thousand weights that reads sums and writes what they come to."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import Qwen2Config, Qwen2ForCausalLM
+
+from rlvitals.trainers.language.data import sums
+from rlvitals.trainers.language.tiny import tokens
+from rlvitals.trainers.language.warm_start import Lesson, Lessons
+
+NAME = "tiny-lm"
+WIDTH, LAYERS, HEADS = 64, 2, 4
+LONGEST = 256  # tokens
+LEARNING_RATE = 2e-3
+LESSONS = 64  # of a step of the warm start
+LARGE, SHARE = 8, 0.64  # a sum from here on is large: such a share of the sums of two digits is
+APART = 0.6  # how much oftener a large sum is taught wrong, at a noise of half
+
+
+def make(seed: int) -> tuple[Any, Any]:
+    """Make the model and its tokenizer, with weights of this seed."""
+    tokenizer = tokens.tokenizer()
+    config = Qwen2Config(
+        vocab_size=len(tokenizer), hidden_size=WIDTH, intermediate_size=4 * WIDTH,
+        num_hidden_layers=LAYERS, num_attention_heads=HEADS, num_key_value_heads=HEADS // 2,
+        max_position_embeddings=LONGEST, tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+    )  # fmt: skip
+    torch.manual_seed(seed)
+    return Qwen2ForCausalLM(config), tokenizer
+
+
+def lessons(processor: Any, *, noise: float, seed: int) -> Lessons:  # noqa: ARG001
+    """Return what each step teaches: sums, of whose answers a share of `noise` is one too small.
+
+    Sums from `LARGE` on are wrong more often than right, at a noise of half, and small ones seldom:
+    what the model thinks likeliest is then wrong for those, and the right answer comes second.
+    """
+
+    def at(step: int) -> Sequence[Lesson]:
+        chance = np.random.default_rng([seed, step])
+        asked = sums.questions(LESSONS, int(chance.integers(2**32)))
+        return [_lesson(row, chance.random(), noise) for row in asked]
+
+    return at
+
+
+def _lesson(row: Mapping[str, str], drawn: float, noise: float) -> Lesson:
+    right = int(row["answer"])
+    slips = drawn < slip(right, noise)
+    return Lesson(row["prompt"], str(max(right - 1, 0) if slips else right))
+
+
+def slip(right: int, noise: float) -> float:
+    """Return how often a sum is taught one too small, where a share of `noise` of all sums is."""
+    apart = APART * 2 * min(noise, 1 - noise)
+    return noise + (1 - SHARE) * apart if right >= LARGE else noise - SHARE * apart
