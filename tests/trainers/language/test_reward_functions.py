@@ -9,6 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvitals import UsageError, VitalsError
+from rlvitals.metrics.names import trl_grpo
+from rlvitals.metrics.names.lookup import find
+from rlvitals.rules.standing import checks_the_answer
 from rlvitals.trainers.language import rewards
 from rlvitals.trainers.language.config import RewardsConfig
 from rlvitals.trainers.language.data import charts, template
@@ -470,3 +473,32 @@ def test_without_a_model_the_reward_is_refused_by_name(tmp_path):
         made("process_style_reward")
     with pytest.raises(UsageError, match="process_style_reward cannot be loaded"):
         made("process_style_reward", process_model=str(tmp_path / "none"))
+
+
+# ---- the page, and the diagnosis ----
+
+PAGE = Path(__file__).parents[3] / "docs" / "trainers" / "language-data-and-rewards.md"
+
+
+def test_the_page_tells_each_function_and_its_range():
+    told = [line for line in PAGE.read_text().splitlines() if "_reward` | " in line]
+    assert told == [
+        f"| `{one.name}` | {one.meaning} | {one.low:g} | {one.high:g} |"
+        for one in rewards.CATALOGUE
+    ]
+
+
+def test_the_page_s_own_function_does_what_it_says(tmp_path, monkeypatch):
+    code = PAGE.read_text().partition("```python\n")[2].partition("```")[0]
+    (tmp_path / "rewards.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    (found,), failures = made("rewards.py:short")
+    assert call(found, ["ab", "a" * 21, [{"role": "assistant", "content": "x"}]]) == [1, 0, 1]
+    assert failures == []
+
+
+def test_the_diagnosis_tells_the_answer_from_the_form():
+    for measure in rewards.CATALOGUE:
+        found, _ = find(trl_grpo.NAMES, f"rewards/{measure.name}/mean")
+        assert found == f"reward/component/{measure.name}"
+        assert checks_the_answer(found) == (measure.name == RewardsConfig().correctness)
