@@ -4,10 +4,12 @@ import json
 from copy import deepcopy
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rlvitals
 from rlvitals import UsageError, VitalsError
 from rlvitals.metrics.names import trl_grpo
 from rlvitals.metrics.names.lookup import find
@@ -502,3 +504,20 @@ def test_the_diagnosis_tells_the_answer_from_the_form():
         found, _ = find(trl_grpo.NAMES, f"rewards/{measure.name}/mean")
         assert found == f"reward/component/{measure.name}"
         assert checks_the_answer(found) == (measure.name == RewardsConfig().correctness)
+
+
+def test_a_run_whose_form_alone_improves_is_not_said_to_learn(tmp_path):
+    noise = np.random.default_rng(0).normal(0, 0.03, (2, 200))
+    run = rlvitals.start(tmp_path / "run", name="form")
+    for step, (one, two) in enumerate(noise.T, 1):
+        form, right = min(2.0, step / 75) + one, 0.3 + two
+        row = {"rewards/format_reward/mean": form, "rewards/accuracy_reward/mean": right}
+        run.log(step, {"reward": form + right, "loss": one, "frac_reward_zero_std": 0.1, **row})
+    run.finish()
+    found = rlvitals.diagnose(tmp_path / "run")
+    assert "accuracy reward does not follow" in found.verdict.why
+    (rule, finding), *_ = found.findings
+    assert (rule.name, finding.metric) == (
+        "component-dominates",
+        "reward/component/format_reward",
+    )
