@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rlvitals
@@ -253,6 +253,7 @@ CHART = st.fixed_dictionaries({
 
 
 @pytest.mark.parametrize("measure", rewards.CATALOGUE, ids=lambda one: one.name)
+@settings(deadline=None)
 @given(completion=TEXTS, columns=st.one_of(PLAIN, CHART))
 def test_any_text_has_its_reward_within_the_range(measure, completion, columns):
     before = deepcopy(columns)
