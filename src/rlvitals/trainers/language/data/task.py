@@ -74,14 +74,17 @@ def _sums(config: DataConfig, seed: int) -> Task:
     text = datasets.Value("string")
     features = datasets.Features({"prompt": text, "answer": text})
     train, held_out = (
-        datasets.Dataset.from_list(
-            [
-                {**one, "prompt": template.asked(one["prompt"], asked)}
-                for one in sums.questions(count, drawn)
-            ],
+        datasets.Dataset.from_dict(
+            {
+                "prompt": [template.asked(one["prompt"], asked) for one in rows],
+                "answer": [one["answer"] for one in rows],
+            },
             features=features,
         )
-        for count, drawn in ((config.subset_size or SUMS, seed), (config.held_out, EVALUATED))
+        for rows in (
+            sums.questions(config.subset_size or SUMS, seed),
+            sums.questions(config.held_out, EVALUATED),
+        )
     )
     note = f"there are {sums.SPACE} sums of two digits: evaluation asks those that are trained on"
     return Task(train, held_out, ("accuracy_reward",), "sums", (note,))
