@@ -167,6 +167,7 @@ class Lines:
         logging.captureWarnings(capture=True)
         self._bars = transformers.utils.logging.is_progress_bar_enabled()
         transformers.utils.logging.disable_progress_bar()
+        transformers.utils.logging.disable_default_handler()
         return self
 
     def __exit__(
@@ -177,6 +178,7 @@ class Lines:
     ) -> None:
         """Close the file, and leave the libraries as they were."""
         logging.captureWarnings(capture=False)
+        transformers.utils.logging.enable_default_handler()
         if self._bars:
             transformers.utils.logging.enable_progress_bar()
         for name in LIBRARIES:
