@@ -227,8 +227,9 @@ def test_a_split_that_is_not_there_is_not_replaced_by_another(folder, tmp_path_f
         with pytest.raises(UsageError, match=f"no file is of the split {split}") as refused:
             load(other, dataset_split=split)
         assert refused.value.hint == "it has test-00000-of-00001.parquet"
-    for path in (folder, folder / "metadata.jsonl"):
-        with pytest.raises(UsageError, match="one file has no split test"):
+    saved(folder).save_to_disk(other / "saved")
+    for path in (folder, folder / "metadata.jsonl", other / "saved"):
+        with pytest.raises(UsageError, match="it has no splits, and so no test"):
             load(path, dataset_split="test")
     (folder / "test").mkdir()
     (folder / "0.png").rename(folder / "test" / "0.png")

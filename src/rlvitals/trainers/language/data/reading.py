@@ -81,10 +81,12 @@ def _of(split: str, file: Path, folder: Path) -> bool:
     return any(part.startswith(split) for part in file.relative_to(folder).parts)
 
 
-def _only(split: str, file: Path) -> None:
+def _only(split: str, path: Path) -> None:
     if split != TRAIN:
         raise UsageError(
-            f"one file has no split {split}", where=str(file), hint="leave out --dataset-split"
+            f"it has no splits, and so no {split}",
+            where=str(path),
+            hint="leave out --dataset-split",
         )
 
 
@@ -105,6 +107,7 @@ def _saved(path: Path, split: str) -> datasets.Dataset:
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"it cannot be read: {_first(error)}", where=str(path)) from error
     if not isinstance(found, datasets.DatasetDict):
+        _only(split, path)
         return found
     if split not in found:
         raise UsageError(
