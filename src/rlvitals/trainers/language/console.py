@@ -97,14 +97,16 @@ class Progress:
 
     def update(self, step: int) -> str:
         """Go to a step; returns a line for the log where a tenth is over."""
+        part = step * PARTS // max(self._total, 1)
+        due, self._told = part > self._told and self._wanted, part
+        if not (due or self._drawn):
+            return ""
         line = tqdm.format_meter(
             step, self._total, time.monotonic() - self._began, initial=self._from,
             bar_format=BAR, prefix=DESCRIPTION,
         )  # fmt: skip
         if self._drawn:
             self._draw(line)
-        part = step * PARTS // max(self._total, 1)
-        due, self._told = part > self._told and self._wanted, part
         return str(line) if due else ""
 
     def print(self, text: str) -> None:
