@@ -23,7 +23,9 @@ from rlvitals.rules.rule import Rule, Threshold
 from rlvitals.sections import Mute
 from rlvitals.settings import Settings
 from rlvitals.sources import Run
-from rlvitals.store.run_folder import RUN_FILE, read_about
+from rlvitals.store import events
+from rlvitals.store.events import Event
+from rlvitals.store.run_folder import EVENTS_FILE, RUN_FILE, read_about
 
 SAID = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
 JUDGED_BY = "--threshold, RLVITALS_THRESHOLDS or [thresholds] in rlvitals.toml"
@@ -81,7 +83,7 @@ def members(
 
 def facts(run: Run) -> dict[str, object]:
     """Return what was recorded of a run's code, packages and machine; empty where nothing was."""
-    file = next((file for file, _ in run.files if file.name == RUN_FILE), None)
+    file = _run_file(run)
     if file is None:
         return {}
     try:
@@ -89,6 +91,21 @@ def facts(run: Run) -> dict[str, object]:
     except UnreadableLog:
         return {}
     return {**about.more, "git": about.git, "host": about.host, "command": about.command}
+
+
+def happened(run: Run) -> tuple[Event, ...]:
+    """Return what was recorded to have happened to a run; empty where nothing was."""
+    file = _run_file(run)
+    if file is None:
+        return ()
+    try:
+        return events.read(file.with_name(EVENTS_FILE)).events
+    except OSError:
+        return ()
+
+
+def _run_file(run: Run) -> Path | None:
+    return next((file for file, _ in run.files if file.name == RUN_FILE), None)
 
 
 def named(

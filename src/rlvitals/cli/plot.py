@@ -21,14 +21,13 @@ examples:
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals.cli import flags, pictures
+from rlvitals.cli import flags, judging, pictures
 from rlvitals.cli.command import Command
-from rlvitals.errors import UnreadableLog, UsageError, nearest
+from rlvitals.errors import UsageError, nearest
 from rlvitals.sections import Plot
 
 if TYPE_CHECKING:  # they load numpy
@@ -83,10 +82,10 @@ def run(args: Namespace) -> int:
     chosen = flags.settings_for(paths[0], args).plot
     figures = _figures([CRUCIAL] if args.view == CRUCIAL else args.pictures)
     pictures.check(chosen)
-    found, unreadable = _judged(paths, args)
+    found, unreadable = judging.judged(paths, args)
     if not found:
         raise unreadable[0]
-    subjects = _labelled(found, args.labels, len(paths))
+    subjects = _labelled(found, judging.labels(found, args.labels, len(paths)))
     together = args.compare or args.checkpoints or len(subjects) == 1
     groups = [tuple(subjects)] if together else [(one,) for one in subjects]
     missed = False
@@ -117,59 +116,12 @@ def _figures(only: Sequence[str] | None) -> "tuple[Figure, ...]":
     return tuple(known[name] for name in names) or FIGURES
 
 
-def _judged(
-    paths: Sequence[Path], args: Namespace
-) -> "tuple[list[tuple[int, Run, Diagnosis]], list[UnreadableLog]]":
-    """Read and judge what lies at each path; a run comes with its path's number."""
-    from rlvitals import loading, many
-    from rlvitals.show.progress import progress
-
-    places: list[int] = []
-    asked: list[many.Asked] = []
-    errors: list[UnreadableLog] = []
-    for at, path in enumerate(paths):
-        chosen = flags.settings_for(path, args)
-        loading.given(chosen)
-        try:
-            runs = loading.runs(path)
-        except UnreadableLog as error:
-            errors.append(error)
-            continue
-        places += [at] * len(runs)
-        asked += [(one, chosen) for one in runs]
-    found = []
-    answers = progress(many.diagnose(asked), len(asked))
-    for at, (one, _), answer in zip(places, asked, answers, strict=True):
-        if isinstance(answer, UnreadableLog):
-            errors.append(answer)
-        else:
-            found.append((at, one, answer))
-    return found, errors
-
-
 def _labelled(
-    found: "Sequence[tuple[int, Run, Diagnosis]]", labels: Sequence[str], paths: int
+    found: "Sequence[tuple[int, Run, Diagnosis]]", names: Sequence[str]
 ) -> "list[Subject]":
-    """Name the runs: as asked, else as they are called. Raises UsageError for a wrong count."""
     from rlvitals.show.figures.figure import Subject
 
-    if labels and len(labels) not in {paths, len(found)}:
-        raise UsageError(
-            f"{len(labels)} labels for {paths} runs: {', '.join(labels)}",
-            where="--labels",
-            hint="one label for each run, in their order",
-        )
-    counts = Counter(at for at, _, _ in found)
-    seen = Counter(one.name for _, one, _ in found)
-    subjects = []
-    for number, (at, one, answer) in enumerate(found):
-        name = one.name if seen[one.name] == 1 else f"{one.root.name} {one.name}"
-        if labels and len(labels) == paths:
-            name = labels[at] if counts[at] == 1 else f"{labels[at]} {one.name}"
-        elif labels:
-            name = labels[number]
-        subjects.append(Subject(name, answer))
-    return subjects
+    return [Subject(name, answer) for name, (_, _, answer) in zip(names, found, strict=True)]
 
 
 def _draw(

@@ -226,10 +226,11 @@ def test_what_is_compared_must_be_paid(make):
 
 
 def test_a_mean_over_kept_tokens_needs_a_loss_over_tokens(make):
+    kept = SignalConfig(num_generations=4, normalise="kept")
     with pytest.raises(UsageError, match="no mean over the tokens"):
-        make("psr", loss_type="grpo")
-    assert make("w-reinforce", loss_type="grpo")
-    assert make("psr", loss_type="grpo", signal=SignalConfig(num_generations=4, normalise="all"))
+        make("psr", loss_type="grpo", signal=kept)
+    assert make("w-reinforce", loss_type="grpo", signal=kept)
+    assert make("psr", loss_type="grpo")
 
 
 # -- TRL, as it is relied on -------------------------------------------------------------------

@@ -40,10 +40,11 @@ class Curve:
 
 def curves(panel: Panel, width: int, first: int, last: int) -> tuple[Curve, ...]:
     """Reduce a panel's lines to what `width` columns of pixels show."""
-    return tuple(_curve(line, width, first, last) for line in panel.lines)
+    return tuple(curve(line, width, first, last) for line in panel.lines)
 
 
-def _curve(line: Line, width: int, first: int, last: int) -> Curve:
+def curve(line: Line, width: int, first: int, last: int) -> Curve:
+    """Reduce one line to what `width` columns of pixels show."""
     points = m4.points(line.series, width, first, last)
     values = line.series.values
     bad = len(points.nan) + len(points.above) + len(points.below)

@@ -112,7 +112,7 @@ def sinks(config: MonitoringConfig, name: str, mode: str) -> dict[str, Mapping[s
         "tensorboard": {"folder": config.logging_dir, **tags},
         "wandb": {
             "project": config.wandb_project, "name": name, "every": config.wandb_steps,
-            "dir": ".", "tags": [mode], **tags,
+            "dir": ".", "tags": [mode], "label": mode, **tags,
             **({"entity": config.wandb_entity} if config.wandb_entity else {}),
         },
     }  # fmt: skip

@@ -97,7 +97,7 @@ class Question:
     steps: tuple[str, ...]
 
 
-def chart(seed: int, index: int = 0, *, pixels: int = PIXELS) -> Sample:
+def chart(seed: int | str, index: int = 0, *, pixels: int = PIXELS) -> Sample:
     """Draw sample `index` of a seed: a square picture of `pixels` a side, and its question."""
     random = Random(f"{seed} {index}")  # noqa: S311 - no secret
     tiny = pixels < drawing.READABLE
@@ -200,7 +200,7 @@ def _difference(facts: Facts, random: Random) -> Question:
     a, b = facts.names[one], facts.names[two]
     result = facts.subject.shown(facts.values[one] - facts.values[two])
     return Question(
-        f"What is {a} minus {b}?",
+        f"What is the value of {a} minus that of {b}?",
         result,
         (
             f"{a} is at {facts.value(one)}.",
