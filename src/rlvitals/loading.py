@@ -1,5 +1,7 @@
 """Path in, traces out: the one place where settings, files and the clock meet the pipeline."""
 
+import os
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -27,12 +29,27 @@ from rlvitals.store.run_folder import EVENTS_FILE, RUN_FILE, read_about
 
 SAID = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
 JUDGED_BY = "--threshold, RLVITALS_THRESHOLDS or [thresholds] in rlvitals.toml"
+GRPO, SEED = re.compile(r"-grpo(?=-\d+$)"), re.compile(r"-\d+$")
 POSITIVE = ("total_steps", "total_episodes", "total_epochs", "n_actions", "target_kl", "kl_target")
 
 
 def runs(path: Path) -> tuple[Run, ...]:
     """Find the runs at a path. Raises UnreadableLog where there is none."""
-    return sources.find(path)
+    return sources.find(_spelled(path))
+
+
+def _spelled(path: Path) -> Path:
+    """Return a folder that is not there under the other name that trainers give the plain mode.
+
+    GRPO's results lie in `NAME-grpo-SEED` or in `NAME-SEED`, where the other modes have their name.
+    """
+    if os.path.lexists(path):
+        return path
+    without = GRPO.sub("", path.name)
+    other = path.with_name(without) if without != path.name else None
+    if other is None and (seed := SEED.search(path.name)) is not None:
+        other = path.with_name(f"{path.name[: seed.start()]}-grpo{seed[0]}")
+    return other if other is not None and os.path.lexists(other) else path
 
 
 def load(run: Run, given: Given, now: float | None = None) -> Trace:

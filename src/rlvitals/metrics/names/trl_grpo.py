@@ -85,7 +85,7 @@ MODES = {
     "w_reinforce/positive_samples": Name(language.POSITIVE_SAMPLES, "per batch"),
     "w_reinforce/negative_samples": Name(language.NEGATIVE_SAMPLES, "per batch"),
     "w_reinforce/pos_neg_ratio": Name(
-        language.POS_NEG_RATIO, "positive / negative; chartrl adds 1e-6 to the latter"
+        language.POS_NEG_RATIO, "positive / negative; chartrl: (negative + 1e-6)"
     ),
     "w_reinforce/avg_reward": FILTERED,
     "w_reinforce/mean_reward": COMPARED,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from rlvitals.recording.batches import AXIS
+from rlvitals.recording.sinks.sink import AXIS
 
 
 def tags(options: Mapping[str, object]) -> Callable[[str], str]:

@@ -97,7 +97,7 @@ def _noisy(points: m4.Points, smooth: tuple[NDArray[np.int64], Numbers]) -> bool
 
 def scale(panel: Panel, drawn: Sequence[Curve]) -> tuple[Scale, float]:
     """Choose the y-axis: linear, unless a spike would flatten all the rest; its linear width."""
-    if panel.linear or panel.kind is not Kind.LINES:
+    if panel.linear or panel.kind not in {Kind.LINES, Kind.BANDS}:
         return "linear", 1.0
     parts = [values[np.isfinite(values)] for values in (curve.values for curve in drawn)]
     values = np.concatenate(parts) if parts else np.empty(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import blake2b
 from io import BytesIO
+from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ def choose(
         Random(seed).shuffle(order)  # noqa: S311 - no secret
     bad: dict[int, str] = {}
     usable = _usable(rows, needed, order, bad)
-    train = {row: key for (row, key), _ in zip(usable, range(subset or len(rows)), strict=False)}
+    train = dict(islice(usable, subset or None))
     if not train:
         raise UsageError(f"none of its {len(rows)} rows can be asked: {told(bad)}")
     asked = set(train.values())
