@@ -58,8 +58,8 @@ def report(picture: Path) -> None:
         return
     with tempfile.TemporaryDirectory() as place:
         page = Path(place) / "report.html"
-        assert command(["report", str(SPIKE[1].parent), "-o", str(page)]) == 0
-        flags = ("--headless=new", "--no-sandbox", "--hide-scrollbars", "--window-size=1000,1120")
+        assert command(["report", str(SPIKE[1]), "-o", str(page), "--labels", SPIKE[0]]) == 0
+        flags = ("--headless=new", "--no-sandbox", "--hide-scrollbars", "--window-size=1000,1000")
         command_line = [program, *flags, f"--screenshot={picture}", page.as_uri()]
         subprocess.run(command_line, check=True, capture_output=True)  # noqa: S603 - our own page
     print(f"report.png: {picture.stat().st_size:,} bytes")

@@ -11,7 +11,7 @@ exit code: 0  written
 examples:
   rlvitals report runs/my_run
   rlvitals report runs/first runs/second -o both.html
-  rlvitals report runs/my_run --markdown > comment.md
+  rlvitals report runs/my_run --markdown -o comment.md
 """
 
 import os
