@@ -83,6 +83,15 @@ def test_what_a_person_says_of_the_run_is_heard(call, tmp_path):
     assert "outcome/success_rate" in page
 
 
+def test_what_no_table_knows_is_drawn_all_the_same(call, healthy, tmp_path):
+    call("report", healthy)
+    page = page_of(tmp_path / "report.html")
+    assert "Not mapped: shown, never judged" in page
+    assert '"title":"my/score"' in page
+    call("report", healthy, "--map", "my/score=outcome/success_rate")
+    assert '"title":"my/score"' not in page_of(tmp_path / "report.html")
+
+
 def test_a_run_folder_tells_its_environment_events_completions_and_checkpoints(call, tmp_path):
     folder = tmp_path / "mine"
     run = rlvitals.start(folder, settings={"learning_rate": 3e-4})

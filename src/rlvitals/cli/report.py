@@ -28,6 +28,7 @@ from rlvitals.errors import UsageError
 
 if TYPE_CHECKING:  # they load numpy
     from rlvitals.diagnosis import Diagnosis
+    from rlvitals.settings import Settings
     from rlvitals.show.report.page import Subject, Unread
     from rlvitals.sources import Run
 
@@ -63,8 +64,8 @@ def run(args: Namespace) -> int:
     names = judging.labels(found, args.labels, len(args.runs))
     now = time.time()
     told: list[Subject | Unread] = [
-        _subject(name, one, answer, now)
-        for name, (_, one, answer) in zip(names, found, strict=True)
+        _subject(name, one, answer, flags.settings_for(args.runs[at], args), now)
+        for name, (at, one, answer) in zip(names, found, strict=True)
     ]
     told = [*(Unread(error.where, error) for error in unreadable), *_worst_first(told)]
     text = markdown.document(told) + "\n" if args.markdown else _html(told, now)
@@ -73,7 +74,7 @@ def run(args: Namespace) -> int:
     return NOTHING if unreadable else DONE
 
 
-def _subject(name: str, one: "Run", found: "Diagnosis", now: float) -> "Subject":
+def _subject(name: str, one: "Run", found: "Diagnosis", said: "Settings", now: float) -> "Subject":
     """Add what lies in a run's folder to what its log says."""
     from rlvitals import loading
     from rlvitals.resume import look, progress
@@ -87,6 +88,7 @@ def _subject(name: str, one: "Run", found: "Diagnosis", now: float) -> "Subject"
         standing=standing(name, found, kept, look.try_to(one.root), now),
         facts=loading.facts(one),
         events=loading.happened(one),
+        others=loading.others(one, loading.given(said), found.trace),
     )
 
 
