@@ -4,7 +4,7 @@ from fractions import Fraction
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvitals.trainers.language.rewards.values import number, plain, same
@@ -89,17 +89,20 @@ def test_what_is_no_number(text):
     assert number(text) is None
 
 
+@settings(deadline=None)
 @given(st.integers())
 def test_large_whole_numbers_are_told_apart(value):
     assert same(f"{value:,}", str(value))
     assert not same(str(value + 1), str(value))
 
 
+@settings(deadline=None)
 @given(st.integers(), st.integers())
 def test_a_sign_is_never_lost(a, b):
     assert same(str(a), str(b), READING) == (abs(a - b) * 20 <= abs(b))
 
 
+@settings(deadline=None)
 @given(st.text(), st.text())
 def test_any_text_may_be_asked(a, b):
     assert same(a, b) == same(b, a)

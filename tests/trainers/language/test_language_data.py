@@ -5,8 +5,10 @@ import json
 from collections import Counter
 
 import datasets
+import pyarrow as pa
 import pytest
 from PIL import Image
+from pyarrow import parquet
 
 from rlvitals import UsageError
 from rlvitals.trainers.language import data
@@ -208,6 +210,32 @@ def test_parquet_with_images_inside(folder, tmp_path_factory):
     same_rows(read(other / "data" / "train-00000-of-00002.parquet")[1], 5)
 
 
+def test_parquet_that_another_library_wrote(folder):
+    given = [{**row, "label": float(row["label"]), "table": json.dumps(TABLE)} for row in rows(3)]
+    inside = [(folder / row["image"]).read_bytes() for row in given]
+    told = pa.Table.from_pylist(given).drop_columns("image")
+    kinds = {
+        "bytes": inside,
+        "struct": [{"bytes": one, "path": "x"} for one in inside],
+        "paths": [f"{n}.png" for n in range(3)],
+    }
+    for name, images in kinds.items():
+        parquet.write_table(told.append_column("image", [images]), folder / f"{name}.parquet")
+        found = read(folder / f"{name}.parquet")[1]
+        assert [one["image"].getpixel((0, 0)) for one in found] == [(n, 0, 0) for n in range(3)]
+        assert [float(one["label"]) for one in found] == [0, 1, 2]
+
+
+def test_a_line_ends_where_json_and_csv_say_so(tmp_path):
+    asked = "one\u2028two\x0bthree\x85?"
+    (tmp_path / "a.jsonl").write_text(
+        json.dumps({"prompt": asked, "answer": "1"}, ensure_ascii=False) + "\r\n", newline=""
+    )
+    (tmp_path / "a.csv").write_text(f'prompt,answer\r\n"{asked}\nfour",1\r\n', newline="")
+    assert load(tmp_path / "a.jsonl").train["prompt"][0] == asked
+    assert list(load(tmp_path / "a.csv").train) == [{"prompt": f"{asked}\nfour", "answer": "1"}]
+
+
 def test_what_save_to_disk_wrote(folder, tmp_path_factory):
     other = tmp_path_factory.mktemp("other")
     saved(folder).save_to_disk(other / "one")
@@ -283,6 +311,24 @@ def test_rows_that_cannot_be_asked_are_left_out_and_named(folder):
     assert "row 6: its query is empty; and 1 more" in left_out
     assert few == "5 samples were asked for, and there are 2"
     assert held_out == "all rows are trained on: none is held out for evaluation"
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "BMP"])
+def test_an_image_that_was_cut_is_found(tmp_path, kind):
+    noise = Image.effect_noise((64, 64), 90).convert("RGB")
+    for n in range(2):
+        noise.save(tmp_path / f"{n}.png", kind)
+    whole = (tmp_path / "0.png").read_bytes()
+    (tmp_path / "0.png").write_bytes(whole[: len(whole) // 2])
+    task = load(lines(tmp_path / "metadata.jsonl", rows(2)).parent)
+    assert list(task.train["label"]) == ["1"]
+    assert task.notes[0].startswith("1 row is left out: row 1: its image cannot be read: ")
+
+
+def test_an_image_too_large_to_be_one_is_found(folder, monkeypatch):
+    Image.new("1", (300, 300)).save(folder / "3.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    assert "row 4: its image cannot be read: Image size (90000 pixels)" in load(folder).notes[0]
 
 
 def test_where_no_row_can_be_asked_nothing_is_trained(folder):

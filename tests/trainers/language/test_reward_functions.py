@@ -4,11 +4,16 @@ import json
 from copy import deepcopy
 from pathlib import Path
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import rlvitals
 from rlvitals import UsageError, VitalsError
+from rlvitals.metrics.names import trl_grpo
+from rlvitals.metrics.names.lookup import find
+from rlvitals.rules.standing import checks_the_answer
 from rlvitals.trainers.language import rewards
 from rlvitals.trainers.language.config import RewardsConfig
 from rlvitals.trainers.language.data import charts, template
@@ -248,6 +253,7 @@ CHART = st.fixed_dictionaries({
 
 
 @pytest.mark.parametrize("measure", rewards.CATALOGUE, ids=lambda one: one.name)
+@settings(deadline=None)
 @given(completion=TEXTS, columns=st.one_of(PLAIN, CHART))
 def test_any_text_has_its_reward_within_the_range(measure, completion, columns):
     before = deepcopy(columns)
@@ -470,3 +476,49 @@ def test_without_a_model_the_reward_is_refused_by_name(tmp_path):
         made("process_style_reward")
     with pytest.raises(UsageError, match="process_style_reward cannot be loaded"):
         made("process_style_reward", process_model=str(tmp_path / "none"))
+
+
+# ---- the page, and the diagnosis ----
+
+PAGE = Path(__file__).parents[3] / "docs" / "trainers" / "language-data-and-rewards.md"
+
+
+def test_the_page_tells_each_function_and_its_range():
+    told = [line for line in PAGE.read_text().splitlines() if "_reward` | " in line]
+    assert told == [
+        f"| `{one.name}` | {one.meaning} | {one.low:g} | {one.high:g} |"
+        for one in rewards.CATALOGUE
+    ]
+
+
+def test_the_page_s_own_function_does_what_it_says(tmp_path, monkeypatch):
+    code = PAGE.read_text().partition("```python\n")[2].partition("```")[0]
+    (tmp_path / "rewards.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    (found,), failures = made("rewards.py:short")
+    assert call(found, ["ab", "a" * 21, [{"role": "assistant", "content": "x"}]]) == [1, 0, 1]
+    assert failures == []
+
+
+def test_the_diagnosis_tells_the_answer_from_the_form():
+    for measure in rewards.CATALOGUE:
+        found, _ = find(trl_grpo.NAMES, f"rewards/{measure.name}/mean")
+        assert found == f"reward/component/{measure.name}"
+        assert checks_the_answer(found) == (measure.name == RewardsConfig().correctness)
+
+
+def test_a_run_whose_form_alone_improves_is_not_said_to_learn(tmp_path):
+    noise = np.random.default_rng(0).normal(0, 0.03, (2, 200))
+    run = rlvitals.start(tmp_path / "run", name="form")
+    for step, (one, two) in enumerate(noise.T, 1):
+        form, right = min(2.0, step / 75) + one, 0.3 + two
+        row = {"rewards/format_reward/mean": form, "rewards/accuracy_reward/mean": right}
+        run.log(step, {"reward": form + right, "loss": one, "frac_reward_zero_std": 0.1, **row})
+    run.finish()
+    found = rlvitals.diagnose(tmp_path / "run")
+    assert "accuracy reward does not follow" in found.verdict.why
+    (rule, finding), *_ = found.findings
+    assert (rule.name, finding.metric) == (
+        "component-dominates",
+        "reward/component/format_reward",
+    )

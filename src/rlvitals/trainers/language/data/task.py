@@ -181,12 +181,13 @@ def _read(config: DataConfig, *, vision: bool, seed: int) -> Task:
     )
     if shown:
         rows = _pictured(_prompted(rows.cast_column("image", datasets.Image()), config), config)
+    path = Path(config.dataset_name)
     paid = tuple(reward for name, reward in BY_COLUMN.items() if name in rows.column_names)
     return Task(
         rows.select(chosen.train),
         rows.select(chosen.held_out),
         (*CHART_REWARDS, *paid) if shown else ("accuracy_reward",),
-        Path(config.dataset_name).stem,
+        path.stem if path.is_file() else path.name,
         chosen.notes(config.subset_size),
     )
 
