@@ -21,6 +21,7 @@ from reported import (
     chart,
     evil,
     judged,
+    long_run,
     pages,
     told,
     unpacked,
@@ -29,7 +30,7 @@ from reported import (
 
 from rlvitals.diagnosis import diagnose
 from rlvitals.errors import UnreadableLog
-from rlvitals.records import Measured, Series, Trace
+from rlvitals.records import Series, Trace
 from rlvitals.show.charts.chart import WHOLE, WIDTH, pack_steps, pack_values
 from rlvitals.show.report import html, markdown
 from rlvitals.show.report.markup import Html, el
@@ -108,17 +109,6 @@ def test_a_page_is_small(name):
     data = Elements(page).raw["script"][0]
     assert len(page.encode()) - len(data) < LIMIT
     assert len(data) < LIMIT  # of a short run
-
-
-def long_run(points=1_000_000):
-    rng = np.random.default_rng(0)
-    values = rng.normal(0, 1, points)
-    values[points // 3] = 500.0  # a spike of one point
-    values[points // 2 : points // 2 + 10] = np.nan
-    values[-5], values[-6] = np.inf, -np.inf
-    series = Series(np.arange(points) * 7, np.full(points, np.nan), values)
-    measured = {"optimiser/loss": Measured("test", "loss", "loss")}
-    return Trace({"optimiser/loss": series}, measured, name="long")
 
 
 def test_a_spike_of_one_point_in_a_million_is_on_the_page():
