@@ -59,6 +59,8 @@ def test_labels_name_the_runs_and_their_count_must_fit(call, healthy, failing, t
     page = page_of(tmp_path / "report.html")
     assert ">good</a>" in page
     assert ">bad</a>" in page
+    assert call("report", healthy, failing, "--labels", "same", "same")[0] == 0
+    assert page_of(tmp_path / "report.html").count('class="run"') == 2
     code, _, errors = call("report", healthy, failing, "--labels", "good")
     assert code == 2
     assert "1 labels for 2 runs" in errors

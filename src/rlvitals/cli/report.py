@@ -97,9 +97,10 @@ def _worst_first(told: "Sequence[Subject | Unread]") -> "list[Subject | Unread]"
     from rlvitals.show import table
     from rlvitals.show.report.page import Subject
 
-    by_name = {one.summary.name: one for one in told if isinstance(one, Subject)}
-    judged = [(name, one.summary.found) for name, one in by_name.items()]
-    return [by_name[name] for name, _ in table.worst_first(judged)]
+    read = [one for one in told if isinstance(one, Subject)]
+    by_found = {id(one.summary.found): one for one in read}  # two runs may have one label
+    judged = [(one.summary.name, one.summary.found) for one in read]
+    return [by_found[id(found)] for _, found in table.worst_first(judged)]
 
 
 def _html(told: "Sequence[Subject | Unread]", now: float) -> str:

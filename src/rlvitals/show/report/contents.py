@@ -237,10 +237,8 @@ def _others(
     keys = sorted(others, key=natural)[:MOST_OTHERS]
     found = tuple(Measure(key, drawn.other(key, others[key]), UNMAPPED, "") for key in keys)
     if found:
-        yield (
-            OTHERS if len(keys) == len(others) else f"{OTHERS}: {MOST_OTHERS} of {len(others)}",
-            found,
-        )
+        cut = f": {MOST_OTHERS} of {len(others)}" if len(keys) < len(others) else ""
+        yield f"{OTHERS}{cut}", found
 
 
 def _order(name: str) -> tuple[int, list[tuple[bool, int, str]]]:

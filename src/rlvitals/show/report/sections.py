@@ -98,7 +98,12 @@ def measures(page: Page) -> Section:
         aria_label="search the metrics",
         autocomplete="off",
     )
-    bar = el("p", search, el("output", f"{total} metrics", class_="hits"), class_="search-bar")
+    bar = el(
+        "p",
+        search,
+        el("output", f"{total} metric{'s' if total != 1 else ''}", class_="hits"),
+        class_="search-bar",
+    )
     parts: list[Html] = []
     for title, found in page.measures:
         cards = el("div", *map(_measure, found), class_="cards")
