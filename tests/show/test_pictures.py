@@ -9,7 +9,7 @@ import browser
 import matplotlib as mpl
 import numpy as np
 import pytest
-from drawn import HERE, RECORDED, RUNS, subject
+from drawn import HERE, MADE, RECORDED, RUNS, SPREAD, subject
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 from matplotlib.text import Annotation, Text
@@ -30,10 +30,16 @@ ALIKE = (
     ("actions", "scheduler-collapsed", "dark"),
     ("temperature", "cluster", "light"),
     ("gradient_norm", "hostile", "dark"),
+    ("distributions", SPREAD, "light"),
+    ("crucial", "rlhf-kl-explodes", "dark"),
+    ("actions", "cluster", "light"),
+    ("lengths", "grpo-paid-by-length", "light"),
+    ("domain", "domain", "dark"),
 )
 GROUPS = [("hostile",), ("cluster-lr-x100",), ("rlhf-kl-explodes",), ("scheduler-collapsed",)]
+GROUPS += [(SPREAD,), (SPREAD, "domain", SPREAD)]
 GROUPS += [("nsr-healthy", "grpo-paid-by-length", "hostile")]
-MORE = [(name,) for name in (*RECORDED, *RUNS)] + [RECORDED, (*RECORDED, *RUNS) * 3]
+MORE = [(name,) for name in (*RECORDED, *RUNS, *MADE)] + [RECORDED, (*RECORDED, *RUNS) * 3]
 GROUPS += [pytest.param(names, marks=pytest.mark.soak) for names in MORE]
 
 

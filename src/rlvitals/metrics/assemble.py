@@ -178,10 +178,11 @@ def _on_one_axis(log: Log, table: Table | None) -> Log:
 def _distributions(log: Log, table: Table | None, given: Given) -> Log:
     """Name a log's histograms canonically, as its series are; one that nobody knows keeps its key.
 
-    Of two keys with one meaning the first takes its name.
+    Of two keys with one meaning the one that a person has mapped takes its name, else the first.
     """
     named: dict[str, Sequence[Histogram]] = {}
-    for key, found in log.histograms.items():
+    mapped_first = sorted(log.histograms.items(), key=lambda pair: pair[0] not in given.mapping)
+    for key, found in mapped_first:
         meaning = _meaning(table, key, given)
         name = key if meaning is None or meaning[0] in named else meaning[0]
         named[name] = found
