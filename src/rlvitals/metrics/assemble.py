@@ -106,6 +106,19 @@ def trace(
     )
 
 
+def unmapped(logs: Sequence[Log], given: Given) -> dict[str, Series]:
+    """Return the columns that no table knows, at the run's steps: shown, never judged."""
+    found = _gather(logs, given)
+    ticking = clocks.align(_sources(found))
+    unknown = {*found.unmapped}
+    return {
+        key: seams.straighten(_moved(series, clock)).series
+        for log, clock in zip(found.logs, ticking, strict=True)
+        for key, series in log.series.items()
+        if key in unknown and len(series)
+    }
+
+
 def _lifecycle(logs: Sequence[Log], resumed: tuple[int, ...]) -> Lifecycle:
     """Put together what the logs say of the end: of an exit code 0 no traceback speaks."""
     endings = [log.ending for log in logs if log.ending is not None]
