@@ -1,5 +1,7 @@
 """Every picture of every log of other people's runs, without a warning."""
 
+from functools import cache
+
 import pytest
 from matplotlib.image import imread
 
@@ -29,9 +31,14 @@ LOGS = (
 )  # fmt: skip
 
 
+@cache
+def judged(path):
+    return api.diagnose(path)
+
+
 @pytest.mark.parametrize("name", LOGS)
 def test_every_picture_is_drawn(name, real_logs, tmp_path):
-    one = Subject(name, api.diagnose(real_logs / name))
+    one = Subject(name, judged(real_logs / name))
     drawn = [found for figure in FIGURES if (found := picture(figure, [one]))]
     # W&B's two hold the machine's numbers, and keys that are their authors' own.
     least = {"throughput"} if name.startswith("wandb/") else {"dashboard", "crucial", "rewards"}
@@ -45,7 +52,7 @@ def test_every_picture_is_drawn(name, real_logs, tmp_path):
 
 @pytest.mark.parametrize("name", LOGS)
 def test_the_crucial_values_have_a_page(name, real_logs):
-    found = api.diagnose(real_logs / name)
+    found = judged(real_logs / name)
     page = plain(shown.crucial(found, crucial(found)))
     assert found.verdict.word.value.upper() in page
     assert max(map(len, page.splitlines())) <= PLAIN
@@ -53,7 +60,7 @@ def test_the_crucial_values_have_a_page(name, real_logs):
 
 @pytest.mark.parametrize("name", [name for name in LOGS if name.startswith("vidurrl")])
 def test_what_is_asked_of_a_scheduler_has_an_answer(name, real_logs):
-    said = page([summary(name, api.diagnose(real_logs / name))])
+    said = page([summary(name, judged(real_logs / name))])
     assert "  Replicas: what would be best is not known: no replica_speeds is set" in said
     assert ("  Temperature: " in said) == (name != "vidurrl-20250917_201326")  # it logs none
 
