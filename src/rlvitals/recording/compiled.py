@@ -1,0 +1,41 @@
+"""The compiled way to log: taken where it was built, unless the environment says no.
+
+What it does and may never do differently: `docs/decisions/0030-a-compiled-way-to-log.md`.
+"""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rlvitals.recording.batches import FIELDS
+from rlvitals.recording.pump import Pump
+
+if TYPE_CHECKING:
+    from rlvitals.recording.shortcut import Shortcut
+
+VARIABLE = "RLVITALS_COMPILED"
+OFF = ("off", "0", "false", "no")
+
+
+def built() -> "type[Shortcut] | None":
+    """Return the compiled code; None where it was not built for this interpreter and version."""
+    try:
+        from rlvitals.recording import shortcut  # noqa: PLC0415 - may not be there
+    except ImportError:
+        return None
+    return shortcut.Shortcut if shortcut.FIELDS == FIELDS else None
+
+
+def in_use() -> bool:
+    """Whether runs that start now log by compiled code, where they are not strict or durable."""
+    return os.environ.get(VARIABLE, "").lower() not in OFF and built() is not None
+
+
+def shortcut(method: Callable[..., None], pump: Pump) -> "Shortcut | None":
+    """Return the short way to a pump's rows around a run's `log`, where there is one."""
+    made = built() if in_use() else None
+    if made is None:
+        return None
+    short = made(pump.rows, pump.limit, pump.catch_up, method)
+    pump.gather = short.move
+    return short
