@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "RLVITALS_COMPILED"
 OFF = ("off", "0", "false", "no")
+NOT_BUILT = "not built: install rlvitals where a C compiler and Python's headers are"
 
 
 def built() -> "type[Shortcut] | None":
@@ -26,14 +27,9 @@ def built() -> "type[Shortcut] | None":
     return shortcut.Shortcut if shortcut.FIELDS == FIELDS else None
 
 
-def in_use() -> bool:
-    """Whether runs that start now log by compiled code, where they are not strict or durable."""
-    return os.environ.get(VARIABLE, "").lower() not in OFF and built() is not None
-
-
 def shortcut(method: Callable[..., None], pump: Pump) -> "Shortcut | None":
     """Return the short way to a pump's rows around a run's `log`, where there is one."""
-    made = built() if in_use() else None
+    made = None if os.environ.get(VARIABLE, "").lower() in OFF else built()
     if made is None:
         return None
     short = made(pump.rows, pump.limit, pump.catch_up, method)

@@ -74,9 +74,11 @@ class Run:
         # A sum of this type shows that a dict holds plain numbers, which can be kept as they are.
         self._plain: type = _Never if strict or durable else float
         ordinary = self._plain is float and type(self).log is _method
-        self._shortcut = compiled.shortcut(self.log, pump) if ordinary else None
-        if self._shortcut is not None:
-            self.log = self._shortcut.log  # type: ignore[method-assign]
+        short = compiled.shortcut(self.log, pump) if ordinary else None
+        self.compiled = short is not None  # whether `log` takes plain rows by compiled code
+        self._stop: Callable[[], object] = int if short is None else short.stop
+        if short is not None:
+            self.log = short.log  # type: ignore[method-assign]
         _started.append(self)
         pump.chores.append(self._look)
         pump.start()
@@ -355,7 +357,7 @@ class Run:
             facts["exit_code"] = exit_code
         self._pump.send(lambda writing: writing.event("finish", None, facts))
         self._closed, self._plain = "the run is finished", _Never
-        self._to_the_method()
+        self._stop()
 
     def _at_exit(self) -> None:
         """Close a run that its script did not finish; how the process ends is noted by itself."""
@@ -367,14 +369,10 @@ class Run:
         if isinstance(error, KeyboardInterrupt):
             beats.still_interrupted()
 
-    def _to_the_method(self) -> None:
-        if self._shortcut is not None:
-            self._shortcut.stop()
-
     def _forked(self) -> None:
         """Leave the run to the parent: in a forked child nothing of it is written."""
         self._closed, self._plain = FORKED, _Never
-        self._to_the_method()
+        self._stop()
         self._rows = []
         self._strict = False
         atexit.unregister(self._at_exit)
