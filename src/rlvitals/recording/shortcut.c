@@ -117,7 +117,8 @@ written(const Layout *layout, PyObject *metrics, Cell *cells)
     return FITS;
 }
 
-/* Remember a row's names in place of the oldest. Returns where, or -1 if one is no plain string. */
+/* Remember a row's names in place of the oldest, and empty the buffer, whose rows may be of those.
+ * Returns where; -1 if a name is no plain string, or if what ran meanwhile ended the run. */
 static int
 learnt(Shortcut *self, PyObject *metrics)
 {
@@ -132,7 +133,6 @@ learnt(Shortcut *self, PyObject *metrics)
         each[i] = PyTuple_GetItem(names, i);
         usable = PyUnicode_CheckExact(each[i]);
     }
-    /* Rows in the buffer may be of the layout that is forgotten. */
     if (!usable || self->rows == NULL || moved(self) < 0) {
         PyMem_Free(each);
         Py_XDECREF(names);
@@ -168,11 +168,10 @@ buffered(Shortcut *self, PyObject *given, PyObject *metrics)
     }
     if (fit == OTHER_NAMES) {
         at = learnt(self, metrics);
-        /* What ran meanwhile may have stopped this, logged, or changed the dict. */
-        if (at < 0 || self->rows == NULL || self->used + HEADER + WIDEST > CELLS) {
+        if (at < 0) {
             return -1;
         }
-        fit = written(&self->layouts[at], metrics, self->buffer + self->used + HEADER);
+        fit = written(&self->layouts[at], metrics, self->buffer + HEADER); /* which is empty */
     }
     if (fit != FITS || timespec_get(&now, TIME_UTC) != TIME_UTC) {
         return -1;
