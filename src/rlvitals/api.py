@@ -6,7 +6,7 @@ from os import PathLike, environ
 from pathlib import Path
 from typing import Any
 
-from rlvitals import loading, many, sources
+from rlvitals import loading, many, sources, summary
 from rlvitals import settings as options
 from rlvitals.comparison import compare as comparing
 from rlvitals.comparison import scores
@@ -44,6 +44,7 @@ from rlvitals.records import (
     Trace,
 )
 from rlvitals.replay import Retraction, prefixes
+from rlvitals.resume import progress
 from rlvitals.resume.checkpoints import Checkpoints
 from rlvitals.resume.manifest import BadCheckpoint
 from rlvitals.resume.moving.backup import Backup
@@ -57,6 +58,7 @@ from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
 from rlvitals.sections import option
 from rlvitals.show import notebook
+from rlvitals.show import summary as summaries
 from rlvitals.show.explain import explain
 from rlvitals.tldr import Sentence
 from rlvitals.verdict import Verdict, Word
@@ -128,6 +130,7 @@ __all__ = [
     "reward_parts",
     "runs",
     "start",
+    "summarise",
     "tally",
     "trace",
 ]
@@ -166,6 +169,13 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
         raise answer
     rules = loading.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
     return replayed(answer, rules) if replay else answer
+
+
+def summarise(run: Where) -> str:
+    """Return a run in a few lines, as `rlvitals plot` writes it. Raises UnreadableLog."""
+    found, kept = _one(run), progress.read(Path(run))
+    trained = None if kept is None else kept.trained
+    return summaries.page([summary.summary(found.name, diagnose(run), trained)])
 
 
 def compare(  # noqa: PLR0913 - the command's options, each by its name

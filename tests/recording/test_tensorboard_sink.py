@@ -259,3 +259,15 @@ def test_rows_without_keys_and_no_rows():
     assert list(scalars.encode(empty.keys, empty.steps, empty.times, empty.values)) == []
     none = rows(count=0)
     assert b"".join(scalars.encode(none.keys, none.steps, none.times, none.values)) == b""
+
+
+def test_keys_are_renamed_and_the_folder_too(tmp_path):
+    options = {"folder": "logs", "prefix": "train/", "names": {"b": "psr/b"}}
+    writing = tensorboard.SINK.open(opening(tmp_path, options=options))
+    batch = Rows(("a", "b"), np.array([1]), np.array([5.0]), np.array([[2.0, 3.0]]))
+    writing.scalars(batch)
+    writing.histogram("a/b", histogram())
+    writing.close("finished")
+    found = peer(tmp_path / "logs")
+    assert found.Tags()["scalars"] == ["train/a", "psr/b"]
+    assert found.Tags()["histograms"] == ["train/a/b"]

@@ -30,6 +30,11 @@ class Judge:
         """Count from a step on: that of a resumed run."""
         self._then, self._step = time.monotonic(), step
 
+    def plan(self, step: int, total_steps: int) -> None:
+        """Count from a step on, of so many: where that is known only as training begins."""
+        self._total = total_steps
+        self.begin(step)
+
     def due(self, step: int) -> bool:
         """Tell whether it is time."""
         if not self._every or step - self._step < GROWTH * self._total:

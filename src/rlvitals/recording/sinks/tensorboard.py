@@ -1,6 +1,7 @@
 """TensorBoard event files under `<run>/tensorboard/`, a new one for each attempt.
 
-The option `names` maps a key to the tag it has there; any other key is its own tag.
+The option `folder` names another one in the run's. `names` maps a key to the tag it has there; any
+other key has `prefix` before it, and is its own tag where there is none.
 
 Encoded here in numpy: no torch, no TensorFlow, no protobuf. Scalars are stored as float32, as
 TensorBoard has them. Other ranks than 0 are runs of their own there: `tensorboard/rank-3/`.
@@ -18,6 +19,7 @@ from rlvitals.recording.sinks.event_files import scalars, summaries
 from rlvitals.recording.sinks.flat import flat
 from rlvitals.recording.sinks.later import later
 from rlvitals.recording.sinks.sink import Opening, Rows, Sink
+from rlvitals.recording.sinks.tags import tags
 from rlvitals.records import Histogram, Table, Text
 
 FOLDER = "tensorboard"
@@ -29,8 +31,7 @@ class EventFile:
     def __init__(self, path: Path, opening: Opening) -> None:
         """Create the file, with the run's settings as its hyperparameters."""
         self._restarted = not opening.resumed
-        names = opening.options.get("names")
-        self._names = names if isinstance(names, Mapping) else {}
+        self._tag = tags(opening.options)
         self._file = Appending.new(path)
         now, name = clock.time(), opening.name or opening.run_id
         self._file.write(summaries.head(now))
@@ -40,14 +41,14 @@ class EventFile:
         """Write rows: float32, one event for each number."""
         if len(rows.steps):
             self._begin(int(rows.steps.min()))
-        tags = tuple(self._names.get(key, key) for key in rows.keys) if self._names else rows.keys
-        for data in scalars.encode(tags, rows.steps, rows.times, rows.values):
+        named = tuple(map(self._tag, rows.keys))
+        for data in scalars.encode(named, rows.steps, rows.times, rows.values):
             self._file.write(data)
 
     def histogram(self, key: str, histogram: Histogram) -> None:
         """Write a histogram."""
         self._begin(histogram.step)
-        self._file.write(summaries.histogram(self._names.get(key, key), histogram))
+        self._file.write(summaries.histogram(self._tag(key), histogram))
 
     def text(self, key: str, text: Text) -> None:
         """Write a text."""
@@ -86,13 +87,14 @@ class EventFile:
 
 
 def _open(opening: Opening) -> EventFile:
-    folder = opening.folder / FOLDER
+    name = opening.options.get("folder")
+    home = folder = opening.folder / (name if isinstance(name, str) and name else FOLDER)
     if opening.rank:
         folder /= f"rank-{opening.rank}"
     folder.mkdir(parents=True, exist_ok=True)
     port = opening.options.get("port")
     if port and not opening.rank:
-        shown = shlex.quote(str(opening.folder / FOLDER))
+        shown = shlex.quote(str(home))
         sys.stderr.write(f"tensorboard --logdir {shown} --port {port}\n")
     # TensorBoard reads a folder's files in the order of their names.
     attempt = f"{int(clock.time()):010d}.{opening.attempt:04d}.{opening.run_id}.{os.getpid()}"

@@ -1,6 +1,7 @@
 """Weights & Biases, beside the run's own files: the run's id is its id there, so it resumes.
 
-Options are `wandb.init`'s own: `sinks={"wandb": {"entity": "lab", "mode": "offline"}}`.
+Options are `wandb.init`'s own: `sinks={"wandb": {"entity": "lab", "mode": "offline"}}`. Three more
+are ours: `every` sends a row of so many steps, and the last; `names` and `prefix` rename keys.
 
 Rows are logged with their step as a number, which W&B is told to draw over: its own step may
 never go back, and would drop the rows of a second kind, or of a resumed run, without a word.
@@ -11,11 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from rlvitals.recording.sinks import kinds
 from rlvitals.recording.sinks.later import later
 from rlvitals.recording.sinks.sink import Opening, Rows, Sink
+from rlvitals.recording.sinks.tags import tags
 from rlvitals.records import Histogram, Table, Text
 
 STEP = "step"
+OWN = ("every", "names", "prefix")  # options that are not W&B's
 MOST_BINS = 512  # of a W&B histogram
 MOST_ROWS = 10_000  # of a W&B table
 
@@ -38,24 +42,35 @@ class Passing:
             "resume": "allow",
             "reinit": "create_new",  # a run that the script has there is its own
             "settings": wandb.Settings(console="off"),
-            **opening.options,
+            **{name: said for name, said in opening.options.items() if name not in OWN},
         }
+        self._tag = tags(opening.options)
+        self._every = kinds.whole(opening.options.get("every"), 1)
+        self._sent: dict[tuple[str, ...], int] = {}  # the step of the last row of a layout
+        self._held: dict[tuple[str, ...], dict[str, float]] = {}  # a later one, not sent
         self._run: Any = wandb.init(**arguments)
         self._run.define_metric(STEP, hidden=True)
         self._run.define_metric("*", step_metric=STEP)
 
     def scalars(self, rows: Rows) -> None:
-        """Log each row."""
+        """Log each row that is due; keep the last of the others."""
         cells = zip(rows.steps.tolist(), rows.times.tolist(), rows.values.tolist(), strict=True)
+        named = tuple(map(self._tag, rows.keys))
         for step, time, row in cells:
-            named = dict(zip(rows.keys, row, strict=True))
-            self._run.log({**named, STEP: step, "_timestamp": time})
+            said = {**dict(zip(named, row, strict=True)), STEP: step, "_timestamp": time}
+            before = self._sent.get(named)
+            if before is not None and before < step < before + self._every:
+                self._held[named] = said
+                continue
+            self._sent[named] = step
+            self._held.pop(named, None)
+            self._run.log(said)
 
     def histogram(self, key: str, histogram: Histogram) -> None:
         """Log a histogram of at most 512 bins: neighbours are put together."""
         edges, counts = fewer(histogram, MOST_BINS)
         shown = self._wandb.Histogram(np_histogram=(counts, edges))
-        self._run.log({key: shown, STEP: histogram.step})
+        self._run.log({self._tag(key): shown, STEP: histogram.step})
 
     def text(self, key: str, text: Text) -> None:
         """Log a text as a table of one row."""
@@ -84,7 +99,9 @@ class Passing:
         """Do nothing: W&B sends from a process of its own."""
 
     def close(self, status: str) -> None:
-        """Finish the run."""
+        """Send the last rows, and finish the run."""
+        for said in self._held.values():
+            self._run.log(said)
         self._run.finish(exit_code=0 if status == "finished" else 1)
 
 

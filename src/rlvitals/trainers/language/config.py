@@ -152,13 +152,20 @@ class MonitoringConfig:
     logging_dir: str = option(
         "logs", "TensorBoard's files and debug.log, in the run's folder", item="DIR"
     )
+    wandb_steps: int = option(10, "steps between two rows that Weights & Biases gets", item="N")
     wandb_project: str = option("rlvitals", "Weights & Biases' project", item="NAME")
     wandb_entity: str = option("", "its entity (none: your own)", item="NAME")
     run_name: str = option(RUN_NAME, "the run's name, filled in as `output_dir` is", item="NAME")
     log_completions: bool = option(True, "record completions with their rewards")
     completions_every: int = option(1, "of every so manieth row", item="N")
     progress_bar: bool = option(True, "show one, on the console")
-    live_diagnosis: bool = option(True, "judge the run as it goes, and say what is found")
+    diagnose_seconds: float = option(
+        30.0, "judge the run as it goes, at most so often, and say what is found (0: never)",
+        item="S",
+    )  # fmt: skip
+    plots_dir: str = option(
+        "", "draw the run's pictures and summary.txt there at its end (none: draw none)", item="DIR"
+    )
 
 
 @dataclass(frozen=True, slots=True)

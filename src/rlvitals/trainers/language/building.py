@@ -1,0 +1,138 @@
+"""From settings to what is trained: the folder, TRL's arguments, the sinks, the trainer."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from trl import GRPOConfig
+
+from rlvitals import UsageError
+from rlvitals.trainers import schema
+from rlvitals.trainers.language import signals
+from rlvitals.trainers.language.config import Config, MonitoringConfig
+
+FIELD = "{-mode}"
+GRPO = "grpo"
+WHOLE = "full"  # how a run is called that is trained on all samples
+TRAIN = "train/"  # before a Trainer's key in trackers, as Hugging Face has it
+OF_MODES = ("avg_reward", "mean_reward", "positive_samples", "positive_ratio",
+            "negative_samples", "negative_ratio", "pos_neg_ratio")  # fmt: skip
+BASE = "base"  # the folder of a tiny model before it is trained
+SAVED_AS = "training_config.json"
+
+
+def named(template: str, config: Config) -> str:
+    """Fill in a folder's or a run's name. Raises UsageError for a field that there is not."""
+    mode = config.training.mode
+    fields: dict[str, Any] = {
+        "vlm": _short(config.model.vlm_name), "mode": mode, "seed": config.training.seed,
+        "-mode": "" if mode == GRPO else f"-{mode}", "dataset": _short(config.data.dataset_name),
+        "subset": config.data.subset_size or WHOLE,
+    }  # fmt: skip
+    try:
+        return template.format_map(fields)
+    except (KeyError, ValueError, IndexError) as error:
+        known = ", ".join(f"{{{name}}}" for name in fields)
+        raise UsageError(
+            f"{template!r} cannot be filled in: {error}", where="a name", hint=f"it knows {known}"
+        ) from None
+
+
+def _short(name: str) -> str:
+    return Path(name).name or name
+
+
+def folder(config: Config) -> Path:
+    """Return the run's folder: for GRPO one that has "-grpo" in its name, where that is there."""
+    template = config.training.output_dir
+    plain = Path(named(template, config))
+    if config.training.mode == GRPO and FIELD in template and not plain.exists():
+        other = Path(named(template.replace(FIELD, f"-{GRPO}"), config))
+        if other.exists():
+            return other
+    return plain
+
+
+def arguments(config: Config, output: Path, *, weights: list[float] | None) -> GRPOConfig:
+    """Return TRL's arguments. Raises UsageError for those that do not go together."""
+    training, signal, saving = config.training, config.signal, config.checkpointing
+    said: dict[str, Any] = {
+        "output_dir": str(output),
+        "run_name": named(config.monitoring.run_name, config),
+        "seed": training.seed,
+        "num_train_epochs": training.num_epochs,
+        "max_steps": training.max_steps or -1,
+        "per_device_train_batch_size": training.batch_size,
+        "gradient_accumulation_steps": training.gradient_accumulation_steps,
+        "learning_rate": training.learning_rate,
+        "lr_scheduler_type": training.lr_scheduler_type,
+        "warmup_steps": training.warmup_steps,
+        "max_grad_norm": training.max_grad_norm,
+        "epsilon": training.cliprange,
+        "beta": training.beta,
+        "num_iterations": training.num_iterations,
+        "steps_per_generation": training.steps_per_generation or None,
+        "loss_type": training.loss_type,
+        "scale_rewards": training.scale_rewards,
+        "temperature": training.temperature,
+        "max_completion_length": training.max_completion_length,
+        "mask_truncated_completions": training.mask_truncated_completions,
+        "activation_checkpointing": training.gradient_checkpointing,
+        "bf16": training.bf16,
+        "use_cpu": not torch.cuda.is_available(),
+        "num_generations": signal.num_generations,
+        "reward_weights": weights,
+        "logging_steps": config.monitoring.logging_steps,
+        "logging_first_step": True,
+        "save_strategy": "steps" if saving.save_steps else "no",
+        "save_steps": saving.save_steps or 1,
+        "save_total_limit": saving.keep or None,
+        "report_to": "none",  # our sinks do it
+        "disable_tqdm": True,  # and our own line of progress
+    }
+    try:
+        return GRPOConfig(**said)
+    except ValueError as error:
+        raise UsageError(str(error), where="the settings", hint=_together(config)) from None
+
+
+def _together(config: Config) -> str:
+    return (
+        f"--batch-size times --steps-per-generation, a multiple of --num-generations "
+        f"{config.signal.num_generations}"
+    )
+
+
+def sinks(config: MonitoringConfig, name: str, mode: str) -> dict[str, Mapping[str, Any]]:
+    """Return what is written beside the run's own files, with its options.
+
+    Raises UsageError for a place that there is not.
+    """
+    own = {f"{p}/{key}": f"{p}/{key}" for p in signals.PREFIX.values() for key in OF_MODES}
+    tags = {"names": own, "prefix": TRAIN}
+    known: dict[str, Mapping[str, Any]] = {
+        "tensorboard": {"folder": config.logging_dir, **tags},
+        "wandb": {
+            "project": config.wandb_project, "name": name, "every": config.wandb_steps,
+            "dir": ".", "tags": [mode], **tags,
+            **({"entity": config.wandb_entity} if config.wandb_entity else {}),
+        },
+    }  # fmt: skip
+    wanted = [one for one in config.report_to if one != "none"]
+    for one in wanted:
+        if one not in known:
+            raise UsageError(
+                f"nothing reports to {one!r}",
+                where="monitoring.report_to",
+                hint=f"one of {', '.join(known)}, none",
+            )
+    return {one: known[one] for one in wanted}
+
+
+def flat(config: Config) -> dict[str, object]:
+    """Return the settings a run is recorded with beside TRL's own arguments."""
+    found: dict[str, object] = {"mode": config.training.mode}
+    for section in (config.model, config.data, config.signal, config.rewards):
+        found |= schema.written(section)
+    return found

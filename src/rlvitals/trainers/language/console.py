@@ -1,0 +1,185 @@
+"""What a person reads while a language model is trained: on the console, and in `debug.log`."""
+
+import logging
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Self
+
+from tqdm import tqdm
+
+from rlvitals.trainers.language import signals
+from rlvitals.trainers.language.config import Config
+from rlvitals.trainers.language.modes import Told
+
+LOG = "debug.log"
+FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+LIBRARIES = ("transformers", "trl", "accelerate", "peft", "datasets", "py.warnings")
+BAR = "{desc}: {percentage:.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}]"
+DESCRIPTION = "Training progress"
+PARTS = 10  # of a training: a line of progress after each, where no bar can be drawn
+SHOWN = 16  # rewards of a list on the console; the file has all
+# How the guide calls what each reward function paid.
+TITLES = MappingProxyType({
+    "format_reward": "Format rewards", "accuracy_reward": "Rewards Accuracy",
+    "length_think_reward": "Length Rewards", "num_token_reward": "Count rewards",
+    "chart_type_reward": "Graph Type Rewards", "table_style_reward": "Table style rewards",
+    "process_style_reward": "Process Style Rewards",
+})  # fmt: skip
+TRAINED_ON = MappingProxyType({
+    signals.PSR: "POSITIVE samples", signals.NSR: "NEGATIVE samples",
+    signals.W_REINFORCE: "both, POSITIVE samples weighted by λ",
+})  # fmt: skip
+
+
+def heading(config: Config, samples: int) -> list[str]:
+    """Say what is trained, before it begins."""
+    mode, signal = config.training.mode, config.signal
+    lines = [f"{mode.upper()} TRAINING CONFIGURATION:", f"  Training mode: {mode}"]
+    lines += [f"  Training samples: {samples}", *_length(config)]
+    if mode in TRAINED_ON:
+        lines.append(f"  Reward threshold: {signal.reward_threshold:g}")
+    if mode == signals.W_REINFORCE:
+        lines.append(f"  Lambda: {signal.lambda_psr:g}")
+    if mode in TRAINED_ON:
+        lines += ["", f"✓ {mode.upper()} reward filtering enabled"]
+        only = "" if mode == signals.W_REINFORCE else "only "
+        lines.append(f"  → Training {only}on {TRAINED_ON[mode]}")
+    return [*lines, "", "Training:"]
+
+
+def _length(config: Config) -> list[str]:
+    if config.training.max_steps:
+        return [f"  Steps: {config.training.max_steps}"]
+    return [f"  Epochs: {config.training.num_epochs:g}"]
+
+
+def batch_line(mode: str, told: Told, lambda_psr: float) -> str:
+    """Say what a generation came to, at the optimizer's step it was drawn at."""
+    begin = f"{mode.upper()} [Step {told.step}]:"
+    found = told.signal
+    if found is None:
+        paid = [sum(p for p in row if p == p) for row in zip(*told.rewards.values(), strict=True)]  # noqa: PLR0124 - NaN is not itself
+        mean = sum(paid) / len(paid) if paid else float("nan")
+        return f"{begin} {len(paid)} samples | Avg reward: {mean:.3f}"
+    positive, negative = int(found.positive.sum()), int(found.negative.sum())
+    all_, mean = len(found.positive), float(found.filtered.mean())
+    counted = {
+        signals.PSR: f"{positive}/{all_} positive samples",
+        signals.NSR: f"{negative}/{all_} negative samples",
+        signals.W_REINFORCE: f"{positive} pos (λ={lambda_psr:g}) + {negative} neg (λ=1.0)",
+    }[mode]
+    return f"{begin} {counted} | Avg reward: {mean:.3f}"
+
+
+def reward_lines(rewards: Mapping[str, Sequence[float]], most: int = 0) -> list[str]:
+    """List what each function paid; of more than `most` samples the first, with their number."""
+    return [f"{TITLES.get(name, name)}: {_list(paid, most)}" for name, paid in rewards.items()]
+
+
+def _list(paid: Sequence[float], most: int) -> str:
+    shown = paid[:most] if most else paid
+    text = ", ".join("none" if p != p else f"{round(p, 3)}" for p in shown)  # noqa: PLR0124
+    return f"[{text}]" if len(shown) == len(paid) else f"[{text}, … {len(paid)} in all]"
+
+
+class Progress:
+    """How far a training is: a line that stays in a terminal, else one after each tenth."""
+
+    def __init__(self, *, wanted: bool) -> None:
+        """Draw nothing yet."""
+        self._drawn = wanted and sys.stdout.isatty()
+        self._wanted = wanted
+        self._began = time.monotonic()
+        self._from = self._total = self._told = 0
+        self._line = ""  # that stands in the terminal
+
+    def begin(self, step: int, total: int) -> None:
+        """Begin at a step, of a total."""
+        self._from, self._total, self._began = step, total, time.monotonic()
+        self._told = step * PARTS // max(total, 1)
+
+    def update(self, step: int) -> str:
+        """Go to a step; returns a line for the log where a tenth is over."""
+        line = tqdm.format_meter(
+            step, self._total, time.monotonic() - self._began, initial=self._from,
+            bar_format=BAR, prefix=DESCRIPTION,
+        )  # fmt: skip
+        if self._drawn:
+            self._draw(line)
+        part = step * PARTS // max(self._total, 1)
+        due, self._told = part > self._told and self._wanted, part
+        return str(line) if due else ""
+
+    def print(self, text: str) -> None:
+        """Print a line above it."""
+        line = self._line
+        self._draw("")
+        print(text, flush=True)  # noqa: T201 - it is the console
+        self._draw(line)
+
+    def close(self) -> None:
+        """Take it away."""
+        self._draw("")
+        self._drawn = False
+
+    def _draw(self, line: str) -> None:
+        if self._drawn and (line or self._line):
+            sys.stdout.write(f"\r\x1b[K{line}")
+            sys.stdout.flush()
+            self._line = line
+
+
+class _Console(logging.Handler):
+    """Prints lines above the line of progress."""
+
+    def __init__(self, progress: Progress) -> None:
+        """Print through it."""
+        super().__init__(logging.INFO)
+        self._progress = progress
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a line, shortened where the file has a longer one; a traceback is in the file."""
+        self._progress.print(getattr(record, "short", "") or record.getMessage())
+
+
+class Lines:
+    """Where lines go between `with` and its end: all into a file, those for people to the console.
+
+    What the libraries log goes into the file too. `quiet` processes write nothing.
+    """
+
+    def __init__(self, file: Path, progress: Progress, *, quiet: bool = False) -> None:
+        """Open the file."""
+        # No logger of the process: two trainings in it share no lines.
+        self.log = logging.Logger("rlvitals", logging.DEBUG)  # noqa: LOG001
+        self._file: logging.Handler = logging.NullHandler()
+        if quiet:
+            self.log.addHandler(self._file)
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._file = logging.FileHandler(file, encoding="utf-8")
+        self._file.setFormatter(logging.Formatter(FORMAT))
+        self.log.addHandler(_Console(progress))
+        self.log.addHandler(self._file)
+
+    def __enter__(self) -> Self:
+        """Let the libraries' lines reach the file."""
+        for name in LIBRARIES:
+            logging.getLogger(name).addHandler(self._file)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        for name in LIBRARIES:
+            logging.getLogger(name).removeHandler(self._file)
+        for handler in list(self.log.handlers):
+            self.log.removeHandler(handler)
+            handler.close()

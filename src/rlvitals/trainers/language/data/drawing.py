@@ -1,0 +1,145 @@
+"""Draw a bar or line chart with PIL: pixel by pixel where it is tiny, smoothly where people look.
+
+A tiny chart (a side below `READABLE`) has a fixed scale of ten units, with one grid line for each:
+a height means the same in every chart of its kind. Its letters are 3 x 5 pixels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from PIL.Image import Image
+    from PIL.ImageDraw import ImageDraw
+    from PIL.ImageFont import FreeTypeFont, ImageFont
+
+READABLE = 160  # pixels of a side from which words fit
+SMOOTH = 3  # a readable chart is drawn so many times larger, and made smaller
+UNITS = 10  # of a tiny chart's scale
+WHITE, BLACK, GRID, AXIS = "#ffffff", "#202020", "#e4e4e4", "#707070"
+COLOURS = ("#1f77b4", "#d6604d", "#2ca02c", "#9467bd", "#e6a117", "#17becf")
+GLYPHS = {  # five rows from the top, each an octal digit of three pixels
+    "0": "75557", "1": "26227", "2": "71747", "3": "71717", "4": "55711", "5": "74717",
+    "6": "74757", "7": "71122", "8": "75757", "9": "75717", "-": "00700", "%": "51245",
+    "A": "25755", "B": "65656", "C": "34443", "D": "65556",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a chart shows: `values` between `low` and `high`, with a tick every `tick`."""
+
+    kind: str  # "bar" or "line"
+    names: tuple[str, ...]
+    values: tuple[float, ...]
+    low: float
+    high: float
+    tick: float
+    shown: Callable[[float], str]  # a value as the axis writes it
+    title: str
+
+
+def draw(plan: Plan, side: int) -> Image:
+    """Draw a square picture of `side` pixels. The same plan gives the same pixels."""
+    return _tiny(plan, side) if side < READABLE else _readable(plan, side)
+
+
+def _tiny(plan: Plan, side: int) -> Image:
+    from PIL import Image, ImageDraw
+
+    image = Image.new("RGB", (side, side), WHITE)
+    pen = ImageDraw.Draw(image)
+    left, right, unit = 9, side - 1, (side - 8) // UNITS
+    bottom = side - 7  # below it are the names
+    across, up = (right - left) / len(plan.names), unit * UNITS / (plan.high - plan.low)
+
+    def height(value: float) -> int:
+        return bottom - round((value - plan.low) * up)
+
+    for line in range(UNITS + 1):
+        pen.line((left, bottom - line * unit, right, bottom - line * unit), fill=GRID)
+    pen.line((left, height(0), right, height(0)), fill=AXIS)
+    for share in (0.0, 0.5, 1.0):
+        tick = plan.low + share * (plan.high - plan.low)
+        if share < 1 or tick > 0 > plan.low:
+            text = plan.shown(tick).removesuffix("%")
+            _glyphs(pen, text, left - 1 - 4 * len(text), min(max(height(tick) - 2, 0), bottom - 3))
+    if plan.shown(0).endswith("%"):
+        _glyphs(pen, "%", 0, 0)
+    middles = [left + round((place + 0.5) * across) for place in range(len(plan.names))]
+    for name, middle in zip(plan.names, middles, strict=True):
+        _glyphs(pen, name, middle - 1, side - 5)
+    points = [(float(x), float(height(v))) for x, v in zip(middles, plan.values, strict=True)]
+    if plan.kind == "line":
+        _line(pen, points, 1)
+    else:
+        _bars(pen, points, height(0), max(1, round(across * 0.28)))
+    return image
+
+
+def _glyphs(pen: ImageDraw, text: str, left: int, top: int) -> None:
+    for place, character in enumerate(text):
+        for row, bits in enumerate(GLYPHS[character]):
+            for column in range(3):
+                if int(bits) >> (2 - column) & 1:
+                    pen.point((left + 4 * place + column, top + row), fill=BLACK)
+
+
+def _readable(plan: Plan, side: int) -> Image:
+    from PIL import Image, ImageDraw, ImageFont
+
+    large = side * SMOOTH
+    image = Image.new("RGB", (large, large), WHITE)
+    pen = ImageDraw.Draw(image)
+    font = ImageFont.load_default(large / 27)
+    top, bottom, right = large * 0.13, large * 0.88, large * 0.97
+    left = large * 0.05 + max(font.getlength(plan.shown(tick)) for tick in _ticks(plan))
+    across, up = (right - left) / len(plan.names), (bottom - top) / (plan.high - plan.low)
+
+    def height(value: float) -> float:
+        return bottom - (value - plan.low) * up
+
+    pen.text((large / 2, top / 2), plan.title, BLACK, ImageFont.load_default(large / 23), "mm")
+    for tick in _ticks(plan):
+        colour, width = (AXIS, SMOOTH) if tick == 0 else (GRID, SMOOTH)
+        pen.line((left, height(tick), right, height(tick)), colour, width)
+        pen.text((left - large * 0.015, height(tick)), plan.shown(tick), BLACK, font, "rm")
+    middles = [left + (place + 0.5) * across for place in range(len(plan.names))]
+    for name, middle in zip(plan.names, middles, strict=True):
+        pen.text((middle, bottom + large * 0.045), name, BLACK, _fitting(font, name, across), "mm")
+    points = [(float(x), float(height(v))) for x, v in zip(middles, plan.values, strict=True)]
+    if plan.kind == "line":
+        _line(pen, points, 2 * SMOOTH)
+    else:
+        _bars(pen, points, height(0), across * 0.34)
+    return image.resize((side, side), Image.Resampling.LANCZOS)
+
+
+def _fitting(font: FreeTypeFont | ImageFont, name: str, across: float) -> FreeTypeFont | ImageFont:
+    """Return the font, or a smaller one, in which a name keeps clear of its neighbours."""
+    from PIL import ImageFont
+
+    too_wide = font.getlength(name) / (0.94 * across)
+    size = getattr(font, "size", 10.0)
+    return font if too_wide <= 1 else ImageFont.load_default(size / too_wide)
+
+
+def _ticks(plan: Plan) -> list[float]:
+    count = round((plan.high - plan.low) / plan.tick)
+    return [round(plan.low + place * plan.tick, 6) for place in range(count + 1)]
+
+
+def _line(pen: ImageDraw, points: list[tuple[float, float]], width: int) -> None:
+    pen.line(points, COLOURS[0], width)
+    for x, y in points:
+        pen.rectangle((x - width, y - width, x + width, y + width), COLOURS[1])
+
+
+def _bars(pen: ImageDraw, points: list[tuple[float, float]], zero: float, half: float) -> None:
+    """Draw bars from `zero`; `half` of a bar's width. All in pixels."""
+    for place, (x, y) in enumerate(points):
+        colour = COLOURS[place % len(COLOURS)]
+        pen.rectangle((x - half, min(y, zero), x + half, max(y, zero)), colour)

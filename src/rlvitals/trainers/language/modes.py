@@ -1,0 +1,123 @@
+"""GRPO as TRL has it, and PSR, NSR and W-REINFORCE as two overrides of it.
+
+`_calculate_rewards` keeps what it returns, `_generate_and_score_completions` puts each mode's
+advantages in the place of GRPO's. trl v1.16: trl/trainer/grpo_trainer.py.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from trl import GRPOTrainer
+
+from rlvitals import UsageError
+from rlvitals.trainers.language import signals
+from rlvitals.trainers.language.config import SignalConfig
+
+GRPO = "grpo"
+# TRL's losses that divide by the tokens of the generation batch, all processes: the others divide
+# by samples or by a process's own tokens, and know nothing of what is left out.
+BY_TOKENS = ("dapo", "cispo")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a batch of samples came to, over all processes in order."""
+
+    step: int  # optimizer steps done
+    signal: signals.Signal | None  # None: GRPO's
+    rewards: Mapping[str, Sequence[float]]  # by function; NaN where it paid none
+
+
+class ModesTrainer(GRPOTrainer):
+    """Trains in one of the modes; `on_batch` is told of each generation on every process.
+
+    `correctness` names the reward function whose reward is compared with the threshold, where the
+    total is not. Raises UsageError for settings that do not go together.
+    """
+
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401 - TRL's own
+        mode: str = GRPO,
+        signal: SignalConfig | None = None,
+        correctness: str = "",
+        on_batch: Callable[[Told], None] | None = None,
+        **options: Any,  # noqa: ANN401 - the same
+    ) -> None:
+        """Build TRL's trainer."""
+        self._mode, self._signal = mode, signal or SignalConfig()
+        self._on_batch = on_batch
+        self._paid: Any = None  # [all samples, functions]: the last generation's rewards
+        super().__init__(*args, **options)
+        self._compared = self._column(correctness)
+        self._check()
+
+    def _column(self, correctness: str) -> int | None:
+        """Return which reward is compared with the threshold; None: the total."""
+        if self._mode == GRPO or self._signal.threshold_on == "total":
+            return None
+        names = list(self.reward_func_names)
+        if correctness not in names:
+            raise UsageError(
+                f"{self._mode} compares {correctness!r} with the threshold, and nothing pays that",
+                where="rewards.correctness",
+                hint=f"one of {', '.join(names)}, or --threshold-on total",
+            )
+        return names.index(correctness)
+
+    def _check(self) -> None:
+        kept = self._mode in (signals.PSR, signals.NSR) and self._signal.normalise == "kept"
+        if kept and self.loss_type not in BY_TOKENS:
+            raise UsageError(
+                f"the loss {self.loss_type!r} is no mean over the tokens that are kept",
+                where="signal.normalise",
+                hint="--normalise all, or --loss-type dapo",
+            )
+
+    def _calculate_rewards(self, *args: Any) -> torch.Tensor:  # noqa: ANN401 - TRL's own
+        self._paid = super()._calculate_rewards(*args)
+        return self._paid
+
+    def _generate_and_score_completions(self, inputs: list[Any]) -> dict[str, Any]:
+        out: dict[str, Any] = super()._generate_and_score_completions(inputs)
+        found = None if self._mode == GRPO else self._taught()
+        if found is not None:
+            self._teach(out, found, len(inputs))
+        if self._on_batch is not None and self.model.training:
+            columns = self._paid.T.tolist()
+            paid = dict(zip(self.reward_func_names, columns, strict=True))
+            self._on_batch(Told(self.state.global_step, found, paid))
+        return out
+
+    def _taught(self) -> signals.Signal:
+        if self._compared is None:
+            compared = signals.total(self._paid, self.reward_weights.to(self._paid.device))
+        else:
+            compared = self._paid[:, self._compared]
+        return signals.signal(self._mode, compared, self._signal)
+
+    def _teach(self, out: dict[str, Any], found: signals.Signal, rows: int) -> None:
+        """Put this process's advantages into its batch, and what they came to into the log."""
+        first = self.accelerator.process_index * rows
+        mine = slice(first, first + rows)
+        out["advantages"] = found.advantages[mine].to(out["advantages"].device)
+        if self._mode != signals.W_REINFORCE and self._signal.normalise == "kept":
+            out["num_items_in_batch"] = self._tokens(out, found.kept[mine])
+        shown = self._logs["advantages"]  # of the table of completions: GRPO's are in it
+        for _ in range(min(len(found.advantages), len(shown))):
+            shown.pop()
+        shown.extend(found.advantages.tolist())
+        told = self._metrics["train" if self.model.training else "eval"]
+        for name, value in signals.metrics(self._mode, found).items():
+            told[name].append(value)
+
+    def _tokens(self, out: Mapping[str, Any], kept: torch.Tensor) -> torch.Tensor:
+        """Count the tokens of the samples that are learned from, over all processes."""
+        mask = out["completion_mask"]
+        if "tool_mask" in out:
+            mask = mask * out["tool_mask"]
+        own = mask[kept.to(mask.device)].sum()
+        found: torch.Tensor = self.accelerator.gather(own).sum()
+        return found

@@ -1,0 +1,166 @@
+"""A whole training of a language model: begin or resume, learn, tell, save, and end well."""
+
+import os
+import traceback
+
+import torch
+from transformers import set_seed
+
+import rlvitals
+from rlvitals.integrations import trl as vitals
+from rlvitals.trainers import schema
+from rlvitals.trainers.judging import Judge
+from rlvitals.trainers.language import building, console, data, models, rewards
+from rlvitals.trainers.language.config import Config
+from rlvitals.trainers.language.following import Following
+from rlvitals.trainers.language.modes import ModesTrainer, Told
+from rlvitals.trainers.stopping import Stopping
+
+GO_ON = "run the same command again to go on"
+
+
+class Training:
+    """One training in its folder. `run` trains to the end and returns how it ended.
+
+    Raises UsageError for settings that do not fit each other, the model or the data.
+    """
+
+    def __init__(self, config: Config) -> None:
+        """Build everything; with several processes, each builds its own."""
+        self.config = config
+        self.folder = building.folder(config)
+        self.args = building.arguments(
+            config, self.folder, weights=list(config.rewards.weights) or None
+        )  # before the model: ZeRO-3 shares it out as it is loaded
+        self.first = self.args.process_index == 0
+        self.progress = console.Progress(wanted=config.monitoring.progress_bar and self.first)
+        self.lines = console.Lines(
+            self.folder / config.monitoring.logging_dir / console.LOG, self.progress,
+            quiet=not self.first,
+        )  # fmt: skip
+        self.log = self.lines.log
+        self.stopping = Stopping()
+        self.failures = 0  # samples that a reward function could not judge
+        self.recorder: rlvitals.Run | None = None
+
+    def run(self) -> str:
+        """Train; returns "finished", or "stopped" where someone asked for it.
+
+        Ctrl-C and SIGTERM save a checkpoint, say how to go on, and are raised. So is any error:
+        the newest checkpoint is kept, and the run is recorded as failed.
+        """
+        status = trace = ""
+        with self.lines, self.stopping:
+            try:
+                status = self._trained()
+            except KeyboardInterrupt:
+                status = "interrupted"
+                self.log.warning("stopped: %s", GO_ON)
+                raise
+            except Exception as error:
+                status, trace = "failed", traceback.format_exc()
+                self.log.error("✗ Training failed: %s", error)  # noqa: TRY400 - it follows
+                self.log.debug("%s", trace)
+                raise
+            finally:
+                self.progress.close()
+                if self.recorder is not None:
+                    self.recorder.finish(status, traceback=trace)
+            self._sum_up(status)
+        return status
+
+    def _trained(self) -> str:
+        config = self.config
+        set_seed(config.training.seed)
+        loaded = models.load(
+            config.model, seed=config.training.seed, base=self.folder / building.BASE
+        )
+        if threads := config.training.threads or (1 if loaded.tiny else 0):
+            torch.set_num_threads(threads)
+        task = data.load(config.data, vision=loaded.vision, seed=config.training.seed)
+        if self.first:
+            self._record()
+            for line in console.heading(config, len(task.train)):
+                self.log.info("%s", line)
+        trainer = self._trainer(loaded, task)
+        goes_on = rlvitals.resume_from(self.args) if config.checkpointing.resume else None
+        trainer.train(resume_from_checkpoint=goes_on)
+        self.stopping.check()
+        if trainer.state.global_step < trainer.state.max_steps:
+            return "stopped"
+        trainer.save_model()
+        return "finished"
+
+    def _record(self) -> None:
+        """Begin to record, on the first process."""
+        config, name = self.config, building.named(self.config.monitoring.run_name, self.config)
+        self.recorder = rlvitals.start(
+            self.folder, name=name, project=config.monitoring.wandb_project,
+            seed=config.training.seed, settings=building.flat(config),
+            sinks=building.sinks(config.monitoring, name, config.training.mode),
+            tags=(config.training.mode,),
+        )  # fmt: skip
+        saved = self.folder / building.SAVED_AS
+        saved.write_text(schema.text(config), encoding="utf-8")
+
+    def _trainer(self, loaded: models.Loaded, task: data.Task) -> ModesTrainer:
+        config = self.config
+        paid = rewards.functions(config.rewards, task.rewards, failed=self._failed)
+        self.args.reward_weights = rewards.weights(config.rewards, paid)
+        trainer = ModesTrainer(
+            model=loaded.model, args=self.args, reward_funcs=paid, train_dataset=task.train,
+            processing_class=loaded.processor, peft_config=loaded.lora, mode=config.training.mode,
+            signal=config.signal, correctness=config.rewards.correctness, on_batch=self._told,
+        )  # fmt: skip
+        judge = self._judge()
+        trainer.add_callback(
+            Following(
+                self.lines, self.progress, self.stopping, judge, self.recorder,
+                skip_empty=config.signal.skip_empty_steps,
+            )
+        )  # fmt: skip
+        every = config.monitoring.completions_every if config.monitoring.log_completions else 0
+        health = None if judge is None else judge.health
+        seal = vitals.Seal(keep=config.checkpointing.keep or None, health=health, tell=self._tell)
+        trainer.add_callback(vitals.Record(trainer, every=every, run=self.recorder, seal=seal))
+        return trainer
+
+    def _judge(self) -> Judge | None:
+        seconds = self.config.monitoring.diagnose_seconds
+        if not (self.first and seconds):
+            return None
+        return Judge(self.folder, every=seconds, total_steps=0, tell=self._diagnosed)
+
+    def _tell(self, text: str) -> None:
+        self.log.info("[checkpoint] %s", text)
+
+    def _diagnosed(self, text: str, bad: bool) -> None:  # noqa: FBT001 - as it is called
+        (self.log.warning if bad else self.log.info)("[diagnosis] %s", text)
+
+    def _failed(self, failure: rewards.Failure) -> None:
+        self.failures += 1
+        self.log.warning("%s", failure.sentence)
+
+    def _told(self, told: Told) -> None:
+        """Print what a generation came to: each line whole in the file."""
+        line = console.batch_line(self.config.training.mode, told, self.config.signal.lambda_psr)
+        self.log.info("%s", line)
+        short = console.reward_lines(told.rewards, console.SHOWN)
+        for whole, shown in zip(console.reward_lines(told.rewards), short, strict=True):
+            self.log.info("%s", whole, extra={"short": shown})
+
+    def _sum_up(self, status: str) -> None:
+        """Say how it ended, and what it came to."""
+        if not self.first:
+            return
+        if status == "stopped":
+            self.log.info("stopped, as asked: %s", GO_ON)
+        else:
+            self.log.info("")
+            self.log.info("✓ Training completed successfully")
+            self.log.info("✓ Model saved to %s%s", self.folder, os.sep)
+        if self.failures:
+            self.log.warning("%d rewards could not be computed", self.failures)
+        self.log.info("")
+        for line in rlvitals.summarise(self.folder).splitlines():
+            self.log.info("%s", line)

@@ -1,0 +1,89 @@
+"""What a sample teaches in each mode: which are positive, which are learned from, and how much.
+
+Zhu et al. 2025, "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning": positive
+samples alone (PSR), negative ones alone (NSR), or both with the positive ones weighted by lambda
+(W-REINFORCE). No group is centred or scaled here: with GRPO's normalisation the wrong answers of a
+group would be pushed up for being less wrong than the rest.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import torch
+
+from rlvitals.trainers.language.config import SignalConfig
+
+PSR, NSR, W_REINFORCE = "psr", "nsr", "w-reinforce"
+# How the metrics of a mode begin.
+PREFIX = MappingProxyType({PSR: "psr", NSR: "nsr", W_REINFORCE: "w_reinforce"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Signal:
+    """What `n` samples teach. Tensors [n]; a sample without a reward is neither of the two.
+
+    `advantages` is 0 for what is not learned from. `filtered` is the reward as the mode sees it:
+    0 where a sample is left out, and below 0 for a negative one.
+    """
+
+    positive: torch.Tensor  # bool
+    negative: torch.Tensor  # bool
+    advantages: torch.Tensor
+    filtered: torch.Tensor
+    compared: torch.Tensor  # the reward that was compared with the threshold; NaN: none
+
+    @property
+    def kept(self) -> torch.Tensor:
+        """Which samples are learned from: bool [n]."""
+        return self.advantages != 0
+
+
+def weights(mode: str, lambda_psr: float) -> tuple[float, float]:
+    """Return how much a positive and a negative sample count in a mode."""
+    return {PSR: (1.0, 0.0), NSR: (0.0, 1.0), W_REINFORCE: (lambda_psr, 1.0)}[mode]
+
+
+def signal(mode: str, compared: torch.Tensor, config: SignalConfig) -> Signal:
+    """Sort samples by the reward `compared` [n] with the threshold: that much is positive."""
+    up, down = weights(mode, config.lambda_psr)
+    known = ~torch.isnan(compared)
+    positive = known & (compared >= config.reward_threshold)
+    negative = known & ~positive
+    away = (compared - config.reward_threshold).abs()
+    zero = torch.zeros_like(compared)
+    return Signal(
+        positive,
+        negative,
+        up * positive.to(compared.dtype) - down * negative.to(compared.dtype),
+        torch.where(positive, up * compared, torch.where(negative, -down * away, zero)),
+        compared,
+    )
+
+
+def total(rewards: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Return the weighted sum of rewards [n, functions]: [n], NaN where none was paid."""
+    summed = (rewards * weights).nansum(dim=1)
+    return torch.where(torch.isnan(rewards).all(dim=1), torch.nan, summed)
+
+
+def metrics(mode: str, found: Signal) -> Mapping[str, float]:
+    """Return what is logged of a batch, as the guide calls it; NaN where nothing was paid."""
+    positive, negative = int(found.positive.sum()), int(found.negative.sum())
+    scored = positive + negative
+    nan = float("nan")
+    told = {
+        "avg_reward": float(found.filtered.mean()) if len(found.filtered) else nan,
+        "mean_reward": float(found.compared.nanmean()) if scored else nan,
+    }
+    if mode != NSR:
+        told["positive_samples"] = float(positive)
+    if mode == PSR:
+        told["positive_ratio"] = positive / scored if scored else nan
+    if mode != PSR:
+        told["negative_samples"] = float(negative)
+    if mode == NSR:
+        told["negative_ratio"] = negative / scored if scored else nan
+    if mode == W_REINFORCE:
+        told["pos_neg_ratio"] = positive / negative if negative else nan
+    return {f"{PREFIX[mode]}/{name}": value for name, value in told.items()}

@@ -1,0 +1,170 @@
+"""The folder of a tiny model: made once, whole or not at all, and read from then on."""
+
+import json
+import logging
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import torch
+import xxhash
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging as logs
+
+from rlvitals import VitalsError
+from rlvitals.trainers.language import warm_start
+from rlvitals.trainers.language.tiny import lm
+from rlvitals.trainers.language.warm_start import Lessons
+
+RECIPE, LOSSES, WEIGHTS = "made.json", "warm_start.json", "model.safetensors"
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How one of the tiny models is made, taught and read again."""
+
+    make: Callable[[int], tuple[Any, Any]]
+    lessons: Callable[..., Lessons]
+    learning_rate: float  # of the warm start
+    read: Callable[[Path], tuple[Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """All that the weights of a tiny model come from."""
+
+    name: str
+    seed: int
+    steps: int  # of the warm start
+    noise: float  # share of wrong answers in it
+
+
+def _text(folder: Path) -> tuple[Any, Any]:
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    return model, AutoTokenizer.from_pretrained(folder)
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {lm.NAME: Kind(lm.make, lm.lessons, lm.LEARNING_RATE, _text)}
+)
+
+
+def load(recipe: Recipe, folder: Path) -> tuple[Any, Any]:
+    """Read the model and its processor from `folder`; make them there first where nothing is.
+
+    Several processes may do so at once: the first that is done is read by all. Raises VitalsError
+    for a folder of another recipe, or whose weights are not those that were written.
+    """
+    with _quiet():
+        if not folder.exists():
+            _make(recipe, folder)
+        _check(recipe, folder)
+        model, processor = KINDS[recipe.name].read(folder)
+    return model.eval(), processor
+
+
+def _make(recipe: Recipe, folder: Path) -> None:
+    kind = KINDS[recipe.name]
+    began = time.perf_counter()
+    with _alone(recipe.seed):
+        model, processor = kind.make(recipe.seed)
+        losses = warm_start.teach(
+            model, processor, kind.lessons(processor, noise=recipe.noise, seed=recipe.seed),
+            steps=recipe.steps, learning_rate=kind.learning_rate,
+        )  # fmt: skip
+    _tell(recipe, losses, time.perf_counter() - began)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        beside.chmod(0o755)
+        model.save_pretrained(beside)
+        processor.save_pretrained(beside)
+        (beside / LOSSES).write_text(json.dumps({"loss": losses}), encoding="utf-8")
+        said = {**asdict(recipe), "weights": _digest(beside)}
+        (beside / RECIPE).write_text(json.dumps(said, indent=1), encoding="utf-8")
+        _to_disk(beside)
+        _rename(beside, folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _tell(recipe: Recipe, losses: Sequence[float], seconds: float) -> None:
+    if losses:
+        LOG.info(
+            "Warm start of %s: %d steps, loss %.2f -> %.2f, %.0f s",
+            recipe.name, len(losses), losses[0], losses[-1], seconds,
+        )  # fmt: skip
+
+
+@contextmanager
+def _alone(seed: int) -> Iterator[None]:
+    """Compute in one thread, where a tiny model is fastest, with random numbers of its own."""
+    threads, random_state = torch.get_num_threads(), torch.get_rng_state()
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_rng_state(random_state)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Show no progress bars: there is nothing to wait for."""
+    shown = logs.is_progress_bar_enabled()
+    logs.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logs.enable_progress_bar()
+
+
+def _digest(folder: Path) -> str:
+    return xxhash.xxh3_128_hexdigest((folder / WEIGHTS).read_bytes())
+
+
+def _to_disk(folder: Path) -> None:
+    """Have the files written before their folder gets its name: none of them is ever half there."""
+    for file in folder.iterdir():
+        with file.open("rb") as held:
+            os.fsync(held.fileno())
+
+
+def _rename(beside: Path, folder: Path) -> None:
+    try:
+        beside.rename(folder)
+    except OSError:
+        if not (folder / RECIPE).exists():  # another process was faster, else it is an error
+            raise
+
+
+def _check(recipe: Recipe, folder: Path) -> None:
+    again = "name another run's folder, or remove this one: the model is made anew"
+    try:
+        said = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
+        there, here = said.pop("weights"), _digest(folder)
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise VitalsError(
+            f"the tiny model cannot be read: {error}", where=str(folder), hint=again
+        ) from None
+    if there != here:
+        raise VitalsError(
+            "the tiny model's weights are not those that were written",
+            where=str(folder / WEIGHTS), hint=again,
+        )  # fmt: skip
+    asked = asdict(recipe)
+    apart = [f"{key} {said.get(key)}, not {to}" for key, to in asked.items() if said.get(key) != to]
+    if apart:
+        raise VitalsError(
+            f"the tiny model here was made with {'; '.join(apart)}", where=str(folder), hint=again
+        )

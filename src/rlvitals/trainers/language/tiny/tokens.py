@@ -1,0 +1,41 @@
+"""A tokenizer made here: each character is a token, and so is each word that it is told of."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+PAD, EOS, BOS, UNKNOWN = "<pad>", "<eos>", "<bos>", "<unk>"
+CHARACTERS = (
+    "\n !\"#%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]_abcdefghijklmnopqrstuvwxyz{|}"
+)
+# A conversation is its contents one after another; an image is one token, told in place.
+TEMPLATE = (
+    "{% for m in messages %}{% if m['content'] is string %}{{ m['content'] }}{% else %}"
+    "{% for c in m['content'] %}{% if c['type'] == 'image' %}<image>{% else %}{{ c['text'] }}"
+    "{% endif %}{% endfor %}{% endif %}{% endfor %}"
+)
+REGEX = r"\^$.|?*+()[]{}-"  # what stands for something else in a pattern
+
+
+def tokenizer(words: Sequence[str] = (), special: Sequence[str] = ()) -> Any:  # noqa: ANN401
+    """Make a tokenizer of characters and `words`; `special` ones are left out of decoded text.
+
+    Of two words that begin alike the longer one is meant.
+    """
+    named = [PAD, EOS, BOS, UNKNOWN, *special]
+    vocabulary = {text: i for i, text in enumerate([*named, *words, *CHARACTERS])}
+    made = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    either = [*sorted(map(_literal, words), key=len, reverse=True), r"[\s\S]"]
+    made.pre_tokenizer = pre_tokenizers.Split(Regex("|".join(either)), "isolated")
+    made.decoder = decoders.Fuse()
+    made.add_special_tokens(named)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token=PAD, eos_token=EOS, bos_token=BOS, unk_token=UNKNOWN,
+        padding_side="left", chat_template=TEMPLATE, clean_up_tokenization_spaces=False,
+    )  # fmt: skip
+
+
+def _literal(word: str) -> str:
+    return "".join(f"\\{c}" if c in REGEX else c for c in word)
