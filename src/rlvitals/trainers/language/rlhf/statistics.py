@@ -15,6 +15,8 @@ from rlvitals.trainers.language.rlhf.batch import Batch, Pass
 
 Numbers = dict[str, float]
 
+EXPLAINED = "ppo/val/var_explained"
+
 # One number under two names: as TRL from 0.12 on calls it, and as TRL before it did.
 TWICE = {
     "objective/scores": "ppo/mean_scores",
@@ -44,26 +46,38 @@ def numbers(batch: Batch, passes: Sequence[Pass], rates: Rates) -> Numbers:
     seen = [minibatch(batch.rows(one.rows), one, rates) for one in passes]
     found = objective(batch, rates) | lengths(batch) | {"lr": rates.lr}
     for name in seen[0] if seen else ():
-        found[name] = _finite_mean(torch.tensor([one[name] for one in seen]))
+        found[name] = float(torch.tensor([one[name] for one in seen]).mean())
+    if found.get(EXPLAINED) != found.get(EXPLAINED):  # returns that do not vary explain nothing
+        del found[EXPLAINED]
     return found | {old: found[new] for new, old in TWICE.items() if new in found}
 
 
 def objective(batch: Batch, rates: Rates) -> Numbers:
     """Return what is maximised, and what it is made of."""
     kl, mask = (batch.kl * batch.mask).sum(1), batch.mask
-    score, price = _finite_mean(batch.scores), -rates.kl_coef * float(kl.mean())
-    return {
+    price = -rates.kl_coef * float(kl.mean())
+    return scores(batch, price) | {
         "objective/kl": float(kl.mean()),
         "objective/kl_coef": rates.kl_coef,
         "objective/entropy": -float((batch.logprobs * mask).sum(1).mean()),
         "objective/non_score_reward": price,
-        "objective/scores": score,
-        "objective/rlhf_reward": score + price,
-        "env/reward_mean": _finite_mean(batch.given),
-        "env/reward_std": _finite_std(batch.given),
-        "ppo/std_scores": _finite_std(batch.scores),
         "ppo/mean_non_score_reward": float(masked.mean(-rates.kl_coef * batch.kl, mask)),
         "val/num_eos_tokens": float(batch.ended.sum()),
+    }
+
+
+def scores(batch: Batch, non_score_reward: float) -> Numbers:
+    """Return what responses were worth: of those that have a score, nothing where none has."""
+    given, told = (one[torch.isfinite(one)] for one in (batch.given, batch.scores))
+    unknown = {"env/none_share": 1.0 - len(given) / len(batch.given)}
+    if not len(given):
+        return unknown
+    return unknown | {
+        "objective/scores": float(told.mean()),
+        "objective/rlhf_reward": float(told.mean()) + non_score_reward,
+        "ppo/std_scores": _std(told),
+        "env/reward_mean": float(given.mean()),
+        "env/reward_std": _std(given),
     }
 
 
@@ -72,11 +86,10 @@ def lengths(batch: Batch) -> Numbers:
     queries, responses = batch.query_lengths.float(), batch.mask.sum(1)
     return {
         "tokens/queries_len_mean": float(queries.mean()),
-        "tokens/queries_len_std": _finite_std(queries),
+        "tokens/queries_len_std": _std(queries),
         "tokens/responses_len_mean": float(responses.mean()),
-        "tokens/responses_len_std": _finite_std(responses),
+        "tokens/responses_len_std": _std(responses),
         "tokens/truncated_share": 1.0 - float(batch.ended.float().mean()),
-        "env/none_share": float((~torch.isfinite(batch.given)).float().mean()),
     }
 
 
@@ -110,7 +123,7 @@ def minibatch(batch: Batch, seen: Pass, rates: Rates) -> Numbers:
         "ppo/returns/mean": masked.mean(batch.returns, mask),
         "ppo/returns/var": spread,
         # By the squared error, not the residual's variance: it may lie far below 0.
-        "ppo/val/var_explained": torch.where(spread > 0, 1.0 - error / spread, torch.nan),
+        EXPLAINED: torch.where(spread > 0, 1.0 - error / spread, torch.nan),
     }
     return {name: float(value) for name, value in found.items()}
 
@@ -144,12 +157,6 @@ def distributions(batch: Batch, last: Pass | None) -> Mapping[str, Tensor]:
     return {name: values for name, values in found.items() if values.numel()}
 
 
-def _finite_mean(values: Tensor) -> float:
-    """Return the mean of what is finite; NaN where nothing is."""
-    return float(values[torch.isfinite(values)].mean())
-
-
-def _finite_std(values: Tensor) -> float:
-    """Return the deviation of what is finite, divided by n - 1; 0 where it is one or none."""
-    finite = values[torch.isfinite(values)]
-    return float(finite.std()) if len(finite) > 1 else 0.0
+def _std(values: Tensor) -> float:
+    """Return the deviation, divided by n - 1; 0 for one value."""
+    return float(values.std()) if len(values) > 1 else 0.0
