@@ -1,0 +1,39 @@
+"""Reward functions: one file each, by name, combined with weights."""
+
+from collections.abc import Callable
+
+from rlvitals.trainers.language.config import RewardsConfig
+from rlvitals.trainers.language.rewards import (
+    accuracy_reward,
+    chart_type_reward,
+    format_reward,
+    length_think_reward,
+    num_token_reward,
+    process_style_reward,
+    table_style_reward,
+)
+from rlvitals.trainers.language.rewards.paying import Failure, Reward, correctness, made, weights
+from rlvitals.trainers.language.rewards.reward import Measure
+
+__all__ = ["CATALOGUE", "Failure", "Reward", "correctness", "functions", "weights"]
+
+CATALOGUE: tuple[Measure, ...] = (
+    format_reward.REWARD,
+    num_token_reward.REWARD,
+    accuracy_reward.REWARD,
+    length_think_reward.REWARD,
+    chart_type_reward.REWARD,
+    table_style_reward.REWARD,
+    process_style_reward.REWARD,
+)
+
+
+def functions(
+    config: RewardsConfig, default: tuple[str, ...], *, failed: Callable[[Failure], None]
+) -> list[Reward]:
+    """Make the settings' reward functions for TRL, or those that the task has by `default`.
+
+    With `process_model`, process_style_reward is one of them by default. `failed` is told of each
+    sample that one raised on. Raises UsageError for a name that is unknown or comes twice.
+    """
+    return made(config, default, CATALOGUE, failed)

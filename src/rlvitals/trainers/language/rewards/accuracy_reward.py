@@ -1,0 +1,49 @@
+"""Whether the answer is right."""
+
+import json
+import re
+from fractions import Fraction
+
+from rlvitals.trainers.language.rewards import parts, values
+from rlvitals.trainers.language.rewards.reward import Measure, Sample
+
+READING = Fraction(1, 20)  # ChartQA's relaxed accuracy: a value read off a chart is so exact
+YEAR = re.compile(r"\s*(1[5-9]|20|21)[0-9]{2}\s*")
+ASKED = re.compile(r"\b(years?|when)\b", re.IGNORECASE)
+
+
+def score(sample: Sample) -> float:
+    """Pay 1 for a right answer.
+
+    A chart's `label` may be missed by 5 % where it is a value; a name of the chart's, as a year is,
+    must be met. The `answer` of a plain text must be met exactly, and needs no tags.
+    """
+    label = sample.text("label")
+    plain = not label
+    answer = parts.said(sample.completion, plain=plain)
+    if answer is None:
+        return 0.0
+    tolerance = values.EXACT if plain or _a_name(label, sample) else READING
+    return float(values.same(answer, label or sample.text("answer"), tolerance))
+
+
+def _a_name(label: str, sample: Sample) -> bool:
+    """Say whether a label names something, as a year: being near is being wrong then."""
+    if YEAR.fullmatch(label) and ASKED.search(sample.text("query")):
+        return True
+    try:
+        rows = json.loads(sample.text("table") or "{}").get("rows", [])
+        return label.strip() in {str(row[0]) for row in rows}
+    except (ValueError, AttributeError, TypeError, LookupError, RecursionError):
+        return False  # no table of the known form
+
+
+REWARD = Measure(
+    name="accuracy_reward",
+    meaning="the answer is right",
+    low=0,
+    high=1,
+    title="Rewards Accuracy",
+    score=score,
+    needs=(("label", "answer"),),
+)

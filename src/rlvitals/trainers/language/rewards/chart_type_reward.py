@@ -1,0 +1,30 @@
+"""Whether the chart's type is named."""
+
+from rlvitals.trainers.language.rewards import parts, values
+from rlvitals.trainers.language.rewards.reward import Measure, Sample
+
+NOUNS = (" chart", " graph", " plot")  # a bar chart is a bar
+
+
+def score(sample: Sample) -> float | None:
+    """Pay 1 for the chart's type; None where the data does not say it."""
+    expected = _bare(sample.text("chart_type"))
+    if not expected:
+        return None
+    return float(_bare(parts.inner(sample.completion, "type") or "") == expected)
+
+
+def _bare(text: str) -> str:
+    words = values.plain(text.replace("_", " "))
+    return next((words.removesuffix(noun) for noun in NOUNS if words.endswith(noun)), words)
+
+
+REWARD = Measure(
+    name="chart_type_reward",
+    meaning="the chart's type is right",
+    low=0,
+    high=1,
+    title="Graph Type Rewards",
+    score=score,
+    needs=(("chart_type",),),
+)

@@ -1,0 +1,243 @@
+"""Reward functions as TRL calls them: one number for each completion, whatever one of them does."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from rlvitals import UsageError, VitalsError, nearest
+from rlvitals.trainers.language.config import RewardsConfig
+from rlvitals.trainers.language.rewards import encoder
+from rlvitals.trainers.language.rewards.own import imported
+from rlvitals.trainers.language.rewards.reward import Alike, Measure, Sample
+
+SHOWN = 200  # characters of a prompt or a completion in an error
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A sample that a reward function raised on, or gave no finite number for."""
+
+    function: str
+    sample: int  # its place in the batch, on this process
+    prompt: str
+    completion: str
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What TRL gives a reward function: completions with their prompts, tokens and columns."""
+
+    prompts: Sequence[Any]
+    completions: Sequence[Any]
+    completion_ids: Sequence[Any] | None
+    columns: dict[str, Any]
+
+    def only(self, place: int) -> "Batch":
+        """Return the batch of one sample."""
+        own = slice(place, place + 1)
+        ids = None if self.completion_ids is None else self.completion_ids[own]
+        columns = {
+            name: value[own] if self.of_samples(value) else value
+            for name, value in self.columns.items()
+        }
+        return Batch(self.prompts[own], self.completions[own], ids, columns)
+
+    def of_samples(self, value: object) -> bool:
+        """Say whether an argument is a column: TRL gives its own objects beside them."""
+        return isinstance(value, list | tuple) and len(value) == len(self.completions)
+
+
+Scores = Callable[[Batch], Sequence[float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """A reward function for TRL. `title`: how its line on the console begins.
+
+    A sample that it raises on, or gives no finite number for, gets None, and `failed` hears of it;
+    where `stop` is set, a VitalsError ends the training instead.
+    """
+
+    name: str
+    title: str
+    scores: Scores
+    failed: Callable[[Failure], None]
+    stop: bool
+
+    @property
+    def __name__(self) -> str:
+        """What TRL logs it by: `rewards/<name>/mean`."""
+        return self.name
+
+    def __call__(
+        self,
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        completion_ids: Sequence[Any] | None = None,
+        **columns: Any,  # noqa: ANN401 - the data's
+    ) -> list[float | None]:
+        """Score completions. Raises UsageError where the data lacks a column that it needs."""
+        batch = Batch(prompts, completions, completion_ids, columns)
+        try:
+            return _numbers(self.scores(batch), len(completions))
+        except UsageError:
+            raise
+        except Exception:  # noqa: BLE001 - it may raise anything; who did is found one by one
+            return [self._one(batch, place) for place in range(len(completions))]
+
+    def _one(self, batch: Batch, place: int) -> float | None:
+        try:
+            (score,) = _numbers(self.scores(batch.only(place)), 1)
+        except Exception as error:
+            prompt, completion = text(batch.prompts[place]), text(batch.completions[place])
+            if self.stop:
+                raise VitalsError(
+                    f"{self.name} failed on sample {place}: {type(error).__name__}: {error}",
+                    where=f"prompt {prompt[-SHOWN:]!r}, completion {completion[:SHOWN]!r}",
+                    hint="mend the function, or leave such samples out: --on-error skip",
+                ) from error
+            self.failed(Failure(self.name, place, prompt, completion, error))
+            return None
+        return score
+
+
+def _numbers(scores: Sequence[float | None], count: int) -> list[float | None]:
+    """Return scores as numbers. Raises ValueError for others than there are samples, NaN, inf."""
+    values = [None if score is None else float(score) for score in scores]
+    if len(values) != count:
+        msg = f"it gave {len(values)} rewards for {count} samples"
+        raise ValueError(msg)
+    if strange := [value for value in values if value is not None and not isfinite(value)]:
+        msg = f"it gave {strange[0]}"
+        raise ValueError(msg)
+    return values
+
+
+def text(said: Any) -> str:  # noqa: ANN401 - a text or a conversation
+    """Return a prompt or a completion as text: of a conversation its last words."""
+    if isinstance(said, str):
+        return said
+    content = said[-1].get("content") if said else ""
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text") or "" for part in content or ())
+
+
+def made(
+    config: RewardsConfig,
+    default: tuple[str, ...],
+    catalogue: tuple[Measure, ...],
+    failed: Callable[[Failure], None],
+) -> list[Reward]:
+    """Make the functions that the settings name. Raises UsageError for an unknown or double one."""
+    known = {measure.name: measure for measure in catalogue}
+    by_model = tuple(m.name for m in catalogue if m.needs_model and config.process_model)
+    names = config.functions or tuple(dict.fromkeys((*default, *by_model)))
+    rewards = [_made(name, known, config, failed) for name in names]
+    called = [reward.name for reward in rewards]
+    if double := sorted({name for name in called if called.count(name) > 1}):
+        raise UsageError(f"{double[0]} is named twice", where="rewards.functions")
+    return rewards
+
+
+def _made(
+    name: str,
+    known: Mapping[str, Measure],
+    config: RewardsConfig,
+    failed: Callable[[Failure], None],
+) -> Reward:
+    stop = config.on_error == "stop"
+    if ":" in name:
+        function = imported(name)
+        return Reward(function.__name__, function.__name__, _own(function), failed, stop)
+    if name not in known:
+        raise UsageError(
+            f"there is no reward function {name}",
+            where="rewards.functions",
+            hint=nearest(name, known) or f"{', '.join(known)}, or one of your own: module:function",
+        )
+    measure = known[name]
+    if measure.needs_model and not config.process_model:
+        raise UsageError(
+            f"{name} needs a model, and none is named",
+            where="rewards.process_model",
+            hint="--process-model sentence-transformers/all-MiniLM-L6-v2",
+        )
+    alike = encoder.load(config.process_model) if measure.needs_model else None
+    return Reward(name, measure.title, _by(measure, alike), failed, stop)
+
+
+def _by(measure: Measure, alike: Alike | None) -> Scores:
+    """Return what scores a batch by one of our measures."""
+
+    def scores(batch: Batch) -> list[float | None]:
+        for either in measure.needs:
+            if not set(either) & set(batch.columns):
+                raise UsageError(
+                    f"{measure.name} needs the column {' or '.join(either)}",
+                    where=f"the data has {', '.join(sorted(batch.columns)) or 'none'}",
+                    hint="choose other rewards: --functions accuracy_reward",
+                )
+        columns = {name: v for name, v in batch.columns.items() if batch.of_samples(v)}
+        return [
+            measure.score(
+                Sample(text(said), {name: v[place] for name, v in columns.items()}, alike)
+            )
+            for place, said in enumerate(batch.completions)
+        ]
+
+    return scores
+
+
+def _own(function: Callable[..., Sequence[float | None]]) -> Scores:
+    """Return what scores a batch by a person's function: it gets copies, and may spoil them."""
+
+    def scores(batch: Batch) -> Sequence[float | None]:
+        columns = {
+            name: [_copied(one) for one in value] if batch.of_samples(value) else value
+            for name, value in batch.columns.items()
+        }
+        return function(
+            prompts=_copied(list(batch.prompts)),
+            completions=_copied(list(batch.completions)),
+            completion_ids=_copied(batch.completion_ids),
+            **columns,
+        )
+
+    return scores
+
+
+def _copied(value: Any) -> Any:  # noqa: ANN401 - texts, lists and tables of them; images
+    if isinstance(value, list | tuple):
+        return [_copied(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _copied(one) for key, one in value.items()}
+    return value.copy() if callable(getattr(value, "copy", None)) else value
+
+
+def weights(config: RewardsConfig, rewards: Sequence[Reward]) -> list[float]:
+    """Return the weights of functions, 1 each by default. Raises UsageError for too few or many."""
+    if config.weights and len(config.weights) != len(rewards):
+        raise UsageError(
+            f"there are {len(config.weights)} weights for {len(rewards)} reward functions",
+            where="rewards.weights",
+            hint=f"one for each of {', '.join(reward.name for reward in rewards)}",
+        )
+    return list(config.weights or (1.0,) * len(rewards))
+
+
+def correctness(config: RewardsConfig, rewards: Sequence[Reward]) -> int:
+    """Return the place of the function that says whether an answer is right.
+
+    Raises UsageError where it is none of them.
+    """
+    names = [reward.name for reward in rewards]
+    if config.correctness not in names:
+        raise UsageError(
+            f"{config.correctness} is none of the reward functions",
+            where="rewards.correctness",
+            hint=nearest(config.correctness, names) or f"one of {', '.join(names)}",
+        )
+    return names.index(config.correctness)

@@ -1,0 +1,105 @@
+"""Whether two answers are the same: as numbers with a unit, or as words."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from fractions import Fraction
+
+LONGEST = 300  # characters of a text that may be a number
+EXACT = Fraction(0)
+MINUS = str.maketrans("\u2212\u2013\u2014", "---")  # minus, en dash, em dash
+NUMBER = re.compile(
+    r"""(?P<sign>[+-]?)\ ?(?P<currency>[$€£¥]?)\ ?(?P<inner>[+-]?)
+    (?P<whole>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,3}(?:\ [0-9]{3})+|[0-9]*)
+    (?P<part>(?:\.[0-9]*)?)(?P<power>(?:[eE][+-]?[0-9]{1,3})?)
+    \ ?(?P<unit>%|[^\W\d_°][\w/.²³^-]*(?:\ [^\W\d_][\w/.²³^-]*)?|°[A-Za-z]?|[$€£¥]|)""",
+    re.VERBOSE,
+)
+SCALES = {
+    "%": Fraction(1, 100), "percent": Fraction(1, 100), "per cent": Fraction(1, 100),
+    "pct": Fraction(1, 100),
+    "k": Fraction(10**3), "K": Fraction(10**3), "thousand": Fraction(10**3),
+    "M": Fraction(10**6), "mn": Fraction(10**6), "million": Fraction(10**6),
+    "B": Fraction(10**9), "bn": Fraction(10**9), "billion": Fraction(10**9),
+    "T": Fraction(10**12), "trillion": Fraction(10**12),
+}  # fmt: skip
+CURRENCIES = {
+    "dollar": "$", "usd": "$", "euro": "€", "eur": "€", "pound": "£", "gbp": "£", "yen": "¥",
+}  # fmt: skip
+NO_UNIT = {"or", "and", "to", "not", "is", "of", "but"}  # "5 or 6" is no number
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number as it is written: 1.2 million euros is 1.2, 10^6 and "€"."""
+
+    value: Fraction
+    scale: Fraction = Fraction(1)
+    unit: str = ""
+
+
+def same(answer: str, reference: str, tolerance: Fraction = EXACT) -> bool:
+    """Say whether an answer means what the reference does. An empty one never does.
+
+    Numbers may differ by `tolerance` times the reference's size; zero is only zero. A sign counts.
+    A unit, or a scale as % or million, may be left out, but not be another one: 50%, 50 and 0.5
+    are the same, 5 kg and 5 g are not. Words are compared without case and quotes.
+    """
+    one, other = plain(answer), plain(reference)
+    if not one or not other:
+        return False
+    a, b = number(answer), number(reference)
+    if a is None or b is None:
+        return one == other
+    if a.unit and b.unit and a.unit != b.unit:
+        return False
+    if _near(a.value * a.scale, b.value * b.scale, tolerance):
+        return True
+    left_out = Fraction(1) in {a.scale, b.scale}
+    return left_out and _near(a.value, b.value, tolerance)
+
+
+def _near(value: Fraction, reference: Fraction, tolerance: Fraction) -> bool:
+    return abs(value - reference) <= tolerance * abs(reference)
+
+
+def plain(text: str) -> str:
+    """Return a text without case, quotes, a last dot, and more than one space in a row."""
+    return " ".join(_cleaned(text).casefold().split())
+
+
+def _cleaned(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text).translate(MINUS).strip(" \t\r\n\"'`*")
+    return text.removesuffix(".").strip(" \t\r\n\"'`*")
+
+
+def number(text: str) -> Number | None:
+    """Read a number with its unit: -$1,234.50, 12 %, 3.4 million people. None for anything else."""
+    if len(text) > LONGEST:
+        return None
+    found = NUMBER.fullmatch(_cleaned(text))
+    if found is None or not (found["whole"] or found["part"].strip(".")):
+        return None
+    if found["sign"] and found["inner"]:
+        return None
+    digits = found["whole"].replace(",", "").replace(" ", "") or "0"
+    value = Fraction(f"{digits}{found['part'].rstrip('.')}{found['power']}")
+    if "-" in (found["sign"], found["inner"]):
+        value = -value
+    return _with_unit(value, found["unit"], found["currency"])
+
+
+def _with_unit(value: Fraction, unit: str, currency: str) -> Number | None:
+    scale = Fraction(1)
+    words = unit.split(" ") if unit not in SCALES else [unit]
+    if NO_UNIT & {word.casefold() for word in words}:
+        return None
+    if words[0] in SCALES or words[0].casefold() in SCALES:
+        scale = SCALES.get(words[0]) or SCALES[words[0].casefold()]
+        words = words[1:]
+    own = " ".join(words).casefold()
+    own = own.removesuffix("s") if len(own) > len("cms") else own
+    own = CURRENCIES.get(own, own)
+    if currency and own and own != currency:
+        return None
+    return Number(value, scale, currency or own)
