@@ -20,7 +20,7 @@ class Sampled:
     @property
     def queries(self) -> int:
         """Where the responses begin: q."""
-        return self.tokens.shape[1] - self.mask.shape[1]
+        return int(self.tokens.shape[1] - self.mask.shape[1])
 
     def rows(self, index: Tensor) -> "Sampled":
         """Return the responses at `index`."""

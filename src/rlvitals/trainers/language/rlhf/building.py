@@ -17,6 +17,7 @@ from rlvitals.trainers.language.rlhf.policy import Policy
 from rlvitals.trainers.language.rlhf.ppo import PPO
 from rlvitals.trainers.language.rlhf.scoring import RewardModel, Scorer
 
+RLHF = "rlhf"  # among the modes
 BASE = "base"  # the folder of a tiny model before it is trained
 SAVED_AS = "rlhf_config.json"
 OFF_AT_ZERO = frozenset({"target_kl", "max_grad_norm", "ratio_threshold"})
@@ -26,9 +27,8 @@ Failed = Callable[[rewards.Failure], None]
 
 def named(template: str, config: Config) -> str:
     """Fill in a folder's or a run's name. Raises UsageError for a field that there is not."""
-    return reporting.filled(
-        template, reporting.fields(config.model, config.data, config.rlhf.seed)
-    )
+    known = reporting.fields(config.model, config.data, config.rlhf.seed)
+    return reporting.filled(template, {**known, "mode": RLHF})
 
 
 def build(config: Config, folder: Path, accelerator: Accelerator, failed: Failed) -> PPO:
@@ -110,7 +110,9 @@ def flat(config: Config) -> dict[str, object]:
     for section in (config.model, config.data, config.rewards, config.rlhf):
         found |= schema.written(section)
     del found["output_dir"]  # a run may be moved
-    return {key: None if key in OFF_AT_ZERO and not value else value for key, value in found.items()}
+    return {
+        key: None if key in OFF_AT_ZERO and not value else value for key, value in found.items()
+    }
 
 
 def folder(config: Config) -> Path:
@@ -120,4 +122,4 @@ def folder(config: Config) -> Path:
 
 def sinks(config: MonitoringConfig, name: str) -> dict[str, Mapping[str, Any]]:
     """Return what is written beside the run's own files: keys as they are."""
-    return reporting.sinks(config, name, "rlhf")
+    return reporting.sinks(config, name, RLHF)

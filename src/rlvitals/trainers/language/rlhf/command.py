@@ -21,7 +21,7 @@ ALIASES = MappingProxyType({
 # another learning rate, and an adapter.
 TINY = MappingProxyType({
     "model.vlm_name": "tiny-lm", "model.lora": False, "data.dataset_name": "sums",
-    "rlhf.lr": 3e-4, "rlhf.lr_schedule": "constant", "rlhf.response_length": 6,
+    "rlhf.lr": 3e-4, "rlhf.response_length": 6,
     "rlhf.temperature": 1.0,
 })  # fmt: skip
 SOURCE = "for the tiny model"

@@ -12,7 +12,6 @@ from rlvitals.trainers.language.config import (
 )
 
 OUTPUT_DIR = "rlhf-ckpts/{vlm}-{seed}"
-RUN_NAME = "rlhf-{vlm}-{dataset}-{seed}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from rlvitals.trainers.language.rlhf.batch import Sampled
 from rlvitals.trainers.language.rlhf.policy import Policy
 
 
-@torch.no_grad()
 def sample(  # noqa: PLR0913 - what a response is drawn with, each by its name
     policy: Policy,
     queries: Tensor,
@@ -27,10 +26,12 @@ def sample(  # noqa: PLR0913 - what a response is drawn with, each by its name
     """
     stop = torch.tensor(list(ends), device=queries.device)
     going = torch.ones(len(queries), dtype=torch.bool, device=queries.device)
-    new, drawn, cache = queries, [], None
-    seen, masks = attention, []
+    new, seen, cache = queries, attention, None
+    drawn: list[Tensor] = []
+    masks: list[Tensor] = []
     while len(drawn) < length and bool(going.any()):
-        read = policy.read(new, seen, use_cache=True, past_key_values=cache)
+        with torch.no_grad():
+            read = policy.read(new, seen, use_cache=True, past_key_values=cache)
         cache = read.past_key_values
         chances = torch.softmax(read.logits[:, -1].float() / temperature, -1)
         token = torch.multinomial(chances, 1).masked_fill(~going[:, None], padding)

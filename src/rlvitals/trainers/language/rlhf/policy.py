@@ -23,7 +23,7 @@ class Policy(nn.Module):
         super().__init__()
         self._positions = "position_ids" in inspect.signature(lm.forward).parameters
         if lora is not None:
-            import peft  # noqa: PLC0415 - for an adapter alone
+            import peft
 
             lm = peft.get_peft_model(lm, lora)
         self.lm = lm
@@ -73,11 +73,11 @@ class Reference:
         if self._copy is not None:
             self._copy.to(device)
 
-    @torch.no_grad()
     def logprobs(self, policy: Policy, drawn: Sampled, temperature: float) -> Tensor:
         """Return the log-probabilities [b, t] of the tokens that a policy drew."""
         model: Policy = policy if self._copy is None else self._copy
-        with policy.lm.disable_adapter() if policy.adapted else nullcontext():
+        as_it_was = policy.lm.disable_adapter() if policy.adapted else nullcontext()
+        with torch.no_grad(), as_it_was:
             read = model.read(drawn.tokens, drawn.attention, use_cache=False)
         logits = read.logits[:, drawn.queries - 1 : -1].float() / temperature
         return chosen(logits, drawn) * drawn.mask

@@ -120,16 +120,15 @@ class PPO:
         return drawn, batch, texts
 
     def _drawn(self, asked: Sequence[Any]) -> Sampled:
-        queries, attention = prompts.tokens(
-            self.tokenizer, prompts.texts(self.tokenizer, asked)
-        )
+        queries, attention = prompts.tokens(self.tokenizer, prompts.texts(self.tokenizer, asked))
         device = self.accelerator.device
         with self.accelerator.autocast():
-            return generating.sample(
+            drawn: Sampled = generating.sample(
                 self.policy, queries.to(device), attention.to(device),
                 length=self.config.response_length, temperature=self.config.temperature,
                 ends=self.ends, padding=self.tokenizer.pad_token_id,
             )  # fmt: skip
+        return drawn
 
     def _scored(self, drawn: Sampled, rows: Mapping[str, Sequence[Any]]) -> Texts:
         lengths = drawn.mask.sum(1).int().tolist()
@@ -145,7 +144,6 @@ class PPO:
 
     # -- reward ----------------------------------------------------------------------------------
 
-    @torch.no_grad()
     def reward(self, drawn: Sampled, given: Tensor) -> Batch:
         """Price each token's KL, pay the score with the last one, and estimate the advantages."""
         own, mask = self.config, drawn.mask
@@ -173,7 +171,7 @@ class PPO:
         found: list[tuple[Tensor, Tensor, Tensor]] = []
         for part in self._parts(torch.arange(len(drawn.mask), device=drawn.mask.device)):
             rows, warm = drawn.rows(part), self.config.temperature
-            with self.accelerator.autocast():
+            with torch.no_grad(), self.accelerator.autocast():
                 logprobs, _, values = self.policy(rows, warm)
                 reference = self.reference.logprobs(self.policy, rows, warm)
             found.append((logprobs, values, reference))
@@ -212,8 +210,8 @@ class PPO:
             order = torch.from_numpy(self.rng.permutation(count)).to(self.accelerator.device)
             yield from order.chunk(self.config.num_mini_batches)
 
-    def _parts(self, rows: Tensor) -> Sequence[Tensor]:
-        return rows.split(self.config.forward_batch_size or len(rows))
+    def _parts(self, rows: Tensor) -> list[Tensor]:
+        return list(rows.split(self.config.forward_batch_size or len(rows)))
 
     def _slope(self, drawn: Sampled, batch: Batch, rows: Tensor, count: float) -> Pass:
         """Add up the gradient of a minibatch; returns what the policy said of it."""
@@ -289,7 +287,7 @@ class PPO:
             "optimize_step": learned - collected, "calc_stats": ended - learned,
             "total": ended - began,
         }  # fmt: skip
-        numbers |= went | {"episode": float(self.at.episodes)}
+        numbers |= went | self._parts_of(texts.scored) | {"episode": float(self.at.episodes)}
         numbers |= {f"time/ppo/{name}": value for name, value in seconds.items()}
         told = statistics.distributions(whole, passes[-1] if passes else None)
         return Update(numbers, told, _table(texts, drawn))
@@ -298,6 +296,17 @@ class PPO:
 
     def _sum(self, value: Tensor) -> float:
         return float(self.accelerator.reduce(value.detach(), "sum"))
+
+    def _parts_of(self, scored: Scored) -> dict[str, float]:
+        """Return the mean of each reward function, over the responses that it could judge."""
+        found: dict[str, float] = {}
+        for name, told in scored.parts.items():
+            known = torch.tensor([one for one in told if one is not None])
+            pair = torch.tensor([float(known.sum()), float(len(known))])
+            total, count = self.accelerator.reduce(pair.to(self.accelerator.device), "sum").tolist()
+            if count:
+                found[f"rewards/{name}/mean"] = total / count
+        return found
 
     def _moments(self, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and variance over the tokens of all processes."""

@@ -1,5 +1,6 @@
 """A whole RLHF training: begin or resume, learn, tell, save, and end well whatever happens."""
 
+import logging
 import os
 import time
 import traceback
@@ -20,6 +21,7 @@ from rlvitals.trainers.stopping import Stopping
 FRAMEWORK = "rlvitals-rlhf"  # whose names the logged keys are
 GAME_LOG = "game_log"
 GO_ON = "run the same command again to go on"
+FIRST, LINES = 3, 20  # updates that are shown at first, and then of the whole run
 ALL = 1_000_000  # checkpoints: more than anybody keeps
 
 
@@ -130,7 +132,9 @@ class Training:
             row = at.updates // max(how.logging_steps, 1)
             if how.log_completions and row % max(how.completions_every, 1) == 0:
                 self.recorder.log_table(at.updates, GAME_LOG, update.table)
-            self.log.info("%s", update_line(at.updates, told))
+            shown = at.updates <= FIRST or at.updates % max(self.ppo.updates // LINES, 1) == 0
+            line = update_line(at.updates, told)
+            self.log.log(logging.INFO if shown else logging.DEBUG, "%s", line)
         if line := self.progress.update(at.updates):
             self.log.info("%s", line)
         if self.judge.due(at.updates):
@@ -171,7 +175,7 @@ class Training:
         made = rlvitals.start(
             self.folder, name=name, project=config.monitoring.wandb_project, framework=FRAMEWORK,
             seed=config.rlhf.seed, settings=building.flat(config),
-            sinks=building.sinks(config.monitoring, name), tags=("rlhf",),
+            sinks=building.sinks(config.monitoring, name), tags=(building.RLHF,),
             resume="auto" if config.checkpointing.resume else "never",
         )  # fmt: skip
         if self.first:
@@ -190,7 +194,10 @@ class Training:
 
     def _failed(self, failure: rewards.Failure) -> None:
         self.failures += 1
-        self.log.warning("%s", failure.sentence)
+        self.log.warning(
+            "%s raised on sample %d, %r: %s", failure.function, failure.sample, failure.prompt,
+            failure.error,
+        )  # fmt: skip
 
     def _diagnosed(self, text: str, bad: bool) -> None:  # noqa: FBT001 - as it is called
         (self.log.warning if bad else self.log.info)("[diagnosis] %s", text)

@@ -36,7 +36,7 @@ def _load_model(ppo: PPO, folder: Path) -> None:
     lm = ppo.policy.lm
     try:
         if ppo.policy.adapted:
-            import peft  # noqa: PLC0415 - for an adapter alone
+            import peft
 
             found = peft.load_peft_weights(str(folder), device=str(ppo.accelerator.device))
             peft.set_peft_model_state_dict(lm, found)
@@ -45,5 +45,7 @@ def _load_model(ppo: PPO, folder: Path) -> None:
             lm.load_state_dict(kept.state_dict())
     except (RuntimeError, ValueError, OSError) as error:
         raise rlvitals.BadCheckpoint(
-            f"its model does not fit: {error}", where=str(folder), hint="the settings it was saved with"
+            f"its model does not fit: {error}",
+            where=str(folder),
+            hint="the settings it was saved with",
         ) from None

@@ -58,7 +58,7 @@ class RewardModel:
 
     def __init__(self, name: str, device: torch.device | str = "cpu") -> None:
         """Load it by a name of Hugging Face or a folder."""
-        import transformers  # noqa: PLC0415 - where a reward model is asked for
+        import transformers
 
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(name)
         found = transformers.AutoModelForSequenceClassification.from_pretrained(
@@ -68,16 +68,16 @@ class RewardModel:
             found.config.pad_token_id = self.tokenizer.pad_token_id
         self.model = found.to(device).eval().requires_grad_(requires_grad=False)
 
-    @torch.no_grad()
     def __call__(self, prompts: Column, completions: Column, **_: object) -> list[float]:
         """Score each completion [b]."""
         pairs = zip(prompts, completions, strict=True)
         texts = [_text(prompt) + _text(completion) for prompt, completion in pairs]
         read = self.tokenizer(texts, padding=True, padding_side="right", return_tensors="pt")
-        logits = self.model(
-            input_ids=read["input_ids"].to(self.model.device),
-            attention_mask=read["attention_mask"].to(self.model.device),
-        ).logits
+        with torch.no_grad():
+            logits = self.model(
+                input_ids=read["input_ids"].to(self.model.device),
+                attention_mask=read["attention_mask"].to(self.model.device),
+            ).logits
         found: list[float] = logits[:, 0].float().tolist()
         return found
 
