@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from rlvitals.cli import main
-from rlvitals.cli.train import ALIASES, _config, _env, _parser
+from rlvitals.cli.train import read
 from rlvitals.trainers import schema
 from rlvitals.trainers.ppo import building, demos
+from rlvitals.trainers.ppo.command import ALIASES
 from rlvitals.trainers.ppo.config import Config
 
 TINY = [
@@ -29,8 +30,8 @@ def as_it_was():
 
 
 def config(*words):
-    env = _env(list(words))
-    return _config(vars(_parser("ppo", env).parse_args(words)), env)
+    ppo, chosen = read("ppo", list(words))
+    return ppo.configure("ppo", chosen)
 
 
 def test_the_shipped_file_is_the_defaults():
@@ -64,7 +65,7 @@ def test_every_other_spelling_means_the_same():
     for name, flags in ALIASES.items():
         for flag in flags:
             value = "true" if "skip" in flag else "7"
-            said = vars(_parser("ppo", "").parse_args([flag, value]))
+            said = read("ppo", [flag, value])[1]
             assert said[name] in (True, 7, "7")
     assert config("--external-pretrain", "a") == config("--pretrained-actor-path", "a")
 

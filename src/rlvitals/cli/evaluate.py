@@ -1,41 +1,80 @@
 """Say how good a trained policy is: its newest whole checkpoint, on what it was not trained on.
 
 A run of `rlvitals train ppo`: a scheduler by the latency of held-out arrivals, beside schedulers
-that do not learn with --baselines; any other policy by the return of whole episodes.
+that do not learn with --baselines; any other policy by the return of whole episodes. A language
+model of `rlvitals train grpo | psr | nsr | w-reinforce`: its likeliest answers to held-out
+questions, and pass@k: how likely one of k sampled answers is right. The run is not touched.
 
 exit code: 0; 2 where the folder holds no such run.
 
 examples:
   rlvitals evaluate outputs/ppo --baselines
   rlvitals evaluate runs/cartpole --episodes 100 --json
+  rlvitals evaluate runs/sums --base
+  rlvitals evaluate runs/sums --checkpoint 100 --samples 256
 """
 
 import json
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from rlvitals.cli.command import Command
+from rlvitals.errors import UsageError
+
+if TYPE_CHECKING:
+    from rlvitals.trainers.language.evaluating import Evaluated
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the run, how much is played, and how to show it."""
+    """Declare the run, how much is asked of it, and how to show it."""
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
-    parser.add_argument("--baselines", action="store_true", help="schedulers that do not learn too")
-    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="streams of arrivals (5)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="the first of them (0)")
-    parser.add_argument("--envs", type=int, default=32, metavar="N", help="clusters of each (32)")
-    parser.add_argument(
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of what is drawn (0)")
+    parser.add_argument("--json", action="store_true", help="print one object")
+    ppo = parser.add_argument_group("a run of rlvitals train ppo")
+    ppo.add_argument("--baselines", action="store_true", help="schedulers that do not learn too")
+    ppo.add_argument("--seeds", type=int, default=5, metavar="N", help="streams of arrivals (5)")
+    ppo.add_argument("--envs", type=int, default=32, metavar="N", help="clusters of each (32)")
+    ppo.add_argument(
         "--steps", type=int, default=1200, metavar="N", help="decisions of each cluster (1200)"
     )
-    parser.add_argument(
+    ppo.add_argument(
         "--episodes", type=int, default=100, metavar="N", help="of other environments (100)"
     )
-    parser.add_argument("--json", action="store_true", help="print one object")
+    language = parser.add_argument_group("a language model")
+    language.add_argument(
+        "--checkpoint", type=_step, metavar="STEP", help="of this step, not the newest whole one"
+    )
+    language.add_argument("--base", action="store_true", help="beside it, as its training began")
+    language.add_argument(
+        "--questions", type=int, default=0, metavar="N", help="the first so many (0: all)"
+    )
+    language.add_argument(
+        "--samples", type=int, default=64, metavar="N", help="answers to each, for pass@k (64)"
+    )
+
+
+def _step(said: str) -> int:
+    step = said.rstrip("/").rpartition("-")[2]
+    if not step.isdecimal():
+        raise ArgumentTypeError(f"{said!r} is neither a step nor a checkpoint's name")
+    return int(step)
 
 
 def run(args: Namespace) -> int:
     """Evaluate and print."""
+    for file, evaluate in KINDS.items():
+        if (args.run / file).is_file():
+            return evaluate(args)
+    raise UsageError(
+        f"there is no {' or '.join(KINDS)}", where=str(args.run), hint="a run of rlvitals train"
+    )
+
+
+def _ppo(args: Namespace) -> int:
     from rlvitals.trainers.ppo import cluster, evaluate
 
     trained = evaluate.load(args.run)
@@ -73,4 +112,60 @@ def _episodes(env: str, step: int, returns: tuple[float, ...]) -> str:
     )
 
 
+def _language(args: Namespace) -> int:
+    from rlvitals.show.console import emit
+    from rlvitals.show.listing import columns
+    from rlvitals.trainers.language import evaluating
+
+    told = []
+    for step in (args.checkpoint, 0) if args.base else (args.checkpoint,):
+        trained = evaluating.load(args.run, step=step)
+        found = evaluating.evaluate(
+            trained, questions=args.questions, samples=args.samples, seed=args.seed
+        )
+        told.append({"step": trained.step, **_told(found, args.seed)})
+    at = {"mode": trained.config.training.mode, "task": trained.config.data.dataset_name}
+    asked = {"questions": found.questions, "samples": found.samples, "seed": args.seed}
+    temperature = trained.policy.temperature
+    if args.json:
+        print(json.dumps({**at, **asked, "temperature": temperature, "policies": told}))
+        return 0
+    print(f"{at['mode']} on {at['task']}, {found.questions:,} held-out questions\n")
+    heads = [f"step {one['step']:,}" if one["step"] else "as training began" for one in told]
+    names = ["right", *(f"pass@{one['k']}" for one in told[0]["pass_at_k"]), "entropy"]
+    emit(columns(["", *heads], zip(names, *map(_cells, told), strict=True)))
+    print(
+        "\nright: the likeliest answer. pass@k: at least one of k answers is right, estimated "
+        f"from\n{found.samples} to each question, drawn at temperature {temperature:g}. In "
+        "brackets 95 % intervals:\nWilson's, and a bootstrap over questions."
+    )
+    return 0
+
+
+def _told(found: "Evaluated", seed: int) -> dict[str, Any]:
+    from rlvitals.rules.rate import wilson
+    from rlvitals.trainers.language import pass_at_k
+
+    share = wilson(found.right, found.questions)
+    ks = pass_at_k.powers(found.samples)
+    return {
+        "right": {"value": found.right / found.questions, **asdict(share)},
+        "pass_at_k": [
+            asdict(one)
+            for one in pass_at_k.estimate(found.right_samples, found.samples, ks, seed=seed)
+        ],
+        "entropy": found.entropy,
+    }
+
+
+def _cells(told: Mapping[str, Any]) -> list[str]:
+    rows = [told["right"], *told["pass_at_k"]]
+    shares = [f"{one['value']:.1%} ({one['low']:.1%} to {one['high']:.1%})" for one in rows]
+    return [*shares, f"{told['entropy']:.2f} nats a token"]
+
+
+# What the folder of a run holds says who trained it.
+KINDS: Mapping[str, Callable[[Namespace], int]] = MappingProxyType(
+    {"ppo_config.json": _ppo, "training_config.json": _language}
+)
 COMMAND = Command("evaluate", __doc__, add_arguments, run)

@@ -1,9 +1,11 @@
-"""Train a policy, recorded, judged as it goes, and safe to resume: the same command goes on.
+"""Train with rewards, recorded, judged as it goes, and safe to resume: the same command goes on.
 
 `rlvitals train ppo` learns to schedule requests over a cluster, or any other environment of
-Gymnasium. It takes every setting as a flag, or a JSON file of them by --config; the defaults are
+Gymnasium. grpo, psr, nsr and w-reinforce train a language model, or one that sees, on what its own
+answers are paid. Each takes every setting as a flag, or a JSON file of them by --config, and
+--write-config writes what a command line comes to. The defaults of ppo are
 configs/ppo_warmstart.json, for another environment than the cluster its preset over them (shown by
---env ID --help), and --write-config writes what a command line comes to.
+--env ID --help).
 
 exit code: 0 trained to its end, or stopped as asked; 1 it failed; 2 wrong settings; 130 Ctrl-C,
 143 SIGTERM: both save first, a second one does not.
@@ -12,42 +14,22 @@ examples:
   rlvitals train ppo --quick-test --output-dir /tmp/quick
   rlvitals train ppo --env CartPole-v1 --output-dir runs/cartpole
   rlvitals train ppo --chunk-mode --chunk-size 50000 --total-requests 400000
+  rlvitals train nsr --quick-test
+  rlvitals train grpo --vlm-name tiny-lm --dataset-name sums
   rlvitals train ppo --help
 """
 
 import sys
-from argparse import (
-    REMAINDER,
-    ArgumentError,
-    ArgumentParser,
-    Namespace,
-    RawDescriptionHelpFormatter,
-)
-from collections.abc import Mapping
+from argparse import REMAINDER, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlvitals.cli.command import Command
 from rlvitals.cli.program import Parser
 
-if TYPE_CHECKING:
-    from rlvitals.trainers.ppo.config import Config
-
-ALGORITHMS = ("ppo",)
+LANGUAGE = ("grpo", "psr", "nsr", "w-reinforce")
+ALGORITHMS = ("ppo", *LANGUAGE)
 FAILED, TERMINATED = 1, 143
-ALIASES = MappingProxyType({
-    "training.total_steps": ("--total-requests", "--ppo-requests"),
-    "cluster.replicas": ("--num-replicas",),
-    "warm_start.external_pretrain": ("--pretrained-actor-path",),
-    "warm_start.skip_warmstart": ("--skip-bc-training",),
-})  # fmt: skip
-# About ten seconds from end to end.
-QUICK = MappingProxyType({
-    "training.total_steps": 20_000, "training.num_envs": 16, "training.chunk_size": 5000,
-    "warm_start.demo_steps": 100, "warm_start.bc_epochs": 20, "checkpointing.interval": 10_000,
-    "ppo_config.minibatch_size": 256,
-})  # fmt: skip
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -58,19 +40,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Train with what the flags say."""
-    env = _env(args.options)
-    chosen = vars(_parser(args.algorithm, env).parse_args(args.options))
-    config = _config(chosen, env)
+    trainer, chosen = read(args.algorithm, args.options)
+    config = trainer.configure(args.algorithm, chosen)
     if chosen["write_config"]:
         return _written(config, chosen["write_config"])
     from rlvitals.errors import UsageError, VitalsError
-    from rlvitals.trainers.ppo.program import Training
     from rlvitals.trainers.stopping import Terminated
 
-    source = chosen["config"] or ""
-    training = Training(config, verbose=chosen["verbose"], source=str(source))
     try:
-        training.run()
+        wanted = trainer.train(config, chosen)
     except Terminated:
         return TERMINATED
     except UsageError:
@@ -78,35 +56,30 @@ def run(args: Namespace) -> int:
     except VitalsError as error:
         print(f"error: {error}", file=sys.stderr)
         return FAILED
-    return 0
+    return _drawn(*wanted) if wanted else 0
 
 
-def _env(options: list[str]) -> str:
-    """Return the environment that flags or their file ask for: its preset makes the defaults."""
-    from rlvitals.trainers import schema
-    from rlvitals.trainers.ppo import building
-    from rlvitals.trainers.ppo.config import Config
-
-    parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    parser.add_argument("--env")
-    parser.add_argument("--config", "--config-file", type=Path)
-    try:
-        said = parser.parse_known_args(options)[0]
-    except ArgumentError:
-        return Config().training.env  # the whole parser says what is wrong
-    at = schema.content(building.found(said.config)).get("training") if said.config else None
-    held = at.get("env") if isinstance(at, dict) else None
-    return str(said.env or held or Config().training.env)
+def read(algorithm: str, options: list[str]) -> tuple[Any, dict[str, Any]]:
+    """Return what trains, and what its flags were given."""
+    trainer = _trainer(algorithm)
+    return trainer, vars(_parser(trainer, algorithm, options).parse_args(options))
 
 
-def _parser(algorithm: str, env: str) -> ArgumentParser:
-    from rlvitals.trainers import schema
-    from rlvitals.trainers.ppo import presets
-    from rlvitals.trainers.ppo.config import Config
+def _trainer(algorithm: str) -> Any:  # noqa: ANN401 - a module
+    """Return what trains: a module with its flags, its settings and its program."""
+    if algorithm in LANGUAGE:
+        from rlvitals.trainers.language import command as language
 
+        return language
+    from rlvitals.trainers.ppo import command as ppo
+
+    return ppo
+
+
+def _parser(trainer: Any, algorithm: str, options: list[str]) -> ArgumentParser:  # noqa: ANN401
     parser = Parser(
         f"rlvitals {COMMAND.name} {algorithm}",
-        description="Proximal policy optimisation on any Gymnasium environment.",
+        description=trainer.ABOUT,
         formatter_class=RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -116,36 +89,27 @@ def _parser(algorithm: str, env: str) -> ArgumentParser:
     parser.add_argument(
         "--write-config", type=Path, metavar="FILE", help="write the settings there, train nothing"
     )
-    parser.add_argument("--quick-test", action="store_true", help="see in 10 s that all of it runs")
-    parser.add_argument(
-        "--verbose", action="store_true", help="show each update and each rollout's lines too"
-    )
-    schema.add_flags(
-        parser, Config, aliases=ALIASES, below=presets.preset(env), source=presets.source(env)
-    )
+    parser.add_argument("--quick-test", action="store_true", help=trainer.QUICKLY)
+    trainer.add_flags(parser, algorithm, options)
     return parser
 
 
-def _config(chosen: Mapping[str, Any], env: str) -> "Config":
-    from rlvitals.trainers import schema
-    from rlvitals.trainers.ppo import building, presets
-    from rlvitals.trainers.ppo.config import Config
-
-    said = building.fitted(schema.said(chosen, Config))
-    if chosen["quick_test"]:
-        said = {**QUICK, **said}
-    file = chosen["config"]
-    place = file and building.found(file)
-    return schema.load(Config, place, said, below=presets.preset(env))
-
-
-def _written(config: "Config", file: Path) -> int:
+def _written(config: Any, file: Path) -> int:  # noqa: ANN401 - any trainer's settings
     from rlvitals.trainers import schema
 
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(schema.text(config), encoding="utf-8")
     print(file)
     return 0
+
+
+def _drawn(run: Path, folder: str) -> int:
+    """Draw a run's pictures, as `rlvitals plot` does."""
+    from rlvitals.cli import plot
+
+    parser = ArgumentParser()
+    plot.COMMAND.add_arguments(parser)
+    return plot.COMMAND.run(parser.parse_args([str(run), "--output-dir", folder]))
 
 
 COMMAND = Command("train", __doc__, add_arguments, run)

@@ -234,6 +234,12 @@ class Checkpoints:
         self._writer.join()
         return tuple(self._shelf.own())
 
+    def at(self, step: int) -> Checkpoint:
+        """Return a step's checkpoint; nothing is changed. Raises BadCheckpoint: it is not whole."""
+        self._writer.join()
+        folder = naming.final(self.folder, step)
+        return Checkpoint(folder, manifests.verify(folder))
+
     def pin(self, step: int) -> None:
         """Keep a checkpoint for good. Raises BadCheckpoint where there is none."""
         self._writer.join()

@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from math import inf, isfinite
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from rlvitals import UsageError, nearest
 
@@ -33,6 +33,7 @@ class Key:
     choices: tuple[str, ...]
     item: str
     flag: str  # "--learning-rate"
+    inner: Any  # the type of a list's items
 
     @property
     def name(self) -> str:
@@ -53,7 +54,9 @@ def _named(found: Iterable[tuple[tuple[str, ...], Any]]) -> Iterator[Key]:
         taken.add(name)
         about = one.metadata
         flag = f"--{name.replace('_', '-')}"
-        yield Key(path, _default(one), about["doc"], about["choices"], about["item"], flag)
+        yield Key(
+            path, _default(one), about["doc"], about["choices"], about["item"], flag, _inner(one)
+        )
 
 
 def _walk(schema: type[Any], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -101,10 +104,14 @@ def _checked(one: Any, default: Any, value: Any, at: str) -> Any:  # noqa: ANN40
     if isinstance(default, tuple):
         if not isinstance(value, list | tuple):
             raise UsageError(f"{value!r} is not a list", where=at, hint="[1, 2]")
-        inner = default[0] if default else 0.0
-        check = _text if isinstance(inner, str) else _number_like(inner)
+        check = _text if _inner(one) is str else _number_like(default[0] if default else 0.0)
         return tuple(check(one, item, at) for item in value)
     return _number_like(default)(one, value, at)
+
+
+def _inner(one: Any) -> Any:  # noqa: ANN401 - a type
+    """Return the type of a list's items: `tuple[str, ...]` says str, of an empty one too."""
+    return next(iter(get_args(one.type)), None)
 
 
 def _text(one: Any, value: Any, at: str) -> str:  # noqa: ANN401 - of any type
@@ -214,7 +221,7 @@ def add_flags(  # noqa: PLR0913 - what its flags are told by, each by its name
         group.add_argument(
             key.flag, *aliases.get(key.name, ()), dest=key.name, default=None,
             metavar=key.item or _metavar(key),
-            type=_parse(key.default), choices=key.choices or None,
+            type=_parse(key), choices=key.choices or None,
             nargs="*" if isinstance(key.default, tuple) else "?" if truth else None,
             const=True if truth else None,
             help=f"{key.doc} (default: {_from(key, below, source)})".replace("%", "%%"),
@@ -247,12 +254,10 @@ def _shown(default: Any) -> str:  # noqa: ANN401 - of any type
     return " ".join(map(str, default)) or "none" if isinstance(default, tuple) else f"{default}"
 
 
-def _parse(default: Any) -> Any:  # noqa: ANN401 - a function that reads a text
-    if isinstance(default, bool):
+def _parse(key: Key) -> Any:  # noqa: ANN401 - a function that reads a text
+    if isinstance(key.default, bool):
         return _truth
-    if isinstance(default, tuple):
-        return type(default[0]) if default else float
-    return type(default)
+    return key.inner if isinstance(key.default, tuple) else type(key.default)
 
 
 def _truth(text: str) -> bool:

@@ -13,8 +13,8 @@ from rlvitals.trainers.ppo.program import Training
 
 
 def config_of(*options):
-    env = train._env(list(options))
-    return train._config(vars(train._parser("ppo", env).parse_args(options)), env)
+    ppo, chosen = train.read("ppo", list(options))
+    return ppo.configure("ppo", chosen)
 
 
 def trained(folder, env, **said):
@@ -58,7 +58,7 @@ def test_every_preset_names_settings_and_says_where_it_is_from(env, capsys):
     for name, value in presets.preset(env).items():
         assert type(value) is type(known[name].default), name
     with pytest.raises(SystemExit):
-        train._parser("ppo", env).parse_args(["--help"])
+        train.read("ppo", ["--env", env, "--help"])
     told = " ".join(capsys.readouterr().out.split())
     assert f", {presets.source(env)})" in told
 

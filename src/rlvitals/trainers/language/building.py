@@ -40,35 +40,32 @@ def folder(config: Config) -> Path:
     return plain
 
 
-def arguments(config: Config, output: Path, *, weights: list[float] | None) -> GRPOConfig:
+# TRL's names for keys of the section `training` that are called otherwise here.
+RENAMED = {
+    "num_train_epochs": "num_epochs",
+    "per_device_train_batch_size": "batch_size",
+    "epsilon": "cliprange",
+    "activation_checkpointing": "gradient_checkpointing",
+}
+SAME = (
+    "seed", "gradient_accumulation_steps", "learning_rate", "lr_scheduler_type", "warmup_steps",
+    "max_grad_norm", "beta", "num_iterations", "loss_type", "scale_rewards", "temperature",
+    "max_completion_length", "mask_truncated_completions", "bf16",
+)  # fmt: skip
+
+
+def arguments(config: Config, output: Path) -> GRPOConfig:
     """Return TRL's arguments. Raises UsageError for those that do not go together."""
-    training, signal, saving = config.training, config.signal, config.checkpointing
-    said: dict[str, Any] = {
+    training, saving = config.training, config.checkpointing
+    said: dict[str, Any] = {name: getattr(training, name) for name in SAME}
+    said |= {name: getattr(training, own) for name, own in RENAMED.items()}
+    said |= {
         "output_dir": str(output),
         "run_name": named(config.monitoring.run_name, config),
-        "seed": training.seed,
-        "num_train_epochs": training.num_epochs,
         "max_steps": training.max_steps or -1,
-        "per_device_train_batch_size": training.batch_size,
-        "gradient_accumulation_steps": training.gradient_accumulation_steps,
-        "learning_rate": training.learning_rate,
-        "lr_scheduler_type": training.lr_scheduler_type,
-        "warmup_steps": training.warmup_steps,
-        "max_grad_norm": training.max_grad_norm,
-        "epsilon": training.cliprange,
-        "beta": training.beta,
-        "num_iterations": training.num_iterations,
         "steps_per_generation": training.steps_per_generation or None,
-        "loss_type": training.loss_type,
-        "scale_rewards": training.scale_rewards,
-        "temperature": training.temperature,
-        "max_completion_length": training.max_completion_length,
-        "mask_truncated_completions": training.mask_truncated_completions,
-        "activation_checkpointing": training.gradient_checkpointing,
-        "bf16": training.bf16,
         "use_cpu": not torch.cuda.is_available(),
-        "num_generations": signal.num_generations,
-        "reward_weights": weights,
+        "num_generations": config.signal.num_generations,
         "logging_steps": config.monitoring.logging_steps,
         "logging_first_step": True,
         "save_strategy": "steps" if saving.save_steps else "no",

@@ -90,9 +90,17 @@ class DataConfig:
     )
     dataset_split: str = option("train", "the part of it that is trained on", item="NAME")
     subset_size: int = option(0, "samples of it (0: all)", item="N")
-    held_out: int = option(1024, "samples of a made one that evaluation asks", item="N")
+    held_out: int = option(
+        1024, "samples that evaluation asks: of rows, those that are not trained on", item="N"
+    )
     image_pixels: int = option(
         0, "images are made smaller to so many pixels (0: as they are)", item="N"
+    )
+    chart_pixels: int = option(
+        48, "side of a drawn chart: 32 to 56 for a tiny model, 160 and more with words", item="N"
+    )
+    prompt_template: str = option(
+        "", "the words around a question, with {query} in them (none: the task's)", item="TEXT"
     )
 
 
@@ -107,7 +115,7 @@ class SignalConfig:
     )
     lambda_psr: float = option(0.1, "weight of the positive samples in w-reinforce", item="LAMBDA")
     normalise: str = option(
-        "kept", "the tokens that the loss is a mean over", choices=("kept", "all")
+        "all", "the tokens that the loss is a mean over", choices=("kept", "all")
     )
     skip_empty_steps: bool = option(
         False, "no optimizer step where all samples are filtered out: Adam's momentum moves none"
@@ -158,6 +166,9 @@ class MonitoringConfig:
     run_name: str = option(RUN_NAME, "the run's name, filled in as `output_dir` is", item="NAME")
     log_completions: bool = option(True, "record completions with their rewards")
     completions_every: int = option(1, "of every so manieth row", item="N")
+    console_seconds: float = option(
+        0.5, "between two generations that are shown on the console; the file has all", item="S"
+    )
     progress_bar: bool = option(True, "show one, on the console")
     diagnose_seconds: float = option(
         30.0, "judge the run as it goes, at most so often, and say what is found (0: never)",

@@ -3,11 +3,12 @@
 import logging
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
 
+import transformers
 from tqdm import tqdm
 
 from rlvitals.trainers.language import signals
@@ -21,13 +22,6 @@ BAR = "{desc}: {percentage:.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {ra
 DESCRIPTION = "Training progress"
 PARTS = 10  # of a training: a line of progress after each, where no bar can be drawn
 SHOWN = 16  # rewards of a list on the console; the file has all
-# How the guide calls what each reward function paid.
-TITLES = MappingProxyType({
-    "format_reward": "Format rewards", "accuracy_reward": "Rewards Accuracy",
-    "length_think_reward": "Length Rewards", "num_token_reward": "Count rewards",
-    "chart_type_reward": "Graph Type Rewards", "table_style_reward": "Table style rewards",
-    "process_style_reward": "Process Style Rewards",
-})  # fmt: skip
 TRAINED_ON = MappingProxyType({
     signals.PSR: "POSITIVE samples", signals.NSR: "NEGATIVE samples",
     signals.W_REINFORCE: "both, POSITIVE samples weighted by λ",
@@ -74,9 +68,9 @@ def batch_line(mode: str, told: Told, lambda_psr: float) -> str:
     return f"{begin} {counted} | Avg reward: {mean:.3f}"
 
 
-def reward_lines(rewards: Mapping[str, Sequence[float]], most: int = 0) -> list[str]:
-    """List what each function paid; of more than `most` samples the first, with their number."""
-    return [f"{TITLES.get(name, name)}: {_list(paid, most)}" for name, paid in rewards.items()]
+def reward_line(title: str, paid: Sequence[float], most: int = 0) -> str:
+    """List what a function paid; of more than `most` samples the first, with their number."""
+    return f"{title}: {_list(paid, most)}"
 
 
 def _list(paid: Sequence[float], most: int) -> str:
@@ -156,6 +150,7 @@ class Lines:
         # No logger of the process: two trainings in it share no lines.
         self.log = logging.Logger("rlvitals", logging.DEBUG)  # noqa: LOG001
         self._file: logging.Handler = logging.NullHandler()
+        self._bars = False
         if quiet:
             self.log.addHandler(self._file)
             return
@@ -166,9 +161,12 @@ class Lines:
         self.log.addHandler(self._file)
 
     def __enter__(self) -> Self:
-        """Let the libraries' lines reach the file."""
+        """Let the libraries' lines and warnings reach the file; their bars reach nobody."""
         for name in LIBRARIES:
             logging.getLogger(name).addHandler(self._file)
+        logging.captureWarnings(capture=True)
+        self._bars = transformers.utils.logging.is_progress_bar_enabled()
+        transformers.utils.logging.disable_progress_bar()
         return self
 
     def __exit__(
@@ -177,7 +175,10 @@ class Lines:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the file."""
+        """Close the file, and leave the libraries as they were."""
+        logging.captureWarnings(capture=False)
+        if self._bars:
+            transformers.utils.logging.enable_progress_bar()
         for name in LIBRARIES:
             logging.getLogger(name).removeHandler(self._file)
         for handler in list(self.log.handlers):

@@ -21,7 +21,7 @@ class Loaded:
     tiny: bool  # made here: one thread is fastest
 
 
-def tokenizer_of(processor: Any) -> Any:  # noqa: ANN401
+def tokenizer_of(processor: Any) -> Any:
     """Return a processor's tokenizer, which it may be itself."""
     return getattr(processor, "tokenizer", processor)
 

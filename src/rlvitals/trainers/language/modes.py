@@ -39,12 +39,12 @@ class ModesTrainer(GRPOTrainer):
 
     def __init__(
         self,
-        *args: Any,  # noqa: ANN401 - TRL's own
+        *args: Any,
         mode: str = GRPO,
         signal: SignalConfig | None = None,
         correctness: str = "",
         on_batch: Callable[[Told], None] | None = None,
-        **options: Any,  # noqa: ANN401 - the same
+        **options: Any,
     ) -> None:
         """Build TRL's trainer."""
         self._mode, self._signal = mode, signal or SignalConfig()
@@ -76,7 +76,7 @@ class ModesTrainer(GRPOTrainer):
                 hint="--normalise all, or --loss-type dapo",
             )
 
-    def _calculate_rewards(self, *args: Any) -> torch.Tensor:  # noqa: ANN401 - TRL's own
+    def _calculate_rewards(self, *args: Any) -> torch.Tensor:
         self._paid = super()._calculate_rewards(*args)
         return self._paid
 

@@ -1,21 +1,26 @@
 """A whole training of a language model: begin or resume, learn, tell, save, and end well."""
 
+import logging
 import os
+import time
 import traceback
+from math import inf
 
 import torch
-from transformers import set_seed
+from transformers import PrinterCallback, set_seed
 
 import rlvitals
 from rlvitals.integrations import trl as vitals
 from rlvitals.trainers import schema
 from rlvitals.trainers.judging import Judge
-from rlvitals.trainers.language import building, console, data, models, rewards
+from rlvitals.trainers.language import building, console, data, models, presets, rewards
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.following import Following
 from rlvitals.trainers.language.modes import ModesTrainer, Told
 from rlvitals.trainers.stopping import Stopping
 
+FAILURES = 5  # of reward functions, on the console; all are in the file
+SHOWN = 120  # characters of what they failed on
 GO_ON = "run the same command again to go on"
 
 
@@ -29,9 +34,8 @@ class Training:
         """Build everything; with several processes, each builds its own."""
         self.config = config
         self.folder = building.folder(config)
-        self.args = building.arguments(
-            config, self.folder, weights=list(config.rewards.weights) or None
-        )  # before the model: ZeRO-3 shares it out as it is loaded
+        # Before the model: ZeRO-3 shares it out as it is loaded.
+        self.args = building.arguments(config, self.folder)
         self.first = self.args.process_index == 0
         self.progress = console.Progress(wanted=config.monitoring.progress_bar and self.first)
         self.lines = console.Lines(
@@ -41,7 +45,9 @@ class Training:
         self.log = self.lines.log
         self.stopping = Stopping()
         self.failures = 0  # samples that a reward function could not judge
+        self.titles: dict[str, str] = {}  # of the reward functions, by name
         self.recorder: rlvitals.Run | None = None
+        self._shown = -inf  # when a generation was shown last, on the monotonic clock
 
     def run(self) -> str:
         """Train; returns "finished", or "stopped" where someone asked for it.
@@ -80,10 +86,12 @@ class Training:
         task = data.load(config.data, vision=loaded.vision, seed=config.training.seed)
         if self.first:
             self._record()
-            for line in console.heading(config, len(task.train)):
+            for line in (presets.line(config), *console.heading(config, len(task.train))):
                 self.log.info("%s", line)
         trainer = self._trainer(loaded, task)
-        goes_on = rlvitals.resume_from(self.args) if config.checkpointing.resume else None
+        goes_on = None
+        if config.checkpointing.resume:
+            goes_on = rlvitals.resume_from(self.args, tell=self._tell)
         trainer.train(resume_from_checkpoint=goes_on)
         self.stopping.check()
         if trainer.state.global_step < trainer.state.max_steps:
@@ -106,12 +114,14 @@ class Training:
     def _trainer(self, loaded: models.Loaded, task: data.Task) -> ModesTrainer:
         config = self.config
         paid = rewards.functions(config.rewards, task.rewards, failed=self._failed)
+        self.titles = {one.name: one.title for one in paid}
         self.args.reward_weights = rewards.weights(config.rewards, paid)
         trainer = ModesTrainer(
             model=loaded.model, args=self.args, reward_funcs=paid, train_dataset=task.train,
             processing_class=loaded.processor, peft_config=loaded.lora, mode=config.training.mode,
             signal=config.signal, correctness=config.rewards.correctness, on_batch=self._told,
         )  # fmt: skip
+        trainer.remove_callback(PrinterCallback)  # its dicts are in the file
         judge = self._judge()
         trainer.add_callback(
             Following(
@@ -139,15 +149,25 @@ class Training:
 
     def _failed(self, failure: rewards.Failure) -> None:
         self.failures += 1
-        self.log.warning("%s", failure.sentence)
+        level = logging.WARNING if self.failures <= FAILURES else logging.DEBUG
+        self.log.log(
+            level, "%s failed on sample %d (%s: %s): prompt %r, completion %r", failure.function,
+            failure.sample, type(failure.error).__name__, failure.error,
+            failure.prompt[-SHOWN:], failure.completion[:SHOWN],
+        )  # fmt: skip
 
     def _told(self, told: Told) -> None:
         """Print what a generation came to: each line whole in the file."""
         line = console.batch_line(self.config.training.mode, told, self.config.signal.lambda_psr)
-        self.log.info("%s", line)
-        short = console.reward_lines(told.rewards, console.SHOWN)
-        for whole, shown in zip(console.reward_lines(told.rewards), short, strict=True):
-            self.log.info("%s", whole, extra={"short": shown})
+        now = time.monotonic()
+        shown = now - self._shown >= self.config.monitoring.console_seconds
+        level = logging.INFO if shown else logging.DEBUG
+        self._shown = now if shown else self._shown
+        self.log.log(level, "%s", line)
+        for name, paid in told.rewards.items():
+            title = self.titles.get(name, name)
+            short = console.reward_line(title, paid, console.SHOWN)
+            self.log.log(level, "%s", console.reward_line(title, paid), extra={"short": short})
 
     def _sum_up(self, status: str) -> None:
         """Say how it ended, and what it came to."""

@@ -23,8 +23,8 @@ Lessons = Callable[[int], Sequence[Lesson]]  # the lessons of a step
 
 
 def teach(
-    model: Any,  # noqa: ANN401
-    processor: Any,  # noqa: ANN401
+    model: Any,
+    processor: Any,
     lessons: Lessons,
     *,
     steps: int,
@@ -32,9 +32,13 @@ def teach(
 ) -> list[float]:
     """Raise the likelihood of the lessons' answers, and of the end after each, for some steps.
 
-    Returns the loss of each step: nats a token of the answers. The model is left in evaluation.
+    The learning rate falls to nearly nothing, so that models of all seeds end equally far. Returns
+    the loss of each step: nats a token of the answers. The model is left in evaluation.
     """
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)
+    slower = torch.optim.lr_scheduler.LinearLR(
+        optimizer, 1.0, 1.0 / max(steps, 1), max(steps - 1, 1)
+    )
     losses = []
     model.train()
     for step in range(steps):
@@ -43,12 +47,13 @@ def teach(
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_GRAD_NORM)
         optimizer.step()
+        slower.step()
         losses.append(float(loss.detach()))
     model.eval()
     return losses
 
 
-def encoded(processor: Any, lessons: Sequence[Lesson]) -> dict[str, Any]:  # noqa: ANN401
+def encoded(processor: Any, lessons: Sequence[Lesson]) -> dict[str, Any]:
     """Return a model's inputs for lessons, padded on the left as they are in generation."""
     tokenizer = getattr(processor, "tokenizer", processor)
     texts = [lesson.prompt + lesson.answer + tokenizer.eos_token for lesson in lessons]

@@ -97,7 +97,7 @@ class Question:
     steps: tuple[str, ...]
 
 
-def chart(seed: int, index: int = 0, *, pixels: int = PIXELS) -> Sample:
+def chart(seed: int | str, index: int = 0, *, pixels: int = PIXELS) -> Sample:
     """Draw sample `index` of a seed: a square picture of `pixels` a side, and its question."""
     random = Random(f"{seed} {index}")  # noqa: S311 - no secret
     tiny = pixels < drawing.READABLE

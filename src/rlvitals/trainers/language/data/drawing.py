@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont, ImageFont
 
 READABLE = 160  # pixels of a side from which words fit
-SMOOTH = 3  # a readable chart is drawn so many times larger, and made smaller
+SMOOTH = 2  # a readable chart is drawn so many times larger, and made smaller
 UNITS = 10  # of a tiny chart's scale
 WHITE, BLACK, GRID, AXIS = "#ffffff", "#202020", "#e4e4e4", "#707070"
 COLOURS = ("#1f77b4", "#d6604d", "#2ca02c", "#9467bd", "#e6a117", "#17becf")

@@ -6,7 +6,7 @@ DIGITS = 10
 SPACE = DIGITS * DIGITS  # different questions there are
 
 
-def questions(count: int, seed: int) -> list[dict[str, str]]:
+def questions(count: int, seed: int | str) -> list[dict[str, str]]:
     """Draw questions with replacement: `{"prompt": "3+4=", "answer": "7"}`."""
     random = Random(seed)  # noqa: S311 - no secret
     pairs = [(random.randrange(DIGITS), random.randrange(DIGITS)) for _ in range(count)]

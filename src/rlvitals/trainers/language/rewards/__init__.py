@@ -12,10 +12,10 @@ from rlvitals.trainers.language.rewards import (
     process_style_reward,
     table_style_reward,
 )
-from rlvitals.trainers.language.rewards.paying import Failure, Reward, correctness, made, weights
+from rlvitals.trainers.language.rewards.paying import Failure, Reward, made, weights
 from rlvitals.trainers.language.rewards.reward import Measure
 
-__all__ = ["CATALOGUE", "Failure", "Reward", "correctness", "functions", "weights"]
+__all__ = ["CATALOGUE", "Failure", "Reward", "functions", "weights"]
 
 CATALOGUE: tuple[Measure, ...] = (
     format_reward.REWARD,

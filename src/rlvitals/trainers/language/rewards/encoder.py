@@ -24,7 +24,7 @@ def load(name: str) -> Alike:
     return _alike(tokenizer, model.eval())
 
 
-def _alike(tokenizer: Any, model: Any) -> Alike:  # noqa: ANN401 - of transformers
+def _alike(tokenizer: Any, model: Any) -> Alike:
     import torch
 
     limit = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", 512))

@@ -24,6 +24,13 @@ class Failure:
     completion: str
     error: Exception
 
+    @property
+    def sentence(self) -> str:
+        """What happened, in one line."""
+        about = f"prompt {self.prompt[-SHOWN:]!r}, completion {self.completion[:SHOWN]!r}"
+        error = f"{type(self.error).__name__}: {self.error}"
+        return f"{self.function} failed on sample {self.sample}: {error} ({about})"
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -76,7 +83,7 @@ class Reward:
         prompts: Sequence[Any],
         completions: Sequence[Any],
         completion_ids: Sequence[Any] | None = None,
-        **columns: Any,  # noqa: ANN401 - the data's
+        **columns: Any,
     ) -> list[float | None]:
         """Score completions. Raises UsageError where the data lacks a column that it needs."""
         batch = Batch(prompts, completions, completion_ids, columns)
@@ -91,14 +98,12 @@ class Reward:
         try:
             (score,) = _numbers(self.scores(batch.only(place)), 1)
         except Exception as error:
-            prompt, completion = text(batch.prompts[place]), text(batch.completions[place])
+            said = text(batch.prompts[place]), text(batch.completions[place])
+            failure = Failure(self.name, place, *said, error)
             if self.stop:
-                raise VitalsError(
-                    f"{self.name} failed on sample {place}: {type(error).__name__}: {error}",
-                    where=f"prompt {prompt[-SHOWN:]!r}, completion {completion[:SHOWN]!r}",
-                    hint="mend the function, or leave such samples out: --on-error skip",
-                ) from error
-            self.failed(Failure(self.name, place, prompt, completion, error))
+                hint = "mend the function, or leave such samples out: --on-error skip"
+                raise VitalsError(failure.sentence, hint=hint) from error
+            self.failed(failure)
             return None
         return score
 
@@ -115,7 +120,7 @@ def _numbers(scores: Sequence[float | None], count: int) -> list[float | None]:
     return values
 
 
-def text(said: Any) -> str:  # noqa: ANN401 - a text or a conversation
+def text(said: Any) -> str:
     """Return a prompt or a completion as text: of a conversation its last words."""
     if isinstance(said, str):
         return said
@@ -209,7 +214,7 @@ def _own(function: Callable[..., Sequence[float | None]]) -> Scores:
     return scores
 
 
-def _copied(value: Any) -> Any:  # noqa: ANN401 - texts, lists and tables of them; images
+def _copied(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_copied(one) for one in value]
     if isinstance(value, dict):
@@ -226,18 +231,3 @@ def weights(config: RewardsConfig, rewards: Sequence[Reward]) -> list[float]:
             hint=f"one for each of {', '.join(reward.name for reward in rewards)}",
         )
     return list(config.weights or (1.0,) * len(rewards))
-
-
-def correctness(config: RewardsConfig, rewards: Sequence[Reward]) -> int:
-    """Return the place of the function that says whether an answer is right.
-
-    Raises UsageError where it is none of them.
-    """
-    names = [reward.name for reward in rewards]
-    if config.correctness not in names:
-        raise UsageError(
-            f"{config.correctness} is none of the reward functions",
-            where="rewards.correctness",
-            hint=nearest(config.correctness, names) or f"one of {', '.join(names)}",
-        )
-    return names.index(config.correctness)

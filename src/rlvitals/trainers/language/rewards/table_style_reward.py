@@ -32,7 +32,7 @@ def score(sample: Sample) -> float | None:
     return READABLE + keys + met + CELLS * _cells_met(rows, _rows(expected))
 
 
-def _expected(table: Any) -> Mapping[str, Any] | None:  # noqa: ANN401 - as the data has it
+def _expected(table: Any) -> Mapping[str, Any] | None:
     if table is None or table == "":
         return None
     found = table if isinstance(table, Mapping) else _object(str(table), longest=None)

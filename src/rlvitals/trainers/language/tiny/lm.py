@@ -1,12 +1,13 @@
 """A language model of a hundred thousand weights that reads sums and writes what they come to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from rlvitals.trainers.language.data import sums
 from rlvitals.trainers.language.tiny import tokens
 from rlvitals.trainers.language.warm_start import Lesson, Lessons
 
@@ -15,6 +16,8 @@ WIDTH, LAYERS, HEADS = 64, 2, 4
 LONGEST = 256  # tokens
 LEARNING_RATE = 2e-3
 LESSONS = 64  # of a step of the warm start
+LARGE, SHARE = 8, 0.64  # a sum from here on is large: such a share of the sums of two digits is
+APART = 0.6  # how much oftener a large sum is taught wrong, at a noise of half
 
 
 def make(seed: int) -> tuple[Any, Any]:
@@ -31,18 +34,28 @@ def make(seed: int) -> tuple[Any, Any]:
     return Qwen2ForCausalLM(config), tokenizer
 
 
-def lessons(processor: Any, *, noise: float, seed: int) -> Lessons:  # noqa: ANN401, ARG001
-    """Return what each step teaches: sums, of whose answers a share of `noise` is wrong."""
+def lessons(processor: Any, *, noise: float, seed: int) -> Lessons:  # noqa: ARG001
+    """Return what each step teaches: sums, of whose answers a share of `noise` is one too small.
+
+    Sums from `LARGE` on are wrong more often than right, at a noise of half, and small ones seldom:
+    what the model thinks likeliest is then wrong for those, and the right answer comes second.
+    """
 
     def at(step: int) -> Sequence[Lesson]:
         chance = np.random.default_rng([seed, step])
-        return [_lesson(chance, noise) for _ in range(LESSONS)]
+        asked = sums.questions(LESSONS, int(chance.integers(2**32)))
+        return [_lesson(row, chance.random(), noise) for row in asked]
 
     return at
 
 
-def _lesson(chance: np.random.Generator, noise: float) -> Lesson:
-    one, other = (int(digit) for digit in chance.integers(10, size=2))
-    right = one + other
-    wrong = chance.random() < noise
-    return Lesson(f"{one}+{other}=", str(right - 1 if wrong and right else right + wrong))
+def _lesson(row: Mapping[str, str], drawn: float, noise: float) -> Lesson:
+    right = int(row["answer"])
+    slips = drawn < slip(right, noise)
+    return Lesson(row["prompt"], str(max(right - 1, 0) if slips else right))
+
+
+def slip(right: int, noise: float) -> float:
+    """Return how often a sum is taught one too small, where a share of `noise` of all sums is."""
+    apart = APART * 2 * min(noise, 1 - noise)
+    return noise + (1 - SHARE) * apart if right >= LARGE else noise - SHARE * apart

@@ -19,7 +19,7 @@ TEMPLATE = (
 REGEX = r"\^$.|?*+()[]{}-"  # what stands for something else in a pattern
 
 
-def tokenizer(words: Sequence[str] = (), special: Sequence[str] = ()) -> Any:  # noqa: ANN401
+def tokenizer(words: Sequence[str] = (), special: Sequence[str] = ()) -> Any:
     """Make a tokenizer of characters and `words`; `special` ones are left out of decoded text.
 
     Of two words that begin alike the longer one is meant.

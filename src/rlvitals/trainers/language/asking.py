@@ -1,0 +1,143 @@
+"""What a policy answers: its likeliest tokens, or tokens drawn as its training draws them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
+from trl.data_utils import is_conversational, prepare_multimodal_messages
+
+from rlvitals.trainers.language import models
+
+Row = Mapping[str, Any]  # of a data set: prompt, answer, and whatever the rewards look at
+Completion = str | list[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A model that can be asked, as its training asks it."""
+
+    model: Any
+    processor: Any  # tokenizer or processor
+    temperature: float
+    longest: int  # tokens of a completion at the most
+
+    def ends(self) -> list[int]:
+        """Return the tokens that end a completion: the tokenizer's, and those the model names."""
+        named = self.model.generation_config.eos_token_id
+        ids = [named] if isinstance(named, int) else list(named or ())
+        return sorted({models.tokenizer_of(self.processor).eos_token_id, *ids})
+
+    def image_tokens(self) -> list[int] | None:
+        """Return the token that stands for an image, which is never an answer; None without."""
+        token = getattr(self.model.config, "image_token_id", None)
+        return None if token is None else [token]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Completions of a batch of rows, and the token ids of each without what follows its end."""
+
+    completions: list[Completion]
+    ids: list[list[int]]
+
+
+@dataclass(slots=True)
+class Entropy:
+    """Sums up the entropy of the distributions that tokens were drawn from."""
+
+    nats: float = 0.0
+    tokens: int = 0
+    _prompt: int = field(default=0, init=False)
+
+    def mean(self) -> float:
+        """Return the mean over tokens, in nats; NaN for none."""
+        return self.nats / self.tokens if self.tokens else float("nan")
+
+
+class _Adding(LogitsProcessor):
+    """Adds the entropy of each token that is about to be drawn; changes nothing.
+
+    It is called before the temperature is applied, so it applies it.
+    """
+
+    def __init__(self, total: Entropy, temperature: float, prompt: int, ends: list[int]) -> None:
+        self.total, self.temperature, self.prompt = total, temperature, prompt
+        self.ends = torch.tensor(ends)
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        ends = self.ends.to(input_ids.device)
+        going = ~torch.isin(input_ids[:, self.prompt :], ends).any(dim=1)
+        chances = torch.softmax(scores[going].float() / self.temperature, dim=-1)
+        self.total.nats += float(torch.special.entr(chances).sum())
+        self.total.tokens += int(going.sum())
+        return scores
+
+
+def greedy(policy: Policy, rows: Sequence[Row]) -> Answers:
+    """Answer each row with the likeliest tokens."""
+    return _answers(policy, rows, None, {"do_sample": False})
+
+
+def sampled(policy: Policy, rows: Sequence[Row], total: Entropy) -> Answers:
+    """Answer each row with tokens that torch's generator draws at the policy's temperature.
+
+    `total` gains the entropy of each token.
+    """
+    how = {"do_sample": True, "temperature": policy.temperature, "top_k": 0, "top_p": 1.0}
+    return _answers(policy, rows, total, how)
+
+
+def _answers(
+    policy: Policy, rows: Sequence[Row], total: Entropy | None, how: Mapping[str, Any]
+) -> Answers:
+    tokenizer, ends = models.tokenizer_of(policy.processor), policy.ends()
+    asked = inputs(policy.processor, [row["prompt"] for row in rows], _images(rows))
+    length = asked["input_ids"].shape[1]
+    listening = LogitsProcessorList()
+    if total is not None:
+        listening.append(_Adding(total, policy.temperature, length, ends))
+    said = GenerationConfig(
+        max_new_tokens=policy.longest, pad_token_id=tokenizer.pad_token_id, eos_token_id=ends,
+        bos_token_id=tokenizer.bos_token_id, suppress_tokens=policy.image_tokens(),
+        disable_compile=True, **how,
+    )  # fmt: skip
+    # What ours leaves at a default would be the model's own (transformers issue 42762).
+    own, policy.model.generation_config = policy.model.generation_config, said
+    try:
+        with torch.inference_mode():
+            made = policy.model.generate(
+                **asked.to(policy.model.device), logits_processor=listening
+            )
+    finally:
+        policy.model.generation_config = own
+    ids = [_until(one, ends) for one in made[:, length:].tolist()]
+    texts = tokenizer.batch_decode(ids, skip_special_tokens=True)
+    talks = is_conversational({"prompt": rows[0]["prompt"]})
+    said_by = [[{"role": "assistant", "content": text}] for text in texts] if talks else texts
+    return Answers(said_by, ids)
+
+
+def inputs(processor: Any, prompts: Sequence[Any], images: Sequence[Any] | None) -> Any:
+    """Return what a model reads of prompts, texts or conversations, padded on the left."""
+    if not is_conversational({"prompt": prompts[0]}):
+        return processor(text=list(prompts), padding=True, padding_side="left", return_tensors="pt")
+    if images is not None:
+        prompts = [
+            prepare_multimodal_messages(prompt, images=[image])
+            for prompt, image in zip(prompts, images, strict=True)
+        ]
+    return processor.apply_chat_template(
+        conversation=list(prompts), add_generation_prompt=True, tokenize=True, return_dict=True,
+        padding=True, return_tensors="pt",
+    )  # fmt: skip
+
+
+def _images(rows: Sequence[Row]) -> list[Any] | None:
+    return [row["image"] for row in rows] if rows[0].get("image") is not None else None
+
+
+def _until(ids: list[int], ends: Sequence[int]) -> list[int]:
+    """Cut ids after the first that ends a completion."""
+    return next((ids[: i + 1] for i, one in enumerate(ids) if one in ends), ids)

@@ -1,0 +1,71 @@
+"""`rlvitals train grpo`, `psr`, `nsr` and `w-reinforce`: their flags, and what they come to."""
+
+from argparse import ArgumentError, ArgumentParser
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from rlvitals import UsageError
+from rlvitals.trainers import schema
+from rlvitals.trainers.language import presets
+from rlvitals.trainers.language.config import Config
+
+ABOUT = "Post-training of a language model, or of one that sees, with rewards."
+QUICKLY = "train a tiny model that sees on 100 charts, and draw its pictures: minutes"
+ALIASES = MappingProxyType({
+    "training.mode": ("--mode",),
+    "model.vlm_name": ("--model-name",),
+    "checkpointing.keep": ("--save-total-limit",),
+})  # fmt: skip
+QUICK = MappingProxyType({
+    "data.subset_size": 100,
+    "training.num_epochs": 1.0, "signal.num_generations": 4,
+    "monitoring.plots_dir": "training_plots",
+})  # fmt: skip
+
+
+def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) -> None:
+    """Give a parser the flags; their defaults are those of the model that `options` name."""
+    del algorithm
+    model = _model(options)
+    below, source = presets.preset(model), presets.source(model)
+    parser.set_defaults(preset_of=model)
+    schema.add_flags(parser, Config, aliases=ALIASES, below=below, source=source)
+
+
+def _model(options: Sequence[str]) -> str:
+    """Return the model that flags or their file ask for: its preset makes the defaults."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--vlm-name", "--model-name", dest="name")
+    parser.add_argument("--config", "--config-file", type=Path)
+    try:
+        said = parser.parse_known_args(options)[0]
+    except ArgumentError:
+        return Config().model.vlm_name  # the whole parser says what is wrong
+    at = schema.content(said.config).get("model") if said.config else None
+    held = at.get("vlm_name") if isinstance(at, dict) else None
+    return str(said.name or held or Config().model.vlm_name)
+
+
+def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
+    """Return what the flags come to. Raises UsageError."""
+    said = schema.said(chosen, Config)
+    asked = said.setdefault("training.mode", algorithm)
+    if asked != algorithm:
+        raise UsageError(f"train {algorithm}, or --mode {asked}?", where="rlvitals train")
+    if chosen["quick_test"]:
+        said = {**QUICK, **said}
+    file: Path | None = chosen["config"]
+    return schema.load(Config, file, said, below=presets.preset(chosen["preset_of"]))
+
+
+def train(config: Config, chosen: Mapping[str, Any]) -> tuple[Path, str] | None:
+    """Train; returns the run's folder and where its pictures are wanted, None for nowhere."""
+    del chosen
+    from rlvitals.trainers.language.program import Training
+
+    training = Training(config)
+    training.run()
+    wanted = config.monitoring.plots_dir
+    return (training.folder, wanted) if wanted and training.first else None

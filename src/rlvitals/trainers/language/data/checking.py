@@ -1,0 +1,122 @@
+"""Choose rows, and leave out those that cannot be asked: each one is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from io import BytesIO
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from rlvitals import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import datasets
+
+NAMED = 5  # rows that a note names
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which rows are trained on and which evaluation asks; `bad`: why others cannot be."""
+
+    train: list[int]
+    held_out: list[int]
+    bad: dict[int, str]
+
+    def notes(self, subset: int) -> tuple[str, ...]:
+        """Tell what is not as it was asked for."""
+        notes = []
+        if self.bad:
+            rows = "row is" if len(self.bad) == 1 else "rows are"
+            notes.append(f"{len(self.bad)} {rows} left out: {told(self.bad)}")
+        if len(self.train) < subset:
+            notes.append(f"{subset} samples were asked for, and there are {len(self.train)}")
+        if not self.held_out:
+            notes.append("all rows are trained on: none is held out for evaluation")
+        return tuple(notes)
+
+
+def choose(
+    rows: datasets.Dataset, needed: tuple[str, ...], *, subset: int, held_out: int, seed: int
+) -> Chosen:
+    """Choose `subset` rows that can be asked (0: all), and of the rest up to `held_out`.
+
+    No question of the second is among the first. The images of `rows` are undecoded.
+    Raises UsageError where no row can be asked.
+    """
+    order = list(range(len(rows)))
+    if subset:
+        Random(seed).shuffle(order)  # noqa: S311 - no secret
+    bad: dict[int, str] = {}
+    usable = _usable(rows, needed, order, bad)
+    train = {row: key for (row, key), _ in zip(usable, range(subset or len(rows)), strict=False)}
+    if not train:
+        raise UsageError(f"none of its {len(rows)} rows can be asked: {told(bad)}")
+    asked = set(train.values())
+    others: list[int] = []
+    if held_out:
+        for row, key in usable:
+            if key not in asked:
+                others.append(row)
+            if len(others) == held_out:
+                break
+    return Chosen(list(train), others, bad)
+
+
+def _usable(
+    rows: datasets.Dataset, needed: tuple[str, ...], order: list[int], bad: dict[int, str]
+) -> Iterator[tuple[int, bytes]]:
+    """Go through rows, and note the bad ones: a row's number with what tells its question."""
+    for number in order:
+        row = rows[number]
+        if problem := unusable(row, needed):
+            bad[number] = problem
+        else:
+            yield number, _key(row, needed)
+
+
+def unusable(row: Mapping[str, Any], needed: tuple[str, ...]) -> str:
+    """Say why a row cannot be asked; empty if it can. An image is decoded in full to see it."""
+    for name in needed:
+        if name == "image":
+            if problem := _unreadable(row[name]):
+                return problem
+        elif row[name] is None or not str(row[name]).strip():
+            return f"its {name} is empty"
+    return ""
+
+
+def _unreadable(image: Mapping[str, Any] | None) -> str:
+    from PIL import Image
+
+    if not image or not (image.get("bytes") or image.get("path")):
+        return "it has no image"
+    try:
+        with Image.open(BytesIO(image["bytes"]) if image.get("bytes") else image["path"]) as found:
+            found.load()
+    except FileNotFoundError:
+        return f"there is no file {image['path']}"
+    except (OSError, SyntaxError, ValueError, EOFError) as error:  # what Pillow's decoders raise
+        why = str(error) if image.get("path") else str(error).split("<", maxsplit=1)[0].strip()
+        return f"its image cannot be read: {why}"
+    return ""
+
+
+def _key(row: Mapping[str, Any], needed: tuple[str, ...]) -> bytes:
+    parts = (
+        (row[name].get("bytes") or str(row[name]["path"]).encode())
+        if name == "image"
+        else str(row[name]).encode()
+        for name in needed
+    )
+    return blake2b(b"\0".join(parts), digest_size=16).digest()
+
+
+def told(bad: Mapping[int, str]) -> str:
+    """Name the first bad rows, counted from 1."""
+    first = [f"row {number + 1}: {bad[number]}" for number in sorted(bad)[:NAMED]]
+    more = len(bad) - len(first)
+    return "; ".join([*first, *([f"and {more} more"] if more else [])])

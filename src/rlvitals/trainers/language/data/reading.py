@@ -1,0 +1,191 @@
+"""Find a dataset by what a person calls it: a folder, a file, or a name of Hugging Face."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlvitals import UsageError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import datasets
+
+MADE = ("charts", "sums")
+ALIASES = {"evochart": "sanchit97/chart-rvr-grpo-train"}  # what the guide's command trains on
+TEXTS = ("query", "label", "answer", "chart_type", "reasoning")
+FILES = {".jsonl", ".json", ".csv", ".parquet"}
+METADATA = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
+SAVED = ("state.json", "dataset_dict.json")  # of datasets' save_to_disk
+
+
+def read(name: str, split: str) -> datasets.Dataset:
+    """Return all rows of a dataset, images undecoded.
+
+    Raises UsageError for one that is not there, cannot be read, or has no such split.
+    """
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return _folder(path, split)
+    if path.is_file():
+        return _file(path)
+    if path.suffix in FILES or name.startswith((".", "/", "~")):
+        raise UsageError("there is no such file or folder", where=name)
+    return _fetched(name, split)
+
+
+def _folder(path: Path, split: str) -> datasets.Dataset:
+    if any((path / name).is_file() for name in SAVED):
+        return _saved(path, split)
+    for name in METADATA:
+        if (path / name).is_file():
+            return _file(path / name)
+    if (path / split).is_dir():
+        return _folder(path / split, split)
+    found = sorted(path.rglob("*.parquet")) or sorted(path.glob("*.jsonl"))
+    own = [file for file in found if file.name.startswith(split)] or found
+    if not own:
+        raise UsageError(
+            "the folder holds no data",
+            where=str(path),
+            hint="metadata.jsonl beside images, Parquet or JSONL files, or what save_to_disk wrote",
+        )
+    return _joined([_file(file) for file in own], path)
+
+
+def _joined(parts: list[datasets.Dataset], path: Path) -> datasets.Dataset:
+    from datasets import concatenate_datasets
+
+    try:
+        return concatenate_datasets(parts)
+    except (ValueError, TypeError) as error:  # columns of another type
+        raise UsageError(f"the files do not go together: {error}", where=str(path)) from error
+
+
+def _saved(path: Path, split: str) -> datasets.Dataset:
+    import datasets
+
+    try:
+        found = datasets.load_from_disk(str(path))
+    except (OSError, ValueError, KeyError) as error:
+        raise UsageError(f"it cannot be read: {_first(error)}", where=str(path)) from error
+    if not isinstance(found, datasets.DatasetDict):
+        return found
+    if split not in found:
+        raise UsageError(
+            f"there is no split {split}", where=str(path), hint=f"one of {', '.join(found)}"
+        )
+    return found[split]
+
+
+def _file(path: Path) -> datasets.Dataset:
+    import datasets
+
+    if path.suffix == ".parquet":
+        return _parquet(path)
+    read = {".jsonl": _json_lines, ".json": _json, ".csv": _csv}.get(path.suffix)
+    if read is None:
+        raise UsageError("no file of this kind is read", where=str(path), hint=", ".join(FILES))
+    rows = [_row(row, path.parent) for row in read(path)]
+    if not rows:
+        raise UsageError("there are no rows", where=str(path))
+    every = {name: None for row in rows for name in row}
+    try:
+        return datasets.Dataset.from_list([{**every, **row} for row in rows])
+    except (TypeError, ValueError) as error:  # pyarrow's errors are among them
+        raise UsageError(
+            f"a column holds values of several kinds: {_first(error)}", where=str(path)
+        ) from error
+
+
+def _parquet(path: Path) -> datasets.Dataset:
+    import datasets
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        table = parquet.read_table(path, memory_map=True)
+        found = datasets.Dataset(table)
+    except (OSError, pa.ArrowException) as error:
+        raise UsageError(f"it cannot be read: {_first(error)}", where=str(path)) from error
+    if "image" in found.column_names and str(found.features["image"].dtype) == "string":
+        paths = [str(path.parent / file) if file else file for file in found["image"]]
+        found = found.remove_columns("image").add_column("image", paths)
+    return found
+
+
+def _row(row: Mapping[str, Any], beside: Path) -> dict[str, Any]:
+    """Return a row with texts where they are due, and its image's path from here."""
+    made = dict(row)
+    if "file_name" in made:
+        made.setdefault("image", made.pop("file_name"))
+    if isinstance(image := made.get("image"), str) and image:
+        made["image"] = str(beside / image)
+    for name in TEXTS:
+        if name in made and made[name] is not None:
+            made[name] = str(made[name])
+    if isinstance(made.get("table"), dict | list):
+        made["table"] = json.dumps(made["table"], ensure_ascii=False)
+    return made
+
+
+def _json_lines(path: Path) -> Iterable[dict[str, Any]]:
+    for number, line in enumerate(_text(path).splitlines(), 1):
+        if not line.strip():
+            continue
+        yield _mapping(_parsed(line, f"{path}, line {number}"), f"{path}, line {number}")
+
+
+def _json(path: Path) -> Iterable[dict[str, Any]]:
+    rows = _parsed(_text(path), str(path))
+    if not isinstance(rows, list):
+        raise UsageError("it holds no list of rows", where=str(path))
+    return [_mapping(row, f"{path}, row {number}") for number, row in enumerate(rows, 1)]
+
+
+def _csv(path: Path) -> Iterable[dict[str, Any]]:
+    rows = csv.DictReader(_text(path).splitlines(keepends=True), strict=True)
+    try:
+        yield from rows
+    except csv.Error as error:
+        raise UsageError(f"it is no CSV: {error}", where=f"{path}, line {rows.line_num}") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"it cannot be read: {error}", where=str(path)) from error
+
+
+def _parsed(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"it is not JSON: {error}", where=where) from error
+
+
+def _mapping(row: Any, where: str) -> dict[str, Any]:
+    if not isinstance(row, dict):
+        raise UsageError(f"it is no row but {str(row)[:40]!r}", where=where)
+    return row
+
+
+def _fetched(name: str, split: str) -> datasets.Dataset:
+    import datasets
+
+    try:
+        return datasets.load_dataset(ALIASES.get(name, name), split=split)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise UsageError(
+            f"{name} is neither here nor to be had from Hugging Face: {_first(error)}",
+            where="data.dataset_name",
+            hint=nearest(name, MADE) or f"a folder, a JSONL or Parquet file, {' or '.join(MADE)}",
+        ) from error
+
+
+def _first(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

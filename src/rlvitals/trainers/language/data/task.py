@@ -1,0 +1,237 @@
+"""The questions of a training: drawn charts, sums, or a person's data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlvitals import UsageError, VitalsError
+from rlvitals.trainers.language.data import charts, checking, reading, sums, template
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import datasets
+
+    from rlvitals.trainers.language.config import DataConfig
+
+SUMS, CHARTS = 2000, 1000  # samples that are made where no number is given
+EVALUATED = "evaluation"  # the seed of what evaluation asks: the same of every training
+LEAST = 28  # pixels of a side: two for each of a tiny chart's units, and its letters
+TRIES = 20  # drawn for each held-out chart, at the most, to find one that is not trained on
+CHART = ("image", "query", "label")
+TEXT = (("prompt", "query", "question"), ("answer", "label"))
+KEPT = ("table", "chart_type", "reasoning")
+CHART_REWARDS = ("format_reward", "num_token_reward", "accuracy_reward", "length_think_reward")
+BY_COLUMN = {"chart_type": "chart_type_reward", "table": "table_style_reward"}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is asked: datasets with the column prompt, and with label (charts) or answer (texts).
+
+    `rewards`: what is paid by default. `notes`: what a person should know, as rows left out.
+    """
+
+    train: datasets.Dataset
+    held_out: datasets.Dataset
+    rewards: tuple[str, ...]
+    name: str
+    notes: tuple[str, ...] = ()
+
+
+def load(config: DataConfig, *, vision: bool, seed: int) -> Task:
+    """Make or read a task. `vision`: whether the model sees images.
+
+    Raises UsageError for data that is not there, has no such columns, or cannot be asked.
+    """
+    if config.dataset_name == "sums":
+        return _sums(config, seed)
+    if config.dataset_name == "charts":
+        _sees(vision, "charts")
+        return _charts(config, seed)
+    try:
+        return _read(config, vision=vision, seed=seed)
+    except VitalsError as error:
+        error.where = error.where or config.dataset_name
+        raise
+
+
+def _sees(vision: bool, name: str) -> None:  # noqa: FBT001 - said by its name above
+    if not vision:
+        raise UsageError(
+            f"{name} has images, and the model sees none",
+            where="data.dataset_name",
+            hint="a model that sees, as --vlm-name tiny-vlm, or --dataset-name sums",
+        )
+
+
+def _sums(config: DataConfig, seed: int) -> Task:
+    import datasets
+
+    asked = config.prompt_template or template.QUERY
+    text = datasets.Value("string")
+    features = datasets.Features({"prompt": text, "answer": text})
+    train, held_out = (
+        datasets.Dataset.from_list(
+            [
+                {**one, "prompt": template.asked(one["prompt"], asked)}
+                for one in sums.questions(count, drawn)
+            ],
+            features=features,
+        )
+        for count, drawn in ((config.subset_size or SUMS, seed), (config.held_out, EVALUATED))
+    )
+    note = f"there are {sums.SPACE} sums of two digits: evaluation asks those that are trained on"
+    return Task(train, held_out, ("accuracy_reward",), "sums", (note,))
+
+
+def _charts(config: DataConfig, seed: int) -> Task:
+    if config.chart_pixels < LEAST:
+        raise UsageError(
+            f"a chart of {config.chart_pixels} pixels shows nothing",
+            where="data.chart_pixels",
+            hint=f"{LEAST} or more",
+        )
+    count = config.subset_size or CHARTS
+    train = [charts.chart(seed, index, pixels=config.chart_pixels) for index in range(count)]
+    asked = {_question(sample) for sample in train}
+    held_out: list[charts.Sample] = []
+    for index in range(TRIES * config.held_out):
+        if len(held_out) == config.held_out:
+            break
+        sample = charts.chart(EVALUATED, index, pixels=config.chart_pixels)
+        if _question(sample) not in asked:
+            held_out.append(sample)
+    few = f"{len(held_out)} charts are held out: no more differ from those trained on"
+    notes = (few,) if len(held_out) < config.held_out else ()
+    rewards = (*CHART_REWARDS, *BY_COLUMN.values())
+    return Task(_drawn(train, config), _drawn(held_out, config), rewards, "charts", notes)
+
+
+def _question(sample: charts.Sample) -> tuple[str, ...]:
+    return sample.query, sample.label, sample.table, sample.chart_type
+
+
+def _drawn(samples: Iterable[charts.Sample], config: DataConfig) -> datasets.Dataset:
+    import datasets
+
+    names = (*CHART, *KEPT)
+    columns = {name: [getattr(sample, name) for sample in samples] for name in names}
+    kinds = {name: datasets.Value("string") for name in names}
+    features = datasets.Features({**kinds, "image": datasets.Image()})
+    made = datasets.Dataset.from_dict(columns, features=features)
+    return _pictured(_prompted(made, config), config)
+
+
+def _prompted(rows: datasets.Dataset, config: DataConfig) -> datasets.Dataset:
+    """Put each query into the words around it, as a conversation: its image comes before them."""
+    import datasets
+
+    around = config.prompt_template or template.CHART
+    said = [
+        [{"role": "user", "content": template.asked(str(query), around)}] for query in rows["query"]
+    ]
+    text = datasets.Value("string")
+    kind = datasets.List({"role": text, "content": text})
+    rows = rows.remove_columns("prompt") if "prompt" in rows.column_names else rows
+    return rows.add_column("prompt", said, feature=kind)
+
+
+def _pictured(rows: datasets.Dataset, config: DataConfig) -> datasets.Dataset:
+    """Give images in colour, and with no more pixels than are asked for, whenever they are read."""
+    return rows.with_transform(Pictures(config.image_pixels))
+
+
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """Make images RGB, and smaller where they have more than `most` pixels (0: as they are)."""
+
+    most: int
+
+    def __call__(self, batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        """Return a batch of columns with its images so."""
+        if "image" not in batch:
+            return batch
+        return {**batch, "image": [self._one(image) for image in batch["image"]]}
+
+    def _one(self, image: Any) -> Any:
+        made = image.convert("RGB")
+        pixels = image.width * image.height
+        if not self.most or pixels <= self.most:
+            return made
+        factor = (self.most / pixels) ** 0.5
+        return made.resize((max(1, int(image.width * factor)), max(1, int(image.height * factor))))
+
+
+def _read(config: DataConfig, *, vision: bool, seed: int) -> Task:
+    import datasets
+
+    rows = reading.read(config.dataset_name, config.dataset_split)
+    shown = "image" in rows.column_names
+    if shown:
+        _sees(vision, config.dataset_name)
+        rows = _chart_rows(rows).cast_column("image", datasets.Image(decode=False))
+    else:
+        rows = _text_rows(rows, config)
+    needed = CHART if shown else ("prompt", "answer")
+    chosen = checking.choose(
+        rows, needed, subset=config.subset_size, held_out=config.held_out, seed=seed
+    )
+    if shown:
+        rows = _pictured(_prompted(rows.cast_column("image", datasets.Image()), config), config)
+    paid = tuple(reward for name, reward in BY_COLUMN.items() if name in rows.column_names)
+    return Task(
+        rows.select(chosen.train),
+        rows.select(chosen.held_out),
+        (*CHART_REWARDS, *paid) if shown else ("accuracy_reward",),
+        Path(config.dataset_name).stem,
+        chosen.notes(config.subset_size),
+    )
+
+
+def _chart_rows(rows: datasets.Dataset) -> datasets.Dataset:
+    missing = [name for name in CHART if name not in rows.column_names]
+    if missing:
+        raise _lacking(missing, rows)
+    return _as_texts(rows, ("query", "label", "chart_type", "reasoning"))
+
+
+def _text_rows(rows: datasets.Dataset, config: DataConfig) -> datasets.Dataset:
+    for either in TEXT:
+        found = next((name for name in either if name in rows.column_names), None)
+        if found is None:
+            raise _lacking([either[0]], rows)
+        if found != either[0]:
+            rows = rows.rename_column(found, either[0])
+    rows = _as_texts(rows, ("prompt", "answer"))
+    if config.prompt_template:
+        said = [template.asked(one or "", config.prompt_template) for one in rows["prompt"]]
+        rows = rows.remove_columns("prompt").add_column("prompt", said)
+    return rows
+
+
+def _as_texts(rows: datasets.Dataset, names: tuple[str, ...]) -> datasets.Dataset:
+    """Make columns texts. Raises UsageError for one that holds lists or tables."""
+    import datasets
+    import pyarrow as pa
+
+    for name in names:
+        if name in rows.column_names and rows.features[name] != datasets.Value("string"):
+            try:
+                rows = rows.cast_column(name, datasets.Value("string"))
+            except (TypeError, ValueError, pa.ArrowException) as error:
+                raise UsageError(
+                    f"the column {name} holds no texts but {rows.features[name]}"
+                ) from error
+    return rows
+
+
+def _lacking(missing: list[str], rows: datasets.Dataset) -> UsageError:
+    columns = ", ".join(rows.column_names)
+    several = "columns" if len(missing) > 1 else "column"
+    return UsageError(
+        f"the data has no {several} {' and '.join(missing)}; it has {columns}",
+        hint="charts have image, query and label; plain questions prompt and answer",
+    )

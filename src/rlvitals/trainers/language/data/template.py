@@ -1,0 +1,23 @@
+"""The form of a question about a chart, and of its answer."""
+
+QUERY = "{query}"
+CHART = (
+    "Look at the chart and answer the question. Think first: the chart's type, its table as JSON,"
+    " then numbered steps. Answer in this form:\n"
+    '<think>\n<type>bar</type>\n<table>{"columns": [...], "rows": [[...], ...]}</table>\n'
+    "<step-1>: ...\n<step-2>: ...</think>\n<answer>...</answer>\n"
+    "Question: {query}"
+)
+
+
+def asked(query: str, template: str = CHART) -> str:
+    """Return the words around a query: braces but those of `{query}` stand for themselves."""
+    return template.replace(QUERY, query)
+
+
+def answered(chart_type: str, table: str, reasoning: str, label: str) -> str:
+    """Return a completion in the form that is asked for."""
+    return (
+        f"<think>\n<type>{chart_type}</type>\n<table>{table}</table>\n{reasoning}</think>\n"
+        f"<answer>{label}</answer>"
+    )

@@ -1,0 +1,145 @@
+"""How good a trained language model is, on questions that it was not trained on."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import PeftModel
+
+import rlvitals
+from rlvitals.trainers import schema
+from rlvitals.trainers.language import asking, data, models, rewards
+from rlvitals.trainers.language.asking import Answers, Entropy, Policy, Row
+from rlvitals.trainers.language.config import Config
+
+FILE = "training_config.json"
+BASE = "base"
+TINY_BATCH = 512  # answers of a tiny model at once: a forward pass is all overhead
+ADAPTER = "adapter_config.json"
+
+Right = Callable[[Sequence[Row], Answers], list[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """How a policy did."""
+
+    right: int  # questions whose likeliest answer is right
+    questions: int
+    samples: int  # of each question
+    right_samples: tuple[int, ...]  # of each question
+    entropy: float  # of the tempered distributions that tokens were drawn from: nats a token
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A run's policy as a checkpoint holds it, and what it is asked."""
+
+    policy: Policy
+    config: Config
+    step: int  # 0: as training began
+    questions: Sequence[Row]
+    right: Right
+    batch: int  # answers at once
+
+
+def load(folder: Path, *, step: int | None = None) -> Trained:
+    """Read a run's policy: its newest whole checkpoint, another step's, or as it began: step 0.
+
+    Nothing of the run is changed. Raises UsageError for a folder without settings or without a
+    checkpoint, or whose task keeps no questions back, BadCheckpoint for a step without a whole one.
+    """
+    config = _config(folder)
+    loaded = models.load(config.model, seed=config.training.seed, base=folder / BASE)
+    if loaded.tiny:
+        torch.set_num_threads(config.training.threads or 1)
+    found = _checkpoint(folder, step) if step != 0 else None
+    model = _with(loaded.model, found.folder) if found else loaded.model
+    if torch.cuda.is_available() and not loaded.tiny:
+        model = model.to("cuda")
+    at = config.training
+    task = data.load(config.data, vision=loaded.vision, seed=at.seed)
+    if not len(task.held_out):
+        raise rlvitals.UsageError(
+            "its task keeps no questions back", where=config.data.dataset_name
+        )
+    return Trained(
+        policy=Policy(model.eval(), loaded.processor, at.temperature, at.max_completion_length),
+        config=config,
+        step=found.step if found else 0,
+        questions=task.held_out,
+        right=judge(config, task.rewards),
+        batch=TINY_BATCH if loaded.tiny else max(at.batch_size, 1),
+    )
+
+
+def _config(folder: Path) -> Config:
+    file = folder / FILE
+    if not file.is_file():
+        raise rlvitals.UsageError(
+            f"there is no {FILE}", where=str(folder), hint="a run of rlvitals train grpo"
+        )
+    return schema.load(Config, file, {})
+
+
+def _checkpoint(folder: Path, step: int | None) -> rlvitals.Checkpoint:
+    held = rlvitals.Checkpoints(folder, tell=lambda _: None)
+    found = held.latest() if step is None else held.at(step)
+    if found is None:
+        hint = f"rlvitals checkpoints {folder}"
+        raise rlvitals.UsageError("there is no whole checkpoint", where=str(folder), hint=hint)
+    return found
+
+
+def _with(model: Any, folder: Path) -> Any:
+    """Return a model with a checkpoint's weights, or with its adapters."""
+    if not (folder / ADAPTER).is_file():
+        return type(model).from_pretrained(folder, dtype=model.dtype)
+    return PeftModel.from_pretrained(model, folder)
+
+
+def judge(config: Config, default: tuple[str, ...]) -> Right:
+    """Return what says of answers whether they are right: the run's correctness reward.
+
+    An answer that it cannot judge is not right.
+    """
+    asked = replace(config.rewards, functions=(config.rewards.correctness,), weights=())
+    (reward,) = rewards.functions(asked, default, failed=lambda _: None)
+    threshold = config.signal.reward_threshold
+
+    def right(rows: Sequence[Row], answers: Answers) -> list[bool]:
+        columns = {name: [row[name] for row in rows] for name in rows[0] if name != "prompt"}
+        prompts = [row["prompt"] for row in rows]
+        values = reward(
+            prompts=prompts, completions=answers.completions, completion_ids=answers.ids, **columns
+        )
+        return [value is not None and value >= threshold for value in values]
+
+    return right
+
+
+def evaluate(
+    trained: Trained, *, questions: int = 0, samples: int = 64, seed: int = 0
+) -> Evaluated:
+    """Ask each of the first `questions` (0: all) once for its likeliest answer, and draw samples.
+
+    The same seed, batch and machine give the same answers; the caller's random numbers stay.
+    """
+    rows = [trained.questions[i] for i in range(questions or len(trained.questions))]
+    right = sum(
+        sum(trained.right(batch, asking.greedy(trained.policy, batch)))
+        for batch in _batches(rows, trained.batch)
+    )
+    total, marks = Entropy(), list[bool]()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        for batch in _batches([row for row in rows for _ in range(samples)], trained.batch):
+            marks += trained.right(batch, asking.sampled(trained.policy, batch, total))
+    each = tuple(sum(marks[i : i + samples]) for i in range(0, len(marks), samples or 1))
+    return Evaluated(right, len(rows), samples, each, total.mean())
+
+
+def _batches(rows: Sequence[Row], size: int) -> Iterator[Sequence[Row]]:
+    return (rows[i : i + size] for i in range(0, len(rows), size))

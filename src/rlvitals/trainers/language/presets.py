@@ -1,0 +1,53 @@
+"""What a training of a tiny model starts from: the defaults are those of models of billions.
+
+Measured by benchmarks/modes.py: a model of a hundred thousand weights wants a higher learning rate
+that falls to zero, and many short completions; of adapters it would have more than of weights.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from rlvitals.trainers.language.config import Config
+
+Values = Mapping[str, Any]
+KNOWN: Mapping[str, Values] = MappingProxyType({
+    "tiny-lm": {
+        "data.dataset_name": "sums", "model.lora": False, "training.max_steps": 300,
+        "training.batch_size": 64, "signal.num_generations": 8,
+        "training.learning_rate": 5e-4, "training.max_completion_length": 6,
+    },
+})  # fmt: skip
+
+
+def preset(vlm_name: str) -> Values:
+    """Return what a model's training starts from, by dotted names; nothing for most."""
+    return KNOWN.get(vlm_name, {})
+
+
+def source(vlm_name: str) -> str:
+    """Say where the defaults of a model's training are from; empty for most."""
+    return f"preset of {vlm_name}" if vlm_name in KNOWN else ""
+
+
+def table() -> str:
+    """Return the presets as a table in Markdown."""
+    lines = ["| model | starts from |", "| --- | --- |"]
+    for name, values in KNOWN.items():
+        held = ", ".join(f"`{key.split('.')[1]}` {_shown(one)}" for key, one in values.items())
+        lines.append(f"| {name} | {held} |")
+    return "\n".join(lines) + "\n"
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def line(config: Config) -> str:
+    """Say what of its preset a training keeps; empty where there is none."""
+    kept = []
+    for name, value in preset(config.model.vlm_name).items():
+        section, key = name.split(".")
+        if getattr(getattr(config, section), key) == value:
+            kept.append(f"{key}={_shown(value)}")
+    return f"{source(config.model.vlm_name)}: {' '.join(kept)} (any flag overrides)" if kept else ""

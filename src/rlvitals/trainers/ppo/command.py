@@ -1,0 +1,72 @@
+"""`rlvitals train ppo`: its flags, and what they come to."""
+
+from argparse import ArgumentError, ArgumentParser
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from rlvitals.trainers import schema
+from rlvitals.trainers.ppo import building, presets
+from rlvitals.trainers.ppo.config import Config
+
+ABOUT = "Proximal policy optimisation on any Gymnasium environment."
+QUICKLY = "see in 10 s that all of it runs"
+ALIASES = MappingProxyType({
+    "training.total_steps": ("--total-requests", "--ppo-requests"),
+    "cluster.replicas": ("--num-replicas",),
+    "warm_start.external_pretrain": ("--pretrained-actor-path",),
+    "warm_start.skip_warmstart": ("--skip-bc-training",),
+})  # fmt: skip
+# About ten seconds from end to end.
+QUICK = MappingProxyType({
+    "training.total_steps": 20_000, "training.num_envs": 16, "training.chunk_size": 5000,
+    "warm_start.demo_steps": 100, "warm_start.bc_epochs": 20, "checkpointing.interval": 10_000,
+    "ppo_config.minibatch_size": 256,
+})  # fmt: skip
+
+
+def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) -> None:
+    """Give a parser the flags; their defaults are those of the environment that `options` name."""
+    del algorithm
+    parser.add_argument(
+        "--verbose", action="store_true", help="show each update and each rollout's lines too"
+    )
+    env = _env(options)
+    parser.set_defaults(env_of_preset=env)
+    schema.add_flags(
+        parser, Config, aliases=ALIASES, below=presets.preset(env), source=presets.source(env)
+    )
+
+
+def _env(options: Sequence[str]) -> str:
+    """Return the environment that flags or their file ask for: its preset makes the defaults."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--env")
+    parser.add_argument("--config", "--config-file", type=Path)
+    try:
+        said = parser.parse_known_args(options)[0]
+    except ArgumentError:
+        return Config().training.env  # the whole parser says what is wrong
+    at = schema.content(building.found(said.config)).get("training") if said.config else None
+    held = at.get("env") if isinstance(at, dict) else None
+    return str(said.env or held or Config().training.env)
+
+
+def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
+    """Return what the flags come to. Raises UsageError."""
+    del algorithm
+    said = building.fitted(schema.said(chosen, Config))
+    if chosen["quick_test"]:
+        said = {**QUICK, **said}
+    file = chosen["config"]
+    place = file and building.found(file)
+    return schema.load(Config, place, said, below=presets.preset(chosen["env_of_preset"]))
+
+
+def train(config: Config, chosen: Mapping[str, Any]) -> None:
+    """Train."""
+    from rlvitals.trainers.ppo.program import Training  # noqa: PLC0415 - loads torch
+
+    source = chosen["config"] or ""
+    Training(config, verbose=chosen["verbose"], source=str(source)).run()
