@@ -28,7 +28,7 @@ from rlvitals.cli.command import Command
 from rlvitals.cli.program import Parser
 
 LANGUAGE = ("grpo", "psr", "nsr", "w-reinforce")
-ALGORITHMS = ("ppo", *LANGUAGE)
+ALGORITHMS = ("ppo", *LANGUAGE, "rlhf")
 FAILED, TERMINATED = 1, 143
 
 
@@ -71,6 +71,10 @@ def _trainer(algorithm: str) -> Any:  # noqa: ANN401 - a module
         from rlvitals.trainers.language import command as language
 
         return language
+    if algorithm == "rlhf":
+        from rlvitals.trainers.language.rlhf import command as rlhf
+
+        return rlhf
     from rlvitals.trainers.ppo import command as ppo
 
     return ppo

@@ -7,32 +7,41 @@ from types import MappingProxyType
 from typing import Any
 
 from rlvitals.trainers import schema
+from rlvitals.trainers.language import command
 from rlvitals.trainers.language.rlhf.config import Config
 
 ABOUT = "RLHF by PPO: a causal language model against a reward model or reward functions."
-QUICKLY = "train a tiny model on sums: half a minute"
+QUICKLY = "train a tiny model on sums: ten seconds"
 ALIASES = MappingProxyType({
     "model.vlm_name": ("--model-name",),
     "checkpointing.keep": ("--save-total-limit",),
     "rlhf.lr": ("--learning-rate",),
     "rlhf.kl_coef": ("--init-kl-coef",),
 })  # fmt: skip
-# Between the flags and the defaults: what is made here, and what teaches it. A large model wants
-# another learning rate, and an adapter.
+TINY_LM = "tiny-lm"
+# Between the flags and the defaults, which are those of a large model: a small one that trains all
+# of its weights wants a higher learning rate. Over 3 seeds it raises no alarm.
 TINY = MappingProxyType({
-    "model.vlm_name": "tiny-lm", "model.lora": False, "data.dataset_name": "sums",
-    "rlhf.lr": 3e-4, "rlhf.response_length": 6,
+    "model.vlm_name": TINY_LM, "model.lora": False, "data.dataset_name": "sums",
+    "rlhf.total_episodes": 19_200, "rlhf.lr": 1.5e-4, "rlhf.response_length": 6,
     "rlhf.temperature": 1.0,
 })  # fmt: skip
-SOURCE = "for the tiny model"
-LARGE = MappingProxyType({"data.dataset_name": "sums"})
-QUICK = MappingProxyType({"rlhf.total_episodes": 1280, "checkpointing.save_steps": 10})
+QUICK = MappingProxyType({"rlhf.total_episodes": 1920, "checkpointing.save_steps": 10})
+
+
+def preset(model: str) -> Mapping[str, Any]:
+    """Return what a model's training starts from, by dotted names; nothing for most."""
+    return TINY if model == TINY_LM else {}
 
 
 def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) -> None:
-    """Give a parser the flags."""
-    del algorithm, options
-    schema.add_flags(parser, Config, aliases=ALIASES, below=TINY, source=SOURCE)
+    """Give a parser the flags; their defaults are those of the model that `options` name."""
+    del algorithm
+    model = command.asked_model(options, TINY_LM)
+    parser.set_defaults(preset_of=model)
+    schema.add_flags(
+        parser, Config, aliases=ALIASES, below=preset(model), source=f"preset of {model}"
+    )
 
 
 def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
@@ -42,10 +51,7 @@ def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
     if chosen["quick_test"]:
         said = {**QUICK, **said}
     file: Path | None = chosen["config"]
-    held = (schema.content(file) if file else {}).get("model")
-    name = said.get("model.vlm_name") or (held.get("vlm_name") if isinstance(held, dict) else None)
-    tiny = name in {None, TINY["model.vlm_name"]}
-    return schema.load(Config, file, said, below=TINY if tiny else LARGE)
+    return schema.load(Config, file, said, below=preset(chosen["preset_of"]))
 
 
 def train(config: Config, chosen: Mapping[str, Any]) -> tuple[Path, str] | None:

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import warnings
 from contextlib import nullcontext
 from typing import Any
 
@@ -23,9 +24,7 @@ class Policy(nn.Module):
         super().__init__()
         self._positions = "position_ids" in inspect.signature(lm.forward).parameters
         if lora is not None:
-            import peft
-
-            lm = peft.get_peft_model(lm, lora)
+            lm = _adapted(lm, lora)
         self.lm = lm
         self.value_head = nn.Linear(lm.config.get_text_config().hidden_size, 1)
         nn.init.zeros_(self.value_head.weight)  # nothing is expected before anything was seen
@@ -57,6 +56,14 @@ class Policy(nn.Module):
         with torch.no_grad():
             entropy = masked.entropy(logits) * drawn.mask
         return chosen(logits, drawn) * drawn.mask, entropy, values * drawn.mask
+
+
+def _adapted(lm: Any, lora: Any) -> Any:  # noqa: ANN401
+    import peft
+
+    with warnings.catch_warnings():  # peft asks for an attribute by a name that is going away
+        warnings.simplefilter("ignore", FutureWarning)
+        return peft.get_peft_model(lm, lora)
 
 
 class Reference:

@@ -29,7 +29,7 @@ from rlvitals.trainers.language.rlhf.policy import Policy, Reference
 from rlvitals.trainers.language.rlhf.scoring import Scored, Scorer
 from rlvitals.trainers.language.rlhf.statistics import Rates
 
-STOP_AT = 1.5  # times target_kl: an update ends there, as in TRL before 0.12
+STOP_AT = 1.5  # times target_kl: an update ends there, as in TRL before 0.12 and Spinning Up
 ADAM_EPSILON = 1e-5  # Huang et al. 2023: RLHF with PPO learns steadier with it than with 1e-8
 
 
@@ -91,7 +91,7 @@ class PPO:
         self.order = prompts.Order(len(rows), np.random.default_rng((config.seed, 1)))
         self.at = Counters()
         self.ends = _ends(policy.lm, tokenizer)
-        torch.manual_seed(config.seed + accelerator.process_index)  # each draws its own responses
+        self.seed_streams()
 
     def state(self) -> rlvitals.State:
         """Return all that a run needs to go on bit for bit, the language model's weights aside."""
@@ -99,6 +99,11 @@ class PPO:
             value_head=self.policy.value_head, optimizer=self.optimizer, order=self.order,
             rng=self.rng, controller=self.controller, at=self.at,
         )  # fmt: skip
+
+    def seed_streams(self) -> None:
+        """Begin the stream that this process draws its responses from: each has its own."""
+        key = (self.config.seed, 2, self.at.updates, self.accelerator.process_index)
+        torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1))
 
     # -- collect ---------------------------------------------------------------------------------
 
@@ -237,10 +242,10 @@ class PPO:
         return ((torch.max(plain, clipped) + own.vf_coef * value) * batch.learned).sum()
 
     def _moved(self, batch: Batch, seen: Pass, count: float) -> tuple[float, float]:
-        """Return the mean ratio, and how far the policy moved: log(old / new), its mean."""
+        """Return the mean ratio, and how far the policy moved: as `policy/approxkl_avg`, k2."""
         moved = (seen.logprobs - batch.logprobs) * batch.learned
         ratio = self._sum((moved.exp() * batch.learned).sum()) / count
-        return ratio, -self._sum(moved.sum()) / count
+        return ratio, 0.5 * self._sum((moved**2).sum()) / count
 
     def _step(self, *, skip: bool) -> float | None:
         """Step, unless a ratio or the gradient went wild; returns the gradient's norm."""

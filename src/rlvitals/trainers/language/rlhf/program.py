@@ -41,15 +41,17 @@ class Training:
             mixed_precision="bf16" if config.rlhf.bf16 else "no",
         )
         self.first = self.accelerator.is_main_process
+        name = building.named(config.monitoring.run_name, config)
+        sinks = building.sinks(config.monitoring, name)
+        self.failures = 0  # rewards of this process that could not be computed
+        self.ppo = building.build(config, self.folder, self.accelerator, self._failed)
+        self.recorder = self._recorder(name, sinks)
         self.progress = console.Progress(wanted=config.monitoring.progress_bar and self.first)
         self.lines = console.Lines(
             self.folder / config.monitoring.logging_dir / console.LOG, self.progress,
             quiet=not self.first,
         )  # fmt: skip
         self.log = self.lines.log
-        self.failures = 0  # rewards of this process that could not be computed
-        self.ppo = building.build(config, self.folder, self.accelerator, self._failed)
-        self.recorder = self._recorder()
         self.stopping = Stopping()
         self.judge = Judge(
             self.folder, every=config.monitoring.diagnose_seconds if self.first else 0.0,
@@ -104,8 +106,7 @@ class Training:
                 return "stopped"
         self._save("the end", told)
         if self.first:
-            ppo.policy.lm.save_pretrained(self.folder)
-            ppo.tokenizer.save_pretrained(self.folder)
+            saving.save_model(ppo, self.folder)
         return "finished"
 
     def _resume(self) -> None:
@@ -170,13 +171,12 @@ class Training:
 
     # -- parts -----------------------------------------------------------------------------------
 
-    def _recorder(self) -> rlvitals.Run:
-        config, name = self.config, building.named(self.config.monitoring.run_name, self.config)
+    def _recorder(self, name: str, sinks: Mapping[str, Mapping[str, object]]) -> rlvitals.Run:
+        config = self.config
         made = rlvitals.start(
             self.folder, name=name, project=config.monitoring.wandb_project, framework=FRAMEWORK,
-            seed=config.rlhf.seed, settings=building.flat(config),
-            sinks=building.sinks(config.monitoring, name), tags=(building.RLHF,),
-            resume="auto" if config.checkpointing.resume else "never",
+            seed=config.rlhf.seed, settings=building.flat(config), sinks=sinks,
+            tags=(building.RLHF,), resume="auto" if config.checkpointing.resume else "never",
         )  # fmt: skip
         if self.first:
             (self.folder / building.SAVED_AS).write_text(schema.text(config), encoding="utf-8")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import rlvitals
 from rlvitals.trainers.language.rlhf.ppo import PPO
+from rlvitals.trainers.language.tiny.base import quiet
 
 RANK = "rank-{}"  # a process's random streams
 
@@ -14,12 +15,18 @@ def save(ppo: PPO, folder: Path) -> None:
     Another program finds a model, or an adapter, with its tokenizer.
     """
     if ppo.accelerator.is_main_process:
-        ppo.policy.lm.save_pretrained(folder)
-        ppo.tokenizer.save_pretrained(folder)
+        save_model(ppo, folder)
         ppo.state().save(folder)
     own = folder / RANK.format(ppo.accelerator.process_index)
     own.mkdir()
     rlvitals.State().save(own)
+
+
+def save_model(ppo: PPO, folder: Path) -> None:
+    """Write the model, or the adapters, with the tokenizer."""
+    with quiet():
+        ppo.policy.lm.save_pretrained(folder)
+        ppo.tokenizer.save_pretrained(folder)
 
 
 def load(ppo: PPO, folder: Path) -> tuple[str, ...]:
@@ -28,8 +35,12 @@ def load(ppo: PPO, folder: Path) -> tuple[str, ...]:
     Raises BadCheckpoint where it does not fit.
     """
     _load_model(ppo, folder)
-    told = ppo.state().load(folder, streams=False)
-    return (*told, *rlvitals.State().load_rank(folder, ppo.accelerator.process_index))
+    told = ppo.state().load(folder)
+    own = folder / RANK.format(ppo.accelerator.process_index)
+    if own.is_dir():
+        return (*told, *rlvitals.State().load(own))
+    ppo.seed_streams()  # one process more than there were: else it would draw what the first does
+    return told
 
 
 def _load_model(ppo: PPO, folder: Path) -> None:
@@ -41,7 +52,8 @@ def _load_model(ppo: PPO, folder: Path) -> None:
             found = peft.load_peft_weights(str(folder), device=str(ppo.accelerator.device))
             peft.set_peft_model_state_dict(lm, found)
         else:
-            kept = type(lm).from_pretrained(folder, dtype=lm.dtype)
+            with quiet():
+                kept = type(lm).from_pretrained(folder, dtype=lm.dtype)
             lm.load_state_dict(kept.state_dict())
     except (RuntimeError, ValueError, OSError) as error:
         raise rlvitals.BadCheckpoint(

@@ -8,6 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlvitals import UsageError
+from rlvitals.trainers.language.tiny.base import quiet
+
 Column = Sequence[Any]
 
 
@@ -57,13 +60,18 @@ class RewardModel:
     __name__ = "reward_model"
 
     def __init__(self, name: str, device: torch.device | str = "cpu") -> None:
-        """Load it by a name of Hugging Face or a folder."""
+        """Load it by a name of Hugging Face or a folder. Raises UsageError where it is not there."""
         import transformers
 
-        self.tokenizer = transformers.AutoTokenizer.from_pretrained(name)
-        found = transformers.AutoModelForSequenceClassification.from_pretrained(
-            name, num_labels=1, dtype=torch.float32
-        )
+        kind = transformers.AutoModelForSequenceClassification
+        try:
+            with quiet():
+                self.tokenizer = transformers.AutoTokenizer.from_pretrained(name)
+                found = kind.from_pretrained(name, num_labels=1, dtype=torch.float32)
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"the reward model {name} cannot be read: {error}", where="rlhf.reward_model"
+            ) from None
         if found.config.pad_token_id is None:  # it is how the model finds the last token
             found.config.pad_token_id = self.tokenizer.pad_token_id
         self.model = found.to(device).eval().requires_grad_(requires_grad=False)
