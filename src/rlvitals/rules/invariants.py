@@ -79,7 +79,7 @@ def kl_per_token(trace: Trace) -> Reading | None:
 def kl_per_sequence(trace: Trace) -> Reading | None:
     """Nothing has moved: the policy is its reference, summed over a response."""
     metric = KL_TO_REFERENCE
-    first = _first(_from(trace, metric, ("trl-ppo", "trl-ppo-old")))
+    first = _first(_from(trace, metric, ("trl-ppo", "trl-ppo-old", "rlvitals-rlhf")))
     if first is None:
         return None
     logged = trace.get(LENGTH_MEAN.name)

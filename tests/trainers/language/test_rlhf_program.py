@@ -188,7 +188,7 @@ def test_a_reward_function_that_raises_names_the_sample_or_ends_the_training(tmp
         ({"rlhf.num_ppo_epochs": 0}, "num_ppo_epochs cannot be 0"),
         ({"rlhf.output_dir": "{nothing}"}, "cannot be filled in"),
         ({"monitoring.report_to": ("mlflow",)}, "nothing reports to"),
-        ({"rlhf.reward_model": "no/such-folder"}, "no/such-folder"),
+        ({"rlhf.reward_model": "/no/such/folder"}, "/no/such/folder"),
     ],
 )
 def test_settings_that_do_not_fit_are_named(tmp_path, monkeypatch, said, problem):
