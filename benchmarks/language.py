@@ -175,7 +175,7 @@ class Marked(Training):
         super().__init__(config)
         self.marks, self.trainer = Marks(), None
 
-    def _trainer(self, *args: Any) -> Any:
+    def _trainer(self, *args: object) -> GRPOTrainer:
         self.trainer = super()._trainer(*args)
         self.trainer.add_callback(self.marks)
         return self.trainer
@@ -192,7 +192,7 @@ def ours(config: Config) -> tuple[Spent, str]:
     return replace(spent, diagnosis=np.array([one])), digest(training.trainer)
 
 
-def digest(trainer: Any) -> str:
+def digest(trainer: GRPOTrainer) -> str:
     """Return a hash of a trainer's weights."""
     held = [one.detach().numpy().tobytes() for one in trainer.model.parameters()]
     return hashlib.sha256(b"".join(held)).hexdigest()

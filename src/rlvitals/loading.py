@@ -1,5 +1,7 @@
 """Path in, traces out: the one place where settings, files and the clock meet the pipeline."""
 
+import os
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -21,16 +23,33 @@ from rlvitals.rules.rule import Rule, Threshold
 from rlvitals.sections import Mute
 from rlvitals.settings import Settings
 from rlvitals.sources import Run
-from rlvitals.store.run_folder import RUN_FILE, read_about
+from rlvitals.store import events
+from rlvitals.store.events import Event
+from rlvitals.store.run_folder import EVENTS_FILE, RUN_FILE, read_about
 
 SAID = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
 JUDGED_BY = "--threshold, RLVITALS_THRESHOLDS or [thresholds] in rlvitals.toml"
+GRPO, SEED = re.compile(r"-grpo(?=-\d+$)"), re.compile(r"-\d+$")
 POSITIVE = ("total_steps", "total_episodes", "total_epochs", "n_actions", "target_kl", "kl_target")
 
 
 def runs(path: Path) -> tuple[Run, ...]:
     """Find the runs at a path. Raises UnreadableLog where there is none."""
-    return sources.find(path)
+    return sources.find(_spelled(path))
+
+
+def _spelled(path: Path) -> Path:
+    """Return a folder that is not there under the other name that trainers give the plain mode.
+
+    GRPO's results lie in `NAME-grpo-SEED` or in `NAME-SEED`, where the other modes have their name.
+    """
+    if os.path.lexists(path):
+        return path
+    without = GRPO.sub("", path.name)
+    other = path.with_name(without) if without != path.name else None
+    if other is None and (seed := SEED.search(path.name)) is not None:
+        other = path.with_name(f"{path.name[: seed.start()]}-grpo{seed[0]}")
+    return other if other is not None and os.path.lexists(other) else path
 
 
 def load(run: Run, given: Given, now: float | None = None) -> Trace:
@@ -64,7 +83,7 @@ def members(
 
 def facts(run: Run) -> dict[str, object]:
     """Return what was recorded of a run's code, packages and machine; empty where nothing was."""
-    file = next((file for file, _ in run.files if file.name == RUN_FILE), None)
+    file = _run_file(run)
     if file is None:
         return {}
     try:
@@ -72,6 +91,21 @@ def facts(run: Run) -> dict[str, object]:
     except UnreadableLog:
         return {}
     return {**about.more, "git": about.git, "host": about.host, "command": about.command}
+
+
+def happened(run: Run) -> tuple[Event, ...]:
+    """Return what was recorded to have happened to a run; empty where nothing was."""
+    file = _run_file(run)
+    if file is None:
+        return ()
+    try:
+        return events.read(file.with_name(EVENTS_FILE)).events
+    except OSError:
+        return ()
+
+
+def _run_file(run: Run) -> Path | None:
+    return next((file for file, _ in run.files if file.name == RUN_FILE), None)
 
 
 def named(

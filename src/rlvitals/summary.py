@@ -18,6 +18,7 @@ from rlvitals.records import Trace
 from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import Standing
+from rlvitals.scheduling import Coupling, Spread, coupling, spread
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.shape import tail_ratio
 from rlvitals.standing import Change, trained
@@ -57,6 +58,8 @@ class Summary:
     ratio: float | None  # std / mean of the last losses; None where it says nothing
     goals: tuple[Goal, ...]
     found: Diagnosis
+    coupling: Coupling | None = None  # of a scheduler: temperature and latency
+    spread: Spread | None = None  # its choices beside the best ones
 
 
 def summary(name: str, found: Diagnosis, trained_for: float | None = None) -> Summary:
@@ -80,6 +83,8 @@ def summary(name: str, found: Diagnosis, trained_for: float | None = None) -> Su
         ratio=None if loss is None else tail_ratio(loss.values, LAST),
         goals=_goals(found),
         found=found,
+        coupling=coupling(trace),
+        spread=spread(trace),
     )
 
 
@@ -125,7 +130,7 @@ def _goals(found: Diagnosis) -> tuple[Goal, ...]:
     return (
         Goal("reward up", "yes" if up else "no" if now.stalled else "unknown"),
         Goal("KL low", _answered(found, KL_RULES)),
-        Goal("entropy kept", _entropy(found)),
+        Goal("entropy kept", entropy_kept(found)),
     )
 
 
@@ -136,7 +141,7 @@ def _answered(found: Diagnosis, names: tuple[str, ...]) -> Answered:
     return "yes" if any(rule.name in names for rule in found.clear) else "unknown"
 
 
-def _entropy(found: Diagnosis) -> Answered:
+def entropy_kept(found: Diagnosis) -> Answered:
     """Say whether enough of the entropy is left, by its levels and by the rule on its collapse."""
     series = found.trace.get(ENTROPY.name)
     levels = None if series is None else first_last_change(series.values)

@@ -7,6 +7,7 @@ import shutil
 import signal
 from pathlib import Path
 
+import forked
 import hf_twins as twins
 import pytest
 import torch
@@ -56,7 +57,7 @@ def test_each_checkpoint_is_sealed_and_the_root_has_the_newest_state(straight):
     for step in (4, 8, 12, 16, 20, 24):
         sealed = manifest.verify(straight / f"checkpoint-{step}")
         assert sealed.step == step
-        assert set(twins.STATE) <= set(sealed.files)
+        assert set(forked.STATE) <= set(sealed.files)
         assert sealed.metrics["loss"] > 0
     assert (straight / "latest").read_text() == "checkpoint-24\n"
     told = progress.read(straight)
@@ -74,14 +75,14 @@ def test_each_checkpoint_is_sealed_and_the_root_has_the_newest_state(straight):
 
 def test_killed_and_run_again_it_ends_to_the_bit_as_it_would_have(straight, tmp_path, capfd):
     out = tmp_path / "out"
-    assert twins.apart(lambda: twins.go(twins.plain(out, twins.Dies(18)))) == -signal.SIGKILL
+    assert forked.apart(lambda: twins.go(twins.plain(out, twins.Dies(18)))) == -signal.SIGKILL
     assert "no checkpoint to resume from: this is a fresh start" in capfd.readouterr().err
     assert progress.read(out).latest_checkpoint == "checkpoint-16"
-    assert twins.apart(lambda: twins.go(twins.plain(out))) == 0
+    assert forked.apart(lambda: twins.go(twins.plain(out))) == 0
     assert "resumed at step 16 from checkpoint-16: bit-exact" in capfd.readouterr().err
     for step in (20, 24):
         name = f"checkpoint-{step}"
-        assert twins.state(out / name) == twins.state(straight / name)
+        assert forked.state(out / name) == forked.state(straight / name)
     assert [a.number for a in Recorded.read(out).about.attempts] == [1, 2]
     assert manifest.read(out / "checkpoint-24").attempt == 2
 
@@ -93,7 +94,7 @@ def test_killed_at_any_moment_it_goes_on_from_a_whole_one(straight, tmp_path, ki
     while done < kills:
         if progress.read(out) is not None and progress.read(out).status == "completed":
             shutil.rmtree(out)
-        child = twins.FORK.Process(
+        child = forked.FORK.Process(
             target=lambda: twins.go(twins.plain(out, save_steps=1, save_total_limit=2))
         )
         child.start()
@@ -102,8 +103,8 @@ def test_killed_at_any_moment_it_goes_on_from_a_whole_one(straight, tmp_path, ki
             os.kill(child.pid, signal.SIGKILL)
             done += 1
         child.join()
-    assert twins.apart(lambda: twins.go(twins.plain(out, save_steps=1, save_total_limit=2))) == 0
-    assert twins.state(out / "checkpoint-24") == twins.state(straight / "checkpoint-24")
+    assert forked.apart(lambda: twins.go(twins.plain(out, save_steps=1, save_total_limit=2))) == 0
+    assert forked.state(out / "checkpoint-24") == forked.state(straight / "checkpoint-24")
     assert len(folders(out)) <= 2 + sum("corrupt" in name for name in folders(out))
     assert not [name for name in folders(out) if "corrupt" in name]
 
@@ -125,7 +126,7 @@ def half_written(out, killed):
 @pytest.mark.parametrize("killed", ["training_args.bin", "optimizer.pt", "rng_state.pth"])
 def test_one_cut_while_it_was_written_is_not_used(tmp_path, killed, capfd):
     out = tmp_path / "out"
-    assert twins.apart(half_written, out, killed) == -signal.SIGKILL
+    assert forked.apart(half_written, out, killed) == -signal.SIGKILL
     assert (out / "checkpoint-8").is_dir()
     assert rlvitals.resume_from(out) == str(out / "checkpoint-4")
     assert "checkpoint-8 is not used: it was never finished: it holds no trainer_state.json" in (
@@ -149,21 +150,21 @@ def test_one_that_was_not_sealed_in_time_is_written_anew(straight, tmp_path, cap
         trainer.callback_handler.callbacks.insert(0, Unsealed())
         twins.go(trainer)
 
-    assert twins.apart(die) == -signal.SIGKILL
+    assert forked.apart(die) == -signal.SIGKILL
     left = out / "checkpoint-8" / "left.txt"
     left.write_text("of the one that was killed")
-    assert twins.apart(lambda: twins.go(twins.plain(out))) == 0
+    assert forked.apart(lambda: twins.go(twins.plain(out))) == 0
     assert "checkpoint-8 is not used: it looks whole, but its process ended" in (
         capfd.readouterr().err
     )
     assert not left.exists()  # two saves are never mixed in one folder
-    assert twins.state(out / "checkpoint-24") == twins.state(straight / "checkpoint-24")
+    assert forked.state(out / "checkpoint-24") == forked.state(straight / "checkpoint-24")
 
 
 def test_a_sealed_one_outlives_a_save_that_was_to_replace_it_and_was_cut(tmp_path):
     out = tmp_path / "out"
     twins.plain(out, max_steps=8).train()
-    first = twins.state(out / "checkpoint-8")
+    first = forked.state(out / "checkpoint-8")
     shutil.rmtree(out / "checkpoint-4")
 
     def over():
@@ -177,10 +178,10 @@ def test_a_sealed_one_outlives_a_save_that_was_to_replace_it_and_was_cut(tmp_pat
         torch.save = save
         twins.plain(out, save_steps=8).train()
 
-    assert twins.apart(over) == -signal.SIGKILL
+    assert forked.apart(over) == -signal.SIGKILL
     assert not (out / "checkpoint-8" / "manifest.json").exists()
     assert rlvitals.resume_from(out) == str(out / "checkpoint-8")
-    assert twins.state(out / "checkpoint-8") == first
+    assert forked.state(out / "checkpoint-8") == first
     assert "checkpoint-8.corrupt" in folders(out)  # the one that was cut
 
 
@@ -195,7 +196,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", [*twins.STATE, "trainer_state.json"])
+@pytest.mark.parametrize("name", [*forked.STATE, "trainer_state.json"])
 def test_every_file_that_is_not_as_it_was_sealed_is_refused(run, name, damage, capsys):
     DAMAGES[damage](run / "checkpoint-20" / name)
     path = rlvitals.resume_from(run)
@@ -284,14 +285,14 @@ def test_bit_exact_is_promised_where_it_is_true(tmp_path, order, capsys):
         capsys.readouterr()
         twins.go(make(out))
         promised = "bit-exact on this machine" in capsys.readouterr().err
-        assert promised == (twins.state(out / end) == twins.state(straight / end)), step
+        assert promised == (forked.state(out / end) == forked.state(straight / end)), step
 
 
 def test_a_moved_run_goes_on(straight, run):
     path = rlvitals.resume_from(twins.plain(run))
     assert path == str(run / "checkpoint-20")
-    assert twins.apart(lambda: twins.go(twins.plain(run))) == 0
-    assert twins.state(run / "checkpoint-24") == twins.state(straight / "checkpoint-24")
+    assert forked.apart(lambda: twins.go(twins.plain(run))) == 0
+    assert forked.state(run / "checkpoint-24") == forked.state(straight / "checkpoint-24")
 
 
 def test_a_first_start_is_said_aloud(tmp_path):
@@ -407,8 +408,8 @@ def test_a_run_without_a_seal_is_not_begun_over(straight, tmp_path, capsys):
     assert [one.step for one in adopted] == [4, 8, 12, 16, 20]
     assert "checkpoint-24 is not sealed: optimizer.pt is damaged" in capsys.readouterr().err
     assert rlvitals.resume_from(out) == str(out / "checkpoint-20")
-    assert twins.apart(lambda: twins.go(twins.plain(out))) == 0
-    assert twins.state(out / "checkpoint-24") == twins.state(straight / "checkpoint-24")
+    assert forked.apart(lambda: twins.go(twins.plain(out))) == 0
+    assert forked.state(out / "checkpoint-24") == forked.state(straight / "checkpoint-24")
 
 
 def test_what_the_trainer_does_not_write_is_not_sealed(tmp_path, capsys):

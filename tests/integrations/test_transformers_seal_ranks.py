@@ -4,6 +4,7 @@ import os
 import shutil
 import time
 
+import forked
 import hf_twins as twins
 import pytest
 
@@ -48,7 +49,7 @@ def refuses(_, out):
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory):
     out = tmp_path_factory.mktemp("ranks") / "out"
-    assert twins.ranks(go, out) == [None, None]
+    assert forked.ranks(go, out) == [None, None]
     return out
 
 
@@ -63,7 +64,7 @@ def test_both_go_on_from_the_newest_whole_one_and_end_the_same(straight, tmp_pat
     out = tmp_path / "out"
     shutil.copytree(straight, out)
     (out / "checkpoint-12" / "rng_state_1.pth").unlink()
-    assert twins.ranks(go, out) == [str(out / "checkpoint-8")] * 2
+    assert forked.ranks(go, out) == [str(out / "checkpoint-8")] * 2
     assert (out / "checkpoint-12.corrupt").is_dir()
     assert state(out / "checkpoint-12") == state(straight / "checkpoint-12")
 
@@ -81,7 +82,7 @@ def test_both_are_told_that_nothing_is_begun_over(straight, tmp_path):
     out = tmp_path / "out"
     shutil.copytree(straight / "checkpoint-12", out / "checkpoint-12")
     (out / "checkpoint-12" / "manifest.json").unlink()
-    first, second = twins.ranks(refuses, out)
+    first, second = forked.ranks(refuses, out)
     assert first == second
     assert "checkpoint-12 looks whole" in first
 

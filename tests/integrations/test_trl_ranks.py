@@ -5,7 +5,7 @@ import time
 
 import pytest
 import trl_twins as twins
-from hf_twins import ranks
+from forked import ranks
 from recorded import Recorded
 from transformers import TrainerCallback, set_seed
 

@@ -5,6 +5,7 @@ import shutil
 import signal
 from types import SimpleNamespace
 
+import forked
 import hf_twins as plain
 import pytest
 import trl_twins as twins
@@ -45,7 +46,7 @@ def resumed_at(step, straight, out, make):
     shutil.copytree(straight / f"checkpoint-{step}", out / f"checkpoint-{step}")
     trainer = make(out)
     assert plain.go(trainer) == str(out / f"checkpoint-{step}")
-    return plain.state(out / f"checkpoint-{trainer.state.global_step}")
+    return forked.state(out / f"checkpoint-{trainer.state.global_step}")
 
 
 WAYS = {
@@ -83,7 +84,7 @@ def test_resumed_where_it_saves_it_ends_to_the_bit_as_it_would_have(base, tmp_pa
     assert saved(straight) == steps
     said = capsys.readouterr().err
     assert ("TRL goes on exactly only where a generation ends" in said) == (steps[0] != 3)
-    end = plain.state(straight / f"checkpoint-{STEPS}")
+    end = forked.state(straight / f"checkpoint-{STEPS}")
     for step in steps[:-1]:
         went = resumed_at(
             step, straight, tmp_path / f"from-{step}", lambda out: grpo(base, out, **options)
@@ -102,21 +103,21 @@ def test_killed_with_sigkill_and_run_again_it_ends_the_same(base, tmp_path, capf
     def die():
         plain.go(grpo(base, out, plain.Dies(7), **options))
 
-    assert plain.apart(die) == -signal.SIGKILL
-    assert plain.apart(lambda: plain.go(grpo(base, out, **options))) == 0
+    assert forked.apart(die) == -signal.SIGKILL
+    assert forked.apart(lambda: plain.go(grpo(base, out, **options))) == 0
     assert "resumed at step 6 from checkpoint-6: bit-exact" in capfd.readouterr().err
     end = f"checkpoint-{STEPS}"
-    assert plain.state(out / end) == plain.state(straight / end)
+    assert forked.state(out / end) == forked.state(straight / end)
 
 
 def test_a_later_epoch_has_its_own_order_of_the_data(base, tmp_path, capsys):
     options = {"per_device_train_batch_size": 32, "max_steps": 19, "save_steps": 17}  # 8 an epoch
     straight = tmp_path / "straight"
     grpo(base, straight, **options).train()
-    end = plain.state(straight / "checkpoint-19")
+    end = forked.state(straight / "checkpoint-19")
     left = grpo(base, tmp_path / "trl", **options, report_to="none")
     left.train(resume_from_checkpoint=str(straight / "checkpoint-17"))
-    assert plain.state(tmp_path / "trl" / "checkpoint-19") != end  # TRL by itself
+    assert forked.state(tmp_path / "trl" / "checkpoint-19") != end  # TRL by itself
     went = resumed_at(17, straight, tmp_path / "ours", lambda out: grpo(base, out, **options))
     assert went == end
     assert "the order of the data is that of epoch 3 again" in capsys.readouterr().err
@@ -161,7 +162,7 @@ def test_a_reference_that_moves_is_not_in_a_checkpoint_and_this_is_said(base, tm
     straight = tmp_path / "straight"
     grpo(base, straight, **options).train()
     went = resumed_at(3, straight, tmp_path / "out", lambda out: grpo(base, out, **options))
-    assert went != plain.state(straight / "checkpoint-6")
+    assert went != forked.state(straight / "checkpoint-6")
     said = capsys.readouterr().err
     assert "not bit-exact because the reference model that sync_ref_model moves" in said
 

@@ -18,6 +18,7 @@ exit code: 0  told; of a gate: it holds
 examples:
   rlvitals compare runs/ppo runs/sac
   rlvitals compare runs --by learning_rate --axis time
+  rlvitals compare runs/ppo runs/sac --output-dir comparison_plots
   rlvitals compare runs/main runs/change --gate='return no worse than 5 % of baseline'
 """
 
@@ -27,7 +28,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals.cli import flags
+from rlvitals.cli import flags, pictures
 from rlvitals.cli.command import Command
 from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.settings import split
@@ -76,6 +77,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--gate", metavar="TEXT", help="ask one thing of BASELINE CANDIDATE")
     parser.add_argument("--json", action="store_true", help="print the nouns as JSON")
+    parser.add_argument(
+        "-o", "--output-dir", type=Path, metavar="FOLDER",
+        help="draw the performance profile and the sample efficiency there",
+    )  # fmt: skip
+    flags.add(parser, "plot")
     flags.add_free(parser)
 
 
@@ -85,6 +91,10 @@ def run(args: Namespace) -> int:
     from rlvitals.comparison import gates
 
     gate = gates.parse(args.gate) if args.gate else None
+    if gate is not None and args.output_dir is not None:
+        raise UsageError("a gate draws nothing", where="--output-dir", hint="without --gate")
+    if args.output_dir is not None:
+        pictures.check(flags.settings_for(args.paths[0], args).plot)
     if gate is not None:
         _refuse(args)
     members = _members(args)
@@ -126,10 +136,11 @@ def _members(args: Namespace) -> "list[list[Member]]":
 
 
 def _compare(args: Namespace, members: "list[list[Member]]") -> int:
-    from rlvitals.comparison import compare, scores
+    from rlvitals.comparison import compare, courses, scores
     from rlvitals.show import as_json
     from rlvitals.show import comparison as shown
     from rlvitals.show.console import emit
+    from rlvitals.show.figures import groups
 
     asked = compare.Asked(
         by=tuple(key for text in args.by for key in split(text)),
@@ -139,7 +150,13 @@ def _compare(args: Namespace, members: "list[list[Member]]") -> int:
         short_fails=args.short == "failed",
         level=args.level,
     )
-    told = compare.compare([one for held in members for one in held], asked)
+    runs = [one for held in members for one in held]
+    told = compare.compare(runs, asked)
+    if args.output_dir is not None:
+        chosen = flags.settings_for(args.paths[0], args).plot
+        drawn = groups.pictures(told, courses.courses(runs, asked, told))
+        made = pictures.write(drawn, args.output_dir, chosen)
+        sys.stderr.write(f"{args.output_dir}: {', '.join(made)}\n")
     if args.json:
         print(as_json.noun(told))
     else:

@@ -117,6 +117,7 @@ def _language(args: Namespace) -> int:
     from rlvitals.show.listing import columns
     from rlvitals.trainers.language import evaluating
 
+    evaluating.quiet()
     told = []
     for step in (args.checkpoint, 0) if args.base else (args.checkpoint,):
         trained = evaluating.load(args.run, step=step)
@@ -130,15 +131,17 @@ def _language(args: Namespace) -> int:
     if args.json:
         print(json.dumps({**at, **asked, "temperature": temperature, "policies": told}))
         return 0
-    print(f"{at['mode']} on {at['task']}, {found.questions:,} held-out questions\n")
+    print(f"{at['mode']} on {at['task']}, {found.questions:,} questions\n")
     heads = [f"step {one['step']:,}" if one["step"] else "as training began" for one in told]
     names = ["right", *(f"pass@{one['k']}" for one in told[0]["pass_at_k"]), "entropy"]
     emit(columns(["", *heads], zip(names, *map(_cells, told), strict=True)))
     print(
-        "\nright: the likeliest answer. pass@k: at least one of k answers is right, estimated "
-        f"from\n{found.samples} to each question, drawn at temperature {temperature:g}. In "
-        "brackets 95 % intervals:\nWilson's, and a bootstrap over questions."
+        "\nright: the likeliest answer. pass@k: at least one of k answers is right, told from\n"
+        f"{found.samples} to each question, drawn at temperature {temperature:g}. In brackets: "
+        "95 % intervals, Wilson's\nand a bootstrap over questions."
     )
+    for note in trained.notes:
+        print(f"{note}.")
     return 0
 
 

@@ -1,8 +1,9 @@
 """Draw a run's curves into files, with what was found marked on them, and sum it up.
 
 Each picture whose metrics are logged becomes a file: training_loss, rewards, learning_rate,
-gradient_norm, nsr_metrics, policy, value, actions, temperature, reward_breakdown, throughput, and
-dashboard. Of several runs each gets a folder of its own; with --compare they share their pictures.
+gradient_norm, nsr_metrics, policy, value, actions, temperature, reward_breakdown, throughput,
+distributions, lengths, domain, crucial, and dashboard. Of several runs each gets a folder of its
+own; with --compare they share their pictures.
 What the run comes to is printed, and written as summary.txt.
 
 exit code: 0  drawn
@@ -12,6 +13,7 @@ exit code: 0  drawn
 examples:
   rlvitals plot runs/my_run
   rlvitals plot runs/my_run --only policy,value --theme dark --format svg
+  rlvitals plot runs/my_run --view crucial
   rlvitals plot --compare runs/grpo runs/nsr --labels GRPO NSR --output-dir comparison_plots
   rlvitals plot --checkpoint-dir outputs/my_run --output-dir nsr_plots
 """
@@ -19,14 +21,13 @@ examples:
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals.cli import flags
+from rlvitals.cli import flags, judging, pictures
 from rlvitals.cli.command import Command
-from rlvitals.errors import UnreadableLog, UsageError, nearest
+from rlvitals.errors import UsageError, nearest
 from rlvitals.sections import Plot
 
 if TYPE_CHECKING:  # they load numpy
@@ -35,9 +36,8 @@ if TYPE_CHECKING:  # they load numpy
     from rlvitals.sources import Run
 
 DONE, NOTHING = 0, 3
-FORMATS = ("png", "svg", "pdf", "json")
-SUMMARY = "summary.txt"
-LEAST_DPI, MOST_DPI = 20, 1200
+SUMMARY, CRUCIAL = "summary.txt", "crucial"
+VIEWS = ("all", CRUCIAL)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -60,6 +60,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--only", action="append", dest="pictures", metavar="PICTURE,...", help="draw these alone"
     )
+    parser.add_argument(
+        "--view",
+        choices=VIEWS,
+        default=VIEWS[0],
+        help="all, or the crucial values alone, as crucial.png and crucial.txt",
+    )
     flags.add(parser, "plot")
     flags.add_option(parser, "diagnose", "profile")
     flags.add_free(parser)
@@ -69,15 +75,17 @@ def run(args: Namespace) -> int:
     """Judge the runs, draw them, and say what they come to."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     paths = [*args.runs, *([args.checkpoint_dir] if args.checkpoint_dir else []), *args.checkpoints]
+    if args.view == CRUCIAL and args.pictures:
+        raise UsageError("a view has its own pictures", where="--only", hint="--only, or --view")
     if not paths:
         raise UsageError("which run?", where="rlvitals plot", hint="rlvitals plot RUN")
     chosen = flags.settings_for(paths[0], args).plot
-    figures = _figures(args.pictures)
-    _check(chosen)
-    found, unreadable = _judged(paths, args)
+    figures = _figures([CRUCIAL] if args.view == CRUCIAL else args.pictures)
+    pictures.check(chosen)
+    found, unreadable = judging.judged(paths, args)
     if not found:
         raise unreadable[0]
-    subjects = _labelled(found, args.labels, len(paths))
+    subjects = _labelled(found, judging.labels(found, args.labels, len(paths)))
     together = args.compare or args.checkpoints or len(subjects) == 1
     groups = [tuple(subjects)] if together else [(one,) for one in subjects]
     missed = False
@@ -86,7 +94,10 @@ def run(args: Namespace) -> int:
         made, lacking = _draw(figures, group, folder, chosen)
         missed |= not made or bool(args.pictures and lacking)
         _tell(folder, made, lacking, group, asked=bool(args.pictures))
-    _sum_up(found, subjects, args.output_dir)
+    if args.view == CRUCIAL:
+        _sum_up_crucial(subjects, args.output_dir)
+    else:
+        _sum_up(found, subjects, args.output_dir)
     sys.stderr.writelines(f"error: {error}\n" for error in unreadable)
     return NOTHING if missed or unreadable else DONE
 
@@ -105,100 +116,23 @@ def _figures(only: Sequence[str] | None) -> "tuple[Figure, ...]":
     return tuple(known[name] for name in names) or FIGURES
 
 
-def _check(chosen: Plot) -> None:
-    for name in chosen.format:
-        if name not in FORMATS:
-            hint = nearest(name, FORMATS) or f"one of {', '.join(FORMATS)}"
-            raise UsageError(f"no picture is written as {name!r}", where="--format", hint=hint)
-    if not LEAST_DPI <= chosen.dpi <= MOST_DPI:
-        raise UsageError(
-            f"{chosen.dpi} pixels to the inch cannot be drawn",
-            where="--dpi",
-            hint=f"{LEAST_DPI} to {MOST_DPI}",
-        )
-
-
-def _judged(
-    paths: Sequence[Path], args: Namespace
-) -> "tuple[list[tuple[int, Run, Diagnosis]], list[UnreadableLog]]":
-    """Read and judge what lies at each path; a run comes with its path's number."""
-    from rlvitals import loading, many
-    from rlvitals.show.progress import progress
-
-    places: list[int] = []
-    asked: list[many.Asked] = []
-    errors: list[UnreadableLog] = []
-    for at, path in enumerate(paths):
-        chosen = flags.settings_for(path, args)
-        loading.given(chosen)
-        try:
-            runs = loading.runs(path)
-        except UnreadableLog as error:
-            errors.append(error)
-            continue
-        places += [at] * len(runs)
-        asked += [(one, chosen) for one in runs]
-    found = []
-    answers = progress(many.diagnose(asked), len(asked))
-    for at, (one, _), answer in zip(places, asked, answers, strict=True):
-        if isinstance(answer, UnreadableLog):
-            errors.append(answer)
-        else:
-            found.append((at, one, answer))
-    return found, errors
-
-
 def _labelled(
-    found: "Sequence[tuple[int, Run, Diagnosis]]", labels: Sequence[str], paths: int
+    found: "Sequence[tuple[int, Run, Diagnosis]]", names: Sequence[str]
 ) -> "list[Subject]":
-    """Name the runs: as asked, else as they are called. Raises UsageError for a wrong count."""
     from rlvitals.show.figures.figure import Subject
 
-    if labels and len(labels) not in {paths, len(found)}:
-        raise UsageError(
-            f"{len(labels)} labels for {paths} runs: {', '.join(labels)}",
-            where="--labels",
-            hint="one label for each run, in their order",
-        )
-    counts = Counter(at for at, _, _ in found)
-    seen = Counter(one.name for _, one, _ in found)
-    subjects = []
-    for number, (at, one, answer) in enumerate(found):
-        name = one.name if seen[one.name] == 1 else f"{one.root.name} {one.name}"
-        if labels and len(labels) == paths:
-            name = labels[at] if counts[at] == 1 else f"{labels[at]} {one.name}"
-        elif labels:
-            name = labels[number]
-        subjects.append(Subject(name, answer))
-    return subjects
+    return [Subject(name, answer) for name, (_, _, answer) in zip(names, found, strict=True)]
 
 
 def _draw(
     figures: "Sequence[Figure]", subjects: "Sequence[Subject]", folder: Path, chosen: Plot
 ) -> tuple[list[str], "list[Figure]"]:
     """Draw what is logged; return the files' names, and the pictures for which nothing is."""
-    from rlvitals.show.drawing import files
     from rlvitals.show.figures.panels import picture
 
-    made, missed = [], []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"no pictures can be written there: {error.strerror}",
-            where=str(folder),
-            hint="--output-dir FOLDER",
-        ) from error
-    for figure in figures:
-        drawn = picture(figure, subjects)
-        if drawn is None:
-            missed.append(figure)
-            continue
-        for kind in dict.fromkeys(chosen.format):
-            path = folder / f"{figure.name}.{kind}"
-            files.write(drawn, path, chosen.theme, chosen.dpi)
-            made.append(path.name)
-    return made, missed
+    drawn = [(figure, picture(figure, subjects)) for figure in figures]
+    made = pictures.write((one for _, one in drawn if one is not None), folder, chosen)
+    return made, [figure for figure, one in drawn if one is None]
 
 
 def _tell(
@@ -236,6 +170,20 @@ def _sum_up(
     said = page(sums)
     print(said)
     (folder / SUMMARY).write_text(f"{said}\n", encoding="utf-8")
+
+
+def _sum_up_crucial(subjects: "Sequence[Subject]", folder: Path) -> None:
+    """Print what each run is watched by, and write it beside the pictures."""
+    from rlvitals.crucial import crucial
+    from rlvitals.show import crucial as shown
+    from rlvitals.show.console import emit, plain
+
+    pages = [shown.crucial(one.found, crucial(one.found), one.label) for one in subjects]
+    for at, page in enumerate(pages):
+        print(end="\n" if at else "")
+        emit(page)
+    said = "\n\n".join(plain(page) for page in pages)
+    (folder / f"{CRUCIAL}.txt").write_text(f"{said}\n", encoding="utf-8")
 
 
 def _file_name(label: str) -> str:

@@ -235,6 +235,23 @@ def profile(sample: Sample, levels: Array) -> Array:
     return np.asarray(np.mean(above, axis=0))
 
 
+def profile_band(
+    sample: Sample, levels: Array, confidence: float = CONFIDENCE
+) -> tuple[Array, Array]:
+    """Return where the share of runs above each level lies: low [k], high [k], level by level.
+
+    Wilson's interval of a share, of all runs together: where all runs of few seeds are above a
+    level, a bootstrap within tasks would have no width at all.
+    Source: E. B. Wilson 1927, Journal of the American Statistical Association 22.
+    """
+    shares = profile(sample, levels)
+    n = sum(len(column) for column in sample)
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    middle = (shares + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * np.sqrt(shares * (1 - shares) / n + (z / (2 * n)) ** 2)
+    return np.asarray((middle - half).clip(0, 1)), np.asarray((middle + half).clip(0, 1))
+
+
 def seeds_for(
     sample: Sample,
     reference: Sample,

@@ -14,7 +14,17 @@ from rlvitals.metrics.clocks import UNSAID, Clock, Source
 from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.names import lookup
 from rlvitals.metrics.names.name import Name, Table
-from rlvitals.records import Budget, Lifecycle, Log, Measured, Profile, Series, Setting, Trace
+from rlvitals.records import (
+    Budget,
+    Histogram,
+    Lifecycle,
+    Log,
+    Measured,
+    Profile,
+    Series,
+    Setting,
+    Trace,
+)
 
 # The same metrics once more, of another process; and other counts that rows stand at.
 BESIDE = re.compile(r"rank/\d+/|axis/")
@@ -127,7 +137,8 @@ def _gather(logs: Sequence[Log], given: Given) -> _Gathered:
     tables = [
         lookup.choose(log.source, _own(log.series), names.TABLES, log.framework) for log in logs
     ]
-    logs = [_on_one_axis(log, table) for log, table in zip(logs, tables, strict=True)]
+    own_tables = [*zip(logs, tables, strict=True)]
+    logs = [_distributions(_on_one_axis(log, table), table, given) for log, table in own_tables]
     found = _Gathered(logs=logs)
     main = next((table for table in tables if table is not None), None)
     for order, (log, own) in enumerate(zip(logs, tables, strict=True)):
@@ -149,6 +160,19 @@ def _on_one_axis(log: Log, table: Table | None) -> Log:
     if table is None or not table.step_unit or log.step_unit != UNSAID:
         return log
     return replace(log, step_unit=table.step_unit)
+
+
+def _distributions(log: Log, table: Table | None, given: Given) -> Log:
+    """Name a log's histograms canonically, as its series are; one that nobody knows keeps its key.
+
+    Of two keys with one meaning the first takes its name.
+    """
+    named: dict[str, Sequence[Histogram]] = {}
+    for key, found in log.histograms.items():
+        meaning = _meaning(table, key, given)
+        name = key if meaning is None or meaning[0] in named else meaning[0]
+        named[name] = found
+    return replace(log, histograms=named)
 
 
 def _sources(found: _Gathered) -> list[Source]:

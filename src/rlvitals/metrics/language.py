@@ -184,7 +184,7 @@ POS_NEG_RATIO = Metric(
     unit="ratio",
     kind="health",
     meaning="Positive samples for each negative one in W-REINFORCE.",
-    formula="positive / negative, with a guard against division by zero",
+    formula="positive / negative",
     better="up",
     healthy=Band(low=0.0),
     possible=NOT_NEGATIVE,
@@ -202,6 +202,18 @@ FILTERED_REWARD = Metric(
     " or -|r - thr|",
     better="up",
     see_also=("outcome/reward",),
+)
+
+COMPARED_REWARD = Metric(
+    name="language/compared_reward",
+    title="Reward compared with the threshold",
+    unit="reward",
+    kind="health",
+    meaning="Mean of the reward that tells positive from negative samples in PSR, NSR and"
+    " W-REINFORCE, before anything is filtered: correctness, or the total where that is compared.",
+    formula="mean over the batch of the compared r",
+    better="up",
+    see_also=("language/filtered_reward", "reward_threshold"),
 )
 
 LOGPROBS = Metric(
@@ -268,6 +280,7 @@ METRICS = (
     NEGATIVE_SHARE,
     POS_NEG_RATIO,
     FILTERED_REWARD,
+    COMPARED_REWARD,
     LOGPROBS,
     REF_LOGPROBS,
     TOOL_CALLS,

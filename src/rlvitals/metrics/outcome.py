@@ -334,6 +334,18 @@ PASS_RATE = Metric(
     family=True,
 )
 
+DOMAIN = Metric(
+    name="outcome/domain",
+    title="Measure of your own",
+    unit="its own",
+    kind="outcome",
+    meaning="What matters in one field alone: distance to the goal, collisions. Any key of a log"
+    " can be called so: --map env/collisions=outcome/domain/collision_rate. It is shown, and judged"
+    " by no rule.",
+    see_also=("outcome/return", "outcome/success_rate"),
+    family=True,
+)
+
 METRICS = (
     RETURN,
     EVAL_RETURN,
@@ -362,4 +374,5 @@ METRICS = (
     EVAL_TASK,
     TASK_REWARD,
     PASS_RATE,
+    DOMAIN,
 )

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from rlvitals.recording import tensors
 from rlvitals.recording.notes import Notes
-from rlvitals.recording.sinks.sink import Rows
+from rlvitals.recording.sinks.sink import AXIS, Rows
 
 FIELDS = 3  # of a row in a flat list: step, time, dict
 BURST = 256  # rows laid out before other threads may run: a quarter of a millisecond for 20 numbers
-AXIS = "axis/"  # prefix of keys that are x-axes of their rows
 
 Keys = tuple[str, ...]
 Row = tuple[int, float, dict[str, object]]

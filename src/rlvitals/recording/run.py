@@ -14,10 +14,10 @@ from typing import Any, NoReturn, Self
 
 from rlvitals.errors import UsageError
 from rlvitals.recording import beats, content, control, redact, tensors
-from rlvitals.recording.batches import AXIS, FIELDS
+from rlvitals.recording.batches import FIELDS
 from rlvitals.recording.beats import EXITING, exit_code_of
 from rlvitals.recording.pump import Message, Pump
-from rlvitals.recording.sinks.sink import Opening
+from rlvitals.recording.sinks.sink import AXIS, Opening
 from rlvitals.records import Text
 from rlvitals.store.events import Events
 from rlvitals.store.run_folder import EVENTS_FILE

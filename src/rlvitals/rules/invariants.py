@@ -30,6 +30,8 @@ PER_SEQUENCE = 0.05  # nats, and so much for each token beside:
 EACH_TOKEN = 0.002
 SINGLE, HALF = 1e-5, 0.01  # of a ratio: float32's and bfloat16's batches of another shape
 CENTRED = 1e-3  # of the advantages' spread, which is 1: what float32 leaves of their mean
+# These push samples up or down by themselves, and centre no group.
+SIGNED = (Profile.PSR, Profile.NSR, Profile.W_REINFORCE)
 GRPO_LOSS = 0.02  # of the advantages' spread: bfloat16
 LONG = 40  # characters: shorter answers are equal by themselves
 
@@ -198,7 +200,9 @@ def _groups(table: Table) -> list[list[int]]:
 
 
 def group_advantage(trace: Trace) -> Reading | None:
-    """An advantage is measured against its own group: its mean over each prompt is 0."""
+    """GRPO measures an advantage against its own group: its mean over each prompt is 0."""
+    if trace.profile in SIGNED:
+        return None
     table = _first_batch(trace)
     if table is None or "advantage" not in table.columns or REWARD.name not in trace:
         return None

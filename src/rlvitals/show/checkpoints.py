@@ -55,7 +55,7 @@ def _rows(found: Look, now: float) -> RenderableType:
             Text("▸" if _is(one, found.taken) else "", "bold green"),
             f"{one.step:,}",
             Text(_when(one, now), "dim"),
-            _bytes(one.size),
+            size(one.size),
             Text(one.state.value, COLOUR.get(one.state, "dim")),
             harmless(one.health, 40) if one.health else Text("-", "dim"),
             Text(", ".join(one.kept), "dim"),
@@ -81,9 +81,10 @@ def _when(one: Seen, now: float) -> str:
     return f"{span(max(0.0, now - one.saved))} ago"
 
 
-def _bytes(size: int) -> str:
-    unit, one = next((pair for pair in UNITS if size >= pair[1]), ("B", 1.0))
-    return f"{size / one:,.3g} {unit}" if unit != "B" else f"{size:,} B"
+def size(count: int) -> str:
+    """Write a number of bytes."""
+    unit, one = next((pair for pair in UNITS if count >= pair[1]), ("B", 1.0))
+    return f"{count / one:,.3g} {unit}" if unit != "B" else f"{count:,} B"
 
 
 def facts(found: Look, differs: Sequence[str]) -> dict[str, object]:

@@ -17,16 +17,23 @@ MARKS = {"good": "✅", "bad": "❌", "neutral": "▫️", "unknown": "❔"}
 
 def diagnosis(found: Diagnosis) -> str:
     """Write the whole report."""
-    lines = [
+    return "\n".join([*answer(found), *evidence(found), "", *rest(found)])
+
+
+def answer(found: Diagnosis) -> list[str]:
+    """Say whether it is learning, and what that rests on."""
+    return [
         f"## {found.verdict.word.value.upper()}: {safe(found.verdict.why)}",
         "",
         f"{safe(wording.headline(found))} · {wording.counts(found)}",
         "",
         *(f"- {MARKS[s.sign]} {safe(s.text)}" for s in found.tldr),
     ]
-    for case in found.cases:
-        lines += ["", *_case(case, found.trace)]
-    return "\n".join([*lines, "", *_rest(found)])
+
+
+def evidence(found: Diagnosis) -> list[str]:
+    """Tell every finding in full."""
+    return [line for case in found.cases for line in ("", *_case(case, found.trace))]
 
 
 def part(name: str, found: Diagnosis | VitalsError) -> str:
@@ -59,7 +66,8 @@ def _symptoms(symptoms: Iterable[Case], depth: int = 0) -> Iterable[str]:
         yield from _symptoms(case.symptoms, depth + 1)
 
 
-def _rest(found: Diagnosis) -> list[str]:
+def rest(found: Diagnosis) -> list[str]:
+    """Tell what is known of the reading, and what is not known of the run."""
     trace = found.trace
     lines: list[str] = []
     if found.outlook is not None:

@@ -36,6 +36,10 @@ def lines(one: Summary) -> Iterator[str]:
     if one.loss is not None:
         yield f"  Last {LAST} losses: {_scatter(one)}"
     yield f"  Goals: {' · '.join(f'{SIGNS[goal.had]} {goal.text}' for goal in one.goals)}"
+    if one.spread is not None:
+        yield f"  Replicas: {one.spread.sentence}"
+    if one.coupling is not None:
+        yield f"  Temperature: {one.coupling.sentence}"
     if one.found.findings:
         yield f"  Findings: {wording.counts(one.found)}: {_names(one)}"
     yield "  In short:"

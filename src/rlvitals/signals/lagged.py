@@ -13,6 +13,7 @@ LAGS = 20  # points looked at to either side
 WIDE = 5  # the correlations of 1/5 of the points enter their effective number
 LONGEST = 1 << 16  # points compared at most: the last ones
 CONFIDENCE = 0.99  # over all lags together
+SURE = 1 - 1e-9  # a correlation of 1 has no z
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,17 @@ class Lagged:
     correlation: float
     limit: float  # the least |correlation| that is no chance, over all lags looked at
     effective: float  # independent pairs behind it
+    correlations: tuple[float, ...] = ()  # at every lag looked at, the most negative one first
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where the correlation lies, as sure as `limit` is: its ends have one sign if `proven`.
+
+        Fisher's z, by the same effective number of pairs and as many lags as the limit.
+        """
+        middle = math.atanh(min(max(self.correlation, -SURE), SURE))
+        half = math.atanh(min(self.limit, SURE))
+        return math.tanh(middle - half), math.tanh(middle + half)
 
     @property
     def proven(self) -> bool:
@@ -55,7 +67,8 @@ def lagged(first: Array, second: Array, lags: int = LAGS) -> Lagged | None:
     best = max(both, key=lambda lag: (round(abs(both[lag]), 9), -abs(lag)))
     freedom = effective - 2
     t = t_quantile(1 - (1 - CONFIDENCE) / len(both), freedom)
-    return Lagged(best, both[best], t / math.sqrt(freedom + t * t), effective)
+    limit = t / math.sqrt(freedom + t * t)
+    return Lagged(best, both[best], limit, effective, tuple(both.values()))
 
 
 def _changes(values: Array) -> Array | None:

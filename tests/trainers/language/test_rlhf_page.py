@@ -246,17 +246,17 @@ def test_parts_of_a_minibatch_make_its_gradient(plain):
 def test_every_row_comes_once_before_any_comes_again():
     order = Order(5, np.random.default_rng(0))
     taken = [order.take(3) for _ in range(5)]
-    flat = sum(taken, [])
+    flat = [one for few in taken for one in few]
     assert sorted(flat[:5]) == sorted(flat[5:10]) == sorted(flat[10:]) == [*range(5)]
     assert flat[:5] != flat[5:10]
     assert len(Order(2, np.random.default_rng(0)).take(7)) == 7
 
 
 def test_weights_sum_up_and_none_leaves_the_others():
-    def one(completions, **_):
+    def one(**_):
         return [1.0, None, None]
 
-    def two(completions, **_):
+    def two(**_):
         return [1.0, 2.0, None]
 
     found = Scorer([one, two], [1.0, 0.5])("abc", "abc", [[1]] * 3, {})

@@ -1,15 +1,12 @@
 """Whole RLHF trainings: what they leave, resumed bit for bit, asked, stopped, and failing well."""
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
+from dataclasses import replace
 
 import pytest
-import rlhf_parts
 import rlhf_programs as programs
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -121,7 +118,7 @@ def during(made, at, act):
 
 
 @pytest.mark.parametrize("what", ["save", "stop"])
-def test_it_can_be_asked_to_save_and_to_stop(tmp_path, capsys, what):
+def test_it_can_be_asked_to_save_and_to_stop(tmp_path, what):
     made = programs.training(tmp_path, **{"checkpointing.save_steps": 50})
 
     def ask():
@@ -151,10 +148,6 @@ def test_a_signal_saves_after_the_update(tmp_path, number):
     assert any("run the same command again" in line for line in programs.log(tmp_path))
 
 
-def raising(completions, **_):
-    return [1 / (len(one) - 2) for one in completions]
-
-
 def test_a_reward_function_that_raises_names_the_sample_or_ends_the_training(tmp_path, monkeypatch):
     """The task's own reward, broken for some samples."""
     measure = next(one for one in rewards.CATALOGUE if one.name == "accuracy_reward")
@@ -163,8 +156,6 @@ def test_a_reward_function_that_raises_names_the_sample_or_ends_the_training(tmp
         if len(sample.completion) % 2:
             raise ZeroDivisionError("no such answer")
         return measure.score(sample)
-
-    from dataclasses import replace
 
     catalogue = tuple(
         replace(one, score=broken) if one is measure else one for one in rewards.CATALOGUE
@@ -200,8 +191,8 @@ def test_settings_that_do_not_fit_are_named(tmp_path, monkeypatch, said, problem
 
 def test_the_command_line_trains_into_tensorboard(tmp_path, capsys):
     flags = ["--warm-start-steps", "5", "--total-episodes", "32", "--batch-size", "8",
-             "--subset-size", "30", "--report-to", "tensorboard", "--logging-dir", "tb",
-             "--cliprange", "0.3", "--output-dir", str(tmp_path / "run-{seed}"), "--seed", "7"]  # fmt: skip
+             "--subset-size", "30", "--report-to", "tensorboard", "--logging-dir", "tb", "--seed",
+             "7", "--cliprange", "0.3", "--output-dir", str(tmp_path / "run-{seed}")]  # fmt: skip
     assert main(["train", "rlhf", *flags]) == 0
     run = tmp_path / "run-7"
     said = json.loads((run / "rlhf_config.json").read_text())

@@ -75,6 +75,7 @@ NAMES = Table(
     },
     families=(
         Family(r"action_count_(\d+)", Name(policy.ACTION_COUNT, "count in the rollout")),
+        Family(r"action_replica_(\d+)", Name(exploration.ACTION_SHARE, "of the rollout's choices")),
         Family(r"latency_(p\d+)", Name(outcome.TAIL_LATENCY, WINDOW)),
         Family(r"(\w+_(?:penalty|bonus|score))", Name(reward.COMPONENT, f"{ROLLOUT}, weighted")),
         Family(r"(collect|learn)_seconds", Name(throughput.PHASE_TIME, "s of the update")),

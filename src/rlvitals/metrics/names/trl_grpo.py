@@ -72,17 +72,23 @@ LOSS = {  # grpo_trainer.py, _compute_loss
 }
 
 FILTERED = Name(language.FILTERED_REWARD, "after the filter, signed")
+COMPARED = Name(language.COMPARED_REWARD, "before the filter")
 MODES = {
     "psr/positive_samples": Name(language.POSITIVE_SAMPLES, "per batch"),
     "psr/positive_ratio": Name(language.POSITIVE_SHARE, "per batch"),
     "psr/avg_reward": FILTERED,
+    "psr/mean_reward": COMPARED,
     "nsr/negative_samples": Name(language.NEGATIVE_SAMPLES, "per batch"),
     "nsr/negative_ratio": Name(language.NEGATIVE_SHARE, "per batch"),
     "nsr/avg_reward": FILTERED,
+    "nsr/mean_reward": COMPARED,
     "w_reinforce/positive_samples": Name(language.POSITIVE_SAMPLES, "per batch"),
     "w_reinforce/negative_samples": Name(language.NEGATIVE_SAMPLES, "per batch"),
-    "w_reinforce/pos_neg_ratio": Name(language.POS_NEG_RATIO, "positive / (negative + 1e-6)"),
+    "w_reinforce/pos_neg_ratio": Name(
+        language.POS_NEG_RATIO, "positive / negative; chartrl: (negative + 1e-6)"
+    ),
     "w_reinforce/avg_reward": FILTERED,
+    "w_reinforce/mean_reward": COMPARED,
 }
 
 EVALUATION = {

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from rlvitals.records import Histogram, Table, Text
 
+AXIS = "axis/"  # prefix of keys that are x-axes of their rows
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Mapping
 from functools import cache
 
+from rlvitals.recording.sinks.sink import AXIS
+
 
 def tags(options: Mapping[str, object]) -> Callable[[str], str]:
     """Return what names a key, by a sink's options.
 
-    `names` maps keys to what they are called; any other key gets `prefix` before it.
+    `names` maps keys to what they are called; any other key gets `prefix` before it, but for the
+    other x-axes.
     """
     names, prefix = options.get("names"), options.get("prefix")
     said: dict[str, str] = dict(names) if isinstance(names, Mapping) else {}
@@ -15,6 +18,6 @@ def tags(options: Mapping[str, object]) -> Callable[[str], str]:
 
     @cache
     def tag(key: str) -> str:
-        return said.get(key) or before + key
+        return said.get(key) or (key if key.startswith(AXIS) else before + key)
 
     return tag

@@ -1,7 +1,8 @@
 """Weights & Biases, beside the run's own files: the run's id is its id there, so it resumes.
 
-Options are `wandb.init`'s own: `sinks={"wandb": {"entity": "lab", "mode": "offline"}}`. Three more
-are ours: `every` sends a row of so many steps, and the last; `names` and `prefix` rename keys.
+Options are `wandb.init`'s own: `sinks={"wandb": {"entity": "lab", "mode": "offline"}}`. Some are
+ours: `every` sends a row of so many steps, and the last; `names` and `prefix` rename keys; `label`
+ends the run's id, and so the name of its folder.
 
 Rows are logged with their step as a number, which W&B is told to draw over: its own step may
 never go back, and would drop the rows of a second kind, or of a resumed run, without a word.
@@ -19,7 +20,7 @@ from rlvitals.recording.sinks.tags import tags
 from rlvitals.records import Histogram, Table, Text
 
 STEP = "step"
-OWN = ("every", "names", "prefix")  # options that are not W&B's
+OWN = ("every", "label", "names", "prefix")  # options that are not W&B's
 MOST_BINS = 512  # of a W&B histogram
 MOST_ROWS = 10_000  # of a W&B table
 
@@ -32,11 +33,12 @@ class Passing:
         import wandb  # noqa: PLC0415 - an optional package
 
         self._wandb: Any = wandb
+        label = opening.options.get("label")
         arguments: dict[str, Any] = {
             "project": opening.project or None,
             "name": opening.name or None,
             "group": opening.group or None,
-            "id": opening.run_id,
+            "id": f"{opening.run_id}-{label}" if label else opening.run_id,
             "dir": str(opening.folder),
             "config": dict(opening.settings),
             "resume": "allow",

@@ -3,7 +3,8 @@
 ## What it sees
 A single shift in the level of `outcome/episode_length` that stands out of its noise, happens
 within a few points, and changes the length by at least a quarter. A note: what it means depends
-on the task, and the return at that step tells.
+on the task, and the return at that step tells; so does whether longer or shorter episodes earn
+more in this run, where their changes are proven to go together.
 
 ## Why it matters
 A jump is a change of behaviour: the agent learned to survive, to finish, to run in circles, or
@@ -19,11 +20,14 @@ Tasks with bottlenecks are learned in jumps.
 - Pardo et al. 2018, "Time Limits in Reinforcement Learning".
 """
 
+import numpy as np
+
 from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
-from rlvitals.records import Trace
+from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.signals.changepoint import LEAST, change_point
+from rlvitals.signals.lagged import lagged
 from rlvitals.signals.spread import median
 
 MATERIAL = Threshold(
@@ -50,6 +54,7 @@ def check(trace: Trace) -> Answer:
         levels = median(before.values), median(after.values)
         if levels[0] is not None and levels[1] is not None:
             evidence.append(f"return around it: {levels[0]:.4g} before, {levels[1]:.4g} after")
+        evidence += _context(length, returns.finite())
     return Finding(
         f"episodes became suddenly {word}: {change.before:.4g} to {change.after:.4g} steps",
         severity=Severity.NOTE,
@@ -60,6 +65,16 @@ def check(trace: Trace) -> Answer:
         bound=limit,
         evidence=tuple(evidence),
     )
+
+
+def _context(length: Series, returns: Series) -> tuple[str, ...]:
+    """Say whether longer episodes are the better ones here, where the run itself shows it."""
+    _, ours, theirs = np.intersect1d(length.steps, returns.steps, return_indices=True)
+    found = lagged(length.values[ours], returns.values[theirs], lags=0)
+    if found is None or not found.proven:
+        return ()
+    word = "longer" if found.correlation > 0 else "shorter"
+    return (f"in this run {word} episodes earn more: correlation {found.correlation:+.2f}",)
 
 
 RULE = Rule(

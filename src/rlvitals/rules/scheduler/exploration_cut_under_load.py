@@ -31,18 +31,17 @@ follows the load slowly, and something else from decision to decision, is not fo
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from rlvitals.metrics.exploration import BASE_TEMPERATURE, IS_PULSING, TEMPERATURE
+from rlvitals.metrics.exploration import BASE_TEMPERATURE, TEMPERATURE
 from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.metrics.outcome import LATENCY
 from rlvitals.metrics.scheduler import LATENCY_EMA, LATENCY_PRESSURE, QPS_PRESSURE, RAW_LATENCY
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
+from rlvitals.rules.pulses import followed, outside_pulses
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING, Stretch, below, start
 from rlvitals.rules.standing import standing
-from rlvitals.signals.lagged import Lagged, lagged
+from rlvitals.signals.lagged import Lagged
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.signals.trend import trend
@@ -69,7 +68,7 @@ class _Load:
 
 def check(trace: Trace) -> Answer:
     """Find a lasting cut of the temperature, then what it follows, then whether it helped."""
-    temperature = _outside_pulses(trace)
+    temperature = outside_pulses(trace)
     base, floor = _base(trace, temperature), TEMPERATURE.band(trace.profile).floor(trace)
     if len(temperature) < 2 * WINDOW or base is None or floor is None:
         return Undecided("too few decisions outside of pulses", (TEMPERATURE.name,))
@@ -83,18 +82,10 @@ def check(trace: Trace) -> Answer:
     loads = _loads(trace, temperature)
     if not loads:
         return Undecided("too little of the load's changes is logged to tell what it follows")
-    followed = [one for one in loads if _follows(trace, one.found)]
-    if not followed or _relieved(trace, stretch):
+    leading = [one for one in loads if _follows(trace, one.found)]
+    if not leading or _relieved(trace, stretch):
         return Clear()
-    return _finding(trace, stretch, base, Bound(cut, limit.origin), followed[0])
-
-
-def _outside_pulses(trace: Trace) -> Series:
-    temperature = trace[TEMPERATURE.name].finite()
-    pulsing = trace.get(IS_PULSING.name)
-    if pulsing is None:
-        return temperature
-    return temperature.where(~np.isin(temperature.steps, pulsing.steps[pulsing.values > 0]))
+    return _finding(trace, stretch, base, Bound(cut, limit.origin), leading[0])
 
 
 def _base(trace: Trace, temperature: Series) -> float | None:
@@ -108,13 +99,9 @@ def _loads(trace: Trace, temperature: Series) -> list[_Load]:
     """Compare each measure of the load with the temperature, where both are logged."""
     found = []
     for metric in LOADS:
-        load = trace.get(metric.name)
-        if load is None:
-            continue
-        load = load.finite()
-        _, ours, theirs = np.intersect1d(load.steps, temperature.steps, return_indices=True)
-        compared = lagged(load.values[ours], temperature.values[theirs])
-        if compared is not None:
+        load = trace.numbers(metric.name)
+        compared = None if load is None else followed(load, temperature)
+        if load is not None and compared is not None:
             found.append(_Load(metric, load, compared))
     return found
 

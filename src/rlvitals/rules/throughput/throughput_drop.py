@@ -4,7 +4,8 @@
 Steps per second over windows of at least 20 seconds, from `throughput/elapsed` or the log's wall
 times; of a language model tokens per second, where tokens or lengths are logged. The last five
 windows and a fifth of the run below 70 % of the median of what came before, but for one in five,
-is a note; below 55 % a warning.
+is a note; below 55 % a warning. Where the seconds of collecting and of learning are logged, the
+evidence names the phase that takes longer, and what recording takes.
 
 ## Why it matters
 Slower collection wastes hours and money and rarely repairs itself. Frameworks that log a mean
@@ -23,19 +24,28 @@ so do longer responses where no tokens are logged.
 - Huang et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization", on SPS.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from rlvitals.metrics.language import LENGTH_MEAN
 from rlvitals.metrics.progress import TOKENS_NEW
-from rlvitals.metrics.throughput import TOKENS
+from rlvitals.metrics.throughput import PHASE_TIME, RECORDER_SHARE, TOKENS
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.pace import LEAST, SLOWER, Pace, pace, slow_since
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.signals.spread import median
 
 SPEED = Threshold("throughput-drop.speed", SLOWER, "part of the run's own speed before", high=1.0)
 # Of 800 recorded runs six fell to 0.61-0.67 of their speed for the machine's sake alone.
 HALVED = Threshold("throughput-drop.severe", 0.55, "the same, for a warning", high=1.0)
+GROWN = 0.2  # of what it took before: a phase that grew by less is none that slows the run
+LOGGING = 0.1  # of the time: less than this explains no drop by a third
+MEANS = {
+    "collect": "simulation, inference or communication",
+    "learn": "the optimiser: batches, or the machine it runs on",
+}
 FIRST_UPDATE = ("optimiser/loss", "policy/loss", "value/loss", "optimiser/grad_norm")
 
 
@@ -61,8 +71,33 @@ def check(trace: Trace) -> Answer:
         observed=after,
         bound=SPEED.bound(trace, f"{SPEED.on(trace):.0%} of this run's own speed before", before),
         curve=Curve(f"{unit} per second", _drawn(speed)),
-        evidence=(f"measured over windows of {speed.seconds:,.3g} s",),
+        evidence=(
+            f"measured over windows of {speed.seconds:,.3g} s",
+            *_bottleneck(trace, int(speed.steps[split - 1])),
+        ),
     )
+
+
+def _bottleneck(trace: Trace, since: int) -> Iterable[str]:
+    """Name the phase of an iteration that takes longer since then, and what recording takes."""
+    slower = []
+    for name, series in trace.family(PHASE_TIME.name).items():
+        before, after = median(series.until(since).values), median(series.since(since + 1).values)
+        if before is not None and after is not None:
+            slower.append((after - before, before, after, name))
+    if slower:
+        grown, before, after, name = max(slower)
+        means = MEANS.get(name, "")
+        told = f"{name} takes {after:.3g} s of an iteration, {before:.3g} s before"
+        if grown > GROWN * max(before, 1e-9):
+            yield f"the bottleneck is {told}{f': {means}' if means else ''}"
+        else:
+            yield f"no phase takes much longer: most of all {told}"
+    recorded = trace.get(RECORDER_SHARE.name)
+    share = None if recorded is None else median(recorded.since(since + 1).values)
+    if share is not None:
+        word = "which may explain it" if share > LOGGING else "too little to explain it"
+        yield f"recording takes {share:.1%} of the time, {word}"
 
 
 def _counted(trace: Trace) -> tuple[Series | None, str]:

@@ -8,7 +8,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from rlvitals.show.drawing import panels
+from rlvitals.show.drawing import bands, panels
 from rlvitals.show.drawing.themes import Theme
 from rlvitals.show.drawing.writing import FAMILY, cut, middle_cut, width
 from rlvitals.show.figures.figure import Kind, Picture
@@ -23,6 +23,7 @@ BETWEEN, BESIDE = 1.0, 0.85
 SIZES = {"title": 17.0, "about": 11.0, "legend": 11.0}  # points
 LABEL = 44  # letters of a run's name in the legend
 LISTED = 16  # runs that the legend names
+LEGEND = {Kind.LINES, Kind.ACROSS}  # panels whose colours are runs
 HANDLE = 0.75  # inches of a line and of the air around it, in a legend
 STYLE: dict[Any, Any] = {
     "font.family": FAMILY,
@@ -66,7 +67,8 @@ def draw(picture: Picture, theme: Theme, dpi: int) -> Figure:
     figure = Figure(figsize=(at.width, at.height), dpi=dpi, facecolor=theme.paper)
     _head(figure, picture, theme, at)
     smoothed = False
-    bottom = len(picture.panels) - at.columns  # panels from here on have none below
+    below = [panel.kind is Kind.ACROSS for panel in picture.panels[at.columns :]]
+    lowest = [*below, *[True] * at.columns]  # of a column that shares its x-axis
     for number, panel in enumerate(picture.panels):
         row, column = divmod(number, at.columns)
         left = LEFT + column * (at.chart + BESIDE)
@@ -78,7 +80,7 @@ def draw(picture: Picture, theme: Theme, dpi: int) -> Figure:
             )
         )  # fmt: skip
         place = panels.Place(
-            picture, theme, at.chart, at.tall, round(at.chart * dpi), number >= bottom
+            picture, theme, at.chart, at.tall, round(at.chart * dpi), lowest[number]
         )
         smoothed |= panels.draw(axes, panel, place)
     _foot(figure, picture, theme, at, smoothed=smoothed)
@@ -95,7 +97,7 @@ def layout(picture: Picture) -> Layout:
     chart = (inside - (columns - 1) * BESIDE) / columns
     tall = ALONE if len(picture.panels) == 1 else HEIGHTS[columns]
     beside, legend = 1, 0
-    if len(picture.runs) > 1 and any(p.kind is Kind.LINES for p in picture.panels):
+    if len(picture.runs) > 1 and any(p.kind in LEGEND for p in picture.panels):
         names = _names(picture)
         longest = max(width(name, SIZES["legend"]) for name in names)
         beside = max(1, int((across - LEFT) / (longest + HANDLE)))
@@ -124,6 +126,13 @@ def _foot(figure: Figure, picture: Picture, theme: Theme, at: Layout, *, smoothe
             1 - RIGHT / at.width, 1 - 0.42 / at.height,
             "thin: as logged · thick: average over 5 % of the run",
             size=10, color=theme.dim, ha="right",
+        )  # fmt: skip
+    if any(panel.kind is Kind.BANDS for panel in picture.panels):
+        shades, said = bands.legend(theme)
+        figure.legend(
+            shades, said, loc="upper right", ncols=len(said), frameon=False,
+            bbox_to_anchor=(1 - (RIGHT - 0.05) / at.width, 1 - 0.2 / at.height),
+            fontsize=SIZES["about"], labelcolor=theme.ink, handlelength=1.4, columnspacing=1.4,
         )  # fmt: skip
     if not at.legend:
         return

@@ -40,10 +40,11 @@ class Curve:
 
 def curves(panel: Panel, width: int, first: int, last: int) -> tuple[Curve, ...]:
     """Reduce a panel's lines to what `width` columns of pixels show."""
-    return tuple(_curve(line, width, first, last) for line in panel.lines)
+    return tuple(curve(line, width, first, last) for line in panel.lines)
 
 
-def _curve(line: Line, width: int, first: int, last: int) -> Curve:
+def curve(line: Line, width: int, first: int, last: int) -> Curve:
+    """Reduce one line to what `width` columns of pixels show."""
     points = m4.points(line.series, width, first, last)
     values = line.series.values
     bad = len(points.nan) + len(points.above) + len(points.below)
@@ -96,7 +97,7 @@ def _noisy(points: m4.Points, smooth: tuple[NDArray[np.int64], Numbers]) -> bool
 
 def scale(panel: Panel, drawn: Sequence[Curve]) -> tuple[Scale, float]:
     """Choose the y-axis: linear, unless a spike would flatten all the rest; its linear width."""
-    if panel.linear or panel.kind is not Kind.LINES:
+    if panel.linear or panel.kind not in {Kind.LINES, Kind.BANDS}:
         return "linear", 1.0
     parts = [values[np.isfinite(values)] for values in (curve.values for curve in drawn)]
     values = np.concatenate(parts) if parts else np.empty(0)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from rlvitals.show import as_json
 from rlvitals.show.drawing.curves import Curve, curves, scale
 from rlvitals.show.drawing.themes import THEMES
-from rlvitals.show.figures.figure import Kind, Panel, Picture
+from rlvitals.show.figures.figure import Across, Kind, Panel, Picture
 
 NUMBERS = "json"
 WIDTH = 1000  # columns of pixels that the numbers are for
@@ -54,6 +54,9 @@ def _panel(panel: Panel, picture: Picture, width: int) -> dict[str, object]:
         "stretches": panel.stretches,
         "words": [words.text for words in panel.words],
         "curves": [_curve(curve) for curve in drawn],
+        "across": [_across(one) for one in panel.across],
+        "x": panel.x_label,
+        "said": panel.said.text if panel.said is not None else "",
     }
     return {"title": panel.title, **{name: value for name, value in kept.items() if value}}
 
@@ -73,6 +76,15 @@ def _curve(curve: Curve) -> dict[str, object]:
     if curve.smooth is not None:
         told["average"] = {"steps": curve.smooth[0], "values": _rounded(curve.smooth[1])}
     return told
+
+
+def _across(one: Across) -> dict[str, object]:
+    columns = {"x": one.x, "values": one.values, "low": one.low, "high": one.high}
+    return {
+        "label": one.label,
+        "run": one.run,
+        **{name: _rounded(column) for name, column in columns.items() if column is not None},
+    }
 
 
 def _rounded(values: NDArray[np.float64]) -> list[float]:

@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from rlvitals.show.drawing import across, bands
 from rlvitals.show.drawing.axes import set_log_ticks, set_scale
 from rlvitals.show.drawing.curves import Curve, Scale, curves, scale
 from rlvitals.show.drawing.themes import Theme
@@ -65,6 +66,9 @@ def draw(axes: Axes, panel: Panel, place: Place) -> bool:
     """Draw one panel; True where averages are laid over its curves."""
     theme = place.theme
     axes.set_facecolor(theme.paper)
+    if panel.across:
+        _across(axes, panel, place)
+        return False
     if panel.kind is Kind.WORDS or not panel.lines:
         _words(axes, panel, place)
         return False
@@ -74,8 +78,9 @@ def draw(axes: Axes, panel: Panel, place: Place) -> bool:
     set_scale(axes, kind, width)
     if panel.kind is Kind.SHARES:
         _areas(axes, panel, theme)
-    else:
-        for curve in drawn:
+    middle = bands.draw(axes, panel, theme, place.pixels) if panel.kind is Kind.BANDS else None
+    for curve in drawn if panel.kind is not Kind.SHARES else ():
+        if middle is None or curve.line is middle:
             _curve(axes, curve, place)
     _ends(axes, panel, drawn, kind)
     far = _limits(axes, panel, theme, kind)
@@ -88,14 +93,28 @@ def draw(axes: Axes, panel: Panel, place: Place) -> bool:
     return any(curve.smooth is not None for curve in drawn)
 
 
-def _frame(axes: Axes, place: Place) -> None:
-    theme, picture = place.theme, place.picture
+def _across(axes: Axes, panel: Panel, place: Place) -> None:
+    """Draw curves over an axis of the panel's own."""
+    _plain_frame(axes, place.theme)
+    across.draw(axes, panel, place.theme)
+    far = _limits(axes, panel, place.theme, "linear")
+    label = cut(panel.x_label, place.inches, SIZES["ticks"])
+    axes.set_xlabel(label, color=place.theme.dim, size=SIZES["ticks"])
+    _title(axes, panel, place, far)
+
+
+def _plain_frame(axes: Axes, theme: Theme) -> None:
     axes.tick_params(colors=theme.dim, labelsize=SIZES["ticks"], length=3)
     axes.grid(visible=True, axis="y", color=theme.grid, linewidth=0.8)
     axes.set_axisbelow(True)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color(theme.dim)
+
+
+def _frame(axes: Axes, place: Place) -> None:
+    theme, picture = place.theme, place.picture
+    _plain_frame(axes, theme)
     pad = 0.01 * max(picture.last - picture.first, 1)
     axes.set_xlim(picture.first - pad, picture.last + pad)
     if place.lowest:
@@ -254,7 +273,9 @@ def _told(panel: Panel, place: Place) -> Iterable[str]:
 
 
 def _title(axes: Axes, panel: Panel, place: Place, said: Sequence[str], scaled: str = "") -> None:
-    theme = place.theme
+    theme, own = place.theme, panel.said
+    if own is not None:
+        said = [own.text, *said] if own.style else [*said, own.text]
     caption = cut(" · ".join(said), place.inches, SIZES["caption"])
     title = axes.annotate(
         cut(panel.title, place.inches, SIZES["title"], bold=True), (0, 1), xycoords="axes fraction",
@@ -277,6 +298,8 @@ def _title(axes: Axes, panel: Panel, place: Place, said: Sequence[str], scaled: 
     worst: Mark | None = max(panel.marks, key=lambda mark: mark.severity, default=None)
     bad = any(text.startswith(("×", "▲ ", "▼")) for text in said) and not place.several
     ink = theme.dim if worst is None or place.several else theme.severity(worst.severity)
+    if own is not None and own.style:
+        ink = theme.named.get(own.style, theme.dim)
     axes.annotate(
         caption, (0, 1), xycoords="axes fraction", xytext=(0, 7), textcoords="offset points",
         size=SIZES["caption"], color=theme.named["error"] if bad else ink,
@@ -290,10 +313,25 @@ def _parts(panel: Panel) -> dict[int, str]:
 
 def _legend(axes: Axes, panel: Panel, place: Place) -> None:
     """Name the parts: beside the title where they are few, else beside the chart."""
-    parts = _parts(panel)
-    if len(parts) < 2:  # noqa: PLR2004 - the title names the only one
+    handles, names = _handles(panel, place)
+    if len(names) < 2:  # noqa: PLR2004 - the title names the only one
         return
-    theme = place.theme
+    crowded = is_crowded(panel)
+    if crowded:  # from the top down, as areas lie
+        order = slice(None, None, -1 if panel.kind is Kind.SHARES else 1)
+        handles, names = handles[order], names[order]
+    axes.legend(
+        handles, names, frameon=False, fontsize=SIZES["caption"], labelcolor=place.theme.ink,
+        loc="upper left" if crowded else "lower right",
+        bbox_to_anchor=(1.01, 1.02) if crowded else (1.0, 1.06),
+        ncols=1 if crowded else len(names), borderaxespad=0.0, handlelength=1.4,
+        columnspacing=1.2,
+    )  # fmt: skip
+
+
+def _handles(panel: Panel, place: Place) -> tuple[list[Line2D | Patch], list[str]]:
+    """Return what stands for each part, and its name."""
+    theme, parts = place.theme, _parts(panel)
     handles: list[Line2D | Patch] = []
     for at, part in enumerate(parts):
         if panel.kind is Kind.SHARES:
@@ -302,18 +340,7 @@ def _legend(axes: Axes, panel: Panel, place: Place) -> None:
             handles.append(Line2D([], [], color=theme.dim, lw=2, ls=DASHES[part % len(DASHES)]))
         else:
             handles.append(Line2D([], [], color=colour(theme, part), lw=3, ls=dash(part, theme)))
-    names = [cut(name, NAME, SIZES["caption"]) for name in parts.values()]
-    crowded = is_crowded(panel)
-    if crowded:  # from the top down, as areas lie
-        order = slice(None, None, -1 if panel.kind is Kind.SHARES else 1)
-        handles, names = handles[order], names[order]
-    axes.legend(
-        handles, names, frameon=False, fontsize=SIZES["caption"], labelcolor=theme.ink,
-        loc="upper left" if crowded else "lower right",
-        bbox_to_anchor=(1.01, 1.02) if crowded else (1.0, 1.06),
-        ncols=1 if crowded else len(names), borderaxespad=0.0, handlelength=1.4,
-        columnspacing=1.2,
-    )  # fmt: skip
+    return handles, [cut(name, NAME, SIZES["caption"]) for name in parts.values()]
 
 
 def _words(axes: Axes, panel: Panel, place: Place) -> None:
@@ -322,7 +349,8 @@ def _words(axes: Axes, panel: Panel, place: Place) -> None:
     axes.set_axis_off()
     _title(axes, panel, place, ())
     if panel.kind is not Kind.WORDS:
-        axes.text(0.5, 0.5, panel.absent, color=theme.dim, size=SIZES["words"], ha="center",
+        said = "\n".join(wrapped(panel.absent, place.inches, SIZES["words"]))
+        axes.text(0.5, 0.5, said, color=theme.dim, size=SIZES["words"], ha="center",
                   va="center", transform=axes.transAxes)  # fmt: skip
         return
     height = 8.0

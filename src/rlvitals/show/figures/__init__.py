@@ -2,9 +2,13 @@
 
 from rlvitals.show.figures import (
     actions,
+    crucial,
     dashboard,
+    distributions,
+    domain,
     gradient_norm,
     learning_rate,
+    lengths,
     nsr_metrics,
     policy,
     reward_breakdown,
@@ -18,6 +22,7 @@ from rlvitals.show.figures.figure import Figure
 
 FIGURES: tuple[Figure, ...] = (
     dashboard.FIGURE,
+    crucial.FIGURE,
     training_loss.FIGURE,
     rewards.FIGURE,
     learning_rate.FIGURE,
@@ -25,6 +30,9 @@ FIGURES: tuple[Figure, ...] = (
     nsr_metrics.FIGURE,
     policy.FIGURE,
     value.FIGURE,
+    distributions.FIGURE,
+    lengths.FIGURE,
+    domain.FIGURE,
     actions.FIGURE,
     temperature.FIGURE,
     reward_breakdown.FIGURE,

@@ -1,13 +1,14 @@
 """Which actions are taken, over the run: a policy that collapses shows as one colour."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.metrics import exploration, policy
 from rlvitals.records import Profile, Series, Trace
-from rlvitals.show.figures.figure import Figure, Kind, Line, Panel, Subject
+from rlvitals.scheduling import Spread, spread
+from rlvitals.show.figures.figure import Figure, Kind, Limit, Line, Panel, Subject, Words
 from rlvitals.show.figures.panels import finished, natural
 
 WINDOWS = 60  # stretches of the run whose shares are drawn
@@ -19,22 +20,41 @@ NEEDS = (policy.ACTION, policy.ACTION_COUNT, exploration.ACTION_SHARE)
 def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
     """Draw a panel for each run: its shares sum to 1."""
     several = len(subjects) > 1
-    found = [(one, shares(one.trace, run)) for run, one in enumerate(subjects)]
+    best = [spread(one.trace) for one in subjects]
+    found = [
+        (shares(one.trace, run), own)
+        for run, (one, own) in enumerate(zip(subjects, best, strict=True))
+    ]
     return tuple(
         finished(
             subjects,
             Panel(
-                one.label if several else "Share of the choices",
+                subjects[run].label if several else "Share of the choices",
                 lines=lines,
+                limits=() if own is None else tuple(_edges(lines, own)),
                 kind=Kind.SHARES,
                 low=0.0,
                 high=1.0,
+                said=None if own is None else Words(own.short),
             ),
             (),
         )
-        for one, lines in found
+        for run, (lines, own) in enumerate(found)
         if lines
     )
+
+
+def _edges(lines: Sequence[Line], own: Spread) -> Iterator[Limit]:
+    """Draw where the areas would end if each replica had its best share."""
+    if not own.best.known:
+        return
+    reached = 0.0
+    for line in lines[:-1]:
+        share = own.best.share(line.label.rpartition(" ")[2])
+        if share is None:
+            return
+        reached += share
+        yield Limit(reached, f"{line.label}: best {share:.0%}")
 
 
 def shares(trace: Trace, run: int = 0) -> tuple[Line, ...]:

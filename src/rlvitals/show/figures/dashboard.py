@@ -1,14 +1,19 @@
-"""The least that one should look at: outcome, health and speed in seven charts, and the verdict."""
+"""The least that one should look at: outcome, health and speed in seven charts, and the verdict.
+
+Of a language model the optimiser and the samples as well.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rlvitals.metrics import outcome, throughput
+from rlvitals.metrics import optimiser, outcome, throughput
+from rlvitals.records import Profile
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import answers
 from rlvitals.rules.standing import label
 from rlvitals.show import wording
 from rlvitals.show.figures.figure import Figure, Kind, Line, Panel, Subject, Words
+from rlvitals.show.figures.nsr_metrics import SHARES as SAMPLES
 from rlvitals.show.figures.panels import finished, first_of
 from rlvitals.show.figures.policy import ENTROPIES, KLS, REFERENCE
 from rlvitals.show.figures.rewards import REWARDS, SHARES
@@ -19,6 +24,7 @@ RETURNS = (
     outcome.RETURN, outcome.EVAL_RETURN, outcome.RLHF_REWARD, outcome.SCORE, *REWARDS,
 )  # fmt: skip
 SPEEDS = (throughput.STEPS_PER_SECOND, throughput.UPDATES_PER_SECOND)
+MODELS = (*kinds.LANGUAGE, Profile.SUPERVISED)
 FINDINGS = 5  # that are named
 RUNS = 8  # whose verdicts are told
 
@@ -35,7 +41,21 @@ def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
         speed(subjects, SPEEDS[0]),
         speed(subjects, SPEEDS[1]),
         Panel("Findings", kind=Kind.WORDS, words=tuple(_findings(subjects))),
+        *_of_models(subjects),
     )
+
+
+def _of_models(subjects: Sequence[Subject]) -> Sequence[Panel]:
+    """Draw what a language model's training is watched by besides: the optimiser, the samples."""
+    if not all(one.trace.profile in MODELS for one in subjects):
+        return ()
+    found = (
+        first_of(subjects, optimiser.LOSS, title="Training loss"),
+        first_of(subjects, optimiser.LEARNING_RATE, title="Learning rate", smooth=False),
+        first_of(subjects, optimiser.GRAD_NORM, title="Gradient norm"),
+        first_of(subjects, *SAMPLES, title="Samples kept"),
+    )
+    return tuple(panel for panel in found if panel.lines)
 
 
 def _success(subjects: Sequence[Subject]) -> Panel:

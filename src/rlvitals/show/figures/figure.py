@@ -3,6 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals.diagnosis import Diagnosis
 from rlvitals.metrics.metric import Metric
@@ -28,6 +32,8 @@ class Kind(StrEnum):
 
     LINES = "lines"
     SHARES = "shares"  # areas one on the other, that sum to 1
+    BANDS = "bands"  # of quantiles: between the first line and the last, and so on inwards
+    ACROSS = "across"  # curves over an axis of the panel's own
     WORDS = "words"
 
 
@@ -41,6 +47,19 @@ class Line:
     run: int = 0  # which of the picture's runs
     part: int = 0  # which of the panel's curves of a run
     smooth: bool = True  # where it is noisy, an average is laid over it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Across:
+    """One curve over another axis than steps: its points, and the band that they lie in."""
+
+    label: str
+    x: NDArray[np.float64]  # [n], ascending
+    values: NDArray[np.float64]  # [n]
+    low: NDArray[np.float64] | None = None  # [n]; None without a band
+    high: NDArray[np.float64] | None = None
+    run: int = 0
+    shape: Literal["line", "steps", "bars"] = "line"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +115,9 @@ class Panel:
     linear: bool = False  # whatever its spikes: what is near zero is zero
     absent: str = ""  # what is said in the place of curves
     words: tuple[Words, ...] = ()
+    across: tuple[Across, ...] = ()  # in the place of lines, where the x-axis is its own
+    x_label: str = ""  # of that axis
+    said: Words | None = None  # over the curves; with a style it stands before the findings' names
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +145,4 @@ class Figure:
     needs: tuple[Metric, ...]  # one of them at least must be logged
     panels: Callable[[Sequence[Subject]], Sequence[Panel]]
     columns: int = 1
+    logged: Callable[[Trace], bool] | None = None  # where it is no series that it needs

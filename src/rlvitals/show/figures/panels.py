@@ -22,7 +22,7 @@ def picture(figure: Figure, subjects: Sequence[Subject]) -> Picture | None:
     if not has(figure, subjects):
         return None
     panels = tuple(figure.panels(subjects))
-    if not any(panel.lines for panel in panels):
+    if not any(panel.lines or panel.across for panel in panels):
         return None
     spans = [(one.trace.first_step, one.trace.last_step) for one in subjects]
     seams = {seam for one in subjects for seam in one.trace.lifecycle.seams}
@@ -42,6 +42,8 @@ def picture(figure: Figure, subjects: Sequence[Subject]) -> Picture | None:
 
 def has(figure: Figure, subjects: Sequence[Subject]) -> bool:
     """Tell whether anything that a figure needs is logged."""
+    if figure.logged is not None:
+        return any(figure.logged(one.trace) for one in subjects)
     return any(logged(one.trace, metric) for one in subjects for metric in figure.needs)
 
 

@@ -8,6 +8,7 @@ from rlvitals.show.figures.figure import Figure, Panel, Subject
 from rlvitals.show.figures.panels import finished, first_of, logged, members, together
 
 RETURNS = ((outcome.RETURN, "training"), (outcome.EVAL_RETURN, "evaluation"))
+EPISODES = ((outcome.EPISODE_LENGTH, "training"), (outcome.EVAL_EPISODE_LENGTH, "evaluation"))
 REWARDS = (
     outcome.REWARD, outcome.RLHF_REWARD, outcome.TASK_REWARD, reward.MEAN, reward.TRAINED_MEAN,
     reward.STEP,
@@ -31,6 +32,7 @@ def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
         first_of(subjects, language.FILTERED_REWARD),
         first_of(subjects, outcome.EVAL_REWARD),
         first_of(subjects, *SHARES, low=0.0, high=1.0),
+        together(subjects, EPISODES, "Episode length"),
     ]
     spoken = [one for one in subjects if one.trace.profile in kinds.LANGUAGE]
     if len(subjects) == 1 and any(logged(one.trace, reward.COMPONENT) for one in spoken):

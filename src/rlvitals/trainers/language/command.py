@@ -53,7 +53,7 @@ def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
     said = schema.said(chosen, Config)
     asked = said.setdefault("training.mode", algorithm)
     if asked != algorithm:
-        raise UsageError(f"train {algorithm}, or --mode {asked}?", where="rlvitals train")
+        raise UsageError(f"train {algorithm}, or --mode {asked}?", where="--mode")
     if chosen["quick_test"]:
         said = {**QUICK, **said}
     file: Path | None = chosen["config"]

@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from peft import PeftModel
 
 import rlvitals
 from rlvitals.trainers import schema
-from rlvitals.trainers.language import asking, data, models, rewards
+from rlvitals.trainers.language import asking, building, data, models, rewards
 from rlvitals.trainers.language.asking import Answers, Entropy, Policy, Row
 from rlvitals.trainers.language.config import Config
 
-FILE = "training_config.json"
-BASE = "base"
 TINY_BATCH = 512  # answers of a tiny model at once: a forward pass is all overhead
 ADAPTER = "adapter_config.json"
 
@@ -43,6 +42,7 @@ class Trained:
     questions: Sequence[Row]
     right: Right
     batch: int  # answers at once
+    notes: tuple[str, ...]  # what the task says of its questions
 
 
 def load(folder: Path, *, step: int | None = None) -> Trained:
@@ -52,7 +52,7 @@ def load(folder: Path, *, step: int | None = None) -> Trained:
     checkpoint, or whose task keeps no questions back, BadCheckpoint for a step without a whole one.
     """
     config = _config(folder)
-    loaded = models.load(config.model, seed=config.training.seed, base=folder / BASE)
+    loaded = models.load(config.model, seed=config.training.seed, base=folder / building.BASE)
     if loaded.tiny:
         torch.set_num_threads(config.training.threads or 1)
     found = _checkpoint(folder, step) if step != 0 else None
@@ -72,14 +72,21 @@ def load(folder: Path, *, step: int | None = None) -> Trained:
         questions=task.held_out,
         right=judge(config, task.rewards),
         batch=TINY_BATCH if loaded.tiny else max(at.batch_size, 1),
+        notes=task.notes,
     )
 
 
+def quiet() -> None:
+    """Keep transformers' bars and warnings off the console."""
+    transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.set_verbosity_error()
+
+
 def _config(folder: Path) -> Config:
-    file = folder / FILE
+    file = folder / building.SAVED_AS
     if not file.is_file():
         raise rlvitals.UsageError(
-            f"there is no {FILE}", where=str(folder), hint="a run of rlvitals train grpo"
+            f"there is no {file.name}", where=str(folder), hint="a run of rlvitals train grpo"
         )
     return schema.load(Config, file, {})
 
@@ -105,7 +112,8 @@ def judge(config: Config, default: tuple[str, ...]) -> Right:
 
     An answer that it cannot judge is not right.
     """
-    asked = replace(config.rewards, functions=(config.rewards.correctness,), weights=())
+    name = config.rewards.correctness
+    asked = replace(config.rewards, functions=(name,), weights=(), on_error="skip")
     (reward,) = rewards.functions(asked, default, failed=lambda _: None)
     threshold = config.signal.reward_threshold
 

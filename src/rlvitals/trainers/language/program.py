@@ -86,6 +86,8 @@ class Training:
         task = data.load(config.data, vision=loaded.vision, seed=config.training.seed)
         if self.first:
             self._record()
+            for note in task.notes:
+                self.log.warning("%s: %s", task.name, note)
             for line in (presets.line(config), *console.heading(config, len(task.train))):
                 self.log.info("%s", line)
         trainer = self._trainer(loaded, task)

@@ -44,7 +44,7 @@ def sinks(
         "tensorboard": {"folder": config.logging_dir, **tags},
         "wandb": {
             "project": config.wandb_project, "name": name, "every": config.wandb_steps,
-            "dir": ".", "tags": [tag], **tags,
+            "dir": ".", "tags": [tag], "label": tag, **tags,
             **({"entity": config.wandb_entity} if config.wandb_entity else {}),
         },
     }  # fmt: skip

@@ -200,7 +200,7 @@ def _difference(facts: Facts, random: Random) -> Question:
     a, b = facts.names[one], facts.names[two]
     result = facts.subject.shown(facts.values[one] - facts.values[two])
     return Question(
-        f"What is {a} minus {b}?",
+        f"What is the value of {a} minus that of {b}?",
         result,
         (
             f"{a} is at {facts.value(one)}.",

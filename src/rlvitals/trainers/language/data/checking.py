@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import blake2b
 from io import BytesIO
+from itertools import islice
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +54,7 @@ def choose(
         Random(seed).shuffle(order)  # noqa: S311 - no secret
     bad: dict[int, str] = {}
     usable = _usable(rows, needed, order, bad)
-    train = {row: key for (row, key), _ in zip(usable, range(subset or len(rows)), strict=False)}
+    train = dict(islice(usable, subset or None))
     if not train:
         raise UsageError(f"none of its {len(rows)} rows can be asked: {told(bad)}")
     asked = set(train.values())
@@ -95,12 +97,14 @@ def _unreadable(image: Mapping[str, Any] | None) -> str:
     if not image or not (image.get("bytes") or image.get("path")):
         return "it has no image"
     try:
-        with Image.open(BytesIO(image["bytes"]) if image.get("bytes") else image["path"]) as found:
+        inside = image.get("bytes") or Path(image["path"]).read_bytes()
+        with Image.open(BytesIO(inside)) as found:
+            found.draft(None, (1, 1))  # a JPEG is read whole, and decoded at an eighth
             found.load()
     except FileNotFoundError:
         return f"there is no file {image['path']}"
-    except (OSError, SyntaxError, ValueError, EOFError) as error:  # what Pillow's decoders raise
-        why = str(error) if image.get("path") else str(error).split("<", maxsplit=1)[0].strip()
+    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
+        why = str(error).partition(" <_io")[0]  # not the name of a file in memory
         return f"its image cannot be read: {why}"
     return ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +112,7 @@ def _parquet(path: Path) -> datasets.Dataset:
         found = datasets.Dataset(table)
     except (OSError, pa.ArrowException) as error:
         raise UsageError(f"it cannot be read: {_first(error)}", where=str(path)) from error
-    if "image" in found.column_names and str(found.features["image"].dtype) == "string":
+    if found.features.get("image") == datasets.Value("string"):
         paths = [str(path.parent / file) if file else file for file in found["image"]]
         found = found.remove_columns("image").add_column("image", paths)
     return found
@@ -133,7 +134,7 @@ def _row(row: Mapping[str, Any], beside: Path) -> dict[str, Any]:
 
 
 def _json_lines(path: Path) -> Iterable[dict[str, Any]]:
-    for number, line in enumerate(_text(path).splitlines(), 1):
+    for number, line in enumerate(_text(path).split("\n"), 1):
         if not line.strip():
             continue
         yield _mapping(_parsed(line, f"{path}, line {number}"), f"{path}, line {number}")
@@ -147,7 +148,7 @@ def _json(path: Path) -> Iterable[dict[str, Any]]:
 
 
 def _csv(path: Path) -> Iterable[dict[str, Any]]:
-    rows = csv.DictReader(_text(path).splitlines(keepends=True), strict=True)
+    rows = csv.DictReader(StringIO(_text(path), newline=""), strict=True)
     try:
         yield from rows
     except csv.Error as error:

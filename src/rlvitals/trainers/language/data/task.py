@@ -70,19 +70,19 @@ def _sees(vision: bool, name: str) -> None:  # noqa: FBT001 - said by its name a
 def _sums(config: DataConfig, seed: int) -> Task:
     import datasets
 
-    asked = config.prompt_template or template.QUERY
     text = datasets.Value("string")
-    features = datasets.Features({"prompt": text, "answer": text})
-    train, held_out = (
-        datasets.Dataset.from_list(
-            [
-                {**one, "prompt": template.asked(one["prompt"], asked)}
-                for one in sums.questions(count, drawn)
-            ],
-            features=features,
-        )
-        for count, drawn in ((config.subset_size or SUMS, seed), (config.held_out, EVALUATED))
-    )
+
+    def drawn(count: int, seed: int | str) -> datasets.Dataset:
+        asked = sums.questions(count, seed)
+        around = config.prompt_template or template.QUERY
+        columns = {
+            "prompt": [template.asked(one["prompt"], around) for one in asked],
+            "answer": [one["answer"] for one in asked],
+        }
+        features = datasets.Features({"prompt": text, "answer": text})
+        return datasets.Dataset.from_dict(columns, features=features)
+
+    train, held_out = drawn(config.subset_size or SUMS, seed), drawn(config.held_out, EVALUATED)
     note = f"there are {sums.SPACE} sums of two digits: evaluation asks those that are trained on"
     return Task(train, held_out, ("accuracy_reward",), "sums", (note,))
 
@@ -181,12 +181,13 @@ def _read(config: DataConfig, *, vision: bool, seed: int) -> Task:
     )
     if shown:
         rows = _pictured(_prompted(rows.cast_column("image", datasets.Image()), config), config)
+    path = Path(config.dataset_name)
     paid = tuple(reward for name, reward in BY_COLUMN.items() if name in rows.column_names)
     return Task(
         rows.select(chosen.train),
         rows.select(chosen.held_out),
         (*CHART_REWARDS, *paid) if shown else ("accuracy_reward",),
-        Path(config.dataset_name).stem,
+        path.stem if path.is_file() else path.name,
         chosen.notes(config.subset_size),
     )
 

@@ -8,11 +8,12 @@ from fractions import Fraction
 LONGEST = 300  # characters of a text that may be a number
 EXACT = Fraction(0)
 MINUS = str.maketrans("\u2212\u2013\u2014", "---")  # minus, en dash, em dash
+WORD = r"[^\W\d_](?:[^\W\d_]|[/.²³^-])*"  # km/h, m²
 NUMBER = re.compile(
-    r"""(?P<sign>[+-]?)\ ?(?P<currency>[$€£¥]?)\ ?(?P<inner>[+-]?)
-    (?P<whole>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,3}(?:\ [0-9]{3})+|[0-9]*)
-    (?P<part>(?:\.[0-9]*)?)(?P<power>(?:[eE][+-]?[0-9]{1,3})?)
-    \ ?(?P<unit>%|[^\W\d_°][\w/.²³^-]*(?:\ [^\W\d_][\w/.²³^-]*)?|°[A-Za-z]?|[$€£¥]|)""",
+    rf"""(?P<sign>[+-]?)\ ?(?P<currency>[$€£¥]?)\ ?(?P<inner>[+-]?)
+    (?P<whole>[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]{{1,3}}(?:\ [0-9]{{3}})+|[0-9]*)
+    (?P<part>(?:\.[0-9]*)?)(?P<power>(?:[eE][+-]?[0-9]{{1,3}})?)
+    \ ?(?P<unit>%|{WORD}(?:\ {WORD})?|°[A-Za-z]?|[$€£¥]|)""",
     re.VERBOSE,
 )
 SCALES = {

@@ -19,7 +19,7 @@ class Policy(nn.Module):
     Dropout is off for good: with it a policy that has not moved would differ from itself.
     """
 
-    def __init__(self, lm: Any, lora: Any = None) -> None:  # noqa: ANN401 - a model, an adapter
+    def __init__(self, lm: Any, lora: Any = None) -> None:
         """Take a model, and train adapters in it where `lora` says which."""
         super().__init__()
         self._positions = "position_ids" in inspect.signature(lm.forward).parameters
@@ -36,7 +36,7 @@ class Policy(nn.Module):
         """Whether adapters are trained, and not the weights themselves."""
         return hasattr(self.lm, "disable_adapter")
 
-    def read(self, tokens: Tensor, attention: Tensor, **how: Any) -> Any:  # noqa: ANN401
+    def read(self, tokens: Tensor, attention: Tensor, **how: Any) -> Any:
         """Run the model; positions are counted from the first token that is no padding."""
         if self._positions:
             length = tokens.shape[1]
@@ -58,7 +58,7 @@ class Policy(nn.Module):
         return chosen(logits, drawn) * drawn.mask, entropy, values * drawn.mask
 
 
-def _adapted(lm: Any, lora: Any) -> Any:  # noqa: ANN401
+def _adapted(lm: Any, lora: Any) -> Any:
     import peft
 
     with warnings.catch_warnings():  # peft asks for an attribute by a name that is going away

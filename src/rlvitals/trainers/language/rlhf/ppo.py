@@ -70,8 +70,8 @@ class PPO:
     def __init__(  # noqa: PLR0913 - what takes part, each by its name
         self,
         policy: Policy,
-        tokenizer: Any,  # noqa: ANN401
-        rows: Any,  # noqa: ANN401
+        tokenizer: Any,
+        rows: Any,
         score: Scorer,
         config: RLHFConfig,
         *,
@@ -337,7 +337,7 @@ class PPO:
         return batch.each(whole), [one.each(whole) for one in placed]
 
 
-def _ends(lm: Any, tokenizer: Any) -> list[int]:  # noqa: ANN401
+def _ends(lm: Any, tokenizer: Any) -> list[int]:
     """Return the tokens that end a response: the tokenizer's, and those the model names."""
     named = getattr(lm.generation_config, "eos_token_id", None)
     ids = [named] if isinstance(named, int) else list(named or ())

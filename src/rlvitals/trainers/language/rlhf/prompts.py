@@ -26,7 +26,7 @@ class Order:
         return found
 
 
-def texts(tokenizer: Any, prompts: Sequence[Any]) -> list[str]:  # noqa: ANN401 - a tokenizer
+def texts(tokenizer: Any, prompts: Sequence[Any]) -> list[str]:
     """Return prompts as texts: a conversation by its tokenizer's template."""
     return [
         one
@@ -36,7 +36,7 @@ def texts(tokenizer: Any, prompts: Sequence[Any]) -> list[str]:  # noqa: ANN401 
     ]
 
 
-def tokens(tokenizer: Any, prompts: Sequence[str]) -> tuple[Tensor, Tensor]:  # noqa: ANN401
+def tokens(tokenizer: Any, prompts: Sequence[str]) -> tuple[Tensor, Tensor]:
     """Return tokens and attention [b, q] of prompts, padded on the left."""
     made = tokenizer(
         list(prompts), padding=True, padding_side="left", return_tensors="pt",

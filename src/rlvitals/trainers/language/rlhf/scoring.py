@@ -60,7 +60,7 @@ class RewardModel:
     __name__ = "reward_model"
 
     def __init__(self, name: str, device: torch.device | str = "cpu") -> None:
-        """Load it by a name of Hugging Face or a folder. Raises UsageError where it is not there."""
+        """Load it by a name or a folder. Raises UsageError for one that is not there."""
         import transformers
 
         kind = transformers.AutoModelForSequenceClassification
@@ -96,5 +96,5 @@ def _finite(value: object) -> float | None:
     return float(value)
 
 
-def _text(said: Any) -> str:  # noqa: ANN401 - a text or a conversation
+def _text(said: Any) -> str:
     return said if isinstance(said, str) else "".join(str(one["content"]) for one in said)

@@ -15,12 +15,17 @@ from typing import Any
 
 import torch
 import xxhash
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    AutoProcessor,
+    AutoTokenizer,
+)
 from transformers.utils import logging as logs
 
 from rlvitals import VitalsError
 from rlvitals.trainers.language import warm_start
-from rlvitals.trainers.language.tiny import lm
+from rlvitals.trainers.language.tiny import lm, vlm
 from rlvitals.trainers.language.warm_start import Lessons
 
 RECIPE, LOSSES, WEIGHTS = "made.json", "warm_start.json", "model.safetensors"
@@ -52,8 +57,16 @@ def _text(folder: Path) -> tuple[Any, Any]:
     return model, AutoTokenizer.from_pretrained(folder)
 
 
+def _seeing(folder: Path) -> tuple[Any, Any]:
+    model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32)
+    return model, AutoProcessor.from_pretrained(folder)
+
+
 KINDS: Mapping[str, Kind] = MappingProxyType(
-    {lm.NAME: Kind(lm.make, lm.lessons, lm.LEARNING_RATE, _text)}
+    {
+        lm.NAME: Kind(lm.make, lm.lessons, lm.LEARNING_RATE, _text),
+        vlm.NAME: Kind(vlm.make, vlm.lessons, vlm.LEARNING_RATE, _seeing),
+    }
 )
 
 

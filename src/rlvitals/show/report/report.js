@@ -1,0 +1,55 @@
+/* A report's page: its charts, the search among its metrics, and paper. */
+
+const told = JSON.parse(document.getElementById("data").textContent);
+const column = unpacker(told.columns);
+const charts = new Map();
+
+for (const run of told.runs) {
+  const view = new View(run, column);
+  for (const one of run.charts) {
+    const place = document.querySelector(`[data-chart="${one.name}"]`);
+    if (place) charts.set(place, new Chart(place, one, view));
+  }
+}
+watchCharts(charts);
+
+/* Hide the metrics that lack one of the words. */
+function search(run) {
+  const box = run.querySelector(".search");
+  const hits = run.querySelector(".hits");
+  const cards = [...run.querySelectorAll(".metric")];
+  if (!box) return;
+  box.addEventListener("input", () => {
+    const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const card of cards) card.hidden = !words.every((word) => card.dataset.words.includes(word));
+    for (const kind of run.querySelectorAll(".kind")) {
+      kind.hidden = !kind.querySelector(".metric:not([hidden])");
+    }
+    const left = cards.filter((card) => !card.hidden).length;
+    hits.textContent = words.length ? `${left} of ${cards.length} metrics` : `${cards.length} metrics`;
+  });
+}
+document.querySelectorAll(".run").forEach(search);
+
+/* Unfold what a link leads to. */
+function unfold() {
+  let place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!place?.closest("details:not([open])")) return;
+  for (let one = place.parentElement; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
+  place.scrollIntoView();
+}
+addEventListener("hashchange", unfold);
+unfold();
+
+/* On paper nothing can be unfolded, and nothing comes into sight. */
+let unfolded = [];
+addEventListener("beforeprint", () => {
+  unfolded = [...document.querySelectorAll("details:not([open])")];
+  for (const one of unfolded) one.open = true;
+  charts.forEach((chart) => chart.print());
+});
+addEventListener("afterprint", () => {
+  for (const one of unfolded) one.open = false;
+  charts.forEach((chart) => chart.stale());
+});
+document.documentElement.dataset.ready = "yes";

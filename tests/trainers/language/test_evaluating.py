@@ -1,0 +1,180 @@
+"""How good a run is, is told from its checkpoint as it lies there, and nothing of it is changed."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from rlvitals.cli import main
+from rlvitals.errors import UsageError
+from rlvitals.resume.manifest import BadCheckpoint
+from rlvitals.trainers import schema
+from rlvitals.trainers.language import building, evaluating, presets
+from rlvitals.trainers.language.config import Config
+from rlvitals.trainers.language.program import Training
+
+pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")  # transformers' own
+QUESTIONS, SAMPLES = 100, 6
+
+
+def trained(folder, **said):
+    said |= {
+        "training.output_dir": str(folder), "training.mode": "psr", "model.vlm_name": "tiny-lm",
+        "training.max_steps": 4, "checkpointing.save_steps": 2, "model.warm_start_steps": 400,
+        "training.learning_rate": 1e-3, "data.held_out": QUESTIONS, "monitoring.report_to": (),
+        "monitoring.progress_bar": False,
+    }  # fmt: skip
+    config = schema.load(Config, None, said, below=presets.preset("tiny-lm"))
+    assert Training(config).run() == "finished"
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("evaluating") / "run")
+
+
+@pytest.fixture(scope="module")
+def adapted(run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("adapted") / "run"
+    shutil.copytree(run / building.BASE, folder / building.BASE)
+    return trained(folder, **{"model.lora": True})
+
+
+def greedy(folder, rows, tokenizer):
+    """Count right answers by hand: each question by itself, each token by a forward pass."""
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    right = 0
+    for row in rows:
+        ids = tokenizer(row["prompt"]).input_ids
+        said = []
+        while len(said) < 6 and tokenizer.eos_token_id not in said:
+            with torch.inference_mode():
+                said.append(int(model(torch.tensor([ids + said])).logits[0, -1].argmax()))
+        right += tokenizer.decode(said, skip_special_tokens=True) == row["answer"]
+    return right
+
+
+def test_each_checkpoint_is_judged_by_its_own_weights(run):
+    tokenizer = AutoTokenizer.from_pretrained(run / building.BASE)
+    places = {4: run / "checkpoint-4", 2: run / "checkpoint-2", 0: run / building.BASE}
+    found = set()
+    for step, place in places.items():
+        made = evaluating.load(run, step=step)
+        asked = evaluating.evaluate(made, samples=0)
+        assert made.step == step
+        assert asked.questions == QUESTIONS == len(made.questions)
+        assert 0 < asked.right == greedy(place, made.questions, tokenizer)
+        held = AutoModelForCausalLM.from_pretrained(place).state_dict()
+        own = made.policy.model.state_dict()
+        assert all(torch.equal(own[name], held[name]) for name in held)
+        found.add(float(own["model.norm.weight"].sum()))
+    assert len(found) == 3
+    assert evaluating.load(run).step == 4
+
+
+def test_adapters_are_put_onto_the_base(adapted):
+    rows = evaluating.load(adapted).questions[:4]["prompt"]
+    made = {step: evaluating.load(adapted, step=step).policy for step in (4, 2, 0)}
+    asked = made[0].processor(rows, return_tensors="pt", padding=True)
+    with torch.inference_mode():
+        logits = {step: one.model(**asked).logits for step, one in made.items()}
+        with made[4].model.disable_adapter():
+            assert torch.equal(made[4].model(**asked).logits, logits[0])
+    assert not torch.equal(logits[4], logits[2])
+    assert not torch.equal(logits[2], logits[0])
+
+
+def test_pass_at_1_is_the_share_of_samples_and_the_seed_says_which(run):
+    made = evaluating.load(run)
+    torch.manual_seed(11)
+    before = torch.get_rng_state()
+    first, again, other = (evaluating.evaluate(made, samples=SAMPLES, seed=s) for s in (3, 3, 4))
+    assert torch.equal(before, torch.get_rng_state())
+    assert first == again
+    assert first.right_samples != other.right_samples
+    assert first.right == other.right
+    assert len(first.right_samples) == QUESTIONS
+    assert 0 < max(first.right_samples) <= SAMPLES
+    few = evaluating.evaluate(made, questions=5, samples=2)
+    assert (few.questions, len(few.right_samples)) == (5, 2 * 5 // 2)
+
+
+def test_nothing_of_the_run_is_changed(run):
+    def seen():
+        files = sorted(path for path in run.rglob("*") if path.is_file())
+        return [(path, path.stat().st_mtime_ns, path.read_bytes()) for path in files]
+
+    before = seen()
+    assert main(["evaluate", str(run), "--base", "--samples", "2", "--questions", "8"]) == 0
+    assert seen() == before
+
+
+def test_a_damaged_checkpoint_is_not_judged(run, tmp_path):
+    run = shutil.copytree(run, tmp_path / "run")
+    weights = run / "checkpoint-4" / "model.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    weights.write_bytes(data)
+    assert evaluating.load(run).step == 2
+    with pytest.raises(BadCheckpoint, match=r"model\.safetensors"):
+        evaluating.load(run, step=4)
+    assert weights.is_file()  # not set aside: that is a resume's to do
+    with pytest.raises(BadCheckpoint, match="never sealed"):
+        evaluating.load(run, step=3)
+    for step in (2, 4):
+        (run / f"checkpoint-{step}" / "manifest.json").unlink()
+    with pytest.raises(UsageError, match="no whole checkpoint"):
+        evaluating.load(run)
+
+
+def test_the_command_shows_what_it_found(run, capsys):
+    options = ["evaluate", str(run), "--base", "--samples", "4"]
+    assert main([*options, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert main(options) == 0
+    shown = capsys.readouterr().out
+    asked = [evaluating.evaluate(evaluating.load(run, step=s), samples=4) for s in (4, 0)]
+    assert [one["step"] for one in said["policies"]] == [4, 0]
+    assert (said["mode"], said["task"], said["questions"]) == ("psr", "sums", QUESTIONS)
+    for told, found in zip(said["policies"], asked, strict=True):
+        right, first = told["right"], told["pass_at_k"][0]
+        assert right["value"] == found.right / QUESTIONS
+        assert 0 < right["low"] < right["value"] < right["high"] < 1
+        assert first["value"] == pytest.approx(sum(found.right_samples) / QUESTIONS / 4)
+        assert [one["k"] for one in told["pass_at_k"]] == [1, 2, 4]
+        assert told["entropy"] == found.entropy
+        for share in (right, *told["pass_at_k"]):
+            assert f"{share['value']:.1%} ({share['low']:.1%} to {share['high']:.1%})" in shown
+    lines = shown.splitlines()
+    assert lines[0] == f"psr on sums, {QUESTIONS} questions"
+    assert lines[2].split("  ")[-1].strip() == "as training began"
+    assert "evaluation asks those that are trained on" in shown
+
+
+def test_a_checkpoint_is_named_by_step_or_folder(run, capsys):
+    for name in ("2", "checkpoint-2", f"{run}/checkpoint-2/"):
+        options = ["--checkpoint", name, "--samples", "1", "--questions", "2", "--json"]
+        assert main(["evaluate", str(run), *options]) == 0
+        (one,) = json.loads(capsys.readouterr().out)["policies"]
+        assert one["step"] == 2
+    assert main(["evaluate", str(run), "--checkpoint", "newest"]) == 2
+    assert "neither a step nor a checkpoint" in capsys.readouterr().err
+
+
+def test_what_is_no_run_is_said(tmp_path, capsys):
+    assert main(["evaluate", str(tmp_path)]) == 2
+    assert "ppo_config.json or training_config.json" in capsys.readouterr().err
+    with pytest.raises(UsageError, match=r"training_config\.json"):
+        evaluating.load(tmp_path)
+
+
+def test_a_task_that_keeps_no_questions_back_is_said(run, tmp_path):
+    config = json.loads((run / building.SAVED_AS).read_text())
+    config["data"]["held_out"] = 0
+    (tmp_path / building.SAVED_AS).write_text(json.dumps(config))
+    (tmp_path / building.BASE).symlink_to(run / building.BASE)
+    with pytest.raises(UsageError, match="no questions"):
+        evaluating.load(tmp_path, step=0)
