@@ -92,6 +92,7 @@ def test_update_is_reported_with_its_texts():
     assert list(table) == ["prompt", "completion", "reward", "ended", "short"]
     assert table["reward"] == table["short"] == rlhf_parts.short(table["completion"])
     assert update.numbers["rewards/short/mean"] == update.numbers["env/reward_mean"]
+    assert update.numbers["rewards/short/none_share"] == 0.0
     seconds = {k for k in update.numbers if k.startswith("time/ppo/")}
     assert seconds == {
         f"time/ppo/{name}" for name in (
@@ -128,7 +129,7 @@ def test_rewards_that_say_little_or_nothing(reward):
         assert all(math.isfinite(value) for value in told.values())
     assert torch.isfinite(rlhf_parts.weights(ppo)).all()
     share = {"same": 0.0, "none": 1.0, "nan": 1.0, "some": 0.75}[reward.__name__]
-    assert told["env/none_share"] == share
+    assert told["rewards/total/none_share"] == share
     assert ("objective/scores" in told) is (share < 1)
 
 

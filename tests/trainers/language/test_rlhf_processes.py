@@ -46,7 +46,7 @@ def test_two_processes_have_the_gradient_of_one(folder):
     assert torch.allclose(one["slope"], both["slope"], rtol=1e-4, atol=1e-6)
     assert torch.allclose(one["weights"], both["weights"], atol=1e-5)
     alone, together = (json.loads((folder / f"{share}.json").read_text()) for share in (8, 4))
-    assert alone["env/none_share"] == 0.125
+    assert alone["rewards/total/none_share"] == 0.125
     assert together == pytest.approx(alone, rel=1e-3, abs=1e-5)
 
 

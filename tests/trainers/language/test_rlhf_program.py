@@ -73,9 +73,11 @@ def test_a_run_is_recorded_under_both_vocabularies_and_read_once(whole):
     assert {*trace.unmapped} == {"skipped_minibatches", "stopped_early"}
     assert not any("under two keys" in note for note in trace.notes)
     assert len(trace["outcome/score"]) == 6
-    assert {"ppo/policy/ratio", "ppo/policy/advantages", "objective/kl_dist", "env/reward_dist",
-            "objective/logprobs", "objective/ref_logprobs", "tokens/queries_dist",
-            "tokens/responses_dist"} == {*trace.histograms}  # fmt: skip
+    assert {*trace.histograms} == {
+        "language/length_distribution", "language/logprobs", "language/query_length_distribution",
+        "language/ref_logprobs", "policy/advantage_distribution", "policy/ratio",
+        "policy/kl_to_reference_distribution", "reward/distribution",
+    }  # fmt: skip
     table = trace.tables["game_log"]
     assert len(table) == 48
     assert {"prompt", "completion", "reward"} <= {*table.columns}
@@ -164,7 +166,7 @@ def test_a_reward_function_that_raises_names_the_sample_or_ends_the_training(tmp
     made = programs.run(tmp_path / "skip")
     assert made.failures > 0
     assert any("no such answer" in line for line in programs.log(tmp_path / "skip"))
-    share = rlvitals.trace(tmp_path / "skip")["reward/none_share"].values
+    share = rlvitals.trace(tmp_path / "skip")["reward/none_share/accuracy_reward"].values
     assert ((share > 0) & (share <= 1)).any()
     with pytest.raises(VitalsError, match="no such answer"):
         programs.run(tmp_path / "stop", **{"rewards.on_error": "stop"})
@@ -190,9 +192,12 @@ def test_settings_that_do_not_fit_are_named(tmp_path, monkeypatch, said, problem
 
 
 def test_the_command_line_trains_into_tensorboard(tmp_path, capsys):
-    flags = ["--warm-start-steps", "5", "--total-episodes", "32", "--batch-size", "8",
-             "--subset-size", "30", "--report-to", "tensorboard", "--logging-dir", "tb", "--seed",
-             "7", "--cliprange", "0.3", "--output-dir", str(tmp_path / "run-{seed}")]  # fmt: skip
+    flags = [
+        "--warm-start-steps", "5", "--total-episodes", "32", "--batch-size", "8", "--seed", "7",
+        "--subset-size", "30", "--report-to", "tensorboard", "--logging-dir", "tb",
+        "--cliprange", "0.3", "--missing-eos-penalty", "1",
+        "--output-dir", str(tmp_path / "run-{seed}"),
+    ]  # fmt: skip
     assert main(["train", "rlhf", *flags]) == 0
     run = tmp_path / "run-7"
     said = json.loads((run / "rlhf_config.json").read_text())

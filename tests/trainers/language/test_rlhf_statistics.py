@@ -47,7 +47,7 @@ BY_HAND = {
     "objective/rlhf_reward": 1.425,
     "env/reward_mean": 2.0,
     "env/reward_std": ROOT2,
-    "env/none_share": 0.0,
+    "rewards/total/none_share": 0.0,
     "ppo/mean_scores": 1.5,
     "ppo/std_scores": ROOT2 / 2,
     "ppo/mean_non_score_reward": -0.03,  # -0.2 * 0.75 / 5 tokens
@@ -107,14 +107,14 @@ def test_minibatches_are_averaged_and_rows_find_their_own():
 def test_a_response_without_a_score_is_measured_and_not_learned_from():
     none = replace(BATCH, given=tensor([1.0, math.nan]), scores=tensor([1.0, math.nan]))
     found = statistics.numbers(none, [PASS], RATES)
-    assert found["env/none_share"] == 0.5
+    assert found["rewards/total/none_share"] == 0.5
     assert found["objective/scores"] == found["env/reward_mean"] == 1.0
     assert found["objective/kl"] == pytest.approx(0.375)
     assert found["val/ratio"] == pytest.approx(1.0)  # of the first response alone
     assert all(math.isfinite(value) for value in found.values())
     nothing = replace(BATCH, given=tensor([math.nan] * 2), scores=tensor([math.nan] * 2))
     found = statistics.numbers(nothing, [], RATES)
-    assert found["env/none_share"] == 1.0
+    assert found["rewards/total/none_share"] == 1.0
     assert "objective/scores" not in found
     assert "loss/policy_avg" not in found
 

@@ -59,7 +59,6 @@ KEYS = {
 BEFORE = {
     "env/reward_mean": Name(outcome.REWARD, "per response, before any penalty"),
     "env/reward_std": Name(reward.STD, "over responses, before any penalty"),
-    "env/none_share": Name(reward.NONE_SHARE, "responses that no reward function could judge"),
     "ppo/std_scores": Name(reward.SCORE_STD, "after the penalty for a missing end token"),
     "ppo/mean_non_score_reward": Name(reward.NON_SCORE_PER_TOKEN, "mean over response tokens"),
     "ppo/policy/policykl": Name(policy.KL_SIGNED, f"k1, {ALL}", estimator="k1"),
@@ -116,6 +115,12 @@ NAMES = Table(
     families=(
         Family(r"time/ppo/(.+)", Name(throughput.PHASE_TIME, "seconds")),
         Family(r"rewards/(.+)/mean", Name(reward.COMPONENT, "mean over responses, unweighted")),
+        Family(
+            r"rewards/(.+)/none_share",
+            Name(
+                reward.NONE_SHARE, "of an update's responses; total: that no function could judge"
+            ),
+        ),
     ),
     settings={
         "lr": "learning_rate",

@@ -303,12 +303,13 @@ class PPO:
         return float(self.accelerator.reduce(value.detach(), "sum"))
 
     def _parts_of(self, scored: Scored) -> dict[str, float]:
-        """Return the mean of each reward function, over the responses that it could judge."""
+        """Return of each reward function its mean, and the share that it could not judge."""
         found: dict[str, float] = {}
         for name, told in scored.parts.items():
             known = torch.tensor([one for one in told if one is not None])
             pair = torch.tensor([float(known.sum()), float(len(known))])
             total, count = self.accelerator.reduce(pair.to(self.accelerator.device), "sum").tolist()
+            found[f"rewards/{name}/none_share"] = 1.0 - count / self.config.batch_size
             if count:
                 found[f"rewards/{name}/mean"] = total / count
         return found

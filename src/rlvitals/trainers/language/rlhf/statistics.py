@@ -69,7 +69,7 @@ def objective(batch: Batch, rates: Rates) -> Numbers:
 def scores(batch: Batch, non_score_reward: float) -> Numbers:
     """Return what responses were worth: of those that have a score, nothing where none has."""
     given, told = (one[torch.isfinite(one)] for one in (batch.given, batch.scores))
-    unknown = {"env/none_share": 1.0 - len(given) / len(batch.given)}
+    unknown = {"rewards/total/none_share": 1.0 - len(given) / len(batch.given)}
     if not len(given):
         return unknown
     return unknown | {
