@@ -4,6 +4,7 @@ import torch
 from accelerate import Accelerator
 from datasets import Dataset
 from peft import LoraConfig
+from transformers import Qwen2Config, Qwen2ForSequenceClassification
 
 from rlvitals.trainers.language.data import sums
 from rlvitals.trainers.language.rlhf.config import RLHFConfig
@@ -38,3 +39,18 @@ def page(reward=short, *, lora=False, rows=32, **said):
 def weights(ppo):
     """Everything that learns, in one vector."""
     return torch.cat([one.detach().flatten() for one in ppo.learning])
+
+
+def reward_model(folder):
+    """A folder with a small sequence classifier and its tokenizer."""
+    _, tokenizer = lm.make(0)
+    torch.manual_seed(3)
+    Qwen2ForSequenceClassification(
+        Qwen2Config(
+            vocab_size=len(tokenizer), hidden_size=16, intermediate_size=16, num_labels=1,
+            num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    ).save_pretrained(folder)  # fmt: skip
+    tokenizer.save_pretrained(folder)
+    return folder

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 import rlhf_parts
 import torch
-from transformers import Qwen2Config, Qwen2ForSequenceClassification
 
 from rlvitals.trainers.language.rlhf import prompts
 from rlvitals.trainers.language.rlhf.prompts import Order
 from rlvitals.trainers.language.rlhf.scoring import RewardModel, Scorer
-from rlvitals.trainers.language.tiny import lm
 
 
 @pytest.mark.parametrize("lora", [False, True], ids=["weights", "adapters"])
@@ -268,19 +266,7 @@ def test_weights_sum_up_and_none_leaves_the_others():
 
 @pytest.fixture(scope="module")
 def reward_model(tmp_path_factory):
-    """A folder with a small sequence classifier and its tokenizer."""
-    folder = tmp_path_factory.mktemp("reward_model")
-    _, tokenizer = lm.make(0)
-    torch.manual_seed(3)
-    Qwen2ForSequenceClassification(
-        Qwen2Config(
-            vocab_size=len(tokenizer), hidden_size=16, intermediate_size=16, num_labels=1,
-            num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2,
-            pad_token_id=tokenizer.pad_token_id,
-        )
-    ).save_pretrained(folder)  # fmt: skip
-    tokenizer.save_pretrained(folder)
-    return folder
+    return rlhf_parts.reward_model(tmp_path_factory.mktemp("reward_model"))
 
 
 def test_a_reward_model_scores_prompt_and_completion(reward_model):

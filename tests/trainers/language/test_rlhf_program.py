@@ -1,12 +1,17 @@
 """Whole RLHF trainings: what they leave, resumed bit for bit, asked, stopped, and failing well."""
 
 import json
+import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import rlhf_parts
 import rlhf_programs as programs
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -16,6 +21,11 @@ from rlvitals.cli import main
 from rlvitals.trainers.language import rewards
 
 LORA = {"model.lora": True, "model.lora_r": 2}
+
+
+@pytest.fixture(scope="module")
+def reward_model(tmp_path_factory):
+    return rlhf_parts.reward_model(tmp_path_factory.mktemp("reward_model"))
 
 
 @pytest.fixture(scope="module")
@@ -213,3 +223,31 @@ def test_the_command_line_trains_into_tensorboard(tmp_path, capsys):
     assert "Writing model" not in told.err + told.out
     assert main(["train", "rlhf", "--write-config", str(tmp_path / "c.json")]) == 0
     assert json.loads((tmp_path / "c.json").read_text())["rlhf"]["lr"] == 1.5e-4
+
+
+@pytest.mark.parametrize("flags", [[], ["--base"]])
+def test_a_run_is_evaluated_like_those_of_other_modes(whole, capsys, flags):
+    asked = ["--questions", "20", "--samples", "2", "--json", *flags]
+    assert main(["evaluate", str(whole), *asked]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["mode"] == "rlhf"
+    assert [one["step"] for one in said["policies"]] == ([6, 0] if flags else [6])
+
+
+def test_one_process_in_bfloat16_and_with_a_reward_model(tmp_path, reward_model):
+    """In a process of its own: what it computes in is set once for each."""
+    flags = [
+        "--warm-start-steps", "5", "--total-episodes", "16", "--batch-size", "8", "--bf16",
+        "--subset-size", "30", "--report-to", "none", "--reward-model", str(reward_model),
+        "--output-dir", str(tmp_path / "run"),
+    ]  # fmt: skip
+    env = {**os.environ, "PYTHONPATH": str(Path(rlvitals.__file__).parents[1])}
+    command = [sys.executable, "-m", "rlvitals", "train", "rlhf", *flags]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    trace = rlvitals.trace(tmp_path / "run")
+    assert "reward/component/reward_model" in trace
+    scores = trace["outcome/score"].values
+    assert ((scores != 0) & (scores != 1)).all()  # no accuracy
+    assert abs(trace["policy/kl_to_reference"].values[0]) < 1e-2
+    assert trace.settings["bf16"] is True

@@ -19,7 +19,6 @@ from rlvitals.trainers.language.rlhf.scoring import RewardModel, Scorer
 
 RLHF = "rlhf"  # among the modes
 BASE = "base"  # the folder of a tiny model before it is trained
-SAVED_AS = "rlhf_config.json"
 OFF_AT_ZERO = frozenset({"target_kl", "max_grad_norm", "ratio_threshold"})
 
 Failed = Callable[[rewards.Failure], None]
@@ -110,6 +109,8 @@ def flat(config: Config) -> dict[str, object]:
     for section in (config.model, config.data, config.rewards, config.rlhf):
         found |= schema.written(section)
     del found["output_dir"]  # a run may be moved
+    if config.rlhf.kl_controller == "fixed":
+        found |= {"kl_target": None, "kl_horizon": None}  # nothing aims at it
     return {
         key: None if key in OFF_AT_ZERO and not value else value for key, value in found.items()
     }

@@ -11,6 +11,7 @@ from rlvitals.trainers.language.config import (
     RewardsConfig,
 )
 
+SAVED_AS = "rlhf_config.json"  # in the run's folder
 OUTPUT_DIR = "rlhf-ckpts/{vlm}-{seed}"
 
 

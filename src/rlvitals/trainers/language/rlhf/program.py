@@ -14,7 +14,7 @@ from rlvitals.trainers import schema
 from rlvitals.trainers.judging import Judge
 from rlvitals.trainers.language import console, rewards
 from rlvitals.trainers.language.rlhf import building, saving
-from rlvitals.trainers.language.rlhf.config import Config
+from rlvitals.trainers.language.rlhf.config import SAVED_AS, Config
 from rlvitals.trainers.language.rlhf.ppo import PPO, Update
 from rlvitals.trainers.stopping import Stopping
 
@@ -179,7 +179,7 @@ class Training:
             tags=(building.RLHF,), resume="auto" if config.checkpointing.resume else "never",
         )  # fmt: skip
         if self.first:
-            (self.folder / building.SAVED_AS).write_text(schema.text(config), encoding="utf-8")
+            (self.folder / SAVED_AS).write_text(schema.text(config), encoding="utf-8")
         return made
 
     def _checkpoints(self) -> rlvitals.Checkpoints | None:
