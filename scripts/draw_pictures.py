@@ -1,13 +1,17 @@
 """Draw the pictures of the manual: `draw_pictures.py [FOLDER]`, by default docs/pictures.
 
 They are drawn from the recorded runs that the tests draw too, so that anyone can draw them anew;
-`make docs` does.
+`make docs` does. The page of a report is looked at with Chromium, where that is installed.
 """
 
+import shutil
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from rlvitals import api
+from rlvitals.cli import main as command
 from rlvitals.show.drawing import files
 from rlvitals.show.figures import FIGURES
 from rlvitals.show.figures.figure import Subject
@@ -44,6 +48,21 @@ def main(folder: Path) -> None:
         assert found is not None
         files.write(found, folder / f"{name}.png", theme, DPI)
         print(f"{name}.png: {(folder / f'{name}.png').stat().st_size:,} bytes")
+    report(folder / "report.png")
+
+
+def report(picture: Path) -> None:
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        print("report.png is left as it is: no Chromium")
+        return
+    with tempfile.TemporaryDirectory() as place:
+        page = Path(place) / "report.html"
+        assert command(["report", str(SPIKE[1]), "-o", str(page), "--labels", SPIKE[0]]) == 0
+        flags = ("--headless=new", "--no-sandbox", "--hide-scrollbars", "--window-size=1000,1000")
+        command_line = [program, *flags, f"--screenshot={picture}", page.as_uri()]
+        subprocess.run(command_line, check=True, capture_output=True)  # noqa: S603 - our own page
+    print(f"report.png: {picture.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from rlvitals.metrics import (
 )
 from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import alone, judged
 from rlvitals.rules.policy import ratio_off_one
 from rlvitals.rules.rule import Finding, Severity
@@ -176,7 +177,8 @@ OWN = "the run's "  # how the origin of a bound begins that a run has set itself
 
 def crucial(found: Diagnosis) -> Crucial:
     """Say what a run is watched by. What its kind rarely logs is left out where it is missing."""
-    optional = {asked.title for asked in OPTIONAL}
+    grouped = found.trace.profile in kinds.GROUPED  # many train without a reference
+    optional = {asked.title for asked in (*OPTIONAL, *((REFERENCE,) if grouped else ()))}
     values: dict[str, Value] = {}
     for asked in ASKED[found.trace.profile]:
         one = _outcome(found, asked) if asked.rules is OUTCOME.rules else _value(found, asked)

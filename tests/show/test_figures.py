@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from drawn import HERE, RECORDED, RUNS, series, subject
+from drawn import HERE, MADE, RECORDED, RUNS, SPREAD, series, subject
 from loading import MEASURED
 
 from rlvitals.diagnosis import diagnose
@@ -34,7 +34,7 @@ def made(found, **more):
     return Subject(more.get("name", "run"), diagnose(trace, rates=MEASURED))
 
 
-@pytest.mark.parametrize("name", [*RECORDED, *RUNS])
+@pytest.mark.parametrize("name", [*RECORDED, *RUNS, *MADE])
 def test_what_is_drawn_is_what_it_was(name, request):
     pictures = [found for one in FIGURES if (found := picture(one, [subject(name)]))]
     text = "\n".join(files.numbers(found, COLUMNS) for found in pictures)
@@ -67,8 +67,13 @@ def same(found, golden):
 
 
 def test_each_run_has_the_pictures_that_its_log_has_numbers_for():
-    names = {n: {f.name for f in FIGURES if picture(f, [subject(n)])} for n in (*RECORDED, *RUNS)}
-    assert names["cluster"] == set(BY_NAME) - {"nsr_metrics"}
+    every = (*RECORDED, *RUNS, *MADE)
+    names = {n: {f.name for f in FIGURES if picture(f, [subject(n)])} for n in every}
+    language = {"nsr_metrics", "lengths"}
+    assert names["cluster"] == set(BY_NAME) - {*language, "distributions", "domain"}
+    assert names[SPREAD] == {"dashboard", "crucial", "rewards", "distributions"}
+    assert names["domain"] == {"dashboard", "crucial", "rewards", "domain"}
+    assert "lengths" in names["rlhf-kl-explodes"]
     guides = {"training_loss", "learning_rate", "gradient_norm", "rewards", "nsr_metrics"}
     assert guides <= names["nsr-healthy"]
     assert {"policy", "value", "actions"} <= names["scheduler-collapsed"]
@@ -165,7 +170,8 @@ def test_pulses_are_shaded_where_they_are_on():
     for one in panel(found, "Temperature").stretches:
         on |= (switch.steps >= one.began) & (switch.steps < one.ended)
     assert on[:-1].tolist() == (switch.values[:-1] > 0.5).tolist()
-    assert [one.title for one in found.panels] == ["Temperature", "Latency", "Pressure"]
+    lags = "Temperature against latency, by lag"
+    assert [one.title for one in found.panels] == ["Temperature", "Latency", "Pressure", lags]
 
 
 def test_the_dashboard_has_the_seven_and_says_what_is_not_logged():

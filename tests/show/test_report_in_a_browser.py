@@ -6,7 +6,10 @@ from dataclasses import replace
 import pytest
 from browser import Browser, program
 from drawn import subject
-from reported import EVIL, EVIL_EVENTS, EVIL_FACTS, evil, judged, told, written
+from loading import MEASURED
+from reported import EVIL, EVIL_EVENTS, EVIL_FACTS, evil, judged, long_run, told, written
+
+from rlvitals.diagnosis import diagnose
 
 pytestmark = pytest.mark.skipif(
     program() is None and not os.environ.get("RLVITALS_REQUIRE_BROWSER"),
@@ -176,6 +179,16 @@ def test_spikes_nan_infinities_and_lone_points_are_all_seen(shown):
     assert page.run("document.querySelectorAll('.dot').length") > 100  # the lone points of one
     assert page.run("[...document.querySelectorAll('[d]')].every(p => !/NaN|Infinity/.test("
                     "p.getAttribute('d')))")  # fmt: skip
+
+
+def test_a_spike_of_one_point_in_a_million_is_drawn_however_small_the_chart(shown):
+    page = shown(judged("long", diagnose(long_run(), rates=MEASURED)), height=3000)
+    tops = page.run(f"{VISIBLE}.map(c => Math.min(...c.querySelector('.line').getAttribute('d')"
+                    ".match(/[ML][^ML]+/g).map(p => Number(p.split(' ')[1]))))")  # fmt: skip
+    assert tops
+    assert all(top < 40 for top in tops)
+    line = f"{VISIBLE}.at(-1).querySelector('.line').getAttribute('d')"
+    assert page.run(f"{line}.split('L').length") < 4 * 320  # of the four thousand that are told
 
 
 def test_what_a_log_wrote_does_nothing(shown):

@@ -65,6 +65,10 @@ class ModelConfig:
         "a model of Hugging Face, a folder, an alias as qwen2-5-3b; tiny-vlm, tiny-lm: made here",
         item="NAME",
     )
+    dtype: str = option(
+        "auto", "the weights' type; auto: their own under adapters, else float32",
+        choices=("auto", "float32", "bfloat16", "float16"),
+    )  # fmt: skip
     lora: bool = option(True, "train low-rank adapters, not the weights themselves")
     lora_r: int = option(8, "their rank", item="N")
     lora_alpha: float = option(16.0, "their scale, times the rank", item="X")

@@ -168,7 +168,7 @@ class Training:
         self.log.log(level, "%s", line)
         for name, paid in told.rewards.items():
             title = self.titles.get(name, name)
-            short = console.reward_line(title, paid, console.SHOWN)
+            short = console.reward_line(title, paid, console.SHOWN) if shown else ""
             self.log.log(level, "%s", console.reward_line(title, paid), extra={"short": short})
 
     def _sum_up(self, status: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import Qwen2Config, Qwen2ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from rlvitals.trainers.language.data import sums
 from rlvitals.trainers.language.tiny import tokens
@@ -23,7 +23,7 @@ APART = 0.6  # how much oftener a large sum is taught wrong, at a noise of half
 def make(seed: int) -> tuple[Any, Any]:
     """Make the model and its tokenizer, with weights of this seed."""
     tokenizer = tokens.tokenizer()
-    config = Qwen2Config(
+    config = LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=WIDTH, intermediate_size=4 * WIDTH,
         num_hidden_layers=LAYERS, num_attention_heads=HEADS, num_key_value_heads=HEADS // 2,
         max_position_embeddings=LONGEST, tie_word_embeddings=True,
@@ -31,7 +31,7 @@ def make(seed: int) -> tuple[Any, Any]:
         bos_token_id=tokenizer.bos_token_id,
     )  # fmt: skip
     torch.manual_seed(seed)
-    return Qwen2ForCausalLM(config), tokenizer
+    return LlamaForCausalLM(config), tokenizer
 
 
 def lessons(processor: Any, *, noise: float, seed: int) -> Lessons:  # noqa: ARG001

@@ -1,0 +1,245 @@
+"""The two models that are made here: what they are, how they are kept, what they can be taught."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from trl.data_utils import apply_chat_template, prepare_multimodal_messages
+
+from rlvitals import VitalsError
+from rlvitals.trainers.language import models, warm_start
+from rlvitals.trainers.language.config import DataConfig, ModelConfig
+from rlvitals.trainers.language.data import charts, sums, task, template
+from rlvitals.trainers.language.tiny import base, lm, tokens, vlm
+
+STEPS = 8  # of the warm starts here: what is asked is not whether they take
+NAMES = (lm.NAME, vlm.NAME)
+LM = ModelConfig(vlm_name=lm.NAME, warm_start_steps=STEPS)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Both models, by name, with the folder that each is kept in."""
+    folder = tmp_path_factory.mktemp("tiny")
+    config = {name: ModelConfig(vlm_name=name, warm_start_steps=STEPS) for name in NAMES}
+    loaded = {
+        name: models.load(config[name], seed=1, base=folder / name / "base") for name in NAMES
+    }
+    return {name: (loaded[name], folder / name / "base") for name in NAMES}
+
+
+def weights(model):
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_second_time_it_is_read_bit_for_bit(made, name, tmp_path):
+    loaded, folder = made[name]
+    moved = tmp_path / "moved" / "base"
+    shutil.copytree(folder, moved)
+    again = models.load(ModelConfig(vlm_name=name, warm_start_steps=STEPS), seed=1, base=moved)
+    assert same(weights(loaded.model), weights(again.model))
+    assert again.vision == (name == vlm.NAME)
+    assert again.tiny
+    assert [entry.name for entry in folder.parent.iterdir()] == ["base"], "nothing is left beside"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_read_writes_as_it_was_taught(made, name):
+    """The processor, too, is as it was: the same tokens, padded on the left, and the same text."""
+    read, fresh = made[name][0].processor, base.KINDS[name].make(1)[1]
+    ours, theirs = models.tokenizer_of(read), models.tokenizer_of(fresh)
+    text = template.answered("bar", '{"columns":["Name"],"rows":[["A",-5]]}', "<step-1>: x.", "7%")
+    assert ours(text).input_ids == theirs(text).input_ids
+    assert ours.decode(ours(text).input_ids, skip_special_tokens=True) == text
+    assert ours.padding_side == "left"
+    padded = ours(["1+1=", "1="], padding=True).input_ids
+    assert padded[1][:2] == [ours.pad_token_id] * 2
+    assert ours.chat_template == theirs.chat_template
+
+
+def test_a_seed_makes_a_model_and_another_seed_another(made, tmp_path):
+    first = weights(made[lm.NAME][0].model)
+    torch.manual_seed(99)  # what was drawn before changes nothing
+    same_seed = models.load(LM, seed=1, base=tmp_path / "one")
+    other_seed = models.load(LM, seed=2, base=tmp_path / "two")
+    assert same(first, weights(same_seed.model))
+    assert not same(first, weights(other_seed.model))
+    cold = models.load(replace(LM, warm_start_steps=0), seed=1, base=tmp_path / "cold")
+    assert same(weights(cold.model), weights(lm.make(1)[0]))
+
+
+def test_the_callers_chance_and_threads_are_left_as_they_were(tmp_path):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    torch.set_num_threads(2)
+    models.load(LM, seed=1, base=tmp_path / "base")
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "seed", "said"),
+    [
+        (replace(LM, warm_start_steps=9), 1, "steps 8, not 9"),
+        (replace(LM, warm_start_noise=0.25), 1, "noise 0.5, not 0.25"),
+        (LM, 3, "seed 1, not 3"),
+        (ModelConfig(vlm_name=vlm.NAME, warm_start_steps=STEPS), 1, "name tiny-lm, not tiny-vlm"),
+    ],
+)
+def test_a_base_of_other_settings_is_not_taken_for_ours(made, changed, seed, said):
+    with pytest.raises(VitalsError, match=said):
+        models.load(changed, seed=seed, base=made[lm.NAME][1])
+
+
+@pytest.mark.parametrize("file", [base.WEIGHTS, base.RECIPE])
+@pytest.mark.parametrize("spoil", ["cut", "flip", "gone"])
+def test_a_spoilt_base_is_never_used(made, tmp_path, file, spoil):
+    folder = tmp_path / "base"
+    shutil.copytree(made[lm.NAME][1], folder)
+    held = bytearray((folder / file).read_bytes())
+    if spoil == "gone":
+        (folder / file).unlink()
+    else:
+        held[len(held) // 2] ^= 0x80
+        (folder / file).write_bytes(held[: len(held) // 2] if spoil == "cut" else held)
+    with pytest.raises(VitalsError) as caught:
+        models.load(LM, seed=1, base=folder)
+    assert str(folder) in caught.value.where
+    assert "remove this one" in caught.value.hint
+
+
+def test_dying_while_it_is_written_leaves_no_base(tmp_path, monkeypatch):
+    def full(_folder):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(base, "_to_disk", full)
+        with pytest.raises(OSError, match="No space"):
+            models.load(LM, seed=1, base=tmp_path / "base")
+    assert list(tmp_path.iterdir()) == []
+    assert models.load(LM, seed=1, base=tmp_path / "base").tiny
+
+
+def test_of_two_processes_the_first_that_is_done_is_read(tmp_path, made):
+    folder = tmp_path / "base"
+    recipe = base.Recipe(lm.NAME, 1, STEPS, 0.5)
+    base.load(recipe, folder)
+    before = (folder / base.RECIPE).stat().st_ino
+    base._make(recipe, folder)
+    assert (folder / base.RECIPE).stat().st_ino == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["base"]
+    assert same(weights(base.load(recipe, folder)[0]), weights(made[lm.NAME][0].model))
+
+
+def test_its_losses_are_kept_and_told_in_one_line(made, tmp_path, caplog):
+    with caplog.at_level("INFO", "rlvitals"):
+        models.load(LM, seed=4, base=tmp_path / "base")
+    (line,) = caplog.messages
+    assert line.startswith("Warm start of tiny-lm: 8 steps, loss ")
+    for name in NAMES:
+        losses = json.loads((made[name][1] / base.LOSSES).read_text())["loss"]
+        assert len(losses) == STEPS
+        assert losses[-1] < losses[0] - 0.5
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2, 0.5, 0.9, 1.0])
+def test_a_share_of_the_sums_is_taught_one_too_small(noise):
+    teach = lm.lessons(None, noise=noise, seed=7)
+    taught = [lesson for step in range(100) for lesson in teach(step)]
+    right = [sum(map(int, lesson.prompt.rstrip("=").split("+"))) for lesson in taught]
+    off = np.array(
+        [value - int(lesson.answer) for value, lesson in zip(right, taught, strict=True)]
+    )
+    assert set(off.tolist()) <= {0, 1}
+    # 6,400 answers, and 0+0 has none below it: 0.01 is one in a hundred of them.
+    assert off.mean() == pytest.approx(noise, abs=0.02 + 0.01)
+    pairs = [a + b for a in range(sums.DIGITS) for b in range(sums.DIGITS)]
+    assert np.mean([lm.slip(value, noise) for value in pairs]) == pytest.approx(noise)
+    assert all(0 <= lm.slip(value, noise) <= 1 for value in pairs)
+
+
+def test_large_sums_are_wrong_more_often_than_right():
+    assert lm.slip(lm.LARGE, 0.5) > 0.7
+    assert lm.slip(lm.LARGE - 1, 0.5) < 0.2
+
+
+def test_lessons_are_the_same_for_a_seed_and_differ_by_step():
+    one, again = (lm.lessons(None, noise=0.5, seed=3) for _ in range(2))
+    assert one(4) == again(4)
+    assert one(4) != one(5)
+    assert lm.lessons(None, noise=0.5, seed=4)(4) != one(4)
+
+
+def test_charts_are_taught_as_trl_will_ask_them(made):
+    """The words around a question are one token, and an image stands where TRL puts it."""
+    loaded = made[vlm.NAME][0]
+    asked = task.load(DataConfig(subset_size=1, held_out=1), vision=True, seed=0).train[0]
+    shown = prepare_multimodal_messages(asked["prompt"], images=[asked["image"]])
+    prompt = apply_chat_template({"prompt": shown}, loaded.processor)["prompt"]
+    assert prompt == vlm.IMAGE + template.asked(asked["query"])
+    ids = loaded.processor.tokenizer(prompt).input_ids
+    assert len(ids) <= 10
+    assert loaded.processor.tokenizer.unk_token_id not in ids
+
+
+def test_an_answer_is_short_and_a_tag_one_token(made):
+    tokenizer = made[vlm.NAME][0].processor.tokenizer
+    lengths = []
+    for index in range(100):
+        chart = charts.chart(5, index)
+        text = template.answered(chart.chart_type, chart.table, chart.reasoning, chart.label)
+        ids = tokenizer(text).input_ids
+        assert tokenizer.decode(ids, skip_special_tokens=True) == text
+        assert tokenizer.unk_token_id not in ids
+        lengths.append(len(ids))
+    assert max(lengths) <= 48
+    for tag in vlm.TAGS:
+        assert len(tokenizer(tag).input_ids) == 1
+
+
+def test_a_share_of_the_charts_lacks_a_tag():
+    def broken(noise):
+        teach = vlm.lessons(None, noise=noise, seed=2)
+        taught = [lesson for step in range(20) for lesson in teach(step)]
+        return np.mean([any(tag not in one.answer for tag in vlm.FORGOTTEN) for one in taught])
+
+    assert broken(0.0) == 0
+    assert broken(0.5) == pytest.approx(0.5, abs=0.08)
+    assert broken(1.0) == 1
+
+
+def test_the_warm_start_learns_answers_and_their_end_alone():
+    tokenizer = tokens.tokenizer()
+    lessons = [warm_start.Lesson("12+3=", "15"), warm_start.Lesson("1=", "1")]
+    inputs = warm_start.encoded(tokenizer, lessons)
+    labels = inputs["labels"].tolist()
+    told = [tokenizer.convert_ids_to_tokens([i for i in row if i != -100]) for row in labels]
+    assert told == [["1", "5", tokens.EOS], ["1", tokens.EOS]]
+    assert inputs["attention_mask"].tolist() == [[1] * 8, [0] * 4 + [1] * 4]
+
+
+def test_characters_that_mean_something_in_a_pattern_are_themselves():
+    tokenizer = tokens.tokenizer(["a.b", "a|", "(x)", "a.bc"])
+    assert tokenizer.tokenize("a.bca|(x)axb") == ["a.bc", "a|", "(x)", "a", "x", "b"]
+    assert tokenizer("é").input_ids == [tokenizer.unk_token_id]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(5))
+def test_greedy_answers_begin_at_a_third(tmp_path, seed):
+    loaded = models.load(ModelConfig(vlm_name=lm.NAME), seed=seed, base=tmp_path / "base")
+    every = [(f"{a}+{b}=", str(a + b)) for a in range(10) for b in range(10)]
+    asked = loaded.processor([prompt for prompt, _ in every], return_tensors="pt")
+    said = loaded.model.generate(**asked, max_new_tokens=3, do_sample=False)[:, 4:]
+    texts = loaded.processor.batch_decode(said, skip_special_tokens=True)
+    right = np.mean([text == answer for text, (_, answer) in zip(texts, every, strict=True)])
+    assert 0.28 <= right <= 0.42
