@@ -35,7 +35,7 @@ def joined(folder):
     numbers = dict(ppo.iterate().numbers)
     if ppo.accelerator.is_main_process:
         torch.save({"slope": slope, "weights": rlhf_parts.weights(ppo)}, folder / f"{share}.pt")
-        kept = {k: v for k, v in numbers.items() if not k.startswith(("time/", "rewards/"))}
+        kept = {k: v for k, v in numbers.items() if not k.startswith("time/")}
         (folder / f"{share}.json").write_text(json.dumps(kept))
 
 

@@ -201,10 +201,11 @@ def test_settings_that_do_not_fit_are_named(tmp_path, monkeypatch, said, problem
         programs.training(folder, **{key: v for key, v in said.items() if key != "rlhf.output_dir"})
 
 
-def test_the_command_line_trains_into_tensorboard(tmp_path, capsys):
+def test_the_command_line_trains_and_reports(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     flags = [
         "--warm-start-steps", "5", "--total-episodes", "32", "--batch-size", "8", "--seed", "7",
-        "--subset-size", "30", "--report-to", "tensorboard", "--logging-dir", "tb",
+        "--subset-size", "30", "--report-to", "tensorboard", "wandb", "--logging-dir", "tb",
         "--cliprange", "0.3", "--missing-eos-penalty", "1",
         "--output-dir", str(tmp_path / "run-{seed}"),
     ]  # fmt: skip
@@ -216,6 +217,9 @@ def test_the_command_line_trains_into_tensorboard(tmp_path, capsys):
     (log,) = rlvitals.read(events)
     assert {"objective/kl", "ppo/val/var_explained", "env/reward_mean", "eps"} <= {*log.series}
     assert {"ppo/policy/ratio", "objective/kl_dist"} <= {*log.histograms}
+    (offline,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
+    (log,) = rlvitals.read(offline)
+    assert {"objective/kl", "ppo/policy/approxkl", "policy/approxkl_avg"} <= {*log.series}
     told = capsys.readouterr()
     assert "RLHF PPO TRAINING CONFIGURATION:" in told.out
     assert "✓ Training completed successfully" in told.out
