@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import rlhf_parts
 import torch
+from datasets import Dataset
 
 from rlvitals.trainers.language.rlhf import prompts
 from rlvitals.trainers.language.rlhf.prompts import Order
@@ -277,3 +278,26 @@ def test_a_reward_model_scores_prompt_and_completion(reward_model):
     assert both[0] != pytest.approx(both[1], abs=1e-3)
     talk = [{"role": "user", "content": "1+2="}], [{"role": "assistant", "content": "3"}]
     assert made(prompts=[talk[0]], completions=[talk[1]]) == pytest.approx(alone, abs=1e-6)
+
+
+def test_a_conversation_is_asked_by_its_template_and_answered_by_a_message():
+    told = {}
+
+    def heard(prompts, completions, answer, **_):
+        told.update(prompts=prompts, completions=completions, answer=answer)
+        return [1.0] * len(completions)
+
+    rows = [
+        {"prompt": [{"role": "user", "content": f"{i}+1="}], "answer": str(i)} for i in range(8)
+    ]
+    ppo = rlhf_parts.page(heard)
+    ppo.rows = Dataset.from_list(rows)
+    ppo.order = Order(8, np.random.default_rng(0))
+    update = ppo.iterate()
+    for i, (prompt, completion) in enumerate(
+        zip(told["prompts"], told["completions"], strict=True)
+    ):
+        assert prompt[0]["content"] == f"{told['answer'][i]}+1="
+        assert completion[0]["role"] == "assistant"
+        assert update.table["prompt"][i] == f"{told['answer'][i]}+1="
+        assert update.table["completion"][i] == completion[0]["content"]

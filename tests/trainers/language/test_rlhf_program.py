@@ -255,3 +255,27 @@ def test_one_process_in_bfloat16_and_with_a_reward_model(tmp_path, reward_model)
     assert ((scores != 0) & (scores != 1)).all()  # no accuracy
     assert abs(trace["policy/kl_to_reference"].values[0]) < 1e-2
     assert trace.settings["bf16"] is True
+
+
+@pytest.mark.soak
+def test_sigkill_at_any_time_loses_nothing_that_was_saved(tmp_path):
+    flags = [
+        "--warm-start-steps", "5", "--total-episodes", "800", "--batch-size", "8", "--seed", "3",
+        "--subset-size", "30", "--report-to", "none", "--save-steps", "3",
+        "--missing-eos-penalty", "1", "--kl-controller", "adaptive",
+    ]  # fmt: skip
+    env = {**os.environ, "PYTHONPATH": str(Path(rlvitals.__file__).parents[1])}
+    command = [sys.executable, "-m", "rlvitals", "train", "rlhf", *flags, "--output-dir"]
+    for name, kills in (("whole", 0), ("cut", 4)):
+        for kill in range(kills):
+            one = subprocess.Popen([*command, tmp_path / name], env=env, stdout=subprocess.DEVNULL)
+            deadline = time.monotonic() + 120
+            while not (tmp_path / name / f"checkpoint-{9 * (kill + 1)}").exists():
+                assert one.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            time.sleep(0.05 * kill)
+            one.kill()
+            one.wait()
+        subprocess.run([*command, tmp_path / name], env=env, check=True, capture_output=True)
+    assert programs.last(tmp_path / "cut") == programs.last(tmp_path / "whole")

@@ -12,7 +12,7 @@ has its own responses, and every mean is one over those of all.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,20 @@ class Texts:
     prompts: list[str]
     completions: list[str]
     scored: Scored
-    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class Laps:
+    """What the stages of an update took, in seconds."""
+
+    def __init__(self) -> None:
+        """Begin the first stage."""
+        self.seconds: dict[str, float] = {}
+        self._then = time.perf_counter()
+
+    def __call__(self, stage: str) -> None:
+        """End a stage, and begin the next."""
+        now = time.perf_counter()
+        self.seconds[stage], self._then = now - self._then, now
 
 
 class PPO:
@@ -89,7 +102,7 @@ class PPO:
         self.optimizer = torch.optim.Adam(self.learning, config.lr, eps=ADAM_EPSILON)
         self.rng = np.random.default_rng(config.seed)  # the same on all processes
         self.order = prompts.Order(len(rows), np.random.default_rng((config.seed, 1)))
-        self.at = Counters()
+        self.at, self.laps = Counters(), Laps()
         self.ends = _ends(policy.lm, tokenizer)
         self.seed_streams()
 
@@ -109,19 +122,16 @@ class PPO:
 
     def collect(self) -> tuple[Sampled, Batch, Texts]:
         """Draw and score a response to each of the next prompts; advantages follow from these."""
-        share, began = self.config.batch_size // self.accelerator.num_processes, time.perf_counter()
+        self.laps = Laps()
+        share = self.config.batch_size // self.accelerator.num_processes
         mine = self.order.take(self.config.batch_size)[self.accelerator.process_index * share :]
         rows = self.rows.select(mine[:share]).to_dict()
         drawn = self._drawn(rows["prompt"])
-        drew = time.perf_counter()
+        self.laps("generate")
         texts = self._scored(drawn, rows)
-        scored = time.perf_counter()
+        self.laps("compute_rewards")
         batch = self.reward(drawn, texts.scored.total.to(self.accelerator.device))
-        texts.seconds = {
-            "generate": drew - began, "compute_rewards": scored - drew,
-            "forward_pass": self._read_at - scored,
-            "compute_advantages": time.perf_counter() - self._read_at,
-        }  # fmt: skip
+        self.laps("compute_advantages")
         return drawn, batch, texts
 
     def _drawn(self, asked: Sequence[Any]) -> Sampled:
@@ -153,7 +163,7 @@ class PPO:
         """Price each token's KL, pay the score with the last one, and estimate the advantages."""
         own, mask = self.config, drawn.mask
         logprobs, values, reference = self._read(drawn)
-        self._read_at = time.perf_counter()
+        self.laps("forward_pass")
         scores = torch.where(drawn.ended, given, given - own.missing_eos_penalty)
         kl = masked.kl(logprobs, reference, own.kl_estimator) * mask
         rewards = -self.controller.value * kl
@@ -274,28 +284,23 @@ class PPO:
 
     def iterate(self) -> Update:
         """Collect, learn, and let the price of the KL answer; returns what the update was."""
-        began, own = time.perf_counter(), self.config
+        own = self.config
         drawn, batch, texts = self.collect()
         rates = Rates(
             self.lr, self.controller.value, own.cliprange, own.cliprange_value, own.vf_coef
         )
-        collected = time.perf_counter()
         seen, went = self.learn(drawn, batch)
-        learned = time.perf_counter()
+        self.laps("optimize_step")
         whole, passes = self._gathered(batch, seen)
-        numbers = statistics.numbers(whole, passes, rates)
+        numbers = statistics.numbers(whole, passes, rates) | went | self._parts_of(texts.scored)
+        told = statistics.distributions(whole, passes[-1] if passes else None)
         self.controller.update(numbers["objective/kl"], own.batch_size)
         self.at.updates += 1
         self.at.episodes += own.batch_size
-        ended = time.perf_counter()
-        seconds = texts.seconds | {
-            "optimize_step": learned - collected, "calc_stats": ended - learned,
-            "total": ended - began,
-        }  # fmt: skip
-        numbers |= went | self._parts_of(texts.scored) | {"episode": float(self.at.episodes)}
-        numbers |= {f"time/ppo/{name}": value for name, value in seconds.items()}
-        told = statistics.distributions(whole, passes[-1] if passes else None)
-        return Update(numbers, told, _table(texts, drawn))
+        self.laps("calc_stats")
+        seconds = self.laps.seconds | {"total": sum(self.laps.seconds.values())}
+        numbers |= {f"time/ppo/{stage}": value for stage, value in seconds.items()}
+        return Update(numbers | {"episode": float(self.at.episodes)}, told, _table(texts, drawn))
 
     # -- of all processes ------------------------------------------------------------------------
 
