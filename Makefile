@@ -5,17 +5,17 @@ DEMO := .venv-demo
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test setup check golden docs bench soak clean
+.PHONY: demo test setup check golden docs bench soak browser clean
 
 demo: $(DEMO)/.installed ## install the core only, then diagnose a failing and a healthy run
 	@$(DEMO)/bin/rlvitals diagnose examples/failing --fail-on never
 	@echo
 	@$(DEMO)/bin/rlvitals diagnose examples/healthy --fail-on never
 
-test: $(VENV)/.installed ## every test but the soak
+test: $(VENV)/.installed browser ## every test but the soak
 	$(BIN)/python -m pytest -n $(JOBS) -m "not soak"
 
-setup: $(VENV)/.installed ## the development environment
+setup: $(VENV)/.installed browser ## the development environment
 
 check: $(VENV)/.installed ## lint, types, generated pages
 	$(BIN)/ruff check .
@@ -23,7 +23,7 @@ check: $(VENV)/.installed ## lint, types, generated pages
 	$(BIN)/mypy
 	$(BIN)/python scripts/write_docs.py --check
 
-golden: $(VENV)/.installed ## rewrite the golden files; review them in the diff
+golden: $(VENV)/.installed browser ## rewrite the golden files; review them in the diff
 	$(BIN)/python -m pytest -n $(JOBS) -m "not soak" --update-golden
 
 docs: $(VENV)/.installed ## write the generated pages and build the site into site/
@@ -45,10 +45,18 @@ $(DEMO)/.installed: pyproject.toml constraints.txt
 	$(DEMO)/bin/pip install --quiet --constraint constraints.txt .
 	@touch $@
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml constraints.txt hatch_build.py src/rlvitals/recording/shortcut.c
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable .[dev]
 	@touch $@
+
+# Their tests open pages in a real browser; where there is none and none can be installed, they are
+# skipped, but never under .ci/run.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
+	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } || \
+	echo "No Chromium: tests that open pages are skipped. As root: apt-get install chromium"
 
 clean:
 	rm -rf $(VENV) $(DEMO) .venv-peers site build dist .mypy_cache .ruff_cache .pytest_cache

@@ -5,7 +5,8 @@ with a checkpoint every 50 steps. Ours has its recorder, TensorBoard, the lines 
 debug.log, and sealed checkpoints besides. Both train in turns, ours first in every other round.
 Of the training's thread each step counts with its median over the rounds, a checkpoint's as often
 as it comes: what else runs on the machine only ever adds. What other threads and children take is
-counted whole, and its median over the rounds taken. The live diagnosis comes too seldom for that:
+counted whole, and its median over the rounds taken. The summary that ends a training is left out:
+it is told once, however long that was. The live diagnosis comes too seldom for that:
 what one takes at a training's end counts as often as the default lets it come. The interval is a
 bootstrap over the rounds.
 """
@@ -41,7 +42,7 @@ from rlvitals.trainers.language.config import Config, MonitoringConfig
 from rlvitals.trainers.language.program import Training
 
 WANTED = 0.04  # the upper end of the interval, at most
-ROUNDS, STEPS = 10, 150
+ROUNDS, STEPS = 10, 200
 RESAMPLES = 5000
 MODEL = "tiny-lm"
 
@@ -51,7 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--steps", type=int, default=STEPS)
-    args = parser.parse_args(sys.argv[1:] if __name__ == "__main__" else [])
+    args = parser.parse_args()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
@@ -143,11 +144,11 @@ class Marks(TrainerCallback):
         """End a step, and begin the next."""
         self.add()
 
-    def spent(self, diagnosis: float = 0.0) -> Spent:
+    def spent(self) -> Spent:
         """Return what the training took, until now."""
         self.add()
         others = self.all[-1] - self.all[0] - (self.own[-1] - self.own[0])
-        return Spent(np.diff(self.own)[None], np.array([others]), np.array([diagnosis]))
+        return Spent(np.diff(self.own)[None], np.array([others]), np.zeros(1))
 
 
 def bare(config: Config) -> tuple[Spent, str]:
@@ -173,23 +174,27 @@ class Marked(Training):
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        self.marks, self.trainer = Marks(), None
+        self.marks = Marks()
+        self.spent: Spent | None = None
 
     def _trainer(self, *args: object) -> GRPOTrainer:
         self.trainer = super()._trainer(*args)
         self.trainer.add_callback(self.marks)
         return self.trainer
 
+    def _sum_up(self, status: str) -> None:
+        self.spent = self.marks.spent()  # all is written; how it went is told once
+        super()._sum_up(status)
+
 
 def ours(config: Config) -> tuple[Spent, str]:
     """Train with the program, and diagnose once."""
     training = Marked(config)
     training.run()
-    spent = training.marks.spent()
     began = time.process_time()
     rlvitals.diagnose(training.folder)
-    one = time.process_time() - began
-    return replace(spent, diagnosis=np.array([one])), digest(training.trainer)
+    one = np.array([time.process_time() - began])
+    return replace(training.spent, diagnosis=one), digest(training.trainer)
 
 
 def digest(trainer: GRPOTrainer) -> str:

@@ -1,16 +1,23 @@
 """Draw the pictures of the manual: `draw_pictures.py [FOLDER]`, by default docs/pictures.
 
 They are drawn from the recorded runs that the tests draw too, so that anyone can draw them anew;
-`make docs` does.
+`make docs` does. The page of a report is looked at with Chromium, where that is installed.
 """
 
+import shutil
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from rlvitals import api
+from rlvitals.cli import main as command
+from rlvitals.comparison.compare import Asked, compare
+from rlvitals.comparison.courses import courses
+from rlvitals.comparison.grouping import Member
 from rlvitals.show.drawing import files
-from rlvitals.show.figures import FIGURES
-from rlvitals.show.figures.figure import Subject
+from rlvitals.show.figures import FIGURES, groups
+from rlvitals.show.figures.figure import Picture, Subject
 from rlvitals.show.figures.panels import picture
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,6 +27,13 @@ DPI = 65
 LR, USUAL = ("learning rate x 100", PICTURED / "cluster-lr-x100"), ("usual", PICTURED / "cluster")
 SPIKE = ("learning rate spike", RUNS / "ppo-cartpole-lr-spike" / "run.csv")
 COLLAPSED = ("collapsed", RUNS / "scheduler-collapsed" / "run.csv")
+# Groups of seeds that are compared: healthy ones, and two faults.
+RECORDED = ROOT / "faults" / "tier-1" / "ppo-CartPole-v1"
+GROUPS = (
+    ("usual", "healthy-s*.csv.zst"),
+    ("no value loss", "value-coefficient-zero-s*.csv.zst"),
+    ("reset half-way", "weights-reset-mid-s*.csv.zst"),
+)
 # File, figure, theme, runs.
 DRAWN = (
     ("dashboard", "dashboard", "light", (SPIKE,)),
@@ -27,6 +41,7 @@ DRAWN = (
     ("temperature", "temperature", "light", (USUAL,)),
     ("actions", "actions", "dark", (COLLAPSED,)),
     ("rewards", "rewards", "light", (USUAL, LR)),
+    ("crucial", "crucial", "light", (SPIKE,)),
     # Of a usual run, for the trainer's guides.
     ("cluster-actions", "actions", "light", (USUAL,)),
     ("cluster-dashboard", "dashboard", "light", (USUAL,)),
@@ -44,6 +59,34 @@ def main(folder: Path) -> None:
         assert found is not None
         files.write(found, folder / f"{name}.png", theme, DPI)
         print(f"{name}.png: {(folder / f'{name}.png').stat().st_size:,} bytes")
+    for drawn in compared():
+        files.write(drawn, folder / f"{drawn.name.replace('_', '-')}.png", "light", DPI)
+    report(folder / "report.png")
+
+
+def compared() -> tuple[Picture, ...]:
+    members = [
+        Member(api.trace(path, settings={"seed": seed}), label)
+        for label, pattern in GROUPS
+        for seed, path in enumerate(sorted(RECORDED.glob(pattern)))
+    ]
+    asked = Asked(by=("path",))
+    told = compare(members, asked)
+    return groups.pictures(told, courses(members, asked, told))
+
+
+def report(picture: Path) -> None:
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        print("report.png is left as it is: no Chromium")
+        return
+    with tempfile.TemporaryDirectory() as place:
+        page = Path(place) / "report.html"
+        assert command(["report", str(SPIKE[1]), "-o", str(page), "--labels", SPIKE[0]]) == 0
+        flags = ("--headless=new", "--no-sandbox", "--hide-scrollbars", "--window-size=1000,1000")
+        command_line = [program, *flags, f"--screenshot={picture}", page.as_uri()]
+        subprocess.run(command_line, check=True, capture_output=True)  # noqa: S603 - our own page
+    print(f"report.png: {picture.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

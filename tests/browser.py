@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium", "google-chrome")
 PATIENCE = 30.0  # seconds that an answer may take
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",

@@ -24,6 +24,7 @@ from rlvitals.metrics import (
 )
 from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.records import Profile, Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import alone, judged
 from rlvitals.rules.policy import ratio_off_one
 from rlvitals.rules.rule import Finding, Severity
@@ -34,6 +35,7 @@ from rlvitals.tldr import Sign
 
 Part = Literal["goals", "stability"]
 LEAST = 10  # numbers: fewer have no level
+NOT_LOGGED = "not logged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +59,18 @@ class Value:
     metric: str  # canonical; the first that was looked for where none is logged
     key: str = ""  # as the log calls it; empty where it is not logged
     sign: Sign = "unknown"
-    why: str = "not logged"
+    why: str = NOT_LOGGED
     now: float | None = None  # the last number
     first: float | None = None  # level of the first fifth of its numbers
     last: float | None = None  # of the last fifth
     low: Bound | None = None
     high: Bound | None = None
     counts: Bound | None = None  # of an outcome, the least change that counts
+
+    @property
+    def untold(self) -> bool:
+        """Whether it has no numbers to show, and another reason than that it is not logged."""
+        return not self.key and self.why != NOT_LOGGED
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +183,8 @@ OWN = "the run's "  # how the origin of a bound begins that a run has set itself
 
 def crucial(found: Diagnosis) -> Crucial:
     """Say what a run is watched by. What its kind rarely logs is left out where it is missing."""
-    optional = {asked.title for asked in OPTIONAL}
+    grouped = found.trace.profile in kinds.GROUPED  # many train without a reference
+    optional = {asked.title for asked in (*OPTIONAL, *((REFERENCE,) if grouped else ()))}
     values: dict[str, Value] = {}
     for asked in ASKED[found.trace.profile]:
         one = _outcome(found, asked) if asked.rules is OUTCOME.rules else _value(found, asked)

@@ -18,7 +18,7 @@ from rlvitals.metrics.assemble import Given
 from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.names import TABLES, lookup
 from rlvitals.recording import presence
-from rlvitals.records import Lifecycle, Log, Profile, Setting, Trace
+from rlvitals.records import Lifecycle, Log, Profile, Series, Setting, Trace
 from rlvitals.rules.rule import Rule, Threshold
 from rlvitals.sections import Mute
 from rlvitals.settings import Settings
@@ -55,6 +55,14 @@ def _spelled(path: Path) -> Path:
 def load(run: Run, given: Given, now: float | None = None) -> Trace:
     """Read a run's files and name what they hold; its age is counted up to `now`, in epoch s."""
     return named(run, sources.read(run), given, time.time() if now is None else now)
+
+
+def others(run: Run, given: Given, trace: Trace) -> dict[str, Series]:
+    """Read what a run logged under keys that no table knows; nothing is read where there are none.
+
+    A page alone shows them: a trace that is judged does not carry them along.
+    """
+    return assemble.unmapped(sources.read(run), given) if trace.unmapped else {}
 
 
 def members(

@@ -156,3 +156,21 @@ def test_the_page_s_commands_run(call, tmp_path, monkeypatch):
         assert code in {0, 1, 4}, (command, err)
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
     exec(compile(code, "page", "exec"), {})  # noqa: S102 - our own page
+
+
+def test_the_comparison_is_drawn_beside_what_is_said(call, two, tmp_path):
+    folder = tmp_path / "comparison_plots"
+    code, out, errors = call("compare", *two, "--output-dir", folder, "--format", "png,json")
+    assert code == 0
+    assert out.startswith(" WORSE  ")
+    names = ("performance_profile", "sample_efficiency")
+    assert errors.startswith(f"{folder}: performance_profile.png, performance_profile.json, ")
+    assert {p.stem for p in folder.iterdir()} == set(names)
+    drawn = json.loads((folder / "sample_efficiency.json").read_text())
+    assert [len(panel["across"]) for panel in drawn["panels"]] == [2, 2]
+    assert (folder / "performance_profile.png").read_bytes().startswith(b"\x89PNG")
+    call("compare", *two, "-o", folder, "--axis", "time")
+    assert (folder / "time_efficiency.png").exists()
+    code, _, errors = call("compare", *two, "-o", folder, "--gate", GATE)
+    assert (code, "a gate draws nothing" in errors) == (2, True)
+    assert call("compare", *two, "-o", folder, "--dpi", "1")[0] == 2

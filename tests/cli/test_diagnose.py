@@ -212,3 +212,23 @@ def test_a_price_tells_the_waste_in_money_and_a_replay_what_was_taken_back(call)
     code, _, err = call("diagnose", file, "--price", "dear")
     assert code == 2
     assert "'dear' is not an amount" in err
+
+
+def test_the_crucial_view_of_one_run_and_of_several(call, healthy, failing):
+    code, said, _ = call("diagnose", failing, "--view", "crucial", "--set", "target_kl=0.02")
+    assert code == 1  # the exit code is the diagnosis's
+    assert "- KL per update" in said
+    assert "≤ 0.02 (the run's target_kl)" in said
+    code, said, _ = call("diagnose", healthy, failing, "--view", "crucial", "--fail-on", "never")
+    assert code == 0
+    assert said.index("failing: ") < said.index("healthy: ")  # worst first
+
+
+def test_the_crucial_view_as_json(call, healthy):
+    _, said, _ = call("diagnose", healthy, "--view", "crucial", "--json")
+    (one,) = json.loads(said, parse_constant=pytest.fail)["runs"]
+    values = {value["title"]: value for value in one["crucial"]["values"]}
+    assert values["Return"]["sign"] == "good"
+    assert values["KL per update"]["high"] == {"value": 0.02, "origin": "default"}
+    code, _, errors = call("diagnose", healthy, "--view", "crucial", "--markdown")
+    assert (code, "no Markdown" in errors) == (2, True)

@@ -39,7 +39,7 @@ def made(folder):
 
 GUIDE = {
     "training_loss.png", "learning_rate.png", "gradient_norm.png", "rewards.png", "nsr_metrics.png",
-    "dashboard.png", "policy.png", "summary.txt",
+    "dashboard.png", "policy.png", "crucial.png", "summary.txt",
 }  # fmt: skip
 
 
@@ -199,3 +199,49 @@ def test_the_manual_shows_what_is_printed(call, tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "plot-a-run.md").read_text()
     shown = page.partition("$ rlvitals plot outputs/nsr-run --only training_loss\n")[2]
     assert said.startswith(shown.partition("```")[0])
+
+
+def test_the_crucial_view_is_one_picture_and_one_page(trained, call, tmp_path):
+    code, said, errors = call("plot", trained, "--view", "crucial")
+    folder = tmp_path / "training_plots"
+    assert (code, errors) == (0, "")
+    assert made(folder) == {"crucial.png", "crucial.txt"}
+    page = (folder / "crucial.txt").read_text()
+    assert said.endswith(page)
+    assert "+ Reward " in page
+    assert "    reward: goes up; by " in page
+    code, _, errors = call("plot", trained, "--view", "crucial", "--only", "policy")
+    assert (code, "a view has its own pictures" in errors) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("there", "asked"),
+    [
+        ("qwen-large-train-v2-2025", "qwen-large-train-v2-grpo-2025"),
+        ("qwen-large-train-v2-grpo-2025", "qwen-large-train-v2-2025"),
+    ],
+)
+def test_grpo_s_folder_is_found_under_both_of_its_names(there, asked, call, tmp_path):
+    trainer_state(tmp_path / there)
+    assert call("plot", "--checkpoint-dir", tmp_path / asked, "--only", "rewards")[0] == 0
+    code, said, _ = call("plot", "--compare", "--checkpoints", asked, "--labels", "GRPO")
+    assert code == 0
+    assert "TRAINING SUMMARY: GRPO" in said
+    for other in ("qwen-large-train-v2-psr-2025", "qwen-large-train-v2-grpo-7", "missing"):
+        code, _, errors = call("plot", tmp_path / other)
+        assert code == 3
+        assert "cannot read the log" in errors
+
+
+def test_a_measure_of_one_s_own_is_drawn(call, tmp_path):
+    write(tmp_path / "run")
+    code, _, _ = call(
+        "plot", "run", "--map", "my/score=outcome/domain/distance_to_goal", "--only", "domain",
+        "--format", "json",
+    )  # fmt: skip
+    assert code == 0
+    drawn = json.loads((tmp_path / "training_plots" / "domain.json").read_text())
+    (panel,) = drawn["panels"]
+    assert panel["title"] == "Distance to goal"
+    assert panel["curves"][0]["metric"] == "outcome/domain/distance_to_goal"
+    assert call("plot", "run", "--only", "domain")[0] == 3

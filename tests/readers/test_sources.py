@@ -148,6 +148,8 @@ CASES = {
             "metrics.jsonl": LINES,
             ".git/log.csv": TABLE,
             "node_modules/a/data.csv": TABLE,
+            "checkpoint-9.corrupt/data.csv": TABLE,
+            "checkpoint-9.other-1/data.csv": TABLE,
             "venv/a.csv": TABLE,
             "py/pyvenv.cfg": b"",
             "py/a.csv": TABLE,

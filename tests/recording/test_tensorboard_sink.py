@@ -10,6 +10,7 @@ from rlvitals.readers import tensorboard as reader
 from rlvitals.recording.sinks import tensorboard
 from rlvitals.recording.sinks.event_files import scalars
 from rlvitals.recording.sinks.sink import Rows
+from rlvitals.records import Table
 
 pytest.importorskip("tensorboard")
 
@@ -182,6 +183,17 @@ def test_histograms_texts_and_tables(tmp_path):
     np.testing.assert_array_equal(ours.edges, histogram().edges)
     np.testing.assert_array_equal(ours.counts, histogram().counts)
     assert [found.text for found in log.texts["sample"]] == [TEXT.text]
+
+
+def test_no_cell_ends_its_line_or_the_next_cell(tmp_path):
+    cells = ["a|b", "two\nlines", " wide  gap ", "x" * 600, None, 1.5, "plain"]
+    writing = tensorboard.SINK.open(opening(tmp_path))
+    writing.table("odd", Table(np.zeros(len(cells), np.int64), {"text": cells}))
+    writing.close("finished")
+    (table,) = peer(tmp_path / "tensorboard").Tensors("odd")
+    (shown,) = make_ndarray(table.tensor_proto).tolist()
+    want = ["a&#124;b", "two lines", "wide gap", "x" * 500, "", "1.5", "plain"]
+    assert shown.decode().splitlines()[2:] == [f"| 0 | {cell} |" for cell in want]
 
 
 def test_a_histogram_without_outer_limits(tmp_path):

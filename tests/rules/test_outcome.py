@@ -7,6 +7,7 @@ import pytest
 from rlvitals.diagnosis import diagnose
 from rlvitals.records import Profile
 from rlvitals.rules.answers import learned
+from rlvitals.rules.outcome import episode_length_jump
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import standing
 from rlvitals.tldr import tldr
@@ -122,3 +123,17 @@ def test_a_part_of_the_reward_that_is_no_share_says_nothing_of_answers():
 def test_a_share_of_right_answers_that_cannot_be_judged_keeps_its_name():
     now = learned(made.trace(Profile.GRPO, reward__component__correct=made.noise(30) % 1))
     assert "correct reward goes" in now.why
+
+
+@pytest.mark.parametrize(("sign", "words"), [(1.0, "longer"), (-1.0, "shorter")])
+def test_whether_longer_episodes_are_better_is_read_from_the_run(sign, words):
+    length = np.concatenate((np.full(60, 50.0), np.full(60, 150.0))) + 3 * made.noise(120, 3)
+    returns = sign * length + 0.5 * made.noise(120, 4)
+    found = episode_length_jump.RULE.judge(
+        made.trace(outcome__episode_length=length, outcome__return=returns)
+    )
+    assert found.evidence[1].startswith(f"in this run {words} episodes earn more: correlation ")
+    alone = episode_length_jump.RULE.judge(
+        made.trace(outcome__episode_length=length, outcome__return=made.noise(120, 5))
+    )
+    assert len(alone.evidence) == 1

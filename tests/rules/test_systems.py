@@ -337,6 +337,32 @@ def test_trap_a_clock_with_fractions_is_looked_at_over_20_seconds_too():
     assert isinstance(throughput_drop.RULE.judge(timed(slow, seconds=60.0)), Finding)
 
 
+def test_the_phase_that_takes_longer_is_the_bottleneck():
+    late = np.arange(60) >= 30
+    slow = np.where(late, 100.0, 1000.0)
+    collect, learn = np.where(late, 9.0, 0.9), np.full(60, 0.1)
+    run = timed(
+        slow,
+        throughput__phase_time__collect=collect,
+        throughput__phase_time__learn=learn,
+        throughput__recorder_share=np.full(60, 0.001),
+    )
+    said = throughput_drop.RULE.judge(run).evidence
+    slower = "the bottleneck is collect: 9 s of an iteration, 0.9 s before"
+    assert said[1] == f"{slower} (simulation, inference or communication)"
+    assert said[2] == "recording takes 0.1% of the time, too little to explain it"
+    logs = timed(
+        slow,
+        throughput__phase_time__collect=np.full(60, 0.9),
+        throughput__phase_time__learn=learn,
+        throughput__recorder_share=np.where(late, 0.8, 0.01),
+    )
+    said = throughput_drop.RULE.judge(logs).evidence
+    assert said[1].startswith("no phase takes much longer")
+    assert said[2] == "recording takes 80.0% of the time, which may explain it"
+    assert len(throughput_drop.RULE.judge(timed(slow)).evidence) == 1
+
+
 def test_trap_sac_slows_when_learning_starts_and_its_table_has_empty_cells_before():
     rates = np.where(np.arange(100) < 25, 325.0, 50.0)
     loss = np.where(np.arange(100) < 25, np.nan, 0.3)

@@ -2,6 +2,7 @@
 
 import made_traces as made
 import numpy as np
+import pytest
 
 from rlvitals.records import Profile
 from rlvitals.rules.exploration import entropy_collapse
@@ -51,23 +52,25 @@ def test_high_kl_with_a_falling_return_is_divergence_an_error():
     assert isinstance(high_kl(made.falling(), kl=0.01), Clear)
 
 
-def off_ratio(kl, clip):
+def off_ratio(kl, clip, counted="policy__clip_fraction"):
     return RATIO.ask(
         made.trace(
             Profile.RLHF_PPO,
             policy__ratio=3.0 + 0.1 * made.noise(100),
             policy__approx_kl=np.full(100, kl),
-            policy__clip_fraction=np.full(100, clip),
             outcome__rlhf_reward=made.flat(100),
+            **{counted: np.full(100, clip)},
         )
     )
 
 
-def test_a_ratio_off_one_beside_high_kl_and_clipping_is_one_cause():
-    together = off_ratio(kl=0.2, clip=0.5)
+# TRL counts as clipped what loses its gradient alone.
+@pytest.mark.parametrize("counted", ["policy__clip_fraction", "policy__clip_fraction_effective"])
+def test_a_ratio_off_one_beside_high_kl_and_clipping_is_one_cause(counted):
+    together = off_ratio(kl=0.2, clip=0.5, counted=counted)
     assert [said.split()[0] for said in together.evidence] == ["KL", "50%"]
     assert "too drastic" in together.causes[0]
-    alone = off_ratio(kl=0.001, clip=0.01)
+    alone = off_ratio(kl=0.001, clip=0.01, counted=counted)
     assert not alone.evidence
     assert not any("too drastic" in cause for cause in (*alone.causes, *RATIO.causes))
 

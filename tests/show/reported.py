@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 from drawn import subject
 
-from rlvitals.records import Table, Text
+from rlvitals.records import Measured, Series, Table, Text, Trace
 from rlvitals.show.report import contents, html
 from rlvitals.show.report.page import Subject
 from rlvitals.standing import standing
@@ -54,6 +54,17 @@ def evil(trace):
 
 EVIL_FACTS = {"git": {EVIL: EVIL}, EVIL: EVIL}
 EVIL_EVENTS = (Event(EVIL, NOW, 5, {EVIL: EVIL}),)
+
+
+def long_run(points=1_000_000):
+    rng = np.random.default_rng(0)
+    values = rng.normal(0, 1, points)
+    values[380_100] = 500.0  # a spike of one point
+    values[points // 2 : points // 2 + 10] = np.nan
+    values[-5], values[-6] = np.inf, -np.inf
+    series = Series(np.arange(points) * 7, np.full(points, np.nan), values)
+    measured = {"optimiser/loss": Measured("test", "loss", "loss")}
+    return Trace({"optimiser/loss": series}, measured, name="long")
 
 
 class Elements(HTMLParser):

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from drawn import HERE, RECORDED, RUNS, series, subject
+from drawn import HERE, MADE, RECORDED, RUNS, SPREAD, series, subject
 from loading import MEASURED
 
 from rlvitals.diagnosis import diagnose
@@ -34,7 +34,7 @@ def made(found, **more):
     return Subject(more.get("name", "run"), diagnose(trace, rates=MEASURED))
 
 
-@pytest.mark.parametrize("name", [*RECORDED, *RUNS])
+@pytest.mark.parametrize("name", [*RECORDED, *RUNS, *MADE])
 def test_what_is_drawn_is_what_it_was(name, request):
     pictures = [found for one in FIGURES if (found := picture(one, [subject(name)]))]
     text = "\n".join(files.numbers(found, COLUMNS) for found in pictures)
@@ -67,8 +67,13 @@ def same(found, golden):
 
 
 def test_each_run_has_the_pictures_that_its_log_has_numbers_for():
-    names = {n: {f.name for f in FIGURES if picture(f, [subject(n)])} for n in (*RECORDED, *RUNS)}
-    assert names["cluster"] == set(BY_NAME) - {"nsr_metrics"}
+    every = (*RECORDED, *RUNS, *MADE)
+    names = {n: {f.name for f in FIGURES if picture(f, [subject(n)])} for n in every}
+    language = {"nsr_metrics", "lengths"}
+    assert names["cluster"] == set(BY_NAME) - {*language, "distributions", "domain"}
+    assert names[SPREAD] == {"dashboard", "crucial", "rewards", "distributions"}
+    assert names["domain"] == {"dashboard", "crucial", "rewards", "domain"}
+    assert "lengths" in names["rlhf-kl-explodes"]
     guides = {"training_loss", "learning_rate", "gradient_norm", "rewards", "nsr_metrics"}
     assert guides <= names["nsr-healthy"]
     assert {"policy", "value", "actions"} <= names["scheduler-collapsed"]
@@ -165,7 +170,8 @@ def test_pulses_are_shaded_where_they_are_on():
     for one in panel(found, "Temperature").stretches:
         on |= (switch.steps >= one.began) & (switch.steps < one.ended)
     assert on[:-1].tolist() == (switch.values[:-1] > 0.5).tolist()
-    assert [one.title for one in found.panels] == ["Temperature", "Latency", "Pressure"]
+    lags = "Temperature against latency, by lag"
+    assert [one.title for one in found.panels] == ["Temperature", "Latency", "Pressure", lags]
 
 
 def test_the_dashboard_has_the_seven_and_says_what_is_not_logged():
@@ -236,3 +242,52 @@ def test_without_a_loss_as_a_whole_its_parts_are_drawn():
 def test_nothing_logged_is_no_picture():
     one = made({"progress/epoch": series(range(5))})
     assert [figure.name for figure in FIGURES if picture(figure, [one])] == []
+
+
+def test_a_language_model_s_dashboard_has_its_optimiser_and_the_samples_it_keeps():
+    charts = {one.title: one for one in drawn("dashboard", subject("nsr-healthy")).panels}
+    wanted = {
+        "Training loss": "optimiser/loss", "Learning rate": "optimiser/learning_rate",
+        "Gradient norm": "optimiser/grad_norm", "Samples kept": "language/negative_share",
+    }  # fmt: skip
+    assert {title: charts[title].lines[0].metric for title in wanted} == wanted
+    assert "Value loss" not in charts  # it has no critic
+    others = {one.title for one in drawn("dashboard", subject("cluster")).panels}
+    assert not others & set(wanted)
+
+
+def test_a_drift_of_prompts_and_a_spread_that_grows_are_seen_in_the_lengths():
+    found = made(
+        {
+            "language/query_length_mean": series(np.linspace(40, 90, 60)),
+            "language/length_mean": series(np.full(60, 50.0)),
+            "language/length_std": series(np.geomspace(5, 500, 60)),
+        },
+        profile=Profile.RLHF_PPO,
+    )
+    prompts, spread = (
+        panel(drawn("lengths", found), title).lines[0].series.values
+        for title in ("Prompt length", "Spread of lengths")
+    )
+    assert (prompts[0], prompts[-1]) == (40, 90)
+    assert spread[-1] == pytest.approx(100 * spread[0])
+
+
+def test_the_best_shares_are_drawn_where_the_speeds_are_known():
+    (found,) = drawn("actions", subject("cluster")).panels
+    assert [limit.label for limit in found.limits] == [
+        "replica 0: best 44%", "replica 1: best 22%", "replica 2: best 22%",
+    ]  # fmt: skip
+    assert [limit.value for limit in found.limits] == pytest.approx([4 / 9, 6 / 9, 8 / 9])
+    assert found.said.text == "7% of the last choices belong elsewhere"
+    (unknown,) = drawn("actions", subject("scheduler-collapsed")).panels
+    assert unknown.limits == ()
+
+
+def test_the_lags_say_that_nobody_can_tell():
+    found = panel(drawn("temperature", subject("cluster")), "Temperature against latency, by lag")
+    (bars,) = found.across
+    assert bars.x.tolist() == list(range(-20, 21))
+    assert found.said.text.startswith("cannot tell: the strongest, +0.43 at once")
+    strongest = np.abs(bars.values).max()
+    assert strongest < found.limits[0].value == -found.limits[1].value

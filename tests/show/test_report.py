@@ -21,6 +21,7 @@ from reported import (
     chart,
     evil,
     judged,
+    long_run,
     pages,
     told,
     unpacked,
@@ -29,7 +30,7 @@ from reported import (
 
 from rlvitals.diagnosis import diagnose
 from rlvitals.errors import UnreadableLog
-from rlvitals.records import Measured, Series, Trace
+from rlvitals.records import Series, Trace
 from rlvitals.show.charts.chart import WHOLE, WIDTH, pack_steps, pack_values
 from rlvitals.show.report import html, markdown
 from rlvitals.show.report.markup import Html, el
@@ -65,7 +66,8 @@ def test_the_answer_comes_first_then_causes_before_what_they_explain():
 def test_nothing_that_a_log_wrote_gets_out_of_its_place():
     found = subject("hostile").found
     bad = replace(found, trace=replace(found.trace, name=EVIL, **evil(found.trace)))
-    text = written(judged(EVIL, bad, EVIL_FACTS, EVIL_EVENTS))
+    others = {EVIL: found.trace["optimiser/loss"]}
+    text = written(replace(judged(EVIL, bad, EVIL_FACTS, EVIL_EVENTS), others=others))
     page = Elements(text)
     kinds = [tag for tag, _ in page.elements]
     assert kinds.count("script") == 2  # the data, and the program
@@ -77,7 +79,7 @@ def test_nothing_that_a_log_wrote_gets_out_of_its_place():
     assert "\x1b" not in text
     said = "\n".join(page.text)
     assert said.count("document.title='owned'") > 15  # all of it is there, as text
-    assert page.data["runs"][0]["charts"]
+    assert page.data["runs"][0]["charts"][-1]["title"] == EVIL
 
 
 def test_only_the_page_s_own_script_may_run():
@@ -107,17 +109,6 @@ def test_a_page_is_small(name):
     data = Elements(page).raw["script"][0]
     assert len(page.encode()) - len(data) < LIMIT
     assert len(data) < LIMIT  # of a short run
-
-
-def long_run(points=1_000_000):
-    rng = np.random.default_rng(0)
-    values = rng.normal(0, 1, points)
-    values[points // 3] = 500.0  # a spike of one point
-    values[points // 2 : points // 2 + 10] = np.nan
-    values[-5], values[-6] = np.inf, -np.inf
-    series = Series(np.arange(points) * 7, np.full(points, np.nan), values)
-    measured = {"optimiser/loss": Measured("test", "loss", "loss")}
-    return Trace({"optimiser/loss": series}, measured, name="long")
 
 
 def test_a_spike_of_one_point_in_a_million_is_on_the_page():

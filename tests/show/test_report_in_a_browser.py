@@ -6,7 +6,11 @@ from dataclasses import replace
 import pytest
 from browser import Browser, program
 from drawn import subject
-from reported import EVIL, EVIL_EVENTS, EVIL_FACTS, evil, judged, told, written
+from loading import MEASURED
+from reported import EVIL, EVIL_EVENTS, EVIL_FACTS, evil, judged, long_run, told, written
+
+from rlvitals.cli import main
+from rlvitals.diagnosis import diagnose
 
 pytestmark = pytest.mark.skipif(
     program() is None and not os.environ.get("RLVITALS_REQUIRE_BROWSER"),
@@ -178,6 +182,16 @@ def test_spikes_nan_infinities_and_lone_points_are_all_seen(shown):
                     "p.getAttribute('d')))")  # fmt: skip
 
 
+def test_a_spike_of_one_point_in_a_million_is_drawn_however_small_the_chart(shown):
+    page = shown(judged("long", diagnose(long_run(), rates=MEASURED)), height=3000)
+    tops = page.run(f"{VISIBLE}.map(c => Math.min(...c.querySelector('.line').getAttribute('d')"
+                    ".match(/[ML][^ML]+/g).map(p => Number(p.split(' ')[1]))))")  # fmt: skip
+    assert tops
+    assert all(top < 40 for top in tops)
+    line = f"{VISIBLE}.at(-1).querySelector('.line').getAttribute('d')"
+    assert page.run(f"{line}.split('L').length") < 4 * 320  # of the four thousand that are told
+
+
 def test_what_a_log_wrote_does_nothing(shown):
     found = subject("hostile").found
     bad = replace(found, trace=replace(found.trace, name=EVIL, **evil(found.trace)))
@@ -224,6 +238,23 @@ def test_a_link_unfolds_what_it_leads_to(shown):
     page = shown(told("nsr-healthy"), told("scheduler-collapsed"))
     page.run("document.querySelector('#run1 .nav a:nth-child(2)').click()")
     page.until("document.querySelector('#run1 .more').open")
+
+
+@pytest.mark.real_logs
+def test_every_chart_of_other_people_s_logs_is_drawn(browser, real_logs, tmp_path, capsys):
+    path = tmp_path / "all.html"
+    folders = sorted(str(one) for one in real_logs.iterdir() if one.is_dir())
+    assert main(["report", *folders, "-o", str(path)]) == 0
+    assert "kB" in capsys.readouterr().out
+    page = browser.open(path)
+    page.run("dispatchEvent(new Event('beforeprint'))")
+    drawn = page.run(LINES)
+    assert len(drawn) > 300
+    lines = (
+        "[...c.querySelectorAll('.line, .none')].some(l => l.getAttribute('d') || l.textContent)"
+    )
+    assert all(page.run(f"{VISIBLE}.map(c => {lines})"))
+    assert page.complaints() == []
 
 
 def test_the_browser_tells_of_errors(browser, tmp_path):

@@ -53,6 +53,19 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="KEY,...",
         help='settings that make a group ("path": the paths given)',
     )
+    _add_scoring(parser)
+    parser.add_argument("--gate", metavar="TEXT", help="ask one thing of BASELINE CANDIDATE")
+    parser.add_argument("--json", action="store_true", help="print the nouns as JSON")
+    parser.add_argument(
+        "-o", "--output-dir", type=Path, metavar="FOLDER",
+        help="draw the performance profile and the sample efficiency there",
+    )  # fmt: skip
+    flags.add(parser, "plot")
+    flags.add_free(parser)
+
+
+def _add_scoring(parser: ArgumentParser) -> None:
+    """Declare which number of a run is compared."""
     parser.add_argument(
         "--metric", default="", metavar="NAME", help="what to compare (default: the outcome)"
     )
@@ -75,14 +88,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--level", type=float, metavar="X", help="tell how soon runs hold this level of the metric"
     )
-    parser.add_argument("--gate", metavar="TEXT", help="ask one thing of BASELINE CANDIDATE")
-    parser.add_argument("--json", action="store_true", help="print the nouns as JSON")
-    parser.add_argument(
-        "-o", "--output-dir", type=Path, metavar="FOLDER",
-        help="draw the performance profile and the sample efficiency there",
-    )  # fmt: skip
-    flags.add(parser, "plot")
-    flags.add_free(parser)
 
 
 def run(args: Namespace) -> int:

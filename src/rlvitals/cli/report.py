@@ -11,7 +11,7 @@ exit code: 0  written
 examples:
   rlvitals report runs/my_run
   rlvitals report runs/first runs/second -o both.html
-  rlvitals report runs/my_run --markdown > comment.md
+  rlvitals report runs/my_run --markdown -o comment.md
 """
 
 import os
@@ -28,6 +28,7 @@ from rlvitals.errors import UsageError
 
 if TYPE_CHECKING:  # they load numpy
     from rlvitals.diagnosis import Diagnosis
+    from rlvitals.settings import Settings
     from rlvitals.show.report.page import Subject, Unread
     from rlvitals.sources import Run
 
@@ -63,8 +64,8 @@ def run(args: Namespace) -> int:
     names = judging.labels(found, args.labels, len(args.runs))
     now = time.time()
     told: list[Subject | Unread] = [
-        _subject(name, one, answer, now)
-        for name, (_, one, answer) in zip(names, found, strict=True)
+        _subject(name, one, answer, flags.settings_for(args.runs[at], args), now)
+        for name, (at, one, answer) in zip(names, found, strict=True)
     ]
     told = [*(Unread(error.where, error) for error in unreadable), *_worst_first(told)]
     text = markdown.document(told) + "\n" if args.markdown else _html(told, now)
@@ -73,7 +74,7 @@ def run(args: Namespace) -> int:
     return NOTHING if unreadable else DONE
 
 
-def _subject(name: str, one: "Run", found: "Diagnosis", now: float) -> "Subject":
+def _subject(name: str, one: "Run", found: "Diagnosis", said: "Settings", now: float) -> "Subject":
     """Add what lies in a run's folder to what its log says."""
     from rlvitals import loading
     from rlvitals.resume import look, progress
@@ -87,6 +88,7 @@ def _subject(name: str, one: "Run", found: "Diagnosis", now: float) -> "Subject"
         standing=standing(name, found, kept, look.try_to(one.root), now),
         facts=loading.facts(one),
         events=loading.happened(one),
+        others=loading.others(one, loading.given(said), found.trace),
     )
 
 
@@ -95,9 +97,10 @@ def _worst_first(told: "Sequence[Subject | Unread]") -> "list[Subject | Unread]"
     from rlvitals.show import table
     from rlvitals.show.report.page import Subject
 
-    by_name = {one.summary.name: one for one in told if isinstance(one, Subject)}
-    judged = [(name, one.summary.found) for name, one in by_name.items()]
-    return [by_name[name] for name, _ in table.worst_first(judged)]
+    read = [one for one in told if isinstance(one, Subject)]
+    by_found = {id(one.summary.found): one for one in read}  # two runs may have one label
+    judged = [(one.summary.name, one.summary.found) for one in read]
+    return [by_found[id(found)] for _, found in table.worst_first(judged)]
 
 
 def _html(told: "Sequence[Subject | Unread]", now: float) -> str:

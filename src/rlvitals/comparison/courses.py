@@ -84,6 +84,7 @@ def _scored(own: Sequence[tasks.Read], place: Array, told: Comparison, sign: flo
     about = told.tasks[0]
     at = scores.At("mean", scores.LATEST)
     floor = min((sign * run.score for group in told.groups for run in group.runs), default=0.0)
+    many = not told.groups[0].typical.approximate
     found = np.full((3, len(place)), np.nan)
     firsts = [float(one.curve.x[0]) for one in own if len(one.curve.x)]
     for i, end in enumerate(place):
@@ -93,10 +94,9 @@ def _scored(own: Sequence[tasks.Read], place: Array, told: Comparison, sign: flo
         column = np.array([gain for gain in gains if math.isfinite(gain)])
         if not len(column):
             continue
-        many = len(column) >= samples.MANY
         whole = (
             samples.bootstrap([column], resamples=RESAMPLES)
-            if many
+            if many and len(column) >= samples.LEAST
             else samples.welch([column], None, samples.CONFIDENCE)
         )
         ends = sorted((sign * whole.low, sign * whole.high))

@@ -1,6 +1,7 @@
 """The files under a folder, in one order on every machine, whatever the folder holds."""
 
 import os
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -10,13 +11,15 @@ MAX_ENTRIES = 50_000  # files and folders looked at
 PROGRAMS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "lost+found"})
 
 SHOWN = frozenset({".hydra"})  # hidden, but a run's: its settings
+ASIDE = re.compile(r"checkpoint-\d+\.(?:corrupt|other)(?:-\d+)?")  # checkpoints that were refused
 
 
 class Walk:
     """Every file under a folder, once: `files` sorted by path, `notes` on what was left out.
 
-    Hidden folders but Hydra's, packages and virtual environments are left out; so is what a link
-    shows a second time. Folders that cannot be opened, and limits that were reached, become notes.
+    Hidden folders but Hydra's, packages, virtual environments and checkpoints that were set aside
+    are left out; so is what a link shows a second time. Folders that cannot be opened, and limits
+    that were reached, become notes.
     """
 
     def __init__(self, root: Path) -> None:
@@ -70,7 +73,7 @@ class Walk:
                 links.append((place, depth + 1))
             elif not entry.is_dir(follow_symlinks=False):
                 self._visit(place, depth + 1, folders, links)
-            elif entry.name in SHOWN or not (entry.name.startswith(".") or entry.name in PROGRAMS):
+            elif _is_looked_into(entry.name):
                 folders.append((place, depth + 1))
 
     def _is_new(self, path: Path) -> bool:
@@ -99,3 +102,8 @@ class Walk:
         text = ", ".join(f"{count:,} {suffix}" for suffix, count in ranked[:most])
         others = sum(count for _, count in ranked[most:])
         return f"{text} and {others:,} others" if others else text
+
+
+def _is_looked_into(name: str) -> bool:
+    apart = name.startswith(".") or name in PROGRAMS or ASIDE.fullmatch(name) is not None
+    return name in SHOWN or not apart

@@ -8,6 +8,7 @@ from typing import Any
 NAME = "completions"
 STEP = "step"
 INDEX = "__index_level_"  # pandas' own columns
+PLAIN = frozenset((str, float, int, bool, type(None)))  # what a cell may be
 
 
 def from_file(output: Path, step: int) -> tuple[dict[str, list[object]], str]:
@@ -43,7 +44,7 @@ def from_memory(logs: Mapping[str, Any]) -> dict[str, list[object]]:
 def _cells(found: Mapping[str, list[object]]) -> dict[str, list[object]]:
     """Leave out the step, which the table has itself; a conversation is kept as JSON."""
     return {
-        key: [_cell(cell) for cell in column]
+        key: column if PLAIN.issuperset(map(type, column)) else [_cell(cell) for cell in column]
         for key, column in found.items()
         if key != STEP and not key.startswith(INDEX)
     }

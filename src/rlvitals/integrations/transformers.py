@@ -16,6 +16,7 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.integrations import integration_utils
+from transformers.trainer_utils import SaveStrategy
 
 from rlvitals.integrations import completions, facts
 from rlvitals.integrations.transformers_seal import Seal
@@ -58,6 +59,7 @@ class Record(TrainerCallback):
         self.seal = Seal() if seal is True else seal or TrainerCallback()
         self._given = run is not None
         self._training = False
+        self._stopping = False  # as soon as a checkpoint is saved
         self._unread: int | None = None  # the step whose completions TRL is about to write
 
     def on_train_begin(
@@ -65,7 +67,7 @@ class Record(TrainerCallback):
     ) -> None:
         """Start an attempt; one that an exception left open has failed."""
         self._finish("failed")
-        self._training = True
+        self._training, self._stopping = True, False
         run = self._opened(args, state, kwargs.get("model"))
         if run is not None and self._given:
             facts.says(run, facts.framework(args))
@@ -144,8 +146,9 @@ class Record(TrainerCallback):
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Seal a checkpoint, and say that it stands."""
+        """Seal a checkpoint, and say that it stands; stop where that was waited for."""
         self.seal.on_save(args, state, control, **kwargs)
+        control.should_training_stop = control.should_training_stop or self._stopping
         if self.run is not None:
             self.run.event(
                 "checkpoint", step=state.global_step, folder=f"checkpoint-{state.global_step}"
@@ -154,11 +157,13 @@ class Record(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Do what someone outside asked for: save a checkpoint now, stop after this step."""
+        """Do what someone outside asked for: save a checkpoint now, stop once one is saved."""
         self._take_completions(args)
         save, stop = self._asked(args, state, control)
-        control.should_save = control.should_save or save
-        control.should_training_stop = control.should_training_stop or stop
+        saves = args.save_strategy != SaveStrategy.NO
+        self._stopping = self._stopping or (stop and saves)
+        control.should_save = control.should_save or save or (stop and saves)
+        control.should_training_stop = control.should_training_stop or (stop and not saves)
         self.seal.on_step_end(args, state, control, **kwargs)
 
     def on_train_end(

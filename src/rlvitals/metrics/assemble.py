@@ -106,6 +106,19 @@ def trace(
     )
 
 
+def unmapped(logs: Sequence[Log], given: Given) -> dict[str, Series]:
+    """Return the columns that no table knows, at the run's steps: shown, never judged."""
+    found = _gather(logs, given)
+    ticking = clocks.align(_sources(found))
+    unknown = {*found.unmapped}
+    return {
+        key: seams.straighten(_moved(series, clock)).series
+        for log, clock in zip(found.logs, ticking, strict=True)
+        for key, series in log.series.items()
+        if key in unknown and len(series)
+    }
+
+
 def _lifecycle(logs: Sequence[Log], resumed: tuple[int, ...]) -> Lifecycle:
     """Put together what the logs say of the end: of an exit code 0 no traceback speaks."""
     endings = [log.ending for log in logs if log.ending is not None]
@@ -165,10 +178,11 @@ def _on_one_axis(log: Log, table: Table | None) -> Log:
 def _distributions(log: Log, table: Table | None, given: Given) -> Log:
     """Name a log's histograms canonically, as its series are; one that nobody knows keeps its key.
 
-    Of two keys with one meaning the first takes its name.
+    Of two keys with one meaning the one that a person has mapped takes its name, else the first.
     """
     named: dict[str, Sequence[Histogram]] = {}
-    for key, found in log.histograms.items():
+    mapped_first = sorted(log.histograms.items(), key=lambda pair: pair[0] not in given.mapping)
+    for key, found in mapped_first:
         meaning = _meaning(table, key, given)
         name = key if meaning is None or meaning[0] in named else meaning[0]
         named[name] = found

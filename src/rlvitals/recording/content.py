@@ -11,6 +11,7 @@ from rlvitals.recording import tensors
 from rlvitals.records import Histogram, Table
 
 BINS = 64
+PLAIN = frozenset((str, float, int, bool, type(None)))  # what `plain` leaves as it is
 
 
 def histogram(
@@ -102,7 +103,8 @@ def _cells(column: object) -> Sequence[object]:
         given = given.tolist()
     if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
         raise UsageError(f"a table's column must be a list, not {tensors.kind(column)}")
-    return [cell if isinstance(cell, str | int | float | None) else plain(cell) for cell in given]
+    cells = list(given)
+    return cells if PLAIN.issuperset(map(type, cells)) else [plain(cell) for cell in cells]
 
 
 def settings(changed: Mapping[str, object]) -> dict[str, object]:

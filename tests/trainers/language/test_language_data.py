@@ -118,6 +118,8 @@ def test_a_chart_s_prompt_is_a_conversation_in_the_guide_s_form():
         assert tag in message["content"]
     assert one["image"].size == (48, 48)
     assert one["image"].mode == "RGB"
+    large = load("charts", subset_size=1, held_out=1, chart_pixels=200).train[0]
+    assert large["image"].size == (200, 200)
 
 
 def test_a_prompt_of_one_s_own():
@@ -183,6 +185,14 @@ def test_a_folder_with_a_folder_for_its_split(folder):
     same_rows(read(folder)[1], 8)
 
 
+def test_a_folder_of_images_below_what_names_them(folder):
+    (folder / "train").mkdir()
+    for file in folder.glob("*.png"):
+        file.rename(folder / "train" / file.name)
+    lines(folder / "metadata.jsonl", [{**row, "image": f"train/{row['image']}"} for row in rows(8)])
+    same_rows(read(folder)[1], 8)
+
+
 def test_one_file_of_json_lines_or_json(folder):
     same_rows(read((folder / "metadata.jsonl").rename(folder / "mine.jsonl"))[1], 8)
     (folder / "mine.json").write_text(json.dumps(rows(8)))
@@ -208,6 +218,23 @@ def test_parquet_with_images_inside(folder, tmp_path_factory):
     same_rows(read(other)[1], 8)
     same_rows(read(other, dataset_split="test")[1], 2)
     same_rows(read(other / "data" / "train-00000-of-00002.parquet")[1], 5)
+
+
+def test_a_split_that_is_not_there_is_not_replaced_by_another(folder, tmp_path_factory):
+    other = tmp_path_factory.mktemp("other")
+    saved(folder).to_parquet(other / "test-00000-of-00001.parquet")
+    for split in ("train", "validation"):
+        with pytest.raises(UsageError, match=f"no file is of the split {split}") as refused:
+            load(other, dataset_split=split)
+        assert refused.value.hint == "it has test-00000-of-00001.parquet"
+    saved(folder).save_to_disk(other / "saved")
+    for path in (folder, folder / "metadata.jsonl", other / "saved"):
+        with pytest.raises(UsageError, match="it has no splits, and so no test"):
+            load(path, dataset_split="test")
+    (folder / "test").mkdir()
+    (folder / "0.png").rename(folder / "test" / "0.png")
+    lines(folder / "test" / "metadata.jsonl", rows(1))
+    same_rows(read(folder, dataset_split="test")[1], 1)
 
 
 def test_parquet_that_another_library_wrote(folder):

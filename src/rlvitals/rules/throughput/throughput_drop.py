@@ -88,11 +88,11 @@ def _bottleneck(trace: Trace, since: int) -> Iterable[str]:
     if slower:
         grown, before, after, name = max(slower)
         means = MEANS.get(name, "")
-        told = f"{name} takes {after:.3g} s of an iteration, {before:.3g} s before"
+        told = f"{after:.3g} s of an iteration, {before:.3g} s before"
         if grown > GROWN * max(before, 1e-9):
-            yield f"the bottleneck is {told}{f': {means}' if means else ''}"
+            yield f"the bottleneck is {name}: {told}{f' ({means})' if means else ''}"
         else:
-            yield f"no phase takes much longer: most of all {told}"
+            yield f"no phase takes much longer; most of all {name}: {told}"
     recorded = trace.get(RECORDER_SHARE.name)
     share = None if recorded is None else median(recorded.since(since + 1).values)
     if share is not None:

@@ -6,7 +6,6 @@ infinite among the values, where it stood; how many there were is told beside th
 """
 
 import base64
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,7 +47,7 @@ class Packer:
         """Pack a chart; its columns are added to `columns`."""
         panel = chart.panel
         found = [self._curve(line, chart) for line in panel.lines]
-        kind, width = scale(panel, [curve for _, _, curve in found])
+        kind, width = scale(panel, [made for _, _, made in found])
         return {
             "name": chart.name,
             "title": panel.title,
@@ -69,9 +68,9 @@ class Packer:
                     "points": len(line.series),
                     "column": column,
                     "average": average,
-                    "bad": curve.counts,
+                    "bad": made.counts,
                 }
-                for line, (column, average, curve) in zip(panel.lines, found, strict=True)
+                for line, (column, average, made) in zip(panel.lines, found, strict=True)
             ],
         }
 
@@ -139,9 +138,3 @@ def pack_steps(steps: NDArray[np.int64]) -> Packed:
 
 def _text(column: NDArray[np.generic]) -> str:
     return base64.b64encode(column.tobytes()).decode("ascii")
-
-
-def packed(charts: Sequence[Chart]) -> Packed:
-    """Pack charts and their columns."""
-    packer = Packer()
-    return {"charts": [packer.chart(one) for one in charts], "columns": packer.columns}

@@ -1,6 +1,6 @@
 """The least that one should look at: outcome, health and speed in seven charts, and the verdict.
 
-Of a language model the optimiser and the samples as well.
+Of a language model the optimiser as well, and the samples that are kept.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
         Panel("Verdict", kind=Kind.WORDS, words=tuple(_verdict(subjects))),
         first_of(subjects, *ENTROPIES, title="Entropy", linear=True),
         first_of(subjects, *KLS, *REFERENCE, title="KL"),
-        first_of(subjects, *LOSSES, title="Value loss"),
+        _critic(subjects),
         speed(subjects, SPEEDS[0]),
         speed(subjects, SPEEDS[1]),
         Panel("Findings", kind=Kind.WORDS, words=tuple(_findings(subjects))),
@@ -45,15 +45,21 @@ def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
     )
 
 
+def _critic(subjects: Sequence[Subject]) -> Panel:
+    """Draw the critic's loss; where completions are filtered instead, the share that is kept."""
+    if all(one.trace.profile in kinds.FILTERED for one in subjects):
+        return first_of(subjects, *SAMPLES, title="Samples kept")
+    return first_of(subjects, *LOSSES, title="Value loss")
+
+
 def _of_models(subjects: Sequence[Subject]) -> Sequence[Panel]:
-    """Draw what a language model's training is watched by besides: the optimiser, the samples."""
+    """Draw what a language model's training is watched by besides: the optimiser."""
     if not all(one.trace.profile in MODELS for one in subjects):
         return ()
     found = (
         first_of(subjects, optimiser.LOSS, title="Training loss"),
         first_of(subjects, optimiser.LEARNING_RATE, title="Learning rate", smooth=False),
         first_of(subjects, optimiser.GRAD_NORM, title="Gradient norm"),
-        first_of(subjects, *SAMPLES, title="Samples kept"),
     )
     return tuple(panel for panel in found if panel.lines)
 

@@ -32,6 +32,9 @@ KINDS: Mapping[str, str] = {
     "setting": "Settings that change",
     "": "Others",
 }
+OTHERS = "Not mapped: shown, never judged"
+UNMAPPED = "no table knows it: --map says what it is"
+MOST_OTHERS = 200
 PERCENT = 100.0
 MOST_CHANGES = 12
 TIMES = 5.0  # as much as it was: from there on per cent say less
@@ -55,7 +58,7 @@ def page(one: Subject, number: int) -> Page:
         outcome=outcome,
         levels=_levels(outcome),
         findings=tuple(_found(case, drawn) for case in found.cases),
-        measures=tuple(_measures(drawn)),
+        measures=(*_measures(drawn), *_others(one.others, drawn)),
         settings=tables.settings(found.trace),
         environment=tuple(tables.environment(one.facts)),
         events=tables.events(one.events, found.trace),
@@ -85,6 +88,10 @@ class _Drawer:
         lines = (figure.Line(_title(name), name, series),)
         panel = figure.Panel(_title(name), unit, lines, linear=name in LINEAR)
         return self._chart(finished((self.subject,), panel, wanted), tall)
+
+    def other(self, key: str, series: Series) -> Chart:
+        """Draw what no table knows, under its own key."""
+        return self._chart(figure.Panel(key, "", (figure.Line(key, key, series),)), 0)
 
     def finding(self, case: Case) -> Chart | None:
         """Draw what shows a finding, beside its limit."""
@@ -221,6 +228,17 @@ def _measures(drawn: _Drawer) -> Iterator[tuple[str, tuple[Measure, ...]]]:
     for kind, found in kinds.items():
         if found:
             yield KINDS[kind], tuple(found)
+
+
+def _others(
+    others: Mapping[str, Series], drawn: _Drawer
+) -> Iterator[tuple[str, tuple[Measure, ...]]]:
+    """Draw what no table knows; of very much, the first."""
+    keys = sorted(others, key=natural)[:MOST_OTHERS]
+    found = tuple(Measure(key, drawn.other(key, others[key]), UNMAPPED, "") for key in keys)
+    if found:
+        cut = f": {MOST_OTHERS} of {len(others)}" if len(keys) < len(others) else ""
+        yield f"{OTHERS}{cut}", found
 
 
 def _order(name: str) -> tuple[int, list[tuple[bool, int, str]]]:

@@ -1,10 +1,10 @@
 """The nouns of a report: what each part of the page says, before it is laid out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rlvitals.errors import VitalsError
-from rlvitals.records import Trace
+from rlvitals.records import Series, Trace
 from rlvitals.rules.rule import Severity
 from rlvitals.show.charts.chart import Chart
 from rlvitals.show.wording import Line
@@ -23,6 +23,7 @@ class Subject:
     standing: Standing
     facts: Mapping[str, object]  # of its code, packages and machine, as they were recorded
     events: tuple[Event, ...] = ()
+    others: Mapping[str, Series] = field(default_factory=dict)  # under keys that no table knows
 
 
 @dataclass(frozen=True, slots=True)

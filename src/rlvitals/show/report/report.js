@@ -18,7 +18,7 @@ function search(run) {
   const box = run.querySelector(".search");
   const hits = run.querySelector(".hits");
   const cards = [...run.querySelectorAll(".metric")];
-  if (!box) return;
+  const every = hits.textContent;
   box.addEventListener("input", () => {
     const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const card of cards) card.hidden = !words.every((word) => card.dataset.words.includes(word));
@@ -26,7 +26,7 @@ function search(run) {
       kind.hidden = !kind.querySelector(".metric:not([hidden])");
     }
     const left = cards.filter((card) => !card.hidden).length;
-    hits.textContent = words.length ? `${left} of ${cards.length} metrics` : `${cards.length} metrics`;
+    hits.textContent = words.length ? `${left} of ${every}` : every;
   });
 }
 document.querySelectorAll(".run").forEach(search);

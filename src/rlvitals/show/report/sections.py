@@ -8,6 +8,7 @@ from rlvitals.show.report.markup import Html, el, joined
 from rlvitals.show.report.page import Found, Grid, Measure, Page, Unjudged, Unread
 from rlvitals.show.report.parts import Section, chart, details, doc, folded, part, section, table
 from rlvitals.tldr import Sentence
+from rlvitals.verdict import Word
 
 LEVELS = ("outcome at best", "at last")  # of what a run is judged by
 
@@ -50,7 +51,9 @@ def _sentence(one: Sentence) -> Html:
 def findings(page: Page) -> Section:
     """Tell every finding, causes before what they explain."""
     if not page.findings:
-        said = "None." if page.unjudged.clear else "None: too little was logged to judge."
+        unknown = page.verdict.word is Word.UNKNOWN
+        said = "None, but too little was logged to judge by: this is not health."
+        said = said if unknown else "None."
         return section("Findings", el("p", said), count="0")
     told = (_finding(one) for one in page.findings)
     return section("Findings", *told, count=page.counts)
@@ -95,7 +98,12 @@ def measures(page: Page) -> Section:
         aria_label="search the metrics",
         autocomplete="off",
     )
-    bar = el("p", search, el("output", f"{total} metrics", class_="hits"), class_="search-bar")
+    bar = el(
+        "p",
+        search,
+        el("output", f"{total} metric{'s' if total != 1 else ''}", class_="hits"),
+        class_="search-bar",
+    )
     parts: list[Html] = []
     for title, found in page.measures:
         cards = el("div", *map(_measure, found), class_="cards")
@@ -104,11 +112,13 @@ def measures(page: Page) -> Section:
 
 
 def _measure(one: Measure) -> Html:
-    words = f"{one.name} {one.chart.panel.title} {one.logged} {one.meaning}".lower()
+    title = one.chart.panel.title
+    name = [] if one.name == title else [el("code", one.name), Html(" ")]
+    words = f"{one.name} {title} {one.logged} {one.meaning}".lower()
     return el(
         "div",
         chart(one.chart),
-        el("p", el("code", one.name), joined(" ", one.logged), class_="logged", title=one.meaning),
+        el("p", *name, one.logged, class_="logged", title=one.meaning),
         class_="metric",
         data_words=words,
     )

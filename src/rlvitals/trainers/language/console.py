@@ -97,14 +97,16 @@ class Progress:
 
     def update(self, step: int) -> str:
         """Go to a step; returns a line for the log where a tenth is over."""
+        part = step * PARTS // max(self._total, 1)
+        due, self._told = part > self._told and self._wanted, part
+        if not (due or self._drawn):
+            return ""
         line = tqdm.format_meter(
             step, self._total, time.monotonic() - self._began, initial=self._from,
             bar_format=BAR, prefix=DESCRIPTION,
         )  # fmt: skip
         if self._drawn:
             self._draw(line)
-        part = step * PARTS // max(self._total, 1)
-        due, self._told = part > self._told and self._wanted, part
         return str(line) if due else ""
 
     def print(self, text: str) -> None:
@@ -167,6 +169,7 @@ class Lines:
         logging.captureWarnings(capture=True)
         self._bars = transformers.utils.logging.is_progress_bar_enabled()
         transformers.utils.logging.disable_progress_bar()
+        transformers.utils.logging.disable_default_handler()
         return self
 
     def __exit__(
@@ -177,6 +180,7 @@ class Lines:
     ) -> None:
         """Close the file, and leave the libraries as they were."""
         logging.captureWarnings(capture=False)
+        transformers.utils.logging.enable_default_handler()
         if self._bars:
             transformers.utils.logging.enable_progress_bar()
         for name in LIBRARIES:

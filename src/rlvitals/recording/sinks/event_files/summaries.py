@@ -5,8 +5,8 @@ Field numbers: TensorFlow `event.proto`, `summary.proto`, `tensor.proto`; Tensor
 """
 
 import math
-from collections.abc import Iterable, Mapping
-from itertools import islice
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ START_INFO, END_INFO = 3, 4  # HParamsPluginData
 START_TAG, END_TAG = "_hparams_/session_start_info", "_hparams_/session_end_info"
 SUCCESS, FAILURE = 1, 2  # api.Status
 MAX_ROWS, MAX_CELL = 50, 500  # of a table that is shown as a text
+BREAKING = re.compile(r"[|\s]")  # may end a cell, or its line
 
 
 def head(time: float) -> bytes:
@@ -79,9 +80,9 @@ def text(key: str, found: Text) -> bytes:
 def table(key: str, found: Table, time: float) -> bytes:
     """Return the first rows of a table as a text."""
     names = list(found.columns)
-    lines = [_line(["step", *names]), _line(["---"] * (len(names) + 1))]
-    rows = zip(found.steps.tolist(), *found.columns.values(), strict=True)
-    lines += [_line(row) for row in islice(rows, MAX_ROWS)]
+    lines = [_line(_shown(["step", *names])), _line(["---"] * (len(names) + 1))]
+    cells = (found.steps.tolist(), *found.columns.values())
+    lines += map(_line, zip(*(_shown(column[:MAX_ROWS]) for column in cells), strict=True))
     if len(found) > MAX_ROWS:
         lines.append(f"\n{MAX_ROWS} of {len(found):,} rows")
     step = int(found.steps[-1]) if len(found) else 0
@@ -129,6 +130,13 @@ def _event(time: float, step: int, tag: str, body: bytes) -> bytes:
     return record(double(WALL_TIME, time) + _step(step) + summary)
 
 
-def _line(cells: Iterable[object]) -> str:
-    shown = (" ".join(str("" if c is None else c).split())[:MAX_CELL] for c in cells)
-    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in shown)} |"
+def _shown(cells: Sequence[object]) -> list[str]:
+    """Return cells as lines of a Markdown table can hold them."""
+    texts = ["" if cell is None else str(cell) for cell in cells]
+    if len(max(texts, key=len, default="")) <= MAX_CELL and not BREAKING.search("".join(texts)):
+        return texts  # as numbers do
+    return [" ".join(text.split())[:MAX_CELL].replace("|", "&#124;") for text in texts]
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

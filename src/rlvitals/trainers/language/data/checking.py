@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from io import BytesIO
 from itertools import islice
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     import datasets
 
+TOGETHER = 64  # rows whose images are decoded at the same time
 NAMED = 5  # rows that a note names
 
 
@@ -71,13 +74,20 @@ def choose(
 def _usable(
     rows: datasets.Dataset, needed: tuple[str, ...], order: list[int], bad: dict[int, str]
 ) -> Iterator[tuple[int, bytes]]:
-    """Go through rows, and note the bad ones: a row's number with what tells its question."""
-    for number in order:
-        row = rows[number]
-        if problem := unusable(row, needed):
-            bad[number] = problem
-        else:
-            yield number, _key(row, needed)
+    """Go through rows, and note the bad ones: a row's number with what tells its question.
+
+    Images are decoded by several threads: a row takes 4 to 13 ms by itself (800 x 600).
+    """
+    with ThreadPoolExecutor() as pool:
+        for start in range(0, len(order), TOGETHER):
+            numbers = order[start : start + TOGETHER]
+            asked = [rows[number] for number in numbers]
+            problems = pool.map(partial(unusable, needed=needed), asked)
+            for number, row, problem in zip(numbers, asked, problems, strict=True):
+                if problem:
+                    bad[number] = problem
+                else:
+                    yield number, _key(row, needed)
 
 
 def unusable(row: Mapping[str, Any], needed: tuple[str, ...]) -> str:

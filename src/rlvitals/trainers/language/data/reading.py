@@ -20,6 +20,8 @@ ALIASES = {"evochart": "sanchit97/chart-rvr-grpo-train"}  # what the guide's com
 TEXTS = ("query", "label", "answer", "chart_type", "reasoning")
 FILES = {".jsonl", ".json", ".csv", ".parquet"}
 METADATA = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
+TRAIN, OTHERS = "train", ("test", "valid", "dev", "eval")  # how splits are called
+SHOWN = 5  # files that an error names
 SAVED = ("state.json", "dataset_dict.json")  # of datasets' save_to_disk
 
 
@@ -32,6 +34,7 @@ def read(name: str, split: str) -> datasets.Dataset:
     if path.is_dir():
         return _folder(path, split)
     if path.is_file():
+        _only(split, path)
         return _file(path)
     if path.suffix in FILES or name.startswith((".", "/", "~")):
         raise UsageError("there is no such file or folder", where=name)
@@ -41,13 +44,29 @@ def read(name: str, split: str) -> datasets.Dataset:
 def _folder(path: Path, split: str) -> datasets.Dataset:
     if any((path / name).is_file() for name in SAVED):
         return _saved(path, split)
-    for name in METADATA:
-        if (path / name).is_file():
-            return _file(path / name)
-    if (path / split).is_dir():
-        return _folder(path / split, split)
+    own, inner = _metadata(path), path / split
+    if inner.is_dir() and (_metadata(inner) or not own):
+        return _folder(inner, TRAIN)
+    if own:
+        _only(split, own)
+        return _file(own)
+    return _files(path, split)
+
+
+def _metadata(path: Path) -> Path | None:
+    return next((path / name for name in METADATA if (path / name).is_file()), None)
+
+
+def _files(path: Path, split: str) -> datasets.Dataset:
     found = sorted(path.rglob("*.parquet")) or sorted(path.glob("*.jsonl"))
-    own = [file for file in found if file.name.startswith(split)] or found
+    own = [file for file in found if _of(split, file, path)]
+    if not own and split == TRAIN:
+        own = [file for file in found if not any(_of(name, file, path) for name in OTHERS)]
+    if found and not own:
+        names = ", ".join(str(file.relative_to(path)) for file in found[:SHOWN])
+        raise UsageError(
+            f"no file is of the split {split}", where=str(path), hint=f"it has {names}"
+        )
     if not own:
         raise UsageError(
             "the folder holds no data",
@@ -55,6 +74,20 @@ def _folder(path: Path, split: str) -> datasets.Dataset:
             hint="metadata.jsonl beside images, Parquet or JSONL files, or what save_to_disk wrote",
         )
     return _joined([_file(file) for file in own], path)
+
+
+def _of(split: str, file: Path, folder: Path) -> bool:
+    """Say whether a file, or the folder it is in, is named for a split."""
+    return any(part.startswith(split) for part in file.relative_to(folder).parts)
+
+
+def _only(split: str, path: Path) -> None:
+    if split != TRAIN:
+        raise UsageError(
+            f"it has no splits, and so no {split}",
+            where=str(path),
+            hint="leave out --dataset-split",
+        )
 
 
 def _joined(parts: list[datasets.Dataset], path: Path) -> datasets.Dataset:
@@ -74,6 +107,7 @@ def _saved(path: Path, split: str) -> datasets.Dataset:
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"it cannot be read: {_first(error)}", where=str(path)) from error
     if not isinstance(found, datasets.DatasetDict):
+        _only(split, path)
         return found
     if split not in found:
         raise UsageError(

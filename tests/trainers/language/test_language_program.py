@@ -1,0 +1,349 @@
+"""A language model's whole training: its lines, its files, its ends, and going on."""
+
+import json
+import os
+import re
+import shutil
+import signal
+
+import forked
+import pytest
+import trained
+from trained import SAID, train
+
+import rlvitals
+from rlvitals.trainers.stopping import Terminated
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore", "error:::rlvitals"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
+]
+STAMP = re.compile(r"^\S+ \S+ (?:DEBUG|INFO|WARNING|ERROR) rlvitals: ?", re.MULTILINE)
+
+
+def said(out):
+    """What `debug.log` holds of ours, without the times."""
+    lines = (out / "logs" / "debug.log").read_text().splitlines()
+    return [STAMP.sub("", line) for line in lines if STAMP.match(line)]
+
+
+def row(out, key):
+    return [row[key] for row in json.loads((out / "trainer_state.json").read_text())["log_history"]
+            if key in row]  # fmt: skip
+
+
+# -- what is said ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "batch", "heading"),
+    [
+        (
+            "nsr",
+            "NSR [Step 0]: 4/8 negative samples | Avg reward: -0.250",
+            ["  Reward threshold: 0.5", "", "✓ NSR reward filtering enabled",
+             "  → Training only on NEGATIVE samples"],
+        ),
+        (
+            "psr",
+            "PSR [Step 0]: 4/8 positive samples | Avg reward: 0.500",
+            ["  Reward threshold: 0.5", "", "✓ PSR reward filtering enabled",
+             "  → Training only on POSITIVE samples"],
+        ),
+        (
+            "w-reinforce",
+            "W-REINFORCE [Step 0]: 4 pos (λ=0.1) + 4 neg (λ=1.0) | Avg reward: -0.200",
+            ["  Reward threshold: 0.5", "  Lambda: 0.1", "",
+             "✓ W-REINFORCE reward filtering enabled",
+             "  → Training on both, POSITIVE samples weighted by λ"],
+        ),
+        ("grpo", "GRPO [Step 0]: 8 samples | Avg reward: 0.500", []),
+    ],
+)  # fmt: skip
+def test_every_line(tiny, tmp_path, mode, batch, heading):
+    train(tmp_path, mode, tiny, **SAID, training__max_steps=2, checkpointing__save_steps=2)
+    lines = said(tmp_path)
+    begin = lines.index(f"{mode.upper()} TRAINING CONFIGURATION:")
+    expected = [f"  Training mode: {mode}", "  Training samples: 32", "  Steps: 2", *heading]
+    assert lines[begin + 1 : begin + 1 + len(expected)] == expected
+    assert lines[begin + 1 + len(expected) :][:2] == ["", "Training:"]
+    assert lines.count(batch) == 1
+    assert batch.replace("Step 0", "Step 1") in lines
+    assert "alternating: [0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0]" in lines
+    (progress,) = (line for line in lines if line.startswith("Training progress: 100%"))
+    assert re.fullmatch(
+        r"Training progress: 100% 2/2 \[\d\d:\d\d<00:00, +[\d.]+(it/s|s/it)\]", progress
+    )
+    end = lines.index("✓ Training completed successfully")
+    assert lines[end + 1] == f"✓ Model saved to {tmp_path}/"
+    assert lines[end + 3] == f"TRAINING SUMMARY: {tmp_path.name}"
+    assert "  Total steps: 2" in lines[end:]
+
+
+def test_the_libraries_lines_and_warnings_are_in_the_file_and_not_on_the_console(
+    tiny, tmp_path, capfd
+):
+    train(tmp_path, "nsr", tiny, **SAID, training__max_steps=1)
+    told = capfd.readouterr()
+    log = (tmp_path / "logs" / "debug.log").read_text()
+    assert "{'loss'" not in told.out
+    assert "[metrics] step 1: {'loss'" in log
+    assert "Warning" not in told.out + told.err
+    assert "NSR [Step 0]" in told.out
+
+
+# -- what is kept ------------------------------------------------------------------------------
+
+CHECKPOINT = {
+    "adapter_config.json", "adapter_model.safetensors", "optimizer.pt", "rng_state.pth",
+    "scheduler.pt", "trainer_state.json", "training_args.bin", "manifest.json",
+}  # fmt: skip
+
+
+def test_the_tree_of_a_training_is_the_guides(tmp_path, monkeypatch):
+    from rlvitals.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "grpo-start-ckpts" / "tiny-lm-prm-large-train-v2-nsr-2025"
+    flags = [
+        "--vlm-name", "tiny-lm", "--warm-start-steps", "40", "--lora", "--max-steps", "8",
+        "--save-steps", "2", "--batch-size", "8", "--num-generations", "4", "--subset-size", "32",
+        "--report-to", "tensorboard", "wandb", "--plots-dir", "training_plots",
+        "--reward-threshold", "0.5", "--diagnose-seconds", "0", "--wandb-project", "chartrl-nsr",
+        "--wandb-entity", "chartrl",
+    ]  # fmt: skip
+    assert main(["train", "nsr", *flags]) == 0
+    checkpoints = sorted(path.name for path in run.glob("checkpoint-*"))
+    assert checkpoints == ["checkpoint-4", "checkpoint-6", "checkpoint-8"]
+    for name in checkpoints:
+        assert {path.name for path in (run / name).iterdir()} >= CHECKPOINT
+    root = {path.name for path in run.iterdir()}
+    assert root >= {
+        "adapter_config.json", "adapter_model.safetensors", "trainer_state.json",
+        "training_args.bin", "training_progress.json", "training_config.json", "run.json",
+    }  # fmt: skip
+    logs = sorted(path.name for path in (run / "logs").iterdir())
+    assert logs[0] == "debug.log"
+    assert logs[1].startswith("events.out.tfevents.")
+    (wandb,) = (tmp_path / "wandb").glob("offline-run-*-nsr")
+    assert re.fullmatch(r"offline-run-\d{8}_\d{6}-\w+-nsr", wandb.name)
+    drawn = {path.name for path in (tmp_path / "training_plots").iterdir()}
+    assert drawn >= {
+        "training_loss.png", "learning_rate.png", "gradient_norm.png", "rewards.png",
+        "nsr_metrics.png", "summary.txt",
+    }  # fmt: skip
+    assert "TRAINING SUMMARY:" in (tmp_path / "training_plots" / "summary.txt").read_text()
+
+
+def test_the_folder_is_filled_in_and_both_spellings_of_grpo_are_found(tmp_path, monkeypatch):
+    from rlvitals.trainers.language import building
+    from rlvitals.trainers.language.config import OUTPUT_DIR
+
+    monkeypatch.chdir(tmp_path)
+
+    def folder(mode):
+        found = trained.config(OUTPUT_DIR, mode, training__seed=2025)
+        return building.folder(found).as_posix()
+
+    home = "grpo-start-ckpts/tiny-lm-prm-large-train-v2"
+    assert folder("psr") == f"{home}-psr-2025"
+    assert folder("grpo") == f"{home}-2025"
+    (tmp_path / f"{home}-grpo-2025").mkdir(parents=True)
+    assert folder("grpo") == f"{home}-grpo-2025"
+    (tmp_path / f"{home}-2025").mkdir()
+    assert folder("grpo") == f"{home}-2025"
+
+
+def test_tensorboard_has_the_guides_tags(tiny, tmp_path):
+    train(tmp_path, "psr", tiny, **SAID, monitoring__report_to=("tensorboard",))
+    shutil.rmtree(tmp_path / "blocks")
+    (log,) = rlvitals.read(tmp_path / "logs")[:1]
+    assert {
+        "train/loss", "train/learning_rate", "train/grad_norm", "train/epoch", "train/reward",
+        "psr/positive_samples", "psr/positive_ratio", "psr/avg_reward",
+    } <= set(log.series)  # fmt: skip
+
+
+def test_the_run_is_read_once_and_its_completions_are_kept(tiny, tmp_path):
+    train(tmp_path, "nsr", tiny, **SAID, monitoring__report_to=("tensorboard",))
+    found = rlvitals.diagnose(tmp_path)
+    assert found.trace.profile == "nsr"
+    (native, *_) = rlvitals.read(tmp_path)
+    table = native.tables["completions"]
+    assert len(table) == 9 * 8
+    assert set(table.columns) >= {"prompt", "completion", "alternating", "advantage"}
+
+
+# -- going on ----------------------------------------------------------------------------------
+
+WAYS = {
+    "grpo": {"training__num_iterations": 2, "training__beta": 0.04},
+    "psr": {"training__steps_per_generation": 4, "training__batch_size": 4},
+    "nsr": {"training__gradient_accumulation_steps": 2, "training__batch_size": 4},
+    "w-reinforce": {
+        "training__num_iterations": 2, "training__steps_per_generation": 4,
+        "training__gradient_accumulation_steps": 2, "training__batch_size": 2,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", WAYS)
+def test_killed_and_run_again_it_ends_to_the_bit_as_it_would_have(tiny, tmp_path, mode):
+    way = WAYS[mode]
+    straight, out = tmp_path / "straight", tmp_path / "out"
+    dying = {**SAID, "rewards__functions": ("trained:killed",), "rewards__correctness": "killed"}
+    train(straight, mode, tiny, **SAID, **way)
+    assert forked.apart(lambda: train(out, mode, tiny, **dying, **way)) == -signal.SIGKILL
+    assert not (out / "checkpoint-9").exists()
+    assert forked.apart(lambda: train(out, mode, tiny, **SAID, **way)) == 0
+    assert any("bit-exact" in line for line in said(out))
+    assert forked.state(out / "checkpoint-9") == forked.state(straight / "checkpoint-9")
+
+
+def cut(folder):
+    whole = (folder / "optimizer.pt").read_bytes()
+    (folder / "optimizer.pt").write_bytes(whole[: len(whole) // 2])
+
+
+def emptied(folder):
+    for path in folder.iterdir():
+        path.unlink()
+
+
+def flipped(folder):
+    held = bytearray((folder / "model.safetensors").read_bytes())
+    held[-100] ^= 1
+    (folder / "model.safetensors").write_bytes(held)
+
+
+@pytest.mark.parametrize("spoil", [cut, emptied, flipped])
+def test_moved_and_its_newest_checkpoint_spoilt_it_goes_on_from_the_one_before(
+    tiny, tmp_path, spoil
+):
+    first, moved = tmp_path / "first", tmp_path / "elsewhere" / "moved"
+    train(first, "nsr", tiny, **SAID)
+    end = forked.state(first / "checkpoint-9")
+    spoil(first / "checkpoint-9")
+    moved.parent.mkdir()
+    first.rename(moved)
+    train(moved, "nsr", **SAID)
+    assert any(line.startswith("[checkpoint] resumed at step 6") for line in said(moved))
+    assert forked.state(moved / "checkpoint-9") == end
+
+
+def test_run_again_after_its_end_it_changes_nothing(tiny, tmp_path):
+    train(tmp_path, "nsr", tiny, **SAID)
+    before = trained.weights(tmp_path)
+    train(tmp_path, "nsr", **SAID)
+    assert trained.weights(tmp_path) == before
+    assert said(tmp_path).count("✓ Training completed successfully") == 2
+
+
+def test_sigterm_saves_and_says_how_to_go_on(tiny, tmp_path):
+    ends = {**SAID, "rewards__functions": ("trained:terminated",)}
+    ends["rewards__correctness"] = "terminated"
+
+    def end():
+        with pytest.raises(Terminated):
+            train(tmp_path / "out", "nsr", tiny, **ends)
+
+    assert forked.apart(end) == 0
+    assert (tmp_path / "out" / "checkpoint-5").is_dir()
+    assert any("run the same command again" in line for line in said(tmp_path / "out"))
+    train(tmp_path / "straight", "nsr", tiny, **SAID)
+    train(tmp_path / "out", "nsr", **SAID)
+    end = "checkpoint-9"
+    assert forked.state(tmp_path / "out" / end) == forked.state(tmp_path / "straight" / end)
+
+
+def test_asked_to_stop_it_saves_and_stops(tiny, tmp_path, monkeypatch):
+    from rlvitals.recording.control import ask
+
+    real = trained.alternating
+
+    def alternating(completions, **_):
+        ask(tmp_path, "stop")
+        return real(completions)
+
+    monkeypatch.setattr(trained, "alternating", alternating)
+    train(tmp_path, "nsr", tiny, **SAID, training__max_steps=4000)
+    assert "stopped, as asked: run the same command again to go on" in said(tmp_path)
+    saved = [int(path.name.split("-")[1]) for path in tmp_path.glob("checkpoint-*")]
+    assert max(saved) == row(tmp_path, "step")[-1] < 4000
+
+
+def test_another_number_of_processes_goes_on_and_says_what_is_lost(tiny, tmp_path):
+    def two(rank, out):
+        train(out, "nsr", **SAID, training__batch_size=4, training__max_steps=12)
+        return rank
+
+    train(tmp_path, "nsr", tiny, **SAID)
+    assert forked.ranks(two, tmp_path) == [0, 1]
+    assert (tmp_path / "checkpoint-12").is_dir()
+    told = "\n".join(said(tmp_path))
+    assert "resumed at step 9 from checkpoint-9" in told
+    assert "not bit-exact" in told
+    assert told.count("NSR [Step 9]: 4/8 negative samples") == 1  # one process speaks
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+def paid(name):
+    return {"rewards__functions": (f"trained:{name}",), "rewards__correctness": name}
+
+
+@pytest.mark.parametrize("mode", ["grpo", "psr", "nsr", "w-reinforce"])
+@pytest.mark.parametrize("name", ["all_right", "none_right", "nothing", "not_numbers"])
+def test_rewards_without_a_difference_harm_nothing(tiny, tmp_path, mode, name):
+    train(tmp_path, mode, tiny, **paid(name), training__max_steps=2, checkpointing__save_steps=2)
+    assert len(row(tmp_path, "loss")) == 2
+    moved = trained.weights(tmp_path) != (tiny / "model.safetensors").read_bytes()
+    learns = {"psr": "all_right", "nsr": "none_right"}
+    both = mode == "w-reinforce" and name in {"all_right", "none_right"}
+    assert moved == (both or learns.get(mode) == name)
+
+
+def test_completions_that_are_all_cut_teach_nothing(tiny, tmp_path):
+    train(
+        tmp_path, "nsr", tiny, **paid("none_right"), training__max_steps=2,
+        training__max_completion_length=1, training__mask_truncated_completions=True,
+    )  # fmt: skip
+    assert row(tmp_path, "completions/clipped_ratio")[0] > 0.5
+
+
+def test_one_question_is_enough(tiny, tmp_path):
+    train(tmp_path, "nsr", tiny, **SAID, data__subset_size=1, training__batch_size=4,
+          training__max_steps=3)  # fmt: skip
+    assert len(row(tmp_path, "loss")) == 3
+
+
+def test_a_reward_that_raises_is_named_and_training_goes_on(tiny, tmp_path, capfd):
+    training = train(tmp_path, "nsr", tiny, **paid("picky"), training__max_steps=4)
+    assert training.failures > 0
+    told = capfd.readouterr().out
+    assert "picky failed on sample" in told
+    assert "ValueError: odd" in told
+    assert len(row(tmp_path, "loss")) == 4
+
+
+def test_or_ends_it_where_that_is_asked_for(tiny, tmp_path):
+    with pytest.raises(rlvitals.VitalsError, match="picky failed on sample"):
+        train(tmp_path, "nsr", tiny, **paid("picky"), rewards__on_error="stop")
+    assert rlvitals.diagnose(tmp_path).verdict.word.value == "failed"
+
+
+def test_a_step_with_nothing_to_learn_moves_no_weight_where_it_is_skipped(tiny, tmp_path):
+    """Adam's momentum moves them else: right at first, then never again."""
+    turns = {"rewards__functions": ("trained:turns",), "rewards__correctness": "turns"}
+
+    def moved(out, *, skip):
+        train(
+            out, "psr", tiny, **turns, signal__skip_empty_steps=skip, training__max_steps=4,
+            checkpointing__save_steps=1, checkpointing__keep=0,
+        )  # fmt: skip
+        return trained.weights(out / "checkpoint-2") != trained.weights(out / "checkpoint-4")
+
+    assert moved(tmp_path / "plain", skip=False)
+    assert not moved(tmp_path / "skips", skip=True)
+    assert sum("nothing to learn from, skipped" in line for line in said(tmp_path / "skips")) == 2
