@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass, field, fields
 
-from rlvitals import option
+from rlvitals import UsageError, option
 from rlvitals.trainers.ppo.cluster.config import (
+    SCHEDULERS,
     ClusterConfig,
     CurriculumConfig,
     RewardConfig,
     ServingConfig,
 )
+
+LEAST_DECISIONS = 8  # of a cluster in an evaluation: 2 warm it up, 6 count
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +216,34 @@ class WarmStartConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class EvaluationConfig:
+    """How the likeliest actions do on a fixed set, now and then while it trains (`evaluation`)."""
+
+    enable: bool = option(
+        True, "evaluate: a cluster always, another environment by `held_out_episodes`"
+    )
+    interval: int = option(
+        0, "environment steps between two evaluations (0: a twentieth of the run)", item="N"
+    )
+    held_out_clusters: int = option(32, "clusters that it schedules for", item="N")
+    held_out_decisions: int = option(384, "of each; the first quarter does not count", item="N")
+    baseline_scheduler: str = option(
+        "lor", "the scheduler that meets the same requests, once", choices=SCHEDULERS
+    )
+    held_out_episodes: int = option(0, "of an environment that is no cluster (0: none)", item="N")
+
+    def __post_init__(self) -> None:
+        """Check what a table of types cannot. Raises UsageError."""
+        clusters, decisions = self.held_out_clusters, self.held_out_decisions
+        if clusters < 1 or decisions < LEAST_DECISIONS:
+            raise UsageError(
+                f"{clusters} clusters for {decisions} decisions show nothing",
+                where="evaluation",
+                hint=f"1 and {LEAST_DECISIONS} at least; enable=false for no evaluation",
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class AdvancedConfig:
     """How the optimiser is led (`advanced_optimization`)."""
 
@@ -270,6 +301,7 @@ class Config:
     temperature_control: TemperatureConfig = field(default_factory=TemperatureConfig)
     advanced_optimization: AdvancedConfig = field(default_factory=AdvancedConfig)
     checkpointing: CheckpointConfig = field(default_factory=CheckpointConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     monitoring: MonitoringConfig = field(default_factory=MonitoringConfig)
 
     @property
