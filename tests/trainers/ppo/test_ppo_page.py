@@ -140,6 +140,8 @@ def test_the_stated_estimators():
     assert float(stats["approx_kl"]) == pytest.approx(
         float((shift.exp() - 1 - shift).mean()), abs=1e-7
     )
+    assert float(stats["ratio_mean"]) == pytest.approx(float(shift.exp().mean()), rel=1e-6)
+    assert 1 < float(stats["ratio_max"]) == pytest.approx(float(shift.exp().max()), rel=1e-6)
     outside = ((shift.exp() - 1).abs() > 0.2).float().mean()
     assert 0 < float(stats["clipfrac"]) == pytest.approx(float(outside))
 

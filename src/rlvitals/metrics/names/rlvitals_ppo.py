@@ -55,6 +55,7 @@ NAMES = Table(
         "approx_kl": Name(policy.APPROX_KL, f"k3, {MINIBATCHES}", estimator="k3"),
         "approx_kl_k1": Name(policy.KL_SIGNED, f"k1, {MINIBATCHES}", estimator="k1"),
         "clipfrac": Name(policy.CLIP_FRACTION, f"|ratio - 1| > clip_ratio, {MINIBATCHES}"),
+        "ratio_mean": Name(policy.RATIO, MINIBATCHES),
         "kl_ref": Name(
             policy.KL_TO_REFERENCE,
             f"exact, to the frozen warm start, {MINIBATCHES}",

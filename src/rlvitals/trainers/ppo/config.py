@@ -151,7 +151,7 @@ class TracksConfig:
         True, "shares and counts of the actions, and their histograms over the environments"
     )
     track_kl_divergence: bool = option(
-        True, "KL, clip fraction and ratio of the first minibatch, and the largest ratio"
+        True, "KL, clip fraction and ratio of the first minibatch, the mean and the largest ratio"
     )
     track_advantage_statistics: bool = option(
         True, "mean, least and most of the advantages before they are whitened"

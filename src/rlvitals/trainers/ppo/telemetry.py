@@ -53,7 +53,7 @@ TRACKED = {
     "track_policy_entropy": r"entropy_policy",
     "track_value_function_variance": r"value_var",
     "track_action_distribution": r"action_(replica|count)_\d+",
-    "track_kl_divergence": r"first_\w+|ratio_max",
+    "track_kl_divergence": r"first_\w+|ratio_(mean|max)",
     "track_advantage_statistics": r"raw_advantage_(mean|min|max)",
 }
 TAIL = re.compile(r"latency_p(\d+)")
