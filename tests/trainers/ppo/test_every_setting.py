@@ -73,7 +73,7 @@ CASES = {
     "ppo_config.entropy_min": (1.5, {}),
     "ppo_config.entropy_floor_coef": (0.5, FLOOR),
     "ppo_config.kl_adaptive": (True, KL),
-    "ppo_config.kl_target": (1e-6, {**KL, "ppo_config.kl_adaptive": True}),
+    "ppo_config.kl_coef_target": (1e-6, {**KL, "ppo_config.kl_adaptive": True}),
     "ppo_config.target_kl": (1e-6, {}),
     "network.hidden_sizes": ([8], {}),
     "kl_regularization.kl_ref_coef_final": (0.4, HELD),

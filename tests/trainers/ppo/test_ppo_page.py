@@ -187,7 +187,7 @@ def test_target_kl_ends_the_epochs():
 
 
 def test_the_adaptive_coefficient_moves_towards_its_target():
-    config = PPOConfig(rollout_length=16, kl_coef=1.0, kl_adaptive=True, kl_target=0.01)
+    config = PPOConfig(rollout_length=16, kl_coef=1.0, kl_adaptive=True, kl_coef_target=0.01)
     held = trainer(config=config)
     held._adapt({"approx_kl": 0.1, "pg_grad_norm": 0.0})
     assert held.at.kl_coef == 2.0

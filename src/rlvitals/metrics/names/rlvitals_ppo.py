@@ -57,7 +57,7 @@ NAMES = Table(
         "clipfrac": Name(policy.CLIP_FRACTION, f"|ratio - 1| > clip_ratio, {MINIBATCHES}"),
         "ratio_mean": Name(policy.RATIO, MINIBATCHES),
         "kl_ref": Name(
-            policy.KL_TO_REFERENCE,
+            policy.KL_TO_WARM_START,
             f"exact, to the frozen warm start, {MINIBATCHES}",
             estimator="exact",
         ),

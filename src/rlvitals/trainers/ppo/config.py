@@ -42,8 +42,10 @@ class PPOConfig:
     entropy_min: float = option(0.0, "nats below which a term pulls the entropy up", item="NATS")
     entropy_floor_coef: float = option(0.1, "weight of that term", item="C")
     kl_coef: float = option(0.0, "weight of the KL to the policy that collected", item="C")
-    kl_adaptive: bool = option(False, "double or halve it to hold `kl_target`")
-    kl_target: float = option(0.01, "KL of an update that it aims at, in nats", item="KL")
+    kl_adaptive: bool = option(False, "double or halve it to hold `kl_coef_target`")
+    kl_coef_target: float = option(
+        0.01, "KL of an update that `kl_adaptive` aims at, in nats", item="KL"
+    )
     target_kl: float = option(0.0, "end the epochs at 1.5 times this KL (0: never)", item="KL")
 
 
