@@ -284,6 +284,7 @@ class Training:
             every=config.interval,
             keep=config.keep,
             keep_best=config.keep_best or None,
+            keep_every=config.keep_every or None,
             keep_healthy=config.keep_healthy,
             health=self.judge.health,
             tell=lambda text: self.log.info("[PPO:checkpoint] %s", text),
@@ -303,11 +304,9 @@ class Training:
         step = self.ppo.at.steps
         if self.checkpoints is None or step == self._saved:
             return
-        every, last = self.config.checkpointing.keep_every, max(self._saved, 0)
-        pinned = every > 0 and step // every > last // every  # a rollout rarely ends at a multiple
         self._saved = step
         state = self.ppo.state()
-        with self.checkpoints.save(step, metrics=told, pinned=pinned) as folder:
+        with self.checkpoints.save(step, metrics=told) as folder:
             state.save(folder)
         self.keeper.update(step, latest_checkpoint=f"checkpoint-{step}")
         self.log.info("[PPO:checkpoint] step=%d saved (%s)", step, why)
