@@ -28,6 +28,8 @@ from rlvitals.show import explain, listing, rulebook
 from rlvitals.show.settings_table import settings_table
 from rlvitals.show.wording import number
 from rlvitals.trainers import schema
+from rlvitals.trainers.language import config as language
+from rlvitals.trainers.language import presets as of_models
 from rlvitals.trainers.language.rlhf import config as rlhf
 from rlvitals.trainers.ppo import presets
 from rlvitals.trainers.ppo.config import Config
@@ -327,6 +329,9 @@ def _others() -> Iterator[tuple[str, str]]:
     yield "environments.md", _environments()
     yield "decisions/index.md", _decisions()
     yield "trainers/ppo-settings.md", _ppo_settings()
+    tiny = f"{LANGUAGE_PRESETS}\n{of_models.table()}"
+    settings = f"{LANGUAGE_SETTINGS}\n{schema.table(language.Config)}\n{tiny}"
+    yield "trainers/language-settings.md", settings
     yield "trainers/rlhf-settings.md", f"{RLHF_SETTINGS}\n{schema.table(rlhf.Config)}"
 
 
@@ -350,6 +355,22 @@ refused by name. Other spellings of flags: `--total-requests` and `--ppo-request
 `--total-steps`, `--num-replicas` is `--replicas`, `--pretrained-actor-path` is
 `--external-pretrain`, `--skip-bc-training` is `--skip-warmstart`. A flag of `true` or `false` may
 stand alone: `--wandb`.
+"""
+
+
+LANGUAGE_SETTINGS = """# Settings of `rlvitals train grpo`, `psr`, `nsr` and `w-reinforce`
+
+One JSON file with these sections (`--config FILE`), and a flag for each key, which is above the
+file. What a command line comes to, as a file: `--write-config FILE`. A key that is not here is
+refused by name. Other spellings of flags: `--model-name`, `--save-total-limit`. A flag of `true` or
+`false` may stand alone: `--lora`.
+"""
+
+LANGUAGE_PRESETS = """## Presets
+
+The defaults above are for models of billions of weights. The two that are made here start from a
+preset over them: `--vlm-name tiny-lm --help` shows it, the first line of the log says it, a file is
+above it and a flag above both. What the language model comes to: [benchmarks](../benchmarks.md).
 """
 
 
