@@ -371,6 +371,8 @@ LANGUAGE_PRESETS = """## Presets
 The defaults above are for models of billions of weights. The two that are made here start from a
 preset over them: `--vlm-name tiny-lm --help` shows it, the first line of the log says it, a file is
 above it and a flag above both. What the language model comes to: [benchmarks](../benchmarks.md).
+The one that sees learns the form of an answer in a hundred steps, and to read charts not at all:
+what counts as right of its answers is their form.
 """
 
 
