@@ -2,7 +2,7 @@
 
 A run of `rlvitals train ppo`: a scheduler by the latency of held-out arrivals, beside schedulers
 that do not learn with --baselines; any other policy by the return of whole episodes. A language
-model of `rlvitals train grpo | psr | nsr | w-reinforce`: its likeliest answers to held-out
+model of `rlvitals train grpo | psr | nsr | w-reinforce | rlhf`: its likeliest answers to held-out
 questions, and pass@k: how likely one of k sampled answers is right. The run is not touched.
 
 exit code: 0; 2 where the folder holds no such run.
@@ -70,7 +70,9 @@ def run(args: Namespace) -> int:
         if (args.run / file).is_file():
             return evaluate(args)
     raise UsageError(
-        f"there is no {' or '.join(KINDS)}", where=str(args.run), hint="a run of rlvitals train"
+        f"there is no {' or '.join(KINDS)}",
+        where=str(args.run),
+        hint="a run of rlvitals train nsr, for one",
     )
 
 
@@ -169,6 +171,6 @@ def _cells(told: Mapping[str, Any]) -> list[str]:
 
 # What the folder of a run holds says who trained it.
 KINDS: Mapping[str, Callable[[Namespace], int]] = MappingProxyType(
-    {"ppo_config.json": _ppo, "training_config.json": _language}
+    {"ppo_config.json": _ppo, "training_config.json": _language, "rlhf_config.json": _language}
 )
 COMMAND = Command("evaluate", __doc__, add_arguments, run)
