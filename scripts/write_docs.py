@@ -28,6 +28,7 @@ from rlvitals.show import explain, listing, rulebook
 from rlvitals.show.settings_table import settings_table
 from rlvitals.show.wording import number
 from rlvitals.trainers import schema
+from rlvitals.trainers.language.rlhf import config as rlhf
 from rlvitals.trainers.ppo import presets
 from rlvitals.trainers.ppo.config import Config
 
@@ -326,6 +327,7 @@ def _others() -> Iterator[tuple[str, str]]:
     yield "environments.md", _environments()
     yield "decisions/index.md", _decisions()
     yield "trainers/ppo-settings.md", _ppo_settings()
+    yield "trainers/rlhf-settings.md", f"{RLHF_SETTINGS}\n{schema.table(rlhf.Config)}"
 
 
 def _ppo_settings() -> str:
@@ -348,6 +350,16 @@ refused by name. Other spellings of flags: `--total-requests` and `--ppo-request
 `--total-steps`, `--num-replicas` is `--replicas`, `--pretrained-actor-path` is
 `--external-pretrain`, `--skip-bc-training` is `--skip-warmstart`. A flag of `true` or `false` may
 stand alone: `--wandb`.
+"""
+
+
+RLHF_SETTINGS = """# Settings of `rlvitals train rlhf`
+
+One JSON file with these sections (`--config FILE`), and a flag for each key, which is above the
+file. These are the defaults for a large model; the tiny one, which is trained where no other is
+named, starts from a preset that `rlvitals train rlhf --help` shows. `lora_dropout` and
+`rewards.correctness` do nothing here: [RLHF](rlhf.md) says why. Other spellings of flags:
+`--model-name`, `--learning-rate`, `--init-kl-coef`, `--save-total-limit`.
 """
 
 

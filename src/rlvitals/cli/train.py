@@ -2,10 +2,10 @@
 
 `rlvitals train ppo` learns to schedule requests over a cluster, or any other environment of
 Gymnasium. grpo, psr, nsr and w-reinforce train a language model, or one that sees, on what its own
-answers are paid. Each takes every setting as a flag, or a JSON file of them by --config, and
---write-config writes what a command line comes to. The defaults of ppo are
-configs/ppo_warmstart.json, for another environment than the cluster its preset over them (shown by
---env ID --help).
+answers are paid; rlhf does so by PPO, and holds it to what it was. Each takes every setting as a
+flag, or a JSON file of them by --config, and --write-config writes what a command line comes to.
+The defaults of ppo are configs/ppo_warmstart.json, for another environment than the cluster its
+preset over them (shown by --env ID --help).
 
 exit code: 0 trained to its end, or stopped as asked; 1 it failed; 2 wrong settings; 130 Ctrl-C,
 143 SIGTERM: both save first, a second one does not.
@@ -16,6 +16,7 @@ examples:
   rlvitals train ppo --chunk-mode --chunk-size 50000 --total-requests 400000
   rlvitals train nsr --quick-test
   rlvitals train grpo --vlm-name tiny-lm --dataset-name sums
+  rlvitals train rlhf --quick-test
   rlvitals train ppo --help
 """
 
@@ -28,7 +29,7 @@ from rlvitals.cli.command import Command
 from rlvitals.cli.program import Parser
 
 LANGUAGE = ("grpo", "psr", "nsr", "w-reinforce")
-ALGORITHMS = ("ppo", *LANGUAGE)
+ALGORITHMS = ("ppo", *LANGUAGE, "rlhf")
 FAILED, TERMINATED = 1, 143
 
 
@@ -71,6 +72,10 @@ def _trainer(algorithm: str) -> Any:  # noqa: ANN401 - a module
         from rlvitals.trainers.language import command as language
 
         return language
+    if algorithm == "rlhf":
+        from rlvitals.trainers.language.rlhf import command as rlhf
+
+        return rlhf
     from rlvitals.trainers.ppo import command as ppo
 
     return ppo

@@ -50,7 +50,7 @@ class _Column:
     name: str
     series: Series
     measured: Measured
-    off: bool = False  # zeros that stand for what the run does not use
+    off: bool = False  # zeros that stand for what the run does not use, or read under another key
     order: int = 0  # the log, by its place
     rank: tuple[bool, int, int] = (False, 0, 0)  # spans the run, numbers it holds, the earlier log
 
@@ -270,7 +270,7 @@ def _column(
     metric, name, framework = found
     values = series.values if name.scale == 1.0 else name.scale * series.values
     measured = Measured(framework, key, name.how, name.estimator, name.window, log.where)
-    off = name.zero_if_off and not np.any(values)
+    off = name.again or (name.zero_if_off and not np.any(values))
     return _Column(metric, Series(series.steps, series.times, values), measured, off)
 
 

@@ -11,6 +11,7 @@ from rlvitals.rules import ledgers
 from rlvitals.rules.rule import Severity
 
 TRL_PPO, TRL_OLD, TRL_GRPO, TRL_DPO = "trl-ppo", "trl-ppo-old", "trl-grpo", "trl-dpo"
+OURS = "rlvitals-rlhf"  # takes what it logs from both of TRL's PPO
 HF = ("hf-trainer", TRL_PPO, TRL_OLD, TRL_GRPO, TRL_DPO)
 
 
@@ -49,7 +50,7 @@ IDENTITIES = (
         "RLHF reward = score + KL penalty",
         outcome.RLHF_REWARD,
         ledgers.adds_up(outcome.RLHF_REWARD, (outcome.SCORE, 1.0), (reward.NON_SCORE, 1.0)),
-        (TRL_PPO,),
+        (TRL_PPO, OURS),
         "trl/trainer/ppo_trainer.py, train: rlhf_reward = mean_non_score_reward + scores.mean()",
         causes=("the penalty enters with the wrong sign", "the score is scaled or clipped between"),
     ),
@@ -57,7 +58,7 @@ IDENTITIES = (
         "KL penalty in the reward = - KL coefficient x KL",
         reward.NON_SCORE,
         ledgers.penalty,
-        (TRL_PPO,),
+        (TRL_PPO, OURS),
         "trl/trainer/ppo_trainer.py, train: non_score_reward = -args.kl_coef * kl",
         causes=(
             "the penalty's sign is flipped: it pays for leaving the reference",
@@ -69,7 +70,7 @@ IDENTITIES = (
         "KL penalty in the reward <= 0 where KL > 0",
         reward.NON_SCORE_PER_TOKEN,
         ledgers.penalty_sign,
-        (TRL_OLD,),
+        (TRL_OLD, OURS),
         "trl/trainer/ppo_trainer.py (0.11), compute_rewards: non_score_reward = -kl_ctl.value * kl",
         causes=("the penalty's sign is flipped: it pays for leaving the reference",),
     ),
@@ -129,7 +130,7 @@ IDENTITIES = (
         "loss = policy loss + value_coef x value loss",
         LOSS,
         ledgers.two_losses,
-        (TRL_OLD,),
+        (TRL_OLD, OURS),
         "trl/trainer/ppo_trainer.py (0.11), loss: loss = pg_loss + vf_coef * vf_loss",
         causes=("a term of the loss has another weight or sign than it should",),
     ),

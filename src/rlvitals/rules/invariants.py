@@ -81,7 +81,7 @@ def kl_per_token(trace: Trace) -> Reading | None:
 def kl_per_sequence(trace: Trace) -> Reading | None:
     """Nothing has moved: the policy is its reference, summed over a response."""
     metric = KL_TO_REFERENCE
-    first = _first(_from(trace, metric, ("trl-ppo", "trl-ppo-old")))
+    first = _first(_from(trace, metric, ("trl-ppo", "trl-ppo-old", "rlvitals-rlhf")))
     if first is None:
         return None
     logged = trace.get(LENGTH_MEAN.name)
@@ -94,7 +94,7 @@ def kl_per_sequence(trace: Trace) -> Reading | None:
 def reference_follows(trace: Trace) -> Reading | None:
     """The reference stays where it was: KL to it cannot stay exactly 0 while weights move."""
     for metric in (KL_TO_REFERENCE_PER_TOKEN, KL_TO_REFERENCE):
-        found = _from(trace, metric, ("trl-grpo", "trl-ppo", "trl-ppo-old"))
+        found = _from(trace, metric, ("trl-grpo", "trl-ppo", "trl-ppo-old", "rlvitals-rlhf"))
         if found is None or len(found) <= LATER or not _moves(trace):
             continue
         if not found.values.any():
@@ -133,7 +133,7 @@ def single_update(trace: Trace) -> Reading | None:
     if not _one_update(trace):
         return None
     slack = HALF if trace.profile in kinds.LANGUAGE else SINGLE
-    by = ("sb3", "cleanrl", "trl-ppo", "verl")
+    by = ("sb3", "cleanrl", "trl-ppo", "rlvitals-rlhf", "verl")
     read = [
         Reading(metric.name, found, expected, slack)
         for metric, expected in (

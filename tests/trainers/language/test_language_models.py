@@ -101,7 +101,7 @@ def test_layers_that_are_not_there_are_answered_with_those_that_are(llama, gpt2,
     assert "one of down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj" in caught.value.hint
     with pytest.raises(UsageError) as caught:
         load(gpt2, tmp_path)
-    assert "one of c_attn, c_fc, c_proj, or --no-lora" in caught.value.hint
+    assert "one of c_attn, c_fc, c_proj, or --lora false" in caught.value.hint
     loaded = load(gpt2, tmp_path, lora_targets=("c_attn", "c_proj"))
     assert loaded.lora.target_modules == {"c_attn", "c_proj"}
 

@@ -9,12 +9,11 @@ from trl import GRPOConfig
 
 from rlvitals import UsageError
 from rlvitals.trainers import schema
-from rlvitals.trainers.language import signals
+from rlvitals.trainers.language import reporting, signals
 from rlvitals.trainers.language.config import Config, MonitoringConfig
 
 FIELD = "{-mode}"
 GRPO = "grpo"
-WHOLE = "full"  # how a run is called that is trained on all samples
 TRAIN = "train/"  # before a Trainer's key in trackers, as Hugging Face has it
 OF_MODES = ("avg_reward", "mean_reward", "positive_samples", "positive_ratio",
             "negative_samples", "negative_ratio", "pos_neg_ratio")  # fmt: skip
@@ -25,22 +24,9 @@ SAVED_AS = "training_config.json"
 def named(template: str, config: Config) -> str:
     """Fill in a folder's or a run's name. Raises UsageError for a field that there is not."""
     mode = config.training.mode
-    fields: dict[str, Any] = {
-        "vlm": _short(config.model.vlm_name), "mode": mode, "seed": config.training.seed,
-        "-mode": "" if mode == GRPO else f"-{mode}", "dataset": _short(config.data.dataset_name),
-        "subset": config.data.subset_size or WHOLE,
-    }  # fmt: skip
-    try:
-        return template.format_map(fields)
-    except (KeyError, ValueError, IndexError) as error:
-        known = ", ".join(f"{{{name}}}" for name in fields)
-        raise UsageError(
-            f"{template!r} cannot be filled in: {error}", where="a name", hint=f"it knows {known}"
-        ) from None
-
-
-def _short(name: str) -> str:
-    return Path(name).name or name
+    fields = reporting.fields(config.model, config.data, config.training.seed)
+    fields |= {"mode": mode, "-mode": "" if mode == GRPO else f"-{mode}"}
+    return reporting.filled(template, fields)
 
 
 def folder(config: Config) -> Path:
@@ -102,29 +88,9 @@ def _together(config: Config) -> str:
 
 
 def sinks(config: MonitoringConfig, name: str, mode: str) -> dict[str, Mapping[str, Any]]:
-    """Return what is written beside the run's own files, with its options.
-
-    Raises UsageError for a place that there is not.
-    """
+    """Return what is written beside the run's own files, with its options. Raises UsageError."""
     own = {f"{p}/{key}": f"{p}/{key}" for p in signals.PREFIX.values() for key in OF_MODES}
-    tags = {"names": own, "prefix": TRAIN}
-    known: dict[str, Mapping[str, Any]] = {
-        "tensorboard": {"folder": config.logging_dir, **tags},
-        "wandb": {
-            "project": config.wandb_project, "name": name, "every": config.wandb_steps,
-            "dir": ".", "tags": [mode], "label": mode, **tags,
-            **({"entity": config.wandb_entity} if config.wandb_entity else {}),
-        },
-    }  # fmt: skip
-    wanted = [one for one in config.report_to if one != "none"]
-    for one in wanted:
-        if one not in known:
-            raise UsageError(
-                f"nothing reports to {one!r}",
-                where="monitoring.report_to",
-                hint=f"one of {', '.join(known)}, none",
-            )
-    return {one: known[one] for one in wanted}
+    return reporting.sinks(config, name, mode, names=own, prefix=TRAIN)
 
 
 def flat(config: Config) -> dict[str, object]:

@@ -28,13 +28,13 @@ QUICK = MappingProxyType({
 def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) -> None:
     """Give a parser the flags; their defaults are those of the model that `options` name."""
     del algorithm
-    model = _model(options)
+    model = asked_model(options, Config().model.vlm_name)
     below, source = presets.preset(model), presets.source(model)
     parser.set_defaults(preset_of=model)
     schema.add_flags(parser, Config, aliases=ALIASES, below=below, source=source)
 
 
-def _model(options: Sequence[str]) -> str:
+def asked_model(options: Sequence[str], default: str) -> str:
     """Return the model that flags or their file ask for: its preset makes the defaults."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--vlm-name", "--model-name", dest="name")
@@ -42,10 +42,10 @@ def _model(options: Sequence[str]) -> str:
     try:
         said = parser.parse_known_args(options)[0]
     except ArgumentError:
-        return Config().model.vlm_name  # the whole parser says what is wrong
+        return default  # the whole parser says what is wrong
     at = schema.content(said.config).get("model") if said.config else None
     held = at.get("vlm_name") if isinstance(at, dict) else None
-    return str(said.name or held or Config().model.vlm_name)
+    return str(said.name or held or default)
 
 
 def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:

@@ -1,5 +1,6 @@
 """How good a trained language model is, on questions that it was not trained on."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,8 @@ import rlvitals
 from rlvitals.trainers import schema
 from rlvitals.trainers.language import asking, building, data, models, rewards
 from rlvitals.trainers.language.asking import Answers, Entropy, Policy, Row
-from rlvitals.trainers.language.config import Config
+from rlvitals.trainers.language.config import Config, TrainingConfig
+from rlvitals.trainers.language.rlhf import config as rlhf
 
 TINY_BATCH = 512  # answers of a tiny model at once: a forward pass is all overhead
 ADAPTER = "adapter_config.json"
@@ -77,18 +79,33 @@ def load(folder: Path, *, step: int | None = None) -> Trained:
 
 
 def quiet() -> None:
-    """Keep transformers' bars and warnings off the console."""
+    """Keep transformers' bars and warnings off the console: they are about its own future."""
+    warnings.simplefilter("ignore", FutureWarning)
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
 
 
 def _config(folder: Path) -> Config:
     file = folder / building.SAVED_AS
-    if not file.is_file():
-        raise rlvitals.UsageError(
-            f"there is no {file.name}", where=str(folder), hint="a run of rlvitals train grpo"
-        )
-    return schema.load(Config, file, {})
+    if file.is_file():
+        return schema.load(Config, file, {})
+    if (folder / rlhf.SAVED_AS).is_file():
+        return _of_rlhf(schema.load(rlhf.Config, folder / rlhf.SAVED_AS, {}))
+    raise rlvitals.UsageError(
+        f"there is no {building.SAVED_AS}", where=str(folder), hint="a run of rlvitals train grpo"
+    )
+
+
+def _of_rlhf(found: rlhf.Config) -> Config:
+    """Return what an RLHF training is asked like."""
+    own = found.rlhf
+    return Config(
+        training=TrainingConfig(
+            mode="rlhf", seed=own.seed, temperature=own.temperature, batch_size=own.batch_size,
+            max_completion_length=own.response_length, threads=own.threads,
+        ),
+        model=found.model, data=found.data, rewards=found.rewards,
+    )  # fmt: skip
 
 
 def _checkpoint(folder: Path, step: int | None) -> rlvitals.Checkpoint:

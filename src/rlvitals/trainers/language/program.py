@@ -78,12 +78,12 @@ class Training:
     def _trained(self) -> str:
         config = self.config
         set_seed(config.training.seed)
-        loaded = models.load(
-            config.model, seed=config.training.seed, base=self.folder / building.BASE
-        )
+        seed = config.training.seed
+        with self.args.main_process_first(local=False):  # a tiny model is made once
+            loaded = models.load(config.model, seed=seed, base=self.folder / building.BASE)
         if threads := config.training.threads or (1 if loaded.tiny else 0):
             torch.set_num_threads(threads)
-        task = data.load(config.data, vision=loaded.vision, seed=config.training.seed)
+        task = data.load(config.data, vision=loaded.vision, seed=seed)
         if self.first:
             self._record()
             for note in task.notes:

@@ -76,7 +76,7 @@ def load(recipe: Recipe, folder: Path) -> tuple[Any, Any]:
     Several processes may do so at once: the first that is done is read by all. Raises VitalsError
     for a folder of another recipe, or whose weights are not those that were written.
     """
-    with _quiet():
+    with quiet():
         if not folder.exists():
             _make(recipe, folder)
         _check(recipe, folder)
@@ -131,7 +131,7 @@ def _alone(seed: int) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Show no progress bars: there is nothing to wait for."""
     shown = logs.is_progress_bar_enabled()
     logs.disable_progress_bar()

@@ -1,0 +1,59 @@
+"""What a run is called, and what is written beside its own files."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlvitals import UsageError
+from rlvitals.trainers.language.config import DataConfig, ModelConfig, MonitoringConfig
+
+WHOLE = "full"  # how a run is called that is trained on all samples
+
+
+def fields(model: ModelConfig, data: DataConfig, seed: int) -> dict[str, Any]:
+    """Return what a name may be made of."""
+    return {
+        "vlm": _short(model.vlm_name), "seed": seed, "dataset": _short(data.dataset_name),
+        "subset": data.subset_size or WHOLE,
+    }  # fmt: skip
+
+
+def filled(template: str, known: Mapping[str, Any]) -> str:
+    """Fill in a folder's or a run's name. Raises UsageError for a field that there is not."""
+    try:
+        return template.format_map(known)
+    except (KeyError, ValueError, IndexError) as error:
+        names = ", ".join(f"{{{name}}}" for name in known)
+        raise UsageError(
+            f"{template!r} cannot be filled in: {error}", where="a name", hint=f"it knows {names}"
+        ) from None
+
+
+def _short(name: str) -> str:
+    return Path(name).name or name
+
+
+def sinks(
+    config: MonitoringConfig, name: str, tag: str, **tags: object
+) -> dict[str, Mapping[str, Any]]:
+    """Return what is written beside the run's own files, with its options.
+
+    `tags`: how keys are spelt there. Raises UsageError for a place that there is not.
+    """
+    known: dict[str, Mapping[str, Any]] = {
+        "tensorboard": {"folder": config.logging_dir, **tags},
+        "wandb": {
+            "project": config.wandb_project, "name": name, "every": config.wandb_steps,
+            "dir": ".", "tags": [tag], "label": tag, **tags,
+            **({"entity": config.wandb_entity} if config.wandb_entity else {}),
+        },
+    }  # fmt: skip
+    wanted = [one for one in config.report_to if one != "none"]
+    for one in wanted:
+        if one not in known:
+            raise UsageError(
+                f"nothing reports to {one!r}",
+                where="monitoring.report_to",
+                hint=f"one of {', '.join(known)}, none",
+            )
+    return {one: known[one] for one in wanted}

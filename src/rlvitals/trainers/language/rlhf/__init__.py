@@ -1,0 +1,1 @@
+"""RLHF by proximal policy optimisation: a causal language model against a reward."""

@@ -1,0 +1,65 @@
+"""`rlvitals train rlhf`: its flags, and what they come to."""
+
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from rlvitals.trainers import schema
+from rlvitals.trainers.language import command
+from rlvitals.trainers.language.rlhf.config import Config
+
+ABOUT = "RLHF by PPO: a causal language model against a reward model or reward functions."
+QUICKLY = "train a tiny model on sums: ten seconds"
+ALIASES = MappingProxyType({
+    "model.vlm_name": ("--model-name",),
+    "checkpointing.keep": ("--save-total-limit",),
+    "rlhf.lr": ("--learning-rate",),
+    "rlhf.kl_coef": ("--init-kl-coef",),
+})  # fmt: skip
+TINY_LM = "tiny-lm"
+# Between the flags and the defaults, which are those of a large model: a small one that trains all
+# of its weights wants a higher learning rate. Over 3 seeds it raises no alarm.
+TINY = MappingProxyType({
+    "model.vlm_name": TINY_LM, "model.lora": False, "data.dataset_name": "sums",
+    "rlhf.total_episodes": 19_200, "rlhf.lr": 1.5e-4, "rlhf.response_length": 6,
+    "rlhf.temperature": 1.0,
+})  # fmt: skip
+QUICK = MappingProxyType({"rlhf.total_episodes": 1920, "checkpointing.save_steps": 10})
+
+
+def preset(model: str) -> Mapping[str, Any]:
+    """Return what a model's training starts from, by dotted names; nothing for most."""
+    return TINY if model == TINY_LM else {}
+
+
+def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) -> None:
+    """Give a parser the flags; their defaults are those of the model that `options` name."""
+    del algorithm
+    model = command.asked_model(options, TINY_LM)
+    parser.set_defaults(preset_of=model)
+    schema.add_flags(
+        parser, Config, aliases=ALIASES, below=preset(model), source=f"preset of {model}"
+    )
+
+
+def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
+    """Return what the flags come to. Raises UsageError."""
+    del algorithm
+    said = schema.said(chosen, Config)
+    if chosen["quick_test"]:
+        said = {**QUICK, **said}
+    file: Path | None = chosen["config"]
+    return schema.load(Config, file, said, below=preset(chosen["preset_of"]))
+
+
+def train(config: Config, chosen: Mapping[str, Any]) -> tuple[Path, str] | None:
+    """Train; returns the run's folder and where its pictures are wanted, None for nowhere."""
+    del chosen
+    from rlvitals.trainers.language.rlhf.program import Training
+
+    training = Training(config)
+    training.run()
+    wanted = config.monitoring.plots_dir
+    return (training.folder, wanted) if wanted and training.first else None

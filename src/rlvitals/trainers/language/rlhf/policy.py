@@ -1,0 +1,96 @@
+"""A causal language model that also says what it expects: its value head, and its reference."""
+
+import copy
+import inspect
+import warnings
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rlvitals.trainers.language.rlhf import masked
+from rlvitals.trainers.language.rlhf.batch import Sampled
+
+
+class Policy(nn.Module):
+    """A language model, with a linear head on its last hidden state for the value of a prefix.
+
+    Dropout is off for good: with it a policy that has not moved would differ from itself.
+    """
+
+    def __init__(self, lm: Any, lora: Any = None) -> None:
+        """Take a model, and train adapters in it where `lora` says which."""
+        super().__init__()
+        self._positions = "position_ids" in inspect.signature(lm.forward).parameters
+        if lora is not None:
+            lm = _adapted(lm, lora)
+        self.lm = lm
+        self.value_head = nn.Linear(lm.config.get_text_config().hidden_size, 1)
+        nn.init.zeros_(self.value_head.weight)  # nothing is expected before anything was seen
+        nn.init.zeros_(self.value_head.bias)
+        self.eval()
+
+    @property
+    def adapted(self) -> bool:
+        """Whether adapters are trained, and not the weights themselves."""
+        return hasattr(self.lm, "disable_adapter")
+
+    def read(self, tokens: Tensor, attention: Tensor, **how: Any) -> Any:
+        """Run the model; positions are counted from the first token that is no padding."""
+        if self._positions:
+            length = tokens.shape[1]
+            how["position_ids"] = (attention.cumsum(1) - 1).clamp(min=0)[:, -length:]
+        return self.lm(input_ids=tokens, attention_mask=attention, **how)
+
+    def forward(self, drawn: Sampled, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
+        """Return log-probabilities, entropies and values of the responses' tokens, [b, t] each.
+
+        The value of a token is what was expected before it was drawn.
+        """
+        read = self.read(drawn.tokens, drawn.attention, use_cache=False, output_hidden_states=True)
+        before = slice(drawn.queries - 1, -1)
+        logits = read.logits[:, before].float() / temperature
+        hidden = read.hidden_states[-1][:, before]
+        values = self.value_head(hidden.to(self.value_head.weight.dtype)).squeeze(-1).float()
+        with torch.no_grad():
+            entropy = masked.entropy(logits) * drawn.mask
+        return chosen(logits, drawn) * drawn.mask, entropy, values * drawn.mask
+
+
+def _adapted(lm: Any, lora: Any) -> Any:
+    import peft
+
+    with warnings.catch_warnings():  # peft asks for an attribute by a name that is going away
+        warnings.simplefilter("ignore", FutureWarning)
+        return peft.get_peft_model(lm, lora)
+
+
+class Reference:
+    """The policy as it was before any training: a copy, or the model without its adapters."""
+
+    def __init__(self, policy: Policy) -> None:
+        """Freeze a policy as it is now."""
+        self._copy: Any = None
+        if not policy.adapted:
+            self._copy = copy.deepcopy(policy).requires_grad_(requires_grad=False)
+
+    def to(self, device: torch.device) -> None:
+        """Move the copy, where there is one."""
+        if self._copy is not None:
+            self._copy.to(device)
+
+    def logprobs(self, policy: Policy, drawn: Sampled, temperature: float) -> Tensor:
+        """Return the log-probabilities [b, t] of the tokens that a policy drew."""
+        model: Policy = policy if self._copy is None else self._copy
+        as_it_was = policy.lm.disable_adapter() if policy.adapted else nullcontext()
+        with torch.no_grad(), as_it_was:
+            read = model.read(drawn.tokens, drawn.attention, use_cache=False)
+        logits = read.logits[:, drawn.queries - 1 : -1].float() / temperature
+        return chosen(logits, drawn) * drawn.mask
+
+
+def chosen(logits: Tensor, drawn: Sampled) -> Tensor:
+    """Return the log-probabilities [b, t] of responses by logits [b, t, n]."""
+    tokens = drawn.tokens[:, drawn.queries :, None]
+    return torch.log_softmax(logits, -1).gather(-1, tokens).squeeze(-1)

@@ -1,0 +1,361 @@
+"""RLHF by proximal policy optimisation (Ziegler et al. 2019, Stiennon et al. 2020), on one page.
+
+    collect   draw a response to each prompt, score it, and see what the reference thinks of it
+    reward    each token pays for leaving the reference; the last one is paid the score
+    learn     `num_ppo_epochs` passes over the responses in minibatches, clipped as PPO clips
+    iterate   the three in turn, and the price of the KL; returns what the update was
+
+Tensors are [b, t]: responses by tokens, 0 where a response has ended. With several processes each
+has its own responses, and every mean is one over those of all.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from torch import Tensor
+
+import rlvitals
+from rlvitals.trainers.language.rlhf import generating, masked, prompts, statistics
+from rlvitals.trainers.language.rlhf.batch import Batch, Pass, Sampled
+from rlvitals.trainers.language.rlhf.config import RLHFConfig
+from rlvitals.trainers.language.rlhf.controllers import Controller
+from rlvitals.trainers.language.rlhf.policy import Policy, Reference
+from rlvitals.trainers.language.rlhf.scoring import Scored, Scorer
+from rlvitals.trainers.language.rlhf.statistics import Rates
+
+STOP_AT = 1.5  # times target_kl: an update ends there, as in TRL before 0.12 and Spinning Up
+ADAM_EPSILON = 1e-5  # Huang et al. 2023: RLHF with PPO learns steadier with it than with 1e-8
+
+
+@dataclass(slots=True)
+class Counters:
+    """How far a training is."""
+
+    updates: int = 0
+    episodes: int = 0  # responses
+    steps: int = 0  # of the optimizer
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What one update was: of the responses of all processes, and on which of them its texts."""
+
+    numbers: Mapping[str, float]
+    distributions: Mapping[str, Tensor]
+    table: Mapping[str, Sequence[object]]  # prompts, completions and rewards of this process
+
+
+@dataclass(slots=True)
+class Texts:
+    """What was asked and answered on this process, and what it was worth."""
+
+    prompts: list[str]
+    completions: list[str]
+    scored: Scored
+
+
+class Laps:
+    """What the stages of an update took, in seconds."""
+
+    def __init__(self) -> None:
+        """Begin the first stage."""
+        self.seconds: dict[str, float] = {}
+        self._then = time.perf_counter()
+
+    def __call__(self, stage: str) -> None:
+        """End a stage, and begin the next."""
+        now = time.perf_counter()
+        self.seconds[stage], self._then = now - self._then, now
+
+
+class PPO:
+    """A policy that learns from scores of what it writes; `iterate` is one update.
+
+    `rows`: a data set whose rows have a `prompt`, and columns that the reward functions look at.
+    """
+
+    def __init__(  # noqa: PLR0913 - what takes part, each by its name
+        self,
+        policy: Policy,
+        tokenizer: Any,
+        rows: Any,
+        score: Scorer,
+        config: RLHFConfig,
+        *,
+        controller: Controller,
+        accelerator: Accelerator,
+    ) -> None:
+        """Bring the parts together; the reference is the policy as it is now."""
+        self.config, self.accelerator, self.tokenizer = config, accelerator, tokenizer
+        self.rows, self.score, self.controller = rows, score, controller
+        self.reference = Reference(policy)
+        self.reference.to(accelerator.device)
+        self.policy = policy.to(accelerator.device)
+        self.model = accelerator.prepare(policy)  # the same, with the gradients of all processes
+        self.learning = [one for one in policy.parameters() if one.requires_grad]
+        self.optimizer = torch.optim.Adam(self.learning, config.lr, eps=ADAM_EPSILON)
+        self.rng = np.random.default_rng(config.seed)  # the same on all processes
+        self.order = prompts.Order(len(rows), np.random.default_rng((config.seed, 1)))
+        self.at, self.laps = Counters(), Laps()
+        self.ends = _ends(policy.lm, tokenizer)
+        self.seed_streams()
+
+    def state(self) -> rlvitals.State:
+        """Return all that a run needs to go on bit for bit, the language model's weights aside."""
+        return rlvitals.State(
+            value_head=self.policy.value_head, optimizer=self.optimizer, order=self.order,
+            rng=self.rng, controller=self.controller, at=self.at,
+        )  # fmt: skip
+
+    def seed_streams(self) -> None:
+        """Begin the stream that this process draws its responses from: each has its own."""
+        key = (self.config.seed, 2, self.at.updates, self.accelerator.process_index)
+        torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1))
+
+    # -- collect ---------------------------------------------------------------------------------
+
+    def collect(self) -> tuple[Sampled, Batch, Texts]:
+        """Draw and score a response to each of the next prompts; advantages follow from these."""
+        self.laps = Laps()
+        share = self.config.batch_size // self.accelerator.num_processes
+        mine = self.order.take(self.config.batch_size)[self.accelerator.process_index * share :]
+        rows = self.rows.select(mine[:share]).to_dict()
+        drawn = self._drawn(rows["prompt"])
+        self.laps("generate")
+        texts = self._scored(drawn, rows)
+        self.laps("compute_rewards")
+        batch = self.reward(drawn, texts.scored.total.to(self.accelerator.device))
+        self.laps("compute_advantages")
+        return drawn, batch, texts
+
+    def _drawn(self, asked: Sequence[Any]) -> Sampled:
+        queries, attention = prompts.tokens(self.tokenizer, prompts.texts(self.tokenizer, asked))
+        device = self.accelerator.device
+        with self.accelerator.autocast():
+            drawn: Sampled = generating.sample(
+                self.policy, queries.to(device), attention.to(device),
+                length=self.config.response_length, temperature=self.config.temperature,
+                ends=self.ends, padding=self.tokenizer.pad_token_id,
+            )  # fmt: skip
+        return drawn
+
+    def _scored(self, drawn: Sampled, rows: Mapping[str, Sequence[Any]]) -> Texts:
+        lengths = drawn.mask.sum(1).int().tolist()
+        responses = drawn.tokens[:, drawn.queries :].tolist()
+        ids = [one[:length] for one, length in zip(responses, lengths, strict=True)]
+        said = self.tokenizer.batch_decode(ids, skip_special_tokens=True)
+        asked = rows["prompt"]
+        talks = asked and not isinstance(asked[0], str)
+        answers = [[{"role": "assistant", "content": one}] for one in said] if talks else said
+        columns = {name: column for name, column in rows.items() if name != "prompt"}
+        scored = self.score(asked, answers, ids, columns)
+        return Texts(prompts.texts(self.tokenizer, asked), said, scored)
+
+    # -- reward ----------------------------------------------------------------------------------
+
+    def reward(self, drawn: Sampled, given: Tensor) -> Batch:
+        """Price each token's KL, pay the score with the last one, and estimate the advantages."""
+        own, mask = self.config, drawn.mask
+        logprobs, values, reference = self._read(drawn)
+        self.laps("forward_pass")
+        scores = torch.where(drawn.ended, given, given - own.missing_eos_penalty)
+        kl = masked.kl(logprobs, reference, own.kl_estimator) * mask
+        rewards = -self.controller.value * kl
+        last = mask.sum(1).long() - 1
+        rewards[torch.arange(len(rewards)), last] += torch.nan_to_num(scores)
+        learned = mask * torch.isfinite(scores)[:, None]
+        if own.whiten_rewards:
+            _, spread = self._moments(rewards, learned)
+            rewards = masked.whitened(rewards, mask, torch.zeros_like(spread), spread)
+        gained = masked.advantages(rewards, values, mask, own.gamma, own.lam)
+        return Batch(
+            query_lengths=drawn.attention[:, : drawn.queries].sum(1), mask=mask,
+            ended=drawn.ended.float(), given=given, scores=scores, logprobs=logprobs,
+            reference=reference, kl=kl, values=values, returns=(gained + values) * mask,
+            advantages=masked.whitened(gained, learned, *self._moments(gained, learned)),
+        )  # fmt: skip
+
+    def _read(self, drawn: Sampled) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what the policy and the reference think of responses before the update."""
+        found: list[tuple[Tensor, Tensor, Tensor]] = []
+        for part in self._parts(torch.arange(len(drawn.mask), device=drawn.mask.device)):
+            rows, warm = drawn.rows(part), self.config.temperature
+            with torch.no_grad(), self.accelerator.autocast():
+                logprobs, _, values = self.policy(rows, warm)
+                reference = self.reference.logprobs(self.policy, rows, warm)
+            found.append((logprobs, values, reference))
+        logprobs, values, reference = (torch.cat(column) for column in zip(*found, strict=True))
+        return logprobs, values, reference
+
+    # -- learn -----------------------------------------------------------------------------------
+
+    def learn(self, drawn: Sampled, batch: Batch) -> tuple[list[Pass], dict[str, float]]:
+        """Improve the policy by its responses; returns what each minibatch saw, and how it went."""
+        seen: list[Pass] = []
+        norms: list[float] = []
+        skipped, stopped = 0, False
+        for rows in self._minibatches(len(batch.mask)):
+            part = batch.rows(rows)
+            count = self._sum(part.learned.sum())
+            if count == 0:  # nothing has a score
+                skipped += 1
+                continue
+            one = self._slope(drawn.rows(rows), part, rows, count)
+            ratio, moved = self._moved(part, one, count)
+            seen.append(one)
+            stopped = 0.0 < STOP_AT * self.config.target_kl < moved
+            if stopped:
+                break
+            norm = self._step(skip=0.0 < self.config.ratio_threshold < ratio)
+            skipped += norm is None
+            norms += [] if norm is None else [norm]
+        self.optimizer.zero_grad()
+        went = {"skipped_minibatches": float(skipped), "stopped_early": float(stopped)}
+        return seen, went | ({"grad_norm": float(np.mean(norms))} if norms else {})
+
+    def _minibatches(self, count: int) -> Iterator[Tensor]:
+        """Go through all rows in a new order each pass."""
+        for _ in range(self.config.num_ppo_epochs):
+            order = torch.from_numpy(self.rng.permutation(count)).to(self.accelerator.device)
+            yield from order.chunk(self.config.num_mini_batches)
+
+    def _parts(self, rows: Tensor) -> list[Tensor]:
+        return list(rows.split(self.config.forward_batch_size or len(rows)))
+
+    def _slope(self, drawn: Sampled, batch: Batch, rows: Tensor, count: float) -> Pass:
+        """Add up the gradient of a minibatch; returns what the policy said of it."""
+        said: list[Pass] = []
+        parts = self._parts(torch.arange(len(rows), device=rows.device))
+        for i, part in enumerate(parts):
+            alone = i < len(parts) - 1  # the processes' gradients are joined with the last part
+            with self.accelerator.no_sync(self.model) if alone else nullcontext():
+                logprobs, entropy, values = self.model(drawn.rows(part), self.config.temperature)
+                loss = self.loss(batch.rows(part), logprobs, values) / count
+                # Processes' gradients are averaged, and `count` is over all of them.
+                self.accelerator.backward(loss * self.accelerator.num_processes)
+            said.append(Pass(rows[part], logprobs.detach(), values.detach(), entropy))
+        return Pass.joined(said)
+
+    def loss(self, batch: Batch, logprobs: Tensor, values: Tensor) -> Tensor:
+        """Return the loss, summed over the tokens that are learned from."""
+        own = self.config
+        ratio = (logprobs - batch.logprobs).exp()
+        plain, clipped = statistics.policy_losses(ratio, batch.advantages, own.cliprange)
+        free, near = statistics.value_losses(values, batch, own.cliprange_value)
+        value = 0.5 * torch.max(free, near)
+        return ((torch.max(plain, clipped) + own.vf_coef * value) * batch.learned).sum()
+
+    def _moved(self, batch: Batch, seen: Pass, count: float) -> tuple[float, float]:
+        """Return the mean ratio, and how far the policy moved: as `policy/approxkl_avg`, k2."""
+        moved = (seen.logprobs - batch.logprobs) * batch.learned
+        ratio = self._sum((moved.exp() * batch.learned).sum()) / count
+        return ratio, 0.5 * self._sum((moved**2).sum()) / count
+
+    def _step(self, *, skip: bool) -> float | None:
+        """Step, unless a ratio or the gradient went wild; returns the gradient's norm."""
+        limit = self.config.max_grad_norm or float("inf")
+        norm = float(torch.nn.utils.clip_grad_norm_(self.learning, limit))
+        skip = skip or not np.isfinite(norm)
+        if not skip:
+            self.optimizer.param_groups[0]["lr"] = self.lr
+            self.optimizer.step()
+            self.at.steps += 1
+        self.optimizer.zero_grad()
+        return None if skip else norm
+
+    @property
+    def updates(self) -> int:
+        """Of the whole training."""
+        return max(-(-self.config.total_episodes // self.config.batch_size), 1)
+
+    @property
+    def lr(self) -> float:
+        """The learning rate of the next step."""
+        linear = self.config.lr_schedule == "linear"
+        return self.config.lr * (1.0 - self.at.updates / self.updates if linear else 1.0)
+
+    # -- iterate ---------------------------------------------------------------------------------
+
+    def iterate(self) -> Update:
+        """Collect, learn, and let the price of the KL answer; returns what the update was."""
+        own = self.config
+        drawn, batch, texts = self.collect()
+        rates = Rates(
+            self.lr, self.controller.value, own.cliprange, own.cliprange_value, own.vf_coef
+        )
+        seen, went = self.learn(drawn, batch)
+        self.laps("optimize_step")
+        whole, passes = self._gathered(batch, seen)
+        numbers = statistics.numbers(whole, passes, rates) | went | self._parts_of(texts.scored)
+        told = statistics.distributions(whole, passes[-1] if passes else None)
+        self.controller.update(numbers["objective/kl"], own.batch_size)
+        self.at.updates += 1
+        self.at.episodes += own.batch_size
+        self.laps("calc_stats")
+        seconds = self.laps.seconds | {"total": sum(self.laps.seconds.values())}
+        numbers |= {f"time/ppo/{stage}": value for stage, value in seconds.items()}
+        return Update(numbers | {"episode": float(self.at.episodes)}, told, _table(texts, drawn))
+
+    # -- of all processes ------------------------------------------------------------------------
+
+    def _sum(self, value: Tensor) -> float:
+        return float(self.accelerator.reduce(value.detach(), "sum"))
+
+    def _parts_of(self, scored: Scored) -> dict[str, float]:
+        """Return of each reward function its mean, and the share that it could not judge."""
+        found: dict[str, float] = {}
+        for name, told in scored.parts.items():
+            known = torch.tensor([one for one in told if one is not None])
+            pair = torch.tensor([float(known.sum()), float(len(known))])
+            total, count = self.accelerator.reduce(pair.to(self.accelerator.device), "sum").tolist()
+            found[f"rewards/{name}/none_share"] = 1.0 - count / self.config.batch_size
+            if count:
+                found[f"rewards/{name}/mean"] = total / count
+        return found
+
+    def _moments(self, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Return mean and variance over the tokens of all processes."""
+        if self.accelerator.num_processes == 1:
+            return masked.mean(values, mask), masked.variance(values, mask)
+        count = max(self._sum(mask.sum()), 1.0)
+        mean = self.accelerator.reduce((values * mask).sum(), "sum") / count
+        apart = self.accelerator.reduce((((values - mean) ** 2) * mask).sum(), "sum")
+        return mean, apart / max(count - 1.0, 1.0)
+
+    def _gathered(self, batch: Batch, seen: list[Pass]) -> tuple[Batch, list[Pass]]:
+        """Return the responses of all processes, one process after the other."""
+        if self.accelerator.num_processes == 1:
+            return batch, seen
+        first = self.accelerator.process_index * len(batch.mask)
+
+        def whole(one: Tensor) -> Tensor:
+            padded = self.accelerator.pad_across_processes(one, dim=1) if one.dim() > 1 else one
+            found: Tensor = self.accelerator.gather(padded)
+            return found
+
+        placed = (Pass(one.rows + first, one.logprobs, one.values, one.entropy) for one in seen)
+        return batch.each(whole), [one.each(whole) for one in placed]
+
+
+def _ends(lm: Any, tokenizer: Any) -> list[int]:
+    """Return the tokens that end a response: the tokenizer's, and those the model names."""
+    named = getattr(lm.generation_config, "eos_token_id", None)
+    ids = [named] if isinstance(named, int) else list(named or ())
+    return sorted({tokenizer.eos_token_id, *ids})
+
+
+def _table(texts: Texts, drawn: Sampled) -> dict[str, Sequence[object]]:
+    """Return what was asked, answered and paid, as columns."""
+    return {
+        "prompt": texts.prompts,
+        "completion": texts.completions,
+        "reward": [one if one == one else None for one in texts.scored.total.tolist()],  # noqa: PLR0124
+        "ended": drawn.ended.tolist(),
+        **texts.scored.parts,
+    }

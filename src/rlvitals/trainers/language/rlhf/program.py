@@ -1,0 +1,242 @@
+"""A whole RLHF training: begin or resume, learn, tell, save, and end well whatever happens."""
+
+import logging
+import os
+import time
+import traceback
+from collections.abc import Mapping
+
+import torch
+from accelerate import Accelerator
+
+import rlvitals
+from rlvitals.trainers import schema
+from rlvitals.trainers.judging import Judge
+from rlvitals.trainers.language import console, rewards
+from rlvitals.trainers.language.rlhf import building, saving
+from rlvitals.trainers.language.rlhf.config import SAVED_AS, Config
+from rlvitals.trainers.language.rlhf.ppo import PPO, Update
+from rlvitals.trainers.stopping import Stopping
+
+FRAMEWORK = "rlvitals-rlhf"  # whose names the logged keys are
+GAME_LOG = "game_log"
+GO_ON = "run the same command again to go on"
+FIRST, LINES = 3, 20  # updates that are shown at first, and then of the whole run
+ALL = 1_000_000  # checkpoints: more than anybody keeps
+
+
+class Training:
+    """One training in its folder. `run` trains to the end and returns how it ended.
+
+    Several processes each make one, and train one policy. Raises UsageError for settings that do
+    not fit each other, the model or the data.
+    """
+
+    def __init__(self, config: Config) -> None:
+        """Build everything."""
+        self.config = config
+        self.folder = building.folder(config)
+        self.accelerator = Accelerator(
+            cpu=not torch.cuda.is_available(),
+            mixed_precision="bf16" if config.rlhf.bf16 else "no",
+        )
+        self.first = self.accelerator.is_main_process
+        name = building.named(config.monitoring.run_name, config)
+        sinks = building.sinks(config.monitoring, name)
+        self.failures = 0  # rewards of this process that could not be computed
+        self.ppo = building.build(config, self.folder, self.accelerator, self._failed)
+        self.recorder = self._recorder(name, sinks)
+        self.progress = console.Progress(wanted=config.monitoring.progress_bar and self.first)
+        self.lines = console.Lines(
+            self.folder / config.monitoring.logging_dir / console.LOG, self.progress,
+            quiet=not self.first,
+        )  # fmt: skip
+        self.log = self.lines.log
+        self.stopping = Stopping()
+        self.judge = Judge(
+            self.folder, every=config.monitoring.diagnose_seconds if self.first else 0.0,
+            total_steps=self.ppo.updates, tell=self._diagnosed,
+        )  # fmt: skip
+        self.checkpoints = self._checkpoints()
+        self._saved = -1  # the update of the last checkpoint
+
+    def run(self) -> str:
+        """Train; returns "finished", or "stopped" where someone asked for it.
+
+        Ctrl-C and SIGTERM save a checkpoint, say how to go on, and are raised. So is any error:
+        the newest checkpoint is kept, and the run is recorded as failed.
+        """
+        status = trace = ""
+        with self.lines, self.stopping:
+            try:
+                status = self._trained()
+            except KeyboardInterrupt:
+                status = "interrupted"
+                self.log.warning("stopped: %s", GO_ON)
+                raise
+            except Exception as error:
+                status, trace = "failed", traceback.format_exc()
+                self.log.error("✗ Training failed: %s", error)  # noqa: TRY400 - it follows
+                self.log.debug("%s", trace)
+                raise
+            finally:
+                self.progress.close()
+                self.recorder.finish(status, traceback=trace)
+            self._sum_up(status)
+        return status
+
+    def _trained(self) -> str:
+        ppo = self.ppo
+        for line in heading(self.config, ppo):
+            self.log.info("%s", line)
+        self._resume()
+        self.progress.begin(ppo.at.updates, ppo.updates)
+        self.judge.begin(ppo.at.updates)
+        self.stopping.patient = True
+        began, episodes = time.monotonic(), ppo.at.episodes
+        told: Mapping[str, float] = {}
+        while ppo.at.updates < ppo.updates:
+            update = ppo.iterate()
+            speed = (ppo.at.episodes - episodes) / (time.monotonic() - began)
+            told = {**update.numbers, "eps": speed}
+            self._tell(update, told)
+            stop = self._save_or_stop(told)
+            self.stopping.check()
+            if stop:
+                return "stopped"
+        self._save("the end", told)
+        if self.first:
+            saving.save_model(ppo, self.folder)
+        return "finished"
+
+    def _resume(self) -> None:
+        """Go on from the newest checkpoint that is whole, where there is one."""
+        if self.checkpoints is None or not self.config.checkpointing.resume:
+            return
+        resumed = self.checkpoints.restore(lambda folder: saving.load(self.ppo, folder))
+        if resumed is None:
+            return
+        self._saved = self.ppo.at.updates
+        if self._saved >= self.ppo.updates:
+            self.log.info("it was trained to its end: --total-episodes takes it further")
+
+    # -- what goes along -------------------------------------------------------------------------
+
+    def _tell(self, update: Update, told: Mapping[str, float]) -> None:
+        if not self.first:
+            return
+        at, how = self.ppo.at, self.config.monitoring
+        if at.updates % max(how.logging_steps, 1) == 0 or at.updates == self.ppo.updates:
+            self.recorder.log(at.updates, told, episode=at.episodes)
+            for name, values in update.distributions.items():
+                self.recorder.log_histogram(at.updates, name, values)
+            row = at.updates // max(how.logging_steps, 1)
+            if how.log_completions and row % max(how.completions_every, 1) == 0:
+                self.recorder.log_table(at.updates, GAME_LOG, update.table)
+            shown = at.updates <= FIRST or at.updates % max(self.ppo.updates // LINES, 1) == 0
+            line = update_line(at.updates, told)
+            self.log.log(logging.INFO if shown else logging.DEBUG, "%s", line)
+        if line := self.progress.update(at.updates):
+            self.log.info("%s", line)
+        if self.judge.due(at.updates):
+            self.recorder.flush()
+            self.judge.judge(at.updates)
+
+    def _save_or_stop(self, told: Mapping[str, float]) -> bool:
+        """Save where it is due or asked for; True where someone wants the training to stop.
+
+        What any process was asked for is done by all.
+        """
+        asked = self.recorder.requests()
+        signalled = self.stopping.asked or 0
+        wants = torch.tensor([asked.save, asked.stop, signalled], dtype=torch.float32)
+        if self.accelerator.num_processes > 1:
+            wants = self.accelerator.gather(wants[None].to(self.accelerator.device)).max(0)[0]
+        save, stop, signal = (int(one) for one in wants.tolist())
+        self.stopping.asked = signal or None
+        step = self.ppo.at.updates
+        due = self.checkpoints is not None and self.checkpoints.due(step)
+        if why := "asked for" if save or stop else "interrupted" if signal else "due" * due:
+            self._save(why, told)
+        return bool(stop)
+
+    def _save(self, why: str, told: Mapping[str, float]) -> None:
+        step = self.ppo.at.updates
+        if self.checkpoints is None or step == self._saved:
+            return
+        self._saved = step
+        with self.checkpoints.save(step, metrics=told) as folder:
+            saving.save(self.ppo, folder)
+        self.log.info("✓ Checkpoint saved: checkpoint-%d (%s)", step, why)
+
+    # -- parts -----------------------------------------------------------------------------------
+
+    def _recorder(self, name: str, sinks: Mapping[str, Mapping[str, object]]) -> rlvitals.Run:
+        config = self.config
+        made = rlvitals.start(
+            self.folder, name=name, project=config.monitoring.wandb_project, framework=FRAMEWORK,
+            seed=config.rlhf.seed, settings=building.flat(config), sinks=sinks,
+            tags=(building.RLHF,), resume="auto" if config.checkpointing.resume else "never",
+        )  # fmt: skip
+        if self.first:
+            (self.folder / SAVED_AS).write_text(schema.text(config), encoding="utf-8")
+        return made
+
+    def _checkpoints(self) -> rlvitals.Checkpoints | None:
+        config = self.config.checkpointing
+        if not config.save_steps:
+            return None
+        return rlvitals.Checkpoints(
+            self.recorder, every=config.save_steps, keep=config.keep or ALL,
+            health=self.judge.health, together=self.accelerator.num_processes > 1,
+            tell=lambda text: self.log.info("[checkpoint] %s", text),
+        )  # fmt: skip
+
+    def _failed(self, failure: rewards.Failure) -> None:
+        self.failures += 1
+        self.log.warning(
+            "%s raised on sample %d, %r: %s", failure.function, failure.sample, failure.prompt,
+            failure.error,
+        )  # fmt: skip
+
+    def _diagnosed(self, text: str, bad: bool) -> None:  # noqa: FBT001 - as it is called
+        (self.log.warning if bad else self.log.info)("[diagnosis] %s", text)
+
+    def _sum_up(self, status: str) -> None:
+        """Say how it ended."""
+        if status == "stopped":
+            self.log.info("stopped, as asked: %s", GO_ON)
+        else:
+            self.log.info("✓ Training completed successfully")
+            self.log.info("✓ Model saved to %s%s", self.folder, os.sep)
+        if self.failures:
+            self.log.warning("%d rewards could not be computed", self.failures)
+        self.log.info("rlvitals diagnose %s", self.folder)
+
+
+def heading(config: Config, ppo: PPO) -> list[str]:
+    """Say what is trained, before it begins."""
+    own, where = config.rlhf, ppo.policy
+    trained = sum(one.numel() for one in ppo.learning)
+    return [
+        "RLHF PPO TRAINING CONFIGURATION:",
+        f"  Policy: {config.model.vlm_name}, {trained:,} of "
+        f"{sum(one.numel() for one in where.parameters()):,} parameters learn"
+        + (" (adapters)" if where.adapted else ""),
+        f"  Prompts: {len(ppo.rows):,} of {config.data.dataset_name}",
+        f"  Updates: {ppo.updates:,} of {own.batch_size} responses",
+        f"  KL price: {own.kl_coef:g}, {own.kl_controller}",
+    ]
+
+
+def update_line(step: int, told: Mapping[str, float]) -> str:
+    """Say what an update was."""
+    shown = (
+        ("score", "objective/scores", ".3f"), ("rlhf_reward", "objective/rlhf_reward", ".3f"),
+        ("kl", "objective/kl", ".3f"), ("kl_coef", "objective/kl_coef", ".4f"),
+        ("approxkl", "policy/approxkl_avg", ".4f"), ("clipfrac", "policy/clipfrac_avg", ".3f"),
+        ("ratio", "val/ratio", ".3f"), ("entropy", "policy/entropy_avg", ".3f"),
+        ("value_loss", "loss/value_avg", ".4f"), ("eps", "eps", ".1f"),
+    )  # fmt: skip
+    said = " ".join(f"{name}={told[key]:{how}}" for name, key, how in shown if key in told)
+    return f"[RLHF:update] step={step} {said}"

@@ -1,0 +1,45 @@
+"""The prompts in a new order each time round, and the tokens they are made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+
+@dataclass(slots=True)
+class Order:
+    """Which of `count` rows come next: each of them once before any comes again."""
+
+    count: int
+    rng: np.random.Generator
+    rest: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def take(self, number: int) -> list[int]:
+        """Return the next rows."""
+        while len(self.rest) < number:
+            self.rest = np.concatenate((self.rest, self.rng.permutation(self.count)))
+        taken, self.rest = self.rest[:number], self.rest[number:]
+        found: list[int] = taken.tolist()
+        return found
+
+
+def texts(tokenizer: Any, prompts: Sequence[Any]) -> list[str]:
+    """Return prompts as texts: a conversation by its tokenizer's template."""
+    return [
+        one
+        if isinstance(one, str)
+        else tokenizer.apply_chat_template(one, tokenize=False, add_generation_prompt=True)
+        for one in prompts
+    ]
+
+
+def tokens(tokenizer: Any, prompts: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Return tokens and attention [b, q] of prompts, padded on the left."""
+    made = tokenizer(
+        list(prompts), padding=True, padding_side="left", return_tensors="pt",
+        add_special_tokens=True,
+    )  # fmt: skip
+    return made["input_ids"], made["attention_mask"]

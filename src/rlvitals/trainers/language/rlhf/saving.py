@@ -1,0 +1,63 @@
+"""Checkpoints of an RLHF training: the model as Hugging Face has it, and all else to go on."""
+
+from pathlib import Path
+
+import rlvitals
+from rlvitals.trainers.language.rlhf.ppo import PPO
+from rlvitals.trainers.language.tiny.base import quiet
+
+RANK = "rank-{}"  # a process's random streams
+
+
+def save(ppo: PPO, folder: Path) -> None:
+    """Write a checkpoint's files: the first process the model and the counters, each its streams.
+
+    Another program finds a model, or an adapter, with its tokenizer.
+    """
+    if ppo.accelerator.is_main_process:
+        save_model(ppo, folder)
+        ppo.state().save(folder)
+    own = folder / RANK.format(ppo.accelerator.process_index)
+    own.mkdir()
+    rlvitals.State().save(own)
+
+
+def save_model(ppo: PPO, folder: Path) -> None:
+    """Write the model, or the adapters, with the tokenizer."""
+    with quiet():
+        ppo.policy.lm.save_pretrained(folder)
+        ppo.tokenizer.save_pretrained(folder)
+
+
+def load(ppo: PPO, folder: Path) -> tuple[str, ...]:
+    """Put a checkpoint back; returns sentences for what does not go on bit for bit.
+
+    Raises BadCheckpoint where it does not fit.
+    """
+    _load_model(ppo, folder)
+    told = ppo.state().load(folder)
+    own = folder / RANK.format(ppo.accelerator.process_index)
+    if own.is_dir():
+        return (*told, *rlvitals.State().load(own))
+    ppo.seed_streams()  # one process more than there were: else it would draw what the first does
+    return told
+
+
+def _load_model(ppo: PPO, folder: Path) -> None:
+    lm = ppo.policy.lm
+    try:
+        if ppo.policy.adapted:
+            import peft
+
+            found = peft.load_peft_weights(str(folder), device=str(ppo.accelerator.device))
+            peft.set_peft_model_state_dict(lm, found)
+        else:
+            with quiet():
+                kept = type(lm).from_pretrained(folder, dtype=lm.dtype)
+            lm.load_state_dict(kept.state_dict())
+    except (RuntimeError, ValueError, OSError) as error:
+        raise rlvitals.BadCheckpoint(
+            f"its model does not fit: {error}",
+            where=str(folder),
+            hint="the settings it was saved with",
+        ) from None

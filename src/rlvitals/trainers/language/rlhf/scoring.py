@@ -1,0 +1,100 @@
+"""What responses are worth: reward functions, a reward model, or both."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlvitals import UsageError
+from rlvitals.trainers.language.tiny.base import quiet
+
+Column = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The scores of `b` responses."""
+
+    total: Tensor  # float32 [b], NaN where no function could tell
+    parts: Mapping[str, list[float | None]]  # of each function, by its name
+
+
+class Scorer:
+    """Sums up reward functions by their weights.
+
+    What is None or no finite number says nothing: the others are summed up, as TRL does it.
+    """
+
+    def __init__(self, functions: Sequence[Any], weights: Sequence[float]) -> None:
+        """Take functions as TRL has them, and the weight of each."""
+        self._functions, self._weights = tuple(functions), tuple(weights)
+
+    def __call__(
+        self, prompts: Column, completions: Column, ids: Column, columns: Mapping[str, Column]
+    ) -> Scored:
+        """Score completions, with the other columns of their rows."""
+        total, known = [0.0] * len(completions), [False] * len(completions)
+        parts: dict[str, list[float | None]] = {}
+        for function, weight in zip(self._functions, self._weights, strict=True):
+            found = function(
+                prompts=prompts, completions=completions, completion_ids=ids, **columns
+            )
+            parts[function.__name__] = told = [_finite(one) for one in found]
+            for i, one in enumerate(told):
+                if one is not None:
+                    total[i] += weight * one
+                    known[i] = True
+        said = [one if there else math.nan for one, there in zip(total, known, strict=True)]
+        return Scored(torch.tensor(said), parts)
+
+
+class RewardModel:
+    """A sequence classifier of one label, as a reward function: its logit is the score.
+
+    It reads the text of prompt and completion by a tokenizer of its own.
+    """
+
+    __name__ = "reward_model"
+
+    def __init__(self, name: str, device: torch.device | str = "cpu") -> None:
+        """Load it by a name or a folder. Raises UsageError for one that is not there."""
+        import transformers
+
+        kind = transformers.AutoModelForSequenceClassification
+        try:
+            with quiet():
+                self.tokenizer = transformers.AutoTokenizer.from_pretrained(name)
+                found = kind.from_pretrained(name, num_labels=1, dtype=torch.float32)
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"the reward model {name} cannot be read: {error}", where="rlhf.reward_model"
+            ) from None
+        if found.config.pad_token_id is None:  # it is how the model finds the last token
+            found.config.pad_token_id = self.tokenizer.pad_token_id
+        self.model = found.to(device).eval().requires_grad_(requires_grad=False)
+
+    def __call__(self, prompts: Column, completions: Column, **_: object) -> list[float]:
+        """Score each completion [b]."""
+        pairs = zip(prompts, completions, strict=True)
+        texts = [_text(prompt) + _text(completion) for prompt, completion in pairs]
+        read = self.tokenizer(texts, padding=True, padding_side="right", return_tensors="pt")
+        with torch.no_grad():
+            logits = self.model(
+                input_ids=read["input_ids"].to(self.model.device),
+                attention_mask=read["attention_mask"].to(self.model.device),
+            ).logits
+        found: list[float] = logits[:, 0].float().tolist()
+        return found
+
+
+def _finite(value: object) -> float | None:
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def _text(said: Any) -> str:
+    return said if isinstance(said, str) else "".join(str(one["content"]) for one in said)

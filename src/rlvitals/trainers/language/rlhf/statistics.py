@@ -1,0 +1,162 @@
+"""The numbers of an update, as two generations of TRL's PPO logged them: one pure function.
+
+Sums over tokens are sums over a response, then a mean over responses; means over tokens count no
+padding. What the minibatches saw is averaged over them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rlvitals.trainers.language.rlhf import masked
+from rlvitals.trainers.language.rlhf.batch import Batch, Pass
+
+Numbers = dict[str, float]
+
+EXPLAINED = "ppo/val/var_explained"
+
+# One number under two names: as TRL from 0.12 on calls it, and as TRL before it did.
+TWICE = {
+    "objective/scores": "ppo/mean_scores",
+    "policy/approxkl_avg": "ppo/policy/approxkl",
+    "policy/clipfrac_avg": "ppo/policy/clipfrac",
+    "policy/entropy_avg": "ppo/policy/entropy",
+    "loss/policy_avg": "ppo/loss/policy",
+    "loss/value_avg": "ppo/loss/value",
+    "val/clipfrac_avg": "ppo/val/clipfrac",
+    "lr": "ppo/learning_rate",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """The coefficients that an update was made with."""
+
+    lr: float
+    kl_coef: float
+    cliprange: float
+    cliprange_value: float
+    vf_coef: float
+
+
+def numbers(batch: Batch, passes: Sequence[Pass], rates: Rates) -> Numbers:
+    """Return all numbers of an update, by the names of both generations."""
+    seen = [minibatch(batch.rows(one.rows), one, rates) for one in passes]
+    found = objective(batch, rates) | lengths(batch) | {"lr": rates.lr}
+    for name in seen[0] if seen else ():
+        found[name] = float(torch.tensor([one[name] for one in seen]).mean())
+    if found.get(EXPLAINED) != found.get(EXPLAINED):  # returns that do not vary explain nothing
+        del found[EXPLAINED]
+    return found | {old: found[new] for new, old in TWICE.items() if new in found}
+
+
+def objective(batch: Batch, rates: Rates) -> Numbers:
+    """Return what is maximised, and what it is made of."""
+    kl, mask = (batch.kl * batch.mask).sum(1), batch.mask
+    price = -rates.kl_coef * float(kl.mean())
+    return scores(batch, price) | {
+        "objective/kl": float(kl.mean()),
+        "objective/kl_coef": rates.kl_coef,
+        "objective/entropy": -float((batch.logprobs * mask).sum(1).mean()),
+        "objective/non_score_reward": price,
+        "ppo/mean_non_score_reward": float(masked.mean(-rates.kl_coef * batch.kl, mask)),
+        "val/num_eos_tokens": float(batch.ended.sum()),
+    }
+
+
+def scores(batch: Batch, non_score_reward: float) -> Numbers:
+    """Return what responses were worth: of those that have a score, nothing where none has."""
+    given, told = (one[torch.isfinite(one)] for one in (batch.given, batch.scores))
+    unknown = {"rewards/total/none_share": 1.0 - len(given) / len(batch.given)}
+    if not len(given):
+        return unknown
+    return unknown | {
+        "objective/scores": float(told.mean()),
+        "objective/rlhf_reward": float(told.mean()) + non_score_reward,
+        "ppo/std_scores": _std(told),
+        "env/reward_mean": float(given.mean()),
+        "env/reward_std": _std(given),
+    }
+
+
+def lengths(batch: Batch) -> Numbers:
+    """Return how long prompts and responses are, and how many responses were cut off."""
+    queries, responses = batch.query_lengths.float(), batch.mask.sum(1)
+    return {
+        "tokens/queries_len_mean": float(queries.mean()),
+        "tokens/queries_len_std": _std(queries),
+        "tokens/responses_len_mean": float(responses.mean()),
+        "tokens/responses_len_std": _std(responses),
+        "tokens/truncated_share": 1.0 - float(batch.ended.float().mean()),
+    }
+
+
+def minibatch(batch: Batch, seen: Pass, rates: Rates) -> Numbers:
+    """Return what one minibatch saw, before the policy was changed by it."""
+    mask = batch.learned
+    moved = (seen.logprobs - batch.logprobs) * mask
+    ratio = moved.exp()
+    plain, clipped = policy_losses(ratio, batch.advantages, rates.cliprange)
+    free, near = value_losses(seen.values, batch, rates.cliprange_value)
+    policy = masked.mean(torch.max(plain, clipped), mask)
+    value = 0.5 * masked.mean(torch.max(free, near), mask)
+    error = masked.mean((seen.values - batch.returns) ** 2, mask)
+    spread = masked.variance(batch.returns, mask)
+    found = {
+        "policy/approxkl_avg": 0.5 * masked.mean(moved**2, mask),
+        "ppo/policy/policykl": -masked.mean(moved, mask),
+        "policy/clipfrac_avg": masked.mean((clipped > plain).float(), mask),
+        "policy/entropy_avg": masked.mean(seen.entropy, mask),
+        "val/ratio": masked.mean(ratio, mask),
+        "val/ratio_var": masked.variance(ratio, mask),
+        "ppo/policy/advantages_mean": masked.mean(batch.advantages, mask),
+        "loss/policy_avg": policy,
+        "loss/value_avg": value,
+        "ppo/loss/total": policy + rates.vf_coef * value,
+        "val/clipfrac_avg": masked.mean((near > free).float(), mask),
+        "ppo/val/vpred": masked.mean(seen.values, mask),
+        "ppo/val/error": error,
+        "ppo/val/mean": masked.mean(batch.values, mask),
+        "ppo/val/var": masked.variance(batch.values, mask),
+        "ppo/returns/mean": masked.mean(batch.returns, mask),
+        "ppo/returns/var": spread,
+        # By the squared error, not the residual's variance: it may lie far below 0.
+        EXPLAINED: torch.where(spread > 0, 1.0 - error / spread, torch.nan),
+    }
+    return {name: float(value) for name, value in found.items()}
+
+
+def policy_losses(ratio: Tensor, advantages: Tensor, cliprange: float) -> tuple[Tensor, Tensor]:
+    """Return the loss of each token, and that of the clipped ratio."""
+    return -advantages * ratio, -advantages * ratio.clamp(1.0 - cliprange, 1.0 + cliprange)
+
+
+def value_losses(values: Tensor, batch: Batch, reach: float) -> tuple[Tensor, Tensor]:
+    """Return the squared error of each value, and that of one that moved no further than it may."""
+    near = batch.values + (values - batch.values).clamp(-reach, reach)
+    return (values - batch.returns) ** 2, (near - batch.returns) ** 2
+
+
+def distributions(batch: Batch, last: Pass | None) -> Mapping[str, Tensor]:
+    """Return what is logged as a histogram: each a flat tensor that is not empty."""
+    real = batch.mask.bool()
+    found = {
+        "env/reward_dist": batch.given[torch.isfinite(batch.given)],
+        "objective/kl_dist": (batch.kl * batch.mask).sum(1),
+        "objective/logprobs": batch.logprobs[real],
+        "objective/ref_logprobs": batch.reference[real],
+        "ppo/policy/advantages": batch.advantages[batch.learned.bool()],
+        "tokens/queries_dist": batch.query_lengths,
+        "tokens/responses_dist": batch.mask.sum(1),
+    }
+    if last is not None:
+        drawn, mask = batch.rows(last.rows), batch.learned[last.rows].bool()
+        found["ppo/policy/ratio"] = (last.logprobs - drawn.logprobs).exp()[mask]
+    return {name: values for name, values in found.items() if values.numel()}
+
+
+def _std(values: Tensor) -> float:
+    """Return the deviation, divided by n - 1; 0 for one value."""
+    return float(values.std()) if len(values) > 1 else 0.0

@@ -1,0 +1,303 @@
+"""RLHF by PPO, on a model that is made in a moment: what is drawn, paid, learned and left alone."""
+
+import math
+
+import numpy as np
+import pytest
+import rlhf_parts
+import torch
+from datasets import Dataset
+
+from rlvitals.trainers.language.rlhf import prompts
+from rlvitals.trainers.language.rlhf.prompts import Order
+from rlvitals.trainers.language.rlhf.scoring import RewardModel, Scorer
+
+
+@pytest.mark.parametrize("lora", [False, True], ids=["weights", "adapters"])
+def test_nothing_has_moved_at_the_first_minibatch(lora):
+    ppo = rlhf_parts.page(lora=lora, num_mini_batches=2, forward_batch_size=3)
+    drawn, batch, _ = ppo.collect()
+    assert batch.kl.abs().max() < 1e-5  # the reference is the policy
+    seen, _ = ppo.learn(drawn, batch)
+    ratio = (seen[0].logprobs - batch.rows(seen[0].rows).logprobs).exp()
+    assert (ratio - 1).abs().max() < 1e-5
+    assert (seen[-1].logprobs - batch.rows(seen[-1].rows).logprobs).abs().max() > 1e-4
+    _, later, _ = ppo.collect()
+    assert (later.kl * later.mask).abs().max() > 1e-4  # and stays where it was
+
+
+def test_what_is_drawn_is_what_the_policy_says_at_its_temperature():
+    """The log-probability of the likeliest first token is that of its frequency."""
+    ppo = rlhf_parts.page(rows=1, batch_size=2000, response_length=1, temperature=0.5)
+    drawn, batch, _ = ppo.collect()
+    first = drawn.tokens[:, -1]
+    commonest = int(first.mode().values)
+    said = float(batch.logprobs[first == commonest][0].exp())
+    share = float((first == commonest).float().mean())
+    assert share == pytest.approx(said, abs=4 * math.sqrt(said * (1 - said) / 2000))
+
+
+def test_prompts_of_other_lengths_change_no_response():
+    """Padding on the left is no part of a prompt: the same numbers as without."""
+    ppo = rlhf_parts.page()
+    alone, attention = prompts.tokens(ppo.tokenizer, ["3+4="])
+    padded, wide = prompts.tokens(ppo.tokenizer, ["3+4=", "3+4=1234567+"])
+    one = ppo.policy.read(alone, attention).logits[0, -1]
+    other = ppo.policy.read(padded, wide).logits[0, -1]
+    assert torch.allclose(one, other, atol=1e-5)
+
+
+def test_a_response_ends_with_its_first_end_token():
+    ppo = rlhf_parts.page(batch_size=256, response_length=40)
+    with torch.no_grad():
+        ppo.policy.lm.get_input_embeddings().weight[ppo.tokenizer.eos_token_id] *= 3
+    drawn, batch, texts = ppo.collect()
+    responses = drawn.tokens[:, drawn.queries :]
+    assert 0 < drawn.ended.sum() < 256
+    for tokens, mask, ended in zip(responses, drawn.mask, drawn.ended, strict=True):
+        length = int(mask.sum())
+        ends = (tokens == ppo.tokenizer.eos_token_id).nonzero()
+        assert mask[:length].all()
+        assert length == (int(ends[0]) + 1 if ended else len(tokens))
+    assert batch.ended.sum() == drawn.ended.sum()
+    assert not any("<eos>" in one for one in texts.completions)
+
+
+def test_a_score_is_paid_with_the_last_token_and_kl_with_each():
+    ppo = rlhf_parts.page(gamma=1.0, lam=1.0, kl_coef=0.3, missing_eos_penalty=0.5)
+    ppo.iterate()  # so that the reference is another policy
+    drawn, batch, texts = ppo.collect()
+    assert torch.equal(batch.given, texts.scored.total)
+    assert torch.equal(batch.given - batch.scores, 0.5 * (1 - batch.ended))
+    paid = -0.3 * batch.kl.flip(1).cumsum(1).flip(1) + batch.scores[:, None]
+    assert torch.allclose(batch.returns, paid * drawn.mask, atol=1e-5)
+
+
+def test_a_policy_learns_to_stop_early_at_a_price():
+    means = {}
+    for kl_coef in (0.0, 1.0):
+        ppo = rlhf_parts.page(batch_size=64, num_mini_batches=2, kl_coef=kl_coef, lr=3e-3)
+        told = [ppo.iterate().numbers for _ in range(25)]
+        assert told[0]["objective/scores"] < 0.2
+        means[kl_coef] = told[-1]
+    assert means[0.0]["objective/scores"] > 0.6
+    assert means[1.0]["objective/kl"] < 0.5 * means[0.0]["objective/kl"]
+
+
+def test_update_is_reported_with_its_texts():
+    update = rlhf_parts.page().iterate()
+    table = update.table
+    assert {len(column) for column in table.values()} == {8}
+    assert list(table) == ["prompt", "completion", "reward", "ended", "short"]
+    assert table["reward"] == table["short"] == rlhf_parts.short(table["completion"])
+    assert update.numbers["rewards/short/mean"] == update.numbers["env/reward_mean"]
+    assert update.numbers["rewards/short/none_share"] == 0.0
+    seconds = {k for k in update.numbers if k.startswith("time/ppo/")}
+    assert seconds == {
+        f"time/ppo/{name}" for name in (
+            "generate", "compute_rewards", "forward_pass", "compute_advantages", "optimize_step",
+            "calc_stats", "total",
+        )
+    }  # fmt: skip
+
+
+# -- what can go wrong ----------------------------------------------------------------------------
+
+
+def same(completions, **_):
+    return [0.5] * len(completions)
+
+
+def none(completions, **_):
+    return [None] * len(completions)
+
+
+def nan(completions, **_):
+    return [float("nan")] * len(completions)
+
+
+def some(completions, **_):
+    return [None, 1.0, float("nan"), float("inf")] * (len(completions) // 4)
+
+
+@pytest.mark.parametrize("reward", [same, none, nan, some])
+def test_rewards_that_say_little_or_nothing(reward):
+    ppo = rlhf_parts.page(reward, whiten_rewards=True)
+    for _ in range(3):
+        told = ppo.iterate().numbers
+        assert all(math.isfinite(value) for value in told.values())
+    assert torch.isfinite(rlhf_parts.weights(ppo)).all()
+    share = {"same": 0.0, "none": 1.0, "nan": 1.0, "some": 0.75}[reward.__name__]
+    assert told["rewards/total/none_share"] == share
+    assert ("objective/scores" in told) is (share < 1)
+
+
+@pytest.mark.parametrize("reward", [none, nan])
+def test_without_any_score_nothing_is_learned(reward):
+    ppo = rlhf_parts.page(reward)
+    before = rlhf_parts.weights(ppo)
+    told = ppo.iterate().numbers
+    assert torch.equal(rlhf_parts.weights(ppo), before)
+    assert told["skipped_minibatches"] == 4
+    assert ppo.at.steps == 0
+
+
+def test_a_response_without_a_score_has_no_gradient():
+    """Whatever its values and advantages: only the responses with a score are learned from."""
+    ppo = rlhf_parts.page(some)
+    drawn, batch, _ = ppo.collect()
+    rows = torch.arange(8)
+    count = float(batch.learned.sum())
+    grads = []
+    for lead in (1.0, 50.0):
+        lost = ~torch.isfinite(batch.scores)
+        batch.advantages[lost] *= lead
+        batch.returns[lost] += lead
+        ppo._slope(drawn, batch, rows, count)
+        grads.append(torch.cat([one.grad.flatten().clone() for one in ppo.learning]))
+        ppo.optimizer.zero_grad()
+    assert torch.equal(*grads)
+
+
+def test_all_cut_off():
+    told = rlhf_parts.page(response_length=1, missing_eos_penalty=2.0).iterate().numbers
+    assert told["tokens/truncated_share"] > 0.5
+    assert told["objective/scores"] < told["env/reward_mean"] - 1.0
+    assert all(math.isfinite(value) for value in told.values())
+
+
+def test_one_sample():
+    told = rlhf_parts.page(batch_size=1, response_length=1, whiten_rewards=True).iterate().numbers
+    assert all(math.isfinite(value) for value in told.values())
+    assert told["env/reward_std"] == told["val/ratio_var"] == 0.0
+
+
+def test_empty_completions():
+    ppo = rlhf_parts.page()
+    ppo.ends = list(range(len(ppo.tokenizer)))  # whatever comes first ends the response
+    update = ppo.iterate()
+    assert update.numbers["tokens/responses_len_mean"] == 1.0
+    assert update.numbers["tokens/truncated_share"] == 0.0
+    assert all(math.isfinite(value) for value in update.numbers.values())
+
+
+def test_a_wild_minibatch_is_skipped_and_an_update_ends_where_it_went_far():
+    ppo = rlhf_parts.page(ratio_threshold=1e-6)
+    before = rlhf_parts.weights(ppo)
+    assert ppo.iterate().numbers["skipped_minibatches"] == 4
+    assert torch.equal(rlhf_parts.weights(ppo), before)
+    ppo = rlhf_parts.page(target_kl=1e-6, num_ppo_epochs=20, lr=1e-2)
+    told = ppo.iterate().numbers
+    assert told["stopped_early"] == 1.0
+    assert 1 <= ppo.at.steps < 20
+
+
+def test_a_gradient_that_is_no_number_changes_nothing():
+    ppo = rlhf_parts.page()
+    drawn, batch, _ = ppo.collect()
+    batch.returns[0, 0] = math.nan
+    before = rlhf_parts.weights(ppo)
+    _, went = ppo.learn(drawn, batch)
+    assert went["skipped_minibatches"] == 4
+    assert torch.equal(rlhf_parts.weights(ppo), before)
+
+
+# -- settings -------------------------------------------------------------------------------------
+
+CHANGES = {
+    "num_ppo_epochs": 2, "num_mini_batches": 2, "lr": 2e-3, "lr_schedule": "constant",
+    "max_grad_norm": 0.1, "response_length": 6, "temperature": 0.7, "missing_eos_penalty": 1.0,
+    "kl_coef": 1.0, "kl_estimator": "k3", "gamma": 0.5, "lam": 0.5, "whiten_rewards": True,
+    "cliprange": 0.01, "cliprange_value": 0.001, "vf_coef": 1.0, "target_kl": 1e-9,
+    "ratio_threshold": 0.5, "seed": 1, "batch_size": 16, "total_episodes": 24,
+}  # fmt: skip
+
+
+def uneven(completions, **_):
+    return [len(set(one)) / 4 for one in completions]
+
+
+def trained(**said):
+    ppo = rlhf_parts.page(uneven, **{"total_episodes": 48, **said})
+    for _ in range(2):
+        ppo.iterate()
+    return rlhf_parts.weights(ppo)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return trained()
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_every_setting_changes_what_is_learned(name, plain):
+    found = trained(**{name: CHANGES[name]})
+    assert found.shape == plain.shape
+    assert not torch.equal(found, plain)
+
+
+def test_parts_of_a_minibatch_make_its_gradient(plain):
+    assert torch.allclose(trained(forward_batch_size=3), plain, atol=1e-5)
+
+
+# -- parts ----------------------------------------------------------------------------------------
+
+
+def test_every_row_comes_once_before_any_comes_again():
+    order = Order(5, np.random.default_rng(0))
+    taken = [order.take(3) for _ in range(5)]
+    flat = [one for few in taken for one in few]
+    assert sorted(flat[:5]) == sorted(flat[5:10]) == sorted(flat[10:]) == [*range(5)]
+    assert flat[:5] != flat[5:10]
+    assert len(Order(2, np.random.default_rng(0)).take(7)) == 7
+
+
+def test_weights_sum_up_and_none_leaves_the_others():
+    def one(**_):
+        return [1.0, None, None]
+
+    def two(**_):
+        return [1.0, 2.0, None]
+
+    found = Scorer([one, two], [1.0, 0.5])("abc", "abc", [[1]] * 3, {})
+    assert found.total[:2].tolist() == [1.5, 1.0]
+    assert math.isnan(found.total[2])
+    assert found.parts == {"one": [1.0, None, None], "two": [1.0, 2.0, None]}
+
+
+@pytest.fixture(scope="module")
+def reward_model(tmp_path_factory):
+    return rlhf_parts.reward_model(tmp_path_factory.mktemp("reward_model"))
+
+
+def test_a_reward_model_scores_prompt_and_completion(reward_model):
+    made = RewardModel(str(reward_model))
+    both = made(prompts=["1+2=", "1+2="], completions=["3", "44"])
+    alone = made(prompts=["1+2="], completions=["3"])
+    assert both[0] == pytest.approx(alone[0], abs=1e-5)  # whatever is beside it
+    assert both[0] != pytest.approx(both[1], abs=1e-3)
+    talk = [{"role": "user", "content": "1+2="}], [{"role": "assistant", "content": "3"}]
+    assert made(prompts=[talk[0]], completions=[talk[1]]) == pytest.approx(alone, abs=1e-6)
+
+
+def test_a_conversation_is_asked_by_its_template_and_answered_by_a_message():
+    told = {}
+
+    def heard(prompts, completions, answer, **_):
+        told.update(prompts=prompts, completions=completions, answer=answer)
+        return [1.0] * len(completions)
+
+    rows = [
+        {"prompt": [{"role": "user", "content": f"{i}+1="}], "answer": str(i)} for i in range(8)
+    ]
+    ppo = rlhf_parts.page(heard)
+    ppo.rows = Dataset.from_list(rows)
+    ppo.order = Order(8, np.random.default_rng(0))
+    update = ppo.iterate()
+    for i, (prompt, completion) in enumerate(
+        zip(told["prompts"], told["completions"], strict=True)
+    ):
+        assert prompt[0]["content"] == f"{told['answer'][i]}+1="
+        assert completion[0]["role"] == "assistant"
+        assert update.table["prompt"][i] == f"{told['answer'][i]}+1="
+        assert update.table["completion"][i] == completion[0]["content"]
