@@ -79,8 +79,9 @@ class Training:
         config = self.config
         set_seed(config.training.seed)
         loaded = models.load(
-            config.model, seed=config.training.seed, base=self.folder / building.BASE
-        )
+            config.model, seed=config.training.seed, base=self.folder / building.BASE,
+            tell=self.log.info,
+        )  # fmt: skip
         if threads := config.training.threads or (1 if loaded.tiny else 0):
             torch.set_num_threads(threads)
         task = data.load(config.data, vision=loaded.vision, seed=config.training.seed)
