@@ -31,7 +31,7 @@ SATURATED = 5.0  # seconds at the most
 MOST = 200_000  # steps
 ROUNDS = 3
 TRACKERS = ("tensorboard", "sb3", "wandb", "trackio")
-OURS = ("rlvitals", "rlvitals durable")
+OURS = ("rlvitals", "rlvitals python", "rlvitals durable")
 FLOORS = ("empty", "least")
 PEERS = (*FLOORS, "csv", "json lines", *TRACKERS)
 
@@ -44,6 +44,11 @@ def rlvitals(folder: Path, **more: bool) -> tuple[Log, Close]:
 
     run = ours.start(folder, **more)
     return run.log, run.finish
+
+
+def in_python(folder: Path) -> tuple[Log, Close]:
+    os.environ["RLVITALS_COMPILED"] = "off"
+    return rlvitals(folder)
 
 
 def durable(folder: Path) -> tuple[Log, Close]:
@@ -146,6 +151,7 @@ def trackio(folder: Path) -> tuple[Log, Close]:
 
 OPEN: dict[str, Callable[[Path], tuple[Log, Close]]] = {
     "rlvitals": rlvitals,
+    "rlvitals python": in_python,
     "rlvitals durable": durable,
     "empty": empty,
     "least": least,
@@ -158,6 +164,7 @@ OPEN: dict[str, Callable[[Path], tuple[Log, Close]]] = {
 }
 TITLES = {
     "rlvitals": "`rlvitals`",
+    "rlvitals python": "`rlvitals`, not compiled",
     "rlvitals durable": "`rlvitals`, durable",
     "empty": "(an empty method)",
     "least": "(copy, clock, append)",
@@ -281,6 +288,10 @@ def main() -> list[str]:
 
 def told(costs: dict[str, Cost]) -> None:
     """Print the targets and what was reached."""
+    from rlvitals.recording import compiled
+
+    if compiled.built() is None:
+        print(f"`rlvitals` here is in Python; the compiled code is {compiled.NOT_BUILT}")
     ours = costs[OURS[0]]
     trackers = [costs[name] for name in TRACKERS if name in costs]
     targets = (

@@ -12,7 +12,9 @@ import diagnosing_peers
 import drawing
 import following
 import hooks
+import language
 import many_runs
+import modes
 import read_wandb
 import reading
 import recording
@@ -29,6 +31,7 @@ BENCHMARKS = (
     many_runs,
     following,
     hooks,
+    language,
     diagnosing,
     diagnosing_peers,
     drawing,
@@ -41,6 +44,7 @@ BENCHMARKS = (
     training,
     control,
     scheduling,
+    modes,
 )
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def trained(folder: Path, said: dict) -> tuple[evaluate.Trained, float, str]:
 def judged(made: evaluate.Trained, seed: int) -> dict[str, cluster.Evaluation]:
     """Evaluate a policy and the schedulers by the held-out arrivals of a training's number."""
     policies = {name: one for name, one in cluster.baselines().items() if name in SCHEDULERS}
-    policies["ppo"] = lambda seen, _: made.act(seen).astype("int64")
+    policies["ppo"] = made.schedule
     streams = range(seed * STREAMS, (seed + 1) * STREAMS)
     return {
         name: pooled(

@@ -12,9 +12,12 @@ from pathlib import Path
 
 from rlvitals import api
 from rlvitals.cli import main as command
+from rlvitals.comparison.compare import Asked, compare
+from rlvitals.comparison.courses import courses
+from rlvitals.comparison.grouping import Member
 from rlvitals.show.drawing import files
-from rlvitals.show.figures import FIGURES
-from rlvitals.show.figures.figure import Subject
+from rlvitals.show.figures import FIGURES, groups
+from rlvitals.show.figures.figure import Picture, Subject
 from rlvitals.show.figures.panels import picture
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,6 +27,13 @@ DPI = 65
 LR, USUAL = ("learning rate x 100", PICTURED / "cluster-lr-x100"), ("usual", PICTURED / "cluster")
 SPIKE = ("learning rate spike", RUNS / "ppo-cartpole-lr-spike" / "run.csv")
 COLLAPSED = ("collapsed", RUNS / "scheduler-collapsed" / "run.csv")
+# Groups of seeds that are compared: healthy ones, and two faults.
+RECORDED = ROOT / "faults" / "tier-1" / "ppo-CartPole-v1"
+GROUPS = (
+    ("usual", "healthy-s*.csv.zst"),
+    ("no value loss", "value-coefficient-zero-s*.csv.zst"),
+    ("reset half-way", "weights-reset-mid-s*.csv.zst"),
+)
 # File, figure, theme, runs.
 DRAWN = (
     ("dashboard", "dashboard", "light", (SPIKE,)),
@@ -31,6 +41,7 @@ DRAWN = (
     ("temperature", "temperature", "light", (USUAL,)),
     ("actions", "actions", "dark", (COLLAPSED,)),
     ("rewards", "rewards", "light", (USUAL, LR)),
+    ("crucial", "crucial", "light", (SPIKE,)),
     # Of a usual run, for the trainer's guides.
     ("cluster-actions", "actions", "light", (USUAL,)),
     ("cluster-dashboard", "dashboard", "light", (USUAL,)),
@@ -48,7 +59,20 @@ def main(folder: Path) -> None:
         assert found is not None
         files.write(found, folder / f"{name}.png", theme, DPI)
         print(f"{name}.png: {(folder / f'{name}.png').stat().st_size:,} bytes")
+    for drawn in compared():
+        files.write(drawn, folder / f"{drawn.name.replace('_', '-')}.png", "light", DPI)
     report(folder / "report.png")
+
+
+def compared() -> tuple[Picture, ...]:
+    members = [
+        Member(api.trace(path, settings={"seed": seed}), label)
+        for label, pattern in GROUPS
+        for seed, path in enumerate(sorted(RECORDED.glob(pattern)))
+    ]
+    asked = Asked(by=("path",))
+    told = compare(members, asked)
+    return groups.pictures(told, courses(members, asked, told))
 
 
 def report(picture: Path) -> None:

@@ -1,13 +1,23 @@
 """Every picture of every log of other people's runs, without a warning."""
 
+from functools import cache
+
 import pytest
 from matplotlib.image import imread
 
 from rlvitals import api
+from rlvitals.comparison.compare import Asked, compare
+from rlvitals.comparison.courses import courses
+from rlvitals.comparison.grouping import Member
+from rlvitals.crucial import crucial
+from rlvitals.show import crucial as shown
+from rlvitals.show.console import PLAIN, plain
 from rlvitals.show.drawing import files
-from rlvitals.show.figures import FIGURES
+from rlvitals.show.figures import FIGURES, groups
 from rlvitals.show.figures.figure import Subject
 from rlvitals.show.figures.panels import picture
+from rlvitals.show.summary import page
+from rlvitals.summary import summary
 
 pytestmark = pytest.mark.real_logs
 
@@ -21,18 +31,48 @@ LOGS = (
 )  # fmt: skip
 
 
+@cache
+def judged(path):
+    return api.diagnose(path)
+
+
 @pytest.mark.parametrize("name", LOGS)
 def test_every_picture_is_drawn(name, real_logs, tmp_path):
-    one = Subject(name, api.diagnose(real_logs / name))
+    one = Subject(name, judged(real_logs / name))
     drawn = [found for figure in FIGURES if (found := picture(figure, [one]))]
     # W&B's two hold the machine's numbers, and keys that are their authors' own.
-    least = {"throughput"} if name.startswith("wandb/") else {"dashboard", "rewards"}
+    least = {"throughput"} if name.startswith("wandb/") else {"dashboard", "crucial", "rewards"}
     assert least <= {found.name for found in drawn}
     for found in drawn:
         for theme in ("light", "dark"):
             path = tmp_path / f"{found.name}-{theme}.png"
             files.write(found, path, theme, 40)
             assert imread(path)[..., :3].std() > 0.01  # something stands on the paper
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_crucial_values_have_a_page(name, real_logs):
+    found = judged(real_logs / name)
+    page = plain(shown.crucial(found, crucial(found)))
+    assert found.verdict.word.value.upper() in page
+    assert max(map(len, page.splitlines())) <= PLAIN
+
+
+@pytest.mark.parametrize("name", [name for name in LOGS if name.startswith("vidurrl")])
+def test_what_is_asked_of_a_scheduler_has_an_answer(name, real_logs):
+    said = page([summary(name, judged(real_logs / name))])
+    assert "  Replicas: what would be best is not known: no replica_speeds is set" in said
+    assert ("  Temperature: " in said) == (name != "vidurrl-20250917_201326")  # it logs none
+
+
+def test_groups_of_real_runs_are_drawn(real_logs, tmp_path):
+    kinds = {"a2c": "sb3-monitor/a2c__Acrobot-v1_1", "ppo": "sb3-monitor/ppo__Acrobot-v1_1"}
+    members = [Member(api.trace(real_logs / path), kind) for kind, path in kinds.items()]
+    asked = Asked(by=("path",))
+    told = compare(members, asked)
+    for drawn in groups.pictures(told, courses(members, asked, told)):
+        files.write(drawn, tmp_path / f"{drawn.name}.png", "dark", 40)
+        assert imread(tmp_path / f"{drawn.name}.png")[..., :3].std() > 0.01
 
 
 @pytest.mark.soak

@@ -35,6 +35,7 @@ from rlvitals.tldr import Sign
 
 Part = Literal["goals", "stability"]
 LEAST = 10  # numbers: fewer have no level
+NOT_LOGGED = "not logged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +59,18 @@ class Value:
     metric: str  # canonical; the first that was looked for where none is logged
     key: str = ""  # as the log calls it; empty where it is not logged
     sign: Sign = "unknown"
-    why: str = "not logged"
+    why: str = NOT_LOGGED
     now: float | None = None  # the last number
     first: float | None = None  # level of the first fifth of its numbers
     last: float | None = None  # of the last fifth
     low: Bound | None = None
     high: Bound | None = None
     counts: Bound | None = None  # of an outcome, the least change that counts
+
+    @property
+    def untold(self) -> bool:
+        """Whether it has no numbers to show, and another reason than that it is not logged."""
+        return not self.key and self.why != NOT_LOGGED
 
 
 @dataclass(frozen=True, slots=True)

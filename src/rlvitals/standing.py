@@ -33,6 +33,7 @@ BESIDE = ("progress/", "throughput/")  # what is not learned: told last
 RECENT = 200  # intervals that tell the speed
 AT_ONCE = 2.0  # seconds: checkpoints that lie no further apart were copied
 GAP = 10.0  # times the usual interval: longer, nobody trained
+LEFT_OFF = frozenset({"stopped", "interrupted"})  # how a recorder calls an end before the end
 SAID = {COMPLETED: "finished", FAILED: "failed", STOPPED: "stopped"}
 
 
@@ -139,7 +140,8 @@ def _state(  # noqa: PLR0911 - one for each way to know
     if cycle.alive:
         return "running", "its process is there"
     if cycle.over:
-        return "finished", cycle.reason or "its log says so"
+        state = "stopped" if cycle.reason in LEFT_OFF else "finished"
+        return state, cycle.reason or "its log says so"
     if progress is not None and progress.status in SAID:
         return SAID[progress.status], progress.error or "its progress file says so"
     age = cycle.age

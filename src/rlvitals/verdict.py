@@ -6,7 +6,7 @@ from enum import StrEnum
 from rlvitals.metrics.throughput import MACHINE
 from rlvitals.records import Trace
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import evaluated, judged
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import Standing, lost_again
 
@@ -57,7 +57,7 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
         lost = word in OUTCOME_LOST and _of_the_outcome(said[word])
         if lost or not (now.improves and word in OUTCOME_DECIDES):
             return Verdict(word, said[word].summary)
-    fallen = None if trace.profile in kinds.LANGUAGE else lost_again(trace)
+    fallen = None if trace.profile in kinds.LANGUAGE else lost_again(evaluated(trace))
     if fallen is not None:
         return _by_outcome(fallen)
     plateau = next((f for r, f in findings if r.verdict == Word.PLATEAU), None)

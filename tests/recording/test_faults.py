@@ -17,6 +17,7 @@ import pytest
 from recording_checks import happened, notes, points, scans, values
 
 import rlvitals
+from rlvitals.recording import compiled
 from rlvitals.recording import pump as pumps
 from rlvitals.recording.sinks import choosing, sink
 from rlvitals.store import blocks, outbox
@@ -24,6 +25,14 @@ from rlvitals.store import blocks, outbox
 FLUSH = 0.2  # seconds
 SPAWNER = multiprocessing.get_context("forkserver")
 SPAWNER.set_forkserver_preload(["rlvitals.recording.start"])
+
+
+both_ways = pytest.mark.usefixtures("way")
+every_way = pytest.mark.parametrize(
+    ("how", "way"),
+    [("plain", "compiled"), ("plain", "python"), ("durable", "python")],
+    indirect=["way"],
+)
 
 
 def script(code, *words, **more):
@@ -41,6 +50,7 @@ def done(process, seconds=60):
 
 def loop(folder, how, pipe):
     """Log for ever, and tell each step that is logged."""
+    os.environ[compiled.VARIABLE] = "off" if how == "python" else "on"
     run = rlvitals.start(folder, durable=how == "durable", flush_seconds=FLUSH, strict=False)
     step = 0
     while True:
@@ -89,9 +99,10 @@ def check_killed(folder, how, after):
 MOMENTS = np.random.default_rng(5).uniform(0.01, 0.4, 500)
 
 
-@pytest.mark.parametrize("after", MOMENTS[:20].round(3))
-def test_killed_at_any_moment_every_flushed_block_is_read(tmp_path, after):
-    check_killed(tmp_path, "plain", after)
+@pytest.mark.parametrize("how", ["plain", "python"])
+@pytest.mark.parametrize("after", MOMENTS[:15].round(3))
+def test_killed_at_any_moment_every_flushed_block_is_read(tmp_path, after, how):
+    check_killed(tmp_path, how, after)
 
 
 @pytest.mark.parametrize("after", MOMENTS[20:30].round(3))
@@ -100,7 +111,7 @@ def test_killed_at_any_moment_a_durable_run_has_every_row(tmp_path, after):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("how", ["plain", "durable"])
+@pytest.mark.parametrize("how", ["plain", "python", "durable"])
 @pytest.mark.parametrize("after", MOMENTS[250:].round(4))
 def test_killed_at_500_moments(tmp_path, after, how):
     check_killed(tmp_path, how, after)
@@ -135,6 +146,7 @@ def full(monkeypatch):
     return state
 
 
+@both_ways
 def test_a_full_disk_and_then_space_again(tmp_path, full):
     run = rlvitals.start(tmp_path, strict=False)
     for step in range(300):
@@ -175,7 +187,8 @@ def test_a_disk_that_is_full_for_too_long_loses_the_oldest_and_says_how_many(
     assert notes(tmp_path)["rows lost: the disk was full for too long"] == lost
 
 
-@pytest.mark.parametrize("how", ["plain", "durable"])
+@both_ways
+@every_way
 def test_a_real_disk_that_is_full(tmp_path, how):
     process = script(
         """
@@ -247,6 +260,7 @@ def test_a_folder_that_is_gone_stops_nothing(tmp_path):
     run.finish()
 
 
+@both_ways
 def test_two_processes_on_one_folder_are_two_attempts_and_both_whole(tmp_path):
     code = """
         import sys, rlvitals
@@ -262,6 +276,7 @@ def test_two_processes_on_one_folder_are_two_attempts_and_both_whole(tmp_path):
         assert found == [(step, attempt * 10000.0 + step) for step in range(5000)]
 
 
+@both_ways
 def test_a_fork_writes_nothing_of_its_parent_and_is_refused(tmp_path):
     process = script(
         """
@@ -287,6 +302,7 @@ def test_a_fork_writes_nothing_of_its_parent_and_is_refused(tmp_path):
     assert count == 1
 
 
+@both_ways
 def test_multiprocessing(tmp_path):
     process = script(
         """
@@ -339,8 +355,9 @@ def test_spawned_processes_with_ranks_of_their_own_are_one_attempt(tmp_path):
     assert points(tmp_path, "1-2") == {"x": [(1, 2.0)]}
 
 
+@both_ways
 def test_threads(tmp_path):
-    run = rlvitals.start(tmp_path, flush_seconds=0.05)
+    run = rlvitals.start(tmp_path, strict=False, flush_seconds=0.05)
     barrier = threading.Barrier(8)
 
     def work(number):
@@ -360,8 +377,9 @@ def test_threads(tmp_path):
     assert len(found["y"]) == 40_000
 
 
+@both_ways
 def test_asyncio(tmp_path):
-    run = rlvitals.start(tmp_path)
+    run = rlvitals.start(tmp_path, strict=False)
 
     async def work(number):
         for step in range(50):
@@ -376,7 +394,8 @@ def test_asyncio(tmp_path):
     assert all(len(points(tmp_path)[f"x{i}"]) == 50 for i in range(10))
 
 
-@pytest.mark.parametrize("how", ["plain", "durable"])
+@both_ways
+@every_way
 def test_interrupted_in_the_middle_of_a_log(tmp_path, how):
     process = script(
         """
@@ -416,7 +435,8 @@ def test_interrupted_in_the_middle_of_a_log(tmp_path, how):
     assert len(steps) >= int(out) - 30, "nothing but the interrupted call is missing"
 
 
-@pytest.mark.parametrize("how", ["plain", "durable"])
+@both_ways
+@every_way
 def test_a_signal_s_handler_may_log_and_finish(tmp_path, how):
     process = script(
         """
@@ -450,6 +470,7 @@ def test_a_signal_s_handler_may_log_and_finish(tmp_path, how):
     assert happened(tmp_path, "finish")[0].facts["status"] == "stopped"
 
 
+@both_ways
 def test_the_interpreter_s_exit_finishes_a_run(tmp_path):
     code = """
         import sys, rlvitals
@@ -499,6 +520,7 @@ def beside(monkeypatch):
     return start
 
 
+@both_ways
 def test_a_sink_takes_all_that_is_logged_in_order(tmp_path, beside):
     writing = Broken(())
     run = beside(tmp_path, writing, settings={"lr": 1})
@@ -545,6 +567,7 @@ def test_an_unknown_sink_is_named(tmp_path):
     assert error.value.hint == "did you mean native?"
 
 
+@both_ways
 def test_a_disk_that_blocks_keeps_the_loop_going_and_counts_what_it_loses(tmp_path, monkeypatch):
     monkeypatch.setattr(pumps, "MAX_ROWS", 3000)
     gate = threading.Event()
@@ -567,8 +590,9 @@ def test_a_disk_that_blocks_keeps_the_loop_going_and_counts_what_it_loses(tmp_pa
     assert lost > 10_000
 
 
+@both_ways
 def test_saturated_nothing_is_lost(tmp_path):
-    run = rlvitals.start(tmp_path)
+    run = rlvitals.start(tmp_path, strict=False)
     for step in range(50_000):
         run.log(step, {"x": step})
     run.finish()

@@ -17,7 +17,8 @@ BIG = 10**400
 
 
 @pytest.fixture
-def loose(tmp_path):
+def loose(tmp_path, way):
+    assert way
     with rlvitals.start(tmp_path / "run", strict=False) as run:
         yield run
 

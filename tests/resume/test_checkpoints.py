@@ -178,6 +178,13 @@ def test_the_newest_are_kept_and_the_multiples_the_pinned_the_best_and_the_healt
     assert there(tmp_path) == [20, 30, 50, 70, 100, 110, 120]
 
 
+def test_the_first_after_each_multiple_is_kept_where_none_is_saved_at_it(tmp_path):
+    one = made(tmp_path, keep=1, keep_every=100)
+    for step in (0, 60, 90, 110, 170, 199, 200, 240, 430, 460, 490):
+        save(one, step)
+    assert there(tmp_path) == [0, 110, 200, 430, 490]
+
+
 def test_one_that_is_pinned_later_stays(tmp_path):
     one = made(tmp_path, keep=1)
     save(one, 10)

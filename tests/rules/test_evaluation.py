@@ -4,9 +4,14 @@ import made_traces as made
 import numpy as np
 import pytest
 
+from rlvitals.diagnosis import diagnose
 from rlvitals.records import Profile
+from rlvitals.rules.answers import judged
+from rlvitals.rules.curves import rises
+from rlvitals.rules.outcome import plateau
 from rlvitals.rules.outcome.evaluation_falls import RULE
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
+from rlvitals.verdict import Word
 
 
 def share(low, high, count, spread=0.02, seed=3):
@@ -148,3 +153,56 @@ def test_nothing_is_said_of_training_that_did_not_get_better():
         outcome__eval_reward=share(0.6, 0.2, 60),
     )
     assert not isinstance(RULE.judge(flat), Finding)
+
+
+# -- what a run is judged by ----------------------------------------------------------------------
+
+
+def scattered(seed=0, count=300):
+    """A return that rises by as much as one stretch of arrivals differs from the next."""
+    slow = np.convolve(made.noise(count + 40, seed), np.ones(40) / 40, "valid")[:count]
+    return np.linspace(-200, -185, count) + 80 * slow + 5 * made.noise(count, seed + 1)
+
+
+def test_a_run_whose_return_cannot_tell_is_judged_by_its_evaluation():
+    evaluated = np.linspace(-80, -60, 25) + 0.5 * made.noise(25)
+    for seed, word in ((0, Word.STALLED), (4, Word.UNKNOWN)):
+        trained = scattered(seed)
+        assert diagnose(made.trace(outcome__return=trained)).verdict.word is word
+        found = diagnose(made.trace(outcome__return=trained, outcome__eval_return=evaluated))
+        assert found.verdict.word is Word.LEARNING
+        assert found.verdict.why.startswith("eval return is rising: -")
+        assert not found.findings
+
+
+def test_a_short_bent_evaluation_is_seen_to_rise_and_noise_is_not():
+    curve = -70 - 20 * np.exp(-np.arange(21) / 2)
+    for seed in range(40):
+        told = made.trace(outcome__eval_return=curve + made.noise(21, seed))
+        assert judged(told).state == "rising", seed
+        noise = -75 + 12 * made.noise(21, seed)
+        assert not rises(noise, gain=0.0, low=-1.0, material=7.5, anew=True), seed
+
+
+def test_an_evaluation_outranks_a_return_that_rises_where_it_is_proven_flat():
+    evaluated = 20.0 + 0.1 * made.noise(60)
+    both = made.trace(outcome__return=made.rising(), outcome__eval_return=evaluated)
+    assert judged(both).metric == "outcome/eval_return"
+    assert judged(both).state == "flat"
+
+
+@pytest.mark.parametrize(
+    "evaluated", [np.linspace(20, 0, 8), 20 + 15 * made.noise(12)], ids=["few", "noisy"]
+)
+def test_an_evaluation_that_tells_nothing_leaves_the_word_to_the_return(evaluated):
+    both = made.trace(outcome__return=made.rising(), outcome__eval_return=evaluated)
+    assert judged(both).metric == "outcome/return"
+    assert judged(both).state == "rising"
+
+
+def test_a_return_that_stands_still_is_no_plateau_while_the_evaluation_rises():
+    trained = np.concatenate((np.linspace(20, 100, 50), 100 + made.noise(150)))
+    evaluated = np.linspace(20, 200, 40) + made.noise(40)
+    assert isinstance(plateau.RULE.judge(made.trace(outcome__return=trained)), Finding)
+    both = made.trace(outcome__return=trained, outcome__eval_return=evaluated)
+    assert isinstance(plateau.RULE.judge(both), Clear)

@@ -242,3 +242,52 @@ def test_without_a_loss_as_a_whole_its_parts_are_drawn():
 def test_nothing_logged_is_no_picture():
     one = made({"progress/epoch": series(range(5))})
     assert [figure.name for figure in FIGURES if picture(figure, [one])] == []
+
+
+def test_a_language_model_s_dashboard_has_its_optimiser_and_the_samples_it_keeps():
+    charts = {one.title: one for one in drawn("dashboard", subject("nsr-healthy")).panels}
+    wanted = {
+        "Training loss": "optimiser/loss", "Learning rate": "optimiser/learning_rate",
+        "Gradient norm": "optimiser/grad_norm", "Samples kept": "language/negative_share",
+    }  # fmt: skip
+    assert {title: charts[title].lines[0].metric for title in wanted} == wanted
+    assert "Value loss" not in charts  # it has no critic
+    others = {one.title for one in drawn("dashboard", subject("cluster")).panels}
+    assert not others & set(wanted)
+
+
+def test_a_drift_of_prompts_and_a_spread_that_grows_are_seen_in_the_lengths():
+    found = made(
+        {
+            "language/query_length_mean": series(np.linspace(40, 90, 60)),
+            "language/length_mean": series(np.full(60, 50.0)),
+            "language/length_std": series(np.geomspace(5, 500, 60)),
+        },
+        profile=Profile.RLHF_PPO,
+    )
+    prompts, spread = (
+        panel(drawn("lengths", found), title).lines[0].series.values
+        for title in ("Prompt length", "Spread of lengths")
+    )
+    assert (prompts[0], prompts[-1]) == (40, 90)
+    assert spread[-1] == pytest.approx(100 * spread[0])
+
+
+def test_the_best_shares_are_drawn_where_the_speeds_are_known():
+    (found,) = drawn("actions", subject("cluster")).panels
+    assert [limit.label for limit in found.limits] == [
+        "replica 0: best 44%", "replica 1: best 22%", "replica 2: best 22%",
+    ]  # fmt: skip
+    assert [limit.value for limit in found.limits] == pytest.approx([4 / 9, 6 / 9, 8 / 9])
+    assert found.said.text == "7% of the last choices belong elsewhere"
+    (unknown,) = drawn("actions", subject("scheduler-collapsed")).panels
+    assert unknown.limits == ()
+
+
+def test_the_lags_say_that_nobody_can_tell():
+    found = panel(drawn("temperature", subject("cluster")), "Temperature against latency, by lag")
+    (bars,) = found.across
+    assert bars.x.tolist() == list(range(-20, 21))
+    assert found.said.text.startswith("cannot tell: the strongest, +0.43 at once")
+    strongest = np.abs(bars.values).max()
+    assert strongest < found.limits[0].value == -found.limits[1].value

@@ -9,6 +9,7 @@ from drawn import subject
 from loading import MEASURED
 from reported import EVIL, EVIL_EVENTS, EVIL_FACTS, evil, judged, long_run, told, written
 
+from rlvitals.cli import main
 from rlvitals.diagnosis import diagnose
 
 pytestmark = pytest.mark.skipif(
@@ -237,6 +238,23 @@ def test_a_link_unfolds_what_it_leads_to(shown):
     page = shown(told("nsr-healthy"), told("scheduler-collapsed"))
     page.run("document.querySelector('#run1 .nav a:nth-child(2)').click()")
     page.until("document.querySelector('#run1 .more').open")
+
+
+@pytest.mark.real_logs
+def test_every_chart_of_other_people_s_logs_is_drawn(browser, real_logs, tmp_path, capsys):
+    path = tmp_path / "all.html"
+    folders = sorted(str(one) for one in real_logs.iterdir() if one.is_dir())
+    assert main(["report", *folders, "-o", str(path)]) == 0
+    assert "kB" in capsys.readouterr().out
+    page = browser.open(path)
+    page.run("dispatchEvent(new Event('beforeprint'))")
+    drawn = page.run(LINES)
+    assert len(drawn) > 300
+    lines = (
+        "[...c.querySelectorAll('.line, .none')].some(l => l.getAttribute('d') || l.textContent)"
+    )
+    assert all(page.run(f"{VISIBLE}.map(c => {lines})"))
+    assert page.complaints() == []
 
 
 def test_the_browser_tells_of_errors(browser, tmp_path):

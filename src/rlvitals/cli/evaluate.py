@@ -70,7 +70,9 @@ def run(args: Namespace) -> int:
         if (args.run / file).is_file():
             return evaluate(args)
     raise UsageError(
-        f"there is no {' or '.join(KINDS)}", where=str(args.run), hint="a run of rlvitals train"
+        f"there is no {' or '.join(KINDS)}",
+        where=str(args.run),
+        hint="a run of rlvitals train nsr, for one",
     )
 
 

@@ -4,6 +4,7 @@ import struct
 import time as clock
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from rlvitals.recording import tensors
 from rlvitals.recording.notes import Notes
 from rlvitals.recording.sinks.sink import AXIS, Rows
 
-FIELDS = 3  # of a row in a flat list: step, time, dict
+FIELDS = 4  # of a row in a flat list: step, time, dict, None; or step, time, packed, names
 BURST = 256  # rows laid out before other threads may run: a quarter of a millisecond for 20 numbers
 
 Keys = tuple[str, ...]
@@ -20,7 +21,10 @@ Row = tuple[int, float, dict[str, object]]
 
 
 class Batcher:
-    """Turns flat lists `step, time, dict, step, time, dict, ...` into Rows, layout by layout."""
+    """Turns flat lists `step, time, dict, None, ...` into Rows, layout by layout.
+
+    A row that was logged by compiled code is `step, time, bytes, names`: its numbers are float64.
+    """
 
     def __init__(self, notes: Notes) -> None:
         """Count in `notes` what cannot be laid out."""
@@ -34,30 +38,17 @@ class Batcher:
         `gently` lets other threads run in between.
         """
         self._gently = gently
-        dicts: Sequence[dict[str, object]] = flat[2::FIELDS]  # type: ignore[assignment]
-        if not dicts:
+        layouts = _layouts(flat)
+        if not layouts:
             return []
-        keys = tuple(dicts[0])
-        if keys in self._checked and all(map(keys.__eq__, map(tuple, dicts))):
+        keys = layouts[0]
+        if keys in self._checked and layouts.count(keys) == len(layouts):
             return self._columns(keys, flat)
         return [
             part
-            for keys, one in self._groups(flat)
+            for keys, one in _groups(flat, layouts)
             for part in (self._columns(keys, one) if self._strings(keys) else self._mended(one))
         ]
-
-    def _groups(self, flat: Sequence[object]) -> Iterator[tuple[Keys, list[object]]]:
-        """Collect rows by layout; layouts that share a metric are kept in order."""
-        waiting: dict[Keys, list[object]] = {}
-        for i in range(0, len(flat), FIELDS):
-            keys: Keys = tuple(flat[i + 2])  # type: ignore[arg-type]
-            if keys not in waiting:
-                if any(_share(keys, other) for other in waiting):
-                    yield from waiting.items()
-                    waiting = {}
-                waiting[keys] = []
-            waiting[keys] += flat[i : i + FIELDS]
-        yield from waiting.items()
 
     def _strings(self, keys: Keys) -> bool:
         if keys not in self._checked:
@@ -80,10 +71,7 @@ class Batcher:
                 if begin and self._gently:
                     clock.sleep(0)  # the training loop waits for the interpreter no longer
                 end = min(begin + BURST, count)
-                cells: Iterator[object] = chain.from_iterable(
-                    map(dict.values, flat[begin * FIELDS + 2 : end * FIELDS : FIELDS])  # type: ignore[arg-type]
-                )
-                packed = struct.pack(f"{width * (end - begin)}d", *cells)
+                packed = _packed(flat[begin * FIELDS : end * FIELDS], width)
                 values[:, begin:end] = np.frombuffer(packed).reshape(-1, width).T
         except Exception:  # noqa: BLE001 - a stranger's number may raise anything: one by one then
             return self._mended(flat)
@@ -92,14 +80,16 @@ class Batcher:
     def _mended(self, flat: Sequence[object]) -> list[Rows]:
         """Lay out rows some of whose values are no numbers: those are left out and counted."""
         whole: list[object] = []
-        for step, time, row in zip(flat[::FIELDS], flat[1::FIELDS], flat[2::FIELDS], strict=True):
-            numbers = self._numbers(row)  # type: ignore[arg-type]
+        fields: Iterator[Any] = zip(*(flat[i::FIELDS] for i in range(FIELDS)), strict=True)
+        for step, time, row, names in fields:
+            as_dict = row if names is None else dict(zip(names, _unpacked(row), strict=True))
+            numbers = self._numbers(as_dict)
             number = tensors.whole(step)
             if number is None:
                 self._notes.add(f"a step must be a whole number, not {tensors.kind(step)}")
             elif numbers:
-                whole += (number, time, numbers)
-        return [Rows(keys, *_table(keys, one)) for keys, one in self._groups(whole)]
+                whole += (number, time, numbers, None)
+        return [Rows(keys, *_table(keys, one)) for keys, one in _groups(whole, _layouts(whole))]
 
     def _numbers(self, row: dict[object, object]) -> dict[str, float]:
         found = tensors.settled(row, at_once=True)
@@ -109,6 +99,42 @@ class Batcher:
             self._notes.add(f"{name} was None")
         numbers = {name: tensors.number(value) for name, value in found.values.items()}
         return {name: value for name, value in numbers.items() if value is not None}
+
+
+def _layouts(flat: Sequence[object]) -> list[Keys]:
+    rows: Iterator[Any] = zip(flat[2::FIELDS], flat[3::FIELDS], strict=True)
+    return [tuple(row) if names is None else names for row, names in rows]
+
+
+def _groups(flat: Sequence[object], layouts: Sequence[Keys]) -> Iterator[tuple[Keys, list[object]]]:
+    """Collect rows by layout; layouts that share a metric are kept in order."""
+    waiting: dict[Keys, list[object]] = {}
+    for i, keys in enumerate(layouts):
+        if keys not in waiting:
+            if any(_share(keys, other) for other in waiting):
+                yield from waiting.items()
+                waiting = {}
+            waiting[keys] = []
+        waiting[keys] += flat[i * FIELDS : (i + 1) * FIELDS]
+    yield from waiting.items()
+
+
+def _packed(flat: Sequence[object], width: int) -> bytes:
+    """Return the numbers of rows of one layout as float64, row by row."""
+    rows: list[Any] = flat[2::FIELDS]  # type: ignore[assignment]
+    as_dicts = flat[3::FIELDS].count(None)
+    if not as_dicts:
+        return b"".join(rows)
+    cells = (
+        map(dict.values, rows)
+        if as_dicts == len(rows)
+        else (_unpacked(row) if type(row) is bytes else row.values() for row in rows)
+    )
+    return struct.pack(f"{width * len(rows)}d", *chain.from_iterable(cells))
+
+
+def _unpacked(row: bytes) -> Sequence[float]:
+    return memoryview(row).cast("d")
 
 
 def _share(one: Keys, other: Keys) -> bool:

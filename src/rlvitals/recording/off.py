@@ -21,6 +21,7 @@ class Off(Run):
         place = ranks.place(os.environ)
         self.rank, self.world_size = place.rank, place.world_size
         self._settings = dict(settings)
+        self.compiled = False
 
     @property
     def step(self) -> int:

@@ -70,7 +70,8 @@ class Pump:
         flush_seconds: float,
     ) -> None:
         """Own the sinks from now on; `start` begins."""
-        self.rows: list[object] = []  # step, time, dict; step, time, dict; ...
+        self.rows: list[object] = []  # step, time, dict, None; step, time, dict, None; ...
+        self.gather: Callable[[], object] = int  # brings rows that wait elsewhere; this: nothing
         self.written: list[object] = []  # rows that the native sink has: they are the others' still
         self.limit = FIELDS * BURST_ROWS
         self.messages: deque[Message] = deque()
@@ -110,11 +111,13 @@ class Pump:
         return not self._ended and os.getpid() == self._pid
 
     def catch_up(self) -> None:
-        """Let the thread lay out what waits, for a moment; without room, drop the newest row."""
+        """Let the thread lay out what waits, for a moment; without room, drop the newest rows."""
         waiting = len(self.rows) + len(self.written)
-        if waiting > FIELDS * MAX_ROWS:
-            del (self.rows or self.written)[-FIELDS:]
-            self.notes.add("rows lost: the disk blocked for too long")
+        if (over := waiting - FIELDS * MAX_ROWS) > 0:
+            rows = self.rows or self.written
+            lost = min(over, len(rows)) // FIELDS
+            del rows[-over:]
+            self.notes.add("rows lost: the disk blocked for too long", lost)
         if self._writing or not self.alive or self._tried <= waiting < self._tried + self.limit:
             return
         self._tried = 0
@@ -137,7 +140,7 @@ class Pump:
         if self.rows or not self._native.row(step, moment, row):
             return False
         self.last_step = step
-        self.written += (step, moment, row)
+        self.written += (step, moment, row, None)
         if len(self.written) > self.limit:
             self.catch_up()
         return True
@@ -218,6 +221,7 @@ class Pump:
 
     def _take(self) -> None:
         """Hand what is logged by now to the sinks."""
+        self.gather()
         flat, written = _taken(self.rows), _taken(self.written)
         if flat:
             self.last_step = flat[-FIELDS]  # type: ignore[assignment]
@@ -234,8 +238,8 @@ class Pump:
     def _stand_beside(self, flat: list[object], logged: list[object]) -> None:
         """Add a row at the step logged last: what the machine did until then."""
         if measured := self.beside():
-            step, moment, _ = logged[-FIELDS:]
-            flat += (step, moment, dict(measured))
+            step, moment, *_ = logged[-FIELDS:]
+            flat += (step, moment, dict(measured), None)
 
     def _each(self, call: Message, weight: int = 1) -> None:
         self._native_does(call)

@@ -13,7 +13,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, NoReturn, Self
 
 from rlvitals.errors import UsageError
-from rlvitals.recording import beats, content, control, redact, tensors
+from rlvitals.recording import beats, compiled, content, control, redact, tensors
 from rlvitals.recording.batches import FIELDS
 from rlvitals.recording.beats import EXITING, exit_code_of
 from rlvitals.recording.pump import Message, Pump
@@ -73,6 +73,12 @@ class Run:
         self._control = control.Control(self.folder)
         # A sum of this type shows that a dict holds plain numbers, which can be kept as they are.
         self._plain: type = _Never if strict or durable else float
+        ordinary = self._plain is float and type(self).log is _method
+        short = compiled.shortcut(self.log, pump) if ordinary else None
+        self.compiled = short is not None  # whether `log` takes plain rows by compiled code
+        self._stop: Callable[[], object] = int if short is None else short.stop
+        if short is not None:
+            self.log = short.log  # type: ignore[method-assign]
         _started.append(self)
         pump.chores.append(self._look)
         pump.start()
@@ -86,6 +92,7 @@ class Run:
     @property
     def step(self) -> int:
         """The step logged last; 0 before the first."""
+        self._pump.gather()
         try:
             return tensors.whole(self._rows[-FIELDS]) or 0
         except IndexError:  # all is with the thread already
@@ -121,7 +128,7 @@ class Run:
             kind = object
         if kind is self._plain and type(step) is int and episode is tokens is time is None:
             rows = self._rows
-            rows += (step, _now(), row)
+            rows += (step, _now(), row, None)
             if len(rows) > self._limit:
                 self._pump.catch_up()
         else:
@@ -273,7 +280,7 @@ class Run:
         moment = clock.time() if time is None else self._number("time", time)
         if self._durable and self._pump.at_once(at, moment, row):
             return
-        self._rows += (at, moment, row)
+        self._rows += (at, moment, row, None)
         if self._durable:
             self._pump.through()
         elif len(self._rows) > self._limit:
@@ -350,6 +357,7 @@ class Run:
             facts["exit_code"] = exit_code
         self._pump.send(lambda writing: writing.event("finish", None, facts))
         self._closed, self._plain = "the run is finished", _Never
+        self._stop()
 
     def _at_exit(self) -> None:
         """Close a run that its script did not finish; how the process ends is noted by itself."""
@@ -364,9 +372,13 @@ class Run:
     def _forked(self) -> None:
         """Leave the run to the parent: in a forked child nothing of it is written."""
         self._closed, self._plain = FORKED, _Never
+        self._stop()
         self._rows = []
         self._strict = False
         atexit.unregister(self._at_exit)
+
+
+_method = Run.log  # what the compiled way stands in for; not for a subclass's, nor for a spy's
 
 
 def current() -> Run | None:

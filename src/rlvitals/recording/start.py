@@ -113,7 +113,8 @@ class _Start:
         seconds = self.chosen.machine_seconds if place.first_of_node else 0.0
         learn = self.chosen.facts and place.rank == 0
         beside.begin(run, pump, machine_seconds=seconds, learn=learn)
-        run.event("start", attempt=opening.attempt, pid=os.getpid(), resumed=opening.resumed)
+        how = {"resumed": opening.resumed, "compiled": run.compiled}
+        run.event("start", attempt=opening.attempt, pid=os.getpid(), **how)
         return run
 
     def _folder(self, place: ranks.Place) -> Path:

@@ -34,13 +34,13 @@ class Checkpoints:
     """The checkpoints of a run: a folder is there whole and sealed, or it is not there.
 
     `folder_or_run`: the run's folder, or a run. `every`: steps between saves. Kept are the `keep`
-    newest, the best by `keep_best` (a metric's name, or `Best`), those at multiples of
-    `keep_every`, the pinned, and with `keep_healthy` the last whose `health(step)` was "healthy".
-    `holds`: patterns of file names that each checkpoint must have. `background`: `save_state`
-    only copies, and a thread writes. `together`: every process of the training makes one of these
-    and calls its methods at the same steps; each writes its part of one checkpoint, and waits
-    `patience` seconds for the others. `tell` gets each sentence for a person (default: standard
-    error). Raises UsageError for numbers that make no sense.
+    newest, the best by `keep_best` (a metric's name, or `Best`), the first at or after each
+    multiple of `keep_every`, the pinned, and with `keep_healthy` the last whose `health(step)` was
+    "healthy". `holds`: patterns of file names that each checkpoint must have. `background`:
+    `save_state` only copies, and a thread writes. `together`: every process of the training makes
+    one of these and calls its methods at the same steps; each writes its part of one checkpoint,
+    and waits `patience` seconds for the others. `tell` gets each sentence for a person (default:
+    standard error). Raises UsageError for numbers that make no sense.
     """
 
     _kind: type[Shelf] = Shelf  # how it looks at what lies in the folder

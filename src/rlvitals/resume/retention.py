@@ -36,7 +36,7 @@ class Policy:
 
     keep: int = 3  # newest
     best: Best | None = None
-    every: int | None = None  # steps: those divisible by it are kept
+    every: int | None = None  # steps: the first at or after each multiple of it is kept
     healthy: bool = True  # the last one whose diagnosis was healthy
     shielded: frozenset[int] = frozenset()  # steps that somebody else still needs
 
@@ -85,7 +85,8 @@ def reasons(entries: Sequence[Entry], policy: Policy) -> dict[int, tuple[str, ..
             add(one, "pinned")
         if one.step in policy.shielded:
             add(one, "in use")
-        if policy.every is not None and one.step % policy.every == 0:
+    if policy.every is not None:
+        for one in _first_of_each(by_age, policy.every):
             add(one, f"every {policy.every:,}")
     if policy.best is not None and (best := policy.best.of(by_age)) is not None:
         add(best, f"best {policy.best.metric}")
@@ -93,6 +94,18 @@ def reasons(entries: Sequence[Entry], policy: Policy) -> dict[int, tuple[str, ..
     if policy.healthy and healthy:
         add(healthy[-1], "last healthy")
     return {sequence: tuple(said) for sequence, said in why.items()}
+
+
+def _first_of_each(entries: Sequence[Entry], every: int) -> Sequence[Entry]:
+    """Return the first at or after each multiple of `every`: few trainings save exactly there.
+
+    Of those before the first multiple only one at step 0.
+    """
+    found: dict[int, Entry] = {}
+    for one in sorted(entries, key=lambda one: (one.step, one.sequence)):
+        if one.step == 0 or one.step >= every:
+            found.setdefault(one.step // every, one)
+    return tuple(found.values())
 
 
 def entry(sealed: Manifest) -> Entry:

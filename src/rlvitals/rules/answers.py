@@ -8,7 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvitals.metrics.outcome import ACCURACY, RLHF_REWARD, SCORE, SUCCESS_RATE
+from rlvitals.metrics.outcome import (
+    ACCURACY,
+    EVAL_RETURN,
+    RETURN,
+    RLHF_REWARD,
+    SCORE,
+    SUCCESS_RATE,
+)
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.remembered import remembered
@@ -70,8 +77,29 @@ def alone(trace: Trace, name: str, series: Series) -> Trace:
 
 
 def judged(trace: Trace) -> Standing:
-    """Judge a run's outcome as its verdict does: a language model's by what it learned."""
-    return learned(trace) if trace.profile in kinds.LANGUAGE else standing(trace)
+    """Judge a run's outcome as its verdict does.
+
+    A language model's by what it learned; any other's by its evaluation, where that tells.
+    """
+    return learned(trace) if trace.profile in kinds.LANGUAGE else standing(evaluated(trace))
+
+
+def evaluated(trace: Trace) -> Trace:
+    """Return the run without its training's return, where its evaluation's return tells more.
+
+    Training returns hold the exploration, and whatever the environment happened to bring.
+    """
+    if not _evaluation_tells(trace):
+        return trace
+    return replace(trace, series={k: s for k, s in trace.series.items() if k != RETURN.name})
+
+
+@remembered
+def _evaluation_tells(trace: Trace) -> bool:
+    held = trace.get(EVAL_RETURN.name)
+    if held is None or RETURN.name not in trace or trace.profile in kinds.LANGUAGE:
+        return False
+    return standing(alone(trace, EVAL_RETURN.name, held)).state != "unknown"
 
 
 def last_share(trace: Trace, count: int = 20) -> float | None:

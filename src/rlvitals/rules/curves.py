@@ -20,6 +20,25 @@ def rose_at_once(values: Array, last: float, material: float) -> bool:
     return gain > max(material, LOUD * (robust_sd(values) or 0.0))
 
 
+def rises(values: Array, gain: float, low: float, material: float, *, anew: bool) -> bool:
+    """See a rise that is proven, or plain.
+
+    `gain` is that of the last fifth over the first, `low` the low end of its interval. `anew`: each
+    point is measured anew, so that its noise is all from point to point and none is sluggish. Then
+    the first one, of a policy that has hardly trained, is a level too.
+    """
+    if anew and _left_behind(values, material):
+        return True
+    return gain >= material and (low > 0 or plainly_rises(values, material))
+
+
+def _left_behind(values: Array, material: float) -> bool:
+    tail = values[-max(LEAST // 2, len(values) // 3) :]
+    gain = (median(tail) or 0.0) - float(values[0])
+    noise = noise_sd(values) or 0.0
+    return bool(tail.min() > values[0]) and gain >= max(material, UNLIKELY * noise)
+
+
 def plainly_rises(values: Array, material: float) -> bool:
     """See a rise that a test made for sluggish noise cannot prove on a short, bent curve.
 

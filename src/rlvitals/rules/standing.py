@@ -18,7 +18,7 @@ from rlvitals.rules.curves import (
     PARTS,
     fell_back,
     never_better,
-    plainly_rises,
+    rises,
     rose_at_once,
 )
 from rlvitals.rules.remembered import remembered
@@ -53,6 +53,8 @@ OUTCOME_METRICS = tuple(m for m in metrics.CATALOGUE if m.name in (*OUTCOMES, "o
 # A reward model's zero means nothing, nor does a tenth of its first level: where such an outcome
 # is proven to rise, nobody can say that it rises by too little.
 OFFSET = ("outcome/score", "outcome/rlhf_reward")
+# Each of its points is measured anew: its noise is all from point to point, none is sluggish.
+EVALUATED = "outcome/eval_return"
 LEAST = 10  # numbers: fewer cannot show a trend at all
 OF_THE_WAY = 0.10  # of the way from a random to a solved policy: less is not learning
 OF_THE_START = 0.10  # of the first level, where the task's scale is not known
@@ -253,7 +255,7 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
         state = "unknown"
     elif _at_ceiling(trace, name, whole, last):
         state = "at its ceiling"
-    elif last - first >= material and (low > 0 or plainly_rises(series.values, material)):
+    elif rises(series.values, last - first, low, material, anew=name == EVALUATED):
         state = "rising"
     elif high < 0 and first - last >= material:
         state = "falling"

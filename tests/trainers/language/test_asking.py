@@ -4,11 +4,12 @@ import math
 
 import pytest
 import torch
+from PIL import Image
 from transformers import GenerationConfig
 
-from rlvitals.trainers.language import asking
+from rlvitals.trainers.language import asking, data
 from rlvitals.trainers.language.asking import Entropy, Policy
-from rlvitals.trainers.language.config import ModelConfig
+from rlvitals.trainers.language.config import DataConfig, ModelConfig
 from rlvitals.trainers.language.models import load
 
 LONGEST = 6
@@ -95,6 +96,36 @@ def test_a_completion_ends_with_any_token_that_the_model_names(policy):
     ended = [ids for ids in found.ids if seven in ids]
     assert len(ended) > 10
     assert all(ids.index(seven) == len(ids) - 1 for ids in ended)
+
+
+def test_a_model_that_sees_is_shown_each_question_its_own_image(tmp_path):
+    config = ModelConfig(vlm_name="tiny-vlm", lora=False, warm_start_steps=3)
+    made = load(config, seed=1, base=tmp_path / "base")
+    asked = DataConfig(dataset_name="charts", subset_size=2, held_out=3)
+    rows = list(data.load(asked, vision=True, seed=1).held_out)
+    policy = Policy(made.model, made.processor, temperature=1.0, longest=LONGEST)
+    found = asking.greedy(policy, rows)
+    for row, said, ids in zip(rows, found.completions, found.ids, strict=True):
+        prompt = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": ""}]}]
+        prompt[0]["content"][1]["text"] = row["prompt"][0]["content"]
+        text = made.processor.apply_chat_template(prompt, add_generation_prompt=True)
+        seen = made.processor(text=text, images=[row["image"]], return_tensors="pt")
+        want = []
+        while len(want) < LONGEST and made.processor.tokenizer.eos_token_id not in want:
+            so_far = torch.cat([seen["input_ids"], torch.tensor([want], dtype=torch.long)], dim=1)
+            with torch.no_grad():
+                scores = made.model(so_far, pixel_values=seen["pixel_values"]).logits[0, -1]
+            scores[made.model.config.image_token_id] = -torch.inf  # is never drawn
+            want.append(int(scores.argmax()))
+        assert ids == want
+        text = made.processor.tokenizer.decode(want, skip_special_tokens=True)
+        assert said == [{"role": "assistant", "content": text}]
+    blank = [{**row, "image": Image.new("RGB", row["image"].size)} for row in rows]
+    total, other = Entropy(), Entropy()
+    for images, into in ((rows, total), (blank, other)):
+        torch.manual_seed(0)
+        asking.sampled(policy, images, into)
+    assert total.nats != other.nats
 
 
 def test_no_token_has_no_entropy():

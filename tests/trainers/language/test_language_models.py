@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -100,7 +101,7 @@ def test_layers_that_are_not_there_are_answered_with_those_that_are(llama, gpt2,
     assert "one of down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj" in caught.value.hint
     with pytest.raises(UsageError) as caught:
         load(gpt2, tmp_path)
-    assert "one of c_attn, c_fc, c_proj, or --no-lora" in caught.value.hint
+    assert "one of c_attn, c_fc, c_proj, or --lora false" in caught.value.hint
     loaded = load(gpt2, tmp_path, lora_targets=("c_attn", "c_proj"))
     assert loaded.lora.target_modules == {"c_attn", "c_proj"}
 
@@ -195,3 +196,10 @@ def test_a_tokenizer_without_an_end_is_refused(gpt2, tmp_path):
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(said))
     with pytest.raises(VitalsError, match="no token that ends a text"):
         load(tmp_path, tmp_path)
+
+
+def test_the_page_names_every_alias():
+    page = (Path(__file__).parents[3] / "docs" / "trainers" / "language-models.md").read_text()
+    lines = [line for line in page.splitlines() if line.startswith("| `")]
+    for alias, name in models.ALIASES.items():
+        assert any(f"`{alias}`" in line and name in line for line in lines), alias

@@ -12,6 +12,8 @@ CARTPOLE = {
     "training.diagnose_seconds": 0.0, "network.hidden_sizes": [8], "ppo_config.epochs": 2,
     "ppo_config.rollout_length": 32, "ppo_config.minibatch_size": 64,
     "checkpointing.interval": 256, "monitoring.tensorboard_enabled": False,
+    "evaluation.held_out_clusters": 2, "evaluation.held_out_decisions": 8,
+    "evaluation.interval": 300,
 }  # fmt: skip
 CLUSTER = {
     **CARTPOLE, "training.env": "rlvitals/Cluster-v0", "cluster.window": 16, "cluster.horizon": 64,

@@ -20,6 +20,7 @@ BASE = {
     "checkpointing.interval": 128, "cluster.load": 3.0, "cluster.queue_limit": 4,
     "cluster.horizon": 48, "reward_config.latency_threshold": 0.5, "warm_start.demo_steps": 6,
     "warm_start.bc_epochs": 1, "warm_start.demo_loads": [1.0, 2.0],
+    "evaluation.held_out_clusters": 2, "evaluation.held_out_decisions": 8,
 }  # fmt: skip
 INSTANT = {"reward_config.mode": "instant"}
 EASY = {"curriculum_learning.decisions": 300}
@@ -72,7 +73,7 @@ CASES = {
     "ppo_config.entropy_min": (1.5, {}),
     "ppo_config.entropy_floor_coef": (0.5, FLOOR),
     "ppo_config.kl_adaptive": (True, KL),
-    "ppo_config.kl_target": (1e-6, {**KL, "ppo_config.kl_adaptive": True}),
+    "ppo_config.kl_coef_target": (1e-6, {**KL, "ppo_config.kl_adaptive": True}),
     "ppo_config.target_kl": (1e-6, {}),
     "network.hidden_sizes": ([8], {}),
     "kl_regularization.kl_ref_coef_final": (0.4, HELD),
@@ -114,6 +115,8 @@ CASES = {
     "statistics_stabilization.freeze_normalizers_during_stabilization": (True, SETTLE),
     "statistics_stabilization.freeze_normalizers_after_stabilization": (True, SETTLE),
     "statistics_stabilization.collect_baseline_stats": (False, SETTLE),
+    "evaluation.interval": (70, {}),
+    "evaluation.held_out_episodes": (2, {"training.env": "CartPole-v1"}),
     "temperature_control.base_temperature": (1.5, {}),
     "temperature_control.min_temperature": (1.3, TEMPERATURE),
     "temperature_control.max_temperature": (1.02, TEMPERATURE),
@@ -197,6 +200,7 @@ def trained(folder, said):
     record = made.recorder.log
     made.recorder.log = lambda step, told: (rows.append((step, told)), record(step, told))
     made.run()
+    rows = [row for row in rows if not any(name.startswith("machine/") for name in row[1])]
     tables = (folder / "metrics").glob("metrics-*.csv")
     held = events.read(folder / "events.jsonl").events
     skipped = ("time", "pid", "attempt")

@@ -24,7 +24,8 @@ COLUMNS = set(telemetry.TAGS) | {
     "temp_step_count", "temp_current_temperature", "action_replica_0", "action_replica_n",
     "action_count_n", "latency_p95", "act", "warm", "random", "policy", "stagnation", "interval",
     "hybrid", "instant", "delta", "adjustment", "load_balance_penalty", "blocks/", "tensorboard/",
-    "metrics/",
+    "metrics/", "eval_return", "eval_latency", "eval_latency_p95", "eval_latency_p99",
+    "baseline_return", "lor/speed",
 }  # fmt: skip
 ELEVEN = {
     "base_temperature", "min_temperature", "max_temperature", "qps_sensitivity",

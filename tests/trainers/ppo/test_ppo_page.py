@@ -140,6 +140,8 @@ def test_the_stated_estimators():
     assert float(stats["approx_kl"]) == pytest.approx(
         float((shift.exp() - 1 - shift).mean()), abs=1e-7
     )
+    assert float(stats["ratio_mean"]) == pytest.approx(float(shift.exp().mean()), rel=1e-6)
+    assert 1 < float(stats["ratio_max"]) == pytest.approx(float(shift.exp().max()), rel=1e-6)
     outside = ((shift.exp() - 1).abs() > 0.2).float().mean()
     assert 0 < float(stats["clipfrac"]) == pytest.approx(float(outside))
 
@@ -185,7 +187,7 @@ def test_target_kl_ends_the_epochs():
 
 
 def test_the_adaptive_coefficient_moves_towards_its_target():
-    config = PPOConfig(rollout_length=16, kl_coef=1.0, kl_adaptive=True, kl_target=0.01)
+    config = PPOConfig(rollout_length=16, kl_coef=1.0, kl_adaptive=True, kl_coef_target=0.01)
     held = trainer(config=config)
     held._adapt({"approx_kl": 0.1, "pg_grad_norm": 0.0})
     assert held.at.kl_coef == 2.0

@@ -27,7 +27,7 @@ UNNAMED = {
     "estimated_latency", "failed", "finished", "first_clipfrac", "first_kl", "first_ratio_max",
     "grad_norm_usual", "gradient_spike", "kl_ref_coef", "latency_ema", "lr_factor",
     "minibatch_size", "minibatch_size_next", "obs_norm_mean", "obs_norm_std", "overridden",
-    "ratio_max", "rejected", "replica", "return_std", "reward_norm_count", "reward_norm_std",
+    "ratio_max", "rejected", "return_std", "reward_norm_count", "reward_norm_std",
     "skipped_minibatches", "stopped_early", "target_qps", "temp_current_temperature",
     "throughput_ema", "raw_advantage_mean", "value_var",
 }  # fmt: skip
@@ -144,6 +144,7 @@ def test_the_entropy_of_the_policy_stands_beside_that_of_what_was_drawn_from(tmp
     }  # fmt: skip
     programs.run(tmp_path, said)
     frame = pd.concat(map(pd.read_csv, (tmp_path / "metrics").glob("metrics-*.csv")))
+    frame = frame.dropna(subset=["temperature"])  # not those that are evaluated alone
     assert (frame["temperature"] == 2.0).all()
     assert (frame["entropy_policy"] < frame["entropy"] - 0.01).all()
 
@@ -327,3 +328,11 @@ def test_findings_are_lines_while_it_trains(tmp_path, monkeypatch):
     firsts = [line.split()[1] for line in lines if " since step " in line]
     assert len(firsts) == len(set(firsts))  # one that comes back is told shortly
     assert made.judge.health(0) != "healthy"
+
+
+def test_no_setting_of_ours_is_taken_for_another(recorded):
+    trace = rlvitals.diagnose(recorded).trace
+    assert trace.settings["kl_coef_target"] == 0.01
+    assert trace.number("kl_target") is None  # a language model's, to its reference
+    assert trace["policy/kl_to_warm_start"].values[0] >= 0
+    assert "policy/kl_to_reference" not in trace

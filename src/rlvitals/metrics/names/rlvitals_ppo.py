@@ -1,6 +1,7 @@
 """Our own PPO trainer, `rlvitals train ppo`, by its run folder or the CSV files in it."""
 
 from rlvitals.metrics import (
+    beside,
     exploration,
     optimiser,
     outcome,
@@ -17,6 +18,8 @@ MINIBATCHES = "mean over the update's minibatches"
 ROLLOUT = "mean over the rollout"
 SCALED = "over the rollout, as normalised for training"
 WINDOW = "of a sliding window, mean over the rollout"
+FIXED = "of the likeliest actions, on the same {} each time"
+ONCE = "of `baseline_scheduler` on the evaluation's arrivals, once"
 LAST = "after the rollout's last step"
 
 NAMES = Table(
@@ -26,6 +29,11 @@ NAMES = Table(
         "ep_return": Name(outcome.RETURN, "mean of the episodes that ended in the rollout"),
         "ep_length": Name(outcome.EPISODE_LENGTH, "mean of the episodes that ended in the rollout"),
         "episodes": Name(progress.EPISODE, "that ended in the rollout"),
+        "eval_return": Name(outcome.EVAL_RETURN, FIXED.format("arrivals or episodes")),
+        "eval_length": Name(outcome.EVAL_EPISODE_LENGTH, FIXED.format("episodes")),
+        "eval_latency": Name(beside.EVAL_LATENCY, FIXED.format("arrivals")),
+        "baseline_return": Name(beside.BASELINE_RETURN, ONCE),
+        "baseline_latency": Name(beside.BASELINE_LATENCY, ONCE),
         "throughput": Name(outcome.THROUGHPUT, WINDOW),
         "latency": Name(outcome.LATENCY, WINDOW),
         "reward": Name(reward.MEAN, f"{ROLLOUT}, as the environment gave it"),
@@ -47,8 +55,9 @@ NAMES = Table(
         "approx_kl": Name(policy.APPROX_KL, f"k3, {MINIBATCHES}", estimator="k3"),
         "approx_kl_k1": Name(policy.KL_SIGNED, f"k1, {MINIBATCHES}", estimator="k1"),
         "clipfrac": Name(policy.CLIP_FRACTION, f"|ratio - 1| > clip_ratio, {MINIBATCHES}"),
+        "ratio_mean": Name(policy.RATIO, MINIBATCHES),
         "kl_ref": Name(
-            policy.KL_TO_REFERENCE,
+            policy.KL_TO_WARM_START,
             f"exact, to the frozen warm start, {MINIBATCHES}",
             estimator="exact",
         ),
@@ -77,6 +86,8 @@ NAMES = Table(
         Family(r"action_count_(\d+)", Name(policy.ACTION_COUNT, "count in the rollout")),
         Family(r"action_replica_(\d+)", Name(exploration.ACTION_SHARE, "of the rollout's choices")),
         Family(r"latency_(p\d+)", Name(outcome.TAIL_LATENCY, WINDOW)),
+        Family(r"eval_latency_(p\d+)", Name(beside.EVAL_TAIL_LATENCY, FIXED.format("arrivals"))),
+        Family(r"baseline_latency_(p\d+)", Name(beside.BASELINE_TAIL_LATENCY, ONCE)),
         Family(r"(\w+_(?:penalty|bonus|score))", Name(reward.COMPONENT, f"{ROLLOUT}, weighted")),
         Family(r"(collect|learn)_seconds", Name(throughput.PHASE_TIME, "s of the update")),
         Family(r"curriculum/(.+)", Name(scheduler.CURRICULUM)),

@@ -42,7 +42,12 @@ from rlvitals import metrics
 from rlvitals.metrics.exploration import ENTROPY, STD
 from rlvitals.metrics.metric import SHARE, Bound
 from rlvitals.metrics.outcome import EVAL_RETURN, RETURN
-from rlvitals.metrics.policy import APPROX_KL, KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
+from rlvitals.metrics.policy import (
+    APPROX_KL,
+    KL_TO_REFERENCE,
+    KL_TO_REFERENCE_PER_TOKEN,
+    KL_TO_WARM_START,
+)
 from rlvitals.metrics.sampler import KL as SAMPLER_KL
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
@@ -57,7 +62,7 @@ KL_ROUNDING = 1e-5  # nats, float32: exp(d) - d - 1 of a tiny d
 HALF_ROUNDING = 1e-3  # nats, bfloat16, which language models are trained in
 PERCENT = 100.0
 NEVER_NEGATIVE = ("k2", "k3", "exact", "k1 clamped")  # estimators of KL
-KLS = (APPROX_KL, SAMPLER_KL, KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN)
+KLS = (APPROX_KL, SAMPLER_KL, KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN, KL_TO_WARM_START)
 UNKNOWN = ("generic", "")  # frameworks whose numbers nobody has read the source of
 # Counters and clocks are no measure of learning: their being in order clears nothing.
 BESIDE = ("progress/", "throughput/", "scheduler/")

@@ -9,6 +9,9 @@ answers are right. A warning, an error where right answers do not improve.
 PSR then reinforces wrong answers, and NSR pushes right ones down: both unlearn what they should
 teach, at full speed and with a healthy-looking gradient.
 
+A filter that agrees with the answers is no finding, whatever chance does to batches of four: the
+samples that it takes for what they are not must be more than 5 % of all.
+
 ## What to do
 Put `reward_threshold` above what a wrong answer can earn (with every format bonus) and at or below
 what a right one earns. Best filter on correctness itself.
@@ -41,7 +44,8 @@ RIGHT = Threshold(
 SOME_RIGHT = Threshold(
     "threshold-off-correctness.some-right",
     0.05,
-    "NSR: share of right answers up to which nearly all samples are rightly negative",
+    "NSR: share of right answers up to which nearly all samples are rightly negative; of samples"
+    " that count as what they are not",
     high=1.0,
 )
 WINDOW = 20  # updates
@@ -63,6 +67,9 @@ def check(trace: Trace) -> Answer:
         return Clear()
     level = _during(found[1], stretch.began, stretch.ended)
     if level is None or (level >= RIGHT.on(trace) if psr else level <= SOME_RIGHT.on(trace)):
+        return Clear()
+    kept = _during(trace[metric.name], stretch.began, stretch.ended) or 0.0
+    if kept - (level if psr else 1 - level) <= SOME_RIGHT.on(trace):
         return Clear()
     now = learned(trace, since=stretch.began)
     evidence, counter = sides(now)

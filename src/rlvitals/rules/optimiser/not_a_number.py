@@ -36,7 +36,13 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import EVAL_LOSS, GRAD_NORM, LOSS, LOSS_SCALE, WEIGHT_NORM
-from rlvitals.metrics.policy import APPROX_KL, KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN, RATIO
+from rlvitals.metrics.policy import (
+    APPROX_KL,
+    KL_TO_REFERENCE,
+    KL_TO_REFERENCE_PER_TOKEN,
+    KL_TO_WARM_START,
+    RATIO,
+)
 from rlvitals.metrics.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.value import EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE
 from rlvitals.metrics.value import LOSS as VALUE_LOSS
@@ -55,6 +61,7 @@ WATCHED = (
     APPROX_KL,
     RATIO,
     KL_TO_REFERENCE,
+    KL_TO_WARM_START,
     KL_TO_REFERENCE_PER_TOKEN,
     VALUE_MEAN,
     GRAD_NORM,

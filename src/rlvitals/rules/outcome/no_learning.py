@@ -30,6 +30,7 @@ interval comes from the run's own noise, so a noisy return is not judged.
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules import causes
+from rlvitals.rules.answers import evaluated
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -66,6 +67,7 @@ def check(trace: Trace) -> Answer:
     """Judge the whole run, once there is enough of it."""
     if why := too_early(trace, SPENT.on(trace)):
         return Undecided(why, ("total_steps",))
+    trace = evaluated(trace)
     now = standing(trace)
     if now.state == "unknown":
         return Undecided(now.sentence, ("outcome/return",) if not now.metric else ())

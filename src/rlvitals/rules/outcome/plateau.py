@@ -22,6 +22,7 @@ Progress comes in steps on tasks with bottlenecks: a plateau may end by itself.
 
 from rlvitals.records import Trace
 from rlvitals.rules import causes
+from rlvitals.rules.answers import evaluated
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import OUTCOME_METRICS, label, outcome, standing, way_gone
 from rlvitals.signals.plateau import LEAST, TOLERANCE, plateau_start
@@ -33,6 +34,7 @@ WITHIN = Threshold(
 
 def check(trace: Trace) -> Answer:
     """Look for a flat end after a rise."""
+    trace = evaluated(trace)
     picked = outcome(trace)
     if picked is None or len(picked[1]) < LEAST:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))

@@ -42,7 +42,7 @@ class Chart {
   constructor(place, told, view) {
     Object.assign(this, { place, told, view, kind: told.scale, seen: false, fresh: false });
     this.height = told.tall || SMALL_CHART;
-    this.readout = html("output", { class: "readout" });
+    this.readout = html("output", { class: "readout", "aria-live": "off" });
     this.scaleButton = html("button", { type: "button", class: "scale" });
     this.resetButton = html("button", { type: "button", class: "reset", hidden: "" }, "whole run");
     this.canvas = svg("svg", { class: "curves", tabindex: "0", role: "img", "aria-label": told.title });

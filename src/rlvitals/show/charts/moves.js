@@ -29,10 +29,16 @@ function attachMoves(chart) {
     if (dragged) view.show(...[chart.area.step(began), chart.area.step(at)].sort((a, b) => a - b));
   });
   canvas.addEventListener("pointercancel", () => { from = null; chart.drawPointer(); });
-  canvas.addEventListener("pointerleave", () => { if (from === null) view.point(null); });
+  // A finger that is lifted leaves too: what it pointed at stays.
+  canvas.addEventListener("pointerleave", (event) => {
+    if (from === null && event.pointerType === "mouse") view.point(null);
+  });
   canvas.addEventListener("dblclick", () => view.reset());
   canvas.addEventListener("wheel", (event) => wheel(chart, event, x(event)), { passive: false });
   canvas.addEventListener("keydown", (event) => key(chart, event));
+  // Told aloud is what keys point at in this chart, not what a mouse does in all of them.
+  canvas.addEventListener("focus", () => chart.readout.setAttribute("aria-live", "polite"));
+  canvas.addEventListener("blur", () => chart.readout.setAttribute("aria-live", "off"));
   chart.resetButton.addEventListener("click", () => view.reset());
   chart.scaleButton.addEventListener("click", () => chart.switchScale());
 }

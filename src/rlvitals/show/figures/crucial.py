@@ -1,12 +1,12 @@
 """The few values that a run is watched by, each with its bounds and its judgement."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from rlvitals import metrics
-from rlvitals.crucial import ASKED, Value, crucial
+from rlvitals.crucial import ASKED, Crucial, Value, crucial
 from rlvitals.rules.standing import OUTCOME_METRICS
 from rlvitals.show import wording
 from rlvitals.show.figures.figure import Figure, Kind, Limit, Line, Panel, Subject, Words
@@ -25,16 +25,25 @@ SIGNS = {"good": "✓", "bad": "✗", "neutral": "·", "unknown": "?"}
 
 
 def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
-    """Draw a panel for each value that any run has; of one run, its judgement above."""
+    """Draw a panel for each value that any run logs; of one run, with its judgement above."""
     told = [crucial(one.found) for one in subjects]
-    titles = dict.fromkeys(value.title for own in told for value in own.values)
+    titles = dict.fromkeys(value.title for own in told for value in own.values if value.key)
     drawn = [
         _panel(subjects, title, [_named(own.values, title) for own in told]) for title in titles
     ]
-    if len(subjects) == 1 and told[0].together:
-        words = (Words(told[0].together, wording.COLOURS[told[0].together_sign]),)
-        drawn.append(Panel("Ratio, clipping, KL together", kind=Kind.WORDS, words=words))
+    if len(subjects) == 1 and (words := tuple(_besides(told[0]))):
+        drawn.append(Panel("Besides", kind=Kind.WORDS, words=words))
     return tuple(drawn)
+
+
+def _besides(told: Crucial) -> Iterator[Words]:
+    """Say what has no curve: what some of them show together, and what is not logged."""
+    if told.together:
+        yield Words(f"Ratio, clipping, KL: {told.together}", wording.COLOURS[told.together_sign])
+    yield from (Words(f"{one.title}: {one.why}", "dim") for one in told.values if one.untold)
+    absent = [one.title for one in told.values if not one.key and not one.untold]
+    if absent:
+        yield Words(f"Not logged: {', '.join(absent)}", "dim")
 
 
 def _named(values: Sequence[Value], title: str) -> Value | None:
@@ -47,21 +56,17 @@ def _panel(subjects: Sequence[Subject], title: str, values: Sequence[Value | Non
         for run, (one, subject) in enumerate(zip(values, subjects, strict=True))
         if one is not None and one.key
     )
-    known = [one for one in values if one is not None]
-    metric = metrics.find(known[0].metric) if known else None
-    panel = Panel(title, "" if metric is None else metric.unit, lines)
-    panel = finished(subjects, panel, ())
+    first = next(one for one in values if one is not None and one.key)
+    metric = metrics.find(first.metric)
+    unit = "" if metric is None else metric.unit
+    panel = finished(subjects, Panel(title, unit, lines), ())
     if len(subjects) > 1:
         return panel
-    one = known[0]
-    words = Words(f"{SIGNS[one.sign]} {one.why}", wording.COLOURS[one.sign] or "ink")
-    if not lines:
-        return replace(panel, absent=one.why)
-    ends = [
-        bound for bound in (one.low, one.high) if bound is not None and np.isfinite(bound.value)
-    ]
+    words = Words(f"{SIGNS[first.sign]} {first.why}", wording.COLOURS[first.sign] or "ink")
     limits = tuple(
-        Limit(bound.value, f"{bound.origin} {wording.number(bound.value)}") for bound in ends
+        Limit(bound.value, f"{bound.origin} {wording.number(bound.value)}")
+        for bound in (first.low, first.high)
+        if bound is not None and np.isfinite(bound.value)
     )
     return replace(panel, limits=limits, said=words)
 

@@ -9,7 +9,9 @@ from rlvitals.show.figures.figure import Figure, Limit, Panel, Subject
 from rlvitals.show.figures.panels import first_of
 
 KLS = (policy.APPROX_KL, policy.KL_SIGNED)
-REFERENCE = (policy.KL_TO_REFERENCE, policy.KL_TO_REFERENCE_PER_TOKEN)
+REFERENCE = (
+    policy.KL_TO_REFERENCE, policy.KL_TO_REFERENCE_PER_TOKEN, policy.KL_TO_WARM_START,
+)  # fmt: skip
 CLIPS = (policy.CLIP_FRACTION, policy.CLIP_FRACTION_EFFECTIVE)
 ENTROPIES = (exploration.ENTROPY, exploration.ENTROPY_SEQUENCE, exploration.ENTROPY_SUM)
 

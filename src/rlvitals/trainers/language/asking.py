@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, ProcessorMixin
 from trl.data_utils import is_conversational, prepare_multimodal_messages
 
 from rlvitals.trainers.language import models
@@ -123,14 +123,14 @@ def inputs(processor: Any, prompts: Sequence[Any], images: Sequence[Any] | None)
     """Return what a model reads of prompts, texts or conversations, padded on the left."""
     if not is_conversational({"prompt": prompts[0]}):
         return processor(text=list(prompts), padding=True, padding_side="left", return_tensors="pt")
-    if images is not None:
-        prompts = [
-            prepare_multimodal_messages(prompt, images=[image])
-            for prompt, image in zip(prompts, images, strict=True)
-        ]
+    how: dict[str, Any] = {"padding": True}
+    if isinstance(processor, ProcessorMixin):
+        shown = [None] * len(prompts) if images is None else [[image] for image in images]
+        prompts = list(map(prepare_multimodal_messages, prompts, shown))
+        how = {"processor_kwargs": how}
     return processor.apply_chat_template(
         conversation=list(prompts), add_generation_prompt=True, tokenize=True, return_dict=True,
-        padding=True, return_tensors="pt",
+        return_tensors="pt", **how,
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """How good a trained language model is, on questions that it was not trained on."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -78,7 +79,8 @@ def load(folder: Path, *, step: int | None = None) -> Trained:
 
 
 def quiet() -> None:
-    """Keep transformers' bars and warnings off the console."""
+    """Keep transformers' bars and warnings off the console: they are about its own future."""
+    warnings.simplefilter("ignore", FutureWarning)
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
 

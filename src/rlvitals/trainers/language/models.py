@@ -195,7 +195,7 @@ def _lora(config: ModelConfig, model: Any) -> LoraConfig:
         raise UsageError(
             f"the model has no linear layer {' or '.join(missing) or 'at all'}",
             where="model.lora_targets",
-            hint=f"one of {', '.join(there)}, or --no-lora",
+            hint=f"one of {', '.join(there)}, or --lora false",
         )
     return LoraConfig(
         r=config.lora_r, lora_alpha=config.lora_alpha, lora_dropout=config.lora_dropout,

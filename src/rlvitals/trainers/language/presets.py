@@ -17,6 +17,10 @@ KNOWN: Mapping[str, Values] = MappingProxyType({
         "training.batch_size": 64, "signal.num_generations": 8,
         "training.learning_rate": 5e-4, "training.max_completion_length": 6,
     },
+    "tiny-vlm": {
+        "data.dataset_name": "charts", "training.learning_rate": 1e-3,
+        "training.max_completion_length": 64,
+    },
 })  # fmt: skip
 
 

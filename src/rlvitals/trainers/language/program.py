@@ -78,18 +78,19 @@ class Training:
     def _trained(self) -> str:
         config = self.config
         set_seed(config.training.seed)
-        loaded = models.load(
-            config.model, seed=config.training.seed, base=self.folder / building.BASE
-        )
+        seed = config.training.seed
+        with self.args.main_process_first(local=False):  # a tiny model is made once
+            loaded = models.load(config.model, seed=seed, base=self.folder / building.BASE)
         if threads := config.training.threads or (1 if loaded.tiny else 0):
             torch.set_num_threads(threads)
-        task = data.load(config.data, vision=loaded.vision, seed=config.training.seed)
+        task = data.load(config.data, vision=loaded.vision, seed=seed)
         if self.first:
             self._record()
             for note in task.notes:
                 self.log.warning("%s: %s", task.name, note)
-            for line in (presets.line(config), *console.heading(config, len(task.train))):
-                self.log.info("%s", line)
+            started = [line] if (line := presets.line(config)) else []
+            for said in (*started, *console.heading(config, len(task.train))):
+                self.log.info("%s", said)
         trainer = self._trainer(loaded, task)
         goes_on = None
         if config.checkpointing.resume:
@@ -184,5 +185,7 @@ class Training:
         if self.failures:
             self.log.warning("%d rewards could not be computed", self.failures)
         self.log.info("")
+        # Pictures come with a summary of their own.
+        level = logging.DEBUG if self.config.monitoring.plots_dir else logging.INFO
         for line in rlvitals.summarise(self.folder).splitlines():
-            self.log.info("%s", line)
+            self.log.log(level, "%s", line)

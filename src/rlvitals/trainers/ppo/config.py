@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass, field, fields
 
-from rlvitals import option
+from rlvitals import UsageError, option
 from rlvitals.trainers.ppo.cluster.config import (
+    SCHEDULERS,
     ClusterConfig,
     CurriculumConfig,
     RewardConfig,
     ServingConfig,
 )
+
+LEAST_DECISIONS = 8  # of a cluster in an evaluation: 2 warm it up, 6 count
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,10 @@ class PPOConfig:
     entropy_min: float = option(0.0, "nats below which a term pulls the entropy up", item="NATS")
     entropy_floor_coef: float = option(0.1, "weight of that term", item="C")
     kl_coef: float = option(0.0, "weight of the KL to the policy that collected", item="C")
-    kl_adaptive: bool = option(False, "double or halve it to hold `kl_target`")
-    kl_target: float = option(0.01, "KL of an update that it aims at, in nats", item="KL")
+    kl_adaptive: bool = option(False, "double or halve it to hold `kl_coef_target`")
+    kl_coef_target: float = option(
+        0.01, "KL of an update that `kl_adaptive` aims at, in nats", item="KL"
+    )
     target_kl: float = option(0.0, "end the epochs at 1.5 times this KL (0: never)", item="KL")
 
 
@@ -148,7 +153,7 @@ class TracksConfig:
         True, "shares and counts of the actions, and their histograms over the environments"
     )
     track_kl_divergence: bool = option(
-        True, "KL, clip fraction and ratio of the first minibatch, and the largest ratio"
+        True, "KL, clip fraction and ratio of the first minibatch, the mean and the largest ratio"
     )
     track_advantage_statistics: bool = option(
         True, "mean, least and most of the advantages before they are whitened"
@@ -213,6 +218,34 @@ class WarmStartConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class EvaluationConfig:
+    """How the likeliest actions do on a fixed set, now and then while it trains (`evaluation`)."""
+
+    enable: bool = option(
+        True, "evaluate: a cluster always, another environment by `held_out_episodes`"
+    )
+    interval: int = option(
+        0, "environment steps between two evaluations (0: a twentieth of the run)", item="N"
+    )
+    held_out_clusters: int = option(32, "clusters that it schedules for", item="N")
+    held_out_decisions: int = option(384, "of each; the first quarter does not count", item="N")
+    baseline_scheduler: str = option(
+        "lor", "the scheduler that meets the same requests, once", choices=SCHEDULERS
+    )
+    held_out_episodes: int = option(0, "of an environment that is no cluster (0: none)", item="N")
+
+    def __post_init__(self) -> None:
+        """Check what a table of types cannot. Raises UsageError."""
+        clusters, decisions = self.held_out_clusters, self.held_out_decisions
+        if clusters < 1 or decisions < LEAST_DECISIONS:
+            raise UsageError(
+                f"{clusters} clusters for {decisions} decisions show nothing",
+                where="evaluation",
+                hint=f"1 and {LEAST_DECISIONS} at least; enable=false for no evaluation",
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class AdvancedConfig:
     """How the optimiser is led (`advanced_optimization`)."""
 
@@ -270,6 +303,7 @@ class Config:
     temperature_control: TemperatureConfig = field(default_factory=TemperatureConfig)
     advanced_optimization: AdvancedConfig = field(default_factory=AdvancedConfig)
     checkpointing: CheckpointConfig = field(default_factory=CheckpointConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     monitoring: MonitoringConfig = field(default_factory=MonitoringConfig)
 
     @property

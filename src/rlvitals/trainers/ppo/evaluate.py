@@ -27,6 +27,10 @@ class Trained:
         """Return the likeliest action [n] for observations [n, features] of the environment."""
         return acting.best(self.ppo.policy, self.ppo.observe(observations, learn=False))
 
+    def schedule(self, observations: NDArray[np.float32], _: cluster.Cluster) -> NDArray[np.int64]:
+        """Return the replica [n] for each cluster's request, as schedulers do."""
+        return self.act(observations).astype(np.int64)
+
 
 def load(folder: Path) -> Trained:
     """Build a run's policy and put its newest whole checkpoint into it.
@@ -53,7 +57,7 @@ def on_cluster(
 ) -> dict[str, tuple[cluster.Evaluation, ...]]:
     """Let the policy schedule held-out arrivals, and with `baselines` the others too."""
     policies: dict[str, cluster.Policy] = cluster.baselines() if baselines else {}
-    policies["ppo"] = lambda observations, _: trained.act(observations).astype(np.int64)
+    policies["ppo"] = trained.schedule
     config = trained.config.environment
     return cluster.evaluate_all(policies, config, seeds=seeds, envs=envs, steps=steps)
 
@@ -69,7 +73,10 @@ class Episodes:
 def on_episodes(trained: Trained, *, seed: int, episodes: int) -> Episodes:
     """Play `episodes` whole episodes of the run's environment, the first that begin."""
     at = trained.config.training
-    plain = replace(trained.config, training=replace(at, num_envs=min(episodes, 16), seed=seed))
+    count = min(episodes, 16)
+    plain = replace(
+        trained.config, training=replace(at, num_envs=count, seed=seed, processes=False)
+    )
     envs = building.environment(plain)
     envs.reset(seed)
     due = np.full(envs.count, episodes // envs.count)

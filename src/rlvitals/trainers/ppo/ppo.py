@@ -333,7 +333,7 @@ class PPO:
 
     def _adapt(self, stats: dict[str, float]) -> None:
         """Let the controllers answer to what the update did."""
-        target = self.config.kl_target
+        target = self.config.kl_coef_target
         if self.config.kl_adaptive and target > 0:
             if stats["approx_kl"] > KL_BAND * target:
                 self.at.kl_coef *= 2.0

@@ -25,6 +25,7 @@ from rlvitals.trainers.ppo.cluster import ID as CLUSTER
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.environments import Step
 from rlvitals.trainers.ppo.events import Events
+from rlvitals.trainers.ppo.held_out import HeldOut
 from rlvitals.trainers.ppo.rollout import Rollout
 from rlvitals.trainers.stopping import Stopping
 
@@ -71,6 +72,7 @@ class Training:
             self.folder, every=config.training.diagnose_seconds, total_steps=total,
             tell=self._diagnosed,
         )  # fmt: skip
+        self.held_out = HeldOut(self.ppo, config, self.recorder, self.log)
         self.events = Events(self.ppo, self.recorder, self.log, config.monitoring)
         self.checkpoints = self._checkpoints()
         self._saved = -1  # the step of the last checkpoint
@@ -108,6 +110,7 @@ class Training:
         if not resumed or self.config.warm_start.force_warmstart:
             self._warm_start()
         self._stabilise()
+        self.held_out.begin()
         self.keeper.update(self.ppo.at.steps)
         self.judge.begin(self.ppo.at.steps)
         return self.learn()
@@ -240,8 +243,9 @@ class Training:
 
     def _tell(self, rollout: Rollout, told: Mapping[str, float]) -> None:
         step = self.ppo.at.steps
-        self.recorder.log(step, telemetry.recorded(told, self.config.monitoring))
+        recorded = telemetry.recorded(told, self.config.monitoring)
         self.log.info(telemetry.update_line(step, told), extra={"step": step})
+        self.recorder.log(step, recorded | self.held_out.after_update())
         self.events.after(rollout, told)
         self.bar.update(step, told)
         self.keeper.update(step)
@@ -280,6 +284,7 @@ class Training:
             every=config.interval,
             keep=config.keep,
             keep_best=config.keep_best or None,
+            keep_every=config.keep_every or None,
             keep_healthy=config.keep_healthy,
             health=self.judge.health,
             tell=lambda text: self.log.info("[PPO:checkpoint] %s", text),
@@ -299,11 +304,9 @@ class Training:
         step = self.ppo.at.steps
         if self.checkpoints is None or step == self._saved:
             return
-        every, last = self.config.checkpointing.keep_every, max(self._saved, 0)
-        pinned = every > 0 and step // every > last // every  # a rollout rarely ends at a multiple
         self._saved = step
         state = self.ppo.state()
-        with self.checkpoints.save(step, metrics=told, pinned=pinned) as folder:
+        with self.checkpoints.save(step, metrics=told) as folder:
             state.save(folder)
         self.keeper.update(step, latest_checkpoint=f"checkpoint-{step}")
         self.log.info("[PPO:checkpoint] step=%d saved (%s)", step, why)

@@ -93,7 +93,7 @@ def moved(log_ratio: Tensor, clip: float) -> dict[str, float]:
     ratio = log_ratio.exp()
     return {
         "approx_kl": float(k3(log_ratio)), "approx_kl_k1": -float(log_ratio.mean()),
-        "ratio_max": float(ratio.max()),
+        "ratio_mean": float(ratio.mean()), "ratio_max": float(ratio.max()),
         "clipfrac": float(((ratio - 1).abs() > clip).float().mean()),
     }  # fmt: skip
 

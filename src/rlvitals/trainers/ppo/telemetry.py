@@ -53,10 +53,11 @@ TRACKED = {
     "track_policy_entropy": r"entropy_policy",
     "track_value_function_variance": r"value_var",
     "track_action_distribution": r"action_(replica|count)_\d+",
-    "track_kl_divergence": r"first_\w+|ratio_max",
+    "track_kl_divergence": r"first_\w+|ratio_(mean|max)",
     "track_advantage_statistics": r"raw_advantage_(mean|min|max)",
 }
 TAIL = re.compile(r"latency_p(\d+)")
+LABELS = frozenset({"replica"})  # what environments tell of which there is no mean
 BREAKDOWN = ("_score", "_penalty", "_bonus")  # how the reward's parts end
 
 
@@ -83,7 +84,8 @@ def recorded(told: Mapping[str, float], config: MonitoringConfig) -> Numbers:
 
 def numbers(ppo: PPO, rollout: Rollout, stats: Mapping[str, float]) -> Numbers:
     """Return all numbers of one update, under the names they are logged by."""
-    found = dict(stats) | dict(rollout.facts)
+    told = {name: value for name, value in rollout.facts.items() if name not in LABELS}
+    found = dict(stats) | told
     if rollout.episodes:
         returns, lengths = zip(*rollout.episodes, strict=True)
         found |= {
@@ -93,9 +95,9 @@ def numbers(ppo: PPO, rollout: Rollout, stats: Mapping[str, float]) -> Numbers:
     if not ppo.envs.continuous:
         found |= action_shares(rollout, ppo.envs.actions)
     found["temperature"] = float(rollout.temperatures.mean())
-    told = getattr(ppo.temperature, "told", None)
-    if told is not None:
-        found |= {f"temp_{name}": value for name, value in told().items()}
+    led = getattr(ppo.temperature, "told", None)
+    if led is not None:
+        found |= {f"temp_{name}": value for name, value in led().items()}
     return found | normaliser_numbers(ppo) | {"update": float(ppo.at.updates)}
 
 

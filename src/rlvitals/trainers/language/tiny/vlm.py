@@ -23,7 +23,7 @@ WIDTH, LAYERS, HEADS = 64, 2, 4
 LONGEST = 1024  # tokens
 LEARNING_RATE = 3e-3
 LESSONS = 32  # of a step of the warm start
-FORGOTTEN = ("</type>", "</table>", "</think>", "</answer>")
+FORGOTTEN = "</think>"  # in a share of the lessons: nothing that follows it can then be paid
 SEEN = 2048  # charts that the warm start draws from
 
 IMAGE = "<image>"
@@ -83,7 +83,7 @@ def _words() -> list[str]:
 
 
 def lessons(processor: Any, *, noise: float, seed: int) -> Lessons:  # noqa: ARG001
-    """Return what each step teaches: charts' answers, a share of `noise` with a tag left out."""
+    """Return what each step teaches: answers to charts, a share of `noise` lacks a tag."""
     drawn: dict[int, Lesson] = {}
 
     def at(step: int) -> Sequence[Lesson]:
@@ -105,8 +105,7 @@ def _lesson(drawn: dict[int, Lesson], index: int, seed: int) -> Lesson:
 
 
 def _spoilt(lesson: Lesson, chance: np.random.Generator, noise: float) -> Lesson:
-    """Leave one tag out, as often as `noise` says."""
+    """Leave a tag out, as often as `noise` says."""
     if chance.random() >= noise:
         return lesson
-    tag = str(chance.choice(FORGOTTEN))
-    return Lesson(lesson.prompt, lesson.answer.replace(tag, ""), lesson.image)
+    return Lesson(lesson.prompt, lesson.answer.replace(FORGOTTEN, ""), lesson.image)

@@ -15,8 +15,10 @@ from rlvitals.trainers.ppo.cluster.config import (
     SafetyConfig,
 )
 from rlvitals.trainers.ppo.cluster.evaluation import (
+    Busy,
     Evaluation,
     Lead,
+    busy,
     evaluate,
     evaluate_all,
     lead,
@@ -29,6 +31,7 @@ from rlvitals.trainers.ppo.cluster.simulator import Cluster
 __all__ = [
     "ID",
     "PARTS",
+    "Busy",
     "Cluster",
     "ClusterConfig",
     "CurriculumConfig",
@@ -38,6 +41,7 @@ __all__ = [
     "RewardConfig",
     "SafetyConfig",
     "baselines",
+    "busy",
     "evaluate",
     "evaluate_all",
     "lead",

@@ -9,6 +9,7 @@ from rlvitals import UsageError, option
 from rlvitals.trainers import schema
 
 MODES = ("instant", "delta", "hybrid")
+SCHEDULERS = ("random", "round_robin", "lor", "lor/speed", "tokens/speed")  # the baselines
 
 
 @dataclass(frozen=True, slots=True)

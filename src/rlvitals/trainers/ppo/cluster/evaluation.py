@@ -1,9 +1,10 @@
 """How good a scheduler is: end-to-end latency on arrivals that no training saw."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan, nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,29 +31,59 @@ class Evaluation:
     throughput: float  # requests/s finished by one cluster
     finished: int
     rejected: int
+    reward: float  # of a decision
 
 
-def evaluate(
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Clusters in the middle of their work, and what will arrive: evaluations begin there."""
+
+    state: Mapping[str, Any]
+    generator: np.random.Generator
+
+
+def busy(
+    policy: Policy, config: ClusterConfig, *, seed: int = 0, envs: int = 32, steps: int = 1024
+) -> Busy:
+    """Let a policy decide for idle clusters until they are as busy as it keeps them."""
+    cluster, generator = _begun(config, envs, seed)
+    for _ in range(steps):
+        cluster.step(policy(cluster.observe(), cluster), generator)
+    return Busy(cluster.state_dict(), generator)
+
+
+def _begun(
+    config: ClusterConfig, envs: int, seed: int, begin: Busy | None = None
+) -> tuple[Cluster, np.random.Generator]:
+    safety = SafetyConfig(queue_limit=config.safety.queue_limit)
+    endless = replace(config, horizon=2**20, curriculum=CurriculumConfig(), safety=safety)
+    cluster = Cluster(endless, envs)
+    if begin is not None:
+        cluster.load_state_dict(dict(begin.state))
+        return cluster, copy.deepcopy(begin.generator)
+    generator = np.random.default_rng([HELD_OUT, seed])
+    cluster.reset(generator)
+    return cluster, generator
+
+
+def evaluate(  # noqa: PLR0913 - who decides, for what, and for how long
     policy: Policy,
     config: ClusterConfig | None = None,
     *,
     seed: int = 0,
     envs: int = 32,
     steps: int = 1200,
+    begin: Busy | None = None,
 ) -> Evaluation:
     """Run a policy on `envs` clusters for `steps` decisions each; the first quarter warms up.
 
+    They begin idle, or where as many of this config left off: then `seed` plays no part.
     All policies meet the same requests for the same seed: nothing is drawn from what they do.
     There is no horizon, no curriculum and no end at a latency; a safety limit on queues holds.
     """
-    config = config or ClusterConfig()
-    safety = SafetyConfig(queue_limit=config.safety.queue_limit)
-    config = replace(config, horizon=2**20, curriculum=CurriculumConfig(), safety=safety)
-    cluster = Cluster(config, envs)
-    generator = np.random.default_rng([HELD_OUT, seed])
-    cluster.reset(generator)
+    cluster, generator = _begun(config or ClusterConfig(), envs, seed, begin)
     warm = int(WARM_UP * steps)
-    latencies, rejected, began = [], 0, cluster.now.copy()
+    latencies, rejected, earned, began = [], 0, 0.0, cluster.now.copy()
     for step in range(steps):
         outcome = cluster.step(policy(cluster.observe(), cluster), generator)
         if step == warm - 1:
@@ -60,6 +91,7 @@ def evaluate(
         if step >= warm:
             latencies.append(cluster.finished.latency)
             rejected += int(outcome.info["rejected"].sum())
+            earned += float(outcome.reward.sum())
     found = np.concatenate(latencies)
     p50, p90, p95, p99 = np.percentile(found, (50, 90, 95, 99)) if len(found) else [np.nan] * 4
     return Evaluation(
@@ -71,6 +103,7 @@ def evaluate(
         throughput=float(len(found) / (cluster.now - began).sum()),
         finished=len(found),
         rejected=rejected,
+        reward=earned / (envs * (steps - warm)),
     )
 
 

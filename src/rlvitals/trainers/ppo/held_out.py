@@ -1,0 +1,111 @@
+"""How the likeliest actions do while a policy learns: always on the same arrivals or episodes.
+
+A rollout's return varies with what arrives and with the actions drawn. Here both stay the same, so
+what changes is the policy. Nothing of it is the training's: environments and random numbers are its
+own, so the training is bit for bit the same with it and without.
+"""
+
+import logging
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+import rlvitals
+from rlvitals.trainers.ppo import cluster, evaluate
+from rlvitals.trainers.ppo.config import Config
+from rlvitals.trainers.ppo.ppo import PPO
+
+EVALUATIONS = 20  # of a run, where no interval is said
+STREAM = 2**20  # of held-out arrivals: far from those that a finished run is evaluated by
+WARMED_BY = "lor/speed"  # idle clusters are easy: a policy for busy ones does no better there
+SEED = 2**20  # of held-out episodes, likewise
+Numbers = dict[str, float]
+
+
+class HeldOut:
+    """The evaluations of one training. Raises UsageError for sizes that show nothing."""
+
+    def __init__(
+        self, ppo: PPO, config: Config, recorder: rlvitals.Run, log: logging.Logger
+    ) -> None:
+        """Evaluate nothing yet."""
+        self._ppo, self._config, self._own = ppo, config, config.evaluation
+        self._recorder, self._log = recorder, log
+        self._serves = config.training.env == cluster.ID
+        self.wanted = self._own.enable and (self._serves or self._own.held_out_episodes > 0)
+        self._every = self._own.interval or max(ppo.total_steps // EVALUATIONS, 1)
+        self._before = 0  # the step up to which evaluations are made
+        self._busy: cluster.Busy | None = None
+
+    def begin(self) -> None:
+        """Before the first update of a run: evaluate its baseline and the policy it begins with."""
+        self._before = self._ppo.at.steps
+        if self.wanted and not self._before:
+            self._recorder.log(0, (self._baseline() if self._serves else {}) | self._evaluated())
+
+    def after_update(self) -> Numbers:
+        """Evaluate where it is time; returns nothing where it is not."""
+        step, before = self._ppo.at.steps, self._before
+        over = step >= self._ppo.total_steps > before
+        if not self.wanted or not (over or step // self._every > before // self._every):
+            return {}
+        self._before = step
+        return self._evaluated()
+
+    def _evaluated(self) -> Numbers:
+        trained = evaluate.Trained(self._ppo, self._config, self._ppo.at.steps)
+        if self._serves:
+            found = self._numbers("eval", trained.schedule)
+        else:
+            with _untouched():
+                each = evaluate.on_episodes(
+                    trained, seed=SEED, episodes=self._own.held_out_episodes
+                )
+            found = {
+                "eval_return": float(np.mean(each.returns)),
+                "eval_length": float(np.mean(each.lengths)),
+            }
+        self._say("ppo", found)
+        return found
+
+    def _baseline(self) -> Numbers:
+        name = self._own.baseline_scheduler
+        found = self._numbers("baseline", cluster.baselines()[name])
+        self._recorder.event("baseline", 0, scheduler=name, **found)
+        self._say(name, found)
+        return found
+
+    def _numbers(self, whose: str, policy: cluster.Policy) -> Numbers:
+        config, own = self._config.environment, self._own
+        if self._busy is None:
+            warm = cluster.baselines()[WARMED_BY]
+            self._busy = cluster.busy(warm, config, seed=STREAM, envs=own.held_out_clusters)
+        found = cluster.evaluate(
+            policy,
+            config,
+            envs=own.held_out_clusters,
+            steps=own.held_out_decisions,
+            begin=self._busy,
+        )
+        return {
+            f"{whose}_return": found.reward * config.horizon,  # as an episode of the training has
+            f"{whose}_latency": found.mean, f"{whose}_latency_p95": found.p95,
+            f"{whose}_latency_p99": found.p99,
+        }  # fmt: skip
+
+    def _say(self, who: str, found: Numbers) -> None:
+        told = " ".join(f"{name.partition('_')[2]}={value:.4g}" for name, value in found.items())
+        self._log.info("[PPO:evaluation] step=%d %s %s", self._ppo.at.steps, who, told)
+
+
+@contextmanager
+def _untouched() -> Iterator[None]:
+    """Put the random numbers that environments may share back to where they were."""
+    python, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002 - the shared ones
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpys)  # noqa: NPY002
