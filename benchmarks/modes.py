@@ -64,14 +64,15 @@ def main() -> None:
         wanted = [(mode, seed) for seed in args.seeds for mode in args.modes]
         with ThreadPoolExecutor(args.jobs) as pool:
             done = list(pool.map(lambda one: evaluated(folder, *one, args.steps), wanted))
+            first = [_run(folder, args.modes[0], seed, args.steps) for seed in args.seeds]
+            kept = [folder / f"{BASE}-{seed}.json" for seed in args.seeds]
+            began = list(pool.map(lambda *one: asked(*one, "--checkpoint", "0"), first, kept))
     found: dict[str, list[Told]] = {}
     words: dict[str, list[str]] = {}
     for (mode, _), one in zip(wanted, done, strict=True):
-        trained, base = one["policies"]
-        found.setdefault(mode, []).append(trained)
+        found.setdefault(mode, []).append(one["policies"][0])
         words.setdefault(mode, []).append(one["diagnosis"])
-        if mode == args.modes[0]:
-            found.setdefault(BASE, []).append(base)
+    found[BASE] = [one["policies"][0] for one in began]
     count = f"{len(args.seeds)} seeds, {args.steps} steps, {done[0]['questions']:,} questions"
     print(f"{count}; means over the seeds with {CONFIDENCE:.0%} t intervals, approximate\n")
     print("\n".join([*learnt(found, words), "", *passed(found), "", *paper(found)]))
@@ -89,18 +90,29 @@ def _arguments() -> argparse.Namespace:
 
 def evaluated(folder: Path, mode: str, seed: int, steps: int) -> dict[str, Any]:
     """Train and evaluate, unless that is done; returns what was said, with the diagnosis."""
-    run = folder / f"{mode}-{seed}-{steps}"
-    kept = run.with_suffix(".json")
+    run = _run(folder, mode, seed, steps)
+    kept = folder / f"{run.name}.json"
+    if not kept.is_file():
+        task = ("--vlm-name", "tiny-lm", "--dataset-name", "sums", "--max-steps", str(steps))
+        rlvitals_("train", mode, *task, "--seed", str(seed), "--output-dir", str(run))
+    said = asked(run, kept)
+    print(f"{run.name}: {said['policies'][0]['right']['value']:.3f}", file=sys.stderr, flush=True)
+    return said
+
+
+def _run(folder: Path, mode: str, seed: int, steps: int) -> Path:
+    return folder / f"{mode}-{seed}-{steps}"
+
+
+def asked(run: Path, kept: Path, *options: str) -> dict[str, Any]:
+    """Return what an evaluation says, and the diagnosis; it is kept in a file."""
     if kept.is_file():
         return json.loads(kept.read_text())
-    task = ("--vlm-name", "tiny-lm", "--dataset-name", "sums", "--max-steps", str(steps))
-    rlvitals_("train", mode, *task, "--seed", str(seed), "--output-dir", str(run))
-    said = json.loads(rlvitals_("evaluate", str(run), "--base", "--json"))
+    said = json.loads(rlvitals_("evaluate", str(run), "--json", *options))
     judged = rlvitals.diagnose(run)
     alarms = [rule.name for rule, one in judged.findings if one.severity > rlvitals.Severity.NOTE]
     said["diagnosis"] = " ".join([judged.verdict.word.value, *alarms])
     kept.write_text(json.dumps(said))
-    print(f"{run.name}: {said['policies'][0]['right']['value']:.3f}", file=sys.stderr, flush=True)
     return said
 
 

@@ -72,7 +72,7 @@ def run(args: Namespace) -> int:
     raise UsageError(
         f"there is no {' or '.join(KINDS)}",
         where=str(args.run),
-        hint="a run of rlvitals train nsr, for one",
+        hint="rlvitals train nsr",
     )
 
 
@@ -137,10 +137,13 @@ def _language(args: Namespace) -> int:
     heads = [f"step {one['step']:,}" if one["step"] else "as training began" for one in told]
     names = ["right", *(f"pass@{one['k']}" for one in told[0]["pass_at_k"]), "entropy"]
     emit(columns(["", *heads], zip(names, *map(_cells, told), strict=True)))
+    config = trained.config
     print(
-        "\nright: the likeliest answer. pass@k: at least one of k answers is right, told from\n"
-        f"{found.samples} to each question, drawn at temperature {temperature:g}. In brackets: "
-        "95 % intervals, Wilson's\nand a bootstrap over questions."
+        f"\nright: {config.rewards.correctness} pays the likeliest answer "
+        f"{config.signal.reward_threshold:g} or more. pass@k: at least one of k answers\n"
+        f"is right, told from {found.samples} to each question, drawn at temperature "
+        f"{temperature:g}. In brackets: 95 % intervals,\n"
+        "Wilson's and a bootstrap over questions."
     )
     for note in trained.notes:
         print(f"{note}.")

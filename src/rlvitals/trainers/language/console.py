@@ -55,9 +55,10 @@ def batch_line(mode: str, told: Told, lambda_psr: float) -> str:
     begin = f"{mode.upper()} [Step {told.step}]:"
     found = told.signal
     if found is None:
-        paid = [sum(p for p in row if p == p) for row in zip(*told.rewards.values(), strict=True)]  # noqa: PLR0124 - NaN is not itself
-        mean = sum(paid) / len(paid) if paid else float("nan")
-        return f"{begin} {len(paid)} samples | Avg reward: {mean:.3f}"
+        columns = [_known(paid) for paid in told.rewards.values()]
+        count = max(map(len, told.rewards.values()), default=0)
+        mean = sum(map(sum, columns)) / count if count else float("nan")
+        return f"{begin} {count} samples | Avg reward: {mean:.3f}"
     positive, negative = int(found.positive.sum()), int(found.negative.sum())
     all_, mean = len(found.positive), float(found.filtered.mean())
     counted = {
@@ -68,6 +69,10 @@ def batch_line(mode: str, told: Told, lambda_psr: float) -> str:
     return f"{begin} {counted} | Avg reward: {mean:.3f}"
 
 
+def _known(paid: Sequence[float]) -> list[float]:
+    return [p for p in paid if p == p]  # noqa: PLR0124 - NaN is not itself
+
+
 def reward_line(title: str, paid: Sequence[float], most: int = 0) -> str:
     """List what a function paid; of more than `most` samples the first, with their number."""
     return f"{title}: {_list(paid, most)}"
@@ -75,7 +80,8 @@ def reward_line(title: str, paid: Sequence[float], most: int = 0) -> str:
 
 def _list(paid: Sequence[float], most: int) -> str:
     shown = paid[:most] if most else paid
-    text = ", ".join("none" if p != p else f"{round(p, 3)}" for p in shown)  # noqa: PLR0124
+    said = {p: "none" if p != p else f"{round(p, 3) + 0.0}" for p in {*shown}}  # noqa: PLR0124
+    text = ", ".join(map(said.__getitem__, shown))
     return f"[{text}]" if len(shown) == len(paid) else f"[{text}, … {len(paid)} in all]"
 
 
