@@ -20,6 +20,8 @@ ALIASES = MappingProxyType({
 })  # fmt: skip
 TINY_LM = "tiny-lm"
 # Between the flags and the defaults, which are those of a large model: a small one that trains all
+# of its weights wants higher learning rates.
+# Between the flags and the defaults, which are those of a large model: a small one that trains all
 # of its weights wants a higher learning rate. Over 3 seeds it raises no alarm.
 TINY = MappingProxyType({
     "model.vlm_name": TINY_LM, "model.lora": False, "data.dataset_name": "sums",
