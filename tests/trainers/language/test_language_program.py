@@ -62,7 +62,6 @@ def row(out, key):
         ("grpo", "GRPO [Step 0]: 8 samples | Avg reward: 0.500", []),
     ],
     ids=["nsr", "psr", "w-reinforce", "grpo"],
-    ids=["nsr", "psr", "w-reinforce", "grpo"],
 )  # fmt: skip
 def test_every_line(tiny, tmp_path, mode, batch, heading):
     train(tmp_path, mode, tiny, **SAID, training__max_steps=2, checkpointing__save_steps=2)
