@@ -358,23 +358,20 @@ stand alone: `--wandb`.
 """
 
 
-LANGUAGE_SETTINGS = """# Settings of `rlvitals train grpo`, `psr`, `nsr` and `w-reinforce`
-
-One JSON file with these sections (`--config FILE`), and a flag for each key, which is above the
-file. What a command line comes to, as a file: `--write-config FILE`. A key that is not here is
-refused by name. Other spellings of flags: `--model-name`, `--save-total-limit`. A flag of `true` or
-`false` may stand alone: `--lora`.
-"""
-
 LANGUAGE_PRESETS = """## Presets
 
 The defaults above are for models of billions of weights. The two that are made here start from a
-preset over them: `--vlm-name tiny-lm --help` shows it, the first line of the log says it, a file is
-above it and a flag above both. What the language model comes to: [benchmarks](../benchmarks.md).
-The one that sees learns the form of an answer in a hundred steps, and to read charts not at all:
-what counts as right of its answers is their form.
+preset over them; a file is above it and a flag above both. What the language model comes to:
+[benchmarks](../benchmarks.md). The one that sees learns the form of an answer in a hundred steps,
+and to read charts not at all: what counts as right of its answers is their form.
 """
 
+LANGUAGE_SETTINGS = """# Settings of the language trainers
+
+Of `rlvitals train grpo`, `psr`, `nsr` and `w-reinforce`: each is a flag, and a key of its section
+in the JSON file that `--config` reads. A tiny model starts from a preset, which `--help` shows. How
+the modes differ stands in [Train a language model](../how-to/train-a-language-model.md).
+"""
 
 RLHF_SETTINGS = """# Settings of `rlvitals train rlhf`
 

@@ -46,6 +46,21 @@ def test_a_world_that_breaks_is_named():
     assert (found.severity, found.began) == (Severity.ERROR, AT)
 
 
+def at_the_top(*creeps):
+    """A critic with nothing left to err about, whose loss goes through `creeps` before it jumps."""
+    learned = 0.5 * np.exp(-np.arange(HALF) / 1.5) + 5e-6
+    return np.concatenate((learned[: HALF - len(creeps)], creeps, np.full(COUNT - HALF, 0.2)))
+
+
+def test_a_loss_that_crept_up_from_nothing_is_the_policys_own_doing():
+    found = environment_changed.RULE.ask(world(value__loss=at_the_top()))
+    assert isinstance(found, Finding)
+    creeping = at_the_top(2e-5, 3e-5, 7e-5, 1e-4, 1e-4, 6e-5, 1e-4, 7e-5)
+    assert isinstance(environment_changed.RULE.ask(world(value__loss=creeping)), Clear)
+    faint = np.where(np.arange(COUNT) < HALF, at_the_top(), 1e-4)
+    assert isinstance(environment_changed.RULE.ask(world(value__loss=faint)), Clear)
+
+
 def spiked(at):
     kl = halves(0.01, 0.008)
     kl[at] = 1.0

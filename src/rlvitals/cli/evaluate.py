@@ -72,7 +72,7 @@ def run(args: Namespace) -> int:
     raise UsageError(
         f"there is no {' or '.join(KINDS)}",
         where=str(args.run),
-        hint="a run of rlvitals train nsr, for one",
+        hint="rlvitals train nsr",
     )
 
 

@@ -28,7 +28,7 @@ def test_against_every_choice_of_k():
 
 @pytest.mark.parametrize("n", [1, 2, 64, 256, 10_000])
 def test_against_exact_fractions_to_the_last_digits(n):
-    for k in {1, 2, n // 3 or 1, n - 1 or 1, n}:
+    for k in {1, min(2, n), n // 3 or 1, n - 1 or 1, n}:
         found = pass_at_k.chances(n, k)
         for c in {0, 1, 2, n // 2, n - k, n} & set(range(n + 1)):
             exact = 1 - Fraction(comb(n - c, k), comb(n, k))

@@ -28,13 +28,13 @@ def test_nothing_has_moved_at_the_first_minibatch(lora):
 
 def test_what_is_drawn_is_what_the_policy_says_at_its_temperature():
     """The log-probability of the likeliest first token is that of its frequency."""
-    ppo = rlhf_parts.page(rows=1, batch_size=2000, response_length=1, temperature=0.5)
+    ppo = rlhf_parts.page(rows=1, batch_size=800, response_length=1, temperature=0.5)
     drawn, batch, _ = ppo.collect()
     first = drawn.tokens[:, -1]
     commonest = int(first.mode().values)
     said = float(batch.logprobs[first == commonest][0].exp())
     share = float((first == commonest).float().mean())
-    assert share == pytest.approx(said, abs=4 * math.sqrt(said * (1 - said) / 2000))
+    assert share == pytest.approx(said, abs=4 * math.sqrt(said * (1 - said) / 800))
 
 
 def test_prompts_of_other_lengths_change_no_response():
@@ -76,8 +76,8 @@ def test_a_score_is_paid_with_the_last_token_and_kl_with_each():
 def test_a_policy_learns_to_stop_early_at_a_price():
     means = {}
     for kl_coef in (0.0, 1.0):
-        ppo = rlhf_parts.page(batch_size=64, num_mini_batches=2, kl_coef=kl_coef, lr=3e-3)
-        told = [ppo.iterate().numbers for _ in range(25)]
+        ppo = rlhf_parts.page(batch_size=32, num_mini_batches=2, kl_coef=kl_coef, lr=4e-3)
+        told = [ppo.iterate().numbers for _ in range(15)]
         assert told[0]["objective/scores"] < 0.2
         means[kl_coef] = told[-1]
     assert means[0.0]["objective/scores"] > 0.6
@@ -205,7 +205,8 @@ def test_a_gradient_that_is_no_number_changes_nothing():
 # -- settings -------------------------------------------------------------------------------------
 
 CHANGES = {
-    "num_ppo_epochs": 2, "num_mini_batches": 2, "lr": 2e-3, "lr_schedule": "constant",
+    "num_ppo_epochs": 2, "num_mini_batches": 2, "lr": 2e-3, "value_lr": 1e-2,
+    "lr_schedule": "constant",
     "max_grad_norm": 0.1, "response_length": 6, "temperature": 0.7, "missing_eos_penalty": 1.0,
     "kl_coef": 1.0, "kl_estimator": "k3", "gamma": 0.5, "lam": 0.5, "whiten_rewards": True,
     "cliprange": 0.01, "cliprange_value": 0.001, "vf_coef": 1.0, "target_kl": 1e-9,

@@ -3,17 +3,19 @@
 ## What it sees
 A step at which the critic is suddenly and lastingly wrong (its loss above 4 x the median and 1.5 x
 the highest of the 20 points before, or the explained variance below its median by 0.3, in 4 of 5
-points) and from which the outcome loses 30 % or more of what it had gained (5 % where the critic
-never gets over it: both its loss and its explained variance stay worse in nine of ten points),
-while the policy was quiet: KL per update (beyond 0.03 or the target) and clip fraction up to there
-no higher than twice what they had been in the 20 points before, no spike of the KL in the last of
-these, and no jump of the learning rate. The outcome must show it within five points, or, where it
-is a mean over W episodes, within a tenth of W x the length of those that follow, and must not fall
-for longer than such a mean needs to forget: what gets worse from update to update is the policy. So
-is an outcome that had begun to fall before explained variance drops while the value loss halves:
-returns that are all alike leave nothing to explain. An error where half of the gain is lost for
-good, else a warning. Where no KL is logged (A2C), a steady entropy of discrete actions and half of
-the loss within five rows stand for it, as a note.
+points, and the loss at least a hundredth of its highest level so far: at a return that never varies
+it is next to nothing, and the policy's own first failures make it creep up) and from which the
+outcome loses 30 % or more of what it had gained (5 % where the critic never gets over it: both its
+loss and its explained variance stay worse in nine of ten points), while the policy was quiet: KL
+per update (beyond 0.03 or the target) and clip fraction up to there no higher than twice what they
+had been in the 20 points before, no spike of the KL in the last of these, and no jump of the
+learning rate. The outcome must show it within five points, or, where it is a mean over W episodes,
+within a tenth of W x the length of those that follow, and must not fall for longer than such a mean
+needs to forget: what gets worse from update to update is the policy. So is an outcome that had
+begun to fall before explained variance drops while the value loss halves: returns that are all
+alike leave nothing to explain. An error where half of the gain is lost for good, else a warning.
+Where no KL is logged (A2C), a steady entropy of discrete actions and half of the loss within five
+rows stand for it, as a note.
 
 ## Why it matters
 Returns that break can come from the policy or from the world. An update that breaks a policy
@@ -52,6 +54,7 @@ from rlvitals.rules.falling import PROMPT, Fall, fall
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import KL_SPIKE, jumps
 from rlvitals.rules.standing import label, least_that_counts, outcome, up
+from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array
 from rlvitals.signals.rolling import medians_ending_at
 from rlvitals.signals.spread import median, noise_sd
@@ -62,6 +65,10 @@ JUMP = Threshold(
 LOST = Threshold("environment-changed.lost", 0.3, "share of the gain that is lost")
 GRAVE = 0.5  # of the gain: an error
 HIGHEST = 1.5  # x the largest of the recent values: a spiky loss is none
+# Of what the critic's loss was before: at a return that is always the same it is next to nothing,
+# and the first episodes that end otherwise multiply it. That is the policy's doing.
+FAINT = 0.01
+CREPT = 0.25  # of the loss just before: what it was 20 points earlier
 DROP = 0.3  # of explained variance
 LESS = 0.5  # x the critic's recent loss: it does not err more
 NEARLY_ALL = 0.9  # of the points after it: the critic does not get over it
@@ -123,6 +130,8 @@ def _breaks(trace: Trace) -> list[tuple[int, int, str]]:
         for at in _sudden(series.values, JUMP.on(trace)):
             was = median(series.values[max(0, at - PAST) : at]) or 0.0
             worst = float(series.values[at : at + WITHIN].max())
+            if _faint(series.values, at, worst):
+                continue
             said = f"the value loss jumps there, from {was:.3g} to {worst:.3g}"
             found.append((int(series.steps[at]), int(series.steps[at]), said))
     if ev is not None and len(series := ev.finite()) > PAST:
@@ -132,6 +141,14 @@ def _breaks(trace: Trace) -> list[tuple[int, int, str]]:
             said = f"explained variance drops there, from {was:.2f} to {now:.2f}"
             found.append((int(series.steps[at]), int(series.steps[at - 1]), said))
     return sorted(found)
+
+
+def _faint(values: Array, at: int, worst: float) -> bool:
+    """Tell a critic whose loss was next to nothing, and is, or had begun to be more before."""
+    highest = FAINT * float(block_means(values[:at], PAST).max())
+    was, then = median(values[at - NEAR : at]), median(values[max(0, at - 2 * PAST) : at - PAST])
+    crept = was is not None and then is not None and then < was * CREPT and then < highest
+    return worst < highest or crept
 
 
 def _errs_less(trace: Trace, step: int) -> bool:

@@ -1,7 +1,8 @@
 """The policy: a model of Hugging Face, from its hub or a folder, or a tiny one made here."""
 
+import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,7 @@ ALIASES: Mapping[str, str] = MappingProxyType({
     "smolvlm": "HuggingFaceTB/SmolVLM-Instruct",
 })  # fmt: skip
 WHERE = "model.vlm_name"
+LOG = logging.getLogger(__name__)
 LEFT_OUT = ("lm_head", "embed_tokens")  # linear layers over the vocabulary, no target by default
 # What a message of the hub is about, and what helps.
 HUB = (
@@ -63,8 +65,12 @@ def tokenizer_of(processor: Any) -> Any:
     return getattr(processor, "tokenizer", processor)
 
 
-def load(config: ModelConfig, *, seed: int, base: Path) -> Loaded:
+def load(
+    config: ModelConfig, *, seed: int, base: Path, tell: Callable[[str], None] = LOG.info
+) -> Loaded:
     """Load the policy. A tiny one is made with `seed` and kept in the folder `base`.
+
+    `tell` hears, in one line, how its warm start went.
 
     Raises VitalsError, or UsageError for a setting, where the model is not to be had, is of no
     kind that is trained here, or needs a library that is not there.
@@ -74,7 +80,7 @@ def load(config: ModelConfig, *, seed: int, base: Path) -> Loaded:
         recipe = tiny.Recipe(
             config.vlm_name, seed, config.warm_start_steps, config.warm_start_noise
         )
-        model, processor = tiny.load(recipe, base)
+        model, processor = tiny.load(recipe, base, tell)
     else:
         model, processor = _fetched(config)
     _end(model, processor)

@@ -79,8 +79,9 @@ class Training:
         config = self.config
         set_seed(config.training.seed)
         seed = config.training.seed
+        base = self.folder / building.BASE
         with self.args.main_process_first(local=False):  # a tiny model is made once
-            loaded = models.load(config.model, seed=seed, base=self.folder / building.BASE)
+            loaded = models.load(config.model, seed=seed, base=base, tell=self.log.info)
         if threads := config.training.threads or (1 if loaded.tiny else 0):
             torch.set_num_threads(threads)
         task = data.load(config.data, vision=loaded.vision, seed=seed)

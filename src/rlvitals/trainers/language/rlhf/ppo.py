@@ -99,7 +99,9 @@ class PPO:
         self.policy = policy.to(accelerator.device)
         self.model = accelerator.prepare(policy)  # the same, with the gradients of all processes
         self.learning = [one for one in policy.parameters() if one.requires_grad]
-        self.optimizer = torch.optim.Adam(self.learning, config.lr, eps=ADAM_EPSILON)
+        head = [*policy.value_head.parameters()]
+        rest = self.learning[: -len(head)]  # the head comes last
+        self.optimizer = torch.optim.Adam([{"params": rest}, {"params": head}], eps=ADAM_EPSILON)
         self.rng = np.random.default_rng(config.seed)  # the same on all processes
         self.order = prompts.Order(len(rows), np.random.default_rng((config.seed, 1)))
         self.at, self.laps = Counters(), Laps()
@@ -263,7 +265,9 @@ class PPO:
         norm = float(torch.nn.utils.clip_grad_norm_(self.learning, limit))
         skip = skip or not np.isfinite(norm)
         if not skip:
-            self.optimizer.param_groups[0]["lr"] = self.lr
+            rates = (self.config.lr * self.schedule, self.config.value_lr * self.schedule)
+            for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate
             self.optimizer.step()
             self.at.steps += 1
         self.optimizer.zero_grad()
@@ -275,10 +279,10 @@ class PPO:
         return max(-(-self.config.total_episodes // self.config.batch_size), 1)
 
     @property
-    def lr(self) -> float:
-        """The learning rate of the next step."""
+    def schedule(self) -> float:
+        """The share of the learning rates that the next step has."""
         linear = self.config.lr_schedule == "linear"
-        return self.config.lr * (1.0 - self.at.updates / self.updates if linear else 1.0)
+        return 1.0 - self.at.updates / self.updates if linear else 1.0
 
     # -- iterate ---------------------------------------------------------------------------------
 
@@ -287,8 +291,9 @@ class PPO:
         own = self.config
         drawn, batch, texts = self.collect()
         rates = Rates(
-            self.lr, self.controller.value, own.cliprange, own.cliprange_value, own.vf_coef
-        )
+            own.lr * self.schedule, self.controller.value, own.cliprange, own.cliprange_value,
+            own.vf_coef,
+        )  # fmt: skip
         seen, went = self.learn(drawn, batch)
         self.laps("optimize_step")
         whole, passes = self._gathered(batch, seen)

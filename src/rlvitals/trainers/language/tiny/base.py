@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -70,21 +70,22 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 )
 
 
-def load(recipe: Recipe, folder: Path) -> tuple[Any, Any]:
+def load(recipe: Recipe, folder: Path, tell: Callable[[str], None] = LOG.info) -> tuple[Any, Any]:
     """Read the model and its processor from `folder`; make them there first where nothing is.
 
-    Several processes may do so at once: the first that is done is read by all. Raises VitalsError
+    Several processes may do so at once: the first that is done is read by all. `tell`
+    hears how the warm start went. Raises VitalsError
     for a folder of another recipe, or whose weights are not those that were written.
     """
     with quiet():
         if not folder.exists():
-            _make(recipe, folder)
+            _make(recipe, folder, tell)
         _check(recipe, folder)
         model, processor = KINDS[recipe.name].read(folder)
     return model.eval(), processor
 
 
-def _make(recipe: Recipe, folder: Path) -> None:
+def _make(recipe: Recipe, folder: Path, tell: Callable[[str], None]) -> None:
     kind = KINDS[recipe.name]
     began = time.perf_counter()
     with _alone(recipe.seed):
@@ -93,7 +94,12 @@ def _make(recipe: Recipe, folder: Path) -> None:
             model, processor, kind.lessons(processor, noise=recipe.noise, seed=recipe.seed),
             steps=recipe.steps, learning_rate=kind.learning_rate,
         )  # fmt: skip
-    _tell(recipe, losses, time.perf_counter() - began)
+    if losses:
+        took = time.perf_counter() - began
+        tell(
+            f"Warm start of {recipe.name}: {len(losses)} steps, "
+            f"loss {losses[0]:.2f} -> {losses[-1]:.2f}, {took:.0f} s"
+        )
     folder.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
@@ -107,14 +113,6 @@ def _make(recipe: Recipe, folder: Path) -> None:
         _rename(beside, folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-
-
-def _tell(recipe: Recipe, losses: Sequence[float], seconds: float) -> None:
-    if losses:
-        LOG.info(
-            "Warm start of %s: %d steps, loss %.2f -> %.2f, %.0f s",
-            recipe.name, len(losses), losses[0], losses[-1], seconds,
-        )  # fmt: skip
 
 
 @contextmanager
