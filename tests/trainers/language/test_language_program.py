@@ -106,8 +106,8 @@ def test_the_libraries_lines_and_warnings_are_in_the_file_and_not_on_the_console
     told = capfd.readouterr()
     log = (tmp_path / "logs" / "debug.log").read_text()
     assert "{'loss'" not in told.out
-    assert "[metrics] step 1: {'loss'" in log
     assert "Warning" not in told.out + told.err
+    assert "WARNING py.warnings:" in log
     assert "NSR [Step 0]" in told.out
 
 
