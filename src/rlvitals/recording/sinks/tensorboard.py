@@ -1,8 +1,8 @@
 """TensorBoard event files under `<run>/tensorboard/`, a new one for each attempt.
 
 The option `folder` names another one in the run's. `names` maps a key to the tag it has there; any
-other key has `prefix` before it, and is its own tag where there is none. `tables` set to False leaves
-tables out: TensorBoard can only show them as texts.
+other key has `prefix` before it, and is its own tag where there is none. `tables` set to False
+leaves tables out: TensorBoard can only show them as texts.
 
 Encoded here in numpy: no torch, no TensorFlow, no protobuf. Scalars are stored as float32, as
 TensorBoard has them. Other ranks than 0 are runs of their own there: `tensorboard/rank-3/`.
