@@ -59,8 +59,8 @@ def batch_line(mode: str, told: Told, lambda_psr: float) -> str:
         count = max(map(len, told.rewards.values()), default=0)
         mean = sum(map(sum, columns)) / count if count else float("nan")
         return f"{begin} {count} samples | Avg reward: {mean:.3f}"
-    positive, negative = int(found.positive.sum()), int(found.negative.sum())
-    all_, mean = len(found.positive), float(found.filtered.mean())
+    positive, negative = found.positives, found.negatives
+    all_, mean = len(found.positive), found.mean
     counted = {
         signals.PSR: f"{positive}/{all_} positive samples",
         signals.NSR: f"{negative}/{all_} negative samples",
@@ -80,9 +80,8 @@ def reward_line(title: str, paid: Sequence[float], most: int = 0) -> str:
 
 def _list(paid: Sequence[float], most: int) -> str:
     shown = paid[:most] if most else paid
-    said = {p: "none" if p != p else f"{round(p, 3) + 0.0}" for p in {*shown}}  # noqa: PLR0124
-    text = ", ".join(map(said.__getitem__, shown))
-    return f"[{text}]" if len(shown) == len(paid) else f"[{text}, … {len(paid)} in all]"
+    text = str([round(one, 3) + 0.0 for one in shown]).replace("nan", "none")  # -0.0 is 0
+    return text if len(shown) == len(paid) else f"{text[:-1]}, … {len(paid)} in all]"
 
 
 class Progress:
