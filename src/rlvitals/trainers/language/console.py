@@ -133,6 +133,19 @@ class Progress:
             self._line = line
 
 
+class _EachLine(logging.Formatter):
+    """Puts the time before each line of a record: they are searched for one by one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the lines; a traceback stays as it is."""
+        text = super().format(record)
+        lines = record.message.split("\n")
+        if len(lines) == 1:
+            return text
+        begin = text[: text.index(record.message)] if record.message else text
+        return text.replace("\n", f"\n{begin}", len(lines) - 1)
+
+
 class _Console(logging.Handler):
     """Prints lines above the line of progress."""
 
@@ -163,7 +176,7 @@ class Lines:
             return
         file.parent.mkdir(parents=True, exist_ok=True)
         self._file = logging.FileHandler(file, encoding="utf-8")
-        self._file.setFormatter(logging.Formatter(FORMAT))
+        self._file.setFormatter(_EachLine(FORMAT))
         self.log.addHandler(_Console(progress))
         self.log.addHandler(self._file)
 
