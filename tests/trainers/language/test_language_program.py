@@ -345,6 +345,21 @@ def test_completions_that_are_all_cut_teach_nothing(tiny, tmp_path):
     assert row(tmp_path, "completions/clipped_ratio")[0] > 0.5
 
 
+def test_completions_that_are_empty_are_judged_like_any(tiny, tmp_path, monkeypatch):
+    from rlvitals.trainers.language.modes import ModesTrainer
+
+    real = ModesTrainer._generate_single_turn
+
+    def nothing(self, *args, **options):
+        ids, logprobs = real(self, *args, **options)[:2]
+        return [[self.eos_token_ids[0]] for _ in ids], logprobs
+
+    monkeypatch.setattr(ModesTrainer, "_generate_single_turn", nothing)
+    train(tmp_path, "nsr", tiny, training__max_steps=2)
+    assert row(tmp_path, "completions/max_length") == [1.0, 1.0]
+    assert row(tmp_path, "nsr/negative_ratio") == [1.0, 1.0]
+
+
 def test_one_question_is_enough(tiny, tmp_path):
     train(tmp_path, "nsr", tiny, **SAID, data__subset_size=1, training__batch_size=4,
           training__max_steps=3)  # fmt: skip
