@@ -4,9 +4,10 @@ import logging
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Self
+from typing import Self, TextIO
 
 import transformers
 from tqdm import tqdm
@@ -170,15 +171,31 @@ class Lines:
         # No logger of the process: two trainings in it share no lines.
         self.log = logging.Logger("rlvitals", logging.DEBUG)  # noqa: LOG001
         self._file: logging.Handler = logging.NullHandler()
+        self._stream: TextIO | None = None
+        self._second, self._stamp = -1, ""
         self._bars = False
         if quiet:
             self.log.addHandler(self._file)
             return
         file.parent.mkdir(parents=True, exist_ok=True)
-        self._file = logging.FileHandler(file, encoding="utf-8")
+        self._file = opened = logging.FileHandler(file, encoding="utf-8")
+        self._stream = opened.stream
         self._file.setFormatter(_EachLine(FORMAT))
         self.log.addHandler(_Console(progress))
         self.log.addHandler(self._file)
+
+    def write(self, lines: Sequence[str]) -> None:
+        """Put lines into the file alone, as `log.debug` would, for half its price."""
+        if self._stream is None:
+            return
+        now = time.time()
+        if int(now) != self._second:
+            self._second = int(now)
+            self._stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
+        begin = f"{self._stamp},{int(now % 1 * 1000):03d} DEBUG {self.log.name}: "
+        with self._file.lock or nullcontext():
+            self._stream.write("".join(f"{begin}{line}\n" for line in lines))
+            self._stream.flush()
 
     def __enter__(self) -> Self:
         """Let the libraries' lines and warnings reach the file; their bars reach nobody."""

@@ -163,17 +163,15 @@ class Training:
     def _told(self, told: Told) -> None:
         """Print what a generation came to: each line whole in the file."""
         line = console.batch_line(self.config.training.mode, told, self.config.signal.lambda_psr)
-        now = time.monotonic()
-        shown = now - self._shown >= self.config.monitoring.console_seconds
-        level = logging.INFO if shown else logging.DEBUG
-        self._shown = now if shown else self._shown
         paid = [(self.titles.get(name, name), row) for name, row in told.rewards.items()]
-        whole = (line, *(console.reward_line(title, row) for title, row in paid))
-        said = {}
-        if shown:
-            rows = (console.reward_line(title, row, console.SHOWN) for title, row in paid)
-            said["short"] = "\n".join((line, *rows))
-        self.log.log(level, "%s", "\n".join(whole), extra=said)  # at once: a record has its price
+        whole = [line, *(console.reward_line(title, row) for title, row in paid)]
+        now = time.monotonic()
+        if now - self._shown < self.config.monitoring.console_seconds:
+            self.lines.write(whole)
+            return
+        self._shown = now
+        short = [line, *(console.reward_line(title, row, console.SHOWN) for title, row in paid)]
+        self.log.info("%s", "\n".join(whole), extra={"short": "\n".join(short)})
 
     def _sum_up(self, status: str) -> None:
         """Say how it ended, and what it came to."""
