@@ -198,6 +198,24 @@ class Checkpoints:
             return one
         return None
 
+    def best(self) -> Checkpoint | None:
+        """Return the best whole one by `keep_best`, or by what the run was saved with; or None."""
+        self._writer.join()
+        found = self._shelf.own()
+        kept = (one.manifest.facts.get("kept") for one in found)
+        ranked = self.policy.best or retention.policy(next(kept, None)).best
+        left = {one.manifest.sequence: one for one in found}
+        while ranked and (
+            first := ranked.of([retention.entry(one.manifest) for one in left.values()])
+        ):
+            one = left.pop(first.sequence)
+            try:
+                manifests.verify(one.folder, one.manifest)
+            except BadCheckpoint:
+                continue
+            return one
+        return None
+
     def restore(self, load: Callable[[Path], object] | None = None) -> Resumed | None:
         """Find the newest checkpoint that is whole, call `load` with its folder, and tell.
 

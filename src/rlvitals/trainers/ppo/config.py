@@ -260,7 +260,10 @@ class CheckpointConfig:
     enable: bool = option(True, "save at all")
     interval: int = option(50_000, "environment steps between two checkpoints", item="N")
     keep: int = option(3, "newest ones kept", item="N")
-    keep_best: str = option("ep_return", "the one with the most of this is kept", item="METRIC")
+    keep_best: str = option(
+        "eval_return", "the one with the most of this is kept; of an `eval_` number, where nothing"
+        " is evaluated, of `ep_return`", item="METRIC",
+    )  # fmt: skip
     keep_every: int = option(
         0, "the first after each so many steps is kept for good (0: none)", item="N"
     )

@@ -31,6 +31,7 @@ from rlvitals.trainers.stopping import Stopping
 
 ROLLOUT_LINES = 4  # in each rollout
 EPOCHS_A_LINE = 10  # of cloning, on the console
+FOUND_ANYWAY = "ep_return"  # in place of an evaluation's number, where nothing is evaluated
 GO_ON = "run the same command again to go on"
 # How `training_progress.json` calls the ends that a recorder knows.
 ENDS = {"finished": "completed", "failed": "failed"}
@@ -211,12 +212,12 @@ class Training:
                 self._length = parts.length()
             rollout, stats = ppo.iterate(self._length)
             told = telemetry.numbers(ppo, rollout, stats)
-            self._tell(rollout, told)
+            told |= self._tell(rollout, told)
             if parts is not None:
                 parts.after(rollout, told)
             self._judge()
             asked = self.recorder.requests()
-            if why := self._why_save(asked):
+            if why := self._why_save(asked, told):
                 self._save(why, told)
             if parts is not None and parts.over:
                 parts.ended("completed")
@@ -241,14 +242,17 @@ class Training:
             reward = float(step.rewards.mean())
             self.log.debug(telemetry.rollout_line(at, done, length, reward))
 
-    def _tell(self, rollout: Rollout, told: Mapping[str, float]) -> None:
+    def _tell(self, rollout: Rollout, told: Mapping[str, float]) -> dict[str, float]:
+        """Tell an update; returns what it was evaluated at, where it was."""
         step = self.ppo.at.steps
         recorded = telemetry.recorded(told, self.config.monitoring)
         self.log.info(telemetry.update_line(step, told), extra={"step": step})
-        self.recorder.log(step, recorded | self.held_out.after_update())
+        evaluated = self.held_out.after_update()
+        self.recorder.log(step, recorded | evaluated)
         self.events.after(rollout, told)
         self.bar.update(step, told)
         self.keeper.update(step)
+        return evaluated
 
     def _judge(self) -> None:
         """Diagnose the run as it stands, not too often, and say what is new."""
@@ -283,20 +287,27 @@ class Training:
             self.recorder,
             every=config.interval,
             keep=config.keep,
-            keep_best=config.keep_best or None,
+            keep_best=self._ranked_by or None,
             keep_every=config.keep_every or None,
             keep_healthy=config.keep_healthy,
             health=self.judge.health,
             tell=lambda text: self.log.info("[PPO:checkpoint] %s", text),
         )
 
-    def _why_save(self, asked: rlvitals.Requests) -> str:
+    @property
+    def _ranked_by(self) -> str:
+        """The number that says which checkpoint is the best; empty: none is."""
+        name = self.config.checkpointing.keep_best
+        return FOUND_ANYWAY if name.startswith("eval_") and not self.held_out.wanted else name
+
+    def _why_save(self, asked: rlvitals.Requests, told: Mapping[str, float]) -> str:
         """Return why a checkpoint is to be saved now; empty where none is."""
         reasons = (
             (asked.save or asked.stop, "asked for"),
             (self.stopping.asked is not None, "interrupted"),
             (self.chunks is not None and self.chunks.over, "the end of a chunk"),
             (self.checkpoints is not None and self.checkpoints.due(self.ppo.at.steps), "due"),
+            (self._ranked_by.startswith("eval_") and self._ranked_by in told, "evaluated"),
         )
         return next((why for holds, why in reasons if holds), "")
 
