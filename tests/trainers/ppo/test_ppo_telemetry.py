@@ -28,8 +28,8 @@ UNNAMED = {
     "grad_norm_usual", "gradient_spike", "kl_ref_coef", "latency_ema", "lr_factor",
     "minibatch_size", "minibatch_size_next", "obs_norm_mean", "obs_norm_std", "overridden",
     "ratio_max", "rejected", "return_std", "reward_norm_count", "reward_norm_std",
-    "skipped_minibatches", "stopped_early", "target_qps", "temp_current_temperature",
-    "throughput_ema", "raw_advantage_mean", "value_var",
+    "selected_replica", "skipped_minibatches", "stopped_early", "target_qps",
+    "temp_current_temperature", "throughput_ema", "raw_advantage_mean", "value_var",
 }  # fmt: skip
 
 

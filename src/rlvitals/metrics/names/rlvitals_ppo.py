@@ -50,7 +50,6 @@ NAMES = Table(
         "estimated_latency": Name(scheduler.RAW_LATENCY, f"by Little's law, {ROLLOUT}"),
         "delta_throughput": Name(scheduler.DELTA_THROUGHPUT, ROLLOUT),
         "delta_latency": Name(scheduler.DELTA_LATENCY, ROLLOUT),
-        "selected_replica": Name(policy.ACTION, "the commonest of the rollout"),
         "buffer_progress": Name(scheduler.BUFFER_PROGRESS, "this rollout's share of its length"),
         "episode_mask": Name(scheduler.EPISODE_MASK, ROLLOUT),
         "utilisation_gap": Name(scheduler.BALANCE_PENALTY, ROLLOUT),

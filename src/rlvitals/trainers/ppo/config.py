@@ -261,8 +261,8 @@ class CheckpointConfig:
     interval: int = option(50_000, "environment steps between two checkpoints", item="N")
     keep: int = option(3, "newest ones kept", item="N")
     keep_best: str = option(
-        "eval_return", "the one with the most of this is kept; of an `eval_` number, where nothing"
-        " is evaluated, of `ep_return`", item="METRIC",
+        "auto", "the one with the most of this is kept, of a latency with the least (auto: the"
+        " first that there is of `eval_latency`, `eval_return`, `ep_return`)", item="METRIC",
     )  # fmt: skip
     keep_every: int = option(
         0, "the first after each so many steps is kept for good (0: none)", item="N"

@@ -16,6 +16,7 @@ from rlvitals.trainers.ppo import (
     chunks,
     console,
     demos,
+    held_out,
     presets,
     stabilise,
     telemetry,
@@ -25,13 +26,11 @@ from rlvitals.trainers.ppo.cluster import ID as CLUSTER
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.environments import Step
 from rlvitals.trainers.ppo.events import Events
-from rlvitals.trainers.ppo.held_out import HeldOut
 from rlvitals.trainers.ppo.rollout import Rollout
 from rlvitals.trainers.stopping import Stopping
 
 ROLLOUT_LINES = 4  # in each rollout
 EPOCHS_A_LINE = 10  # of cloning, on the console
-FOUND_ANYWAY = "ep_return"  # in place of an evaluation's number, where nothing is evaluated
 GO_ON = "run the same command again to go on"
 # How `training_progress.json` calls the ends that a recorder knows.
 ENDS = {"finished": "completed", "failed": "failed"}
@@ -47,6 +46,7 @@ class Training:
     def __init__(self, config: Config, *, verbose: bool = False, source: str = "") -> None:
         """Build everything; nothing is written before it is known to fit."""
         chunks.check(config)
+        self.best = held_out.best(config)
         self.config = config
         torch.set_num_threads(config.training.threads)
         self.ppo = building.build(config)
@@ -73,7 +73,7 @@ class Training:
             self.folder, every=config.training.diagnose_seconds, total_steps=total,
             tell=self._diagnosed,
         )  # fmt: skip
-        self.held_out = HeldOut(self.ppo, config, self.recorder, self.log)
+        self.held_out = held_out.HeldOut(self.ppo, config, self.recorder, self.log)
         self.events = Events(self.ppo, self.recorder, self.log, config.monitoring)
         self.checkpoints = self._checkpoints()
         self._saved = -1  # the step of the last checkpoint
@@ -287,27 +287,22 @@ class Training:
             self.recorder,
             every=config.interval,
             keep=config.keep,
-            keep_best=self._ranked_by or None,
+            keep_best=self.best,
             keep_every=config.keep_every or None,
             keep_healthy=config.keep_healthy,
             health=self.judge.health,
             tell=lambda text: self.log.info("[PPO:checkpoint] %s", text),
         )
 
-    @property
-    def _ranked_by(self) -> str:
-        """The number that says which checkpoint is the best; empty: none is."""
-        name = self.config.checkpointing.keep_best
-        return FOUND_ANYWAY if name.startswith("eval_") and not self.held_out.wanted else name
-
     def _why_save(self, asked: rlvitals.Requests, told: Mapping[str, float]) -> str:
         """Return why a checkpoint is to be saved now; empty where none is."""
+        ranked = "" if self.best is None else self.best.metric
         reasons = (
             (asked.save or asked.stop, "asked for"),
             (self.stopping.asked is not None, "interrupted"),
             (self.chunks is not None and self.chunks.over, "the end of a chunk"),
             (self.checkpoints is not None and self.checkpoints.due(self.ppo.at.steps), "due"),
-            (self._ranked_by.startswith("eval_") and self._ranked_by in told, "evaluated"),
+            (ranked.startswith("eval_") and ranked in told, "evaluated"),
         )
         return next((why for holds, why in reasons if holds), "")
 
