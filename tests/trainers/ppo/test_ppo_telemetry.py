@@ -351,6 +351,7 @@ def test_findings_are_lines_while_it_trains(tmp_path, monkeypatch):
 def test_no_setting_of_ours_is_taken_for_another(recorded):
     trace = rlvitals.diagnose(recorded).trace
     assert trace.settings["kl_coef_target"] == 0.01
+    assert trace.number("n_actions") == 4
     assert trace.number("kl_target") is None  # a language model's, to its reference
     assert trace["policy/kl_to_warm_start"].values[0] >= 0
     assert "policy/kl_to_reference" not in trace

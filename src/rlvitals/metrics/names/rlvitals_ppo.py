@@ -104,6 +104,7 @@ NAMES = Table(
     ),
     settings={
         "env": "env_id",
+        "n_actions": "n_actions",
         "learning_rate": "learning_rate",
         "gamma": "gamma",
         "gae_lambda": "gae_lambda",

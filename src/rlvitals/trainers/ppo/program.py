@@ -58,7 +58,8 @@ class Training:
         self.log = console.logger(self.folder, self.bar, total, verbose=verbose)
         actions = 0 if self.ppo.envs.continuous else self.ppo.envs.actions
         self.recorder = rlvitals.start(
-            self.folder, seed=config.training.seed, settings=building.flat(config),
+            self.folder, seed=config.training.seed,
+            settings=building.flat(config) | ({"n_actions": actions} if actions else {}),
             sinks=building.sinks(config.monitoring, actions),
         )  # fmt: skip
         building.write(config, self.folder)
