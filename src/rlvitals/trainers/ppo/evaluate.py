@@ -46,8 +46,7 @@ def load(folder: Path, *, step: int | None = None, best: bool = False) -> Traine
     config = schema.load(Config, file, {})
     torch.set_num_threads(config.training.threads)
     held = rlvitals.Checkpoints(folder, tell=lambda _: None)
-    newest = held.latest if step is None else lambda: held.at(step)
-    found = held.best() if best else newest()
+    found = held.best() if best else held.latest() if step is None else held.at(step)
     if found is None:
         which = "checkpoint that was measured by keep_best" if best else "checkpoint"
         raise rlvitals.UsageError(f"there is no whole {which}", where=str(folder))
