@@ -34,6 +34,7 @@ def test_one_sample_is_this_process_and_this_machine(tmp_path):
     free = psutil.disk_usage(str(tmp_path)).free / GIB
     assert found["machine/disk_free_gib"] == pytest.approx(free, rel=0.1)
     assert found["machine/load"] >= 0
+    assert found["machine/cores"] >= machine.cores() >= 1
 
 
 def test_every_number_is_a_metric_that_the_catalogue_knows(monkeypatch):

@@ -203,6 +203,19 @@ def test_the_best_by_a_loss_and_nan_is_never_best(tmp_path):
     assert there(tmp_path) == [2, 4]
 
 
+def test_the_best_is_found_by_whoever_asks_and_passed_over_where_it_is_damaged(tmp_path):
+    one = made(tmp_path, keep=5, keep_best=Best("loss", "min"))
+    assert one.best() is None
+    for step, loss in enumerate([3.0, 1.0, 2.0], start=1):
+        save(one, step, metrics={"loss": loss})
+    assert one.best().step == 2
+    reader = Checkpoints(tmp_path, tell=lambda _: None)  # knows by what it was saved
+    assert reader.best().step == 2
+    next(path for path in one.at(2).folder.iterdir() if path.suffix != ".json").write_bytes(b"?")
+    assert reader.best().step == 3
+    assert made(tmp_path, keep=5, keep_best="return").best() is None
+
+
 def test_retention_goes_on_across_restarts(tmp_path):
     for step in (10, 20, 30, 40):
         one = made(tmp_path, keep=2)

@@ -363,6 +363,25 @@ def test_the_phase_that_takes_longer_is_the_bottleneck():
     assert len(throughput_drop.RULE.judge(timed(slow)).evidence) == 1
 
 
+def test_a_machine_that_others_keep_busy_is_named_and_no_alarm():
+    late = np.arange(60) >= 30
+    slow = np.where(late, 100.0, 1000.0)
+    cores = np.full(60, 4.0)
+
+    def found(load):
+        machine = {"throughput__load": load, "throughput__cores": cores}
+        return throughput_drop.RULE.judge(timed(slow, **machine))
+
+    busy = found(np.where(late, 30.0, 2.0))
+    assert busy.severity is Severity.NOTE
+    assert busy.summary.endswith(": the machine was busy, load 30 on 4 cores, 2 before")
+    assert busy.causes == ("another job on the machine, or fewer cores",)
+    # Not: fewer processes than make a machine slow, nor one that was as busy all the time.
+    for load in (np.where(late, 5.0, 1.0), np.full(60, 30.0)):
+        assert found(load).severity is Severity.WARNING
+        assert "busy" not in found(load).summary
+
+
 def test_trap_sac_slows_when_learning_starts_and_its_table_has_empty_cells_before():
     rates = np.where(np.arange(100) < 25, 325.0, 50.0)
     loss = np.where(np.arange(100) < 25, np.nan, 0.3)

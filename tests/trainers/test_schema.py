@@ -57,6 +57,17 @@ def test_what_is_written_reads_back(tmp_path):
     ("values", "problem", "hint"),
     [
         ({"algorithm": {"epoch": 3}}, "there is no algorithm.epoch", "did you mean epochs"),
+        ({"algorithm": {"lr": 3}}, "there is no algorithm.lr", "did you mean learning_rate?"),
+        (
+            {"other": {"learning_rate": 1}},
+            "there is no other.learning_rate",
+            "did you mean algorithm.learning_rate?",
+        ),
+        (
+            {"rate": 1},
+            "there is no rate",
+            "did you mean algorithm.inner.rate or other.rate?",
+        ),
         ({"algorythm": {}}, "there is no algorythm", "did you mean algorithm"),
         ({"algorithm": {"inner": {"ratee": 1}}}, "no algorithm.inner.ratee", "mean rate"),
         ({"algorithm": {"epochs": 2.5}}, "not a whole number", "as 4"),

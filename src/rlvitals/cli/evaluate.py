@@ -9,6 +9,7 @@ exit code: 0; 2 where the folder holds no such run.
 
 examples:
   rlvitals evaluate outputs/ppo --baselines
+  rlvitals evaluate outputs/ppo --checkpoint best
   rlvitals evaluate runs/cartpole --episodes 100 --json
   rlvitals evaluate runs/sums --base
   rlvitals evaluate runs/sums --checkpoint 100 --samples 256
@@ -20,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rlvitals.cli.command import Command
 from rlvitals.errors import UsageError
@@ -28,12 +29,19 @@ from rlvitals.errors import UsageError
 if TYPE_CHECKING:
     from rlvitals.trainers.language.evaluating import Evaluated
 
+BEST: Final = "best"
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the run, how much is asked of it, and how to show it."""
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of what is drawn (0)")
     parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument(
+        "--checkpoint", type=_step, metavar="STEP",
+        help="of this step, not the newest whole one; of rlvitals train ppo also `best`:"
+        " by its --keep-best",
+    )  # fmt: skip
     ppo = parser.add_argument_group("a run of rlvitals train ppo")
     ppo.add_argument("--baselines", action="store_true", help="schedulers that do not learn too")
     ppo.add_argument("--seeds", type=int, default=5, metavar="N", help="streams of arrivals (5)")
@@ -45,9 +53,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--episodes", type=int, default=100, metavar="N", help="of other environments (100)"
     )
     language = parser.add_argument_group("a language model")
-    language.add_argument(
-        "--checkpoint", type=_step, metavar="STEP", help="of this step, not the newest whole one"
-    )
     language.add_argument("--base", action="store_true", help="beside it, as its training began")
     language.add_argument(
         "--questions", type=int, default=0, metavar="N", help="the first so many (0: all)"
@@ -57,10 +62,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def _step(said: str) -> int:
+def _step(said: str) -> int | Literal["best"]:
+    if said == BEST:
+        return BEST
     step = said.rstrip("/").rpartition("-")[2]
     if not step.isdecimal():
-        raise ArgumentTypeError(f"{said!r} is neither a step nor a checkpoint's name")
+        raise ArgumentTypeError(f"{said!r} is neither a step nor a checkpoint's name nor best")
     return int(step)
 
 
@@ -79,7 +86,8 @@ def run(args: Namespace) -> int:
 def _ppo(args: Namespace) -> int:
     from rlvitals.trainers.ppo import cluster, evaluate
 
-    trained = evaluate.load(args.run)
+    best = args.checkpoint == BEST
+    trained = evaluate.load(args.run, step=None if best else args.checkpoint, best=best)
     env = trained.config.training.env
     if env == cluster.ID:
         found = evaluate.on_cluster(
@@ -119,6 +127,8 @@ def _language(args: Namespace) -> int:
     from rlvitals.show.listing import columns
     from rlvitals.trainers.language import evaluating
 
+    if args.checkpoint == BEST:
+        raise UsageError("no checkpoint of a language model is the best", hint="--checkpoint STEP")
     evaluating.quiet()
     told = []
     for step in (args.checkpoint, 0) if args.base else (args.checkpoint,):

@@ -182,7 +182,19 @@ LOAD = Metric(
     better="down",
     healthy=Band(low=0.0),
     possible=NOT_NEGATIVE,
-    see_also=("throughput/machine",),
+    see_also=("throughput/cores", "throughput/machine"),
+)
+
+CORES = Metric(
+    name="throughput/cores",
+    title="Cores of the machine",
+    unit="cores",
+    kind="performance",
+    meaning="Processor cores of the whole machine, whoever may use them: what its load is held"
+    " against.",
+    healthy=Band(low=1.0),
+    possible=NOT_NEGATIVE,
+    see_also=("throughput/load",),
 )
 
 HANDLES = Metric(
@@ -341,6 +353,7 @@ METRICS = (
     EVAL_ELAPSED,
     MACHINE,
     LOAD,
+    CORES,
     HANDLES,
     DISK_FREE,
     POWER,

@@ -117,7 +117,9 @@ class _Probe:
     def _system(self) -> Mapping[str, float]:
         import psutil  # noqa: PLC0415 - 20 ms: on the sampler's thread
 
-        found = {"load": os.getloadavg()[0]} if hasattr(os, "getloadavg") else {}
+        found = {"cores": float(os.cpu_count() or 1)}  # all of them, as the load is everybody's
+        if hasattr(os, "getloadavg"):
+            found["load"] = os.getloadavg()[0]
         if self._spent is not None:  # else it is of no time at all
             found["cpu_percent"] = psutil.cpu_percent()
         else:

@@ -190,12 +190,20 @@ class Checkpoints:
     def latest(self) -> Checkpoint | None:
         """Return the newest checkpoint of this run that is whole, or None; nothing is changed."""
         self._writer.join()
-        for one in self._shelf.own():
-            try:
-                manifests.verify(one.folder, one.manifest)
-            except BadCheckpoint:
-                continue
-            return one
+        return next((one for one in self._shelf.own() if _whole(one)), None)
+
+    def best(self) -> Checkpoint | None:
+        """Return the best whole one by `keep_best`, or by what the run was saved with; or None."""
+        self._writer.join()
+        found = self._shelf.own()
+        kept = (one.manifest.facts.get("kept") for one in found)
+        ranked = self.policy.best or retention.policy(next(kept, None)).best
+        left = {one.manifest.sequence: one for one in found}
+        while ranked and (
+            first := ranked.of([retention.entry(one.manifest) for one in left.values()])
+        ):
+            if _whole(one := left.pop(first.sequence)):
+                return one
         return None
 
     def restore(self, load: Callable[[Path], object] | None = None) -> Resumed | None:
@@ -369,6 +377,14 @@ class Checkpoints:
             self._owner.note(text)
         if self._group.rank == 0:
             self._to_person(text)
+
+
+def _whole(one: Checkpoint) -> bool:
+    try:
+        manifests.verify(one.folder, one.manifest)
+    except BadCheckpoint:
+        return False
+    return True
 
 
 def _to_stderr(text: str) -> None:

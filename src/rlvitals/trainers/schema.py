@@ -72,22 +72,34 @@ def _default(one: Any) -> Any:  # noqa: ANN401 - a field of any type
     return one.default if one.default is not MISSING else one.default_factory()
 
 
-def read(schema: type[T], values: object, where: str, above: str = "") -> T:
-    """Make a section of the values of a file. Raises UsageError for what the schema has not."""
+def read(
+    schema: type[T], values: object, where: str, above: str = "", whole: type[Any] | None = None
+) -> T:
+    """Make a section of the values of a file. Raises UsageError for what the schema has not.
+
+    `whole`: the schema that the section is of, where a misplaced key is looked for.
+    """
     if not isinstance(values, Mapping):
         raise UsageError(f"{above or 'the settings'} is no table but {values!r}", where=where)
     known = {one.name: one for one in fields(schema)}  # type: ignore[arg-type]
     made: dict[str, Any] = {}
+    whole = whole or schema
     for name, value in values.items():
         at = f"{above}.{name}" if above else name
         if name not in known:
-            raise UsageError(f"there is no {at}", where=where, hint=_nearest(name, known))
+            raise UsageError(f"there is no {at}", where=where, hint=_meant(name, known, whole))
         default = _default(known[name])
         if is_dataclass(default):
-            made[name] = read(type(default), value, where, at)
+            made[name] = read(type(default), value, where, at, whole)
         else:
             made[name] = _checked(known[name], default, value, f"{where}, {at}")
     return schema(**made)
+
+
+def _meant(name: str, known: Collection[str], whole: type[Any]) -> str:
+    """Return the same key of another section, else the nearest of this one, else all of them."""
+    places = [key.name for key in keys(whole) if key.path[-1] == name]
+    return f"did you mean {' or '.join(places)}?" if places else _nearest(name, known)
 
 
 def _nearest(name: str, known: Collection[str]) -> str:

@@ -93,6 +93,30 @@ def test_features_have_names_and_vary():
     assert replicas[0, list(envs.replica_features).index("speed")] == 1.0
 
 
+def test_the_oldest_requests_are_seen_one_by_one():
+    envs = gymnasium.make_vec(ID, num_envs=2, load=3.0, queued_requests=3, queue_limit=8)
+    plain = gymnasium.make_vec(ID, num_envs=2, load=3.0, queue_limit=8)
+    assert envs.replica_features[-2:] == ("request_2_age", "request_2_prompt")
+    for each in (envs, plain):
+        each.reset(seed=0)
+    rng, replicas, config = np.random.default_rng(0), envs.cluster.replicas, envs.config
+    filled = 0
+    for _ in range(300):
+        actions = rng.integers(0, 4, 2)
+        seen = envs.step(actions)[0][:, :-12].reshape(2, 4, -1)
+        whole = plain.step(actions)[0][:, :-12].reshape(2, 4, -1)
+        assert np.array_equal(seen[..., : whole.shape[-1]], whole)  # they are added, and no more
+        for b, r, i in np.ndindex(2, 4, 3):
+            place = (int(replicas.head[b, r]) + i) % 8
+            waits = i < replicas.size[b, r]
+            age = min(envs.cluster.now[b] - replicas.queue_born[b, r, place], 10.0) if waits else 0
+            prompt = replicas.queue_prompt[b, r, place] / config.max_prompt if waits else 0.0
+            told = seen[b, r, whole.shape[-1] + 2 * i :][:2]
+            assert told == pytest.approx([np.log1p(age) / np.log(11), prompt], abs=1e-6)
+            filled += waits
+    assert filled > 1000
+
+
 def test_replicas_can_be_relabelled():
     found = []
     for order in ([0, 1, 2], [2, 0, 1]):

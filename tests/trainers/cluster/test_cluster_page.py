@@ -7,7 +7,7 @@ import pytest
 
 from rlvitals.trainers import schema
 from rlvitals.trainers.ppo.cluster import PARTS, ClusterConfig, baselines
-from rlvitals.trainers.ppo.cluster.observation import CLUSTER, REPLICA
+from rlvitals.trainers.ppo.cluster.observation import CLUSTER, REPLICA, of_replica
 
 PAGE = (Path(__file__).parents[3] / "docs" / "trainers" / "cluster.md").read_text()
 
@@ -31,6 +31,12 @@ def test_every_part_and_every_baseline_stands_there():
     assert set(baselines()) <= set(told)
 
 
+def test_requests_are_told_one_by_one():
+    seen = of_replica(ClusterConfig(queued_requests=1))[len(REPLICA) :]
+    for one in seen:
+        assert f"| `{one.name}` | {one.low:g} to {one.high:g} | {one.meaning} |" in PAGE
+
+
 def test_its_example_runs(capsys):
     for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
         exec(code, {})  # noqa: S102 - our own page
@@ -46,5 +52,5 @@ def test_what_it_says_of_info_is_in_info():
     cluster.reset(rng)
     info = cluster.step(cluster.age, rng).info
     paragraph = PAGE.split("Also in `info`")[1].split("\n\n")[0]
-    named = set(re.findall(r"`(\w+)`", paragraph)) - {"balance_penalty"}
+    named = set(re.findall(r"`(\w+)`", paragraph)) - {"balance_penalty", "latency_threshold"}
     assert named | set(PARTS) == set(info)

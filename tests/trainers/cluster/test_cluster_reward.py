@@ -19,6 +19,7 @@ FULL = {  # every weight of the reward at work
     "extreme_imbalance_penalty": 5.0,
     "asymmetry_penalty": 5.0,
     "trend_weight": 0.3,
+    "action_balance": 0.2,
     "tail_penalty": 0.5,
     "latency_threshold": 1.0,
     "limit": 1.0,
@@ -106,6 +107,43 @@ def test_the_delta_score_by_hand():
             lat_ema + 0.2 * (latency[t] - lat_ema),
         )
     assert info["latency_ema"][-1] == pytest.approx(lat_ema)
+
+
+def test_evenly_spread_decisions_earn_the_most():
+    def spread(choose):
+        cluster = Cluster(ClusterConfig(reward=RewardConfig(action_balance=0.6, scale=1.0)), 2)
+        rng = np.random.default_rng(0)
+        cluster.reset(rng)
+        chosen = np.array([choose(t) for t in range(120)])
+        infos = [cluster.step(np.full(2, one), rng).info for one in chosen]
+        return chosen, np.array([info["action_balance_bonus"] for info in infos])
+
+    _, even = spread(lambda t: t % 4)
+    assert even[47::4] == pytest.approx(0.6, abs=2e-3)
+    _, one = spread(lambda _: 3)
+    assert one == pytest.approx(-0.6)
+    chosen, turned = spread(lambda t: 0 if t < 60 else 1 + t % 3)
+    shares = np.bincount(chosen[40:90], minlength=4) / 50  # of the last 50, by hand
+    expected = 0.6 * (2 * -(shares * np.log(shares)).sum() / np.log(4) - 1)
+    assert turned[89] == pytest.approx(expected)
+
+
+def test_changes_are_those_since_the_last_decision():
+    _, info = rewards({})
+    for name in ("throughput", "latency"):
+        found, level = info[f"delta_{name}"], info[f"estimated_{name}"]
+        assert (found[0] == 0).all()
+        assert found[1:] == pytest.approx(np.diff(level, axis=0), abs=1e-12)
+
+
+def test_violations_are_the_requests_above_the_threshold():
+    _, info = rewards({"latency_threshold": 2.0}, load=1.2, window=64)
+    samples, late = info["tail_latency_samples"], info["tail_latency_violations"]
+    assert (late <= samples).all()
+    assert samples.max() == 64
+    # A percentile above the threshold is what that share of violations means.
+    assert ((info["latency_p90"] > 2.0) == (late > samples - np.ceil(0.9 * samples))).all()
+    assert 0 < (info["latency_p90"] > 2.0).mean() < 1
 
 
 def test_balance_is_the_gap_of_utilisation_and_counts():

@@ -39,6 +39,7 @@ OTHER = {
     "max_prompt": 900,
     "max_output": 200,
     "window": 16,
+    "queued_requests": 2,
     "horizon": 20,
     "reward": {"alpha": 1.0},
     "curriculum": {"decisions": 1000},

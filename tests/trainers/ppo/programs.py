@@ -32,6 +32,7 @@ ALL = {
     "ppo_config.kl_adaptive": True, "ppo_config.kl_coef": 0.1, "ppo_config.entropy_coef": 0.01,
     "ppo_config.entropy_coef_final": 0.0, "curriculum_learning.decisions": 400,
     "statistics_stabilization.statistics_stabilization_steps": 6, "training.chunk_mode": True,
+    "reward_config.action_balance": 0.1, "cluster.queued_requests": 2,
     "training.chunk_size": 300,
 }  # fmt: skip
 NEVER_THE_SAME = ("manifest.json",)  # names, times and attempts

@@ -115,8 +115,11 @@ def test_a_spike_slows_and_widens_and_comes_back():
 
 
 def test_the_minibatch_stays_within_its_bounds_in_either_direction():
-    for direction, last in (("up", 128), ("down", 32)):
-        held = SpikeReaction(SpikeConfig(enable=True, direction=direction), 64)
+    # Half of 64 and twice of it, where nothing is said.
+    for direction, said, last in (
+        ("up", {}, 128), ("down", {}, 32), ("up", {"max": 90}, 90), ("down", {"min": 60}, 60)
+    ):  # fmt: skip
+        held = SpikeReaction(SpikeConfig(enable=True, direction=direction, **said), 64)
         quiet(held)
         for _ in range(40):
             held.after(50.0)
@@ -131,7 +134,9 @@ def test_a_norm_that_is_no_number_is_a_spike():
 
 def test_a_minibatch_outside_of_its_bounds_is_refused():
     with pytest.raises(UsageError, match="minibatch_size 256 is outside of 32 to 128"):
-        SpikeReaction(SpikeConfig(enable=True), 256)
+        SpikeReaction(SpikeConfig(enable=True, min=32, max=128), 256)
+    # Whatever the size, the reaction needs no more than to be asked for.
+    assert SpikeReaction(SpikeConfig(enable=True), PPOConfig().minibatch_size)
 
 
 def small():

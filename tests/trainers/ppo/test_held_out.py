@@ -1,5 +1,6 @@
 """What a training measures on a fixed set while it goes: and that it is none of the training's."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import programs
 import pytest
 
 import rlvitals
+from rlvitals.cli import main
 from rlvitals.trainers import schema
 from rlvitals.trainers.ppo import cluster, evaluate, held_out
 from rlvitals.trainers.ppo.cluster.config import SCHEDULERS
@@ -115,3 +117,39 @@ def test_sizes_that_show_nothing_are_refused():
 
 def test_every_baseline_can_be_asked_for():
     assert tuple(cluster.baselines()) == SCHEDULERS
+
+
+# -- the best checkpoint --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("ranked", "metric"), [("auto", "latency"), ("eval_return", "return")])
+def test_the_best_checkpoint_is_the_one_that_was_evaluated_best(tmp_path, capsys, ranked, metric):
+    """However seldom a checkpoint is due: what was evaluated is there to be kept."""
+    rare = {**SERVED, "checkpointing.interval": 10_000, "checkpointing.keep": 1}
+    said = {"checkpointing.keep_best": ranked, "ppo_config.learning_rate": 0.05}
+    programs.run(tmp_path, {**rare, **said})
+    found = numbers(tmp_path)[f"outcome/eval_{metric}"]
+    del found[0]  # before the first update there is nothing to save
+    sign = -1 if metric == "latency" else 1
+    best = max(found, key=lambda step: (sign * found[step], step))
+    kept = {one.step: one for one in rlvitals.Checkpoints(tmp_path).all()}
+    assert kept.keys() == {best, max(found)}
+    assert kept[best].manifest.metrics[f"eval_{metric}"] == found[best]
+    assert evaluate.load(tmp_path, best=True).step == best
+    assert evaluate.load(tmp_path, step=max(found)).step == max(found)
+    capsys.readouterr()
+    play = ["--seeds", "1", "--envs", "2", "--steps", "16", "--json"]
+    assert main(["evaluate", str(tmp_path), "--checkpoint", "best", *play]) == 0
+    assert json.loads(capsys.readouterr().out)["step"] == best
+
+
+def test_without_evaluations_the_best_is_by_the_return(tmp_path):
+    programs.run(tmp_path, {**programs.CARTPOLE, "checkpointing.keep": 1})
+    found = rlvitals.Checkpoints(tmp_path).best()
+    assert found.manifest.facts["kept"]["best"] == ["ep_return", "max"]
+    programs.run(tmp_path / "none", **{"checkpointing.keep_best": ""})
+    with pytest.raises(rlvitals.UsageError, match=r"no whole checkpoint that was measured"):
+        evaluate.load(tmp_path / "none", best=True)
+    with pytest.raises(rlvitals.UsageError, match=r"by eval_return: nothing is evaluated"):
+        programs.run(tmp_path / "odd", **{"checkpointing.keep_best": "eval_return"})
+    assert not (tmp_path / "odd").exists()

@@ -25,7 +25,8 @@ COLUMNS = set(telemetry.TAGS) | {
     "action_count_n", "latency_p95", "act", "warm", "random", "policy", "stagnation", "interval",
     "hybrid", "instant", "delta", "adjustment", "load_balance_penalty", "blocks/", "tensorboard/",
     "metrics/", "eval_return", "eval_latency", "eval_latency_p95", "eval_latency_p99",
-    "baseline_return", "lor/speed",
+    "baseline_return", "lor/speed", "ep_return",
+    *(f"{tag.partition('/')[0]}/" for tag in telemetry.TAGS.values()),
 }  # fmt: skip
 ELEVEN = {
     "base_temperature", "min_temperature", "max_temperature", "qps_sensitivity",

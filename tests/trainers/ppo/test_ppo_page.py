@@ -1,6 +1,7 @@
 """The algorithm: values worked out by hand, invariants, and a continuation bit for bit."""
 
 import math
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -125,6 +126,29 @@ def test_features_vary_with_the_state():
         assert np.abs(np.diff(out, axis=0)).min() > 0
         # One row alone is judged as among others: nothing is normalised over the batch.
         assert np.allclose(acting.forward(sub, rows[:1]), out[:1], atol=1e-6)
+
+
+def test_kl_estimators_and_clip_fraction_by_hand():
+    """Ratios 2, 1/2, 1 and 1.1: k1 is -mean(log), k3 is mean(ratio - 1 - log)."""
+    found = moved(torch.log(torch.tensor([2.0, 0.5, 1.0, 1.1])), 0.2)
+    assert found["approx_kl_k1"] == pytest.approx(-0.0953102 / 4, abs=1e-6)
+    assert found["approx_kl"] == pytest.approx((0.3068528 + 0.1931472 + 0.0 + 0.0046898) / 4)
+    assert found["clipfrac"] == 0.5
+    assert (found["ratio_mean"], found["ratio_max"]) == pytest.approx((1.15, 2.0))
+
+
+def test_a_value_that_moved_beyond_its_clip_counts_by_its_worse_error():
+    held = trainer(config=PPOConfig(rollout_length=8, value_clip_ratio=0.1))
+    batch = held._batch(held.collect())
+    values = held.policy.value(batch.observations).detach()
+    moves = torch.tensor([0.0, 0.05, 0.5, -0.5]).repeat(len(batch) // 4)  # since the rollout
+    to_go = torch.tensor([1.0, 1.0, 1.0, -1.0]).repeat(len(batch) // 4)
+    rows = replace(batch, values=values - moves, returns=values + to_go)
+    # Within the clip the error is 1; a move of 0.5 counts as 0.1, and so the error as 1.4.
+    expected = 0.5 * (1 + 1 + 1.96 + 1.96) / 4
+    assert held._value_loss(rows).item() == pytest.approx(expected, 1e-5)
+    plain = trainer(config=PPOConfig(rollout_length=8))
+    assert plain._value_loss(rows).item() == pytest.approx(0.5, 1e-5)
 
 
 def test_the_stated_estimators():

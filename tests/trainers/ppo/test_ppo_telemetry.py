@@ -24,12 +24,12 @@ TOLD = {
 UNNAMED = {
     "raw_advantage_max", "raw_advantage_min", "compression", "curriculum_stage",
     "entropy_min", "entropy_policy",
-    "estimated_latency", "failed", "finished", "first_clipfrac", "first_kl", "first_ratio_max",
+    "failed", "finished", "first_clipfrac", "first_kl", "first_ratio_max",
     "grad_norm_usual", "gradient_spike", "kl_ref_coef", "latency_ema", "lr_factor",
     "minibatch_size", "minibatch_size_next", "obs_norm_mean", "obs_norm_std", "overridden",
     "ratio_max", "rejected", "return_std", "reward_norm_count", "reward_norm_std",
-    "skipped_minibatches", "stopped_early", "target_qps", "temp_current_temperature",
-    "throughput_ema", "raw_advantage_mean", "value_var",
+    "selected_replica", "skipped_minibatches", "stopped_early", "target_qps",
+    "temp_current_temperature", "throughput_ema", "raw_advantage_mean", "value_var",
 }  # fmt: skip
 
 
@@ -137,6 +137,22 @@ def test_the_parts_of_the_reward_sum_to_it(tables):
     assert np.allclose(frame[parts].sum(axis=1), frame["reward"], atol=1e-9)
 
 
+def test_what_lies_behind_a_number_is_told_with_it(recorded, tables):
+    frame = tables[-1]
+    assert np.allclose(frame["raw_reward"] + frame["compression"], frame["reward"])
+    late, samples = frame["tail_latency_violations"], frame["tail_latency_samples"]
+    assert np.allclose(frame["tail_latency_violation_rate"], late / samples)
+    assert (frame["tail_latency_alerts"] == 0).all()
+    counts = frame[[f"action_count_{i}" for i in range(4)]].to_numpy()
+    assert (frame["selected_replica"] == counts.argmax(1)).all()
+    # Chunks of 1,500 steps are cut into shorter rollouts; one of 64 decisions' episodes ends.
+    assert set(frame["buffer_progress"]) <= {i / 32 for i in range(1, 33)}
+    assert frame["buffer_progress"].min() < 1
+    assert ((frame["episode_mask"] > 0.9) & (frame["episode_mask"] <= 1)).all()
+    assert frame["episode_mask"].min() < 1
+    assert rlvitals.diagnose(recorded).trace.get("scheduler/delta_latency") is not None
+
+
 def test_the_entropy_of_the_policy_stands_beside_that_of_what_was_drawn_from(tmp_path):
     said = {
         **programs.CLUSTER, "temperature_control.base_temperature": 2.0, "warm_start.bc_epochs": 9,
@@ -238,6 +254,8 @@ def test_a_slow_tail_is_a_warning_once(tmp_path):
     said = {"monitoring.tail_latency_tracking.alert_threshold_p99": 0.01}
     programs.run(tmp_path, programs.CLUSTER, **said)
     assert sum(line.startswith("[PPO:tail]") for line in programs.log(tmp_path)) == 1
+    frames = [pd.read_csv(path) for path in (tmp_path / "metrics").glob("metrics-*.csv")]
+    assert pd.concat(frames)["tail_latency_alerts"].max() == 1
     held = events.read(tmp_path / "events.jsonl").events
     assert sum(one.kind == "tail_latency" for one in held) == 1
 
@@ -333,6 +351,7 @@ def test_findings_are_lines_while_it_trains(tmp_path, monkeypatch):
 def test_no_setting_of_ours_is_taken_for_another(recorded):
     trace = rlvitals.diagnose(recorded).trace
     assert trace.settings["kl_coef_target"] == 0.01
+    assert trace.number("n_actions") == 4
     assert trace.number("kl_target") is None  # a language model's, to its reference
     assert trace["policy/kl_to_warm_start"].values[0] >= 0
     assert "policy/kl_to_reference" not in trace

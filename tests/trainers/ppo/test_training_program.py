@@ -77,6 +77,9 @@ def test_shapes_that_do_not_fit_stop_and_are_named(tmp_path):
     with pytest.raises(VitalsError, match="does not fit"):
         programs.run(tmp_path, **{"network.hidden_sizes": [9]})
     assert programs.progress(tmp_path)["status"] == "failed"
+    programs.run(tmp_path / "cluster", programs.CLUSTER)
+    with pytest.raises(VitalsError, match="does not fit"):
+        programs.run(tmp_path / "cluster", programs.CLUSTER, **{"cluster.replicas": 5})
 
 
 # -- chunks ---------------------------------------------------------------------------------------

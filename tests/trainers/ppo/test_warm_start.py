@@ -118,6 +118,11 @@ def test_weights_that_do_not_fit_are_named(tmp_path):
     with pytest.raises(UsageError, match=r"score.0.bias is 16 there and 32 here"):
         warm_start.load(held, tmp_path / "w.safetensors")
     assert all(map(torch.equal, before, held.policy.parameters()))
+    # The scorer's weights fit any number of replicas; what its inputs are normalised by does not.
+    warm_start.save(trainer(ClusterConfig(replicas=5)), tmp_path / "w.safetensors")
+    with pytest.raises(UsageError, match=r"observe.mean is 102 there and 84 here"):
+        warm_start.load(held, tmp_path / "w.safetensors")
+    assert held.observe.moments.mean.shape == (84,)
     (tmp_path / "odd.safetensors").write_bytes(b"nothing")
     for name in ("odd.safetensors", "none.safetensors"):
         with pytest.raises(UsageError, match="cannot be read"):

@@ -92,6 +92,7 @@ ALIASES: tuple[tuple[Metric, tuple[str, ...]], ...] = (
     (throughput.PREEMPTIONS, ("vllm:num_preemptions_total", "vllm:num_preemptions")),
     # Our own recorder's.
     (throughput.LOAD, ("machine/load",)),
+    (throughput.CORES, ("machine/cores",)),
     (throughput.DISK_FREE, ("machine/disk_free_gib",)),
     (progress.EPOCH, ("epoch",)),
     (progress.EPISODE, ("episode", "episodes")),

@@ -43,6 +43,15 @@ NAMES = Table(
         "reward_max": Name(reward.MAX, SCALED),
         "absolute_score": Name(reward.ABSOLUTE, ROLLOUT),
         "delta_score": Name(reward.DELTA, ROLLOUT),
+        "raw_reward": Name(reward.RAW, f"{ROLLOUT}, before the logarithm beyond its limit"),
+        "estimated_throughput": Name(
+            scheduler.RAW_THROUGHPUT, f"finished in the last gap times the rate, {ROLLOUT}"
+        ),
+        "estimated_latency": Name(scheduler.RAW_LATENCY, f"by Little's law, {ROLLOUT}"),
+        "delta_throughput": Name(scheduler.DELTA_THROUGHPUT, ROLLOUT),
+        "delta_latency": Name(scheduler.DELTA_LATENCY, ROLLOUT),
+        "buffer_progress": Name(scheduler.BUFFER_PROGRESS, "this rollout's share of its length"),
+        "episode_mask": Name(scheduler.EPISODE_MASK, ROLLOUT),
         "utilisation_gap": Name(scheduler.BALANCE_PENALTY, ROLLOUT),
         "queue": Name(scheduler.QUEUE_LENGTH, ROLLOUT),
         "qps": Name(scheduler.ARRIVALS, WINDOW),
@@ -90,10 +99,12 @@ NAMES = Table(
         Family(r"baseline_latency_(p\d+)", Name(beside.BASELINE_TAIL_LATENCY, ONCE)),
         Family(r"(\w+_(?:penalty|bonus|score))", Name(reward.COMPONENT, f"{ROLLOUT}, weighted")),
         Family(r"(collect|learn)_seconds", Name(throughput.PHASE_TIME, "s of the update")),
+        Family(r"(tail_latency_\w+)", Name(scheduler.TAIL_LATENCY_ALERTS, ROLLOUT)),
         Family(r"curriculum/(.+)", Name(scheduler.CURRICULUM)),
     ),
     settings={
         "env": "env_id",
+        "n_actions": "n_actions",
         "learning_rate": "learning_rate",
         "gamma": "gamma",
         "gae_lambda": "gae_lambda",

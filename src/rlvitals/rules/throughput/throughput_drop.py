@@ -4,7 +4,9 @@
 Steps per second over windows of at least 20 seconds, from `throughput/elapsed` or the log's wall
 times; of a language model tokens per second, where tokens or lengths are logged. The last five
 windows and a fifth of the run below 70 % of the median of what came before, but for one in five,
-is a note; below 55 % a warning. Where the seconds of collecting and of learning are logged, the
+is a note; below 55 % a warning. Where the machine was busier then than before, with half again as
+many processes as it has cores, the finding says so and stays a note: the run is slow for the
+machine's sake. Where the seconds of collecting and of learning are logged, the
 evidence names the phase that takes longer, and what recording takes.
 
 ## Why it matters
@@ -30,7 +32,7 @@ import numpy as np
 
 from rlvitals.metrics.language import LENGTH_MEAN
 from rlvitals.metrics.progress import TOKENS_NEW
-from rlvitals.metrics.throughput import PHASE_TIME, RECORDER_SHARE, TOKENS
+from rlvitals.metrics.throughput import CORES, LOAD, PHASE_TIME, RECORDER_SHARE, TOKENS
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.pace import LEAST, SLOWER, Pace, pace, slow_since
@@ -41,11 +43,16 @@ SPEED = Threshold("throughput-drop.speed", SLOWER, "part of the run's own speed 
 # Of 800 recorded runs six fell to 0.61-0.67 of their speed for the machine's sake alone.
 HALVED = Threshold("throughput-drop.severe", 0.55, "the same, for a warning", high=1.0)
 GROWN = 0.2  # of what it took before: a phase that grew by less is none that slows the run
+BUSY = Threshold(
+    "throughput-drop.busy", 1.5, "processes for each core that make a machine slow for all"
+)
+BUSIER = 1.2  # times the load before: a machine that was as busy then is no cause of a change
 LOGGING = 0.1  # of the time: less than this explains no drop by a third
 MEANS = {
     "collect": "simulation, inference or communication",
     "learn": "the optimiser: batches, or the machine it runs on",
 }
+OTHERS = "another job on the machine, or fewer cores"
 FIRST_UPDATE = ("optimiser/loss", "policy/loss", "value/loss", "optimiser/grad_norm")
 
 
@@ -62,20 +69,36 @@ def check(trace: Trace) -> Answer:
     if split is None:
         return Clear()
     before, after = float(np.median(speed.rates[:split])), float(np.median(speed.rates[split:]))
+    began = int(speed.steps[split - 1])
+    busy = _busy(trace, began)
+    severe = after < HALVED.on(trace) * before and not busy
     return Finding(
-        f"{unit} per second fell from {before:,.3g} to {after:,.3g} and stay there",
-        severity=Severity.WARNING if after < HALVED.on(trace) * before else Severity.NOTE,
+        f"{unit} per second fell from {before:,.3g} to {after:,.3g} and stay there{busy}",
+        severity=Severity.WARNING if severe else Severity.NOTE,
         metric=_shown(trace),
-        began=int(speed.steps[split - 1]),
+        began=began,
         ended=int(speed.steps[-1]),
         observed=after,
         bound=SPEED.bound(trace, f"{SPEED.on(trace):.0%} of this run's own speed before", before),
         curve=Curve(f"{unit} per second", _drawn(speed)),
         evidence=(
             f"measured over windows of {speed.seconds:,.3g} s",
-            *_bottleneck(trace, int(speed.steps[split - 1])),
+            *_bottleneck(trace, began),
         ),
+        causes=(OTHERS,) if busy else (),
     )
+
+
+def _busy(trace: Trace, since: int) -> str:
+    """Say in words that the machine became too busy as the run became slow; empty: it did not."""
+    load, cores = trace.numbers(LOAD.name), trace.numbers(CORES.name)
+    if load is None or cores is None:
+        return ""
+    before, now = median(load.until(since).values), median(load.since(since + 1).values)
+    have = cores.values[-1]
+    if before is None or now is None or now < max(BUSY.on(trace) * have, BUSIER * before):
+        return ""
+    return f": the machine was busy, load {now:.0f} on {have:.0f} cores, {before:.0f} before"
 
 
 def _bottleneck(trace: Trace, since: int) -> Iterable[str]:
@@ -134,7 +157,7 @@ RULE = Rule(
     check=check,
     doc=__doc__,
     causes=(
-        "another job on the machine, or fewer cores",
+        OTHERS,
         "memory pressure: swapping, a growing buffer",
         "logging or checkpointing that costs more with every row",
         "the environment became slower: longer episodes, a leak",
@@ -145,5 +168,5 @@ RULE = Rule(
         "log less often, and append instead of rewriting",
     ),
     explained_by=("response-length-explodes",),
-    thresholds=(SPEED, HALVED),
+    thresholds=(SPEED, HALVED, BUSY),
 )

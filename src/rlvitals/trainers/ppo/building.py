@@ -11,7 +11,7 @@ import torch
 
 from rlvitals.trainers import schema
 from rlvitals.trainers.ppo import cluster, environments, networks, telemetry
-from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, REPLICA_FEATURES
+from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, of_replica
 from rlvitals.trainers.ppo.config import Config, MonitoringConfig
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.reactions import SpikeReaction
@@ -61,7 +61,8 @@ def environment(config: Config) -> environments.Environments:
 
 
 def _layout(config: Config) -> networks.Layout:
-    return networks.Layout(config.cluster.replicas, len(REPLICA_FEATURES), len(CLUSTER_FEATURES))
+    seen = len(of_replica(config.environment))
+    return networks.Layout(config.cluster.replicas, seen, len(CLUSTER_FEATURES))
 
 
 def qps(config: Config) -> float:

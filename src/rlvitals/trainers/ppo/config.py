@@ -113,8 +113,8 @@ class SpikeConfig:
     """The reaction to gradient spikes (`advanced_optimization.adaptive_batch_size`)."""
 
     enable: bool = option(False, "react to spikes of the gradient's norm")
-    min: int = option(32, "rows of a minibatch at least", item="N")
-    max: int = option(128, "rows of a minibatch at most", item="N")
+    min: int = option(0, "rows of a minibatch at least (0: half of `minibatch_size`)", item="N")
+    max: int = option(0, "rows of a minibatch at most (0: twice `minibatch_size`)", item="N")
     adaptation_rate: float = option(0.1, "share that a spike changes them by", item="SHARE")
     direction: str = option("up", "where a spike moves the minibatch", choices=("up", "down"))
     spike_threshold: float = option(3.0, "times the usual norm that is a spike", item="X")
@@ -260,7 +260,10 @@ class CheckpointConfig:
     enable: bool = option(True, "save at all")
     interval: int = option(50_000, "environment steps between two checkpoints", item="N")
     keep: int = option(3, "newest ones kept", item="N")
-    keep_best: str = option("ep_return", "the one with the most of this is kept", item="METRIC")
+    keep_best: str = option(
+        "auto", "the one with the most of this is kept, of a latency with the least (auto: the"
+        " first that there is of `eval_latency`, `eval_return`, `ep_return`)", item="METRIC",
+    )  # fmt: skip
     keep_every: int = option(
         0, "the first after each so many steps is kept for good (0: none)", item="N"
     )

@@ -32,10 +32,11 @@ class Trained:
         return self.act(observations).astype(np.int64)
 
 
-def load(folder: Path) -> Trained:
-    """Build a run's policy and put its newest whole checkpoint into it.
+def load(folder: Path, *, step: int | None = None, best: bool = False) -> Trained:
+    """Build a run's policy and put its newest whole checkpoint into it, or the one asked for.
 
-    Raises UsageError for a folder without settings or without a checkpoint.
+    `best`: the best by `checkpointing.keep_best`. Raises UsageError for a folder without settings
+    or without a checkpoint, BadCheckpoint for a step without a whole one.
     """
     file = folder / building.FILE
     if not file.is_file():
@@ -44,9 +45,11 @@ def load(folder: Path) -> Trained:
         )
     config = schema.load(Config, file, {})
     torch.set_num_threads(config.training.threads)
-    found = rlvitals.Checkpoints(folder, tell=lambda _: None).latest()
+    held = rlvitals.Checkpoints(folder, tell=lambda _: None)
+    found = held.best() if best else held.latest() if step is None else held.at(step)
     if found is None:
-        raise rlvitals.UsageError("there is no whole checkpoint", where=str(folder))
+        which = "checkpoint that was measured by keep_best" if best else "checkpoint"
+        raise rlvitals.UsageError(f"there is no whole {which}", where=str(folder))
     ppo = building.build(config)
     ppo.state().load(found.folder)
     return Trained(ppo, config, found.step)

@@ -62,10 +62,10 @@ class Events:
         )  # fmt: skip
 
     def _tail(self, told: Mapping[str, float]) -> None:
-        tail = self._config.tail_latency_tracking
-        limit, worst = tail.alert_threshold_p99, told.get("latency_p99", 0.0)
-        slow = tail.enable and 0.0 < limit < worst
+        slow = telemetry.is_slow(told, self._config)
         if slow and not self._slow:
+            limit = self._config.tail_latency_tracking.alert_threshold_p99
+            worst = told["latency_p99"]
             self._recorder.event("tail_latency", self._ppo.at.steps, p99=worst, threshold=limit)
             self._log.warning("[PPO:tail] p99 latency %.2f s is above %.2f s", worst, limit)
         self._slow = slow

@@ -21,7 +21,35 @@ EVALUATIONS = 20  # of a run, where no interval is said
 STREAM = 2**20  # of held-out arrivals: far from those that a finished run is evaluated by
 WARMED_BY = "lor/speed"  # idle clusters are easy: a policy for busy ones does no better there
 SEED = 2**20  # of held-out episodes, likewise
+AUTO = "auto"
 Numbers = dict[str, float]
+
+
+def best(config: Config) -> rlvitals.Best | None:
+    """Return by what a checkpoint is the best; None: none is.
+
+    Raises UsageError for an evaluation's number where nothing is evaluated.
+    """
+    name, evaluated = config.checkpointing.keep_best, wanted(config)
+    if name == AUTO:
+        aim = "latency" if _serves(config) else "return"
+        name = f"eval_{aim}" if evaluated else "ep_return"
+    elif name.startswith("eval_") and not evaluated:
+        raise rlvitals.UsageError(
+            f"no checkpoint is the best by {name}: nothing is evaluated",
+            where="checkpointing.keep_best", hint="evaluation.held_out_episodes, or ep_return",
+        )  # fmt: skip
+    return rlvitals.Best(name, "min" if "latency" in name else "max") if name else None
+
+
+def wanted(config: Config) -> bool:
+    """Tell whether anything is to be evaluated."""
+    own = config.evaluation
+    return own.enable and (_serves(config) or own.held_out_episodes > 0)
+
+
+def _serves(config: Config) -> bool:
+    return config.training.env == cluster.ID
 
 
 class HeldOut:
@@ -33,8 +61,7 @@ class HeldOut:
         """Evaluate nothing yet."""
         self._ppo, self._config, self._own = ppo, config, config.evaluation
         self._recorder, self._log = recorder, log
-        self._serves = config.training.env == cluster.ID
-        self.wanted = self._own.enable and (self._serves or self._own.held_out_episodes > 0)
+        self._serves, self.wanted = _serves(config), wanted(config)
         self._every = self._own.interval or max(ppo.total_steps // EVALUATIONS, 1)
         self._before = 0  # the step up to which evaluations are made
         self._busy: cluster.Busy | None = None

@@ -16,6 +16,7 @@ from rlvitals.trainers.ppo import (
     chunks,
     console,
     demos,
+    held_out,
     presets,
     stabilise,
     telemetry,
@@ -25,7 +26,6 @@ from rlvitals.trainers.ppo.cluster import ID as CLUSTER
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.environments import Step
 from rlvitals.trainers.ppo.events import Events
-from rlvitals.trainers.ppo.held_out import HeldOut
 from rlvitals.trainers.ppo.rollout import Rollout
 from rlvitals.trainers.stopping import Stopping
 
@@ -46,6 +46,7 @@ class Training:
     def __init__(self, config: Config, *, verbose: bool = False, source: str = "") -> None:
         """Build everything; nothing is written before it is known to fit."""
         chunks.check(config)
+        self.best = held_out.best(config)
         self.config = config
         torch.set_num_threads(config.training.threads)
         self.ppo = building.build(config)
@@ -57,7 +58,8 @@ class Training:
         self.log = console.logger(self.folder, self.bar, total, verbose=verbose)
         actions = 0 if self.ppo.envs.continuous else self.ppo.envs.actions
         self.recorder = rlvitals.start(
-            self.folder, seed=config.training.seed, settings=building.flat(config),
+            self.folder, seed=config.training.seed,
+            settings=building.flat(config) | ({"n_actions": actions} if actions else {}),
             sinks=building.sinks(config.monitoring, actions),
         )  # fmt: skip
         building.write(config, self.folder)
@@ -72,7 +74,7 @@ class Training:
             self.folder, every=config.training.diagnose_seconds, total_steps=total,
             tell=self._diagnosed,
         )  # fmt: skip
-        self.held_out = HeldOut(self.ppo, config, self.recorder, self.log)
+        self.held_out = held_out.HeldOut(self.ppo, config, self.recorder, self.log)
         self.events = Events(self.ppo, self.recorder, self.log, config.monitoring)
         self.checkpoints = self._checkpoints()
         self._saved = -1  # the step of the last checkpoint
@@ -211,12 +213,12 @@ class Training:
                 self._length = parts.length()
             rollout, stats = ppo.iterate(self._length)
             told = telemetry.numbers(ppo, rollout, stats)
-            self._tell(rollout, told)
+            told |= self._tell(rollout, told)
             if parts is not None:
                 parts.after(rollout, told)
             self._judge()
             asked = self.recorder.requests()
-            if why := self._why_save(asked):
+            if why := self._why_save(asked, told):
                 self._save(why, told)
             if parts is not None and parts.over:
                 parts.ended("completed")
@@ -241,14 +243,17 @@ class Training:
             reward = float(step.rewards.mean())
             self.log.debug(telemetry.rollout_line(at, done, length, reward))
 
-    def _tell(self, rollout: Rollout, told: Mapping[str, float]) -> None:
+    def _tell(self, rollout: Rollout, told: Mapping[str, float]) -> dict[str, float]:
+        """Tell an update; returns what it was evaluated at, where it was."""
         step = self.ppo.at.steps
         recorded = telemetry.recorded(told, self.config.monitoring)
         self.log.info(telemetry.update_line(step, told), extra={"step": step})
-        self.recorder.log(step, recorded | self.held_out.after_update())
+        evaluated = self.held_out.after_update()
+        self.recorder.log(step, recorded | evaluated)
         self.events.after(rollout, told)
         self.bar.update(step, told)
         self.keeper.update(step)
+        return evaluated
 
     def _judge(self) -> None:
         """Diagnose the run as it stands, not too often, and say what is new."""
@@ -283,20 +288,22 @@ class Training:
             self.recorder,
             every=config.interval,
             keep=config.keep,
-            keep_best=config.keep_best or None,
+            keep_best=self.best,
             keep_every=config.keep_every or None,
             keep_healthy=config.keep_healthy,
             health=self.judge.health,
             tell=lambda text: self.log.info("[PPO:checkpoint] %s", text),
         )
 
-    def _why_save(self, asked: rlvitals.Requests) -> str:
+    def _why_save(self, asked: rlvitals.Requests, told: Mapping[str, float]) -> str:
         """Return why a checkpoint is to be saved now; empty where none is."""
+        ranked = "" if self.best is None else self.best.metric
         reasons = (
             (asked.save or asked.stop, "asked for"),
             (self.stopping.asked is not None, "interrupted"),
             (self.chunks is not None and self.chunks.over, "the end of a chunk"),
             (self.checkpoints is not None and self.checkpoints.due(self.ppo.at.steps), "due"),
+            (ranked.startswith("eval_") and ranked in told, "evaluated"),
         )
         return next((why for holds, why in reasons if holds), "")
 

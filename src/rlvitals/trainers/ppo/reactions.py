@@ -16,9 +16,11 @@ class SpikeReaction:
 
     def __init__(self, config: SpikeConfig, minibatch_size: int) -> None:
         """Start with the configured minibatch. Raises UsageError for bounds it is outside of."""
-        if not config.min <= minibatch_size <= config.max:
+        self._least = config.min or max(minibatch_size // 2, 1)
+        self._most = config.max or 2 * minibatch_size
+        if not self._least <= minibatch_size <= self._most:
             raise UsageError(
-                f"minibatch_size {minibatch_size} is outside of {config.min} to {config.max}",
+                f"minibatch_size {minibatch_size} is outside of {self._least} to {self._most}",
                 where="advanced_optimization.adaptive_batch_size",
                 hint="set its min and max around ppo_config.minibatch_size",
             )
@@ -42,7 +44,7 @@ class SpikeReaction:
         if spike:
             self.lr_factor = max(self.lr_factor * (1.0 - rate), self.config.min_lr_factor)
             self._size *= 1.0 + rate if self.config.direction == "up" else 1.0 - rate
-            self._size = min(max(self._size, self.config.min), self.config.max)
+            self._size = min(max(self._size, self._least), self._most)
         else:
             self.lr_factor += rate * (1.0 - self.lr_factor)
             self._size += rate * (self._usual_size - self._size)

@@ -28,12 +28,24 @@ TAGS = {
     "latency": "Reward/Latency",
     "balance_penalty": "Reward/BalancePenalty",
     "delta_score": "Reward/DeltaScore",
+    "delta_throughput": "Reward/DeltaThroughput",
+    "delta_latency": "Reward/DeltaLatency",
     "absolute_score": "Reward/AbsoluteScore",
+    "raw_reward": "Debug/RawReward",
+    "estimated_throughput": "Debug/RawThroughput",
+    "estimated_latency": "Debug/RawLatency",
+    "buffer_progress": "System/BufferProgress",
+    "selected_replica": "System/SelectedReplica",
+    "episode_mask": "System/EpisodeMask",
     "queue": "System/QueueLength",
     "curriculum_stage": "curriculum/stage",
     "latency_p90": "tail_latency/latency_p90",
     "latency_p95": "tail_latency/latency_p95",
     "latency_p99": "tail_latency/latency_p99",
+    "tail_latency_samples": "tail_latency/tail_latency_samples",
+    "tail_latency_violations": "tail_latency/tail_latency_violations",
+    "tail_latency_violation_rate": "tail_latency/tail_latency_violation_rate",
+    "tail_latency_alerts": "tail_latency/tail_latency_alerts",
     "reward_mean": "Rollout/RewardMean",
     "reward_std": "Rollout/RewardStd",
     "reward_min": "Rollout/RewardMin",
@@ -47,12 +59,15 @@ TAGS = {
     "temp_latency_pressure_ema": "Temperature/LatencyPressure",
     "temp_is_pulsing": "Temperature/IsPulsing",
     "temp_stagnation_level": "Temperature/Stagnation",
+    "temp_current_temperature": "Temperature/Last",
+    "temp_pulse_remaining": "Temperature/PulseRemaining",
+    "temp_step_count": "Temperature/Decisions",
 }
 # Which numbers a key of `monitoring.advanced_metrics` logs.
 TRACKED = {
     "track_policy_entropy": r"entropy_policy",
     "track_value_function_variance": r"value_var",
-    "track_action_distribution": r"action_(replica|count)_\d+",
+    "track_action_distribution": r"action_(replica|count)_\d+|selected_replica",
     "track_kl_divergence": r"first_\w+|ratio_(mean|max)",
     "track_advantage_statistics": r"raw_advantage_(mean|min|max)",
 }
@@ -74,12 +89,22 @@ def recorded(told: Mapping[str, float], config: MonitoringConfig) -> Numbers:
     off = "|".join(pattern for name, pattern in TRACKED.items() if not getattr(tracks, name))
     left_out = re.compile(off) if off else None
     wanted = tail.percentiles if tail.enable else ()
-    return {
+    found = {
         name: value
         for name, value in told.items()
         if not (left_out and left_out.fullmatch(name))
         and not ((slow := TAIL.fullmatch(name)) and int(slow[1]) not in wanted)
+        and (tail.enable or not name.startswith("tail_latency_"))
     }
+    if "tail_latency_samples" in found:
+        found["tail_latency_alerts"] = float(is_slow(told, config))
+    return found
+
+
+def is_slow(told: Mapping[str, float], config: MonitoringConfig) -> bool:
+    """Tell whether the slowest requests are slower than they may be."""
+    tail = config.tail_latency_tracking
+    return tail.enable and 0.0 < tail.alert_threshold_p99 < told.get("latency_p99", 0.0)
 
 
 def numbers(ppo: PPO, rollout: Rollout, stats: Mapping[str, float]) -> Numbers:
@@ -92,6 +117,16 @@ def numbers(ppo: PPO, rollout: Rollout, stats: Mapping[str, float]) -> Numbers:
             "ep_return": float(np.mean(returns)), "ep_length": float(np.mean(lengths)),
             "episodes": float(len(returns)),
         }  # fmt: skip
+    found |= {
+        "buffer_progress": len(rollout.rewards) / ppo.config.rollout_length,
+        "episode_mask": 1.0 - float(rollout.done[rollout.valid].mean()),
+    }
+    if "compression" in found:
+        found["raw_reward"] = found["reward"] - found["compression"]
+    if found.get("tail_latency_samples"):
+        found["tail_latency_violation_rate"] = (
+            found["tail_latency_violations"] / found["tail_latency_samples"]
+        )
     if not ppo.envs.continuous:
         found |= action_shares(rollout, ppo.envs.actions)
     found["temperature"] = float(rollout.temperatures.mean())
@@ -105,9 +140,9 @@ def action_shares(rollout: Rollout, actions: int) -> Numbers:
     """Return how often each action was taken, as a share and as a count."""
     counts = np.bincount(rollout.actions[rollout.valid].reshape(-1), minlength=actions)
     shares = counts / max(int(counts.sum()), 1)
-    return {f"action_replica_{i}": float(share) for i, share in enumerate(shares)} | {
-        f"action_count_{i}": float(count) for i, count in enumerate(counts)
-    }
+    found = {f"action_replica_{i}": float(share) for i, share in enumerate(shares)}
+    found |= {f"action_count_{i}": float(count) for i, count in enumerate(counts)}
+    return found | {"selected_replica": float(counts.argmax())}  # most often
 
 
 def normaliser_numbers(ppo: PPO) -> Numbers:

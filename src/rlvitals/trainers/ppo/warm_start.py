@@ -107,8 +107,12 @@ def load(ppo: PPO, file: Path) -> None:
     except (OSError, SafetensorError) as error:
         raise UsageError(f"the weights cannot be read: {error}", where=str(file)) from None
     weights = {name: value for name, value in held.items() if not name.startswith(MOMENTS)}
-    there = {name: tuple(value.shape) for name, value in weights.items()}
-    misfit = difference(there, parameters_of(ppo.policy.actor))
+    there = {name: tuple(value.shape) for name, value in held.items()}
+    here = dict(parameters_of(ppo.policy.actor))
+    if f"{MOMENTS}mean" in held:  # a scorer of replicas fits any number of them, its inputs do not
+        here |= {f"{MOMENTS}{name}": (ppo.envs.features,) for name in ("mean", "var")}
+        here[f"{MOMENTS}count"] = ()
+    misfit = difference(there, here)
     if misfit:
         raise UsageError(
             f"the weights do not fit: {misfit}",

@@ -45,6 +45,9 @@ class RewardConfig:
     )
     asymmetry_penalty: float = option(0.0, "of efficiency below 80 % (hybrid)", item="W")
     trend_weight: float = option(0.0, "of efficiency's slope over three decisions", item="W")
+    action_balance: float = option(
+        0.0, "of how evenly the last 50 decisions are spread: 1 over all, -1 on one", item="W"
+    )
     tail_penalty: float = option(0.0, "of p95 latency above the threshold", item="W")
     rejection_penalty: float = option(3.0, "of a request that is refused", item="W")
     scale: float = option(1.2, "what every part is divided by", item="X")
@@ -125,6 +128,9 @@ class ServingConfig:
     window: int = option(
         128, "decisions, and finished requests, that sliding windows hold", item="N"
     )
+    queued_requests: int = option(
+        0, "oldest waiting requests of each replica that are seen one by one", item="N"
+    )
     horizon: int = option(1024, "decisions of an episode", item="N")
     backend: str = option(
         "auto", "what runs the replicas: numba where installed", choices=("auto", "numba", "numpy")
@@ -140,6 +146,7 @@ class ServingConfig:
         _within(self, 1e-6, inf, "iteration_cost", "load", "cv", "prompt_mean", "output_mean")
         _within(self, 0, 5, "prompt_sigma", "output_sigma")
         _within(self, 8, 2**16, "window")
+        _within(self, 0, self.queue_limit, "queued_requests")
         _among(self, "arrivals")
         _among(self, "backend")
         if not (1 <= len(self.speeds) <= self.replicas and min(self.speeds) > 0):

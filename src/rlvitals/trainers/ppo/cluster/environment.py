@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.trainers.ppo.cluster.config import ClusterConfig, configured
-from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, REPLICA_FEATURES, bounds
+from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, bounds, of_replica
 from rlvitals.trainers.ppo.cluster.simulator import Cluster
 
 Observation = NDArray[np.float32]
@@ -21,7 +21,6 @@ class ClusterEnv(gym.Env[Observation, np.int64]):
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - Gymnasium's
-    replica_features = REPLICA_FEATURES
     global_features = CLUSTER_FEATURES
 
     def __init__(
@@ -29,6 +28,7 @@ class ClusterEnv(gym.Env[Observation, np.int64]):
     ) -> None:
         """Make the cluster of a config, or of its settings by name. Raises VitalsError."""
         self.config = configured(config, settings)
+        self.replica_features = tuple(one.name for one in of_replica(self.config))
         self.observation_space, self.action_space = spaces_of(self.config)
         self.cluster = Cluster(self.config, 1)
 
@@ -50,7 +50,7 @@ class ClusterEnv(gym.Env[Observation, np.int64]):
 
 def spaces_of(config: ClusterConfig) -> tuple[gym.Space[Observation], gym.Space[np.int64]]:
     """Return the spaces of observations and of actions of one cluster."""
-    low, high = bounds(config.replicas)
+    low, high = bounds(config)
     box: gym.Space[Any] = gym.spaces.Box(low, high, dtype=np.float32)
     return box, gym.spaces.Discrete(config.replicas)
 

@@ -62,13 +62,26 @@ CLUSTER = (
     Feature("qps_trend", -4, 4, "qps_recent - qps"),
     Feature("burstiness", 0, 4, "coefficient of variation of the window's gaps"),
 )
-REPLICA_FEATURES = tuple(feature.name for feature in REPLICA)
+REQUEST = (
+    Feature("age", 0, 1, "ln(1 + s) / ln(1 + 10) since it arrived"),
+    Feature("prompt", 0, 1, "its prompt tokens / max_prompt"),
+)
 CLUSTER_FEATURES = tuple(feature.name for feature in CLUSTER)
 
 
-def bounds(replicas: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def of_replica(config: ClusterConfig) -> tuple[Feature, ...]:
+    """Return what is seen of each replica: its features, then those of its oldest requests."""
+    waiting = (
+        one._replace(name=f"request_{i}_{one.name}")
+        for i in range(config.queued_requests)
+        for one in REQUEST
+    )
+    return (*REPLICA, *waiting)
+
+
+def bounds(config: ClusterConfig) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return the lowest and the highest observation, each [N * F + G]."""
-    all_ = REPLICA * replicas + CLUSTER
+    all_ = of_replica(config) * config.replicas + CLUSTER
     low, high = [feature.low for feature in all_], [feature.high for feature in all_]
     return np.array(low, np.float32), np.array(high, np.float32)
 
@@ -80,7 +93,7 @@ class Observer:
         """Begin without a past."""
         shape = (batch, config.replicas)
         self.config = config
-        self.low, self.high = bounds(config.replicas)
+        self.low, self.high = bounds(config)
         self.loads = np.zeros((HISTORY, *shape))  # outstanding / max_batch, the newest last
         self.queued = np.zeros((2, batch))  # queue_total before, and now
         self.kv_used = np.zeros((2, *shape))  # before, and now
@@ -147,7 +160,22 @@ class Observer:
             load - self.loads[-2],
             self.kv_used[1] - self.kv_used[0],
             *self._history(),
+            *self._requests(replicas, now),
         ]
+
+    def _requests(self, replicas: Replicas, now: Floats) -> list[Floats]:
+        """Return age and prompt of the oldest that wait at each replica; 0 where none does."""
+        seen = self.config.queued_requests
+        if not seen:
+            return []
+        nth = np.arange(seen)
+        place = (replicas.head[..., None] + nth) % self.config.queue_limit
+        there = nth < replicas.size[..., None]
+        born = np.take_along_axis(replicas.queue_born, place, axis=2)
+        age = np.log1p(np.where(there, now[:, None, None] - born, 0.0)) / np.log1p(LONG_WAIT)
+        prompt = np.take_along_axis(replicas.queue_prompt, place, axis=2) / self.config.max_prompt
+        prompt = np.where(there, prompt, 0.0)
+        return [column[..., i] for i in range(seen) for column in (age, prompt)]
 
     def _history(self) -> list[Floats]:
         loads = self.loads

@@ -22,11 +22,13 @@ PARTS = (
     "latency_threshold_penalty",
     "asymmetric_penalty",
     "temporal_trend_bonus",
+    "action_balance_bonus",
     "tail_penalty",
     "rejection_penalty",
     "failure_penalty",
     "compression",  # what the logarithm takes off beyond the limit
 )
+RECENT = 50  # decisions whose spread over the replicas counts
 SPAN = 4  # efficiencies of the last decisions: three differences
 LEAST = 0.1  # of target and threshold: relative changes of less are not told apart
 CROWDED = 0.8  # of all that wait: more at one replica is an extreme
@@ -46,6 +48,8 @@ class Reward:
         self.last_latency = np.zeros(batch)
         self.efficiency = np.zeros((batch, SPAN))  # the newest last
         self.decisions = np.zeros(batch, np.int64)
+        if config.action_balance:
+            self.chosen = np.zeros((batch, RECENT), np.int64)  # a ring: from 1, 0 is none yet
 
     def clear(self, clusters: Bools) -> None:
         """Forget the past of some clusters, [B]."""
@@ -97,6 +101,15 @@ class Reward:
             found["temporal_trend_bonus"] = config.trend_weight * slope
         return found
 
+    def changes(self, signals: Signals) -> tuple[Floats, Floats]:
+        """Return how throughput [requests/s] and latency [s] differ from the last decision's.
+
+        0 at first; to be asked before the reward, which remembers the new ones.
+        """
+        known = self.decisions > 0
+        faster = np.where(known, signals.throughput - self.last_throughput, 0.0)
+        return faster, np.where(known, signals.latency - self.last_latency, 0.0)
+
     def _delta(self, signals: Signals, target: Floats | float) -> Floats:
         """Return the change against the moving averages, as shares of them; 0 at first."""
         config, threshold = self.config, self.config.latency_threshold
@@ -131,12 +144,23 @@ class Reward:
             # One added: few requests are not uneven because they cannot be divided.
             cv = deviation(signals.work) / (signals.work.mean(axis=1) + 1.0)
             found["load_balance_penalty"] = -config.load_balance_penalty * (cv * np.exp(cv))
+        if config.action_balance:
+            found["action_balance_bonus"] = config.action_balance * self._spread(signals)
         if config.tail_penalty:
             late = np.maximum(signals.p95 / config.latency_threshold - 1.0, 0.0)
             found["tail_penalty"] = -config.tail_penalty * late
         found["rejection_penalty"] = np.where(signals.rejected, -config.rejection_penalty, 0.0)
         found["failure_penalty"] = np.where(signals.failed, -self.failure_penalty, 0.0)
         return found
+
+    def _spread(self, signals: Signals) -> Floats:
+        """Return how evenly the last decisions are spread: entropy over its most, -1 to 1."""
+        rows, replicas = np.flatnonzero(signals.active), signals.queue.shape[1]
+        self.chosen[rows, self.decisions[rows] % RECENT] = signals.chosen[rows] + 1
+        counts = np.stack([(self.chosen == i + 1).sum(axis=1) for i in range(replicas)], axis=1)
+        shares = counts / np.maximum(counts.sum(axis=1), 1)[:, None]
+        entropy = -(shares * np.log(np.maximum(shares, 1e-12))).sum(axis=1)
+        return np.asarray(2.0 * entropy / np.log(replicas) - 1.0)
 
     def _note_efficiency(self, signals: Signals, target: Floats | float) -> None:
         """Efficiency: throughput over its target, over latency over its threshold."""

@@ -15,6 +15,7 @@ class Signals(NamedTuple):
     latency: Floats  # s, the requests in the cluster over the arrival rate (Little's law)
     p95: Floats  # s, of the window's finished requests
     rate: Floats  # requests/s that arrive
+    chosen: Ints  # the replica that the request went to
     gap: Floats  # between the fullest KV cache and the emptiest, shares of its capacity
     work: Floats  # [B, N] outstanding requests over speed
     queue: Ints  # [B, N] requests that wait

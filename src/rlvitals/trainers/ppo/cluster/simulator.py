@@ -102,9 +102,11 @@ class Cluster:
         self._next_request(generator, active)
         self.age += active
         self.decisions += len(rows)
-        signals = self._signals(done, rejected, active)
+        signals = self._signals(chosen, done, rejected, active)
+        faster, slower = self.reward.changes(signals)
         reward, parts = self.reward(signals)
         told = {"replica": chosen, "overridden": overridden & active, **parts}
+        told |= {"delta_throughput": faster, "delta_latency": slower}
         truncated = active & (self.age >= self.config.horizon) & ~signals.failed
         return Outcome(reward, signals.failed, truncated, self._info(signals, told, done))
 
@@ -174,7 +176,7 @@ class Cluster:
         self.prompt = np.where(clusters, prompt, self.prompt)
         self.output = np.where(clusters, output, self.output)
 
-    def _signals(self, done: Ints, rejected: Bools, active: Bools) -> Signals:
+    def _signals(self, chosen: Ints, done: Ints, rejected: Bools, active: Bools) -> Signals:
         replicas, rate, windows = self.replicas, self.arrivals.rate, self.windows
         outstanding, limit = replicas.outstanding, self.config.safety.max_latency
         failed = np.zeros(self.batch, np.bool_)
@@ -186,6 +188,7 @@ class Cluster:
             latency=outstanding.sum(axis=1) / rate,
             p95=windows.look().p95,
             rate=rate,
+            chosen=chosen,
             gap=np.ptp(replicas.cached, axis=1) / self.config.kv_capacity,
             work=outstanding / self.speeds,
             queue=replicas.size,
@@ -198,7 +201,7 @@ class Cluster:
     def _info(
         self, signals: Signals, told: dict[str, NDArray[Any]], done: Ints
     ) -> dict[str, NDArray[Any]]:
-        lately = self.windows.look()
+        lately, limit = self.windows.look(), self.config.reward.latency_threshold
         return {
             **told,
             "throughput": lately.finished,
@@ -206,6 +209,9 @@ class Cluster:
             "latency_p90": lately.p90,
             "latency_p95": lately.p95,
             "latency_p99": lately.p99,
+            "tail_latency_samples": np.minimum(self.windows.finished, self.windows.length),
+            "tail_latency_violations": (self.windows.latencies > limit).sum(axis=1),
+            "estimated_throughput": signals.throughput,
             "estimated_latency": signals.latency,
             "throughput_ema": self.reward.throughput_ema.copy(),
             "latency_ema": self.reward.latency_ema.copy(),

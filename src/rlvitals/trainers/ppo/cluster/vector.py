@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rlvitals.trainers.ppo.cluster.config import ClusterConfig, configured
 from rlvitals.trainers.ppo.cluster.environment import Observation, spaces_of
-from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, REPLICA_FEATURES
+from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, of_replica
 from rlvitals.trainers.ppo.cluster.replicas import Bools, Ints
 from rlvitals.trainers.ppo.cluster.simulator import Cluster, Outcome
 
@@ -28,7 +28,6 @@ class ClusterVectorEnv(VectorEnv[Observation, Ints, NDArray[Any]]):
         "render_modes": [],
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
-    replica_features = REPLICA_FEATURES
     global_features = CLUSTER_FEATURES
 
     def __init__(
@@ -45,6 +44,7 @@ class ClusterVectorEnv(VectorEnv[Observation, Ints, NDArray[Any]]):
         self.mode = AutoresetMode(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.mode}
         self.config = configured(config, settings)
+        self.replica_features = tuple(one.name for one in of_replica(self.config))
         self.single_observation_space, self.single_action_space = spaces_of(self.config)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
