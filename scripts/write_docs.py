@@ -28,6 +28,8 @@ from rlvitals.show import explain, listing, rulebook
 from rlvitals.show.settings_table import settings_table
 from rlvitals.show.wording import number
 from rlvitals.trainers import schema
+from rlvitals.trainers.language import config as language
+from rlvitals.trainers.language import presets as of_models
 from rlvitals.trainers.language.rlhf import config as rlhf
 from rlvitals.trainers.ppo import presets
 from rlvitals.trainers.ppo.config import Config
@@ -327,6 +329,9 @@ def _others() -> Iterator[tuple[str, str]]:
     yield "environments.md", _environments()
     yield "decisions/index.md", _decisions()
     yield "trainers/ppo-settings.md", _ppo_settings()
+    tiny = f"{LANGUAGE_PRESETS}\n{of_models.table()}"
+    settings = f"{LANGUAGE_SETTINGS}\n{schema.table(language.Config)}\n{tiny}"
+    yield "trainers/language-settings.md", settings
     yield "trainers/rlhf-settings.md", f"{RLHF_SETTINGS}\n{schema.table(rlhf.Config)}"
 
 
@@ -352,6 +357,21 @@ refused by name. Other spellings of flags: `--total-requests` and `--ppo-request
 stand alone: `--wandb`.
 """
 
+
+LANGUAGE_PRESETS = """## Presets
+
+The defaults above are for models of billions of weights. The two that are made here start from a
+preset over them; a file is above it and a flag above both. What the language model comes to:
+[benchmarks](../benchmarks.md). The one that sees learns the form of an answer in a hundred steps,
+and to read charts not at all: what counts as right of its answers is their form.
+"""
+
+LANGUAGE_SETTINGS = """# Settings of the language trainers
+
+Of `rlvitals train grpo`, `psr`, `nsr` and `w-reinforce`: each is a flag, and a key of its section
+in the JSON file that `--config` reads. A tiny model starts from a preset, which `--help` shows. How
+the modes differ stands in [Train a language model](../how-to/train-a-language-model.md).
+"""
 
 RLHF_SETTINGS = """# Settings of `rlvitals train rlhf`
 

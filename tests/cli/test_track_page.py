@@ -92,3 +92,9 @@ def test_the_page_runs(workspace, capsys):
     assert {"training_loss.png", "learning_rate.png", "nsr_metrics.png", "rewards.png"} <= plots
     assert (workspace / "nsr_plots" / "gradient_norm.png").exists()
     assert (workspace / "moved" / RUN.format("nsr-") / "checkpoint-150").exists()
+
+
+def test_a_notebook_hands_the_bundle_over():
+    page = PAGE.read_text()
+    assert "rlvitals bundle grpo-start-ckpts/" in page
+    assert 'files.download("checkpoint.zip")' in page

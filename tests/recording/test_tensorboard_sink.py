@@ -274,12 +274,14 @@ def test_rows_without_keys_and_no_rows():
 
 
 def test_keys_are_renamed_and_the_folder_too(tmp_path):
-    options = {"folder": "logs", "prefix": "train/", "names": {"b": "psr/b"}}
+    options = {"folder": "logs", "prefix": "train/", "names": {"b": "psr/b"}, "tables": False}
     writing = tensorboard.SINK.open(opening(tmp_path, options=options))
     batch = Rows(("a", "b"), np.array([1]), np.array([5.0]), np.array([[2.0, 3.0]]))
     writing.scalars(batch)
     writing.histogram("a/b", histogram())
+    writing.table("samples", TABLE)
     writing.close("finished")
     found = peer(tmp_path / "logs")
+    assert not [tag for tag in found.Tags()["tensors"] if "samples" in tag]
     assert found.Tags()["scalars"] == ["train/a", "psr/b"]
     assert found.Tags()["histograms"] == ["train/a/b"]

@@ -54,7 +54,7 @@ GENERATION = {  # grpo_trainer.py, _generate and _generate_and_score_completions
 LOSS = {  # grpo_trainer.py, _compute_loss
     "kl": Name(
         policy.KL_TO_REFERENCE_PER_TOKEN,
-        f"k3 (RLOO: k1), {TOKENS}; only if beta > 0",
+        f"k3 (RLOO: k1), times the ratio if use_bias_correction_kl, {TOKENS}; only if beta > 0",
         estimator="k3",
     ),
     "entropy": Name(exploration.ENTROPY, f"of the softmax, {TOKENS}"),

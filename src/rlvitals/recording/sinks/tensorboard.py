@@ -1,7 +1,8 @@
 """TensorBoard event files under `<run>/tensorboard/`, a new one for each attempt.
 
 The option `folder` names another one in the run's. `names` maps a key to the tag it has there; any
-other key has `prefix` before it, and is its own tag where there is none.
+other key has `prefix` before it, and is its own tag where there is none. `tables` set to False
+leaves tables out: TensorBoard can only show them as texts.
 
 Encoded here in numpy: no torch, no TensorFlow, no protobuf. Scalars are stored as float32, as
 TensorBoard has them. Other ranks than 0 are runs of their own there: `tensorboard/rank-3/`.
@@ -32,6 +33,7 @@ class EventFile:
         """Create the file, with the run's settings as its hyperparameters."""
         self._restarted = not opening.resumed
         self._tag = tags(opening.options)
+        self._tables = opening.options.get("tables") is not False
         self._file = Appending.new(path)
         now, name = clock.time(), opening.name or opening.run_id
         self._file.write(summaries.head(now))
@@ -57,6 +59,8 @@ class EventFile:
 
     def table(self, key: str, table: Table) -> None:
         """Write a table's first rows as a text."""
+        if not self._tables:
+            return
         if len(table):
             self._begin(int(table.steps.min()))
         self._file.write(summaries.table(key, table, clock.time()))

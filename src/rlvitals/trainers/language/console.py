@@ -59,8 +59,8 @@ def batch_line(mode: str, told: Told, lambda_psr: float) -> str:
         count = max(map(len, told.rewards.values()), default=0)
         mean = sum(map(sum, columns)) / count if count else float("nan")
         return f"{begin} {count} samples | Avg reward: {mean:.3f}"
-    positive, negative = int(found.positive.sum()), int(found.negative.sum())
-    all_, mean = len(found.positive), float(found.filtered.mean())
+    positive, negative = found.positives, found.negatives
+    all_, mean = len(found.positive), found.mean
     counted = {
         signals.PSR: f"{positive}/{all_} positive samples",
         signals.NSR: f"{negative}/{all_} negative samples",
@@ -80,9 +80,8 @@ def reward_line(title: str, paid: Sequence[float], most: int = 0) -> str:
 
 def _list(paid: Sequence[float], most: int) -> str:
     shown = paid[:most] if most else paid
-    said = {p: "none" if p != p else f"{round(p, 3) + 0.0}" for p in {*shown}}  # noqa: PLR0124
-    text = ", ".join(map(said.__getitem__, shown))
-    return f"[{text}]" if len(shown) == len(paid) else f"[{text}, … {len(paid)} in all]"
+    text = str([round(one, 3) + 0.0 for one in shown]).replace("nan", "none")  # -0.0 is 0
+    return text if len(shown) == len(paid) else f"{text[:-1]}, … {len(paid)} in all]"
 
 
 class Progress:
@@ -134,6 +133,19 @@ class Progress:
             self._line = line
 
 
+class _EachLine(logging.Formatter):
+    """Puts the time before each line of a record: they are searched for one by one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the lines; a traceback stays as it is."""
+        text = super().format(record)
+        lines = record.message.split("\n")
+        if len(lines) == 1:
+            return text
+        begin = text[: text.index(record.message)] if record.message else text
+        return text.replace("\n", f"\n{begin}", len(lines) - 1)
+
+
 class _Console(logging.Handler):
     """Prints lines above the line of progress."""
 
@@ -164,7 +176,7 @@ class Lines:
             return
         file.parent.mkdir(parents=True, exist_ok=True)
         self._file = logging.FileHandler(file, encoding="utf-8")
-        self._file.setFormatter(logging.Formatter(FORMAT))
+        self._file.setFormatter(_EachLine(FORMAT))
         self.log.addHandler(_Console(progress))
         self.log.addHandler(self._file)
 

@@ -87,8 +87,7 @@ class Following(TrainerCallback):
         logs: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Keep the row, and judge the run as it stands, not too often."""
-        self._log.debug("[metrics] step %d: %s", state.global_step, logs)
+        """Judge the run as it stands, not too often."""
         if self._judge is None or self._run is None or not self._judge.due(state.global_step):
             return
         self._run.flush()

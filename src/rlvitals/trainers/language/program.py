@@ -167,11 +167,13 @@ class Training:
         shown = now - self._shown >= self.config.monitoring.console_seconds
         level = logging.INFO if shown else logging.DEBUG
         self._shown = now if shown else self._shown
-        self.log.log(level, "%s", line)
-        for name, paid in told.rewards.items():
-            title = self.titles.get(name, name)
-            short = console.reward_line(title, paid, console.SHOWN) if shown else ""
-            self.log.log(level, "%s", console.reward_line(title, paid), extra={"short": short})
+        paid = [(self.titles.get(name, name), row) for name, row in told.rewards.items()]
+        whole = (line, *(console.reward_line(title, row) for title, row in paid))
+        said = {}
+        if shown:
+            rows = (console.reward_line(title, row, console.SHOWN) for title, row in paid)
+            said["short"] = "\n".join((line, *rows))
+        self.log.log(level, "%s", "\n".join(whole), extra=said)  # at once: a record has its price
 
     def _sum_up(self, status: str) -> None:
         """Say how it ended, and what it came to."""

@@ -41,7 +41,7 @@ def sinks(
     `tags`: how keys are spelt there. Raises UsageError for a place that there is not.
     """
     known: dict[str, Mapping[str, Any]] = {
-        "tensorboard": {"folder": config.logging_dir, **tags},
+        "tensorboard": {"folder": config.logging_dir, "tables": False, **tags},
         "wandb": {
             "project": config.wandb_project, "name": name, "every": config.wandb_steps,
             "dir": ".", "tags": [tag], "label": tag, **tags,

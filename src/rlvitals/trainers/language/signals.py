@@ -32,6 +32,9 @@ class Signal:
     advantages: torch.Tensor
     filtered: torch.Tensor
     compared: torch.Tensor  # the reward that was compared with the threshold; NaN: none
+    positives: int  # how many
+    negatives: int
+    mean: float  # of `filtered`; NaN where there is no sample
 
     @property
     def kept(self) -> torch.Tensor:
@@ -52,12 +55,16 @@ def signal(mode: str, compared: torch.Tensor, config: SignalConfig) -> Signal:
     negative = known & ~positive
     away = (compared - config.reward_threshold).abs()
     zero = torch.zeros_like(compared)
+    filtered = torch.where(positive, up * compared, torch.where(negative, -down * away, zero))
     return Signal(
         positive,
         negative,
         up * positive.to(compared.dtype) - down * negative.to(compared.dtype),
-        torch.where(positive, up * compared, torch.where(negative, -down * away, zero)),
+        filtered,
         compared,
+        int(positive.sum()),
+        int(negative.sum()),
+        float(filtered.mean()),
     )
 
 
@@ -69,11 +76,10 @@ def total(rewards: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
 
 def metrics(mode: str, found: Signal) -> Mapping[str, float]:
     """Return what is logged of a batch, as the guide calls it; NaN where nothing was paid."""
-    positive, negative = int(found.positive.sum()), int(found.negative.sum())
-    scored = positive + negative
-    nan = float("nan")
+    positive, negative = found.positives, found.negatives
+    scored, nan = positive + negative, float("nan")
     told = {
-        "avg_reward": float(found.filtered.mean()) if len(found.filtered) else nan,
+        "avg_reward": found.mean,
         "mean_reward": float(found.compared.nanmean()) if scored else nan,
     }
     if mode != NSR:

@@ -1,9 +1,11 @@
 """Build an RLHF training from its settings: the policy, the prompts, the rewards, the page."""
 
+import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from accelerate import Accelerator
 
@@ -47,6 +49,8 @@ def build(config: Config, folder: Path, accelerator: Accelerator, failed: Failed
         )
     if threads := own.threads or (1 if loaded.tiny else 0):
         torch.set_num_threads(threads)
+    random.seed(own.seed)  # what a reward function may draw from
+    np.random.seed(own.seed)  # noqa: NPY002 - the same
     torch.manual_seed(own.seed)  # of the adapters
     task = data.load(config.data, vision=False, seed=own.seed)
     policy = Policy(loaded.model, loaded.lora)

@@ -11,7 +11,7 @@ from rlvitals.trainers.language import command
 from rlvitals.trainers.language.rlhf.config import Config
 
 ABOUT = "RLHF by PPO: a causal language model against a reward model or reward functions."
-QUICKLY = "train a tiny model on sums: ten seconds"
+QUICKLY = "train a tiny model on sums: half a minute"
 ALIASES = MappingProxyType({
     "model.vlm_name": ("--model-name",),
     "checkpointing.keep": ("--save-total-limit",),
@@ -20,7 +20,7 @@ ALIASES = MappingProxyType({
 })  # fmt: skip
 TINY_LM = "tiny-lm"
 # Between the flags and the defaults, which are those of a large model: a small one that trains all
-# of its weights wants a higher learning rate. Over 3 seeds it raises no alarm.
+# of its weights wants higher learning rates.
 TINY = MappingProxyType({
     "model.vlm_name": TINY_LM, "model.lora": False, "data.dataset_name": "sums",
     "rlhf.total_episodes": 19_200, "rlhf.lr": 1.5e-4, "rlhf.value_lr": 1.5e-3,
