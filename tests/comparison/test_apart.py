@@ -157,6 +157,14 @@ def test_code_packages_and_machines_are_told():
     assert "4 facts of the code, 2 packages, 1 fact of the machine" in found.sentence
 
 
+def test_a_clean_checkout_has_no_diff():
+    clean = {"commit": "a" * 40, "branch": "main"}
+    found = changed(git=clean)
+    assert [(one.key, one.second) for one in found.changed] == [("x.py", "as committed")]
+    one, other = run(1, 0).trace, run(1, 0).trace
+    assert apart(one, other, ({**FACTS, "git": clean},) * 2).changed == ()
+
+
 def test_what_nobody_recorded_is_said():
     one, other = run(1, 0).trace, run(1, 0).trace
     found = apart(one, other, (FACTS, {}))

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from transformers import Seq2SeqTrainingArguments, TrainingArguments
+from transformers import PretrainedConfig, Seq2SeqTrainingArguments, TrainingArguments
 from trl import DPOConfig, GRPOConfig, KTOConfig, RewardConfig, SFTConfig
 
 from rlvitals.integrations import facts
@@ -39,3 +39,16 @@ def test_arguments_tell_whose_names_they_are(arguments, expected):
 def test_what_is_told_is_a_table_s():
     known = {table.framework for table in TABLES}
     assert {*facts.ARGUMENTS.values(), *facts.BUILT_ON.values(), "rllib", "lightning"} <= known
+
+
+def test_a_path_in_the_runs_folder_is_told_from_there(tmp_path):
+    def told(name, model):
+        args = TrainingArguments(output_dir=str(tmp_path / name), use_cpu=True)
+        state, config = SimpleNamespace(max_steps=3), PretrainedConfig(name_or_path=str(model))
+        return facts.of_trainer(args, state, SimpleNamespace(config=config))
+
+    one, two = (told(name, tmp_path / name / "base") for name in ("seed-1", "seed-2"))
+    assert [key for key in one if one[key] != two[key]] == ["output_dir"]
+    assert one["model_name_or_path"] == one["model_config"]["_name_or_path"] == "base"
+    beside = tmp_path / "seed-10" / "base"
+    assert told("seed-1", beside)["model_name_or_path"] == str(beside)

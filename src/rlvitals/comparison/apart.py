@@ -144,10 +144,10 @@ def _listed(value: object) -> Sequence[object]:
 
 
 def _files(diff: str) -> dict[str, str]:
-    """Split a diff by file."""
+    """Split a diff by file; nothing where all is as committed."""
     starts = [*FILE.finditer(diff)]
-    ends = [found.start() for found in starts[1:]] + [len(diff)]
-    return {m[1]: diff[m.start() : end] for m, end in zip(starts, ends, strict=True)}
+    ends = (*(found.start() for found in starts[1:]), len(diff))
+    return {m[1]: diff[m.start() : end] for m, end in zip(starts, ends, strict=False)}
 
 
 def _environment(one: Facts, other: Facts) -> Iterator[Changed]:

@@ -1,5 +1,6 @@
 """What the hooks have in common: settings and rows as a run takes them."""
 
+import os
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from numbers import Real
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
 def of_trainer(args: Any, state: Any, model: object) -> dict[str, object]:
     """Return the settings of a run: the arguments as they are named, the model's beside them.
 
-    `max_steps` is what the Trainer worked out of the epochs where the arguments leave it open.
+    `max_steps` is what the Trainer worked out of the epochs where the arguments leave it open. A
+    path in the run's own folder is told from there: a moved run, and one of another seed, has the
+    same.
     """
     found: dict[str, object] = {key: plain(value) for key, value in args.to_dict().items()}
     if state.max_steps and state.max_steps > 0:
@@ -27,7 +30,7 @@ def of_trainer(args: Any, state: Any, model: object) -> dict[str, object]:
         found["peft"] = {name: plain(adapter.to_dict()) for name, adapter in adapters.items()}
     if hasattr(model, "parameters"):
         found["parameters"], found["trainable_parameters"] = _counted(model.parameters())
-    return found
+    return {key: _inside(value, str(args.output_dir)) for key, value in found.items()}
 
 
 # The classes of arguments that tell what is trained, by the name of the class: of TRL's and of
@@ -82,6 +85,17 @@ def plain(value: object) -> object:
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(inner) for inner in value]
     return str(value)
+
+
+def _inside(value: object, folder: str) -> object:
+    """Return a plain value with its paths in `folder` told from there."""
+    if isinstance(value, str) and value != folder:
+        return value.removeprefix(os.path.join(folder, ""))  # noqa: PTH118 - its separator
+    if isinstance(value, dict):
+        return {key: _inside(inner, folder) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_inside(inner, folder) for inner in value]
+    return value
 
 
 def record(run: "Run", step: int, values: Mapping[str, Any], **axes: float) -> None:

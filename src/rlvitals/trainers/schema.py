@@ -115,7 +115,8 @@ def _checked(one: Any, default: Any, value: Any, at: str) -> Any:  # noqa: ANN40
         return _text(one, value, at)
     if isinstance(default, tuple):
         if not isinstance(value, list | tuple):
-            raise UsageError(f"{value!r} is not a list", where=at, hint="[1, 2]")
+            hint = '["this", "that"]' if _inner(one) is str else "[1, 2]"
+            raise UsageError(f"{value!r} is not a list", where=at, hint=hint)
         check = _text if _inner(one) is str else _number_like(default[0] if default else 0.0)
         return tuple(check(one, item, at) for item in value)
     return _number_like(default)(one, value, at)
@@ -180,8 +181,7 @@ def load(schema: type[T], file: Path | None, said: Values, *, below: Values = EM
         inner[key] = value
     for name, value in below.items():
         inner, key = _place(values, name)
-        if isinstance(inner, dict):  # else it is told what the file has there
-            inner.setdefault(key, value)
+        inner.setdefault(key, value)
     return read(schema, values, "the command line" if file is None else str(file))
 
 
@@ -191,6 +191,8 @@ def _place(values: dict[str, Any], name: str) -> tuple[Any, str]:
     inner: Any = values
     for section in sections:
         inner = inner.setdefault(section, {})
+        if not isinstance(inner, dict):
+            return {}, key  # it is told what the file has there
     return inner, key
 
 
@@ -205,7 +207,9 @@ def content(file: Path) -> dict[str, Any]:
     except ValueError as error:
         raise UsageError(f"the settings are not JSON: {error}", where=str(file)) from None
     if not isinstance(found, dict):
-        raise UsageError("the settings are no table", where=str(file), hint='{"ppo_config": {}}')
+        raise UsageError(
+            "the settings are no table", where=str(file), hint='{"section": {"key": 1}}'
+        )
     return found
 
 
@@ -245,6 +249,27 @@ def said(options: Mapping[str, Any], schema: type[Any]) -> dict[str, Any]:
     return {
         key.name: options[key.name] for key in keys(schema) if options.get(key.name) is not None
     }
+
+
+def changed(file: Path, section: Any) -> list[str]:  # noqa: ANN401 - any section
+    """List what a section says otherwise than a file of `text`: "training.seed 1 -> 2".
+
+    Nothing where no such file can be read.
+    """
+    try:
+        before = content(file)
+    except UsageError:
+        return []
+    return [*_changed(before, written(section), ())]
+
+
+def _changed(before: Values, now: Values, above: tuple[str, ...]) -> Iterator[str]:
+    for name, value in now.items():
+        then = before.get(name)
+        if isinstance(value, dict):
+            yield from _changed(then if isinstance(then, dict) else {}, value, (*above, name))
+        elif name in before and then != value:
+            yield f"{'.'.join((*above, name))} {then} -> {value}"
 
 
 def text(section: Any) -> str:  # noqa: ANN401 - any section

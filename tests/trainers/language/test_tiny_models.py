@@ -140,11 +140,12 @@ def test_of_two_processes_the_first_that_is_done_is_read(tmp_path, made):
     assert same(weights(base.load(recipe, folder)[0]), weights(made[lm.NAME][0].model))
 
 
-def test_its_losses_are_kept_and_told_in_one_line(made, tmp_path):
+def test_its_losses_are_kept_and_told(made, tmp_path):
     told = []
     for _ in range(2):  # what is read has nothing to tell
         models.load(LM, seed=4, base=tmp_path / "base", tell=told.append)
-    (line,) = told
+    begun, line = told
+    assert begun == "tiny-lm is made, and taught for 8 steps first ..."
     assert line.startswith("Warm start of tiny-lm: 8 steps, loss ")
     for name in NAMES:
         losses = json.loads((made[name][1] / base.LOSSES).read_text())["loss"]

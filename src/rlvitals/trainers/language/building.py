@@ -54,8 +54,17 @@ SAME = (
 )  # fmt: skip
 
 
+# Below these nothing is trained; advantages need two answers to compare.
+AT_LEAST = {
+    "training.batch_size": 1, "training.gradient_accumulation_steps": 1,
+    "training.num_iterations": 1, "training.max_completion_length": 1, "model.lora_r": 1,
+    "signal.num_generations": 2, "monitoring.logging_steps": 1,
+}  # fmt: skip
+
+
 def arguments(config: Config, output: Path) -> GRPOConfig:
     """Return TRL's arguments. Raises UsageError for those that do not go together."""
+    _check(config)
     training, saving = config.training, config.checkpointing
     said: dict[str, Any] = {name: getattr(training, name) for name in SAME}
     said |= {name: getattr(training, own) for name, own in RENAMED.items()}
@@ -80,10 +89,40 @@ def arguments(config: Config, output: Path) -> GRPOConfig:
         raise UsageError(str(error), where="the settings", hint=_together(config)) from None
 
 
+def _check(config: Config) -> None:
+    """Raise UsageError for numbers that train nothing."""
+    for name, least in AT_LEAST.items():
+        section, key = name.split(".")
+        if (value := getattr(getattr(config, section), key)) < least:
+            raise UsageError(f"it cannot be {value}", where=name, hint=f"{least} or more")
+    training = config.training
+    if not training.temperature:
+        raise UsageError(
+            "without a temperature nothing is sampled", where="training.temperature",
+            hint="above 0; 1 is usual",
+        )  # fmt: skip
+    if not (training.max_steps or training.num_epochs):
+        raise UsageError("no steps and no epochs train nothing", where="training.max_steps")
+
+
+def enough(args: GRPOConfig, samples: int) -> None:
+    """Raise UsageError where all samples do not make one generation: nothing would be trained."""
+    asked = args.generation_batch_size // args.num_generations
+    if samples < asked:
+        raise UsageError(
+            f"{samples} samples do not make a generation, which asks {asked} questions "
+            f"{args.num_generations} times each",
+            where="the data",
+            hint=f"--batch-size {samples * args.num_generations}, or more samples",
+        )
+
+
 def _together(config: Config) -> str:
+    size = config.training.batch_size
+    forwards = config.training.steps_per_generation or config.training.gradient_accumulation_steps
     return (
-        f"--batch-size times --steps-per-generation, a multiple of --num-generations "
-        f"{config.signal.num_generations}"
+        f"--batch-size {size} times {forwards} forward passes a generation has to be a multiple "
+        f"of --num-generations {config.signal.num_generations}"
     )
 
 

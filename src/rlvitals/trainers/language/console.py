@@ -1,6 +1,7 @@
 """What a person reads while a language model is trained: on the console, and in `debug.log`."""
 
 import logging
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Self, TextIO
 import transformers
 from tqdm import tqdm
 
+from rlvitals import UsageError
 from rlvitals.trainers.language import signals
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.modes import Told
@@ -119,7 +121,7 @@ class Progress:
         """Print a line above it."""
         line = self._line
         self._draw("")
-        print(text, flush=True)  # noqa: T201 - it is the console
+        _say(f"{text}\n")
         self._draw(line)
 
     def close(self) -> None:
@@ -129,9 +131,17 @@ class Progress:
 
     def _draw(self, line: str) -> None:
         if self._drawn and (line or self._line):
-            sys.stdout.write(f"\r\x1b[K{line}")
-            sys.stdout.flush()
+            _say(f"\r\x1b[K{line}")
             self._line = line
+
+
+def _say(text: str) -> None:
+    """Write to the console; a training goes on where nobody reads that any more."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _EachLine(logging.Formatter):
@@ -167,7 +177,7 @@ class Lines:
     """
 
     def __init__(self, file: Path, progress: Progress, *, quiet: bool = False) -> None:
-        """Open the file."""
+        """Open the file. Raises UsageError where it cannot be."""
         # No logger of the process: two trainings in it share no lines.
         self.log = logging.Logger("rlvitals", logging.DEBUG)  # noqa: LOG001
         self._file: logging.Handler = logging.NullHandler()
@@ -177,8 +187,13 @@ class Lines:
         if quiet:
             self.log.addHandler(self._file)
             return
-        file.parent.mkdir(parents=True, exist_ok=True)
-        self._file = opened = logging.FileHandler(file, encoding="utf-8")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            self._file = opened = logging.FileHandler(file, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(
+                f"it cannot be written: {error.strerror}", where=str(file), hint="--output-dir DIR"
+            ) from None
         self._stream = opened.stream
         self._file.setFormatter(_EachLine(FORMAT))
         self.log.addHandler(_Console(progress))

@@ -41,6 +41,8 @@ class Following(TrainerCallback):
     ) -> None:
         """Begin where the training does."""
         self._progress.begin(state.global_step, state.max_steps)
+        if state.global_step >= state.max_steps:
+            self._log.info("it was trained to its end: more --max-steps or --num-epochs go on")
         if self._judge is not None:
             self._judge.plan(state.global_step, state.max_steps)
         self._stopping.patient = True

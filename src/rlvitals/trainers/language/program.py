@@ -11,7 +11,7 @@ from transformers import PrinterCallback, set_seed
 
 import rlvitals
 from rlvitals.integrations import trl as vitals
-from rlvitals.trainers import schema
+from rlvitals.trainers import alone, schema
 from rlvitals.trainers.judging import Judge
 from rlvitals.trainers.language import building, console, data, models, presets, rewards
 from rlvitals.trainers.language.config import Config
@@ -37,6 +37,11 @@ class Training:
         # Before the model: ZeRO-3 shares it out as it is loaded.
         self.args = building.arguments(config, self.folder)
         self.first = self.args.process_index == 0
+        if self.first:
+            alone.check(self.folder)
+        # Before a model is loaded, which takes minutes.
+        building.sinks(config.monitoring, "", config.training.mode)
+        self.named = self._paid(()) if config.rewards.functions else []
         self.progress = console.Progress(wanted=config.monitoring.progress_bar and self.first)
         self.lines = console.Lines(
             self.folder / config.monitoring.logging_dir / console.LOG, self.progress,
@@ -65,7 +70,9 @@ class Training:
                 raise
             except Exception as error:
                 status, trace = "failed", traceback.format_exc()
-                self.log.error("✗ Training failed: %s", error)  # noqa: TRY400 - it follows
+                # What a person can mend is said by who called, alone.
+                level = logging.DEBUG if isinstance(error, rlvitals.VitalsError) else logging.ERROR
+                self.log.log(level, "✗ Training failed: %s", error)
                 self.log.debug("%s", trace)
                 raise
             finally:
@@ -85,6 +92,8 @@ class Training:
         if threads := config.training.threads or (1 if loaded.tiny else 0):
             torch.set_num_threads(threads)
         task = data.load(config.data, vision=loaded.vision, seed=seed)
+        building.enough(self.args, len(task.train))
+        changed = schema.changed(self.folder / building.SAVED_AS, config)
         if self.first:
             self._record()
             for note in task.notes:
@@ -96,6 +105,8 @@ class Training:
         goes_on = None
         if config.checkpointing.resume:
             goes_on = rlvitals.resume_from(self.args, tell=self._tell)
+        if goes_on and changed:
+            self._tell(f"settings changed: {'; '.join(changed)}")
         trainer.train(resume_from_checkpoint=goes_on)
         self.stopping.check()
         if trainer.state.global_step < trainer.state.max_steps:
@@ -117,7 +128,7 @@ class Training:
 
     def _trainer(self, loaded: models.Loaded, task: data.Task) -> ModesTrainer:
         config = self.config
-        paid = rewards.functions(config.rewards, task.rewards, failed=self._failed)
+        paid = self.named or self._paid(task.rewards)
         self.titles = {one.name: one.title for one in paid}
         self.args.reward_weights = rewards.weights(config.rewards, paid)
         trainer = ModesTrainer(
@@ -138,6 +149,9 @@ class Training:
         seal = vitals.Seal(keep=config.checkpointing.keep or None, health=health, tell=self._tell)
         trainer.add_callback(vitals.Record(trainer, every=every, run=self.recorder, seal=seal))
         return trainer
+
+    def _paid(self, default: tuple[str, ...]) -> list[rewards.Reward]:
+        return rewards.functions(self.config.rewards, default, failed=self._failed)
 
     def _judge(self) -> Judge | None:
         seconds = self.config.monitoring.diagnose_seconds
@@ -188,5 +202,9 @@ class Training:
         self.log.info("")
         # Pictures come with a summary of their own.
         level = logging.DEBUG if self.config.monitoring.plots_dir else logging.INFO
-        for line in rlvitals.summarise(self.folder).splitlines():
+        try:
+            said = rlvitals.summarise(self.folder)
+        except rlvitals.VitalsError as error:  # as where other runs are in its folder
+            level, said = logging.WARNING, f"no summary: {error}"
+        for line in said.splitlines():
             self.log.log(level, "%s", line)

@@ -1,5 +1,7 @@
 """The form of a question about a chart, and of its answer."""
 
+from rlvitals import UsageError
+
 QUERY = "{query}"
 CHART = (
     "Look at the chart and answer the question. Think first: the chart's type, its table as JSON,"
@@ -11,7 +13,15 @@ CHART = (
 
 
 def asked(query: str, template: str = CHART) -> str:
-    """Return the words around a query: braces but those of `{query}` stand for themselves."""
+    """Return the words around a query: braces but those of `{query}` stand for themselves.
+
+    Raises UsageError for a template that has no place for it.
+    """
+    if QUERY not in template:
+        raise UsageError(
+            f"there is no {QUERY} in {template!r}: all prompts would be one",
+            where="data.prompt_template",
+        )
     return template.replace(QUERY, query)
 
 

@@ -88,6 +88,8 @@ def load(recipe: Recipe, folder: Path, tell: Callable[[str], None] = LOG.info) -
 def _make(recipe: Recipe, folder: Path, tell: Callable[[str], None]) -> None:
     kind = KINDS[recipe.name]
     began = time.perf_counter()
+    if recipe.steps:
+        tell(f"{recipe.name} is made, and taught for {recipe.steps} steps first ...")
     with _alone(recipe.seed):
         model, processor = kind.make(recipe.seed)
         losses = warm_start.teach(

@@ -1,0 +1,163 @@
+"""Settings that train nothing, folders that cannot be, consoles that go: each is said in time."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trained
+
+import rlvitals
+from rlvitals.cli import main
+from rlvitals.trainers import alone, schema
+from rlvitals.trainers.language import building, console
+from rlvitals.trainers.language.data import template
+from rlvitals.trainers.language.program import Training
+
+pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")
+FEW = {"training__max_steps": 2, "checkpointing__save_steps": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("training__batch_size", 0), ("training__gradient_accumulation_steps", 0),
+        ("training__num_iterations", 0), ("training__max_completion_length", 0),
+        ("training__temperature", 0.0), ("model__lora_r", 0), ("signal__num_generations", 1),
+        ("monitoring__logging_steps", 0),
+    ],
+)  # fmt: skip
+def test_a_number_that_trains_nothing_is_named(tmp_path, name, value):
+    with pytest.raises(rlvitals.UsageError) as caught:
+        Training(trained.config(tmp_path / "run", **{name: value}))
+    assert caught.value.where == name.replace("__", ".")
+    assert not (tmp_path / "run").exists()
+
+
+def test_no_steps_and_no_epochs_are_a_mistake(tmp_path):
+    with pytest.raises(rlvitals.UsageError, match="train nothing"):
+        Training(trained.config(tmp_path, training__max_steps=0, training__num_epochs=0.0))
+
+
+def test_too_few_samples_for_a_generation_are_a_mistake(tmp_path, tiny):
+    """Two questions are asked at a time: with one there is no batch, and nothing was trained."""
+    with pytest.raises(rlvitals.UsageError, match="1 samples do not make a generation"):
+        trained.train(tmp_path, base=tiny, data__subset_size=1, **FEW)
+    trained.train(tmp_path, base=tiny, data__subset_size=2, **FEW)
+    assert (tmp_path / "checkpoint-2").is_dir()
+
+
+def test_what_does_not_divide_is_told_in_numbers(tmp_path):
+    with pytest.raises(rlvitals.UsageError) as caught:
+        Training(trained.config(tmp_path, signal__num_generations=3))
+    assert "--batch-size 8 times 1 forward passes" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "said", [{"rewards__functions": ("nope",)}, {"monitoring__report_to": ("nowhere",)}]
+)
+def test_names_are_checked_before_a_model_is_made(tmp_path, said):
+    with pytest.raises(rlvitals.UsageError):
+        Training(trained.config(tmp_path / "run", **said))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_cannot_be_is_said_in_a_sentence(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    flags = ["--vlm-name", "tiny-lm", "--output-dir", str(tmp_path / "file" / "run")]
+    assert main(["train", "nsr", *flags]) == 2
+    assert capsys.readouterr().err.startswith("error: it cannot be written: Not a directory")
+
+
+def test_a_mistake_is_said_once(tmp_path, capsys):
+    flags = ["--vlm-name", "tiny-lm", "--warm-start-steps", "0", "--output-dir", str(tmp_path)]
+    assert main(["train", "nsr", *flags, "--dataset-name", "charts"]) == 2
+    told = capsys.readouterr()
+    assert (told.out + told.err).count("the model sees none") == 1
+    assert "✗ Training failed" in (tmp_path / "logs" / "debug.log").read_text()
+
+
+@pytest.mark.parametrize("held", [{"training": 3}, {"training": [1]}, {"model": "tiny-lm"}])
+def test_a_section_that_is_no_table_is_said_so(tmp_path, capsys, held):
+    file = tmp_path / "settings.json"
+    file.write_text(json.dumps(held))
+    assert main(["train", "nsr", "--config", str(file)]) == 2
+    assert f"{next(iter(held))} is no table" in capsys.readouterr().err
+
+
+def test_a_template_without_a_place_for_the_question_is_a_mistake():
+    with pytest.raises(rlvitals.UsageError, match="all prompts would be one"):
+        template.asked("1+1=", "Answer in one word.")
+
+
+def test_a_resume_says_which_settings_changed(tmp_path, tiny):
+    trained.train(tmp_path, base=tiny, **FEW)
+    more = {**FEW, "training__max_steps": 4, "signal__reward_threshold": 0.25}
+    trained.train(tmp_path, "psr", **more)
+    told = (tmp_path / "logs" / "debug.log").read_text()
+    assert "settings changed: training.mode nsr -> psr; training.max_steps 2 -> 4" in told
+    assert "signal.reward_threshold 0.5 -> 0.25" in told
+    trained.train(tmp_path, "psr", **more)
+    again = (tmp_path / "logs" / "debug.log").read_text().removeprefix(told)
+    assert "settings changed" not in again
+    assert "it was trained to its end" in again
+
+
+def test_what_changed_is_told_of_a_file_alone_that_holds_settings(tmp_path):
+    file, now = tmp_path / "settings.json", trained.config(tmp_path)
+    assert schema.changed(file, now) == []
+    file.write_text('{"training": 3, "model": {"lora_r": 2}}')
+    assert schema.changed(file, now) == ["model.lora_r 2 -> 8"]
+
+
+def test_a_summary_that_cannot_be_made_spoils_no_training(tmp_path, tiny):
+    for name in ("one", "two"):
+        rlvitals.start(tmp_path / name).finish()
+    trained.train(tmp_path, base=tiny, **FEW)
+    assert "no summary" in (tmp_path / "logs" / "debug.log").read_text()
+
+
+def test_a_folder_holds_one_training_at_a_time(tmp_path):
+    run = rlvitals.start(tmp_path)
+    run.log(1, {"loss": 1.0})
+    run.flush()
+    try:
+        with pytest.raises(rlvitals.UsageError, match="another training goes on here"):
+            Training(trained.config(tmp_path))
+        assert not (tmp_path / "logs").exists()
+    finally:
+        run.finish()
+    alone.check(tmp_path)
+    (tmp_path / alone.RECORD).write_text("{")
+    alone.check(tmp_path)
+
+
+def test_a_console_that_goes_ends_no_training():
+    """As `rlvitals train nsr | head -1` does."""
+    source = str(Path(rlvitals.__file__).parents[1])
+    program = (
+        "import sys, time\n"
+        "from rlvitals.trainers.language.console import Progress\n"
+        "told = Progress(wanted=True)\n"
+        "told.print('first')\n"
+        "sys.stdin.read()\n"
+        "[told.print('more') for _ in range(9)]\n"
+        "sys.stderr.write('trained')\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": source}, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert "first\n" in iter(process.stdout.readline, "")  # a library may speak before it
+        process.stdout.close()
+        process.stdin.close()
+        assert process.stderr.read() == "trained"
+    assert process.returncode == 0
+
+
+def test_there_are_no_other_names_than_those_of_settings():
+    known = {key.name for key in schema.keys(trained.Config)}
+    assert building.AT_LEAST.keys() <= known
+    assert console.LOG == "debug.log"
