@@ -14,7 +14,7 @@ from rlvitals.trainers.language.config import Config
 ABOUT = "Post-training of a language model, or of one that sees, with rewards."
 QUICKLY = "train a tiny model that sees on 100 charts, and draw its pictures: minutes"
 ALIASES = MappingProxyType({
-    "training.mode": ("--mode",),
+    "training.mode": ("--mode",), "training.beta": ("--beta",),
     "model.vlm_name": ("--model-name",),
     "checkpointing.keep": ("--save-total-limit",),
 })  # fmt: skip

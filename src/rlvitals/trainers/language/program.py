@@ -1,9 +1,7 @@
 """A whole training of a language model: begin or resume, learn, tell, save, and end well."""
 
 import logging
-import os
 import time
-import traceback
 from math import inf
 
 import torch
@@ -15,16 +13,12 @@ from rlvitals.trainers import alone, schema
 from rlvitals.trainers.judging import Judge
 from rlvitals.trainers.language import building, console, data, models, presets, rewards
 from rlvitals.trainers.language.config import Config
+from rlvitals.trainers.language.course import Course
 from rlvitals.trainers.language.following import Following
 from rlvitals.trainers.language.modes import ModesTrainer, Told
-from rlvitals.trainers.stopping import Stopping
-
-FAILURES = 5  # of reward functions, on the console; all are in the file
-SHOWN = 120  # characters of what they failed on
-GO_ON = "run the same command again to go on"
 
 
-class Training:
+class Training(Course):
     """One training in its folder. `run` trains to the end and returns how it ended.
 
     Raises UsageError for settings that do not fit each other, the model or the data.
@@ -32,57 +26,22 @@ class Training:
 
     def __init__(self, config: Config) -> None:
         """Build everything; with several processes, each builds its own."""
-        self.config = config
-        self.folder = building.folder(config)
+        folder = building.folder(config)
         # Before the model: ZeRO-3 shares it out as it is loaded.
-        self.args = building.arguments(config, self.folder)
-        self.first = self.args.process_index == 0
-        if self.first:
-            alone.check(self.folder)
+        self.args = building.arguments(config, folder)
+        first = self.args.process_index == 0
+        if first:
+            alone.check(folder)
+        self.config = config
         # Before a model is loaded, which takes minutes.
         building.sinks(config.monitoring, "", config.training.mode)
         self.named = self._paid(()) if config.rewards.functions else []
-        self.progress = console.Progress(wanted=config.monitoring.progress_bar and self.first)
-        self.lines = console.Lines(
-            self.folder / config.monitoring.logging_dir / console.LOG, self.progress,
-            quiet=not self.first,
-        )  # fmt: skip
-        self.log = self.lines.log
-        self.stopping = Stopping()
-        self.failures = 0  # samples that a reward function could not judge
         self.titles: dict[str, str] = {}  # of the reward functions, by name
-        self.recorder: rlvitals.Run | None = None
         self._shown = -inf  # when a generation was shown last, on the monotonic clock
+        super().__init__(folder, config.monitoring, first=first)
 
-    def run(self) -> str:
-        """Train; returns "finished", or "stopped" where someone asked for it.
-
-        Ctrl-C and SIGTERM save a checkpoint, say how to go on, and are raised. So is any error:
-        the newest checkpoint is kept, and the run is recorded as failed.
-        """
-        status = trace = ""
-        with self.lines, self.stopping:
-            try:
-                status = self._trained()
-            except KeyboardInterrupt:
-                status = "interrupted"
-                self.log.warning("stopped: %s", GO_ON)
-                raise
-            except Exception as error:
-                status, trace = "failed", traceback.format_exc()
-                # What a person can mend is said by who called, alone.
-                level = logging.DEBUG if isinstance(error, rlvitals.VitalsError) else logging.ERROR
-                self.log.log(level, "✗ Training failed: %s", error)
-                self.log.debug("%s", trace)
-                raise
-            finally:
-                self.progress.close()
-                if self.recorder is not None:
-                    self.recorder.finish(status, traceback=trace)
-            self._sum_up(status)
-        return status
-
-    def _trained(self) -> str:
+    def trained(self) -> str:
+        """Load, resume and train."""
         config = self.config
         set_seed(config.training.seed)
         seed = config.training.seed
@@ -151,28 +110,16 @@ class Training:
         return trainer
 
     def _paid(self, default: tuple[str, ...]) -> list[rewards.Reward]:
-        return rewards.functions(self.config.rewards, default, failed=self._failed)
+        return rewards.functions(self.config.rewards, default, failed=self.failed)
 
     def _judge(self) -> Judge | None:
         seconds = self.config.monitoring.diagnose_seconds
         if not (self.first and seconds):
             return None
-        return Judge(self.folder, every=seconds, total_steps=0, tell=self._diagnosed)
+        return Judge(self.folder, every=seconds, total_steps=0, tell=self.diagnosed)
 
     def _tell(self, text: str) -> None:
         self.log.info("[checkpoint] %s", text)
-
-    def _diagnosed(self, text: str, bad: bool) -> None:  # noqa: FBT001 - as it is called
-        (self.log.warning if bad else self.log.info)("[diagnosis] %s", text)
-
-    def _failed(self, failure: rewards.Failure) -> None:
-        self.failures += 1
-        level = logging.WARNING if self.failures <= FAILURES else logging.DEBUG
-        self.log.log(
-            level, "%s failed on sample %d (%s: %s): prompt %r, completion %r", failure.function,
-            failure.sample, type(failure.error).__name__, failure.error,
-            failure.prompt[-SHOWN:], failure.completion[:SHOWN],
-        )  # fmt: skip
 
     def _told(self, told: Told) -> None:
         """Print what a generation came to: each line whole in the file."""
@@ -187,18 +134,11 @@ class Training:
         short = [line, *(console.reward_line(title, row, console.SHOWN) for title, row in paid)]
         self.log.info("%s", "\n".join(whole), extra={"short": "\n".join(short)})
 
-    def _sum_up(self, status: str) -> None:
+    def sum_up(self, status: str) -> None:
         """Say how it ended, and what it came to."""
         if not self.first:
             return
-        if status == "stopped":
-            self.log.info("stopped, as asked: %s", GO_ON)
-        else:
-            self.log.info("")
-            self.log.info("✓ Training completed successfully")
-            self.log.info("✓ Model saved to %s%s", self.folder, os.sep)
-        if self.failures:
-            self.log.warning("%d rewards could not be computed", self.failures)
+        self.told_end(status)
         self.log.info("")
         # Pictures come with a summary of their own.
         level = logging.DEBUG if self.config.monitoring.plots_dir else logging.INFO

@@ -1,31 +1,27 @@
 """A whole RLHF training: begin or resume, learn, tell, save, and end well whatever happens."""
 
 import logging
-import os
 import time
-import traceback
 from collections.abc import Mapping
 
 import torch
 from accelerate import Accelerator
 
 import rlvitals
-from rlvitals.trainers import schema
+from rlvitals.trainers import alone, schema
 from rlvitals.trainers.judging import Judge
-from rlvitals.trainers.language import console, rewards
+from rlvitals.trainers.language.course import Course
 from rlvitals.trainers.language.rlhf import building, saving
 from rlvitals.trainers.language.rlhf.config import SAVED_AS, Config
 from rlvitals.trainers.language.rlhf.ppo import PPO, Update
-from rlvitals.trainers.stopping import Stopping
 
 FRAMEWORK = "rlvitals-rlhf"  # whose names the logged keys are
 GAME_LOG = "game_log"
-GO_ON = "run the same command again to go on"
 FIRST, LINES = 3, 20  # updates that are shown at first, and then of the whole run
 ALL = 1_000_000  # checkpoints: more than anybody keeps
 
 
-class Training:
+class Training(Course):
     """One training in its folder. `run` trains to the end and returns how it ended.
 
     Several processes each make one, and train one policy. Raises UsageError for settings that do
@@ -35,57 +31,29 @@ class Training:
     def __init__(self, config: Config) -> None:
         """Build everything."""
         self.config = config
-        self.folder = building.folder(config)
+        folder = building.folder(config)
         self.accelerator = Accelerator(
             cpu=not torch.cuda.is_available(),
             mixed_precision="bf16" if config.rlhf.bf16 else "no",
         )
-        self.first = self.accelerator.is_main_process
+        first = self.accelerator.is_main_process
+        if first:
+            alone.check(folder)
         name = building.named(config.monitoring.run_name, config)
         sinks = building.sinks(config.monitoring, name)
-        self.failures = 0  # rewards of this process that could not be computed
-        self.ppo = building.build(config, self.folder, self.accelerator, self._failed)
-        self.recorder = self._recorder(name, sinks)
-        self.progress = console.Progress(wanted=config.monitoring.progress_bar and self.first)
-        self.lines = console.Lines(
-            self.folder / config.monitoring.logging_dir / console.LOG, self.progress,
-            quiet=not self.first,
-        )  # fmt: skip
-        self.log = self.lines.log
-        self.stopping = Stopping()
+        self.ppo = building.build(config, folder, self.accelerator, self.failed)
+        self.changed = schema.changed(folder / SAVED_AS, config)
+        super().__init__(folder, config.monitoring, first=first)
+        self.recorder: rlvitals.Run = self._recorder(name, sinks)
         self.judge = Judge(
             self.folder, every=config.monitoring.diagnose_seconds if self.first else 0.0,
-            total_steps=self.ppo.updates, tell=self._diagnosed,
+            total_steps=self.ppo.updates, tell=self.diagnosed,
         )  # fmt: skip
         self.checkpoints = self._checkpoints()
         self._saved = -1  # the update of the last checkpoint
 
-    def run(self) -> str:
-        """Train; returns "finished", or "stopped" where someone asked for it.
-
-        Ctrl-C and SIGTERM save a checkpoint, say how to go on, and are raised. So is any error:
-        the newest checkpoint is kept, and the run is recorded as failed.
-        """
-        status = trace = ""
-        with self.lines, self.stopping:
-            try:
-                status = self._trained()
-            except KeyboardInterrupt:
-                status = "interrupted"
-                self.log.warning("stopped: %s", GO_ON)
-                raise
-            except Exception as error:
-                status, trace = "failed", traceback.format_exc()
-                self.log.error("✗ Training failed: %s", error)  # noqa: TRY400 - it follows
-                self.log.debug("%s", trace)
-                raise
-            finally:
-                self.progress.close()
-                self.recorder.finish(status, traceback=trace)
-            self._sum_up(status)
-        return status
-
-    def _trained(self) -> str:
+    def trained(self) -> str:
+        """Resume, and go through the updates."""
         ppo = self.ppo
         for line in heading(self.config, ppo):
             self.log.info("%s", line)
@@ -117,6 +85,8 @@ class Training:
         if resumed is None:
             return
         self._saved = self.ppo.at.updates
+        if self.changed:
+            self.log.info("[checkpoint] settings changed: %s", "; ".join(self.changed))
         if self._saved >= self.ppo.updates:
             self.log.info("it was trained to its end: --total-episodes takes it further")
 
@@ -192,25 +162,9 @@ class Training:
             tell=lambda text: self.log.info("[checkpoint] %s", text),
         )  # fmt: skip
 
-    def _failed(self, failure: rewards.Failure) -> None:
-        self.failures += 1
-        self.log.warning(
-            "%s raised on sample %d, %r: %s", failure.function, failure.sample, failure.prompt,
-            failure.error,
-        )  # fmt: skip
-
-    def _diagnosed(self, text: str, bad: bool) -> None:  # noqa: FBT001 - as it is called
-        (self.log.warning if bad else self.log.info)("[diagnosis] %s", text)
-
-    def _sum_up(self, status: str) -> None:
-        """Say how it ended."""
-        if status == "stopped":
-            self.log.info("stopped, as asked: %s", GO_ON)
-        else:
-            self.log.info("✓ Training completed successfully")
-            self.log.info("✓ Model saved to %s%s", self.folder, os.sep)
-        if self.failures:
-            self.log.warning("%d rewards could not be computed", self.failures)
+    def sum_up(self, status: str) -> None:
+        """Say how it ended, and what to look at."""
+        self.told_end(status)
         self.log.info("rlvitals diagnose %s", self.folder)
 
 
