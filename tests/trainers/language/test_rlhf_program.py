@@ -136,10 +136,8 @@ def test_it_can_be_asked_to_save_and_to_stop(tmp_path, what):
     def ask():
         assert main(["ask", str(tmp_path), what]) == 0
         deadline = time.monotonic() + 20
-        while not made.recorder._control.look() and time.monotonic() < deadline:
-            if getattr(made.recorder._control, f"_{what}s"):
-                break
-            time.sleep(0.01)
+        while not getattr(made.recorder._control, f"_{what}s") and time.monotonic() < deadline:
+            time.sleep(0.01)  # until the recorder's thread has seen it
 
     during(made, 3, ask)
     assert made.run() == ("stopped" if what == "stop" else "finished")
