@@ -1,5 +1,7 @@
 """One tiny model for all trainings of a session."""
 
+import sys
+
 import pytest
 import trained
 
@@ -20,3 +22,5 @@ def offline(monkeypatch):
     """Fetch nothing, and tell nobody."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("WANDB_MODE", "offline")
+    if "wandb" in sys.modules:
+        sys.modules["wandb"].teardown()  # it keeps what it was told first in a process

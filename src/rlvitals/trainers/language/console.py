@@ -180,24 +180,21 @@ class Lines:
         """Open the file. Raises UsageError where it cannot be."""
         # No logger of the process: two trainings in it share no lines.
         self.log = logging.Logger("rlvitals", logging.DEBUG)  # noqa: LOG001
-        self._file: logging.Handler = logging.NullHandler()
+        self._path, self._quiet = file, quiet
         self._stream: TextIO | None = None
+        self._file: logging.Handler = logging.NullHandler()
+        self._console = _Console(progress)
         self._second, self._stamp = -1, ""
         self._bars = False
         if quiet:
-            self.log.addHandler(self._file)
             return
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            self._file = opened = logging.FileHandler(file, encoding="utf-8")
+            file.open("a", encoding="utf-8").close()  # now: a model may take minutes to load
         except OSError as error:
             raise UsageError(
                 f"it cannot be written: {error.strerror}", where=str(file), hint="--output-dir DIR"
             ) from None
-        self._stream = opened.stream
-        self._file.setFormatter(_EachLine(FORMAT))
-        self.log.addHandler(_Console(progress))
-        self.log.addHandler(self._file)
 
     def write(self, lines: Sequence[str]) -> None:
         """Put lines into the file alone, as `log.debug` would, for half its price."""
@@ -213,7 +210,13 @@ class Lines:
             self._stream.flush()
 
     def __enter__(self) -> Self:
-        """Let the libraries' lines and warnings reach the file; their bars reach nobody."""
+        """Open the file to us and to the libraries; their bars reach nobody."""
+        if not self._quiet:
+            self._stream = self._path.open("a", encoding="utf-8")
+            self._file = logging.StreamHandler(self._stream)
+            self._file.setFormatter(_EachLine(FORMAT))
+            self.log.addHandler(self._console)
+        self.log.addHandler(self._file)
         for name in LIBRARIES:
             logging.getLogger(name).addHandler(self._file)
         logging.captureWarnings(capture=True)
@@ -237,4 +240,6 @@ class Lines:
             logging.getLogger(name).removeHandler(self._file)
         for handler in list(self.log.handlers):
             self.log.removeHandler(handler)
-            handler.close()
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
