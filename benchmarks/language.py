@@ -182,9 +182,9 @@ class Marked(Training):
         self.trainer.add_callback(self.marks)
         return self.trainer
 
-    def _sum_up(self, status: str) -> None:
+    def sum_up(self, status: str) -> None:
         self.spent = self.marks.spent()  # all is written; how it went is told once
-        super()._sum_up(status)
+        super().sum_up(status)
 
 
 def ours(config: Config) -> tuple[Spent, str]:
