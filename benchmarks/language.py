@@ -156,7 +156,7 @@ def bare(config: Config) -> tuple[Spent, str]:
     folder, seed, marks = Path(config.training.output_dir), config.training.seed, Marks()
     args = building.arguments(config, folder)
     set_seed(seed)
-    loaded = models.load(config.model, seed=seed, base=folder / building.BASE)
+    loaded = models.load(config.model, seed=seed, base=folder / models.BASE)
     task = data.load(config.data, vision=loaded.vision, seed=seed)
     paid = rewards.functions(config.rewards, task.rewards, failed=lambda _: None)
     args.reward_weights = rewards.weights(config.rewards, paid)

@@ -5,7 +5,7 @@ itself. What an option's `item` says is also its range: a SHARE lies between 0 a
 """
 
 import json
-from argparse import ArgumentParser
+from argparse import ArgumentError, ArgumentParser
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from math import inf, isfinite
@@ -242,6 +242,30 @@ def add_flags(  # noqa: PLR0913 - what its flags are told by, each by its name
             const=True if truth else None,
             help=f"{key.doc} (default: {_from(key, below, source)})".replace("%", "%%"),
         )  # fmt: skip
+
+
+def asked(
+    options: Sequence[str],
+    flags: Sequence[str],
+    at: str,
+    default: str,
+    *,
+    find: Callable[[Path], Path] = Path,
+) -> str:
+    """Return one text that flags, else their file, say: that by which a preset is chosen.
+
+    `at`: its dotted name; `find` says where the file lies. What is wrong is for the whole parser.
+    """
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument(*flags, dest="said")
+    parser.add_argument("--config", "--config-file", type=Path)
+    try:
+        given = parser.parse_known_args(options)[0]
+    except ArgumentError:
+        return default
+    section, key = at.split(".")
+    held = content(find(given.config)).get(section) if given.config else None
+    return str(given.said or (held.get(key) if isinstance(held, dict) else None) or default)
 
 
 def said(options: Mapping[str, Any], schema: type[Any]) -> dict[str, Any]:

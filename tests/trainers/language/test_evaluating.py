@@ -11,7 +11,7 @@ from rlvitals.cli import main
 from rlvitals.errors import UsageError
 from rlvitals.resume.manifest import BadCheckpoint
 from rlvitals.trainers import schema
-from rlvitals.trainers.language import building, evaluating, presets
+from rlvitals.trainers.language import building, evaluating, models, presets
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.program import Training
 
@@ -39,7 +39,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def adapted(run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("adapted") / "run"
-    shutil.copytree(run / building.BASE, folder / building.BASE)
+    shutil.copytree(run / models.BASE, folder / models.BASE)
     return trained(folder, **{"model.lora": True})
 
 
@@ -58,8 +58,8 @@ def greedy(folder, rows, tokenizer):
 
 
 def test_each_checkpoint_is_judged_by_its_own_weights(run):
-    tokenizer = AutoTokenizer.from_pretrained(run / building.BASE)
-    places = {4: run / "checkpoint-4", 2: run / "checkpoint-2", 0: run / building.BASE}
+    tokenizer = AutoTokenizer.from_pretrained(run / models.BASE)
+    places = {4: run / "checkpoint-4", 2: run / "checkpoint-2", 0: run / models.BASE}
     found = set()
     for step, place in places.items():
         made = evaluating.load(run, step=step)
@@ -175,6 +175,6 @@ def test_a_task_that_keeps_no_questions_back_is_said(run, tmp_path):
     config = json.loads((run / building.SAVED_AS).read_text())
     config["data"]["held_out"] = 0
     (tmp_path / building.SAVED_AS).write_text(json.dumps(config))
-    (tmp_path / building.BASE).symlink_to(run / building.BASE)
+    (tmp_path / models.BASE).symlink_to(run / models.BASE)
     with pytest.raises(UsageError, match="no questions"):
         evaluating.load(tmp_path, step=0)

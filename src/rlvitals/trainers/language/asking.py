@@ -1,7 +1,7 @@
 """What a policy answers: its likeliest tokens, or tokens drawn as its training draws them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -24,10 +24,8 @@ class Policy:
     longest: int  # tokens of a completion at the most
 
     def ends(self) -> list[int]:
-        """Return the tokens that end a completion: the tokenizer's, and those the model names."""
-        named = self.model.generation_config.eos_token_id
-        ids = [named] if isinstance(named, int) else list(named or ())
-        return sorted({models.tokenizer_of(self.processor).eos_token_id, *ids})
+        """Return the tokens that end a completion."""
+        return models.ends(self.model, models.tokenizer_of(self.processor))
 
     def image_tokens(self) -> list[int] | None:
         """Return the token that stands for an image, which is never an answer; None without."""
@@ -49,7 +47,6 @@ class Entropy:
 
     nats: float = 0.0
     tokens: int = 0
-    _prompt: int = field(default=0, init=False)
 
     def mean(self) -> float:
         """Return the mean over tokens, in nats; NaN for none."""

@@ -17,7 +17,6 @@ GRPO = "grpo"
 TRAIN = "train/"  # before a Trainer's key in trackers, as Hugging Face has it
 OF_MODES = ("avg_reward", "mean_reward", "positive_samples", "positive_ratio",
             "negative_samples", "negative_ratio", "pos_neg_ratio")  # fmt: skip
-BASE = "base"  # the folder of a tiny model before it is trained
 SAVED_AS = "training_config.json"
 
 

@@ -1,6 +1,6 @@
 """`rlvitals train grpo`, `psr`, `nsr` and `w-reinforce`: their flags, and what they come to."""
 
-from argparse import ArgumentError, ArgumentParser
+from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -36,16 +36,7 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
 
 def asked_model(options: Sequence[str], default: str) -> str:
     """Return the model that flags or their file ask for: its preset makes the defaults."""
-    parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    parser.add_argument("--vlm-name", "--model-name", dest="name")
-    parser.add_argument("--config", "--config-file", type=Path)
-    try:
-        said = parser.parse_known_args(options)[0]
-    except ArgumentError:
-        return default  # the whole parser says what is wrong
-    at = schema.content(said.config).get("model") if said.config else None
-    held = at.get("vlm_name") if isinstance(at, dict) else None
-    return str(said.name or held or default)
+    return schema.asked(options, ("--vlm-name", "--model-name"), "model.vlm_name", default)
 
 
 def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:

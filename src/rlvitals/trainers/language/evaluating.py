@@ -54,7 +54,7 @@ def load(folder: Path, *, step: int | None = None) -> Trained:
     checkpoint, or whose task keeps no questions back, BadCheckpoint for a step without a whole one.
     """
     config = _config(folder)
-    loaded = models.load(config.model, seed=config.training.seed, base=folder / building.BASE)
+    loaded = models.load(config.model, seed=config.training.seed, base=folder / models.BASE)
     if loaded.tiny:
         torch.set_num_threads(config.training.threads or 1)
     found = _checkpoint(folder, step) if step != 0 else None

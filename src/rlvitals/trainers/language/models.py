@@ -47,6 +47,7 @@ HUB = (
     ("connect", "name a folder, or fetch it where there is a network: hf download {name}"),
     ("", "a name of huggingface.co as org/name, a folder, or one of {known}"),
 )
+BASE = "base"  # in a run's folder: a tiny model before it is trained
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,13 @@ class Loaded:
 def tokenizer_of(processor: Any) -> Any:
     """Return a processor's tokenizer, which it may be itself."""
     return getattr(processor, "tokenizer", processor)
+
+
+def ends(model: Any, tokenizer: Any) -> list[int]:
+    """Return the tokens that end a completion: the tokenizer's, and those the model names."""
+    named = getattr(model.generation_config, "eos_token_id", None)
+    ids = [named] if isinstance(named, int) else list(named or ())
+    return sorted({tokenizer.eos_token_id, *ids})
 
 
 def load(

@@ -45,7 +45,7 @@ class Training(Course):
         config = self.config
         set_seed(config.training.seed)
         seed = config.training.seed
-        base = self.folder / building.BASE
+        base = self.folder / models.BASE
         with self.args.main_process_first(local=False):  # a tiny model is made once
             loaded = models.load(config.model, seed=seed, base=base, tell=self.log.info)
         if threads := config.training.threads or (1 if loaded.tiny else 0):

@@ -1,8 +1,7 @@
 """`rlvitals train ppo`: its flags, and what they come to."""
 
-from argparse import ArgumentError, ArgumentParser
+from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -41,16 +40,8 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
 
 def _env(options: Sequence[str]) -> str:
     """Return the environment that flags or their file ask for: its preset makes the defaults."""
-    parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    parser.add_argument("--env")
-    parser.add_argument("--config", "--config-file", type=Path)
-    try:
-        said = parser.parse_known_args(options)[0]
-    except ArgumentError:
-        return Config().training.env  # the whole parser says what is wrong
-    at = schema.content(building.found(said.config)).get("training") if said.config else None
-    held = at.get("env") if isinstance(at, dict) else None
-    return str(said.env or held or Config().training.env)
+    default = Config().training.env
+    return schema.asked(options, ("--env",), "training.env", default, find=building.found)
 
 
 def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:

@@ -20,7 +20,6 @@ from rlvitals.trainers.language.rlhf.ppo import PPO
 from rlvitals.trainers.language.rlhf.scoring import RewardModel, Scorer
 
 RLHF = "rlhf"  # among the modes
-BASE = "base"  # the folder of a tiny model before it is trained
 OFF_AT_ZERO = frozenset({"target_kl", "max_grad_norm", "ratio_threshold"})
 
 Failed = Callable[[rewards.Failure], None]
@@ -40,7 +39,7 @@ def build(config: Config, folder: Path, accelerator: Accelerator, failed: Failed
     own = config.rlhf
     check(own, accelerator.num_processes)
     with accelerator.main_process_first():  # which makes a tiny model that the others read
-        loaded = models.load(config.model, seed=own.seed, base=folder / BASE)
+        loaded = models.load(config.model, seed=own.seed, base=folder / models.BASE)
     if loaded.vision:
         raise UsageError(
             f"{config.model.vlm_name} sees, and RLHF trains what only reads",

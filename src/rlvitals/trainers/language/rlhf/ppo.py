@@ -21,6 +21,7 @@ from accelerate import Accelerator
 from torch import Tensor
 
 import rlvitals
+from rlvitals.trainers.language import models
 from rlvitals.trainers.language.rlhf import generating, masked, prompts, statistics
 from rlvitals.trainers.language.rlhf.batch import Batch, Pass, Sampled
 from rlvitals.trainers.language.rlhf.config import RLHFConfig
@@ -105,7 +106,7 @@ class PPO:
         self.rng = np.random.default_rng(config.seed)  # the same on all processes
         self.order = prompts.Order(len(rows), np.random.default_rng((config.seed, 1)))
         self.at, self.laps = Counters(), Laps()
-        self.ends = _ends(policy.lm, tokenizer)
+        self.ends = models.ends(policy.lm, tokenizer)
         self.seed_streams()
 
     def state(self) -> rlvitals.State:
@@ -346,13 +347,6 @@ class PPO:
 
         placed = (Pass(one.rows + first, one.logprobs, one.values, one.entropy) for one in seen)
         return batch.each(whole), [one.each(whole) for one in placed]
-
-
-def _ends(lm: Any, tokenizer: Any) -> list[int]:
-    """Return the tokens that end a response: the tokenizer's, and those the model names."""
-    named = getattr(lm.generation_config, "eos_token_id", None)
-    ids = [named] if isinstance(named, int) else list(named or ())
-    return sorted({tokenizer.eos_token_id, *ids})
 
 
 def _table(texts: Texts, drawn: Sampled) -> dict[str, Sequence[object]]:
