@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rlvitals.errors import VitalsError
 from rlvitals.recording.sinks import kinds
 from rlvitals.recording.sinks.later import later
 from rlvitals.recording.sinks.sink import Opening, Rows, Sink
@@ -21,6 +22,8 @@ from rlvitals.records import Histogram, Table, Text
 
 STEP = "step"
 OWN = ("every", "label", "names", "prefix")  # options that are not W&B's
+UNSENT = ("offline", "dryrun", "disabled")  # modes that need no key
+LOG_IN = "`wandb login`, or WANDB_MODE=offline"
 MOST_BINS = 512  # of a W&B histogram
 MOST_ROWS = 10_000  # of a W&B table
 
@@ -50,6 +53,7 @@ class Passing:
         self._every = kinds.whole(opening.options.get("every"), 1)
         self._sent: dict[tuple[str, ...], int] = {}  # the step of the last row of a layout
         self._held: dict[tuple[str, ...], dict[str, float]] = {}  # a later one, not sent
+        _check_login(wandb, opening.options)
         self._run: Any = wandb.init(**arguments)
         self._run.define_metric(STEP, hidden=True)
         self._run.define_metric("*", step_metric=STEP)
@@ -105,6 +109,18 @@ class Passing:
         for said in self._held.values():
             self._run.log(said)
         self._run.finish(exit_code=0 if status == "finished" else 1)
+
+
+def _check_login(wandb: Any, options: Mapping[str, object]) -> None:  # noqa: ANN401 - a module
+    """Raise VitalsError where nobody is logged in: `init` would ask at a terminal, and wait.
+
+    A run of the script's own, or settings that it hands over, may have a key of theirs.
+    """
+    mode = options.get("mode") or wandb.setup().settings.mode
+    if mode in UNSENT or "settings" in options or wandb.run is not None:
+        return
+    if not wandb.login(prompt=False):
+        raise VitalsError("not logged in, so nothing is sent", hint=LOG_IN)
 
 
 def fewer(histogram: Histogram, most: int) -> tuple[list[float], list[float]]:

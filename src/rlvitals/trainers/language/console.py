@@ -20,7 +20,8 @@ from rlvitals.trainers.language.modes import Told
 
 LOG = "debug.log"
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-LIBRARIES = ("transformers", "trl", "accelerate", "peft", "datasets", "py.warnings")
+LIBRARIES = ("transformers", "trl", "accelerate", "peft", "datasets", "py.warnings", "rlvitals")
+RECORDER = logging.getLogger("rlvitals")  # what it has to tell a person
 BAR = "{desc}: {percentage:.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}]"
 DESCRIPTION = "Training progress"
 PARTS = 10  # of a training: a line of progress after each, where no bar can be drawn
@@ -216,6 +217,7 @@ class Lines:
             self._file = logging.StreamHandler(self._stream)
             self._file.setFormatter(_EachLine(FORMAT))
             self.log.addHandler(self._console)
+            RECORDER.addHandler(self._console)  # a sink that fails, above the line of progress
         self.log.addHandler(self._file)
         for name in LIBRARIES:
             logging.getLogger(name).addHandler(self._file)
@@ -238,6 +240,7 @@ class Lines:
             transformers.utils.logging.enable_progress_bar()
         for name in LIBRARIES:
             logging.getLogger(name).removeHandler(self._file)
+        RECORDER.removeHandler(self._console)
         for handler in list(self.log.handlers):
             self.log.removeHandler(handler)
         if self._stream is not None:

@@ -31,14 +31,12 @@ class Course(ABC):
         )
         self.log = self.lines.log
         self.stopping = Stopping()
+        # Pictures come with a summary of their own.
+        self._summary = logging.DEBUG if monitoring.plots_dir else logging.INFO
 
     @abstractmethod
     def trained(self) -> str:
         """Train; return "finished" or "stopped"."""
-
-    @abstractmethod
-    def sum_up(self, status: str) -> None:
-        """Say what it came to."""
 
     def run(self) -> str:
         """Train; returns "finished", or "stopped" where someone asked for it.
@@ -65,7 +63,9 @@ class Course(ABC):
                 self.progress.close()
                 if self.recorder is not None:
                     self.recorder.finish(status, traceback=trace)
-            self.sum_up(status)
+            if self.first:
+                self.told_end(status)
+                self._sum_up()
         return status
 
     def failed(self, failure: Failure) -> None:
@@ -92,3 +92,14 @@ class Course(ABC):
             self.log.info("✓ Model saved to %s/", self.folder)
         if self.failures:
             self.log.warning("%d rewards could not be computed", self.failures)
+
+    def _sum_up(self) -> None:
+        """Say what the run came to."""
+        self.log.info("")
+        level = self._summary
+        try:
+            said = rlvitals.summarise(self.folder)
+        except rlvitals.VitalsError as error:  # as where other runs are in its folder
+            level, said = logging.WARNING, f"no summary: {error}"
+        for line in said.splitlines():
+            self.log.log(level, "%s", line)
