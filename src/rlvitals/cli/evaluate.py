@@ -16,6 +16,7 @@ examples:
 """
 
 import json
+import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -126,6 +127,7 @@ def _language(args: Namespace) -> int:
     from rlvitals.show.console import emit
     from rlvitals.show.listing import columns
     from rlvitals.trainers.language import evaluating
+    from rlvitals.trainers.language.console import Progress
 
     if args.checkpoint == BEST:
         raise UsageError("no checkpoint of a language model is the best", hint="--checkpoint STEP")
@@ -133,9 +135,13 @@ def _language(args: Namespace) -> int:
     told = []
     for step in (args.checkpoint, 0) if args.base else (args.checkpoint,):
         trained = evaluating.load(args.run, step=step)
+        title = f"Evaluating step {trained.step:,}"
+        progress = Progress(wanted=True, title=title, stream=sys.stderr)  # stdout has the numbers
         found = evaluating.evaluate(
-            trained, questions=args.questions, samples=args.samples, seed=args.seed
-        )
+            trained, questions=args.questions, samples=args.samples, seed=args.seed,
+            progress=progress,
+        )  # fmt: skip
+        progress.close()
         told.append({"step": trained.step, **_told(found, args.seed)})
     at = {"mode": trained.config.training.mode, "task": trained.config.data.dataset_name}
     asked = {"questions": found.questions, "samples": found.samples, "seed": args.seed}

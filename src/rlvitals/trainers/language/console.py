@@ -91,9 +91,12 @@ def _list(paid: Sequence[float], most: int) -> str:
 class Progress:
     """How far a training is: a line that stays in a terminal, else one after each tenth."""
 
-    def __init__(self, *, wanted: bool) -> None:
-        """Draw nothing yet."""
-        self._drawn = wanted and sys.stdout.isatty()
+    def __init__(
+        self, *, wanted: bool, title: str = DESCRIPTION, stream: TextIO | None = None
+    ) -> None:
+        """Draw nothing yet. `stream`: where to, in place of stdout."""
+        self._title, self._stream = title, stream
+        self.drawn = wanted and (stream or sys.stdout).isatty()
         self._wanted = wanted
         self._began = time.monotonic()
         self._from = self._total = self._told = 0
@@ -108,13 +111,13 @@ class Progress:
         """Go to a step; returns a line for the log where a tenth is over."""
         part = step * PARTS // max(self._total, 1)
         due, self._told = part > self._told and self._wanted, part
-        if not (due or self._drawn):
+        if not (due or self.drawn):
             return ""
         line = tqdm.format_meter(
             step, self._total, time.monotonic() - self._began, initial=self._from,
-            bar_format=BAR, prefix=DESCRIPTION,
+            bar_format=BAR, prefix=self._title,
         )  # fmt: skip
-        if self._drawn:
+        if self.drawn:
             self._draw(line)
         return str(line) if due else ""
 
@@ -122,27 +125,27 @@ class Progress:
         """Print a line above it."""
         line = self._line
         self._draw("")
-        _say(f"{text}\n")
+        self._say(f"{text}\n")
         self._draw(line)
 
     def close(self) -> None:
         """Take it away."""
         self._draw("")
-        self._drawn = False
+        self.drawn = False
 
     def _draw(self, line: str) -> None:
-        if self._drawn and (line or self._line):
-            _say(f"\r\x1b[K{line}")
+        if self.drawn and (line or self._line):
+            self._say(f"\r\x1b[K{line}")
             self._line = line
 
-
-def _say(text: str) -> None:
-    """Write to the console; a training goes on where nobody reads that any more."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    def _say(self, text: str) -> None:
+        """Write to the console; a training goes on where nobody reads that any more."""
+        stream = self._stream or sys.stdout
+        try:
+            stream.write(text)
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class _EachLine(logging.Formatter):
