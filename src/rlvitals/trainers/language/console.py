@@ -5,21 +5,21 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Self, TextIO
+from typing import Self
 
 import transformers
 from tqdm import tqdm
 
 from rlvitals import UsageError
+from rlvitals.trainers.full_disk import LogFile
 from rlvitals.trainers.language import signals
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.modes import Told
 
 LOG = "debug.log"
-FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 LIBRARIES = ("transformers", "trl", "accelerate", "peft", "datasets", "py.warnings")
 BAR = "{desc}: {percentage:.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}]"
 DESCRIPTION = "Training progress"
@@ -147,14 +147,23 @@ def _say(text: str) -> None:
 class _EachLine(logging.Formatter):
     """Puts the time before each line of a record: they are searched for one by one."""
 
+    def __init__(self) -> None:
+        """Format messages as they are, but for what stands before them."""
+        super().__init__()
+        self._second, self._stamp = -1, ""
+
+    def begin(self, when: float, level: str, name: str) -> str:
+        """Return what stands before a line: when it was said, how loud, and by whom."""
+        if int(when) != self._second:
+            self._second = int(when)
+            self._stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(when))
+        return f"{self._stamp},{int(when % 1 * 1000):03d} {level} {name}: "
+
     def format(self, record: logging.LogRecord) -> str:
         """Return the lines; a traceback stays as it is."""
         text = super().format(record)
-        lines = record.message.split("\n")
-        if len(lines) == 1:
-            return text
-        begin = text[: text.index(record.message)] if record.message else text
-        return text.replace("\n", f"\n{begin}", len(lines) - 1)
+        begin = self.begin(record.created, record.levelname, record.name)
+        return begin + text.replace("\n", f"\n{begin}", record.message.count("\n"))
 
 
 class _Console(logging.Handler):
@@ -181,10 +190,10 @@ class Lines:
         # No logger of the process: two trainings in it share no lines.
         self.log = logging.Logger("rlvitals", logging.DEBUG)  # noqa: LOG001
         self._path, self._quiet = file, quiet
-        self._stream: TextIO | None = None
-        self._file: logging.Handler = logging.NullHandler()
+        self._each_line = _EachLine()
+        self._handler: logging.Handler = logging.NullHandler()
+        self._file: LogFile | None = None  # while it is open
         self._console = _Console(progress)
-        self._second, self._stamp = -1, ""
         self._bars = False
         if quiet:
             return
@@ -198,27 +207,23 @@ class Lines:
 
     def write(self, lines: Sequence[str]) -> None:
         """Put lines into the file alone, as `log.debug` would, for half its price."""
-        if self._stream is None:
+        file = self._file
+        if file is None or file.stream is None:
             return
-        now = time.time()
-        if int(now) != self._second:
-            self._second = int(now)
-            self._stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
-        begin = f"{self._stamp},{int(now % 1 * 1000):03d} DEBUG {self.log.name}: "
-        with self._file.lock or nullcontext():
-            self._stream.write("".join(f"{begin}{line}\n" for line in lines))
-            self._stream.flush()
+        begin = self._each_line.begin(time.time(), "DEBUG", self.log.name)
+        with file.lock or nullcontext(), suppress(OSError):  # a full disk, as for LogFile
+            file.stream.write("".join(f"{begin}{line}\n" for line in lines))
+            file.stream.flush()
 
     def __enter__(self) -> Self:
         """Open the file to us and to the libraries; their bars reach nobody."""
         if not self._quiet:
-            self._stream = self._path.open("a", encoding="utf-8")
-            self._file = logging.StreamHandler(self._stream)
-            self._file.setFormatter(_EachLine(FORMAT))
+            self._handler = self._file = LogFile(self._path, encoding="utf-8")
+            self._file.setFormatter(self._each_line)
             self.log.addHandler(self._console)
-        self.log.addHandler(self._file)
+        self.log.addHandler(self._handler)
         for name in LIBRARIES:
-            logging.getLogger(name).addHandler(self._file)
+            logging.getLogger(name).addHandler(self._handler)
         logging.captureWarnings(capture=True)
         self._bars = transformers.utils.logging.is_progress_bar_enabled()
         transformers.utils.logging.disable_progress_bar()
@@ -237,9 +242,9 @@ class Lines:
         if self._bars:
             transformers.utils.logging.enable_progress_bar()
         for name in LIBRARIES:
-            logging.getLogger(name).removeHandler(self._file)
+            logging.getLogger(name).removeHandler(self._handler)
         for handler in list(self.log.handlers):
             self.log.removeHandler(handler)
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None

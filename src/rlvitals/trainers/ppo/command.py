@@ -2,10 +2,11 @@
 
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rlvitals.trainers import schema
+from rlvitals.trainers import full_disk, schema
 from rlvitals.trainers.ppo import building, presets
 from rlvitals.trainers.ppo.config import Config
 
@@ -60,4 +61,5 @@ def train(config: Config, chosen: Mapping[str, Any]) -> None:
     from rlvitals.trainers.ppo.program import Training  # noqa: PLC0415 - loads torch
 
     source = chosen["config"] or ""
-    Training(config, verbose=chosen["verbose"], source=str(source)).run()
+    with full_disk.told(Path(config.training.output_dir)):
+        Training(config, verbose=chosen["verbose"], source=str(source)).run()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlvitals.trainers.full_disk import LogFile
 from rlvitals.trainers.ppo.telemetry import FORMAT
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def logger(folder: Path, bar: Bar, total_steps: int, *, verbose: bool) -> loggin
     console.setLevel(logging.DEBUG if verbose else logging.INFO)
     if not verbose:
         console.addFilter(_no_update if bar.drawn else Thinned(total_steps))
-    file = logging.FileHandler(folder / LOG, encoding="utf-8")
+    file = LogFile(folder / LOG, encoding="utf-8")
     file.setFormatter(logging.Formatter(FORMAT))
     made.addHandler(console)
     made.addHandler(file)
