@@ -4,8 +4,8 @@ Options are `wandb.init`'s own: `sinks={"wandb": {"entity": "lab", "mode": "offl
 ours: `every` sends a row of so many steps, and the last; `names` and `prefix` rename keys; `label`
 ends the run's id, and so the name of its folder.
 
-Where nobody is logged in and nothing says how it is to be, the run is kept offline, and W&B says so:
-it would ask in the middle of a training, or keep nothing.
+Where nobody is logged in and nothing says how it is to be, the run is kept offline, and W&B says
+so: it would ask in the middle of a training, or keep nothing.
 
 Rows are logged with their step as a number, which W&B is told to draw over: its own step may
 never go back, and would drop the rows of a second kind, or of a resumed run, without a word.
