@@ -12,7 +12,6 @@ from rlvitals.trainers.language.rewards import Failure
 from rlvitals.trainers.stopping import Stopping
 
 FAILURES = 5  # of reward functions, on the console; all are in the file
-SHOWN = 120  # characters of what they failed on
 GO_ON = "run the same command again to go on"
 
 
@@ -72,11 +71,7 @@ class Course(ABC):
         """Say which sample a reward function could not judge."""
         self.failures += 1
         level = logging.WARNING if self.failures <= FAILURES else logging.DEBUG
-        self.log.log(
-            level, "%s failed on sample %d (%s: %s): prompt %r, completion %r", failure.function,
-            failure.sample, type(failure.error).__name__, failure.error,
-            failure.prompt[-SHOWN:], failure.completion[:SHOWN],
-        )  # fmt: skip
+        self.log.log(level, "%s", failure.sentence)
 
     def diagnosed(self, text: str, bad: bool) -> None:  # noqa: FBT001 - as it is called
         """Say what the live diagnosis found."""
