@@ -1,6 +1,7 @@
 """Runs passed on to the real services, offline; and services that fail or hang."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -80,6 +81,28 @@ def test_wandb(tmp_path):
     ) == {"columns": ["step", "text"], "data": [[26, "a text"]]}
     (table, _) = (table for table in found if "reward" in table["columns"])
     assert table["data"] == [[27, "a", 0.5], [27, None, 1.0]]
+
+
+def test_without_an_account_wandb_is_kept_offline_and_says_so(tmp_path):
+    pytest.importorskip("wandb")
+    program = (
+        "import rlvitals, sys\n"
+        "run = rlvitals.start('run', sinks=['wandb'])\n"
+        "run.log(1, {'loss': 0.5})\n"
+        "run.finish()\n"
+        "sys.stdout.write(str(run._pump.notes.counts))\n"
+    )
+    env = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], cwd=tmp_path,
+        env={**env, "HOME": str(tmp_path), "PYTHONPATH": str(Path(rlvitals.__file__).parents[1])},
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("{}")
+    assert "nobody is logged in: the run is kept offline" in done.stderr
+    (file,) = (tmp_path / "run" / "wandb").glob("offline-run-*/*.wandb")
+    assert reader_of(file).read(file, None)[0].series["loss"].values.tolist() == [0.5]
 
 
 def test_trackio(tmp_path):

@@ -82,6 +82,8 @@ def _trainer(algorithm: str) -> Any:  # noqa: ANN401 - a module
 
 
 def _parser(trainer: Any, algorithm: str, options: list[str]) -> ArgumentParser:  # noqa: ANN401
+    from rlvitals.trainers import schema
+
     parser = Parser(
         f"rlvitals {COMMAND.name} {algorithm}",
         description=trainer.ABOUT,
@@ -94,7 +96,7 @@ def _parser(trainer: Any, algorithm: str, options: list[str]) -> ArgumentParser:
     parser.add_argument(
         "--write-config", type=Path, metavar="FILE", help="write the settings there, train nothing"
     )
-    parser.add_argument("--quick-test", action="store_true", help=trainer.QUICKLY)
+    parser.add_argument(schema.QUICK_TEST, action="store_true", help=trainer.QUICKLY)
     trainer.add_flags(parser, algorithm, options)
     return parser
 

@@ -83,6 +83,21 @@ def test_every_line(tiny, tmp_path, mode, batch, heading):
     assert "  Total steps: 2" in lines[end:]
 
 
+def test_the_average_of_grpo_is_the_reward_that_is_logged(tiny, tmp_path):
+    """Weighted, and without the samples that no function pays."""
+    from rlvitals.trainers.language import console
+    from rlvitals.trainers.language.modes import Told
+
+    named = {"rewards__functions": ("trained:alternating", "trained:first_half")}
+    train(tmp_path, "grpo", tiny, **named, rewards__weights=(0.5, 3.0), training__max_steps=2)
+    assert row(tmp_path, "reward") == [1.0, 1.0]
+    assert "GRPO [Step 0]: 8 samples | Avg reward: 1.000" in said(tmp_path)
+    nan = float("nan")
+    told = Told(7, None, {"one": [1.0, nan, 2.0], "two": [4.0, nan, nan]})
+    line = console.batch_line("grpo", told, 0.1, (1.0, 0.5))
+    assert line == "GRPO [Step 7]: 3 samples | Avg reward: 2.500"
+
+
 def test_rewards_are_called_as_the_guide_calls_them():
     from rlvitals.trainers.language import console, rewards
 

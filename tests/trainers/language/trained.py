@@ -50,6 +50,12 @@ def all_right(completions, **_):
     return [1.0 for _ in completions]
 
 
+def first_half(completions, **_):
+    """The second half cannot be judged."""
+    half = len(completions) // 2
+    return [1.0 - at % 2 if at < half else None for at in range(len(completions))]
+
+
 def nothing(completions, **_):
     return [None for _ in completions]
 

@@ -27,11 +27,14 @@ QUICK = MappingProxyType({
 
 def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) -> None:
     """Give a parser the flags; their defaults are those of the model that `options` name."""
-    del algorithm
     model = asked_model(options, Config().model.vlm_name)
-    below, source = presets.preset(model), presets.source(model)
     parser.set_defaults(preset_of=model)
-    schema.add_flags(parser, Config, aliases=ALIASES, below=below, source=source)
+    shown = (
+        ({"training.mode": algorithm}, ""),
+        schema.quick(options, QUICK),
+        (presets.preset(model), presets.source(model)),
+    )
+    schema.add_flags(parser, Config, aliases=ALIASES, shown=shown)
 
 
 def asked_model(options: Sequence[str], default: str) -> str:

@@ -53,15 +53,18 @@ def _length(config: Config) -> list[str]:
     return [f"  Epochs: {config.training.num_epochs:g}"]
 
 
-def batch_line(mode: str, told: Told, lambda_psr: float) -> str:
-    """Say what a generation came to, at the optimizer's step it was drawn at."""
+def batch_line(mode: str, told: Told, lambda_psr: float, weights: Sequence[float]) -> str:
+    """Say what a generation came to, at the optimizer's step it was drawn at.
+
+    `weights`: of the reward functions. GRPO's mean is that of the weighted sums, as `reward` is.
+    """
     begin = f"{mode.upper()} [Step {told.step}]:"
     found = told.signal
     if found is None:
-        columns = [_known(paid) for paid in told.rewards.values()]
-        count = max(map(len, told.rewards.values()), default=0)
-        mean = sum(map(sum, columns)) / count if count else float("nan")
-        return f"{begin} {count} samples | Avg reward: {mean:.3f}"
+        samples = list(zip(*told.rewards.values(), strict=True))
+        sums = [total for one in samples if (total := _total(one, weights)) is not None]
+        mean = sum(sums) / len(sums) if sums else float("nan")
+        return f"{begin} {len(samples)} samples | Avg reward: {mean:.3f}"
     positive, negative = found.positives, found.negatives
     all_, mean = len(found.positive), found.mean
     counted = {
@@ -72,8 +75,10 @@ def batch_line(mode: str, told: Told, lambda_psr: float) -> str:
     return f"{begin} {counted} | Avg reward: {mean:.3f}"
 
 
-def _known(paid: Sequence[float]) -> list[float]:
-    return [p for p in paid if p == p]  # noqa: PLR0124 - NaN is not itself
+def _total(paid: Sequence[float], weights: Sequence[float]) -> float | None:
+    """Return what a sample was paid by all functions; None where none paid it."""
+    known = [w * p for p, w in zip(paid, weights, strict=True) if p == p]  # noqa: PLR0124 - no NaN
+    return sum(known) if known else None
 
 
 def reward_line(title: str, paid: Sequence[float], most: int = 0) -> str:

@@ -12,7 +12,6 @@ from rlvitals.trainers.language.config import MonitoringConfig
 from rlvitals.trainers.language.rewards import Failure
 
 FAILURES = 5  # of reward functions, on the console; all are in the file
-SHOWN = 120  # characters of what they failed on
 
 
 class Course(course.Course):
@@ -61,11 +60,7 @@ class Course(course.Course):
         """Say which sample a reward function could not judge."""
         self.failures += 1
         level = logging.WARNING if self.failures <= FAILURES else logging.DEBUG
-        self.log.log(
-            level, "%s failed on sample %d (%s: %s): prompt %r, completion %r", failure.function,
-            failure.sample, type(failure.error).__name__, failure.error,
-            failure.prompt[-SHOWN:], failure.completion[:SHOWN],
-        )  # fmt: skip
+        self.log.log(level, "%s", failure.sentence)
 
     def told_end(self, status: str) -> None:
         """Say how it ended, and where the model is."""

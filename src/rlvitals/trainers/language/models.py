@@ -105,6 +105,9 @@ def _fetched(config: ModelConfig) -> tuple[Any, Any]:
         name = str(path)
     elif name.startswith((".", "/", "~")):
         raise UsageError("there is no such folder", where=f"{WHERE}: {name}")
+    elif "/" not in name and (meant := nearest(name, (*tiny.KINDS, *ALIASES))):
+        # The hub's own names without an owner are few, old, and spelt like none of these.
+        raise UsageError("there is no such model", where=f"{WHERE}: {name}", hint=meant)
     with _explained(name):
         about = AutoConfig.from_pretrained(name)
         model, processor = _classes(about, name)

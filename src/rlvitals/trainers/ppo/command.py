@@ -34,9 +34,8 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
     )
     env = _env(options)
     parser.set_defaults(env_of_preset=env)
-    schema.add_flags(
-        parser, Config, aliases=ALIASES, below=presets.preset(env), source=presets.source(env)
-    )
+    shown = (schema.quick(options, QUICK), (presets.preset(env), presets.source(env)))
+    schema.add_flags(parser, Config, aliases=ALIASES, shown=shown)
 
 
 def _env(options: Sequence[str]) -> str:

@@ -39,9 +39,12 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
     del algorithm
     model = command.asked_model(options, TINY_LM)
     parser.set_defaults(preset_of=model)
-    schema.add_flags(
-        parser, Config, aliases=ALIASES, below=preset(model), source=f"preset of {model}"
+    shown = (
+        schema.quick(options, QUICK),
+        ({"model.vlm_name": TINY_LM}, ""),
+        (preset(model), f"preset of {model}"),
     )
+    schema.add_flags(parser, Config, aliases=ALIASES, shown=shown)
 
 
 def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
