@@ -49,7 +49,7 @@ class Course(ABC):
         status = trace = problem = ""
         with self.stopping:
             try:
-                with full_disk.told(self.folder):
+                with full_disk.explained(self.folder):
                     status = self.trained()
             except KeyboardInterrupt:
                 status = "interrupted"

@@ -12,7 +12,7 @@ HINT = "free some space, and run the same command again: it goes on from the new
 
 
 @contextmanager
-def told(folder: Path) -> Iterator[None]:
+def explained(folder: Path) -> Iterator[None]:
     """Raise VitalsError, naming the folder, for whatever Python, torch or safetensors raise."""
     try:
         yield

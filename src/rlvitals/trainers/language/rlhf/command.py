@@ -63,7 +63,7 @@ def train(config: Config, chosen: Mapping[str, Any]) -> tuple[Path, str] | None:
     from rlvitals.trainers.language.rlhf import building
     from rlvitals.trainers.language.rlhf.program import Training
 
-    with full_disk.told(building.folder(config)):
+    with full_disk.explained(building.folder(config)):
         training = Training(config)
         training.run()
     wanted = config.monitoring.plots_dir
