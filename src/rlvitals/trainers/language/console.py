@@ -20,7 +20,8 @@ from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.modes import Told
 
 LOG = "debug.log"
-LIBRARIES = ("transformers", "trl", "accelerate", "peft", "datasets", "py.warnings")
+LIBRARIES = ("transformers", "trl", "accelerate", "peft", "datasets", "py.warnings", "rlvitals")
+RECORDER = logging.getLogger("rlvitals")  # what it has to tell a person
 BAR = "{desc}: {percentage:.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}]"
 DESCRIPTION = "Training progress"
 PARTS = 10  # of a training: a line of progress after each, where no bar can be drawn
@@ -226,6 +227,7 @@ class Lines:
             self._handler = self._file = LogFile(self._path, encoding="utf-8")
             self._file.setFormatter(self._each_line)
             self.log.addHandler(self._console)
+            RECORDER.addHandler(self._console)  # a sink that fails, above the line of progress
         self.log.addHandler(self._handler)
         for name in LIBRARIES:
             logging.getLogger(name).addHandler(self._handler)
@@ -248,6 +250,7 @@ class Lines:
             transformers.utils.logging.enable_progress_bar()
         for name in LIBRARIES:
             logging.getLogger(name).removeHandler(self._handler)
+        RECORDER.removeHandler(self._console)
         for handler in list(self.log.handlers):
             self.log.removeHandler(handler)
         if self._file is not None:

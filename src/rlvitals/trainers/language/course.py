@@ -1,7 +1,6 @@
 """What any training of a language model has: lines, a gentle end, a record of how it ended."""
 
 import logging
-from abc import abstractmethod
 from pathlib import Path
 
 import rlvitals
@@ -28,6 +27,8 @@ class Course(course.Course):
             folder / monitoring.logging_dir / console.LOG, self.progress, quiet=not first
         )
         super().__init__(folder, self.lines.log)
+        # Pictures come with a summary of their own.
+        self._summary = logging.DEBUG if monitoring.plots_dir else logging.INFO
 
     def run(self) -> str:
         """Train, with the lines open: as any course."""
@@ -49,12 +50,8 @@ class Course(course.Course):
         self.progress.close()
         if self.recorder is not None:
             self.recorder.finish(status, traceback=trace)
-        if status in {"finished", "stopped"}:
+        if status in {"finished", "stopped"} and self.first:
             self.sum_up(status)
-
-    @abstractmethod
-    def sum_up(self, status: str) -> None:
-        """Say what it came to."""
 
     def failed(self, failure: Failure) -> None:
         """Say which sample a reward function could not judge."""
@@ -72,3 +69,15 @@ class Course(course.Course):
             self.log.info("✓ Model saved to %s/", self.folder)
         if self.failures:
             self.log.warning("%d rewards could not be computed", self.failures)
+
+    def sum_up(self, status: str) -> None:
+        """Say how it ended, and what the run came to."""
+        self.told_end(status)
+        self.log.info("")
+        level = self._summary
+        try:
+            said = rlvitals.summarise(self.folder)
+        except rlvitals.VitalsError as error:  # as where other runs are in its folder
+            level, said = logging.WARNING, f"no summary: {error}"
+        for line in said.splitlines():
+            self.log.log(level, "%s", line)

@@ -39,6 +39,7 @@ ALIASES: Mapping[str, str] = MappingProxyType({
     "smolvlm": "HuggingFaceTB/SmolVLM-Instruct",
 })  # fmt: skip
 WHERE = "model.vlm_name"
+AUTO = "auto"  # as a model's type: its own
 LOG = logging.getLogger(__name__)
 LEFT_OUT = ("lm_head", "embed_tokens")  # linear layers over the vocabulary, no target by default
 # What a message of the hub is about, and what helps.
@@ -89,6 +90,8 @@ def load(
             config.vlm_name, seed, config.warm_start_steps, config.warm_start_noise
         )
         model, processor = tiny.load(recipe, base, tell)
+        if config.dtype != AUTO:
+            model = model.to(_dtype(config))
     else:
         model, processor = _fetched(config)
     _end(model, processor)
@@ -132,9 +135,9 @@ def _dtype(config: ModelConfig) -> Any:
 
     Weights of 16 bits that are trained themselves lose what small learning rates add.
     """
-    if config.dtype != "auto":
+    if config.dtype != AUTO:
         return getattr(torch, config.dtype)
-    return "auto" if config.lora else torch.float32
+    return AUTO if config.lora else torch.float32
 
 
 @contextmanager

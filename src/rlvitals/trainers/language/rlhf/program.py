@@ -164,11 +164,6 @@ class Training(Course):
             tell=lambda text: self.log.info("[checkpoint] %s", text),
         )  # fmt: skip
 
-    def sum_up(self, status: str) -> None:
-        """Say how it ended, and what to look at."""
-        self.told_end(status)
-        self.log.info("rlvitals diagnose %s", self.folder)
-
 
 def heading(config: Config, ppo: PPO) -> list[str]:
     """Say what is trained, before it begins."""
