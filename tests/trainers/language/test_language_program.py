@@ -202,14 +202,26 @@ def test_the_folder_is_filled_in_and_both_spellings_of_grpo_are_found(tmp_path, 
     assert folder("grpo") == f"{home}-2025"
 
 
-def test_tensorboard_has_the_guides_tags(tiny, tmp_path):
-    train(tmp_path, "psr", tiny, **SAID, monitoring__report_to=("tensorboard",))
+COUNTED = {
+    "psr": {"psr/positive_samples", "psr/positive_ratio", "psr/avg_reward"},
+    "nsr": {"nsr/negative_samples", "nsr/negative_ratio", "nsr/avg_reward"},
+    "w-reinforce": {
+        "w_reinforce/positive_samples", "w_reinforce/negative_samples",
+        "w_reinforce/pos_neg_ratio", "w_reinforce/avg_reward",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", COUNTED)
+def test_tensorboard_has_the_guides_tags(tiny, tmp_path, mode):
+    """Each at every step, in order."""
+    train(tmp_path, mode, tiny, **SAID, monitoring__report_to=("tensorboard",))
     shutil.rmtree(tmp_path / "blocks")
     (log,) = rlvitals.read(tmp_path / "logs")[:1]
-    assert {
-        "train/loss", "train/learning_rate", "train/grad_norm", "train/epoch", "train/reward",
-        "psr/positive_samples", "psr/positive_ratio", "psr/avg_reward",
-    } <= set(log.series)  # fmt: skip
+    standard = {f"train/{name}" for name in ("loss", "learning_rate", "grad_norm", "reward")}
+    for name in COUNTED[mode] | standard:
+        assert log.series[name].steps.tolist() == [*range(1, 10)]
+    assert "train/epoch" in log.series
 
 
 def test_the_run_is_read_once_and_its_completions_are_kept(tiny, tmp_path):
