@@ -1,7 +1,6 @@
 """What a person reads while a language model is trained: on the console, and in `debug.log`."""
 
 import logging
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from rlvitals import UsageError
 from rlvitals.trainers.language import signals
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.modes import Told
+from rlvitals.trainers.saying import say
 
 LOG = "debug.log"
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -121,7 +121,7 @@ class Progress:
         """Print a line above it."""
         line = self._line
         self._draw("")
-        _say(f"{text}\n")
+        say(f"{text}\n")
         self._draw(line)
 
     def close(self) -> None:
@@ -131,17 +131,8 @@ class Progress:
 
     def _draw(self, line: str) -> None:
         if self._drawn and (line or self._line):
-            _say(f"\r\x1b[K{line}")
+            say(f"\r\x1b[K{line}")
             self._line = line
-
-
-def _say(text: str) -> None:
-    """Write to the console; a training goes on where nobody reads that any more."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _EachLine(logging.Formatter):
