@@ -1,7 +1,6 @@
 """What a person reads while a language model is trained: on the console, and in `debug.log`."""
 
 import logging
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from rlvitals.trainers.full_disk import LogFile
 from rlvitals.trainers.language import signals
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.modes import Told
+from rlvitals.trainers.saying import say
 
 LOG = "debug.log"
 LIBRARIES = ("transformers", "trl", "accelerate", "peft", "datasets", "py.warnings", "rlvitals")
@@ -127,7 +127,7 @@ class Progress:
         """Print a line above it."""
         line = self._line
         self._draw("")
-        _say(f"{text}\n")
+        say(f"{text}\n")
         self._draw(line)
 
     def close(self) -> None:
@@ -137,17 +137,8 @@ class Progress:
 
     def _draw(self, line: str) -> None:
         if self._drawn and (line or self._line):
-            _say(f"\r\x1b[K{line}")
+            say(f"\r\x1b[K{line}")
             self._line = line
-
-
-def _say(text: str) -> None:
-    """Write to the console; a training goes on where nobody reads that any more."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _EachLine(logging.Formatter):

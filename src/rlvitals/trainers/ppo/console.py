@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlvitals.trainers.full_disk import LogFile
 from rlvitals.trainers.ppo.telemetry import FORMAT
+from rlvitals.trainers.saying import say
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -66,7 +67,7 @@ class Bar:
     def print(self, line: str) -> None:
         """Print a line above the bar."""
         if self._progress is None:
-            print(line, flush=True)  # noqa: T201 - it is the console
+            say(f"{line}\n")
         else:
             self._progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
