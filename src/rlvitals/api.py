@@ -46,6 +46,7 @@ from rlvitals.records import (
 from rlvitals.replay import Retraction, prefixes
 from rlvitals.resume import progress
 from rlvitals.resume.checkpoints import Checkpoints
+from rlvitals.resume.disk import disk_is_full
 from rlvitals.resume.manifest import BadCheckpoint
 from rlvitals.resume.moving.backup import Backup
 from rlvitals.resume.progress import Keeper, Progress
@@ -117,6 +118,7 @@ __all__ = [
     "action_shares",
     "compare",
     "diagnose",
+    "disk_is_full",
     "explain",
     "judged",
     "nearest",

@@ -52,7 +52,7 @@ def named(remedy: str) -> tuple[str, ...]:
     return tuple(name for found in PLACE.finditer(remedy) for name in found[1].split("|"))
 
 
-def told(remedies: Iterable[str], trace: Trace) -> tuple[tuple[str, ...], tuple[Knob, ...]]:
+def fill_in(remedies: Iterable[str], trace: Trace) -> tuple[tuple[str, ...], tuple[Knob, ...]]:
     """Write remedies for a run, and return the knobs they name; each is shown where first named."""
     knobs: dict[str, Knob] = {}
 

@@ -6,6 +6,7 @@ import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any, NoReturn
 
 import rlvitals
@@ -74,6 +75,8 @@ def parser(commands: Sequence[Command]) -> ArgumentParser:
 
 def start(commands: Sequence[Command], argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` names; print what a person can mend without a traceback."""
+    if sys.stdout is None:  # closed by who started it
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that has no blocks
     try:

@@ -83,6 +83,21 @@ def test_every_line(tiny, tmp_path, mode, batch, heading):
     assert "  Total steps: 2" in lines[end:]
 
 
+def test_the_average_of_grpo_is_the_reward_that_is_logged(tiny, tmp_path):
+    """Weighted, and without the samples that no function pays."""
+    from rlvitals.trainers.language import console
+    from rlvitals.trainers.language.modes import Told
+
+    named = {"rewards__functions": ("trained:alternating", "trained:first_half")}
+    train(tmp_path, "grpo", tiny, **named, rewards__weights=(0.5, 3.0), training__max_steps=2)
+    assert row(tmp_path, "reward") == [1.0, 1.0]
+    assert "GRPO [Step 0]: 8 samples | Avg reward: 1.000" in said(tmp_path)
+    nan = float("nan")
+    told = Told(7, None, {"one": [1.0, nan, 2.0], "two": [4.0, nan, nan]})
+    line = console.batch_line("grpo", told, 0.1, (1.0, 0.5))
+    assert line == "GRPO [Step 7]: 3 samples | Avg reward: 2.500"
+
+
 def test_rewards_are_called_as_the_guide_calls_them():
     from rlvitals.trainers.language import console, rewards
 
@@ -187,14 +202,26 @@ def test_the_folder_is_filled_in_and_both_spellings_of_grpo_are_found(tmp_path, 
     assert folder("grpo") == f"{home}-2025"
 
 
-def test_tensorboard_has_the_guides_tags(tiny, tmp_path):
-    train(tmp_path, "psr", tiny, **SAID, monitoring__report_to=("tensorboard",))
+COUNTED = {
+    "psr": {"psr/positive_samples", "psr/positive_ratio", "psr/avg_reward"},
+    "nsr": {"nsr/negative_samples", "nsr/negative_ratio", "nsr/avg_reward"},
+    "w-reinforce": {
+        "w_reinforce/positive_samples", "w_reinforce/negative_samples",
+        "w_reinforce/pos_neg_ratio", "w_reinforce/avg_reward",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", COUNTED)
+def test_tensorboard_has_the_guides_tags(tiny, tmp_path, mode):
+    """Each at every step, in order."""
+    train(tmp_path, mode, tiny, **SAID, monitoring__report_to=("tensorboard",))
     shutil.rmtree(tmp_path / "blocks")
     (log,) = rlvitals.read(tmp_path / "logs")[:1]
-    assert {
-        "train/loss", "train/learning_rate", "train/grad_norm", "train/epoch", "train/reward",
-        "psr/positive_samples", "psr/positive_ratio", "psr/avg_reward",
-    } <= set(log.series)  # fmt: skip
+    standard = {f"train/{name}" for name in ("loss", "learning_rate", "grad_norm", "reward")}
+    for name in COUNTED[mode] | standard:
+        assert log.series[name].steps.tolist() == [*range(1, 10)]
+    assert "train/epoch" in log.series
 
 
 def test_the_run_is_read_once_and_its_completions_are_kept(tiny, tmp_path):

@@ -73,6 +73,31 @@ def test_a_score_is_paid_with_the_last_token_and_kl_with_each():
     assert torch.allclose(batch.returns, paid * drawn.mask, atol=1e-5)
 
 
+def test_advantages_are_whitened_over_the_tokens_that_are_learned_from():
+    """Not over padding, nor over the responses that have no score."""
+    ppo = rlhf_parts.page(some, batch_size=64, response_length=40)
+    with torch.no_grad():
+        ppo.policy.lm.get_input_embeddings().weight[ppo.tokenizer.eos_token_id] *= 3
+    _, batch, _ = ppo.collect()
+    learned = batch.learned.bool()
+    assert 0 < learned.sum() < batch.mask.sum() < batch.mask.numel()
+    assert float(batch.advantages[learned].mean()) == pytest.approx(0.0, abs=1e-5)
+    assert float(batch.advantages[learned].var()) == pytest.approx(1.0, abs=1e-4)
+    assert not batch.advantages[~learned].any()
+
+
+def test_rewards_are_divided_by_the_deviation_of_those_that_are_learned_from():
+    ppo = rlhf_parts.page(some, gamma=1.0, lam=1.0, kl_coef=0.3, whiten_rewards=True)
+    ppo.iterate()
+    _, batch, _ = ppo.collect()
+    paid = -0.3 * batch.kl
+    ends = batch.mask.sum(1).long() - 1
+    paid[torch.arange(8), ends] += batch.scores.nan_to_num()
+    paid = paid / paid[batch.learned.bool()].std()
+    to_go = paid.flip(1).cumsum(1).flip(1)
+    assert torch.allclose(batch.returns, to_go * batch.mask, atol=1e-4)
+
+
 def test_a_policy_learns_to_stop_early_at_a_price():
     means = {}
     for kl_coef in (0.0, 1.0):

@@ -4,26 +4,29 @@ Options are `wandb.init`'s own: `sinks={"wandb": {"entity": "lab", "mode": "offl
 ours: `every` sends a row of so many steps, and the last; `names` and `prefix` rename keys; `label`
 ends the run's id, and so the name of its folder.
 
+Where nobody is logged in and nothing says how it is to be, the run is kept offline, and a person is
+told: W&B would ask in the middle of a training, or keep nothing.
+
 Rows are logged with their step as a number, which W&B is told to draw over: its own step may
 never go back, and would drop the rows of a second kind, or of a resumed run, without a word.
 """
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from rlvitals.errors import VitalsError
 from rlvitals.recording.sinks import kinds
 from rlvitals.recording.sinks.later import later
 from rlvitals.recording.sinks.sink import Opening, Rows, Sink
 from rlvitals.recording.sinks.tags import tags
 from rlvitals.records import Histogram, Table, Text
 
+LOG = logging.getLogger(__name__)
+LATER = "`wandb sync` sends it, `wandb login` sends the next"
 STEP = "step"
 OWN = ("every", "label", "names", "prefix")  # options that are not W&B's
-UNSENT = ("offline", "dryrun", "disabled")  # modes that need no key
-LOG_IN = "`wandb login`, or WANDB_MODE=offline"
 MOST_BINS = 512  # of a W&B histogram
 MOST_ROWS = 10_000  # of a W&B table
 
@@ -49,11 +52,13 @@ class Passing:
             "settings": wandb.Settings(console="off"),
             **{name: said for name, said in opening.options.items() if name not in OWN},
         }
+        if not {"mode", "settings"} & opening.options.keys() and nobody(wandb):
+            LOG.warning("sink wandb: nobody is logged in, so the run is kept offline: %s", LATER)
+            arguments["mode"] = "offline"
         self._tag = tags(opening.options)
         self._every = kinds.whole(opening.options.get("every"), 1)
         self._sent: dict[tuple[str, ...], int] = {}  # the step of the last row of a layout
         self._held: dict[tuple[str, ...], dict[str, float]] = {}  # a later one, not sent
-        _check_login(wandb, opening.options)
         self._run: Any = wandb.init(**arguments)
         self._run.define_metric(STEP, hidden=True)
         self._run.define_metric("*", step_metric=STEP)
@@ -111,16 +116,14 @@ class Passing:
         self._run.finish(exit_code=0 if status == "finished" else 1)
 
 
-def _check_login(wandb: Any, options: Mapping[str, object]) -> None:  # noqa: ANN401 - a module
-    """Raise VitalsError where nobody is logged in: `init` would ask at a terminal, and wait.
-
-    A run of the script's own, or settings that it hands over, may have a key of theirs.
-    """
-    mode = options.get("mode") or wandb.setup().settings.mode
-    if mode in UNSENT or "settings" in options or wandb.run is not None:
-        return
-    if not wandb.login(prompt=False):
-        raise VitalsError("not logged in, so nothing is sent", hint=LOG_IN)
+def nobody(wandb: Any) -> bool:  # noqa: ANN401 - a module without types
+    """Say whether W&B would be online and knows no account; asks nobody, on no network."""
+    if wandb.run is not None or wandb.setup().settings.mode != "online":
+        return False
+    try:
+        return not wandb.login(prompt=False, verify=False)
+    except TypeError:  # before 0.31 it could not be asked so
+        return False
 
 
 def fewer(histogram: Histogram, most: int) -> tuple[list[float], list[float]]:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rlvitals import UsageError
-from rlvitals.trainers import schema
+from rlvitals.trainers import full_disk, schema
 from rlvitals.trainers.language import presets
 from rlvitals.trainers.language.config import Config
 
@@ -57,9 +57,11 @@ def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
 def train(config: Config, chosen: Mapping[str, Any]) -> tuple[Path, str] | None:
     """Train; returns the run's folder and where its pictures are wanted, None for nowhere."""
     del chosen
+    from rlvitals.trainers.language import building
     from rlvitals.trainers.language.program import Training
 
-    training = Training(config)
-    training.run()
+    with full_disk.explained(building.folder(config)):
+        training = Training(config)
+        training.run()
     wanted = config.monitoring.plots_dir
     return (training.folder, wanted) if wanted and training.first else None

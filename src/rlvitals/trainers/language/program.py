@@ -122,7 +122,8 @@ class Training(Course):
 
     def _told(self, told: Told) -> None:
         """Print what a generation came to: each line whole in the file."""
-        line = console.batch_line(self.config.training.mode, told, self.config.signal.lambda_psr)
+        mode, lambda_psr = self.config.training.mode, self.config.signal.lambda_psr
+        line = console.batch_line(mode, told, lambda_psr, self.args.reward_weights)
         paid = [(self.titles.get(name, name), row) for name, row in told.rewards.items()]
         whole = [line, *(console.reward_line(title, row) for title, row in paid)]
         now = time.monotonic()
