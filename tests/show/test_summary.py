@@ -156,9 +156,11 @@ def test_a_run_s_name_moves_no_cursor():
     assert "\x1b" not in page([summary("a\x1b[2Jb", subject("nsr-healthy").found)])
 
 
-def test_what_the_recorder_noted_is_told():
-    notes = ("run.json: while recording: sink wandb: not logged in (76 times)", "another")
+def test_a_sink_that_failed_is_told():
+    notes = (
+        "run.json: while recording: sink mlflow: no route (76 times)",
+        "while recording: no checkpoint to resume from", "another",
+    )  # fmt: skip
     said = lines(summed({"optimiser/loss": series(np.ones(50))}, notes=notes))
-    assert (
-        said[said.index("In short:") - 1] == "While recording: sink wandb: not logged in (76 times)"
-    )
+    assert said[said.index("In short:") - 1] == "Sink mlflow: no route (76 times)"
+    assert not any("resume" in line for line in said)

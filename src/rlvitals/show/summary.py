@@ -14,9 +14,10 @@ CONVERGED: Mapping[Answered, str] = {
     "unknown": "? Whether it converged cannot be told",
 }
 UNTOLD = "whether the outcome improves, and so whether it converged, cannot be told: "
+FAILED = f"{NOTED}sink "
 REWARD = "reward"  # topic of the sentence that says whether the outcome improves
 HOUR = 3600.0  # seconds
-NAMED = 3  # findings, and notes of the recorder
+NAMED = 3  # findings, and sinks that failed
 
 
 def page(runs: Sequence[Summary]) -> str:
@@ -49,8 +50,8 @@ def lines(one: Summary) -> Iterator[str]:
         yield f"  Temperature: {one.coupling.sentence}"
     if one.found.findings:
         yield f"  Findings: {wording.counts(one.found)}: {_names(one)}"
-    noted = [note.partition(NOTED)[2] for note in one.found.trace.notes if NOTED in note]
-    yield from (f"  While recording: {harmless(note)}" for note in noted[:NAMED])
+    noted = [note.partition(FAILED)[2] for note in one.found.trace.notes if FAILED in note]
+    yield from (f"  Sink {harmless(note)}" for note in noted[:NAMED])
     yield "  In short:"
     for sentence in one.found.tldr:
         if not (untold and sentence.topic == REWARD):
