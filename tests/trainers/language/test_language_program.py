@@ -260,6 +260,26 @@ def test_killed_and_run_again_it_ends_to_the_bit_as_it_would_have(tiny, tmp_path
     assert forked.state(out / "checkpoint-9") == forked.state(straight / "checkpoint-9")
 
 
+def test_a_model_that_sees_goes_on_to_the_bit_too(tmp_path):
+    """Its adapters, on a model that was taught nothing; from a folder that was moved."""
+    way = {
+        "model__vlm_name": "tiny-vlm", "model__lora": True, "data__dataset_name": "charts",
+        "model__warm_start_steps": 0, "training__max_completion_length": 4,
+        "training__batch_size": 4, "training__num_iterations": 2,
+    }  # fmt: skip
+    straight, out = tmp_path / "straight", tmp_path / "out"
+    dying = {"rewards__functions": ("trained:killed",), "rewards__correctness": "killed"}
+    train(straight, "nsr", **SAID, **way)
+    assert forked.apart(lambda: train(out, "nsr", **dying, **way)) == -signal.SIGKILL
+    out = out.rename(tmp_path / "moved")
+    assert forked.apart(lambda: train(out, "nsr", **SAID, **way)) == 0
+    assert any("bit-exact" in line for line in said(out))
+    kept = ("adapter_model.safetensors", "optimizer.pt", "rng_state.pth")
+    for name in kept:
+        ends = [(place / "checkpoint-9" / name).read_bytes() for place in (straight, out)]
+        assert ends[0] == ends[1], name
+
+
 def cut(folder):
     whole = (folder / "optimizer.pt").read_bytes()
     (folder / "optimizer.pt").write_bytes(whole[: len(whole) // 2])

@@ -9,6 +9,7 @@ import torch
 from datasets import Dataset
 
 from rlvitals.trainers.language.rlhf import prompts
+from rlvitals.trainers.language.rlhf.controllers import Adaptive
 from rlvitals.trainers.language.rlhf.prompts import Order
 from rlvitals.trainers.language.rlhf.scoring import RewardModel, Scorer
 
@@ -107,6 +108,18 @@ def test_a_policy_learns_to_stop_early_at_a_price():
         means[kl_coef] = told[-1]
     assert means[0.0]["objective/scores"] > 0.6
     assert means[1.0]["objective/kl"] < 0.5 * means[0.0]["objective/kl"]
+
+
+def test_the_price_answers_to_the_kl_of_an_update_and_all_its_responses():
+    ppo = rlhf_parts.page(lr=1e-2)
+    ppo.controller = Adaptive(0.2, target=1e-3, horizon=100)
+    first, second, third = (ppo.iterate().numbers for _ in range(3))
+    assert (first["objective/kl_coef"], first["objective/kl"]) == (0.2, pytest.approx(0, abs=1e-5))
+    assert second["objective/kl_coef"] == pytest.approx(0.2 * (1 - 0.2 * 8 / 100))
+    assert abs(second["objective/kl"]) > 2e-3
+    up = 0.2 if second["objective/kl"] > 0 else -0.2
+    price = second["objective/kl_coef"] * (1 + up * 8 / 100)
+    assert third["objective/kl_coef"] == pytest.approx(price)
 
 
 def test_update_is_reported_with_its_texts():
