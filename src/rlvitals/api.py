@@ -236,7 +236,10 @@ def runs(path: Where) -> tuple[Trace, ...]:
 
 
 def read(path: Where) -> tuple[Log, ...]:
-    """Read one run's files as they are, under the names their source gave them."""
+    """Read one run's files as they are, under the names their source gave them.
+
+    One log for each program that wrote there. Raises UnreadableLog.
+    """
     return sources.read(_one(path))
 
 
