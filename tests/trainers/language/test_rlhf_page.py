@@ -1,5 +1,6 @@
 """RLHF by PPO, on a model that is made in a moment: what is drawn, paid, learned and left alone."""
 
+import copy
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import rlhf_parts
 import torch
 from datasets import Dataset
+from tokenizers.processors import TemplateProcessing
 
 from rlvitals.trainers.language.rlhf import prompts
 from rlvitals.trainers.language.rlhf.policy import ValueHead
@@ -46,6 +48,25 @@ def test_prompts_of_other_lengths_change_no_response():
     one = ppo.policy.read(alone, attention).logits[0, -1]
     other = ppo.policy.read(padded, wide).logits[0, -1]
     assert torch.allclose(one, other, atol=1e-5)
+
+
+def begins(tokenizer):
+    """A tokenizer that begins every text with a token, as Llama's does."""
+    made = copy.deepcopy(tokenizer)
+    end = made.eos_token
+    made.backend_tokenizer.post_processor = TemplateProcessing(
+        single=f"{end} $A", special_tokens=[(end, made.eos_token_id)]
+    )
+    made.chat_template = "{{ eos_token }}{% for m in messages %}{{ m.content }}{% endfor %}"
+    return made
+
+
+def test_a_conversation_begins_once():
+    tokenizer = begins(rlhf_parts.page().tokenizer)
+    plain, _ = prompts.tokens(tokenizer, ["3+4="])
+    talk, _ = prompts.tokens(tokenizer, [[{"role": "user", "content": "3+4="}]])
+    assert plain.tolist() == talk.tolist()
+    assert (talk == tokenizer.eos_token_id).sum() == 1
 
 
 def test_a_response_ends_with_its_first_end_token():
@@ -336,6 +357,9 @@ def test_a_reward_model_reads_a_conversation_by_its_own_template(reward_model):
     marked = made(prompts=["u91+2=a9"], completions=["3"])
     assert made(prompts=[talk[0]], completions=[talk[1]]) == pytest.approx(marked, abs=1e-6)
     assert marked != pytest.approx(plain, abs=1e-4)
+    made.tokenizer = begins(made.tokenizer)
+    plain = made(prompts=["1+2="], completions=["3"])
+    assert made(prompts=[talk[0]], completions=[talk[1]]) == pytest.approx(plain, abs=1e-6)
 
 
 def test_a_conversation_is_asked_by_its_template_and_answered_by_a_message():

@@ -139,7 +139,7 @@ class PPO:
         return drawn, batch, texts
 
     def _drawn(self, asked: Sequence[Any]) -> Sampled:
-        queries, attention = prompts.tokens(self.tokenizer, prompts.texts(self.tokenizer, asked))
+        queries, attention = prompts.tokens(self.tokenizer, asked)
         device = self.accelerator.device
         with self.accelerator.autocast():
             drawn: Sampled = generating.sample(

@@ -83,15 +83,19 @@ class RewardModel:
 
     def __call__(self, prompts: Column, completions: Column, **_: object) -> list[float]:
         """Score each completion [b]."""
-        texts = [self._text(*pair) for pair in zip(prompts, completions, strict=True)]
+        pairs = list(zip(prompts, completions, strict=True))
         found: list[float] = []
-        for first in range(0, len(texts), self._at_once or len(texts)):
-            found += self._scores(texts[first : first + (self._at_once or len(texts))])
+        for first in range(0, len(pairs), self._at_once or len(pairs)):
+            found += self._scores(pairs[first : first + (self._at_once or len(pairs))])
         return found
 
-    def _scores(self, texts: list[str]) -> list[float]:
-        tokens = self.tokenizer
-        read = tokens(texts, padding=True, padding_side="right", return_tensors="pt")
+    def _scores(self, pairs: Sequence[tuple[Any, Any]]) -> list[float]:
+        templated = self.tokenizer.chat_template and not isinstance(pairs[0][0], str)
+        read = self.tokenizer(
+            [self._templated(*pair) if templated else "".join(map(_said, pair)) for pair in pairs],
+            padding=True, padding_side="right", return_tensors="pt",
+            add_special_tokens=not templated,  # which a template writes itself
+        )  # fmt: skip
         with torch.no_grad():
             logits = self.model(
                 input_ids=read["input_ids"].to(self.model.device),
@@ -100,11 +104,7 @@ class RewardModel:
         found: list[float] = logits[:, 0].float().tolist()
         return found
 
-    def _text(self, prompt: Any, completion: Any) -> str:
-        if isinstance(prompt, str):
-            return prompt + _said(completion)
-        if not self.tokenizer.chat_template:
-            return _said(prompt) + _said(completion)
+    def _templated(self, prompt: Any, completion: Any) -> str:
         talk = [*prompt, {"role": "assistant", "content": _said(completion)}]
         text: str = self.tokenizer.apply_chat_template(talk, tokenize=False)
         return text
