@@ -20,11 +20,11 @@ ALIASES = MappingProxyType({
 })  # fmt: skip
 TINY_LM = "tiny-lm"
 # Between the flags and the defaults, which are those of a large model: a small one that trains all
-# of its weights wants higher learning rates.
+# of its weights wants a higher learning rate.
 TINY = MappingProxyType({
     "model.vlm_name": TINY_LM, "model.lora": False, "data.dataset_name": "sums",
-    "rlhf.total_episodes": 19_200, "rlhf.lr": 1.5e-4, "rlhf.value_lr": 1.5e-3,
-    "rlhf.response_length": 6, "rlhf.temperature": 1.0,
+    "rlhf.total_episodes": 19_200, "rlhf.lr": 1.5e-4, "rlhf.response_length": 6,
+    "rlhf.temperature": 1.0,
 })  # fmt: skip
 QUICK = MappingProxyType({"rlhf.total_episodes": 1920, "checkpointing.save_steps": 10})
 
