@@ -17,6 +17,7 @@ from rlvitals.trainers.language.asking import Answers, Entropy, Policy, Row
 from rlvitals.trainers.language.config import Config, TrainingConfig
 from rlvitals.trainers.language.console import Progress
 from rlvitals.trainers.language.rlhf import config as rlhf
+from rlvitals.trainers.language.tiny import base as tiny
 
 TINY_BATCH = 512  # answers of a tiny model at once: a forward pass is all overhead
 ADAPTER = "adapter_config.json"
@@ -52,10 +53,11 @@ def load(folder: Path, *, step: int | None = None) -> Trained:
     """Read a run's policy: its newest whole checkpoint, another step's, or as it began: step 0.
 
     Nothing of the run is changed. Raises UsageError for a folder without settings or without a
-    checkpoint, or whose task keeps no questions back, BadCheckpoint for a step without a whole one.
+    checkpoint, or whose task keeps no questions back, VitalsError for a tiny model that was taught
+    another task than is asked now, BadCheckpoint for a step without a whole one.
     """
     config = _config(folder)
-    loaded = models.load(config.model, seed=config.training.seed, base=folder / models.BASE)
+    loaded = _began_with(config, folder)
     if loaded.tiny:
         torch.set_num_threads(config.training.threads or 1)
     found = _checkpoint(folder, step) if step != 0 else None
@@ -107,6 +109,16 @@ def _of_rlhf(found: rlhf.Config) -> Config:
         ),
         model=found.model, data=found.data, rewards=found.rewards,
     )  # fmt: skip
+
+
+def _began_with(config: Config, folder: Path) -> models.Loaded:
+    """Load the model that training began with: a tiny one is in the run, and is not made anew."""
+    base = folder / models.BASE
+    if config.model.vlm_name in tiny.KINDS and not base.is_dir():
+        raise rlvitals.UsageError(
+            "the tiny model that training began with is gone", where=str(base)
+        )
+    return models.load(config.model, seed=config.training.seed, base=base)
 
 
 def _checkpoint(folder: Path, step: int | None) -> rlvitals.Checkpoint:
