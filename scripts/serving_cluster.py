@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from record_scheduler_runs import Run
+    from scheduler_run import Run
 
 REPLICAS = 4
 SPEEDS = (1.5, 1.1, 0.8, 0.6)  # requests per second that each replica completes
