@@ -19,7 +19,7 @@ from rlvitals.trainers.language.rlhf.scoring import RewardModel, Scorer
 
 @pytest.mark.parametrize("lora", [False, True], ids=["weights", "adapters"])
 def test_nothing_has_moved_at_the_first_minibatch(lora):
-    ppo = rlhf_parts.page(lora=lora, num_mini_batches=2, forward_batch_size=3)
+    ppo = rlhf_parts.page(lora=lora, num_mini_batches=2, forward_batch_size=3, temperature=0.5)
     drawn, batch, _ = ppo.collect()
     assert batch.kl.abs().max() < 1e-5  # the reference is the policy
     seen, _ = ppo.learn(drawn, batch)

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
+import rlhf_parts
 import torch
 from torch import tensor
 
@@ -91,6 +92,11 @@ def test_every_number_is_what_its_formula_says():
     assert found.keys() == BY_HAND.keys()
     for name, value in BY_HAND.items():
         assert found[name] == pytest.approx(value, abs=1e-6), name
+
+
+def test_what_is_minimised_is_what_is_logged():
+    loss = rlhf_parts.page(vf_coef=0.1).loss(BATCH, PASS.logprobs, PASS.values)
+    assert float(loss) / 5 == pytest.approx(BY_HAND["ppo/loss/total"], abs=1e-6)  # of 5 tokens
 
 
 def test_minibatches_are_averaged_and_rows_find_their_own():
