@@ -5,8 +5,8 @@ DQN, PPO, QR-DQN, SAC, TD3, TQC, TRPO; their `config.yml`). A limit lies ten tim
 seen there, or where the setting takes away what the algorithm is made of. RLlib's tuned examples of
 A2C have an entropy coefficient of -0.01: so much does not hinder it.
 
-Language models are not among them: the recipes of TRL, verl and OpenRLHF for GRPO and PPO train with
-1e-7 (all weights of large ones) to 1e-3 (adapters, small ones), and sample at 0.6 to 1.2.
+Language models are not among them: the recipes of TRL, verl and OpenRLHF for GRPO and PPO train
+with 1e-7 (all weights of large ones) to 1e-3 (adapters, small ones), and sample at 0.6 to 1.2.
 """
 
 from collections.abc import Iterator
