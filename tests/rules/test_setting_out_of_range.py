@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from loading import load
 
-from rlvitals.records import Budget, Lifecycle, Profile
+from rlvitals.records import Budget, Lifecycle, Profile, Series
 from rlvitals.rules.data.setting_out_of_range import RULE
 from rlvitals.rules.practice import PRACTICES, odd
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
@@ -111,3 +111,19 @@ def test_no_limit_lies_within_what_is_seen():
         assert not np.isinf(one.low) or not np.isinf(one.high)
         assert bool(one.below) == np.isfinite(one.low)
         assert bool(one.above) == np.isfinite(one.high)
+
+
+@pytest.mark.parametrize(("gradient", "severity"), [(0.0, Severity.WARNING), (1.0, Severity.NOTE)])
+def test_where_nothing_was_taught_it_is_a_warning_though_the_outcome_is_noise(gradient, severity):
+    """As where completions are drawn without a temperature: a group holds one answer."""
+    steps = np.arange(1, 41)
+    noise = np.random.default_rng(0).normal(0.4, 0.05, 40)
+    series = {
+        name: Series(steps, steps.astype(float), values)
+        for name, values in (
+            ("outcome/reward", noise), ("optimiser/grad_norm", np.full(40, gradient)),
+        )
+    }  # fmt: skip
+    found = RULE.check(replace(run(profile=Profile.GRPO, temperature=1e-6), series=series))
+    assert isinstance(found, Finding)
+    assert found.severity is severity

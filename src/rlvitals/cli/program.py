@@ -86,7 +86,7 @@ def start(commands: Sequence[Command], argv: Sequence[str] | None = None) -> int
     except SystemExit as finished:  # --help and --version
         return int(finished.code or 0)
     except VitalsError as error:
-        print(f"error: {_harmless(str(error))}", file=sys.stderr)
+        tell(error)
         return USAGE if isinstance(error, UsageError) else UNREADABLE
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -97,7 +97,9 @@ def start(commands: Sequence[Command], argv: Sequence[str] | None = None) -> int
     return code
 
 
-def _harmless(message: str) -> str:
+def tell(error: VitalsError) -> None:
+    """Print what a person can mend: it may hold what others wrote, a model's words among them."""
     from rlvitals.show.harmless import harmless
 
-    return "\n".join(harmless(line) for line in message.split("\n"))
+    said = "\n".join(harmless(line) for line in str(error).split("\n"))
+    print(f"error: {said}", file=sys.stderr)

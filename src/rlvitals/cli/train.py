@@ -20,13 +20,12 @@ examples:
   rlvitals train ppo --help
 """
 
-import sys
 from argparse import REMAINDER, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 from typing import Any
 
 from rlvitals.cli.command import Command
-from rlvitals.cli.program import Parser
+from rlvitals.cli.program import Parser, tell
 
 LANGUAGE = ("grpo", "psr", "nsr", "w-reinforce")
 ALGORITHMS = ("ppo", *LANGUAGE, "rlhf")
@@ -56,7 +55,7 @@ def run(args: Namespace) -> int:
     except UsageError:
         raise
     except VitalsError as error:
-        print(f"error: {error}", file=sys.stderr)
+        tell(error)
         return FAILED
     return _drawn(*wanted) if wanted else 0
 

@@ -18,7 +18,10 @@ from rlvitals import UsageError, nearest
 T = TypeVar("T")
 Values = Mapping[str, Any]
 # What an item may be, both ends included; any other number from 0 on.
-RANGES = {"SHARE": (0.0, 1.0), "GAMMA": (0.0, 1.0), "LAMBDA": (0.0, 1.0), "WEIGHT": (-inf, inf)}
+RANGES = {
+    "SHARE": (0.0, 1.0), "GAMMA": (0.0, 1.0), "LAMBDA": (0.0, 1.0), "WEIGHT": (-inf, inf),
+    "SEED": (0.0, 2**32 - 1),  # NumPy's
+}  # fmt: skip
 QUICK_TEST = "--quick-test"
 EMPTY: Values = MappingProxyType({})
 LITTLE = ("alpha", "beta", "enable", "enabled", "limit", "max", "min", "mode", "scale", "type")
@@ -150,7 +153,7 @@ def _number_like(default: float) -> Callable[[Any, Any, str], float]:
         low = min(low, default)
         if low <= value <= high:
             return int(value) if whole else float(value)
-        limits = f"between {low:g} and {high:g}" if isfinite(high) else f"{low:g} or more"
+        limits = f"between {low:g} and {high:.10g}" if isfinite(high) else f"{low:g} or more"
         raise UsageError(f"it cannot be {value!r}", where=at, hint=limits)
 
     return check

@@ -168,6 +168,35 @@ def test_a_console_that_goes_ends_no_training():
     assert process.returncode == 0
 
 
+def test_a_seed_that_numpy_does_not_take_is_said_so(tmp_path, capsys):
+    for mode in ("grpo", "rlhf"):
+        flags = ["--seed", str(2**32), "--output-dir", str(tmp_path / "run")]
+        assert main(["train", mode, *flags]) == 2
+        assert "between 0 and 4294967295" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_weights_that_grew_without_end_are_said_in_a_sentence(tmp_path, capsys):
+    flags = ["--learning-rate", "1e30", "--vlm-name", "tiny-lm", "--warm-start-steps", "0"]
+    flags += ["--batch-size", "8", "--report-to", "none", "--output-dir", str(tmp_path)]
+    assert main(["train", "w-reinforce", *flags]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: the model's outputs are no numbers any more")
+    assert "try: a lower learning rate" in said
+
+
+def test_an_error_that_holds_a_model_s_words_does_not_steer_the_terminal(tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(
+        "def mine(completions, **_):\n    raise ValueError('\\x1b[2Jgone')\n"
+    )
+    flags = ["--vlm-name", "tiny-lm", "--warm-start-steps", "0", "--report-to", "none"]
+    flags += ["--functions", f"{tmp_path / 'mine.py'}:mine", "--on-error", "stop"]
+    assert main(["train", "grpo", *flags, "--output-dir", str(tmp_path / "run")]) == 1
+    said = capsys.readouterr().err
+    assert "mine failed on sample 0" in said
+    assert "\x1b" not in said
+
+
 def test_there_are_no_other_names_than_those_of_settings():
     known = {key.name for key in schema.keys(trained.Config)}
     assert building.AT_LEAST.keys() <= known

@@ -10,7 +10,7 @@ import rlvitals
 from rlvitals.integrations import trl as vitals
 from rlvitals.trainers import alone, schema
 from rlvitals.trainers.judging import Judge
-from rlvitals.trainers.language import building, console, data, models, presets, rewards
+from rlvitals.trainers.language import building, console, data, finite, models, presets, rewards
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.course import Course
 from rlvitals.trainers.language.following import Following
@@ -65,7 +65,8 @@ class Training(Course):
             goes_on = rlvitals.resume_from(self.args, tell=self._tell)
         if goes_on and changed:
             self._tell(f"settings changed: {'; '.join(changed)}")
-        trainer.train(resume_from_checkpoint=goes_on)
+        with finite.told(self.folder):
+            trainer.train(resume_from_checkpoint=goes_on)
         self.stopping.check()
         if trainer.state.global_step < trainer.state.max_steps:
             return "stopped"
