@@ -35,6 +35,10 @@ def run(which="fires", profile=Profile.CONTROL_PPO, budget=None, **settings):
         ({"tau": 0.0, "algorithm": "td3"}, Profile.OFF_POLICY, "tau"),
         ({"buffer_size": 64}, Profile.OFF_POLICY, "buffer_size"),
         ({"num_generations": 1}, Profile.GRPO, "num_generations"),
+        ({"learning_rate": 0.02}, Profile.PSR, "learning_rate"),
+        ({"learning_rate": 0.0}, Profile.RLHF_PPO, "learning_rate"),
+        ({"temperature": 1e-6}, Profile.GRPO, "temperature"),
+        ({"temperature": 100.0}, Profile.NSR, "temperature"),
     ],
 )
 def test_what_takes_the_algorithm_apart_is_odd(settings, profile, which):
@@ -47,6 +51,8 @@ def test_what_takes_the_algorithm_apart_is_odd(settings, profile, which):
     ("settings", "profile"),
     [
         ({"learning_rate": 1e-7}, Profile.GRPO),  # language models are trained with such rates
+        ({"learning_rate": 1e-3}, Profile.GRPO),  # and tiny ones with such
+        ({"temperature": 0.0}, Profile.CONTROL_PPO),  # it is no sampling's
         ({"entropy_coef": -0.01}, Profile.ON_POLICY),  # RLlib's examples of A2C
         ({"n_steps": 2}, Profile.ON_POLICY),  # A2C's default is 5
         ({"tau": 1.0, "algorithm": "DQN"}, Profile.OFF_POLICY),  # it copies, now and then

@@ -2,18 +2,20 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rlvitals.cli import main
-from rlvitals.errors import UsageError
+from rlvitals.errors import UsageError, VitalsError
 from rlvitals.resume.manifest import BadCheckpoint
 from rlvitals.trainers import schema
 from rlvitals.trainers.language import building, evaluating, models, presets
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.program import Training
+from rlvitals.trainers.language.tiny import base as tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")  # transformers' own
 QUESTIONS, SAMPLES = 100, 6
@@ -102,6 +104,29 @@ def test_pass_at_1_is_the_share_of_samples_and_the_seed_says_which(run):
     assert (few.questions, len(few.right_samples)) == (5, 2 * 5 // 2)
 
 
+def test_more_samples_than_a_batch_holds_are_drawn_in_several(run):
+    made = replace(evaluating.load(run), batch=4)
+    found = evaluating.evaluate(made, questions=3, samples=10)
+    assert (found.questions, found.samples, len(found.right_samples)) == (3, 10, 3)
+    assert max(found.right_samples) <= 10
+    assert [(len(rows), each) for rows, each in evaluating._samples([{}] * 3, 10, 4)] == [
+        (1, 4), (1, 4), (1, 2),
+    ] * 3  # fmt: skip
+    assert [(len(rows), each) for rows, each in evaluating._samples([{}] * 3, 4, 8)] == [
+        (2, 4), (1, 4),
+    ]  # fmt: skip
+
+
+def test_it_shows_how_far_it_is_beside_what_it_prints(run, capsys, monkeypatch):
+    monkeypatch.setattr(evaluating, "TINY_BATCH", 16)
+    assert main(["evaluate", str(run), "--samples", "4", "--json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["samples"] == 4
+    lines = told.err.splitlines()
+    assert len(lines) == 10
+    assert lines[-1].startswith("Evaluating step 4: 100% 500/500 [")
+
+
 def test_nothing_of_the_run_is_changed(run):
     def seen():
         files = sorted(path for path in run.rglob("*") if path.is_file())
@@ -151,7 +176,7 @@ def test_the_command_shows_what_it_found(run, capsys):
     lines = shown.splitlines()
     assert lines[0] == f"psr on sums, {QUESTIONS} questions"
     assert lines[2].split("  ")[-1].strip() == "as training began"
-    assert "evaluation asks those that are trained on" in shown
+    assert "held out" not in shown  # there are as many as were asked for
 
 
 def test_a_checkpoint_is_named_by_step_or_folder(run, capsys):
@@ -169,6 +194,25 @@ def test_what_is_no_run_is_said(tmp_path, capsys):
     assert "ppo_config.json or training_config.json" in capsys.readouterr().err
     with pytest.raises(UsageError, match=r"training_config\.json"):
         evaluating.load(tmp_path)
+
+
+def test_a_run_that_began_with_another_task_is_refused(run, tmp_path, capsys):
+    """Its checkpoints would be asked questions of a form that they never saw."""
+    run = shutil.copytree(run, tmp_path / "run")
+    recipe = run / models.BASE / tiny.RECIPE
+    said = json.loads(recipe.read_text())
+    del said["task"]  # as the first runs left it
+    recipe.write_text(json.dumps(said))
+    told = "taught sums of two digits, and sums of four digits are asked now"
+    for options in ([], ["--base"], ["--checkpoint", "2"]):
+        assert main(["evaluate", str(run), *options]) == 3
+        assert told in capsys.readouterr().err
+    with pytest.raises(VitalsError, match=told):
+        trained(run, **{"training.max_steps": 6})
+    shutil.rmtree(run / models.BASE)
+    assert main(["evaluate", str(run)]) == 2
+    assert "began with is gone" in capsys.readouterr().err
+    assert not (run / models.BASE).exists()
 
 
 def test_a_task_that_keeps_no_questions_back_is_said(run, tmp_path):

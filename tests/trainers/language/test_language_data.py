@@ -16,6 +16,7 @@ from rlvitals.trainers.language.config import DataConfig
 from rlvitals.trainers.language.data import charts, sums, template
 
 TABLE = {"columns": ["Name", "Value"], "rows": [["A", 1]]}
+FIRST_THREE = ["4+9+6+4=", "3+2+5+7=", "3+4+2+7="]
 
 
 def load(name, *, vision=True, seed=0, **settings):
@@ -55,21 +56,40 @@ def test_sums_are_right_and_of_their_seed():
     task = load("sums", vision=False, seed=3, subset_size=200, held_out=50)
     asked = list(task.train)
     for one in asked:
-        a, b = one["prompt"].removesuffix("=").split("+")
-        assert int(a) + int(b) == int(one["answer"])
+        assert sum(digits(one)) == int(one["answer"])
     assert asked == list(load("sums", vision=False, seed=3, subset_size=200, held_out=50).train)
     assert asked != list(load("sums", vision=False, seed=4, subset_size=200, held_out=50).train)
     assert len(task.held_out) == 50
-    assert task.rewards == ("accuracy_reward",)
-    assert task.notes == (
-        "there are 100 sums of two digits: evaluation asks those that are trained on",
-    )
+    assert (task.rewards, task.notes) == (("accuracy_reward",), ())
 
 
-def test_sums_are_drawn_evenly():
-    drawn = Counter(one["prompt"] for one in sums.questions(10_000, 0))
-    assert len(drawn) == sums.SPACE
-    assert 50 < min(drawn.values()) <= max(drawn.values()) < 160
+def digits(question):
+    return [int(one) for one in question["prompt"].removesuffix("=").split("+")]
+
+
+def test_no_sum_that_is_held_out_is_trained_on_in_any_order_of_its_digits():
+    kept = sums.held_out(sums.SPACE)
+    drawn = Counter(one["prompt"] for one in sums.questions(100 * sums.SPACE, 0))
+    assert len({one["prompt"] for one in kept}) == len(kept) == sums.SPACE - len(drawn) == 1979
+    asked = {tuple(sorted(digits({"prompt": prompt}))) for prompt in drawn}
+    assert not asked & {tuple(sorted(digits(one))) for one in kept}
+    # Each is drawn evenly: 125 times each, give or take 11.
+    assert 60 < min(drawn.values()) <= max(drawn.values()) < 190
+
+
+def test_the_same_sums_are_held_out_everywhere():
+    """By all versions, too: accuracies would not compare."""
+    assert [one["prompt"] for one in sums.held_out(3)] == FIRST_THREE
+    assert sums.held_out(3) == sums.held_out(2000)[:3]
+    few, all_there = (load("sums", subset_size=9, held_out=n).held_out for n in (3, 1024))
+    assert few["prompt"] == FIRST_THREE
+    assert len(set(all_there["prompt"])) == 1024
+
+
+def test_fewer_sums_than_asked_for_are_told():
+    task = load("sums", vision=False, subset_size=4, held_out=5000)
+    assert len(task.held_out) == 1979
+    assert task.notes == ("1979 sums are held out: no more differ from those trained on",)
 
 
 def test_evaluation_asks_the_same_of_every_seed():

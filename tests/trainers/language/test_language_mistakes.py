@@ -1,6 +1,7 @@
 """Settings that train nothing, folders that cannot be, consoles that go: each is said in time."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -132,6 +133,16 @@ def test_a_folder_holds_one_training_at_a_time(tmp_path):
     alone.check(tmp_path)
     (tmp_path / alone.RECORD).write_text("{")
     alone.check(tmp_path)
+
+
+def test_what_the_recorder_has_to_tell_is_on_the_console_and_in_the_file(tmp_path, capsys):
+    file, recorder = tmp_path / "debug.log", logging.getLogger("rlvitals.recording.outlet")
+    before = logging.getLogger("rlvitals").handlers[:]
+    with console.Lines(file, console.Progress(wanted=True)):
+        recorder.warning("sink %s: no route", "wandb")
+    assert capsys.readouterr().out == "sink wandb: no route\n"
+    assert "WARNING rlvitals.recording.outlet: sink wandb: no route\n" in file.read_text()
+    assert logging.getLogger("rlvitals").handlers == before
 
 
 def test_a_console_that_goes_ends_no_training():

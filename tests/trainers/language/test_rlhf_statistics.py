@@ -155,8 +155,9 @@ def test_kl_by_both_estimators():
 
 
 def test_advantages_end_with_the_response():
-    rewards = tensor([[0.0, 1, 0], [1, 0, 2]])
-    found = masked.advantages(rewards, BATCH.values, MASK, gamma=0.9, lam=0.5)
+    rewards = tensor([[0.0, 1, 7], [1, 0, 2]])  # what stands at the padding must not count
+    values = tensor([[0.5, 1, 9], [0, 0.5, 1]])
+    found = masked.advantages(rewards, values, MASK, gamma=0.9, lam=0.5)
     assert torch.allclose(found, tensor([[0.4, 0, 0], [1.8325, 0.85, 1]]))
 
 

@@ -6,9 +6,10 @@ what the algorithm is made of: a discount below one half, a learning rate above 
 a critic without weight in the loss, an entropy bonus below -0.05 or above one half (1 for SAC),
 a clip range below 0.01 or above 0.8, a KL target below 1e-4, PPO rollouts of fewer than four
 steps, target networks that never follow or follow at once, a replay buffer of fewer than 1,000
-steps, GRPO groups of one. A warning where the outcome is proven not to improve, where the run is
-over and ended less than 90 % of the way from a random to a solved policy (and "solved" is not what
-people reach), or where it broke off; else a note.
+steps, GRPO groups of one. For language models: a learning rate above 0.01 or below 1e-8, a
+sampling temperature above 10 or below 0.05. A warning where the outcome is proven not to improve,
+where the run is over and ended less than 90 % of the way from a random to a solved policy (and
+"solved" is not what people reach), or where it broke off; else a note.
 
 ## Why it matters
 Everything else that is wrong with such a run follows from it, and is mended by it. The commonest

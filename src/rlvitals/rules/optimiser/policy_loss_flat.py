@@ -5,7 +5,8 @@
 KL per update below 1e-6, or a gradient norm of zero. Where language models are trained in groups
 (GRPO, PSR, NSR, W-REINFORCE) the loss is zero by construction as long as the policy is the one
 that sampled; there it is the gradient norm: zero in 18 of 20 successive updates. A warning only
-where the outcome is proven to stall or repeats one value exactly.
+where the outcome is proven to stall or repeats one value exactly, or where no update of the run
+has a gradient and it is not at its ceiling.
 
 ## Why it matters
 No signal, no learning: advantages are zero or cancel, or the policy is so certain that its
@@ -112,7 +113,8 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
     now = standing(trace, since=stretch.began, until=stretch.ended)
     evidence, counter = weigh.sides(now)
     during = stretch.of(series)
-    unknown = Severity.WARNING if _constant(trace, stretch) else Severity.NOTE
+    sure = _constant(trace, stretch) or _never(trace, bound)
+    unknown = Severity.WARNING if sure else Severity.NOTE
     severity = stretch.severity(weigh.severity(now, unknown=unknown))
     return Finding(
         f"no signal reaches the policy: {what[0]} over {len(during)} updates",
@@ -125,6 +127,12 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
         evidence=(what[1], *evidence),
         counter=counter,
     )
+
+
+def _never(trace: Trace, zero: Bound) -> bool:
+    """Tell whether no update of the run has a gradient: that is its proof by itself."""
+    norms = trace.get(GRAD_NORM.name)
+    return norms is not None and bool((np.abs(norms.finite().values) < zero.value).all())
 
 
 def _constant(trace: Trace, stretch: Stretch) -> bool:

@@ -253,6 +253,7 @@ RULE = Rule(
         "take easier tasks until some succeed",
     ),
     explained_by=(
+        "setting-out-of-range",
         "not-a-number",
         "updates-hardly-move",
         "action-collapse",

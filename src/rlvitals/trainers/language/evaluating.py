@@ -15,7 +15,9 @@ from rlvitals.trainers import schema
 from rlvitals.trainers.language import asking, building, data, models, rewards
 from rlvitals.trainers.language.asking import Answers, Entropy, Policy, Row
 from rlvitals.trainers.language.config import Config, TrainingConfig
+from rlvitals.trainers.language.console import Progress
 from rlvitals.trainers.language.rlhf import config as rlhf
+from rlvitals.trainers.language.tiny import base as tiny
 
 TINY_BATCH = 512  # answers of a tiny model at once: a forward pass is all overhead
 ADAPTER = "adapter_config.json"
@@ -51,10 +53,11 @@ def load(folder: Path, *, step: int | None = None) -> Trained:
     """Read a run's policy: its newest whole checkpoint, another step's, or as it began: step 0.
 
     Nothing of the run is changed. Raises UsageError for a folder without settings or without a
-    checkpoint, or whose task keeps no questions back, BadCheckpoint for a step without a whole one.
+    checkpoint, or whose task keeps no questions back, VitalsError for a tiny model that was taught
+    another task than is asked now, BadCheckpoint for a step without a whole one.
     """
     config = _config(folder)
-    loaded = models.load(config.model, seed=config.training.seed, base=folder / models.BASE)
+    loaded = _began_with(config, folder)
     if loaded.tiny:
         torch.set_num_threads(config.training.threads or 1)
     found = _checkpoint(folder, step) if step != 0 else None
@@ -108,6 +111,16 @@ def _of_rlhf(found: rlhf.Config) -> Config:
     )  # fmt: skip
 
 
+def _began_with(config: Config, folder: Path) -> models.Loaded:
+    """Load the model that training began with: a tiny one is in the run, and is not made anew."""
+    base = folder / models.BASE
+    if config.model.vlm_name in tiny.KINDS and not base.is_dir():
+        raise rlvitals.UsageError(
+            "the tiny model that training began with is gone", where=str(base)
+        )
+    return models.load(config.model, seed=config.training.seed, base=base)
+
+
 def _checkpoint(folder: Path, step: int | None) -> rlvitals.Checkpoint:
     held = rlvitals.Checkpoints(folder, tell=lambda _: None)
     found = held.latest() if step is None else held.at(step)
@@ -146,25 +159,59 @@ def judge(config: Config, default: tuple[str, ...]) -> Right:
 
 
 def evaluate(
-    trained: Trained, *, questions: int = 0, samples: int = 64, seed: int = 0
+    trained: Trained,
+    *,
+    questions: int = 0,
+    samples: int = 64,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> Evaluated:
     """Ask each of the first `questions` (0: all) once for its likeliest answer, and draw samples.
 
     The same seed, batch and machine give the same answers; the caller's random numbers stay.
     """
     rows = [trained.questions[i] for i in range(questions or len(trained.questions))]
+    said = _counted(progress, len(rows) * (1 + samples))
     right = sum(
-        sum(trained.right(batch, asking.greedy(trained.policy, batch)))
+        sum(said(trained.right(batch, asking.greedy(trained.policy, batch))))
         for batch in _batches(rows, trained.batch)
     )
     total, marks = Entropy(), list[bool]()
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        for batch in _batches([row for row in rows for _ in range(samples)], trained.batch):
-            marks += trained.right(batch, asking.sampled(trained.policy, batch, total))
-    each = tuple(sum(marks[i : i + samples]) for i in range(0, len(marks), samples or 1))
-    return Evaluated(right, len(rows), samples, each, total.mean())
+        for batch, each in _samples(rows, samples, trained.batch):
+            answers = asking.sampled(trained.policy, batch, total, each=each)
+            marks += said(trained.right([row for row in batch for _ in range(each)], answers))
+    shares = tuple(sum(marks[i : i + samples]) for i in range(0, len(marks), samples or 1))
+    return Evaluated(right, len(rows), samples, shares, total.mean())
+
+
+def _samples(rows: Sequence[Row], samples: int, size: int) -> Iterator[tuple[Sequence[Row], int]]:
+    """Share answers out to batches: some questions, and how many answers to each.
+
+    A question is read once for all of its answers in a batch, and its image seen once.
+    """
+    for batch in _batches(rows, max(size // max(samples, 1), 1)):
+        for start in range(0, samples, size):
+            yield batch, min(size, samples - start)
 
 
 def _batches(rows: Sequence[Row], size: int) -> Iterator[Sequence[Row]]:
     return (rows[i : i + size] for i in range(0, len(rows), size))
+
+
+def _counted(progress: Progress | None, total: int) -> Callable[[list[bool]], list[bool]]:
+    """Return what passes marks on, and shows how many there are by now."""
+    if progress is None:
+        return lambda marks: marks
+    progress.begin(0, total)
+    done = 0
+
+    def count(marks: list[bool]) -> list[bool]:
+        nonlocal done
+        done += len(marks)
+        if (line := progress.update(done)) and not progress.drawn:
+            progress.print(line)
+        return marks
+
+    return count

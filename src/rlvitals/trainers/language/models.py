@@ -39,6 +39,7 @@ ALIASES: Mapping[str, str] = MappingProxyType({
     "smolvlm": "HuggingFaceTB/SmolVLM-Instruct",
 })  # fmt: skip
 WHERE = "model.vlm_name"
+AUTO = "auto"  # as a model's type: its own
 LOG = logging.getLogger(__name__)
 LEFT_OUT = ("lm_head", "embed_tokens")  # linear layers over the vocabulary, no target by default
 # What a message of the hub is about, and what helps.
@@ -89,6 +90,8 @@ def load(
             config.vlm_name, seed, config.warm_start_steps, config.warm_start_noise
         )
         model, processor = tiny.load(recipe, base, tell)
+        if config.dtype != AUTO:
+            model = model.to(_dtype(config))
     else:
         model, processor = _fetched(config)
     _end(model, processor)
@@ -105,6 +108,9 @@ def _fetched(config: ModelConfig) -> tuple[Any, Any]:
         name = str(path)
     elif name.startswith((".", "/", "~")):
         raise UsageError("there is no such folder", where=f"{WHERE}: {name}")
+    elif "/" not in name and (meant := nearest(name, (*tiny.KINDS, *ALIASES))):
+        # The hub's own names without an owner are few, old, and spelt like none of these.
+        raise UsageError("there is no such model", where=f"{WHERE}: {name}", hint=meant)
     with _explained(name):
         about = AutoConfig.from_pretrained(name)
         model, processor = _classes(about, name)
@@ -129,9 +135,9 @@ def _dtype(config: ModelConfig) -> Any:
 
     Weights of 16 bits that are trained themselves lose what small learning rates add.
     """
-    if config.dtype != "auto":
+    if config.dtype != AUTO:
         return getattr(torch, config.dtype)
-    return "auto" if config.lora else torch.float32
+    return AUTO if config.lora else torch.float32
 
 
 @contextmanager

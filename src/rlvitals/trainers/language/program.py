@@ -1,6 +1,5 @@
 """A whole training of a language model: begin or resume, learn, tell, save, and end well."""
 
-import logging
 import time
 from math import inf
 
@@ -123,7 +122,8 @@ class Training(Course):
 
     def _told(self, told: Told) -> None:
         """Print what a generation came to: each line whole in the file."""
-        line = console.batch_line(self.config.training.mode, told, self.config.signal.lambda_psr)
+        mode, lambda_psr = self.config.training.mode, self.config.signal.lambda_psr
+        line = console.batch_line(mode, told, lambda_psr, self.args.reward_weights)
         paid = [(self.titles.get(name, name), row) for name, row in told.rewards.items()]
         whole = [line, *(console.reward_line(title, row) for title, row in paid)]
         now = time.monotonic()
@@ -133,18 +133,3 @@ class Training(Course):
         self._shown = now
         short = [line, *(console.reward_line(title, row, console.SHOWN) for title, row in paid)]
         self.log.info("%s", "\n".join(whole), extra={"short": "\n".join(short)})
-
-    def sum_up(self, status: str) -> None:
-        """Say how it ended, and what it came to."""
-        if not self.first:
-            return
-        self.told_end(status)
-        self.log.info("")
-        # Pictures come with a summary of their own.
-        level = logging.DEBUG if self.config.monitoring.plots_dir else logging.INFO
-        try:
-            said = rlvitals.summarise(self.folder)
-        except rlvitals.VitalsError as error:  # as where other runs are in its folder
-            level, said = logging.WARNING, f"no summary: {error}"
-        for line in said.splitlines():
-            self.log.log(level, "%s", line)

@@ -1,13 +1,44 @@
-"""Sums of two digits: the task of the tiny language model."""
+"""Sums of four digits: the task of the tiny language model."""
 
+from collections.abc import Sequence
+from functools import cache
+from itertools import combinations_with_replacement, product
 from random import Random
 
-DIGITS = 10
-SPACE = DIGITS * DIGITS  # different questions there are
+DIGITS, ADDENDS = range(10), 4
+SPACE = len(DIGITS) ** ADDENDS  # different questions there are
+KEPT_BACK = 0.2  # share of the sets of digits that no training is asked about
+
+Question = dict[str, str]
 
 
-def questions(count: int, seed: int | str) -> list[dict[str, str]]:
-    """Draw questions with replacement: `{"prompt": "3+4=", "answer": "7"}`."""
+def questions(count: int, seed: int | str) -> list[Question]:
+    """Draw questions with replacement: `{"prompt": "3+4+1+9=", "answer": "17"}`.
+
+    None of them, in whatever order of its digits, is ever held out.
+    """
     random = Random(seed)  # noqa: S311 - no secret
-    pairs = [(random.randrange(DIGITS), random.randrange(DIGITS)) for _ in range(count)]
-    return [{"prompt": f"{a}+{b}=", "answer": str(a + b)} for a, b in pairs]
+    return [_question(one) for one in random.choices(_parts()[0], k=count)]
+
+
+def held_out(most: int) -> list[Question]:
+    """Return up to `most` different questions that no training asks: the same in all."""
+    return [_question(one) for one in _parts()[1][:most]]
+
+
+def _question(digits: Sequence[int]) -> Question:
+    return {"prompt": f"{'+'.join(map(str, digits))}=", "answer": str(sum(digits))}
+
+
+@cache
+def _parts() -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """Return what trainings ask, and what is held out: digits in all their orders, or in none."""
+    random = Random("held out")  # noqa: S311 - no secret
+    sets = list(combinations_with_replacement(DIGITS, ADDENDS))
+    kept = {*random.sample(sets, round(KEPT_BACK * len(sets)))}
+    every = list(product(DIGITS, repeat=ADDENDS))
+    random.shuffle(every)
+    return (
+        [one for one in every if tuple(sorted(one)) not in kept],
+        [one for one in every if tuple(sorted(one)) in kept],
+    )

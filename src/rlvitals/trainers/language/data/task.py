@@ -10,7 +10,7 @@ from rlvitals import UsageError, VitalsError
 from rlvitals.trainers.language.data import charts, checking, reading, sums, template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import datasets
 
@@ -72,19 +72,18 @@ def _sums(config: DataConfig, seed: int) -> Task:
 
     text = datasets.Value("string")
 
-    def drawn(count: int, seed: int | str) -> datasets.Dataset:
-        asked = sums.questions(count, seed)
+    def asked(questions: Sequence[sums.Question]) -> datasets.Dataset:
         around = config.prompt_template or template.QUERY
         columns = {
-            "prompt": [template.asked(one["prompt"], around) for one in asked],
-            "answer": [one["answer"] for one in asked],
+            "prompt": [template.asked(one["prompt"], around) for one in questions],
+            "answer": [one["answer"] for one in questions],
         }
         features = datasets.Features({"prompt": text, "answer": text})
         return datasets.Dataset.from_dict(columns, features=features)
 
-    train, held_out = drawn(config.subset_size or SUMS, seed), drawn(config.held_out, EVALUATED)
-    note = f"there are {sums.SPACE} sums of two digits: evaluation asks those that are trained on"
-    return Task(train, held_out, ("accuracy_reward",), "sums", (note,))
+    train = asked(sums.questions(config.subset_size or SUMS, seed))
+    held_out = asked(sums.held_out(config.held_out))
+    return Task(train, held_out, ("accuracy_reward",), "sums", _few(len(held_out), config))
 
 
 def _charts(config: DataConfig, seed: int) -> Task:
@@ -104,10 +103,16 @@ def _charts(config: DataConfig, seed: int) -> Task:
         sample = charts.chart(EVALUATED, index, pixels=config.chart_pixels)
         if _question(sample) not in asked:
             held_out.append(sample)
-    few = f"{len(held_out)} charts are held out: no more differ from those trained on"
-    notes = (few,) if len(held_out) < config.held_out else ()
     rewards = (*CHART_REWARDS, *BY_COLUMN.values())
+    notes = _few(len(held_out), config)
     return Task(_drawn(train, config), _drawn(held_out, config), rewards, "charts", notes)
+
+
+def _few(held_out: int, config: DataConfig) -> tuple[str, ...]:
+    """Say where fewer questions are held out than are asked for."""
+    if held_out >= config.held_out:
+        return ()
+    return (f"{held_out} {config.dataset_name} are held out: no more differ from those trained on",)
 
 
 def _question(sample: charts.Sample) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import torch
 from accelerate import Accelerator
 
 import rlvitals
-from rlvitals.trainers import alone, schema
+from rlvitals.trainers import alone, full_disk, schema
 from rlvitals.trainers.judging import Judge
 from rlvitals.trainers.language.course import Course
 from rlvitals.trainers.language.rlhf import building, saving
@@ -134,9 +134,11 @@ class Training(Course):
         step = self.ppo.at.updates
         if self.checkpoints is None or step == self._saved:
             return
-        self._saved = step
         with self.checkpoints.save(step, metrics=told) as folder:
             saving.save(self.ppo, folder)
+        if not full_disk.saved(self.checkpoints, step, last=step >= self.ppo.updates):
+            return
+        self._saved = step
         self.log.info("✓ Checkpoint saved: checkpoint-%d (%s)", step, why)
 
     # -- parts -----------------------------------------------------------------------------------
@@ -161,11 +163,6 @@ class Training(Course):
             health=self.judge.health, together=self.accelerator.num_processes > 1,
             tell=lambda text: self.log.info("[checkpoint] %s", text),
         )  # fmt: skip
-
-    def sum_up(self, status: str) -> None:
-        """Say how it ended, and what to look at."""
-        self.told_end(status)
-        self.log.info("rlvitals diagnose %s", self.folder)
 
 
 def heading(config: Config, ppo: PPO) -> list[str]:

@@ -36,10 +36,13 @@ def texts(tokenizer: Any, prompts: Sequence[Any]) -> list[str]:
     ]
 
 
-def tokens(tokenizer: Any, prompts: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """Return tokens and attention [b, q] of prompts, padded on the left."""
+def tokens(tokenizer: Any, prompts: Sequence[Any]) -> tuple[Tensor, Tensor]:
+    """Return tokens and attention [b, q] of prompts, padded on the left.
+
+    A conversation's template writes the special tokens itself: added again, it would begin twice.
+    """
     made = tokenizer(
-        list(prompts), padding=True, padding_side="left", return_tensors="pt",
-        add_special_tokens=True,
+        texts(tokenizer, prompts), padding=True, padding_side="left", return_tensors="pt",
+        add_special_tokens=all(isinstance(one, str) for one in prompts),
     )  # fmt: skip
     return made["input_ids"], made["attention_mask"]

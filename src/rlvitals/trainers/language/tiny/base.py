@@ -30,12 +30,15 @@ from rlvitals.trainers.language.warm_start import Lessons
 
 RECIPE, LOSSES, WEIGHTS = "made.json", "warm_start.json", "model.safetensors"
 LOG = logging.getLogger(__name__)
+# What a model was taught whose folder does not say it: the first ones did not.
+FIRST_TASKS = MappingProxyType({lm.NAME: "sums of two digits", vlm.NAME: vlm.TASK})
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """How one of the tiny models is made, taught and read again."""
 
+    task: str  # that it is taught
     make: Callable[[int], tuple[Any, Any]]
     lessons: Callable[..., Lessons]
     learning_rate: float  # of the warm start
@@ -64,8 +67,8 @@ def _seeing(folder: Path) -> tuple[Any, Any]:
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
-        lm.NAME: Kind(lm.make, lm.lessons, lm.LEARNING_RATE, _text),
-        vlm.NAME: Kind(vlm.make, vlm.lessons, vlm.LEARNING_RATE, _seeing),
+        lm.NAME: Kind(lm.TASK, lm.make, lm.lessons, lm.LEARNING_RATE, _text),
+        vlm.NAME: Kind(vlm.TASK, vlm.make, vlm.lessons, vlm.LEARNING_RATE, _seeing),
     }
 )
 
@@ -109,7 +112,7 @@ def _make(recipe: Recipe, folder: Path, tell: Callable[[str], None]) -> None:
         model.save_pretrained(beside)
         processor.save_pretrained(beside)
         (beside / LOSSES).write_text(json.dumps({"loss": losses}), encoding="utf-8")
-        said = {**asdict(recipe), "weights": _digest(beside)}
+        said = {**asdict(recipe), "task": kind.task, "weights": _digest(beside)}
         (beside / RECIPE).write_text(json.dumps(said, indent=1), encoding="utf-8")
         _to_disk(beside)
         _rename(beside, folder)
@@ -175,9 +178,21 @@ def _check(recipe: Recipe, folder: Path) -> None:
             "the tiny model's weights are not those that were written",
             where=str(folder / WEIGHTS), hint=again,
         )  # fmt: skip
+    _check_task(recipe.name, said, folder)
     asked = asdict(recipe)
     apart = [f"{key} {said.get(key)}, not {to}" for key, to in asked.items() if said.get(key) != to]
     if apart:
         raise VitalsError(
             f"the tiny model here was made with {'; '.join(apart)}", where=str(folder), hint=again
+        )
+
+
+def _check_task(name: str, said: Mapping[str, Any], folder: Path) -> None:
+    """Raise VitalsError for a model that was taught what an earlier version asked."""
+    taught, task = said.get("task", FIRST_TASKS.get(name)), KINDS[name].task
+    if said.get("name") == name and taught != task:
+        raise VitalsError(
+            f"the tiny model here was taught {taught}, and {task} are asked now",
+            where=str(folder),
+            hint="train into another folder: what was trained from it answers other questions",
         )

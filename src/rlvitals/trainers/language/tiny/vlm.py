@@ -16,7 +16,7 @@ from rlvitals.trainers.language.data import charts, template
 from rlvitals.trainers.language.tiny import tokens
 from rlvitals.trainers.language.warm_start import Lesson, Lessons
 
-NAME = "tiny-vlm"
+NAME, TASK = "tiny-vlm", "charts"
 PIXELS, PATCH = 48, 16  # of an image's side, and of a patch's: each is one token
 SIGHT, SIGHT_LAYERS = 96, 2
 WIDTH, LAYERS, HEADS = 64, 2, 4
