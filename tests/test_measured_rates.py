@@ -85,7 +85,9 @@ def test_counting_takes_what_the_rule_said_not_what_it_was_held_at():
 
 def test_a_finding_shows_its_rate_beside_it():
     rates = {rule.name: (Rate(CONTROL, 40, 1),) for rule in CATALOGUE}
-    case = diagnose(load_run("ppo-cartpole-lr-spike"), rates=rates).cases[0]
-    assert wording.measured(case) == (
+    found = diagnose(load_run("ppo-cartpole-lr-spike"), rates=rates)
+    assert wording.measured(found.cases[0]) == (
         "rings on 1 of 40 healthy runs of this family (on-policy control)"
     )
+    note = next(case for case in found.every if case.severity is Severity.NOTE and not case.held)
+    assert not wording.measured(note)

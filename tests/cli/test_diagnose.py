@@ -1,6 +1,7 @@
 """What `rlvitals diagnose` prints, and what its exit code promises."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -233,3 +234,13 @@ def test_the_crucial_view_as_json(call, healthy):
     assert values["KL per update"]["high"] == {"value": 0.02, "origin": "default"}
     code, _, errors = call("diagnose", healthy, "--view", "crucial", "--markdown")
     assert (code, "no Markdown" in errors) == (2, True)
+
+
+def test_many_rules_that_wait_for_the_same_are_counted_not_listed(call, tmp_path):
+    log = tmp_path / "metrics.csv"
+    log.write_text("\n".join(["step,return", *(f"{n},{n}" for n in range(40))]))
+    out = call("diagnose", log, "--width", "100")[1]
+    said = " ".join(out.split())
+    assert re.search(r": \d\d rules \(rlvitals rules --coverage PATH names them\)", said)
+    assert "memory-grows" not in out
+    assert "memory-grows" in call("rules", "--coverage", log)[1]
