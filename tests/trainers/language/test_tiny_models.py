@@ -222,7 +222,7 @@ def test_charts_are_taught_as_trl_will_ask_them(made):
     asked = task.load(DataConfig(subset_size=1, held_out=1), vision=True, seed=0).train[0]
     shown = prepare_multimodal_messages(asked["prompt"], images=[asked["image"]])
     prompt = apply_chat_template({"prompt": shown}, loaded.processor)["prompt"]
-    assert prompt == vlm.IMAGE + template.asked(asked["query"])
+    assert prompt == tokens.IMAGE + template.asked(asked["query"])
     ids = loaded.processor.tokenizer(prompt).input_ids
     assert len(ids) <= 10
     assert loaded.processor.tokenizer.unk_token_id not in ids

@@ -1,5 +1,6 @@
 """From settings to what is trained: the folder, TRL's arguments, the sinks, the trainer."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ RENAMED = {
 SAME = (
     "seed", "gradient_accumulation_steps", "learning_rate", "lr_scheduler_type", "warmup_steps",
     "max_grad_norm", "beta", "num_iterations", "loss_type", "scale_rewards", "temperature",
-    "max_completion_length", "mask_truncated_completions", "bf16",
+    "max_completion_length", "mask_truncated_completions",
 )  # fmt: skip
 
 
@@ -73,6 +74,7 @@ def arguments(config: Config, output: Path) -> GRPOConfig:
         "max_steps": training.max_steps or -1,
         "steps_per_generation": training.steps_per_generation or None,
         "use_cpu": not torch.cuda.is_available(),
+        **_precision(training.bf16),
         "num_generations": config.signal.num_generations,
         "logging_steps": config.monitoring.logging_steps,
         "logging_first_step": True,
@@ -86,6 +88,15 @@ def arguments(config: Config, output: Path) -> GRPOConfig:
         return GRPOConfig(**said)
     except ValueError as error:
         raise UsageError(str(error), where="the settings", hint=_together(config)) from None
+
+
+def _precision(bf16: bool) -> dict[str, bool]:  # noqa: FBT001 - by its name
+    """Return the precision that is asked for, or the one that accelerate was launched with.
+
+    Under DeepSpeed the two have to be one.
+    """
+    launched = os.environ.get("ACCELERATE_MIXED_PRECISION")
+    return {"bf16": bf16 or launched == "bf16", "fp16": not bf16 and launched == "fp16"}
 
 
 def _check(config: Config) -> None:

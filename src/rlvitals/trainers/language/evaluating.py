@@ -143,7 +143,9 @@ def judge(config: Config, default: tuple[str, ...]) -> Right:
     An answer that it cannot judge is not right.
     """
     name = config.rewards.correctness
-    asked = replace(config.rewards, functions=(name,), weights=(), on_error="skip")
+    # A person's own is called by its name alone, and found by module:name.
+    found = next((one for one in config.rewards.functions if one.endswith(f":{name}")), name)
+    asked = replace(config.rewards, functions=(found,), weights=(), on_error="skip")
     (reward,) = rewards.functions(asked, default, failed=lambda _: None)
     threshold = config.signal.reward_threshold
 

@@ -2,6 +2,7 @@
 
 import time
 from math import inf
+from pathlib import Path
 
 import torch
 from transformers import PrinterCallback, set_seed
@@ -10,7 +11,16 @@ import rlvitals
 from rlvitals.integrations import trl as vitals
 from rlvitals.trainers import alone, schema
 from rlvitals.trainers.judging import Judge
-from rlvitals.trainers.language import building, console, data, finite, models, presets, rewards
+from rlvitals.trainers.language import (
+    building,
+    console,
+    data,
+    finite,
+    models,
+    presets,
+    rewards,
+    sharded,
+)
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.course import Course
 from rlvitals.trainers.language.following import Following
@@ -28,6 +38,7 @@ class Training(Course):
         folder = building.folder(config)
         # Before the model: ZeRO-3 shares it out as it is loaded.
         self.args = building.arguments(config, folder)
+        sharded.check(self.args, config.signal)
         first = self.args.process_index == 0
         if first:
             alone.check(folder)
@@ -46,7 +57,8 @@ class Training(Course):
         seed = config.training.seed
         base = self.folder / models.BASE
         with self.args.main_process_first(local=False):  # a tiny model is made once
-            loaded = models.load(config.model, seed=seed, base=base, tell=self.log.info)
+            models.prepare(config.model, seed=seed, base=base, tell=self.log.info)
+        loaded = models.load(config.model, seed=seed, base=base, tell=self.log.info)
         if threads := config.training.threads or (1 if loaded.tiny else 0):
             torch.set_num_threads(threads)
         task = data.load(config.data, vision=loaded.vision, seed=seed)
@@ -63,6 +75,8 @@ class Training(Course):
         goes_on = None
         if config.checkpointing.resume:
             goes_on = rlvitals.resume_from(self.args, tell=self._tell)
+        if goes_on:
+            sharded.check_resume(self.args, Path(goes_on))
         if goes_on and changed:
             self._tell(f"settings changed: {'; '.join(changed)}")
         with finite.told(self.folder):

@@ -76,16 +76,24 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 def load(recipe: Recipe, folder: Path, tell: Callable[[str], None] = LOG.info) -> tuple[Any, Any]:
     """Read the model and its processor from `folder`; make them there first where nothing is.
 
-    Several processes may do so at once: the first that is done is read by all. `tell`
-    hears how the warm start went. Raises VitalsError
-    for a folder of another recipe, or whose weights are not those that were written.
+    Raises VitalsError for a folder of another recipe, or whose weights are not those that were
+    written.
     """
+    make(recipe, folder, tell)
     with quiet():
-        if not folder.exists():
-            _make(recipe, folder, tell)
         _check(recipe, folder)
         model, processor = KINDS[recipe.name].read(folder)
     return model.eval(), processor
+
+
+def make(recipe: Recipe, folder: Path, tell: Callable[[str], None] = LOG.info) -> None:
+    """Make the model in `folder` where nothing is; `tell` hears how the warm start went.
+
+    Several processes may do so at once: the first that is done is read by all.
+    """
+    if not folder.exists():
+        with quiet():
+            _make(recipe, folder, tell)
 
 
 def _make(recipe: Recipe, folder: Path, tell: Callable[[str], None]) -> None:
