@@ -2,11 +2,15 @@
 
 import json
 import logging
+import multiprocessing
 import os
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 import trained
 
@@ -16,6 +20,7 @@ from rlvitals.trainers import alone, schema
 from rlvitals.trainers.language import building, console
 from rlvitals.trainers.language.data import template
 from rlvitals.trainers.language.program import Training
+from rlvitals.trainers.language.rlhf import prompts
 
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")
 FEW = {"training__max_steps": 2, "checkpointing__save_steps": 1}
@@ -143,6 +148,53 @@ def test_what_the_recorder_has_to_tell_is_on_the_console_and_in_the_file(tmp_pat
     assert capsys.readouterr().out == "sink wandb: no route\n"
     assert "WARNING rlvitals.recording.outlet: sink wandb: no route\n" in file.read_text()
     assert logging.getLogger("rlvitals").handlers == before
+
+
+def _enters(folder, ended):
+    with suppress(rlvitals.UsageError), alone.entered(folder):
+        run = rlvitals.start(folder)
+        run.log(1, {"loss": 1.0})
+        run.flush()
+        (folder / f"in-{os.getpid()}").touch()
+        time.sleep(0.2)
+    Path(ended, f"{os.getpid()}").touch()
+    while len(list(Path(ended).iterdir())) < 2:
+        time.sleep(0.01)
+
+
+def test_of_two_that_start_at_once_one_gets_the_folder(tmp_path):
+    """Both would find it empty: each would write over the other's checkpoints."""
+    run, ended = tmp_path / "run", tmp_path / "ended"
+    ended.mkdir()
+    context = multiprocessing.get_context("spawn")
+    both = [context.Process(target=_enters, args=(run, ended)) for _ in range(2)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join(60)
+    assert [one.exitcode for one in both] == [0, 0]
+    assert len(list(run.glob("in-*"))) == 1
+
+
+def test_other_weights_than_the_checkpoint_s_are_refused(tmp_path, tiny):
+    trained.train(tmp_path, base=tiny, **FEW)
+    with pytest.raises(rlvitals.UsageError, match=r"other weights: model\.lora False"):
+        trained.train(tmp_path, **{**FEW, "training__max_steps": 4}, model__lora=True)
+
+
+@pytest.mark.parametrize("mode", ["nsr", "rlhf"])
+def test_a_folder_that_cannot_be_made_is_said_in_a_sentence(tmp_path, capsys, mode):
+    (tmp_path / "file").write_text("")
+    flags = ["--vlm-name", "tiny-lm", "--warm-start-steps", "0"]
+    code = main(["train", mode, *flags, "--output-dir", str(tmp_path / "file" / "run")])
+    assert code in {1, 2}
+    assert capsys.readouterr().err.startswith("error: it cannot be written: Not a directory")
+
+
+def test_questions_that_are_no_more_are_not_asked():
+    order = prompts.Order(4, np.random.default_rng(0), np.array([1994, 2, 50]))
+    assert order.take(1) == [2]
+    assert sorted(order.take(4)) == [0, 1, 2, 3]
 
 
 def test_a_console_that_goes_ends_no_training():

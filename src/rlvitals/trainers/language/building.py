@@ -54,6 +54,9 @@ SAME = (
 )  # fmt: skip
 
 
+# What says which weights there are to train.
+OF_WEIGHTS = ("model.lora", "model.lora_r", "model.lora_targets")
+
 # Below these nothing is trained; advantages need two answers to compare.
 AT_LEAST = {
     "training.batch_size": 1, "training.gradient_accumulation_steps": 1,
@@ -113,6 +116,17 @@ def _check(config: Config) -> None:
         )  # fmt: skip
     if not (training.max_steps or training.num_epochs):
         raise UsageError("no steps and no epochs train nothing", where="training.max_steps")
+
+
+def fits(changed: list[str], checkpoint: str) -> None:
+    """Raise UsageError where a checkpoint is of other weights than those that are trained now."""
+    other = [one for one in changed if one.startswith(tuple(f"{key} " for key in OF_WEIGHTS))]
+    if other:
+        raise UsageError(
+            f"its checkpoint holds other weights: {'; '.join(other)}",
+            where=checkpoint,
+            hint="the settings it was saved with, or another --output-dir",
+        )
 
 
 def enough(args: GRPOConfig, samples: int) -> None:

@@ -65,7 +65,8 @@ class Training(Course):
         building.enough(self.args, len(task.train))
         changed = schema.changed(self.folder / building.SAVED_AS, config)
         if self.first:
-            self._record()
+            with alone.entered(self.folder):
+                self._record()
             for note in task.notes:
                 self.log.warning("%s: %s", task.name, note)
             started = [line] if (line := presets.line(config)) else []
@@ -78,6 +79,7 @@ class Training(Course):
         if goes_on:
             sharded.check_resume(self.args, Path(goes_on))
         if goes_on and changed:
+            building.fits(changed, goes_on)
             self._tell(f"settings changed: {'; '.join(changed)}")
         with finite.told(self.folder):
             trainer.train(resume_from_checkpoint=goes_on)

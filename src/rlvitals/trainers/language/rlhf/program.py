@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 import torch
 from accelerate import Accelerator
@@ -44,7 +45,8 @@ class Training(Course):
         self.ppo = building.build(config, folder, self.accelerator, self.failed)
         self.changed = schema.changed(folder / SAVED_AS, config)
         super().__init__(folder, config.monitoring, first=first)
-        self.recorder: rlvitals.Run = self._recorder(name, sinks)
+        with alone.entered(folder) if first else nullcontext():
+            self.recorder: rlvitals.Run = self._recorder(name, sinks)
         self.judge = Judge(
             self.folder, every=config.monitoring.diagnose_seconds if self.first else 0.0,
             total_steps=self.ppo.updates, tell=self.diagnosed,

@@ -19,6 +19,7 @@ class Order:
 
     def take(self, number: int) -> list[int]:
         """Return the next rows."""
+        self.rest = self.rest[self.rest < self.count]  # a resume may have fewer than before
         while len(self.rest) < number:
             self.rest = np.concatenate((self.rest, self.rng.permutation(self.count)))
         taken, self.rest = self.rest[:number], self.rest[number:]

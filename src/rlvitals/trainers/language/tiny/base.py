@@ -113,8 +113,7 @@ def _make(recipe: Recipe, folder: Path, tell: Callable[[str], None]) -> None:
             f"Warm start of {recipe.name}: {len(losses)} steps, "
             f"loss {losses[0]:.2f} -> {losses[-1]:.2f}, {took:.0f} s"
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    beside = _beside(folder)
     try:
         beside.chmod(0o755)
         model.save_pretrained(beside)
@@ -126,6 +125,17 @@ def _make(recipe: Recipe, folder: Path, tell: Callable[[str], None]) -> None:
         _rename(beside, folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _beside(folder: Path) -> Path:
+    """Make a folder beside it. Raises VitalsError where that cannot be."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise VitalsError(
+            f"it cannot be written: {error.strerror}", where=str(folder), hint="--output-dir DIR"
+        ) from None
 
 
 @contextmanager
