@@ -203,7 +203,7 @@ def test_a_run_that_began_with_another_task_is_refused(run, tmp_path, capsys):
     said = json.loads(recipe.read_text())
     del said["task"]  # as the first runs left it
     recipe.write_text(json.dumps(said))
-    told = "taught sums of two digits, and sums of four digits are asked now"
+    told = "the tiny-lm here was taught sums of two digits; it is taught sums of four digits now"
     for options in ([], ["--base"], ["--checkpoint", "2"]):
         assert main(["evaluate", str(run), *options]) == 3
         assert told in capsys.readouterr().err

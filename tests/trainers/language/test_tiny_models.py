@@ -121,7 +121,7 @@ def untold(folder):
 def test_a_base_that_was_taught_another_task_is_not_taken_for_ours(made, tmp_path):
     folder = shutil.copytree(made[lm.NAME][1], tmp_path / "base")
     untold(folder)
-    with pytest.raises(VitalsError, match="taught sums of two digits, and sums of four") as caught:
+    with pytest.raises(VitalsError, match="two digits; it is taught sums of four") as caught:
         models.load(LM, seed=1, base=folder)
     assert "another folder" in caught.value.hint
     untold(shutil.copytree(made[vlm.NAME][1], tmp_path / "charts"))  # they are asked as ever

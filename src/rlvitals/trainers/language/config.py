@@ -95,7 +95,7 @@ class DataConfig:
     dataset_split: str = option("train", "the part of it that is trained on", item="NAME")
     subset_size: int = option(0, "samples of it (0: all)", item="N")
     held_out: int = option(
-        1024, "samples that evaluation asks: of rows, those that are not trained on", item="N"
+        1024, "samples that evaluation asks, at the most: none is trained on", item="N"
     )
     image_pixels: int = option(
         0, "images are made smaller to so many pixels (0: as they are)", item="N"

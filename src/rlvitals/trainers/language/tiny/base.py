@@ -210,7 +210,7 @@ def _check_task(name: str, said: Mapping[str, Any], folder: Path) -> None:
     taught, task = said.get("task", FIRST_TASKS.get(name)), KINDS[name].task
     if said.get("name") == name and taught != task:
         raise VitalsError(
-            f"the tiny model here was taught {taught}, and {task} are asked now",
+            f"the {name} here was taught {taught}; it is taught {task} now",
             where=str(folder),
-            hint="train into another folder: what was trained from it answers other questions",
+            hint="train into another folder: what this one became answers other questions",
         )
