@@ -2,13 +2,14 @@
 
 The same trainer, settings, data, model and rewards, so the weights come out the same to the bit,
 with a checkpoint every 50 steps. Ours has its recorder, TensorBoard, the lines of console and
-debug.log, and sealed checkpoints besides. Both train in turns, ours first in every other round.
-Of the training's thread each step counts with its median over the rounds, a checkpoint's as often
-as it comes: what else runs on the machine only ever adds. What other threads and children take is
-counted whole, and its median over the rounds taken. The summary that ends a training is left out:
-it is told once, however long that was. The live diagnosis comes too seldom for that:
-what one takes at a training's end counts as often as the default lets it come. The interval is a
-bootstrap over the rounds.
+debug.log, and sealed checkpoints besides. In each round both train at once, each in a process of
+its own, and take turns: a step here, then the same step there. Whatever else slows the machine
+slows both, so each step of the training's thread is compared with its twin. What comes by the
+clock comes twice as often as it would alone: that counts against ours. What other threads and
+children take is counted whole. The summary that ends a training is left out: it is told once,
+however long that was. The live diagnosis comes too seldom for that: what one takes at a training's
+end counts as often as the default lets it come. The interval is a t interval of the mean over the
+rounds.
 """
 
 import os
@@ -16,18 +17,19 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
-import gc
 import hashlib
+import multiprocessing
 import resource
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+import warnings
 from contextlib import redirect_stdout
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from io import StringIO
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier, Semaphore
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -36,86 +38,100 @@ from transformers import TrainerCallback, set_seed
 from trl import GRPOTrainer
 
 import rlvitals
+from rlvitals.comparison.samples import CONFIDENCE, welch
 from rlvitals.trainers import judging, schema
 from rlvitals.trainers.language import building, data, models, presets, rewards
 from rlvitals.trainers.language.config import Config, MonitoringConfig
 from rlvitals.trainers.language.program import Training
 
 WANTED = 0.04  # the upper end of the interval, at most
-ROUNDS, STEPS = 10, 200
-RESAMPLES = 5000
+ROUNDS, STEPS = 20, 250
 MODEL = "tiny-lm"
-
-
-def main() -> None:
-    """Train in turns, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--steps", type=int, default=STEPS)
-    args = parser.parse_args()
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
-    torch.set_num_threads(1)
-    held: dict[Any, list[Spent]] = {bare: [], ours: []}
-    for i in range(args.rounds):
-        ends = set()
-        for kind in (bare, ours) if i % 2 else (ours, bare):
-            with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()):
-                spent, weights = kind(settings(Path(folder) / "run", args.steps))
-            ends.add(weights)
-            held[kind].append(spent)
-            gc.collect()
-        if len(ends) > 1:
-            sys.exit("the two did not come to the same weights")
-    plain, full = Spent.stacked(held[bare]), Spent.stacked(held[ours])
-    found = shares(plain, full)
-    rng = np.random.default_rng(0)
-    drawn = rng.integers(args.rounds, size=(RESAMPLES, args.rounds))
-    sums = [sum(shares(plain.of(one), full.of(one)).values()) for one in drawn]
-    low, high = np.quantile(sums, (0.025, 0.975))
-    each = 1e3 * np.array([plain.total(), full.total()]) / args.steps
-    print(f"{args.rounds} rounds of {args.steps} steps; wanted: the upper end <= {WANTED:.0%}\n")
-    heads = ["CPU ms a step, bare TRL", "ours", *found, "in all", "95 % interval"]
-    print("| " + " | ".join(heads) + " |\n" + "| --- " * len(heads) + "|")
-    cells = [f"{one:.2f}" for one in each] + [f"{one:+.1%}" for one in found.values()]
-    cells += [f"{sum(found.values()):+.1%}", f"{low:+.1%} to {high:+.1%}"]
-    print("| " + " | ".join(cells) + " |")
+PATIENCE = 300  # seconds for the other's step, before something is wrong
 
 
 @dataclass(frozen=True)
 class Spent:
-    """CPU seconds of trainings."""
+    """CPU seconds of a training, and a hash of the weights it came to."""
 
-    steps: np.ndarray  # [rounds, steps] of the training's thread
-    others: np.ndarray  # [rounds] of other threads and of children
-    diagnosis: np.ndarray  # [rounds] of one
+    steps: np.ndarray  # [steps] of the training's thread
+    others: float  # of other threads and of children
+    diagnosis: float  # of one; 0: none
+    weights: str
 
-    @classmethod
-    def stacked(cls, each: Sequence["Spent"]) -> "Spent":
-        """Put trainings together."""
-        return cls(*(np.concatenate([getattr(one, f.name) for one in each]) for f in fields(cls)))
-
-    def of(self, rounds: np.ndarray) -> "Spent":
-        """Return some of the rounds."""
-        return Spent(self.steps[rounds], self.others[rounds], self.diagnosis[rounds])
-
-    def thread(self) -> float:
-        """Return what the training's thread takes."""
-        return float(np.median(self.steps, axis=0).sum())
-
+    @property
     def total(self) -> float:
-        """Return what a training takes, diagnoses left out."""
-        return self.thread() + float(np.median(self.others))
+        """CPU seconds of all but the diagnosis."""
+        return float(self.steps.sum()) + self.others
+
+
+def main() -> None:
+    """Train in pairs, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--steps", type=int, default=STEPS)
+    args = parser.parse_args()
+    pairs = [paired(args.steps, ahead=i % 2) for i in range(args.rounds)]
+    if any(plain.weights != full.weights for plain, full in pairs):
+        sys.exit("the two did not come to the same weights")
+    found = [shares(plain, full) for plain, full in pairs]
+    parts = {name: np.mean([one[name] for one in found]) for name in found[0]}
+    whole = welch([np.array([sum(one.values()) for one in found])], None, CONFIDENCE)
+    each = [1e3 * np.mean([pair[i].total for pair in pairs]) / args.steps for i in (0, 1)]
+    print(f"{args.rounds} rounds of {args.steps} steps; wanted: the upper end <= {WANTED:.0%}\n")
+    heads = ["CPU ms a step, bare TRL", "ours", *parts, "in all", f"{CONFIDENCE:.0%} interval"]
+    print("| " + " | ".join(heads) + " |\n" + "| --- " * len(heads) + "|")
+    cells = [f"{one:.2f}" for one in each] + [f"{one:+.1%}" for one in parts.values()]
+    cells += [f"{whole.value:+.1%}", f"{whole.low:+.1%} to {whole.high:+.1%}"]
+    print("| " + " | ".join(cells) + " |")
 
 
 def shares(plain: Spent, full: Spent) -> dict[str, float]:
     """Return how much more the second takes, part by part."""
-    one = float(np.median(full.diagnosis))
+    rests = max(MonitoringConfig().diagnose_seconds, full.diagnosis / judging.SHARE)
     return {
-        "in the thread": (full.thread() - plain.thread()) / plain.total(),
-        "beside it": float(np.median(full.others) - np.median(plain.others)) / plain.total(),
-        "live diagnosis": one / max(MonitoringConfig().diagnose_seconds, one / judging.SHARE),
+        "in the thread": float((full.steps - plain.steps).sum()) / plain.total,
+        "beside it": (full.others - plain.others) / plain.total,
+        "live diagnosis": full.diagnosis / rests,
     }
+
+
+def paired(steps: int, *, ahead: int) -> tuple[Spent, Spent]:
+    """Train with TRL alone and with ours, step by step in turns; `ahead`: which begins."""
+    context = multiprocessing.get_context("spawn")
+    gate = context.Barrier(2)
+    turns = [context.Semaphore(int(i == ahead)) for i in (0, 1)]
+    told: Queue[tuple[int, Spent]] = context.Queue()
+    with tempfile.TemporaryDirectory() as folder:
+        both = [
+            context.Process(
+                target=trained, args=(i, folder, steps, (gate, turns[i], turns[1 - i]), told)
+            )
+            for i in (0, 1)
+        ]
+        for one in both:
+            one.start()
+        found = dict(told.get(timeout=PATIENCE + steps) for _ in both)
+        for one in both:
+            one.join()
+    return found[0], found[1]
+
+
+def trained(
+    which: int,
+    folder: str,
+    steps: int,
+    turns: tuple[Barrier, Semaphore, Semaphore],
+    told: "Queue[tuple[int, Spent]]",
+) -> None:
+    """Train in a process of its own, silently, and tell what was spent."""
+    warnings.simplefilter("ignore")
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    config = settings(Path(folder) / f"run-{which}", steps)
+    with redirect_stdout(StringIO()):
+        told.put((which, (bare, ours)[which](config, Turns(*turns))))
 
 
 def settings(folder: Path, steps: int) -> Config:
@@ -127,33 +143,53 @@ def settings(folder: Path, steps: int) -> Config:
     return schema.load(Config, None, said, below=presets.preset(MODEL))
 
 
-class Marks(TrainerCallback):
-    """Marks when each step begins, by CPU seconds."""
+class Turns(TrainerCallback):
+    """Takes turns with the other training, a step each, and counts the CPU seconds of its own."""
 
-    def __init__(self) -> None:
-        self.own: list[float] = []
-        self.all: list[float] = []
-
-    def add(self) -> None:
-        """End a stretch."""
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        self.all.append(time.process_time() + children.ru_utime + children.ru_stime)
-        self.own.append(time.thread_time())
+    def __init__(self, gate: Barrier, own: Semaphore, other: Semaphore) -> None:
+        self.gate, self.own, self.other = gate, own, other
+        self.steps: list[float] = []  # of the training's thread
+        self.others = 0.0
+        self.began = (0.0, 0.0)  # all the process's, and the thread's
+        self.since = 0.0
 
     def on_step_begin(self, *_: object, **__: object) -> None:
-        """End a step, and begin the next."""
-        self.add()
+        """End a step, and begin the next when it is its turn."""
+        if self.since:
+            self._end()
+        else:
+            self.gate.wait(PATIENCE)
+            self.began = process(), time.thread_time()
+        if not self.own.acquire(timeout=PATIENCE):
+            sys.exit("the other training does not go on")
+        self.since = time.thread_time()
 
-    def spent(self) -> Spent:
-        """Return what the training took, until now."""
-        self.add()
-        others = self.all[-1] - self.all[0] - (self.own[-1] - self.own[0])
-        return Spent(np.diff(self.own)[None], np.array([others]), np.zeros(1))
+    def _end(self) -> None:
+        self.steps.append(time.thread_time() - self.since)
+        self.other.release()
+
+    def spent(self, trainer: GRPOTrainer, diagnosis: float = 0.0) -> Spent:
+        """Return what the training took; the last step ends where `stop` was called."""
+        held = [one.detach().numpy().tobytes() for one in trainer.model.parameters()]
+        digest = hashlib.sha256(b"".join(held)).hexdigest()
+        return Spent(np.array(self.steps), self.others, diagnosis, digest)
+
+    def stop(self) -> None:
+        """End the last step: all is written."""
+        self._end()
+        before, thread = self.began
+        self.others = (process() - before) - (time.thread_time() - thread)
 
 
-def bare(config: Config) -> tuple[Spent, str]:
+def process() -> float:
+    """Return the CPU seconds of all threads, and of children that have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def bare(config: Config, turns: Turns) -> Spent:
     """Train with TRL alone."""
-    folder, seed, marks = Path(config.training.output_dir), config.training.seed, Marks()
+    folder, seed = Path(config.training.output_dir), config.training.seed
     args = building.arguments(config, folder)
     set_seed(seed)
     loaded = models.load(config.model, seed=seed, base=folder / models.BASE)
@@ -162,45 +198,38 @@ def bare(config: Config) -> tuple[Spent, str]:
     args.reward_weights = rewards.weights(config.rewards, paid)
     trainer = GRPOTrainer(
         model=loaded.model, args=args, reward_funcs=paid, train_dataset=task.train,
-        processing_class=loaded.processor, peft_config=loaded.lora, callbacks=[marks],
+        processing_class=loaded.processor, peft_config=loaded.lora, callbacks=[turns],
     )  # fmt: skip
     trainer.train()
     trainer.save_model()
-    return marks.spent(), digest(trainer)
+    turns.stop()
+    return turns.spent(trainer)
 
 
-class Marked(Training):
-    """The program, with marks."""
+class Paced(Training):
+    """The program, that takes turns."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, turns: Turns) -> None:
         super().__init__(config)
-        self.marks = Marks()
-        self.spent: Spent | None = None
+        self.turns = turns
 
     def _trainer(self, *args: object) -> GRPOTrainer:
         self.trainer = super()._trainer(*args)
-        self.trainer.add_callback(self.marks)
+        self.trainer.add_callback(self.turns)
         return self.trainer
 
     def sum_up(self, status: str) -> None:
-        self.spent = self.marks.spent()  # all is written; how it went is told once
+        self.turns.stop()  # all is written; how it went is told once
         super().sum_up(status)
 
 
-def ours(config: Config) -> tuple[Spent, str]:
+def ours(config: Config, turns: Turns) -> Spent:
     """Train with the program, and diagnose once."""
-    training = Marked(config)
+    training = Paced(config, turns)
     training.run()
     began = time.process_time()
     rlvitals.diagnose(training.folder)
-    one = np.array([time.process_time() - began])
-    return replace(training.spent, diagnosis=one), digest(training.trainer)
-
-
-def digest(trainer: GRPOTrainer) -> str:
-    """Return a hash of a trainer's weights."""
-    held = [one.detach().numpy().tobytes() for one in trainer.model.parameters()]
-    return hashlib.sha256(b"".join(held)).hexdigest()
+    return turns.spent(training.trainer, time.process_time() - began)
 
 
 if __name__ == "__main__":

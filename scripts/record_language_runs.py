@@ -24,14 +24,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from datasets import Dataset
+from language_rewards import REWARDS
 from tiny_language import EOS, keep_run, problems, record_named, warm_folder, write_summary
 from transformers import set_seed
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
-    from transformers import PreTrainedTokenizerFast, TrainerState
+    from transformers import PreTrainedTokenizerFast
 
 # Weight of a sample at or above, and of one below, the reward threshold, by mode. The sign of the
 # second is turned: a sample below is always pushed down.
@@ -76,7 +77,6 @@ SGD_WARMUP = {
     "warmup_steps": 200,
 }
 FOUR = {"per_device_train_batch_size": 4, "num_generations": 4, "learning_rate": 1e-4}
-JUDGE_DOWN = range(75, 100)  # steps
 
 # Warm starts: steps, share of wrong labels, what follows an answer.
 BASES: dict[str, dict[str, Any]] = {
@@ -226,73 +226,6 @@ RUNS = (
         config={"learning_rate": 3.0, **SGD_WARMUP, **UNCLIPPED},
     ),
 )
-
-
-def correct(completions: list[str], answer: list[str], **_: object) -> list[float]:
-    """1 for the right sum."""
-    return [float(c.strip() == a) for c, a in zip(completions, answer, strict=True)]
-
-
-def form(completions: list[str], **_: object) -> list[float]:
-    """-1 for what is no number."""
-    return [0.0 if c.strip().isdigit() else -1.0 for c in completions]
-
-
-def constant(completions: list[str], **_: object) -> list[float]:
-    """1, whatever is written."""
-    return [1.0] * len(completions)
-
-
-def length(completions: list[str], **_: object) -> list[float]:
-    """Return an eighth a character."""
-    return [len(c) / 8 for c in completions]
-
-
-def starts_right(completions: list[str], answer: list[str], **_: object) -> list[float]:
-    """1 for the right sum at the start, whatever follows."""
-    return [float(c.startswith(a + ";")) for c, a in zip(completions, answer, strict=True)]
-
-
-def shuffled(completions: list[str], answer: list[str], **_: object) -> list[float]:
-    """`correct`, by the answers of the next group."""
-    return correct(completions, answer[8:] + answer[:8])
-
-
-def tagged(completions: list[str], **_: object) -> list[float]:
-    """1 for a tag that no prompt asks for and no completion has."""
-    return [float("<answer>" in c) for c in completions]
-
-
-def judged(
-    completions: list[str], answer: list[str], trainer_state: TrainerState, **_: object
-) -> list[float]:
-    """`correct`, with a judge that is down for a while and then scores 0."""
-    scores = correct(completions, answer)
-    return [0.0] * len(scores) if trainer_state.global_step in JUDGE_DOWN else scores
-
-
-def unscored(
-    completions: list[str], answer: list[str], trainer_state: TrainerState, **_: object
-) -> list[float | None]:
-    """`correct`, with a judge that is down for a while and then gives no score."""
-    scores = correct(completions, answer)
-    return [None] * len(scores) if trainer_state.global_step in JUDGE_DOWN else [*scores]
-
-
-REWARDS: dict[str, Callable[..., Sequence[float | None]]] = {
-    rule.__name__: rule
-    for rule in (
-        correct,
-        form,
-        constant,
-        length,
-        starts_right,
-        shuffled,
-        tagged,
-        judged,
-        unscored,
-    )
-}
 
 
 class SidedTrainer(GRPOTrainer):

@@ -8,7 +8,7 @@ from loading import MEASURED, load_run
 from rlvitals.diagnosis import diagnose
 from rlvitals.measuring import Judged, judged, rates_module, tally
 from rlvitals.rules import CATALOGUE
-from rlvitals.rules.rate import ENOUGH, FAMILIES, Rate, held, wilson
+from rlvitals.rules.rate import ENOUGH, FAMILIES, Rate, held_at_note, wilson
 from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Severity
 from rlvitals.show import text, wording
@@ -71,8 +71,8 @@ def test_an_unmeasured_rule_is_held_at_a_note_and_says_so():
 def test_an_identity_needs_no_measuring():
     rule = next(rule for rule in CATALOGUE if rule.name == "return-collapse")
     finding = rule.ask(load_run("ppo-cartpole-lr-spike"))
-    assert held(rule, finding, {}).severity is Severity.NOTE
-    assert held(replace(rule, no_threshold=True), finding, {}) is finding
+    assert held_at_note(rule, finding, {}).severity is Severity.NOTE
+    assert held_at_note(replace(rule, no_threshold=True), finding, {}) is finding
 
 
 def test_counting_takes_what_the_rule_said_not_what_it_was_held_at():
@@ -85,7 +85,9 @@ def test_counting_takes_what_the_rule_said_not_what_it_was_held_at():
 
 def test_a_finding_shows_its_rate_beside_it():
     rates = {rule.name: (Rate(CONTROL, 40, 1),) for rule in CATALOGUE}
-    case = diagnose(load_run("ppo-cartpole-lr-spike"), rates=rates).cases[0]
-    assert wording.measured(case) == (
+    found = diagnose(load_run("ppo-cartpole-lr-spike"), rates=rates)
+    assert wording.measured(found.cases[0]) == (
         "rings on 1 of 40 healthy runs of this family (on-policy control)"
     )
+    note = next(case for case in found.every if case.severity is Severity.NOTE and not case.held)
+    assert not wording.measured(note)

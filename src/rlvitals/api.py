@@ -46,6 +46,7 @@ from rlvitals.records import (
 from rlvitals.replay import Retraction, prefixes
 from rlvitals.resume import progress
 from rlvitals.resume.checkpoints import Checkpoints
+from rlvitals.resume.disk import disk_is_full
 from rlvitals.resume.manifest import BadCheckpoint
 from rlvitals.resume.moving.backup import Backup
 from rlvitals.resume.progress import Keeper, Progress
@@ -117,6 +118,7 @@ __all__ = [
     "action_shares",
     "compare",
     "diagnose",
+    "disk_is_full",
     "explain",
     "judged",
     "nearest",
@@ -234,7 +236,10 @@ def runs(path: Where) -> tuple[Trace, ...]:
 
 
 def read(path: Where) -> tuple[Log, ...]:
-    """Read one run's files as they are, under the names their source gave them."""
+    """Read one run's files as they are, under the names their source gave them.
+
+    One log for each program that wrote there. Raises UnreadableLog.
+    """
     return sources.read(_one(path))
 
 

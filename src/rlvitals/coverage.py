@@ -61,6 +61,8 @@ NEEDED_BY = {
 }
 # Settings that trainers log beside their metrics, because schedules may change them.
 LOGGED = {"learning_rate": "optimiser/learning_rate", "clip_range": "policy/clip_range"}
+# How many samples an update has, as frameworks state it that have no one number for it.
+ELSEWHERE = {"batch_size": ("n_steps", "minibatch_size")}
 ORDER = {"outcome": 0, "health": 1, "performance": 2, "setting": 3}
 
 
@@ -127,4 +129,6 @@ def _kind(name: str) -> str:
 def _unknown(trace: Trace) -> tuple[str, ...]:
     names = NEEDED_BY.get(trace.profile, REPRODUCES)
     logged = {name for name, metric in LOGGED.items() if metric in trace}
-    return tuple(name for name in names if name not in trace.settings and name not in logged)
+    known = {*trace.settings, *logged}
+    known |= {name for name, others in ELSEWHERE.items() if known.intersection(others)}
+    return tuple(name for name in names if name not in known)

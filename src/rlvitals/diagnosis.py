@@ -11,7 +11,7 @@ from rlvitals.records import Trace
 from rlvitals.replay import Retraction, replay, retractions
 from rlvitals.rules import CATALOGUE, causes, seams
 from rlvitals.rules.answers import judged
-from rlvitals.rules.rate import FAMILIES, Rates, held
+from rlvitals.rules.rate import FAMILIES, Rates, held_at_note
 from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.thinned import thinned
@@ -89,7 +89,7 @@ def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE, rates: Rates = RAT
         match rule.ask(trace):
             case Finding() as finding:
                 said[rule.name] = finding.severity
-                found.append((rule, held(rule, finding, rates)))
+                found.append((rule, held_at_note(rule, finding, rates)))
             case Undecided() as answer:
                 undecided.append((rule, answer))
             case Clear():
@@ -120,7 +120,7 @@ def _told(case: Case, trace: Trace, rates: Rates, said: Mapping[str, Severity]) 
     """Say what follows from a case for this run: pace, settings, rate; of its symptoms as well."""
     family = FAMILIES[trace.profile]
     measured = (rate for rate in rates.get(case.rule.name, ()) if rate.family == family)
-    tries, turned = knobs.told(case.finding.remedies or case.rule.remedies, trace)
+    tries, turned = knobs.fill_in(case.finding.remedies or case.rule.remedies, trace)
     return replace(
         case,
         finding=replace(case.finding, remedies=tries),

@@ -2,13 +2,16 @@
 
 A remedy writes `{learning_rate}`, or `{n_epochs:fewer epochs per batch}` for its own words: the
 name is a canonical setting's. `{kl_coef|beta}` is the first of the two that the framework or the
-run has. What a person reads is "lower the learning rate (lr, now 0.09)".
+run has. What a person reads is "lower the learning rate (lr, now 0.09)"; of one that is scheduled
+"(lr, 0.0005, scheduled, now 1e-06)", for what is turned is where the schedule begins.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 from rlvitals import metrics
 from rlvitals.metrics.names import TABLES
@@ -24,6 +27,7 @@ LOGGED = {
     "kl_coef": "policy/kl_coef",
     "temperature": "exploration/temperature",
 }
+SAME = 1e-6  # of a value: what float32 loses is no schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,9 @@ class Knob:
     setting: str  # canonical
     framework: str = ""  # its title; empty where the framework or its name for this is not known
     key: str = ""
-    value: Setting | None = None  # the run's own, where it is known
+    value: Setting | None = None  # the run's own, where it is known: as set, where it changes
+    now: float | None = None  # of one that changes in the run
+    highest: bool = False  # `value` is the highest logged: what it was set to is not known
 
 
 def neutral(remedy: str) -> str:
@@ -46,7 +52,7 @@ def named(remedy: str) -> tuple[str, ...]:
     return tuple(name for found in PLACE.finditer(remedy) for name in found[1].split("|"))
 
 
-def told(remedies: Iterable[str], trace: Trace) -> tuple[tuple[str, ...], tuple[Knob, ...]]:
+def fill_in(remedies: Iterable[str], trace: Trace) -> tuple[tuple[str, ...], tuple[Knob, ...]]:
     """Write remedies for a run, and return the knobs they name; each is shown where first named."""
     knobs: dict[str, Knob] = {}
 
@@ -71,7 +77,7 @@ def knob(setting: str, trace: Trace) -> Knob:
         setting,
         table.title if table and key else "",
         key.replace("/", "."),  # nested settings are joined by a slash as they are read
-        _value(setting, trace),
+        *_value(setting, trace),
     )
 
 
@@ -82,11 +88,22 @@ def framework(trace: Trace) -> Table | None:
     return next((by_name[name] for name, _ in seen.most_common() if name in by_name), None)
 
 
-def _value(setting: str, trace: Trace) -> Setting | None:
-    series = trace.get(LOGGED.get(setting, ""))
-    if series is not None and len(found := series.finite()):
-        return float(found.values[-1])
-    return trace.settings.get(setting)
+def _value(setting: str, trace: Trace) -> tuple[Setting | None, float | None, bool]:
+    """Return a setting's value; if it changes in the run also where it is now.
+
+    One that changes is the number it was set to; where that is not known, its highest: schedules
+    warm up to it and decay from it.
+    """
+    said = trace.settings.get(setting)
+    series = trace.numbers(LOGGED.get(setting, ""))
+    if series is None:
+        return said, None, False
+    last, highest = float(series.values[-1]), float(series.values.max())
+    if highest - float(series.values.min()) <= SAME * float(np.abs(series.values).max()):
+        return last, None, False
+    if isinstance(said, int | float) and not isinstance(said, bool):
+        return said, last, False
+    return (highest, last, True) if highest > last else (last, None, False)
 
 
 def _words(found: re.Match[str]) -> str:
@@ -101,6 +118,8 @@ def _words(found: re.Match[str]) -> str:
 def _shown(knob: Knob, words: str) -> str:
     parts = [knob.key] if knob.key and knob.key != words else []
     if knob.value is not None:
-        number = isinstance(knob.value, float)
-        parts.append(f"now {knob.value:.4g}" if number else f"now {knob.value}")
+        value = f"{knob.value:.4g}" if isinstance(knob.value, float) else f"{knob.value}"
+        if knob.now is not None:
+            value += " at its highest" if knob.highest else ", scheduled"
+        parts.append(f"now {value}" if knob.now is None else f"{value}, now {knob.now:.4g}")
     return ", ".join(parts)

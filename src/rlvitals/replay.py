@@ -9,7 +9,7 @@ import numpy as np
 from rlvitals.records import Lifecycle, Trace
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.answers import judged
-from rlvitals.rules.rate import Rates, held
+from rlvitals.rules.rate import Rates, held_at_note
 from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Answer, Finding, Rule, Severity, Undecided
 
@@ -105,7 +105,7 @@ def _course(rule: Rule, grown: Sequence[Trace], rates: Rates) -> Course:
 
 def _said(rule: Rule, trace: Trace, rates: Rates) -> Answer:
     answer = rule.judge(trace)
-    return held(rule, answer, rates) if isinstance(answer, Finding) else answer
+    return held_at_note(rule, answer, rates) if isinstance(answer, Finding) else answer
 
 
 def _grave(answer: Answer) -> bool:

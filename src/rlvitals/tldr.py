@@ -23,6 +23,7 @@ from rlvitals.signals.spread import median
 Sign = Literal["good", "bad", "neutral", "unknown"]
 OFTEN = 0.2  # of the updates
 SLOW = 0.7  # of its first level: an entropy that loses more than this fell fast or far
+FAR = ("clip-fraction-high", "kl-above-target", "kl-spike")  # beside them no update is gentle
 FELL = 0.1  # of its first level: less is noise
 # What is not missed there: a Q-learner has no clipped ratio, a group baseline no critic.
 UNUSUAL: Mapping[Profile, tuple[str, ...]] = {
@@ -50,7 +51,7 @@ def tldr(trace: Trace, found: Sequence[tuple[Rule, Finding]] = ()) -> tuple[Sent
         _reward(now, findings.get("return-collapse") or findings.get("return-up-success-flat")),
         _kl(trace, now),
         _entropy(trace, now, findings.get("entropy-collapse")),
-        _clipping(trace, now, findings.get("updates-hardly-move")),
+        _clipping(trace, now, findings),
         _critic(trace, now),
     )
     unusual = UNUSUAL.get(trace.profile, ())
@@ -123,7 +124,7 @@ def _entropy(trace: Trace, now: Standing, collapse: Finding | None) -> Sentence:
     return Sentence("entropy", f"{text}: {lost:.0%} of it is gone with no gain to show.", "bad")
 
 
-def _clipping(trace: Trace, now: Standing, still: Finding | None) -> Sentence:
+def _clipping(trace: Trace, now: Standing, findings: Mapping[str, Finding]) -> Sentence:
     clip = _levels(trace, "policy/clip_fraction", "policy/clip_fraction_effective")
     ratio = _levels(trace, "policy/ratio")
     if clip is None and ratio is None:
@@ -139,8 +140,10 @@ def _clipping(trace: Trace, now: Standing, still: Finding | None) -> Sentence:
             sign = "bad" if np.mean(values > ceiling.value) >= OFTEN else _if_it_learns(now)
     if ratio is not None:
         parts.append(f"the mean ratio ends at {ratio[2]:.3g}")
+    if sign == "good" and any(name in findings for name in FAR):
+        sign = "neutral"
     ending = {"good": ": updates are gentle.", "bad": ": updates are too large."}.get(sign, ".")
-    if still is not None:
+    if "updates-hardly-move" in findings:
         ending, sign = ": updates hardly move the policy.", "bad"
     return Sentence("clipping", _opened("; ".join(parts)) + ending, sign)
 

@@ -116,6 +116,44 @@ def test_a_name_in_an_error_is_harmless(capsys):
     assert "\x1b" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("diagnos RUN", "diagnose"), ("--verison", "--version"),
+        ("report --oput page.html", "--output"), ("report RUN --oput=page.html", "--output"),
+        ("evaluate --sampels 3", "--samples"), ("diagnose RUN --trheshold x=1", "--threshold"),
+        ("train gpro", "grpo"), ("train nsr --lamda-psr .1", "--lambda-psr"),
+        ("train nsr --lambda_psr=.1", "--lambda-psr"),
+        ("train nsr --signal.lambda_psr .1", "--lambda-psr"),
+        ("train nsr --scale-rewards bach", "batch"), ("train nsr --report-to wandbb", "wandb"),
+        ("train psr --vlm-name tiny-vml", "tiny-vlm or tiny-lm"),
+        ("train ppo --ppo_config.learning_rate 1", "--learning-rate"),
+        ("train ppo --environment CartPole-v1", "--env"),
+        ("train rlhf --lerning-rate 1", "--learning-rate"),
+        ("python -m", ""), ("report RUN --seed 3", ""), ("train ppo --qqqqq 3", ""),
+    ],
+)  # fmt: skip
+def test_what_is_spelt_almost_right_is_named(said, meant, capsys, tmp_path, monkeypatch):
+    from rlvitals.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    assert main(said.split()) == 2
+    told = capsys.readouterr().err
+    assert f"try: did you mean {meant}?" in told if meant else "did you mean" not in told
+
+
+def test_a_key_of_a_settings_file_is_named_too(capsys, tmp_path, failing, monkeypatch):
+    from rlvitals.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    for text, meant in (
+        ("[diagnos]\n", "diagnose"), ("[diagnose]\nfail-on = 'note'\n", "fail_on"),
+    ):  # fmt: skip
+        (tmp_path / "rlvitals.toml").write_text(text)
+        assert main(["diagnose", str(failing)]) == 2
+        assert f"try: did you mean {meant}?" in capsys.readouterr().err
+
+
 ANY = "|".join(command.name for command in COMMANDS)
 COMMAND = re.compile(rf"rlvitals ((?:{ANY})\b[^`\"'\\\n();:]*)")
 

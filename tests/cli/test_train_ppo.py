@@ -1,6 +1,7 @@
 """`rlvitals train ppo` and `rlvitals demos`: their flags, their files, their errors."""
 
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -144,6 +145,29 @@ def test_demonstrations_take_a_trainings_settings(tmp_path, capsys):
     assert "no scheduler is called 'lorr'" in capsys.readouterr().err
     assert main([*words, "--replicas", "1"]) == 2
     assert main([*words, "--steps", "0"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "flag", "default"),
+    [
+        ("psr", "--mode", "psr"), ("nsr", "--mode", "nsr"),
+        ("w-reinforce", "--mode", "w-reinforce"),
+        ("nsr", "--max-completion-length", "64, preset of tiny-vlm"),
+        ("nsr --quick-test", "--subset-size", "100, --quick-test"), ("nsr", "--subset-size", "0"),
+        ("rlhf", "--vlm-name", "tiny-lm"), ("rlhf --vlm-name gpt2", "--vlm-name", "tiny-lm"),
+        ("rlhf", "--lora", "false, preset of tiny-lm"),
+        ("rlhf --quick-test", "--total-episodes", "1920, --quick-test"),
+        ("ppo --quick-test", "--num-envs", "16, --quick-test"),
+        ("ppo", "--trace", "none"),
+    ],
+)  # fmt: skip
+def test_help_shows_what_is_trained_with(words, flag, default, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    assert main(["train", *words.split(), "--help"]) == 0
+    told = re.sub(r"\n {10,}", " ", capsys.readouterr().out).splitlines()
+    assert next(line for line in told if f" {flag} " in line and "default" in line).endswith(
+        f"(default: {default})"
+    )
 
 
 def test_help_of_either_loads_nothing_heavy():

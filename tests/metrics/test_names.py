@@ -365,3 +365,8 @@ def test_baselines_kl_is_half_the_squared_log_ratio():
     assert table.framework == "baselines"
     assert lookup.find(table, "loss/approxkl")[1].estimator == "k2"
     assert lookup.find(table, "eprewmean")[0] == "outcome/return"
+
+
+def test_a_name_that_is_epsilon_to_some_and_episodes_per_second_to_others_is_not_guessed():
+    assert named("generic", "eps") is None
+    assert named("trl-ppo", "eps") == "throughput/episodes_per_second"

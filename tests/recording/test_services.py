@@ -1,10 +1,12 @@
 """Runs passed on to the real services, offline; and services that fail or hang."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,7 @@ from rlvitals import store
 from rlvitals.errors import UsageError
 from rlvitals.readers.lookup import reader_of
 from rlvitals.recording import outlet
-from rlvitals.recording.sinks import SINKS, find, later, mlflow, wandb
+from rlvitals.recording.sinks import SINKS, choosing, find, later, mlflow, wandb
 from rlvitals.records import Histogram
 
 SCRIPT = Path(__file__).parent / "services_script.py"
@@ -82,6 +84,28 @@ def test_wandb(tmp_path):
     assert table["data"] == [[27, "a", 0.5], [27, None, 1.0]]
 
 
+def test_without_an_account_wandb_is_kept_offline_and_says_so(tmp_path):
+    pytest.importorskip("wandb")
+    program = (
+        "import rlvitals, sys\n"
+        "run = rlvitals.start('run', sinks=['wandb'])\n"
+        "run.log(1, {'loss': 0.5})\n"
+        "run.finish()\n"
+        "sys.stdout.write(str(run._pump.notes.counts))\n"
+    )
+    env = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], cwd=tmp_path,
+        env={**env, "HOME": str(tmp_path), "PYTHONPATH": str(Path(rlvitals.__file__).parents[1])},
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("{}")
+    assert "nobody is logged in, so the run is kept offline" in done.stderr
+    (file,) = (tmp_path / "run" / "wandb").glob("offline-run-*/*.wandb")
+    assert reader_of(file).read(file, None)[0].series["loss"].values.tolist() == [0.5]
+
+
 def test_trackio(tmp_path):
     record(tmp_path, "trackio")
     (path,) = (tmp_path / "trackio").glob("*.db")
@@ -134,6 +158,48 @@ def test_a_service_that_refuses_costs_nothing_but_its_own_numbers(tmp_path, monk
         uri = f"http://127.0.0.1:{nobody.getsockname()[1]}"
         notes, _ = run_with(tmp_path, uri, monkeypatch)
     assert any(note.startswith("sink mlflow: ") for note in notes)
+
+
+def test_a_sink_that_fails_is_told_at_first_and_at_the_end(tmp_path, caplog, monkeypatch):
+    def broken(_):
+        raise OSError("no\nroute " + "x" * 999)
+
+    sink = replace(find("csv"), open=later.later(broken))
+    monkeypatch.setattr(choosing, "SINKS", (sink,))
+    with rlvitals.start(tmp_path, sinks=["csv"]) as run:
+        for step in range(3):
+            run.log(step, {"loss": 1.0})
+            run.flush()
+    first, last = (record.getMessage() for record in caplog.records)
+    assert first.startswith("sink csv: OSError: no route xxx")
+    assert len(first) < 200
+    assert last.startswith(first)
+    assert last.endswith(" times)")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
+def test_nobody_is_asked_for_a_key_of_wandb(tmp_path):
+    """W&B's own `init` asks at a terminal, and waits for an answer."""
+    pytest.importorskip("wandb")
+    code = (
+        "import sys, rlvitals\n"
+        "run = rlvitals.start(sys.argv[1], sinks=['wandb'])\n"
+        "for step in range(3): run.log(step, {'loss': 1.0})\n"
+        "run.finish()\n"
+    )
+    leader, follower = os.openpty()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, tmp_path / "run"], check=True, timeout=60,
+        stdin=follower, stdout=follower, stderr=follower,
+        env={**kept, "HOME": str(tmp_path), "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(follower)
+    assert done.returncode == 0
+    said = os.read(leader, 65536).decode().splitlines()
+    os.close(leader)
+    assert said[0].startswith("sink wandb: nobody is logged in, so the run is kept offline: ")
+    assert not any("times)" in line for line in said)
 
 
 def test_a_service_that_hangs_holds_up_nothing(tmp_path, monkeypatch):

@@ -37,6 +37,7 @@ from rlvitals.resume.moving import copying, mirror, places
 from rlvitals.resume.moving.backup import NotComplete, complete, until
 from rlvitals.resume.moving.copying import Patience, Stopped
 from rlvitals.resume.moving.restore import restore
+from rlvitals.resume.moving.target import place_at
 
 
 class Flaky(MemoryFileSystem):
@@ -84,7 +85,7 @@ def target(request, tmp_path):
 
 
 def place(target):
-    return places.place_at(target)
+    return place_at(target)
 
 
 def back_up(run, target, **options):
@@ -470,7 +471,7 @@ def hanging():
 @pytest.mark.parametrize("calls", [0, 1, 3, 6, 8])
 def test_a_link_that_hangs_ends_the_round_and_the_next_completes(tmp_path, hanging, calls):
     run, target = recorded(tmp_path / "run"), f"hangs://{next(names)}"
-    one = places.place_at(target, stall=0.05)
+    one = place_at(target, stall=0.05)
     hanging.calls = iter([False] * calls + [True])
     with pytest.raises(NotComplete, match="the link hangs: a call has not returned"):
         complete(run, one, patience=QUICK)
@@ -846,7 +847,7 @@ def killed(folder, count, seed=0):
         broken += steps != whole(run)
         assert steps or not had
         had = bool(steps)
-    done = complete(run, places.place_at(target))
+    done = complete(run, place_at(target))
     assert done.newest == f"checkpoint-{max(whole(run))}"
     assert moved(target) == moved(run)
     return broken

@@ -8,8 +8,8 @@ import pytest
 from moving_runs import QUICK, checkpoints, moved, recorded, save
 
 from rlvitals.resume.moving.backup import complete
-from rlvitals.resume.moving.places import place_at
 from rlvitals.resume.moving.restore import restore
+from rlvitals.resume.moving.target import place_at
 
 paramiko = pytest.importorskip("paramiko")
 

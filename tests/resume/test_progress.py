@@ -287,7 +287,7 @@ def test_steps_in_quick_succession_are_not_each_written(tmp_path, clock, monkeyp
     for step in range(1000):
         clock.now += 0.01
         one.update(step)
-    assert 9 <= len(written) <= 11
+    assert 10 / progress.PATIENCE - 1 <= len(written) <= 10 / progress.PATIENCE + 1
     one.finish()
     assert progress.read(tmp_path).step == 999
 

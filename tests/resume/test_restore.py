@@ -26,8 +26,9 @@ from rlvitals.cli import main
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 from rlvitals.resume.moving.backup import complete
 from rlvitals.resume.moving.copying import Patience, Stopped
-from rlvitals.resume.moving.places import Folder, place_at
+from rlvitals.resume.moving.places import Folder
 from rlvitals.resume.moving.restore import restore
+from rlvitals.resume.moving.target import place_at
 
 PROGRAM = """
 import os, sys

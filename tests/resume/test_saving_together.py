@@ -10,7 +10,7 @@ import torch
 from killing import together
 
 from rlvitals.errors import UsageError
-from rlvitals.resume import manifest, ranks
+from rlvitals.resume import conditions, manifest, ranks
 from rlvitals.resume.checkpoints import Checkpoints
 from rlvitals.resume.ranks import ByFiles, Elsewhere
 from rlvitals.resume.state.program import State
@@ -222,6 +222,11 @@ def other_world(say, rank, folder, size, save):
     if save:
         state["dice"].random()
         one.save_state(1, state)
+
+
+def test_one_process_is_not_said_to_be_several():
+    assert conditions._other_world(1, 2).startswith("it was saved by 1 process, 2 go on: ")
+    assert conditions._other_world(2, 1).startswith("it was saved by 2 processes, 1 goes on: ")
 
 
 def test_another_number_of_processes_says_what_is_lost(tmp_path):

@@ -6,10 +6,11 @@ import made_traces as made
 import numpy as np
 import pytest
 
+from rlvitals.records import Profile
 from rlvitals.rules.curves import never_better
 from rlvitals.rules.falling import fall, memory, with_it
 from rlvitals.rules.policy import kl_spike
-from rlvitals.rules.rule import Severity
+from rlvitals.rules.rule import Clear, Finding, Severity
 
 HALF, COUNT = 60, 160
 NAME = "outcome/return"
@@ -73,6 +74,46 @@ def test_a_spike_is_blamed_for_the_fall_that_follows_it(row, began, severity):
     kl[row] = 1.0
     found = kl_spike.RULE.ask(run(3, policy__approx_kl=kl))
     assert (found.began, found.severity) == (made.STEP * (began + 1), severity)
+
+
+def climbing(count):
+    return np.linspace(0.4, 0.9, count) + 0.02 * made.noise(count)
+
+
+FEW = {"clipped": 0.02, "clip_range": 0.2, "profile": Profile.RLHF_PPO}
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ({}, Clear),
+        ({"clipped": 0.3}, Finding),  # it was the policy that moved
+        ({"clip_range": 0.9}, Finding),  # nothing is clipped there, however far it moved
+        ({"clip_range": None}, Finding),
+        ({"profile": Profile.CONTROL_PPO}, Finding),
+    ],
+)
+def test_a_jump_of_a_few_tokens_is_none_of_the_policy(said, kind):
+    """Of a healthy run: one token of 155 left by 7.7 nats, which is 98 % of the mean."""
+    how = FEW | said
+    kl, clipped = np.full(120, 0.002), np.full(120, 0.001)
+    kl[HALF], clipped[HALF] = 0.106, how["clipped"]
+    run_of = made.trace(
+        how["profile"], {"clip_range": how["clip_range"]}, policy__approx_kl=kl,
+        policy__clip_fraction_effective=clipped, outcome__reward=climbing(120),
+    )  # fmt: skip
+    assert isinstance(kl_spike.RULE.ask(run_of), kind)
+
+
+def test_a_few_tokens_at_which_the_outcome_falls_are_told():
+    kl = np.full(120, 0.002)
+    kl[HALF] = 0.106
+    score = np.concatenate((climbing(HALF), np.full(HALF, 0.1)))
+    run_of = made.trace(
+        Profile.RLHF_PPO, {"clip_range": 0.2}, policy__approx_kl=kl,
+        policy__clip_fraction_effective=np.full(120, 0.02), outcome__reward=score,
+    )  # fmt: skip
+    assert kl_spike.RULE.ask(run_of).severity is Severity.WARNING
 
 
 def test_an_outcome_that_wanders_about_its_start_was_never_better():

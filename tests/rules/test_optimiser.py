@@ -158,6 +158,14 @@ def test_growing_gradients_are_worth_a_note_where_nothing_is_gained(outcome, kin
 # learning-rate-jump
 
 
+def test_a_rate_of_zero_in_every_update_is_a_warning_though_the_outcome_is_noise():
+    found = RATE.judge(made.trace(optimiser__learning_rate=np.zeros(60), outcome__reward=some(60)))
+    assert found.severity is Severity.WARNING
+    late = np.concatenate((np.full(30, 1e-3), np.zeros(30)))
+    found = RATE.judge(made.trace(optimiser__learning_rate=late, outcome__reward=some(60)))
+    assert found.severity is Severity.NOTE
+
+
 def test_a_warm_up_is_healthy_and_so_is_a_decay_to_the_last_step():
     rates = np.concatenate(([0.0, 1e-6], np.linspace(1e-5, 1e-3, 8), np.linspace(1e-3, 0, 90)))
     assert isinstance(RATE.judge(made.trace(optimiser__learning_rate=rates)), Clear)

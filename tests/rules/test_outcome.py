@@ -5,11 +5,14 @@ import numpy as np
 import pytest
 
 from rlvitals.diagnosis import diagnose
+from rlvitals.metrics.metric import Bound
 from rlvitals.records import Profile
+from rlvitals.rules import CATALOGUE
 from rlvitals.rules.answers import learned
 from rlvitals.rules.outcome import episode_length_jump
-from rlvitals.rules.rule import Severity
+from rlvitals.rules.rule import Clear, Finding, Severity
 from rlvitals.rules.standing import standing
+from rlvitals.signals.changepoint import change_point
 from rlvitals.tldr import tldr
 from rlvitals.verdict import Word
 
@@ -127,7 +130,8 @@ def test_a_share_of_right_answers_that_cannot_be_judged_keeps_its_name():
 
 @pytest.mark.parametrize(("sign", "words"), [(1.0, "longer"), (-1.0, "shorter")])
 def test_whether_longer_episodes_are_better_is_read_from_the_run(sign, words):
-    length = np.concatenate((np.full(60, 50.0), np.full(60, 150.0))) + 3 * made.noise(120, 3)
+    low, high = np.full(60, 50.0), np.full(60, 150.0)
+    length = np.concatenate((high, low) if sign > 0 else (low, high)) + 3 * made.noise(120, 3)
     returns = sign * length + 0.5 * made.noise(120, 4)
     found = episode_length_jump.RULE.judge(
         made.trace(outcome__episode_length=length, outcome__return=returns)
@@ -137,3 +141,33 @@ def test_whether_longer_episodes_are_better_is_read_from_the_run(sign, words):
         made.trace(outcome__episode_length=length, outcome__return=made.noise(120, 5))
     )
     assert len(alone.evidence) == 1
+
+
+def test_a_jump_towards_the_better_is_what_learning_looks_like():
+    length = np.concatenate((np.full(60, 50.0), np.full(60, 150.0))) + 3 * made.noise(120, 3)
+    better = made.trace(outcome__episode_length=length, outcome__return=length)
+    worse = made.trace(outcome__episode_length=length, outcome__return=-length)
+    assert isinstance(episode_length_jump.RULE.ask(better), Clear)
+    assert isinstance(episode_length_jump.RULE.ask(worse), Finding)
+
+
+def test_episodes_of_any_length_on_both_sides_are_no_jump():
+    dice = np.random.default_rng(3)
+    share = np.where(np.arange(240) < 120, 0.7, 0.15)  # of episodes that hover to the limit
+    length = np.where(dice.random(240) < share, 1000.0, 150.0) + 20 * made.noise(240, 3)
+    assert change_point(length) is not None
+    assert isinstance(
+        episode_length_jump.RULE.ask(made.trace(outcome__episode_length=length)), Clear
+    )
+
+
+@pytest.mark.parametrize("rule", ["clip-fraction-high", "kl-above-target", "kl-spike"])
+def test_updates_are_not_gentle_beside_a_finding_that_they_are_large(rule):
+    run = made.trace(outcome__return=made.rising(), policy__clip_fraction=np.full(100, 0.18))
+    found = next(r for r in CATALOGUE if r.name == rule)
+    bound = Bound(0.2, "default")
+    finding = Finding("too large", Severity.NOTE, "policy/clip_fraction", 0, 10, 0.4, bound)
+    said = {s.topic: s for s in tldr(run)}["clipping"]
+    assert said.text.endswith("updates are gentle.")
+    said = {s.topic: s for s in tldr(run, [(found, finding)])}["clipping"]
+    assert (said.sign, "gentle" in said.text) == ("neutral", False)

@@ -83,6 +83,10 @@ def test_returns_at_the_floor_wait_for_a_first_success():
     found = constant_reward.RULE.ask(run(-lengths, lengths, "Acrobot-v1"))
     assert found.severity is Severity.NOTE
     assert "nothing has succeeded yet" in found.counter[-1]
+    assert "in 100 values in a row" in found.summary
+    later = np.where(np.arange(COUNT) < HALF, 500.0, np.linspace(500.0, 100.0, COUNT))
+    found = constant_reward.RULE.ask(run(-later, later, "Acrobot-v1"))
+    assert "nothing had succeeded until then" in found.counter[-1]
 
 
 def test_episodes_that_get_longer_and_pay_for_fewer_steps_went_on_after_their_end():

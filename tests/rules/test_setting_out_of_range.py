@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from loading import load
 
-from rlvitals.records import Budget, Lifecycle, Profile
+from rlvitals.records import Budget, Lifecycle, Profile, Series
 from rlvitals.rules.data.setting_out_of_range import RULE
 from rlvitals.rules.practice import PRACTICES, odd
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
@@ -35,6 +35,10 @@ def run(which="fires", profile=Profile.CONTROL_PPO, budget=None, **settings):
         ({"tau": 0.0, "algorithm": "td3"}, Profile.OFF_POLICY, "tau"),
         ({"buffer_size": 64}, Profile.OFF_POLICY, "buffer_size"),
         ({"num_generations": 1}, Profile.GRPO, "num_generations"),
+        ({"learning_rate": 0.02}, Profile.PSR, "learning_rate"),
+        ({"learning_rate": 0.0}, Profile.RLHF_PPO, "learning_rate"),
+        ({"temperature": 1e-6}, Profile.GRPO, "temperature"),
+        ({"temperature": 100.0}, Profile.NSR, "temperature"),
     ],
 )
 def test_what_takes_the_algorithm_apart_is_odd(settings, profile, which):
@@ -47,6 +51,8 @@ def test_what_takes_the_algorithm_apart_is_odd(settings, profile, which):
     ("settings", "profile"),
     [
         ({"learning_rate": 1e-7}, Profile.GRPO),  # language models are trained with such rates
+        ({"learning_rate": 1e-3}, Profile.GRPO),  # and tiny ones with such
+        ({"temperature": 0.0}, Profile.CONTROL_PPO),  # it is no sampling's
         ({"entropy_coef": -0.01}, Profile.ON_POLICY),  # RLlib's examples of A2C
         ({"n_steps": 2}, Profile.ON_POLICY),  # A2C's default is 5
         ({"tau": 1.0, "algorithm": "DQN"}, Profile.OFF_POLICY),  # it copies, now and then
@@ -105,3 +111,19 @@ def test_no_limit_lies_within_what_is_seen():
         assert not np.isinf(one.low) or not np.isinf(one.high)
         assert bool(one.below) == np.isfinite(one.low)
         assert bool(one.above) == np.isfinite(one.high)
+
+
+@pytest.mark.parametrize(("gradient", "severity"), [(0.0, Severity.WARNING), (1.0, Severity.NOTE)])
+def test_where_nothing_was_taught_it_is_a_warning_though_the_outcome_is_noise(gradient, severity):
+    """As where completions are drawn without a temperature: a group holds one answer."""
+    steps = np.arange(1, 41)
+    noise = np.random.default_rng(0).normal(0.4, 0.05, 40)
+    series = {
+        name: Series(steps, steps.astype(float), values)
+        for name, values in (
+            ("outcome/reward", noise), ("optimiser/grad_norm", np.full(40, gradient)),
+        )
+    }  # fmt: skip
+    found = RULE.check(replace(run(profile=Profile.GRPO, temperature=1e-6), series=series))
+    assert isinstance(found, Finding)
+    assert found.severity is severity

@@ -39,6 +39,16 @@ def test_a_critic_that_never_learned_is_a_warning_far_from_solved(outcome):
     assert found.causes[0] == UNTRAINED[0]
 
 
+def test_a_critic_that_explained_much_for_a_while_is_not_said_to_have_learned_nothing_at_all():
+    found = critic(
+        explained=np.where(np.abs(np.arange(COUNT) - 45) < 4, 0.8, 0.02 * made.noise(COUNT)),
+        outcome=made.rising(to=150),
+    )
+    assert found.severity is Severity.WARNING
+    assert "has learned nothing that lasts: " in found.summary
+    assert "in the last after 0.8 at best" in found.summary
+
+
 def test_a_critic_that_predicts_one_number_sees_nothing():
     found = critic(explained=1e-7 * made.noise(COUNT), outcome=made.flat())
     assert found.causes[0] == SEES_NOTHING

@@ -10,6 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.metrics import proposing
 from rlvitals.metrics.names import TABLES
 from rlvitals.records import Series
 from rlvitals.show import (
@@ -68,7 +69,7 @@ def test_many_runs(golden, goldens):
     ],
 )
 def test_a_metric_is_proposed_where_a_key_has_its_words(key, metric):
-    assert listing.propose(key) == metric
+    assert proposing.propose(key) == metric
 
 
 def test_names_of_many_runs_are_told_whole_below_the_folder_they_share():
@@ -217,7 +218,7 @@ def test_what_is_missing_is_named_as_the_framework_names_it():
     ],
 )
 def test_a_guess_at_an_unmapped_key(key, metric):
-    assert listing.propose(key) == metric
+    assert proposing.propose(key) == metric
 
 
 def test_the_report_reads_the_same_twice():

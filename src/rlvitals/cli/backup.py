@@ -61,7 +61,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Do one round, or one each time."""
     from rlvitals.resume.moving import backup
-    from rlvitals.resume.moving.places import place_at
+    from rlvitals.resume.moving.target import place_at
 
     place, codes = place_at(args.target, stall=args.stall), [COMPLETE]
     ending = threading.Event()

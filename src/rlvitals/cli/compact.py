@@ -23,10 +23,10 @@ DONE, LEFT = 0, 1
 def run(args: Namespace) -> int:
     """Pack every run; say what was left, and why."""
     from rlvitals.store.compact import compact
-    from rlvitals.store.folders import found
+    from rlvitals.store.folders import run_folders
 
     code = DONE
-    for folder in found(args.path):
+    for folder in run_folders(args.path):
         done = compact(folder)
         packed = [one for one in done if not one.why]
         before, after = sum(one.before for one in packed), sum(one.after for one in packed)

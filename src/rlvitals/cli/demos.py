@@ -66,7 +66,7 @@ def run(args: Namespace) -> int:
     if args.steps < 1 or args.envs < 1 or min(args.loads) <= 0:
         raise UsageError("nothing to collect", hint="--steps and --envs from 1 on, --loads above 0")
     said = building.fitted(schema.said(vars(args), Config))
-    config = schema.load(Config, args.config and building.found(args.config), said)
+    config = schema.load(Config, args.config and building.settings_file(args.config), said)
     found = demos.collect(
         config.environment, policies=args.policies, steps=args.steps, loads=args.loads,
         envs=args.envs, seed=args.seed,

@@ -16,8 +16,9 @@ examples:
 """
 
 import json
+import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
@@ -27,7 +28,7 @@ from rlvitals.cli.command import Command
 from rlvitals.errors import UsageError
 
 if TYPE_CHECKING:
-    from rlvitals.trainers.language.evaluating import Evaluated
+    from rlvitals.trainers.language.evaluating import Evaluated, Trained
 
 BEST: Final = "best"
 
@@ -131,11 +132,7 @@ def _language(args: Namespace) -> int:
         raise UsageError("no checkpoint of a language model is the best", hint="--checkpoint STEP")
     evaluating.quiet()
     told = []
-    for step in (args.checkpoint, 0) if args.base else (args.checkpoint,):
-        trained = evaluating.load(args.run, step=step)
-        found = evaluating.evaluate(
-            trained, questions=args.questions, samples=args.samples, seed=args.seed
-        )
+    for trained, found in _evaluated(args):
         told.append({"step": trained.step, **_told(found, args.seed)})
     at = {"mode": trained.config.training.mode, "task": trained.config.data.dataset_name}
     asked = {"questions": found.questions, "samples": found.samples, "seed": args.seed}
@@ -158,6 +155,23 @@ def _language(args: Namespace) -> int:
     for note in trained.notes:
         print(f"{note}.")
     return 0
+
+
+def _evaluated(args: Namespace) -> Iterator[tuple["Trained", "Evaluated"]]:
+    """Evaluate one policy after the other, and show on stderr how far it is."""
+    from rlvitals.trainers.language import evaluating
+    from rlvitals.trainers.language.console import Progress
+
+    for step in (args.checkpoint, 0) if args.base else (args.checkpoint,):
+        trained = evaluating.load(args.run, step=step)
+        title = f"Evaluating step {trained.step:,}"
+        progress = Progress(wanted=True, title=title, stream=sys.stderr)
+        found = evaluating.evaluate(
+            trained, questions=args.questions, samples=args.samples, seed=args.seed,
+            progress=progress,
+        )  # fmt: skip
+        progress.close()
+        yield trained, found
 
 
 def _told(found: "Evaluated", seed: int) -> dict[str, Any]:

@@ -6,26 +6,54 @@ import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 import rlvitals
 from rlvitals.cli.command import Command
 from rlvitals.errors import UsageError, VitalsError, nearest
 
 USAGE, UNREADABLE = 2, 3
+CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")  # as argparse says it
 INTERRUPTED, CLOSED_PIPE = 130, 141  # 128 + the signal, as shells count
 
 
 class Parser(ArgumentParser):
     """An argument parser whose errors say what, where, try."""
 
+    _said: Sequence[str] = ()  # what it parses
+
+    def parse_known_args(  # type: ignore[override]  # all that is passed on may be anything
+        self,
+        args: Sequence[str] | None = None,
+        namespace: Any = None,  # noqa: ANN401
+    ) -> tuple[Any, list[str]]:
+        """Parse, and stop at what is not known: here, where a command knows its own flags."""
+        self._said = tuple(sys.argv[1:] if args is None else args)
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
+
     def error(self, message: str) -> NoReturn:
-        """Raise a UsageError; a value that is almost a choice is named."""
-        hint = f"{self.prog} --help"
-        if found := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
-            word, choices = found[1], found[2].replace("'", "").split(", ")
-            hint = nearest(word, choices) or hint
-        raise UsageError(message, where=self.prog, hint=hint)
+        """Raise a UsageError; a flag or a value that is almost a known one is named."""
+        hint = ""
+        if found := CHOICE.search(message):
+            hint = nearest(found[1], found[2].replace("'", "").split(", "))
+            message = message.partition(" (choose from")[0] if hint else message
+        elif message.startswith(("unrecognized arguments", "the following arguments are required")):
+            hint = self._meant()
+        raise UsageError(message, where=self.prog, hint=hint or f"{self.prog} --help")
+
+    def _meant(self) -> str:
+        """Ask what the first of the flags that are not known was to be."""
+        flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+        said = (word.partition("=")[0] for word in self._said if word.startswith("--"))
+        strange = (word for word in said if not self._takes(word, flags))
+        return next((nearest(word, flags) for word in strange), "")
+
+    def _takes(self, word: str, flags: Sequence[str]) -> bool:
+        return word in flags or (self.allow_abbrev and any(f.startswith(word) for f in flags))
 
 
 def parser(commands: Sequence[Command]) -> ArgumentParser:
@@ -47,6 +75,8 @@ def parser(commands: Sequence[Command]) -> ArgumentParser:
 
 def start(commands: Sequence[Command], argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` names; print what a person can mend without a traceback."""
+    if sys.stdout is None:  # closed by who started it
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that has no blocks
     try:
@@ -56,7 +86,7 @@ def start(commands: Sequence[Command], argv: Sequence[str] | None = None) -> int
     except SystemExit as finished:  # --help and --version
         return int(finished.code or 0)
     except VitalsError as error:
-        print(f"error: {_harmless(str(error))}", file=sys.stderr)
+        tell(error)
         return USAGE if isinstance(error, UsageError) else UNREADABLE
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -67,7 +97,9 @@ def start(commands: Sequence[Command], argv: Sequence[str] | None = None) -> int
     return code
 
 
-def _harmless(message: str) -> str:
+def tell(error: VitalsError) -> None:
+    """Print what a person can mend: it may hold what others wrote, a model's words among them."""
     from rlvitals.show.harmless import harmless
 
-    return "\n".join(harmless(line) for line in message.split("\n"))
+    said = "\n".join(harmless(line) for line in str(error).split("\n"))
+    print(f"error: {said}", file=sys.stderr)

@@ -45,8 +45,8 @@ def add_destination(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Bring it back, and say what to do next."""
     from rlvitals.errors import VitalsError
-    from rlvitals.resume.moving.places import place_at
     from rlvitals.resume.moving.restore import restore
+    from rlvitals.resume.moving.target import place_at
 
     place = place_at(args.target)
     try:

@@ -55,7 +55,7 @@ def run(args: Namespace) -> int:
     from rlvitals.store.index import Index
 
     root: Path = args.root
-    folders.found(root)  # or say that there is none
+    folders.run_folders(root)  # or say that there is none
     with Index(root) as index:
         (index.rebuild if args.rebuild else index.refresh)()
         if not args.quick:

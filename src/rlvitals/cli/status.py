@@ -106,7 +106,7 @@ def _laid_out(args: Namespace, found: "list[Standing]") -> "RenderableType":
     from rlvitals.show import standing as shown
 
     if len(found) == 1:
-        return shown.one(found[0], time.time(), verbose=args.verbose)
+        return shown.one_run(found[0], time.time(), verbose=args.verbose)
     return shown.several(found)
 
 

@@ -8,7 +8,7 @@ The defaults of ppo are configs/ppo_warmstart.json, for another environment than
 preset over them (shown by --env ID --help).
 
 exit code: 0 trained to its end, or stopped as asked; 1 it failed; 2 wrong settings; 130 Ctrl-C,
-143 SIGTERM: both save first, a second one does not.
+143 SIGTERM, 129 the terminal is gone: each saves first, a second one does not.
 
 examples:
   rlvitals train ppo --quick-test --output-dir /tmp/quick
@@ -20,17 +20,17 @@ examples:
   rlvitals train ppo --help
 """
 
-import sys
 from argparse import REMAINDER, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 from typing import Any
 
 from rlvitals.cli.command import Command
-from rlvitals.cli.program import Parser
+from rlvitals.cli.program import Parser, tell
 
 LANGUAGE = ("grpo", "psr", "nsr", "w-reinforce")
 ALGORITHMS = ("ppo", *LANGUAGE, "rlhf")
-FAILED, TERMINATED = 1, 143
+FAILED = 1
+BY_SIGNAL = 128  # and the signal's number, as shells count
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -50,12 +50,12 @@ def run(args: Namespace) -> int:
 
     try:
         wanted = trainer.train(config, chosen)
-    except Terminated:
-        return TERMINATED
+    except Terminated as asked:
+        return BY_SIGNAL + asked.number
     except UsageError:
         raise
     except VitalsError as error:
-        print(f"error: {error}", file=sys.stderr)
+        tell(error)
         return FAILED
     return _drawn(*wanted) if wanted else 0
 
@@ -82,6 +82,8 @@ def _trainer(algorithm: str) -> Any:  # noqa: ANN401 - a module
 
 
 def _parser(trainer: Any, algorithm: str, options: list[str]) -> ArgumentParser:  # noqa: ANN401
+    from rlvitals.trainers import schema
+
     parser = Parser(
         f"rlvitals {COMMAND.name} {algorithm}",
         description=trainer.ABOUT,
@@ -94,7 +96,7 @@ def _parser(trainer: Any, algorithm: str, options: list[str]) -> ArgumentParser:
     parser.add_argument(
         "--write-config", type=Path, metavar="FILE", help="write the settings there, train nothing"
     )
-    parser.add_argument("--quick-test", action="store_true", help=trainer.QUICKLY)
+    parser.add_argument(schema.QUICK_TEST, action="store_true", help=trainer.QUICKLY)
     trainer.add_flags(parser, algorithm, options)
     return parser
 

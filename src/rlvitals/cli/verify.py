@@ -27,11 +27,11 @@ PASS, DAMAGED = 0, 1
 
 def run(args: Namespace) -> int:
     """Check every run; tell of each file that is not whole."""
-    from rlvitals.store.folders import found
+    from rlvitals.store.folders import run_folders
     from rlvitals.store.verify import verify
 
     code = PASS
-    for folder in found(args.path):
+    for folder in run_folders(args.path):
         reports = verify(folder)
         blocks, rows = sum(one.blocks for one in reports), sum(one.rows for one in reports)
         bad = [one for one in reports if not one.whole]

@@ -242,11 +242,12 @@ class Seal(TrainerCallback):
 
     def _metrics(self, state: TrainerState) -> dict[str, float]:
         """Return what was logged since the last checkpoint, the newest of each."""
-        found: dict[str, float] = {}
+        found: dict[str, Any] = {}
         for row in state.log_history:
             if row["step"] > self._since:
-                found |= {k: float(v) for k, v in row.items() if isinstance(v, Real)}
-        return {key: value for key, value in found.items() if isfinite(value) and key != "step"}
+                found |= {k: v for k, v in row.items() if type(v) is float or isinstance(v, Real)}
+        known = {key: float(value) for key, value in found.items() if key != "step"}
+        return {key: value for key, value in known.items() if isfinite(value)}
 
     def _not_saved(self, args: TrainingArguments, step: int) -> list[str]:
         found = []

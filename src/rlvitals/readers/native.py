@@ -19,7 +19,7 @@ from rlvitals.readers.formats.lines import REPLACED, opened
 from rlvitals.readers.formats.objects import flatten
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.recording import endings
-from rlvitals.records import Log, Setting, Table
+from rlvitals.records import NOTED, Log, Setting, Table
 from rlvitals.store import blocks, frames, run_folder, whole
 from rlvitals.store.blocks import BlockCursor, Found, Scan
 from rlvitals.store.columns import stacked
@@ -187,7 +187,7 @@ def _said(happened: Iterable[Event]) -> Iterator[str]:
         if event.kind == "note" and isinstance(count, int):
             counts[str(event.facts.get("text", ""))] = count
     for text, count in counts.items():
-        yield f"while recording: {text}" + (f" ({count:,} times)" if count > 1 else "")
+        yield f"{NOTED}{text}" + (f" ({count:,} times)" if count > 1 else "")
 
 
 def _name(part: Part) -> str:

@@ -1,15 +1,22 @@
-"""A sink beside the native one, on a thread of its own: one that hangs holds up no other."""
+"""A sink beside the native one, on a thread of its own: one that hangs holds up no other.
 
+A person is told by `logging` that a sink fails: when it first does, and at the end of the run.
+"""
+
+import logging
 import threading
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
 
+from rlvitals.errors import VitalsError
 from rlvitals.recording.notes import Notes
 from rlvitals.recording.sinks.sink import Writing
 
 MAX_WAITING = 100_000  # rows and other calls that may wait for a slow sink
 CLOSING = 20.0  # seconds that the sinks of a finished run have
+LONGEST = 160  # characters of why: an error's text may be a page
+LOG = logging.getLogger(__name__)
 
 Call = Callable[[Writing], None]
 
@@ -26,6 +33,8 @@ class Outlet:
         self._put = 0  # counted by the thread that puts
         self._done = 0  # counted by the one that takes
         self._closed_by = 0.0
+        self._failed = 0
+        self._last = ""  # why it failed the last time
         self._thread = threading.Thread(target=self._run, name=f"rlvitals {name}", daemon=True)
 
     def start(self) -> None:
@@ -35,7 +44,7 @@ class Outlet:
     def put(self, call: Call, weight: int = 1) -> None:
         """Hand on a call, unless too much waits already."""
         if self._put - self._done > MAX_WAITING:
-            self._notes.add(f"sink {self.name}: too slow, rows left out", weight)
+            self._fails("too slow, rows left out", weight)
             return
         self._put += weight
         self._calls.put((call, weight))
@@ -54,7 +63,9 @@ class Outlet:
         """Wait for the sink to close, not for ever."""
         self._thread.join(max(self._closed_by - time.monotonic(), 0.0))
         if self._thread.is_alive():
-            self._notes.add(f"sink {self.name}: did not close in {CLOSING:.0f} s")
+            self._fails(f"did not close in {CLOSING:.0f} s")
+        if self._failed > 1:
+            LOG.warning("sink %s: %s (%d times)", self.name, self._last, self._failed)
 
     def _run(self) -> None:
         idle = False
@@ -70,4 +81,21 @@ class Outlet:
         try:
             call(self._writing)
         except Exception as error:  # noqa: BLE001 - a sink may raise anything: it is counted
-            self._notes.add(f"sink {self.name}: {type(error).__name__}: {error}")
+            self._fails(_why(error))
+
+    def _fails(self, why: str, count: int = 1) -> None:
+        self._notes.add(f"sink {self.name}: {why}", count)
+        if not self._failed:
+            LOG.warning("sink %s: %s", self.name, why)
+        self._failed += count
+        self._last = why
+
+
+def _why(error: Exception) -> str:
+    """Return an error as one line."""
+    if isinstance(error, VitalsError):
+        text = "; ".join(filter(None, (error.problem, error.hint)))
+    else:
+        text = f"{type(error).__name__}: {error}"
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

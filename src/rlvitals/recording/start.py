@@ -72,7 +72,8 @@ def _begun(wanted: "_Start", *, strict: bool) -> Run:
         problem = f"nothing is recorded: {error.strerror or error}"
         if strict:
             raise VitalsError(problem, where=str(error.filename or "")) from error
-        warnings.warn(f"rlvitals: {problem} ({error.filename})", RuntimeWarning, stacklevel=3)
+        where = f" ({error.filename})" if error.filename else ""
+        warnings.warn(f"rlvitals: {problem}{where}", RuntimeWarning, stacklevel=3)
         return Off(_path(wanted.chosen), wanted.chosen.name, wanted.settings)
 
 

@@ -15,6 +15,7 @@ from rlvitals.errors import UsageError
 from rlvitals.resume import cleaning, conditions, disk, naming, ranks, retention
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume.background import Background
+from rlvitals.resume.disk import disk_is_full
 from rlvitals.resume.manifest import BadCheckpoint, File, Manifest
 from rlvitals.resume.owner import Recorded, Tell, owner, writable
 from rlvitals.resume.resumed import Resumed
@@ -339,7 +340,7 @@ class Checkpoints:
         except BaseException as raised:
             if self._group.rank == 0:
                 shutil.rmtree(folder, ignore_errors=True)
-            if not disk.is_full(raised):
+            if not disk_is_full(raised):
                 raise
             self._saved = made.step  # not at each step from now on: at the next that is due
             self._tell(

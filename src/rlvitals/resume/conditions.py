@@ -69,7 +69,8 @@ def _other_world(then: int, now: int) -> str:
     first, last = min(then, now), max(then, now) - 1
     who = f"process {last}" if first == last else f"processes {first} to {last}"
     lost = f"the random streams of {who} are lost" if then > now else f"{who} had no random streams"
-    return f"it was saved by {then} processes, {now} go on: the data order changes, and {lost}"
+    by = f"{then} process{'es' * (then > 1)}, {now} go{'es' * (now == 1)} on"
+    return f"it was saved by {by}: the data order changes, and {lost}"
 
 
 def _threads() -> str:

@@ -59,8 +59,12 @@ def write_whole(path: Path, text: str) -> None:
     sync(path.parent)
 
 
-def is_full(error: BaseException) -> bool:
-    """Tell whether an error, or what it was raised from, means that the disk takes no more."""
+def disk_is_full(error: BaseException) -> bool:
+    """Tell whether an error means that the disk takes no more, whoever raised it.
+
+    Known are those of Python (a full disk, a quota, a limit on a file's size), of torch and of
+    safetensors, and what was raised from them.
+    """
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, OSError) and seen.errno in FULL:

@@ -28,7 +28,7 @@ from rlvitals.store.run_folder import lock
 RUNNING, COMPLETED, FAILED, STOPPED = "running", "completed", "failed", "stopped"
 STATUSES = (RUNNING, COMPLETED, FAILED, STOPPED)
 LARGEST = 2.0**63  # of a number that can be a count or a time: NaN is below nothing
-PATIENCE = 1.0  # seconds at least between two writes where nothing but the step has changed
+PATIENCE = 2.0  # seconds at least between two writes where nothing but the step has changed
 SHARE = 0.02  # of the time at most that such writes take, on however slow a disk
 
 Tell = Callable[[str], None]

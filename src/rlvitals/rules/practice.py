@@ -4,6 +4,9 @@ Seen: the 120 tuned runs of RL Baselines3 Zoo's rl-trained-agents that state a s
 DQN, PPO, QR-DQN, SAC, TD3, TQC, TRPO; their `config.yml`). A limit lies ten times beyond what is
 seen there, or where the setting takes away what the algorithm is made of. RLlib's tuned examples of
 A2C have an entropy coefficient of -0.01: so much does not hinder it.
+
+Language models are not among them: the recipes of TRL, verl and OpenRLHF for GRPO and PPO train
+with 1e-7 (all weights of large ones) to 1e-3 (adapters, small ones), and sample at 0.6 to 1.2.
 """
 
 from collections.abc import Iterator
@@ -47,6 +50,15 @@ PRACTICES: tuple[Practice, ...] = (
     Practice(
         "learning_rate", kinds.CONTROL, "2e-5 to 4e-3", low=2e-6, high=4e-2,
         below="updates hardly move the weights", above="each update overshoots",
+    ),
+    Practice(
+        "learning_rate", kinds.LANGUAGE, "1e-7 to 1e-3", low=1e-8, high=1e-2,
+        below="updates hardly move the weights", above="each update overshoots",
+    ),
+    Practice(
+        "temperature", kinds.LANGUAGE, "0.6 to 1.2", low=5e-2, high=10.0,
+        below="completions of a prompt hardly differ: there is nothing to compare",
+        above="completions are noise, whatever the model has learned",
     ),
     Practice(
         "value_coef", kinds.ACTOR_CRITIC, "0.19 to 0.84", low=1e-2,

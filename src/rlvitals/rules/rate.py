@@ -75,7 +75,7 @@ def wilson(hits: int, count: int, confidence: float = CONFIDENCE) -> Interval:
 Rates = Mapping[str, Sequence[Rate]]  # by the rule's name
 
 
-def held(rule: Rule, finding: Finding, rates: Rates) -> Finding:
+def held_at_note(rule: Rule, finding: Finding, rates: Rates) -> Finding:
     """Hold a finding at a note where no family has enough healthy runs that its rule judged."""
     measured = max((rate.healthy for rate in rates.get(rule.name, ())), default=0)
     if rule.no_threshold or measured >= ENOUGH or finding.severity is Severity.NOTE:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals import metrics
-from rlvitals.metrics import environments
+from rlvitals.metrics import environments, proposing
 from rlvitals.metrics.environments import Environment
 from rlvitals.metrics.reward import COMPONENT
 from rlvitals.records import Profile, Series, Trace
@@ -241,6 +241,9 @@ def _why_none(trace: Trace) -> str:
         if name in trace:
             numbers = len(trace[name].finite())
             return f"{name} has {numbers} numbers of the {LEAST} needed"
+    if likely := proposing.outcomes(trace.unmapped, OUTCOMES):
+        keys, (key, name) = " or ".join(key for key, _ in likely[:2]), likely[0]
+        return f"no key is known as the outcome; {keys} may be it: --map {key}={name}"
     return "no outcome is logged (return, reward, score, success)"
 
 

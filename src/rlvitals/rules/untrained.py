@@ -18,9 +18,11 @@ from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Severity, Threshold, Undecided
 from rlvitals.rules.spent import ends_far, too_early
 from rlvitals.rules.standing import standing
+from rlvitals.signals.rolling import rolling_median
 
 HARDLY = 3.0  # x the least explained variance: of the last third, in the median
 SOME, BETTER = 0.4, 0.1  # explained variance of the first third, and what is better than that
+MUCH = 0.5  # explained variance of five updates: chance may have it too, so it clears nobody
 KEPT = 0.3  # of the first value losses
 EVEN, BEYOND = 0.5, 2.5  # lowest over highest loss, usual over first; x what a step pays
 BLIND = 1e-4  # explained variance of a critic that predicts the same for every state
@@ -50,12 +52,15 @@ def never_explained(
     better = before > SOME or after >= limit.value or after - max(before, 0.0) > BETTER
     if better or usual < KEPT * first:
         return None
+    best = float(rolling_median(explained.values, HEAD, least=HEAD)[HEAD - 1 :].max())
+    what = "nothing that lasts" if best >= MUCH else "nothing"
+    once = f" after {best:.2g} at best" if best >= MUCH else ""
     blind = float(np.percentile(np.abs(explained.values), HIGH)) < BLIND
     return _finding(
         trace,
-        f"the critic has learned nothing: explained variance is {before:.2g} in the first third of "
-        f"{len(explained)} updates and {after:.2g} in the last, and the value loss {usual:.3g} in "
-        f"the median, {first:.3g} at first",
+        f"the critic has learned {what}: explained variance is {before:.2g} in the first third of "
+        f"{len(explained)} updates and {after:.2g} in the last{once}, and the value loss "
+        f"{usual:.3g} in the median, {first:.3g} at first",
         (metric, explained, after),
         limit,
         (SEES_NOTHING, *UNTRAINED) if blind else (*UNTRAINED, SEES_NOTHING),

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -11,8 +10,7 @@ from rich.rule import Rule as Line
 from rich.table import Table as Grid
 from rich.text import Text
 
-from rlvitals.metrics import CATALOGUE
-from rlvitals.metrics.names import TABLES
+from rlvitals.metrics import proposing
 from rlvitals.metrics.names.name import Table
 from rlvitals.readers import READERS
 from rlvitals.records import Trace
@@ -22,10 +20,6 @@ from rlvitals.show.wording import number
 
 GAP, INDENT = 2, 4  # columns of the screen
 LEAST = 24  # columns of the screen that what may be broken is given: less cannot be read
-VAGUE = frozenset({"max", "min", "mean", "avg", "std", "step", "steps", "time", "value", "total"})
-CANDIDATES = 5
-SAME_WORD = 0.8  # of 1: how alike two words are that differ by an ending
-CLOSE = 0.7  # of 1: how alike two names must be before one is proposed
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,31 +158,6 @@ def _held(trace: Trace) -> RenderableType:
 def _unmapped(trace: Trace) -> RenderableType:
     rows = []
     for key in trace.unmapped:
-        guess = propose(key)
+        guess = proposing.propose(key)
         rows.append((key, f"--map {key}={guess}" if guess and guess not in trace else ""))
     return columns(("key", "if you mean it"), rows)
-
-
-def propose(key: str) -> str | None:
-    """Guess the metric of a key from its name alone; None where no name is close.
-
-    A guess is for a person to accept: it is never judged.
-    """
-    known: dict[str, str] = {}
-    for table in TABLES:
-        known |= {_own(k): name.metric.name for k, name in table.keys.items()}
-    known |= {_own(m.name): m.name for m in CATALOGUE if m.kind != "setting" and not m.family}
-    close = get_close_matches(_own(key), known, n=CANDIDATES, cutoff=CLOSE)
-    return next((known[one] for one in close if _says_more(_own(key), one)), None)
-
-
-def _own(key: str) -> str:
-    """Return a key's own part of its name: its last, with the one before where that is vague."""
-    parts = key.lower().replace("-", "_").split("/")
-    return "_".join(parts[-2:] if parts[-1] in VAGUE else parts[-1:])
-
-
-def _says_more(key: str, known: str) -> bool:
-    """Tell whether a key has every word of a known name: train_step is no train_loss."""
-    words = key.split("_")
-    return all(get_close_matches(word, words, n=1, cutoff=SAME_WORD) for word in known.split("_"))

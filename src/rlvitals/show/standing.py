@@ -34,7 +34,7 @@ SIGN: Mapping[str, str] = {COMPLETED: "✓", FAILED: "✗", RUNNING: "▸"}
 SHORT: Mapping[str, str] = {"optimiser/loss": "loss", "optimiser/learning_rate": "learning rate"}
 
 
-def one(found: Standing, now: float, *, verbose: bool = False) -> RenderableType:
+def one_run(found: Standing, now: float, *, verbose: bool = False) -> RenderableType:
     """Lay out where one run stands."""
     blocks: list[RenderableType] = [_head(found, now)]
     if found.fraction is not None:

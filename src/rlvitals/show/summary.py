@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from rlvitals.records import NOTED
 from rlvitals.show import wording
 from rlvitals.show.harmless import harmless
 from rlvitals.summary import FLAT, LAST, Answered, Summary
@@ -12,8 +13,11 @@ CONVERGED: Mapping[Answered, str] = {
     "no": "⚠ Not fully converged",
     "unknown": "? Whether it converged cannot be told",
 }
+UNTOLD = "whether the outcome improves, and so whether it converged, cannot be told: "
+FAILED = f"{NOTED}sink "
+REWARD = "reward"  # topic of the sentence that says whether the outcome improves
 HOUR = 3600.0  # seconds
-NAMED = 3  # findings
+NAMED = 3  # findings, and sinks that failed
 
 
 def page(runs: Sequence[Summary]) -> str:
@@ -22,17 +26,21 @@ def page(runs: Sequence[Summary]) -> str:
 
 
 def lines(one: Summary) -> Iterator[str]:
-    """Write one run."""
+    """Write one run; what cannot be told, and why, is said once."""
     verdict, unit = one.found.verdict, "" if one.unit == "steps" else f" {one.unit}"
+    untold = one.outcome.state == "unknown" and verdict.why == one.outcome.sentence
+    why = f"{UNTOLD}{one.outcome.why}" if untold else verdict.why
     yield f"TRAINING SUMMARY: {harmless(one.name)}"
-    yield f"  Verdict: {verdict.word.value}: {harmless(verdict.why)}"
+    yield f"  Verdict: {verdict.word.value}: {harmless(why)}"
     yield f"  Total steps: {one.steps:,}{unit}"
     yield from _loss(one)
-    yield f"  Reward: {harmless(one.outcome.sentence)}"
+    if not untold:
+        yield f"  Reward: {harmless(one.outcome.sentence)}"
     rate = "not logged" if one.learning_rate is None else wording.number(one.learning_rate)
     yield f"  Final learning rate: {rate}"
     yield f"  Training time: {_time(one)}"
-    yield f"  {CONVERGED[one.converged]} ({harmless(one.why)})"
+    if not untold:
+        yield f"  {CONVERGED[one.converged]} ({harmless(one.why)})"
     if one.loss is not None:
         yield f"  Last {LAST} losses: {_scatter(one)}"
     yield f"  Goals: {' · '.join(f'{SIGNS[goal.had]} {goal.text}' for goal in one.goals)}"
@@ -42,9 +50,12 @@ def lines(one: Summary) -> Iterator[str]:
         yield f"  Temperature: {one.coupling.sentence}"
     if one.found.findings:
         yield f"  Findings: {wording.counts(one.found)}: {_names(one)}"
+    noted = [note.partition(FAILED)[2] for note in one.found.trace.notes if FAILED in note]
+    yield from (f"  Sink {harmless(note)}" for note in noted[:NAMED])
     yield "  In short:"
     for sentence in one.found.tldr:
-        yield f"    {wording.SIGNS[sentence.sign]} {harmless(sentence.text)}"
+        if not (untold and sentence.topic == REWARD):
+            yield f"    {wording.SIGNS[sentence.sign]} {harmless(sentence.text)}"
 
 
 def _loss(one: Summary) -> Iterator[str]:

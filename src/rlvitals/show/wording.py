@@ -143,8 +143,8 @@ def measured(case: Case) -> str:
     if case.held:
         runs = "no healthy run" if not seen else f"{seen} healthy run{'s' if seen > 1 else ''}"
         return f"held at a note: measured on {runs} of this family, {ENOUGH} are needed"
-    if rate is None or not seen:
-        return ""
+    if rate is None or not seen or case.severity is Severity.NOTE:
+        return ""  # a note is no alarm: what is counted are warnings and errors
     return f"rings on {rate.rang} of {seen} healthy runs of this family ({rate.family})"
 
 

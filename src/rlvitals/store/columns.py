@@ -25,7 +25,7 @@ def series(parts: Iterable[Scalars]) -> dict[str, Series]:
     return {key: _in_order(found) for key, found in columns.items()}
 
 
-def one(parts: Iterable[Scalars], key: str) -> Series | None:
+def one_series(parts: Iterable[Scalars], key: str) -> Series | None:
     """Gather the series of one key; None where no part has it."""
     found = [(part, part.keys.index(key)) for part in parts if key in part.keys]
     return _in_order(found) if found else None

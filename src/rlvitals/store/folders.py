@@ -24,7 +24,7 @@ def below(root: Path) -> Iterator[Path]:
         inner[:] = [] if deep else sorted(one for one in inner if not one.startswith("."))
 
 
-def found(root: Path) -> tuple[Path, ...]:
+def run_folders(root: Path) -> tuple[Path, ...]:
     """Return the run folders at a path. Raises UnreadableLog where there is none."""
     if (root / BLOCKS).is_dir():  # whatever became of its run.json
         return (root,)

@@ -92,7 +92,7 @@ class _Rank:
 
     def series(self, key: str) -> Series | None:
         packed = self.packed.series(key) if self.packed else None
-        rows = columns.one(self.rows, key)
+        rows = columns.one_series(self.rows, key)
         found = [one for one in (packed, rows) if one is not None]
         return columns.chained(found) if found else None
 

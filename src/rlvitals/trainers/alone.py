@@ -1,8 +1,16 @@
 """One training in a folder at a time: two would resume from each other's checkpoints."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import rlvitals
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 RECORD = "run.json"  # of a folder that something was recorded in
 
@@ -21,3 +29,23 @@ def check(folder: Path) -> None:
             where=str(folder),
             hint=f"another --output-dir, or first: rlvitals ask {folder} stop",
         )
+
+
+@contextmanager
+def entered(folder: Path) -> Iterator[None]:
+    """Check, and let no other training in before this one has begun to record.
+
+    Two that are started at the same moment would both find an empty folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if fcntl is None:
+        check(folder)
+        yield
+        return
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)  # for as long as the other needs to begin
+        check(folder)
+        yield
+    finally:
+        os.close(held)

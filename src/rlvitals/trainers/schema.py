@@ -18,7 +18,11 @@ from rlvitals import UsageError, nearest
 T = TypeVar("T")
 Values = Mapping[str, Any]
 # What an item may be, both ends included; any other number from 0 on.
-RANGES = {"SHARE": (0.0, 1.0), "GAMMA": (0.0, 1.0), "LAMBDA": (0.0, 1.0), "WEIGHT": (-inf, inf)}
+RANGES = {
+    "SHARE": (0.0, 1.0), "GAMMA": (0.0, 1.0), "LAMBDA": (0.0, 1.0), "WEIGHT": (-inf, inf),
+    "SEED": (0.0, 2**32 - 1),  # NumPy's
+}  # fmt: skip
+QUICK_TEST = "--quick-test"
 EMPTY: Values = MappingProxyType({})
 LITTLE = ("alpha", "beta", "enable", "enabled", "limit", "max", "min", "mode", "scale", "type")
 
@@ -149,7 +153,7 @@ def _number_like(default: float) -> Callable[[Any, Any, str], float]:
         low = min(low, default)
         if low <= value <= high:
             return int(value) if whole else float(value)
-        limits = f"between {low:g} and {high:g}" if isfinite(high) else f"{low:g} or more"
+        limits = f"between {low:g} and {high:.10g}" if isfinite(high) else f"{low:g} or more"
         raise UsageError(f"it cannot be {value!r}", where=at, hint=limits)
 
     return check
@@ -213,19 +217,19 @@ def content(file: Path) -> dict[str, Any]:
     return found
 
 
-def add_flags(  # noqa: PLR0913 - what its flags are told by, each by its name
+def add_flags(
     parser: ArgumentParser,
     schema: type[Any],
     *,
     sections: Collection[str] = (),
     aliases: Mapping[str, Sequence[str]] = MappingProxyType({}),
-    below: Values = EMPTY,
-    source: str = "",
+    shown: Sequence[tuple[Values, str]] = (),
 ) -> None:
     """Give a parser a flag for each option of a schema, or of some of its sections.
 
     `aliases`: other flags that mean the same, by the option's dotted name. A flag of a truth needs
-    no value: `--wandb` is `--wandb true`. `below`: what stands in for defaults, and its source.
+    no value: `--wandb` is `--wandb true`. `shown`: what stands in for defaults, and whose values
+    these are, empty where that goes without saying; of several that have a key the first counts.
     """
     groups: dict[str, Any] = {}
     for key in keys(schema):
@@ -240,8 +244,13 @@ def add_flags(  # noqa: PLR0913 - what its flags are told by, each by its name
             type=_parse(key), choices=key.choices or None,
             nargs="*" if isinstance(key.default, tuple) else "?" if truth else None,
             const=True if truth else None,
-            help=f"{key.doc} (default: {_from(key, below, source)})".replace("%", "%%"),
+            help=f"{key.doc} (default: {_from(key, shown)})".replace("%", "%%"),
         )  # fmt: skip
+
+
+def quick(options: Sequence[str], values: Values) -> tuple[Values, str]:
+    """Return what a quick test sets, as `add_flags` shows it; nothing where none is asked for."""
+    return values if QUICK_TEST in options else EMPTY, QUICK_TEST
 
 
 def asked(
@@ -305,8 +314,11 @@ def _metavar(key: Key) -> str | None:
     return None if key.choices else "true|false" if isinstance(key.default, bool) else "X"
 
 
-def _from(key: Key, below: Values, source: str) -> str:
-    return f"{below[key.name]}, {source}" if key.name in below else _shown(key.default)
+def _from(key: Key, shown: Sequence[tuple[Values, str]]) -> str:
+    own = ({key.name: key.default}, "")
+    values, source = next(one for one in (*shown, own) if key.name in one[0])
+    said = _shown(values[key.name]) or "none"
+    return f"{said}, {source}" if source else said
 
 
 def _shown(default: Any) -> str:  # noqa: ANN401 - of any type

@@ -4,31 +4,42 @@ import signal
 from types import FrameType
 from typing import Self
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# SIGHUP: the terminal is gone. Windows has none.
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM asked for the end."""
+    """SIGTERM or SIGHUP asked for the end."""
+
+    def __init__(self, number: int) -> None:
+        """Say which."""
+        self.number = number
+        super().__init__()
 
 
 class Stopping:
     """Between `with` and its end, notes the first signal; a second one raises at once.
 
-    Until `patient` is set, the first raises too: there is nothing yet that could be saved. In
-    another thread than the main one, signals stay what they were.
+    Until `patient` is set, the first raises too: there is nothing yet that could be saved. What
+    comes after one that raised is left out: how it ended is being written down. In another thread
+    than the main one, signals stay what they were, and so do those that the program was started to
+    ignore, as under nohup.
     """
 
     def __init__(self) -> None:
         """Note nothing yet."""
         self.patient = False
         self.asked: int | None = None  # the signal's number
+        self._raised = False
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> Self:
         """Take the signals over."""
         try:
             for number in SIGNALS:
-                self._before[number] = signal.signal(number, self._noted)
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._noted)
         except ValueError:  # not the main thread
             self._before.clear()
         return self
@@ -45,10 +56,13 @@ class Stopping:
             raise _error(self.asked)
 
     def _noted(self, number: int, _: FrameType | None) -> None:
+        if self._raised:
+            return
         again, self.asked = self.asked is not None, number
         if again or not self.patient:
+            self._raised = True
             raise _error(number)
 
 
 def _error(number: int) -> KeyboardInterrupt:
-    return Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+    return KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)

@@ -70,6 +70,17 @@ def test_samples_are_drawn_from_all_tokens_by_the_generators_seed(made):
     assert len({ids[0] for ids in first}) == made.model.config.vocab_size > 50  # not the best 50
 
 
+def test_a_question_that_is_read_once_has_the_answers_of_one_that_is_read_each_time(made):
+    policy = Policy(made.model, made.processor, temperature=1.0, longest=LONGEST)
+    found = []
+    for rows, each in ((ROWS, 5), ([row for row in ROWS for _ in range(5)], 1)):
+        torch.manual_seed(4)
+        total = Entropy()
+        found.append((asking.sampled(policy, rows, total, each=each).ids, total.tokens))
+    assert found[0] == found[1]
+    assert len(found[0][0]) == 5 * len(ROWS)
+
+
 def test_what_the_model_says_of_generation_stands_back_and_is_put_back(policy):
     plain, own = asking.greedy(policy, ROWS).ids, policy.model.generation_config
     said = GenerationConfig(

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -101,6 +102,29 @@ def test_pass_at_1_is_the_share_of_samples_and_the_seed_says_which(run):
     assert 0 < max(first.right_samples) <= SAMPLES
     few = evaluating.evaluate(made, questions=5, samples=2)
     assert (few.questions, len(few.right_samples)) == (5, 2 * 5 // 2)
+
+
+def test_more_samples_than_a_batch_holds_are_drawn_in_several(run):
+    made = replace(evaluating.load(run), batch=4)
+    found = evaluating.evaluate(made, questions=3, samples=10)
+    assert (found.questions, found.samples, len(found.right_samples)) == (3, 10, 3)
+    assert max(found.right_samples) <= 10
+    assert [(len(rows), each) for rows, each in evaluating._samples([{}] * 3, 10, 4)] == [
+        (1, 4), (1, 4), (1, 2),
+    ] * 3  # fmt: skip
+    assert [(len(rows), each) for rows, each in evaluating._samples([{}] * 3, 4, 8)] == [
+        (2, 4), (1, 4),
+    ]  # fmt: skip
+
+
+def test_it_shows_how_far_it_is_beside_what_it_prints(run, capsys, monkeypatch):
+    monkeypatch.setattr(evaluating, "TINY_BATCH", 16)
+    assert main(["evaluate", str(run), "--samples", "4", "--json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["samples"] == 4
+    lines = told.err.splitlines()
+    assert len(lines) == 10
+    assert lines[-1].startswith("Evaluating step 4: 100% 500/500 [")
 
 
 def test_nothing_of_the_run_is_changed(run):

@@ -271,6 +271,17 @@ def test_a_training_leaves_something_else(name, left):
     assert [part for part in was if was[part] != now[part]] != []
 
 
+def test_the_seed_draws_other_answers_of_the_same_model(tmp_path, tiny):
+    said = {**trained.SAID, "training.max_steps": 2, "model.vlm_name": str(tiny)}
+    drawn = []
+    for place, seed in enumerate((7, 7, 8)):
+        out = tmp_path / str(place)
+        trained.train(out, **said, **{"training.seed": seed})
+        (about, *_) = rlvitals.read(out)
+        drawn.append(about.tables["completions"].columns["completion"])
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
 def test_pictures_are_wanted_where_a_folder_is_named(tmp_path, tiny):
     shutil.copytree(tiny, tmp_path / "base")
     said = {**trained.SAID, "training.max_steps": 1}

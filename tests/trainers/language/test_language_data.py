@@ -378,6 +378,22 @@ def test_an_image_too_large_to_be_one_is_found(folder, monkeypatch):
     assert "row 4: its image cannot be read: Image size (90000 pixels)" in load(folder).notes[0]
 
 
+def test_columns_that_trl_takes_for_its_own_are_left_out_and_named(tmp_path):
+    """TRL takes `images` for a model that sees, and hands a reward function `completions` twice."""
+    given = [{"prompt": f"{n}+1=", "answer": str(n + 1), "images": "x", "completions": "y",
+              "mine": "z"} for n in range(9)]  # fmt: skip
+    task = load(lines(tmp_path / "sums.jsonl", given), vision=False)
+    assert task.train.column_names == ["prompt", "answer", "mine"]
+    assert task.notes[0] == "left out, since trl means something else by that: completions, images"
+
+
+def test_no_rows_are_said_so(tmp_path):
+    empty = pa.table({"prompt": pa.array([], pa.string()), "answer": pa.array([], pa.string())})
+    parquet.write_table(empty, tmp_path / "none.parquet")
+    with pytest.raises(UsageError, match="there are no rows"):
+        load(tmp_path / "none.parquet", vision=False)
+
+
 def test_where_no_row_can_be_asked_nothing_is_trained(folder):
     for file in folder.glob("*.png"):
         file.write_bytes(b"no image")

@@ -1,5 +1,6 @@
 """The same program, started by name, as a module, by torchrun and by accelerate."""
 
+import json
 import os
 import subprocess
 import sys
@@ -54,6 +55,23 @@ def test_accelerate_launches_the_module(tmp_path):
     told = launched(tmp_path, *accelerate, *module, *SMALL)
     assert "PSR [Step 0]:" in told
     assert "✓ Model saved to grpo-start-ckpts/tiny-lm-prm-large-train-v2-psr-2025/" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "mode"), [([], "grpo"), (["--config", "said.json"], "psr"),
+                        (["--config", "said.json", "--mode", "nsr"], "nsr")],
+)  # fmt: skip
+def test_the_module_trains_in_the_mode_of_its_file(tmp_path, words, mode):
+    (tmp_path / "said.json").write_text(json.dumps({"training": {"mode": "psr"}}))
+    module = [sys.executable, "-m", "rlvitals.trainers.language"]
+    launched(tmp_path, *module, *words, *SMALL, "--write-config", "written.json")
+    assert json.loads((tmp_path / "written.json").read_text())["training"]["mode"] == mode
+
+
+def test_the_module_says_that_its_file_cannot_be_read(tmp_path):
+    module = [sys.executable, "-m", "rlvitals.trainers.language", "--config", "none.json"]
+    with pytest.raises(AssertionError, match="the settings cannot be read"):
+        launched(tmp_path, *module)
 
 
 def test_the_launchers_file_is_one_that_accelerate_reads():

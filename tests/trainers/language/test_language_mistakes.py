@@ -1,11 +1,16 @@
 """Settings that train nothing, folders that cannot be, consoles that go: each is said in time."""
 
 import json
+import logging
+import multiprocessing
 import os
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 import trained
 
@@ -15,6 +20,7 @@ from rlvitals.trainers import alone, schema
 from rlvitals.trainers.language import building, console
 from rlvitals.trainers.language.data import template
 from rlvitals.trainers.language.program import Training
+from rlvitals.trainers.language.rlhf import prompts
 
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")
 FEW = {"training__max_steps": 2, "checkpointing__save_steps": 1}
@@ -134,6 +140,63 @@ def test_a_folder_holds_one_training_at_a_time(tmp_path):
     alone.check(tmp_path)
 
 
+def test_what_the_recorder_has_to_tell_is_on_the_console_and_in_the_file(tmp_path, capsys):
+    file, recorder = tmp_path / "debug.log", logging.getLogger("rlvitals.recording.outlet")
+    before = logging.getLogger("rlvitals").handlers[:]
+    with console.Lines(file, console.Progress(wanted=True)):
+        recorder.warning("sink %s: no route", "wandb")
+    assert capsys.readouterr().out == "sink wandb: no route\n"
+    assert "WARNING rlvitals.recording.outlet: sink wandb: no route\n" in file.read_text()
+    assert logging.getLogger("rlvitals").handlers == before
+
+
+def _enters(folder, ended):
+    with suppress(rlvitals.UsageError), alone.entered(folder):
+        run = rlvitals.start(folder)
+        run.log(1, {"loss": 1.0})
+        run.flush()
+        (folder / f"in-{os.getpid()}").touch()
+        time.sleep(0.2)
+    Path(ended, f"{os.getpid()}").touch()
+    while len(list(Path(ended).iterdir())) < 2:
+        time.sleep(0.01)
+
+
+def test_of_two_that_start_at_once_one_gets_the_folder(tmp_path):
+    """Both would find it empty: each would write over the other's checkpoints."""
+    run, ended = tmp_path / "run", tmp_path / "ended"
+    ended.mkdir()
+    context = multiprocessing.get_context("spawn")
+    both = [context.Process(target=_enters, args=(run, ended)) for _ in range(2)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join(60)
+    assert [one.exitcode for one in both] == [0, 0]
+    assert len(list(run.glob("in-*"))) == 1
+
+
+def test_other_weights_than_the_checkpoint_s_are_refused(tmp_path, tiny):
+    trained.train(tmp_path, base=tiny, **FEW)
+    with pytest.raises(rlvitals.UsageError, match=r"other weights: model\.lora False"):
+        trained.train(tmp_path, **{**FEW, "training__max_steps": 4}, model__lora=True)
+
+
+@pytest.mark.parametrize("mode", ["nsr", "rlhf"])
+def test_a_folder_that_cannot_be_made_is_said_in_a_sentence(tmp_path, capsys, mode):
+    (tmp_path / "file").write_text("")
+    flags = ["--vlm-name", "tiny-lm", "--warm-start-steps", "0"]
+    code = main(["train", mode, *flags, "--output-dir", str(tmp_path / "file" / "run")])
+    assert code in {1, 2}
+    assert capsys.readouterr().err.startswith("error: it cannot be written: Not a directory")
+
+
+def test_questions_that_are_no_more_are_not_asked():
+    order = prompts.Order(4, np.random.default_rng(0), np.array([1994, 2, 50]))
+    assert order.take(1) == [2]
+    assert sorted(order.take(4)) == [0, 1, 2, 3]
+
+
 def test_a_console_that_goes_ends_no_training():
     """As `rlvitals train nsr | head -1` does."""
     source = str(Path(rlvitals.__file__).parents[1])
@@ -155,6 +218,35 @@ def test_a_console_that_goes_ends_no_training():
         process.stdin.close()
         assert process.stderr.read() == "trained"
     assert process.returncode == 0
+
+
+def test_a_seed_that_numpy_does_not_take_is_said_so(tmp_path, capsys):
+    for mode in ("grpo", "rlhf"):
+        flags = ["--seed", str(2**32), "--output-dir", str(tmp_path / "run")]
+        assert main(["train", mode, *flags]) == 2
+        assert "between 0 and 4294967295" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_weights_that_grew_without_end_are_said_in_a_sentence(tmp_path, capsys):
+    flags = ["--learning-rate", "1e30", "--vlm-name", "tiny-lm", "--warm-start-steps", "0"]
+    flags += ["--batch-size", "8", "--report-to", "none", "--output-dir", str(tmp_path)]
+    assert main(["train", "w-reinforce", *flags]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: the model's outputs are no numbers any more")
+    assert "try: a lower learning rate" in said
+
+
+def test_an_error_that_holds_a_model_s_words_does_not_steer_the_terminal(tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(
+        "def mine(completions, **_):\n    raise ValueError('\\x1b[2Jgone')\n"
+    )
+    flags = ["--vlm-name", "tiny-lm", "--warm-start-steps", "0", "--report-to", "none"]
+    flags += ["--functions", f"{tmp_path / 'mine.py'}:mine", "--on-error", "stop"]
+    assert main(["train", "grpo", *flags, "--output-dir", str(tmp_path / "run")]) == 1
+    said = capsys.readouterr().err
+    assert "mine failed on sample 0" in said
+    assert "\x1b" not in said
 
 
 def test_there_are_no_other_names_than_those_of_settings():

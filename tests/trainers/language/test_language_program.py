@@ -83,6 +83,21 @@ def test_every_line(tiny, tmp_path, mode, batch, heading):
     assert "  Total steps: 2" in lines[end:]
 
 
+def test_the_average_of_grpo_is_the_reward_that_is_logged(tiny, tmp_path):
+    """Weighted, and without the samples that no function pays."""
+    from rlvitals.trainers.language import console
+    from rlvitals.trainers.language.modes import Told
+
+    named = {"rewards__functions": ("trained:alternating", "trained:first_half")}
+    train(tmp_path, "grpo", tiny, **named, rewards__weights=(0.5, 3.0), training__max_steps=2)
+    assert row(tmp_path, "reward") == [1.0, 1.0]
+    assert "GRPO [Step 0]: 8 samples | Avg reward: 1.000" in said(tmp_path)
+    nan = float("nan")
+    told = Told(7, None, {"one": [1.0, nan, 2.0], "two": [4.0, nan, nan]})
+    line = console.batch_line("grpo", told, 0.1, (1.0, 0.5))
+    assert line == "GRPO [Step 7]: 3 samples | Avg reward: 2.500"
+
+
 def test_rewards_are_called_as_the_guide_calls_them():
     from rlvitals.trainers.language import console, rewards
 
@@ -187,14 +202,26 @@ def test_the_folder_is_filled_in_and_both_spellings_of_grpo_are_found(tmp_path, 
     assert folder("grpo") == f"{home}-2025"
 
 
-def test_tensorboard_has_the_guides_tags(tiny, tmp_path):
-    train(tmp_path, "psr", tiny, **SAID, monitoring__report_to=("tensorboard",))
+COUNTED = {
+    "psr": {"psr/positive_samples", "psr/positive_ratio", "psr/avg_reward"},
+    "nsr": {"nsr/negative_samples", "nsr/negative_ratio", "nsr/avg_reward"},
+    "w-reinforce": {
+        "w_reinforce/positive_samples", "w_reinforce/negative_samples",
+        "w_reinforce/pos_neg_ratio", "w_reinforce/avg_reward",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", COUNTED)
+def test_tensorboard_has_the_guides_tags(tiny, tmp_path, mode):
+    """Each at every step, in order."""
+    train(tmp_path, mode, tiny, **SAID, monitoring__report_to=("tensorboard",))
     shutil.rmtree(tmp_path / "blocks")
     (log,) = rlvitals.read(tmp_path / "logs")[:1]
-    assert {
-        "train/loss", "train/learning_rate", "train/grad_norm", "train/epoch", "train/reward",
-        "psr/positive_samples", "psr/positive_ratio", "psr/avg_reward",
-    } <= set(log.series)  # fmt: skip
+    standard = {f"train/{name}" for name in ("loss", "learning_rate", "grad_norm", "reward")}
+    for name in COUNTED[mode] | standard:
+        assert log.series[name].steps.tolist() == [*range(1, 10)]
+    assert "train/epoch" in log.series
 
 
 def test_the_run_is_read_once_and_its_completions_are_kept(tiny, tmp_path):
@@ -231,6 +258,26 @@ def test_killed_and_run_again_it_ends_to_the_bit_as_it_would_have(tiny, tmp_path
     assert forked.apart(lambda: train(out, mode, tiny, **SAID, **way)) == 0
     assert any("bit-exact" in line for line in said(out))
     assert forked.state(out / "checkpoint-9") == forked.state(straight / "checkpoint-9")
+
+
+def test_a_model_that_sees_goes_on_to_the_bit_too(tmp_path):
+    """Its adapters, on a model that was taught nothing; from a folder that was moved."""
+    way = {
+        "model__vlm_name": "tiny-vlm", "model__lora": True, "data__dataset_name": "charts",
+        "model__warm_start_steps": 0, "training__max_completion_length": 4,
+        "training__batch_size": 4, "training__num_iterations": 2,
+    }  # fmt: skip
+    straight, out = tmp_path / "straight", tmp_path / "out"
+    dying = {"rewards__functions": ("trained:killed",), "rewards__correctness": "killed"}
+    train(straight, "nsr", **SAID, **way)
+    assert forked.apart(lambda: train(out, "nsr", **dying, **way)) == -signal.SIGKILL
+    out = out.rename(tmp_path / "moved")
+    assert forked.apart(lambda: train(out, "nsr", **SAID, **way)) == 0
+    assert any("bit-exact" in line for line in said(out))
+    kept = ("adapter_model.safetensors", "optimizer.pt", "rng_state.pth")
+    for name in kept:
+        ends = [(place / "checkpoint-9" / name).read_bytes() for place in (straight, out)]
+        assert ends[0] == ends[1], name
 
 
 def cut(folder):

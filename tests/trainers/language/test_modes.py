@@ -2,7 +2,9 @@
 
 import inspect
 import math
+import os
 
+import forked
 import pytest
 import torch
 from datasets import Dataset
@@ -191,6 +193,14 @@ def test_kept_is_the_mean_over_the_tokens_that_are_learned_from(make):
     torch.testing.assert_close(found["kept"], share * found["all"], rtol=1e-4, atol=1e-7)
 
 
+def test_where_nothing_is_filtered_kept_is_all(make):
+    """A lambda of 0 leaves the positive ones without a gradient, and in the mean."""
+    for lambda_psr in (0.1, 0.0):
+        said = {"num_generations": 4, "lambda_psr": lambda_psr, "normalise": "kept"}
+        batch = drawn(make("w-reinforce", signal=SignalConfig(**said)))
+        assert batch["num_items_in_batch"] == batch["completion_mask"].sum()
+
+
 def test_all_filtered_is_a_gradient_of_zero(make):
     trainer = make(
         "psr", [none_right], signal=SignalConfig(threshold_on="total", num_generations=4)
@@ -200,6 +210,24 @@ def test_all_filtered_is_a_gradient_of_zero(make):
 
 def none_right(completions, **_):
     return [0.0] * len(completions)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_each_process_learns_from_its_own_samples(make):
+    """The first has only right ones, the second only wrong ones."""
+
+    def alternating(completions, **_):
+        return [float(os.environ["RANK"] == "0") for _ in completions]
+
+    def advantages(_):
+        signal = SignalConfig(num_generations=4, normalise="kept")
+        batch = drawn(make("psr", [alternating], signal=signal))
+        own = int(batch["completion_mask"].sum())
+        return batch["advantages"].tolist(), int(batch["num_items_in_batch"]), own
+
+    (right, counted, own), (wrong, as_counted, _) = forked.ranks(advantages)
+    assert (right, wrong) == ([1.0] * 8, [0.0] * 8)
+    assert counted == as_counted == own  # the tokens of the first, for both
 
 
 # -- what goes with it -------------------------------------------------------------------------

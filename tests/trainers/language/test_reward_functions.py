@@ -1,6 +1,7 @@
 """Each reward function: by hand, for any text, and as TRL calls it."""
 
 import json
+import re
 from copy import deepcopy
 from pathlib import Path
 
@@ -357,6 +358,18 @@ def odd(completions, **columns):
 def short(completions, **columns):
     return [1.0] * (len(completions) - 1)
 
+def one(completions, **columns):
+    return [1.0]
+
+def huge(completions, **columns):
+    return [1e39 if said else -1e39 for said in completions]
+
+def leaves(completions, **columns):
+    raise SystemExit(3)
+
+def wordy(completions, **columns):
+    raise ValueError("two\\nlines" + "x" * 5000)
+
 async def later(completions, **columns):
     return [1.0]
 """
@@ -408,6 +421,40 @@ def test_rewards_too_few_are_a_failure(own):
     assert [str(f.error) for f in failures] == ["it gave 0 rewards for 1 samples"] * 2
 
 
+def test_one_reward_for_all_is_told_though_no_sample_fails_alone(own):
+    """Its rewards would be those of batches of one, and nobody would know."""
+    (found,), failures = made(f"{own}:one")
+    assert call(found, ["a", "b"]) == [1, 1]
+    (failure,) = failures
+    assert failure.sentence.startswith("one failed on a batch, and on none of its samples alone: ")
+    assert failure.sentence.endswith("it gave 1 rewards for 2 samples")
+    (found,), _ = made(f"{own}:one", on_error="stop")
+    with pytest.raises(VitalsError, match="it gave 1 rewards for 2 samples"):
+        call(found, ["a", "b"])
+
+
+def test_what_float32_cannot_hold_is_a_failure(own):
+    """It would be infinity in TRL, the advantages not a number, and the weights after them."""
+    (found,), failures = made(f"{own}:huge")
+    assert call(found, ["a", ""]) == [None, None]
+    assert [str(f.error) for f in failures] == ["it gave 1e+39", "it gave -1e+39"]
+
+
+def test_a_function_that_ends_the_program_fails_on_its_sample_alone(own):
+    (found,), failures = made(f"{own}:leaves")
+    assert call(found, ["a"]) == [None]
+    assert failures[0].sentence.startswith("leaves failed on sample 0: SystemExit: 3")
+
+
+def test_a_failure_is_one_line_of_some_length(own):
+    (found,), failures = made(f"{own}:wordy")
+    call(found, ["a"])
+    (sentence,) = (f.sentence for f in failures)
+    assert "two lines" in sentence
+    assert "\n" not in sentence
+    assert len(sentence) < 400
+
+
 def test_a_function_that_spoils_its_input_spoils_copies(own):
     (found,), _ = made(f"{own}:spoils")
     table, label = [json.loads(TABLE)], ["8"]
@@ -423,12 +470,23 @@ def test_a_function_that_spoils_its_input_spoils_copies(own):
         ("my_rewards:later", "later is asynchronous"),
         ("no_such_module:f", "no module no_such_module"),
         ("no_such_file.py:f", "no file no_such_file.py"),
+        (":f", "no module is named"),
+        ("cut.py:f", r"cut.py cannot be imported: SyntaxError: .*\n.*cut.py, line 2"),
+        ("cut:f", r"cut cannot be imported: SyntaxError: .*\n.*cut.py, line 2"),
+        ("fails.py:f", r"ZeroDivisionError: division by zero\n.*fails.py, line 1"),
+        ("leaves.py:f", r"leaves.py cannot be imported: SystemExit: 3\n.*leaves.py, line 2"),
+        ("lacks.py:f", r"no module no_such_module\n.*lacks.py, line 1"),
     ],
 )
 @pytest.mark.usefixtures("own")
 def test_an_own_function_that_is_not_there_is_refused(name, problem):
-    with pytest.raises(UsageError, match=problem):
+    Path("cut.py").write_text("import os\ndef f(:\n")
+    Path("fails.py").write_text("1 / 0\n")
+    Path("leaves.py").write_text("import sys\nsys.exit(3)\n")
+    Path("lacks.py").write_text("import no_such_module\n")
+    with pytest.raises(UsageError) as refused:
         made(name)
+    assert re.search(problem, str(refused.value))
 
 
 # ---- a sentence encoder ----

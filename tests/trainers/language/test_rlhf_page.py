@@ -1,5 +1,6 @@
 """RLHF by PPO, on a model that is made in a moment: what is drawn, paid, learned and left alone."""
 
+import copy
 import math
 
 import numpy as np
@@ -7,15 +8,18 @@ import pytest
 import rlhf_parts
 import torch
 from datasets import Dataset
+from tokenizers.processors import TemplateProcessing
 
 from rlvitals.trainers.language.rlhf import prompts
+from rlvitals.trainers.language.rlhf.controllers import Adaptive
+from rlvitals.trainers.language.rlhf.policy import ValueHead
 from rlvitals.trainers.language.rlhf.prompts import Order
 from rlvitals.trainers.language.rlhf.scoring import RewardModel, Scorer
 
 
 @pytest.mark.parametrize("lora", [False, True], ids=["weights", "adapters"])
 def test_nothing_has_moved_at_the_first_minibatch(lora):
-    ppo = rlhf_parts.page(lora=lora, num_mini_batches=2, forward_batch_size=3)
+    ppo = rlhf_parts.page(lora=lora, num_mini_batches=2, forward_batch_size=3, temperature=0.5)
     drawn, batch, _ = ppo.collect()
     assert batch.kl.abs().max() < 1e-5  # the reference is the policy
     seen, _ = ppo.learn(drawn, batch)
@@ -47,6 +51,25 @@ def test_prompts_of_other_lengths_change_no_response():
     assert torch.allclose(one, other, atol=1e-5)
 
 
+def begins(tokenizer):
+    """A tokenizer that begins every text with a token, as Llama's does."""
+    made = copy.deepcopy(tokenizer)
+    end = made.eos_token
+    made.backend_tokenizer.post_processor = TemplateProcessing(
+        single=f"{end} $A", special_tokens=[(end, made.eos_token_id)]
+    )
+    made.chat_template = "{{ eos_token }}{% for m in messages %}{{ m.content }}{% endfor %}"
+    return made
+
+
+def test_a_conversation_begins_once():
+    tokenizer = begins(rlhf_parts.page().tokenizer)
+    plain, _ = prompts.tokens(tokenizer, ["3+4="])
+    talk, _ = prompts.tokens(tokenizer, [[{"role": "user", "content": "3+4="}]])
+    assert plain.tolist() == talk.tolist()
+    assert (talk == tokenizer.eos_token_id).sum() == 1
+
+
 def test_a_response_ends_with_its_first_end_token():
     ppo = rlhf_parts.page(batch_size=256, response_length=40)
     with torch.no_grad():
@@ -73,6 +96,67 @@ def test_a_score_is_paid_with_the_last_token_and_kl_with_each():
     assert torch.allclose(batch.returns, paid * drawn.mask, atol=1e-5)
 
 
+def test_advantages_are_whitened_over_the_tokens_that_are_learned_from():
+    """Not over padding, nor over the responses that have no score."""
+    ppo = rlhf_parts.page(some, batch_size=64, response_length=40)
+    with torch.no_grad():
+        ppo.policy.lm.get_input_embeddings().weight[ppo.tokenizer.eos_token_id] *= 3
+    _, batch, _ = ppo.collect()
+    learned = batch.learned.bool()
+    assert 0 < learned.sum() < batch.mask.sum() < batch.mask.numel()
+    assert float(batch.advantages[learned].mean()) == pytest.approx(0.0, abs=1e-5)
+    assert float(batch.advantages[learned].var()) == pytest.approx(1.0, abs=1e-3)
+    assert not batch.advantages[~learned].any()
+
+
+def test_rewards_are_divided_by_the_deviation_of_those_that_are_learned_from():
+    ppo = rlhf_parts.page(some, gamma=1.0, lam=1.0, kl_coef=0.3, whiten_rewards=True)
+    ppo.iterate()
+    _, batch, _ = ppo.collect()
+    paid = -0.3 * batch.kl
+    ends = batch.mask.sum(1).long() - 1
+    paid[torch.arange(8), ends] += batch.scores.nan_to_num()
+    paid = paid / paid[batch.learned.bool()].std()
+    to_go = paid.flip(1).cumsum(1).flip(1)
+    assert torch.allclose(batch.returns, to_go * batch.mask, atol=1e-4)
+
+
+def test_a_step_moves_a_value_by_its_learning_rate_at_the_most():
+    """However wide a model is: summed over 64 hidden numbers it would be some fifty times that."""
+    ppo = rlhf_parts.page(lr=0.0, value_lr=0.05, num_ppo_epochs=1, lr_schedule="constant")
+    moved = []
+    for _ in range(3):
+        drawn, batch, _ = ppo.collect()
+        ppo.learn(drawn, batch)
+        ppo.at.updates += 1
+        now = ppo._read(drawn)[1]
+        moved.append(float((now - batch.values)[batch.mask.bool()].abs().max()))
+    assert 0.01 < max(moved) < 0.05 + 0.05  # of the weights and of the bias
+
+
+def test_a_large_hidden_state_is_read_like_a_small_one():
+    head = ValueHead(16)
+    with torch.no_grad():
+        head.weight.normal_()
+    hidden = torch.randn(3, 2, 16)
+    assert head(hidden).shape == (3, 2)
+    assert torch.allclose(head(hidden), head(100 * hidden), atol=1e-4)
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+def test_at_first_what_is_expected_is_what_is_paid_on_average(whiten):
+    ppo = rlhf_parts.page(some_known, whiten_rewards=whiten, gamma=1.0, lam=1.0)
+    drawn, batch, _ = ppo.collect()
+    known = torch.isfinite(batch.scores)
+    paid = batch.returns[known, 0]  # the returns of all tokens of a response are alike
+    assert torch.allclose(batch.values, paid.mean() * drawn.mask, atol=1e-6)
+    if not whiten:
+        assert paid.tolist() == batch.scores[known].tolist()
+    ppo.learn(drawn, batch)
+    _, later, _ = ppo.collect()
+    assert later.values[:, 0].std() > 0
+
+
 def test_a_policy_learns_to_stop_early_at_a_price():
     means = {}
     for kl_coef in (0.0, 1.0):
@@ -82,6 +166,18 @@ def test_a_policy_learns_to_stop_early_at_a_price():
         means[kl_coef] = told[-1]
     assert means[0.0]["objective/scores"] > 0.6
     assert means[1.0]["objective/kl"] < 0.5 * means[0.0]["objective/kl"]
+
+
+def test_the_price_answers_to_the_kl_of_an_update_and_all_its_responses():
+    ppo = rlhf_parts.page(lr=1e-2)
+    ppo.controller = Adaptive(0.2, target=1e-3, horizon=100)
+    first, second, third = (ppo.iterate().numbers for _ in range(3))
+    assert (first["objective/kl_coef"], first["objective/kl"]) == (0.2, pytest.approx(0, abs=1e-5))
+    assert second["objective/kl_coef"] == pytest.approx(0.2 * (1 - 0.2 * 8 / 100))
+    assert abs(second["objective/kl"]) > 2e-3
+    up = 0.2 if second["objective/kl"] > 0 else -0.2
+    price = second["objective/kl_coef"] * (1 + up * 8 / 100)
+    assert third["objective/kl_coef"] == pytest.approx(price)
 
 
 def test_update_is_reported_with_its_texts():
@@ -99,6 +195,11 @@ def test_update_is_reported_with_its_texts():
             "calc_stats", "total",
         )
     }  # fmt: skip
+
+
+def some_known(completions, **_):
+    """All but the first have a score."""
+    return [None, *(2.0 + len(set(one)) for one in completions[1:])]
 
 
 # -- what can go wrong ----------------------------------------------------------------------------
@@ -185,7 +286,7 @@ def test_a_wild_minibatch_is_skipped_and_an_update_ends_where_it_went_far():
     ppo = rlhf_parts.page(ratio_threshold=1e-6)
     before = rlhf_parts.weights(ppo)
     assert ppo.iterate().numbers["skipped_minibatches"] == 4
-    assert torch.equal(rlhf_parts.weights(ppo), before)
+    assert torch.equal(rlhf_parts.weights(ppo)[:-1], before[:-1])  # the last is what is expected
     ppo = rlhf_parts.page(target_kl=1e-6, num_ppo_epochs=20, lr=1e-2)
     told = ppo.iterate().numbers
     assert told["stopped_early"] == 1.0
@@ -205,7 +306,7 @@ def test_a_gradient_that_is_no_number_changes_nothing():
 # -- settings -------------------------------------------------------------------------------------
 
 CHANGES = {
-    "num_ppo_epochs": 2, "num_mini_batches": 2, "lr": 2e-3, "value_lr": 1e-2,
+    "num_ppo_epochs": 2, "num_mini_batches": 2, "lr": 2e-3, "value_lr": 0.1,
     "lr_schedule": "constant",
     "max_grad_norm": 0.1, "response_length": 6, "temperature": 0.7, "missing_eos_penalty": 1.0,
     "kl_coef": 1.0, "kl_estimator": "k3", "gamma": 0.5, "lam": 0.5, "whiten_rewards": True,
@@ -277,8 +378,26 @@ def test_a_reward_model_scores_prompt_and_completion(reward_model):
     alone = made(prompts=["1+2="], completions=["3"])
     assert both[0] == pytest.approx(alone[0], abs=1e-5)  # whatever is beside it
     assert both[0] != pytest.approx(both[1], abs=1e-3)
+    made = RewardModel(str(reward_model), at_once=2)
+    parts = made(prompts=["1+2="] * 3, completions=["3", "44", "3"])
+    assert parts == pytest.approx([*both, both[0]], abs=1e-5)
+
+
+def test_a_reward_model_reads_a_conversation_by_its_own_template(reward_model):
+    made = RewardModel(str(reward_model))
     talk = [{"role": "user", "content": "1+2="}], [{"role": "assistant", "content": "3"}]
-    assert made(prompts=[talk[0]], completions=[talk[1]]) == pytest.approx(alone, abs=1e-6)
+    plain = made(prompts=["1+2="], completions=["3"])
+    made.tokenizer.chat_template = None
+    assert made(prompts=[talk[0]], completions=[talk[1]]) == pytest.approx(plain, abs=1e-6)
+    made.tokenizer.chat_template = (
+        "{% for m in messages %}{{ m.role[0] }}9{{ m.content }}{% endfor %}"
+    )
+    marked = made(prompts=["u91+2=a9"], completions=["3"])
+    assert made(prompts=[talk[0]], completions=[talk[1]]) == pytest.approx(marked, abs=1e-6)
+    assert marked != pytest.approx(plain, abs=1e-4)
+    made.tokenizer = begins(made.tokenizer)
+    plain = made(prompts=["1+2="], completions=["3"])
+    assert made(prompts=[talk[0]], completions=[talk[1]]) == pytest.approx(plain, abs=1e-6)
 
 
 def test_a_conversation_is_asked_by_its_template_and_answered_by_a_message():

@@ -214,6 +214,7 @@ def test_the_command_line_trains_and_reports(tmp_path, monkeypatch, capsys):
     (events,) = (run / "tb").glob("events.out.tfevents.*")
     (log,) = rlvitals.read(events)
     assert {"objective/kl", "ppo/val/var_explained", "env/reward_mean", "eps"} <= {*log.series}
+    assert log.series["episode"].values.tolist() == [8, 16, 24, 32]
     assert {"ppo/policy/ratio", "objective/kl_dist"} <= {*log.histograms}
     (offline,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
     (log,) = rlvitals.read(offline)

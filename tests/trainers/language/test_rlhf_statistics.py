@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
+import rlhf_parts
 import torch
 from torch import tensor
 
@@ -93,6 +94,11 @@ def test_every_number_is_what_its_formula_says():
         assert found[name] == pytest.approx(value, abs=1e-6), name
 
 
+def test_what_is_minimised_is_what_is_logged():
+    loss = rlhf_parts.page(vf_coef=0.1).loss(BATCH, PASS.logprobs, PASS.values)
+    assert float(loss) / 5 == pytest.approx(BY_HAND["ppo/loss/total"], abs=1e-6)  # of 5 tokens
+
+
 def test_minibatches_are_averaged_and_rows_find_their_own():
     parts = [
         Pass(tensor([row]), *(one[[row]] for one in (PASS.logprobs, PASS.values, PASS.entropy)))
@@ -155,8 +161,9 @@ def test_kl_by_both_estimators():
 
 
 def test_advantages_end_with_the_response():
-    rewards = tensor([[0.0, 1, 0], [1, 0, 2]])
-    found = masked.advantages(rewards, BATCH.values, MASK, gamma=0.9, lam=0.5)
+    rewards = tensor([[0.0, 1, 7], [1, 0, 2]])  # what stands at the padding must not count
+    values = tensor([[0.5, 1, 9], [0, 0.5, 1]])
+    found = masked.advantages(rewards, values, MASK, gamma=0.9, lam=0.5)
     assert torch.allclose(found, tensor([[0.4, 0, 0], [1.8325, 0.85, 1]]))
 
 

@@ -36,6 +36,16 @@ def weights(model):
     return {name: value.clone() for name, value in model.state_dict().items()}
 
 
+@pytest.mark.parametrize("kind", ["bfloat16", "float16", "float32", "auto"])
+@pytest.mark.parametrize("name", NAMES)
+def test_its_weights_have_the_type_that_is_asked_for(made, name, kind):
+    _, folder = made[name]
+    config = ModelConfig(vlm_name=name, warm_start_steps=STEPS, dtype=kind)
+    model = models.load(config, seed=1, base=folder).model
+    expected = torch.float32 if kind == "auto" else getattr(torch, kind)
+    assert {one.dtype for one in model.parameters()} == {expected}
+
+
 def same(one, other):
     return one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
 
@@ -212,7 +222,7 @@ def test_charts_are_taught_as_trl_will_ask_them(made):
     asked = task.load(DataConfig(subset_size=1, held_out=1), vision=True, seed=0).train[0]
     shown = prepare_multimodal_messages(asked["prompt"], images=[asked["image"]])
     prompt = apply_chat_template({"prompt": shown}, loaded.processor)["prompt"]
-    assert prompt == vlm.IMAGE + template.asked(asked["query"])
+    assert prompt == tokens.IMAGE + template.asked(asked["query"])
     ids = loaded.processor.tokenizer(prompt).input_ids
     assert len(ids) <= 10
     assert loaded.processor.tokenizer.unk_token_id not in ids

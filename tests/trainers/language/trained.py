@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 
+import small_disk
 import torch
 
 from rlvitals.trainers import schema
@@ -49,6 +50,12 @@ def all_right(completions, **_):
     return [1.0 for _ in completions]
 
 
+def first_half(completions, **_):
+    """The second half cannot be judged."""
+    half = len(completions) // 2
+    return [1.0 - at % 2 if at < half else None for at in range(len(completions))]
+
+
 def nothing(completions, **_):
     return [None for _ in completions]
 
@@ -76,6 +83,13 @@ def terminated(trainer_state, completions, **_):
     """Someone sends SIGTERM while the samples of the fifth step are judged."""
     if trainer_state.global_step == 4:
         os.kill(os.getpid(), signal.SIGTERM)
+    return alternating(completions)
+
+
+def filling(trainer_state, completions, **_):
+    """The disk is full from the fifth step on: logs fit, and weights do not."""
+    if trainer_state.global_step == 4:
+        small_disk.limit(100_000)
     return alternating(completions)
 
 

@@ -251,7 +251,7 @@ def test_threads_processes_and_backends_are_what_was_said(tmp_path):
     made = programs.training(tmp_path, **{"training.threads": 2, "training.processes": True})
     assert torch.get_num_threads() == 2
     assert len(made.ppo.envs.vector.processes) == 4
-    made._end("failed", "", "not run")
+    made.end("failed", "", "not run")
     assert (chosen_backend("numpy"), chosen_backend("numba")) == ("numpy", "numba")
 
 
@@ -276,7 +276,7 @@ def test_demonstrations_of_a_file_are_cloned(tmp_path):
 def test_what_is_kept_is_said_to_the_checkpoints(tmp_path):
     made = programs.training(tmp_path, **{"checkpointing.keep_healthy": False})
     assert made.checkpoints.policy.healthy is False
-    made._end("failed", "", "not run")
+    made.end("failed", "", "not run")
 
 
 def test_sinks_get_their_options(tmp_path, capsys):

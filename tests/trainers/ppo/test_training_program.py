@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 
+import forked
 import gymnasium as gym
 import numpy as np
 import programs
 import pytest
+import small_disk
 import torch
 
 from rlvitals import UsageError, VitalsError, Word, diagnose
@@ -70,6 +72,29 @@ def test_a_run_at_its_end_is_left_as_it_is(tmp_path):
     assert any("was trained to its end" in line for line in programs.log(tmp_path))
     programs.run(tmp_path, **{"training.total_steps": 1200})
     assert programs.progress(tmp_path)["step"] >= 1200
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_disk_that_is_full_at_the_end_is_one_error_and_the_same_command_goes_on(tmp_path, capfd):
+    file, said = tmp_path / "settings.json", programs.CARTPOLE | {"network.hidden_sizes": [64, 64]}
+    said |= {"training.output_dir": str(tmp_path / "out")}
+    file.write_text(schema.text(schema.load(Config, None, said)), encoding="utf-8")
+    command = ["train", "ppo", "--config", str(file)]
+
+    def child():
+        small_disk.limit(50_000)  # bytes: less than the weights, more than any log
+        sys.exit(main(command))
+
+    assert forked.apart(child) == 1
+    told = capfd.readouterr()
+    assert told.err.splitlines()[:2] == [
+        "error: the disk is full: what was trained last is not saved", f"  at:  {tmp_path / 'out'}"
+    ]  # fmt: skip
+    assert "saved (" not in told.out
+    assert programs.progress(tmp_path / "out").get("latest_checkpoint") is None
+    assert main(command) == 0
+    programs.run(tmp_path / "whole", said)
+    assert programs.last(tmp_path / "out") == programs.last(tmp_path / "whole")
 
 
 def test_shapes_that_do_not_fit_stop_and_are_named(tmp_path):

@@ -84,7 +84,7 @@ ALIASES: tuple[tuple[Metric, tuple[str, ...]], ...] = (
     (scheduler.BALANCE_PENALTY, ("balance_penalty",)),
     (throughput.STEPS_PER_SECOND, ("sps", "fps", "steps_per_second", "charts/SPS", "SPS")),
     (throughput.UPDATES_PER_SECOND, ("updates_per_second", "updates_per_sec")),
-    (throughput.EPISODES_PER_SECOND, ("episodes_per_second", "eps")),
+    (throughput.EPISODES_PER_SECOND, ("episodes_per_second",)),
     (throughput.STEP_TIME, ("step_time", "time_per_step")),
     (throughput.ELAPSED, ("time_elapsed", "elapsed", "_runtime")),  # W&B's own, in seconds
     (throughput.TOKENS, ("num_tokens",)),

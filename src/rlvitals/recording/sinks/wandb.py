@@ -4,10 +4,14 @@ Options are `wandb.init`'s own: `sinks={"wandb": {"entity": "lab", "mode": "offl
 ours: `every` sends a row of so many steps, and the last; `names` and `prefix` rename keys; `label`
 ends the run's id, and so the name of its folder.
 
+Where nobody is logged in and nothing says how it is to be, the run is kept offline, and a person is
+told: W&B would ask in the middle of a training, or keep nothing.
+
 Rows are logged with their step as a number, which W&B is told to draw over: its own step may
 never go back, and would drop the rows of a second kind, or of a resumed run, without a word.
 """
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +23,8 @@ from rlvitals.recording.sinks.sink import Opening, Rows, Sink
 from rlvitals.recording.sinks.tags import tags
 from rlvitals.records import Histogram, Table, Text
 
+LOG = logging.getLogger(__name__)
+LATER = "`wandb sync` sends it, `wandb login` sends the next"
 STEP = "step"
 OWN = ("every", "label", "names", "prefix")  # options that are not W&B's
 MOST_BINS = 512  # of a W&B histogram
@@ -46,6 +52,9 @@ class Passing:
             "settings": wandb.Settings(console="off"),
             **{name: said for name, said in opening.options.items() if name not in OWN},
         }
+        if not {"mode", "settings"} & opening.options.keys() and nobody(wandb):
+            LOG.warning("sink wandb: nobody is logged in, so the run is kept offline: %s", LATER)
+            arguments["mode"] = "offline"
         self._tag = tags(opening.options)
         self._every = kinds.whole(opening.options.get("every"), 1)
         self._sent: dict[tuple[str, ...], int] = {}  # the step of the last row of a layout
@@ -105,6 +114,16 @@ class Passing:
         for said in self._held.values():
             self._run.log(said)
         self._run.finish(exit_code=0 if status == "finished" else 1)
+
+
+def nobody(wandb: Any) -> bool:  # noqa: ANN401 - a module without types
+    """Say whether W&B would be online and knows no account; asks nobody, on no network."""
+    if wandb.run is not None or wandb.setup().settings.mode != "online":
+        return False
+    try:
+        return not wandb.login(prompt=False, verify=False)
+    except TypeError:  # before 0.31 it could not be asked so
+        return False
 
 
 def fewer(histogram: Histogram, most: int) -> tuple[list[float], list[float]]:

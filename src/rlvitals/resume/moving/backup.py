@@ -18,7 +18,8 @@ from rlvitals.resume.moving import content
 from rlvitals.resume.moving.copying import Patience, Stopped
 from rlvitals.resume.moving.limited import STALL
 from rlvitals.resume.moving.mirror import Done, apart, mirror
-from rlvitals.resume.moving.places import Place, place_at
+from rlvitals.resume.moving.places import Place
+from rlvitals.resume.moving.target import place_at
 from rlvitals.resume.owner import Recorded, Tell
 
 HOUR = 3600.0  # seconds

@@ -104,7 +104,7 @@ def _is_step(name: str) -> bool:
 
 def _near(folder: Path) -> str:
     try:
-        runs = folders.found(folder)
+        runs = folders.run_folders(folder)
     except VitalsError:
         return "name the folder that holds run.json or checkpoint-<step>"
     return f"name one run: {runs[0]}"

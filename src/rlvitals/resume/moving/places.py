@@ -12,13 +12,11 @@ from typing import Protocol
 from rlvitals.errors import UsageError
 from rlvitals.resume import disk
 from rlvitals.resume.cleaning import DAY
-from rlvitals.resume.moving.limited import STALL
 from rlvitals.store.run_folder import beside
 
 CHUNK = 4 << 20  # bytes that are read and written at once
 SCHEME = "://"
 HALF = re.compile(r"\..+\.[0-9a-f]{12}")  # what `beside` calls a file that is being written
-LOCAL = ("file://", "local://")
 
 
 class Place(Protocol):
@@ -171,26 +169,6 @@ class Folder:
             path = self.path / name
             if HALF.fullmatch(path.name) and path.stat().st_mtime < now - DAY:
                 path.unlink(missing_ok=True)
-
-
-def place_at(
-    target: str | os.PathLike[str],
-    options: dict[str, object] | None = None,
-    stall: float = STALL,
-) -> Place:
-    """Return the place of a path or URL; of a URL, a call ends after `stall` seconds.
-
-    Raises UsageError, VitalsError where fsspec lacks.
-    """
-    said = os.fspath(target)
-    for scheme in LOCAL:
-        if said.startswith(scheme):
-            return Folder(Path(said.removeprefix(scheme)).expanduser())
-    if SCHEME not in said:
-        return Folder(Path(said).expanduser())
-    from rlvitals.resume.moving.remote import remote  # noqa: PLC0415 - fsspec is optional
-
-    return remote(said, options or {}, stall)
 
 
 def _forget(handle: int) -> None:

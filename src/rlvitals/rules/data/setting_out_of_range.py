@@ -6,9 +6,11 @@ what the algorithm is made of: a discount below one half, a learning rate above 
 a critic without weight in the loss, an entropy bonus below -0.05 or above one half (1 for SAC),
 a clip range below 0.01 or above 0.8, a KL target below 1e-4, PPO rollouts of fewer than four
 steps, target networks that never follow or follow at once, a replay buffer of fewer than 1,000
-steps, GRPO groups of one. A warning where the outcome is proven not to improve, where the run is
-over and ended less than 90 % of the way from a random to a solved policy (and "solved" is not what
-people reach), or where it broke off; else a note.
+steps, GRPO groups of one. For language models: a learning rate above 0.01 or below 1e-8, a
+sampling temperature above 10 or below 0.05. A warning where the outcome is proven not to improve,
+where the run is over and ended less than 90 % of the way from a random to a solved policy (and
+"solved" is not what people reach), where it broke off, and where hardly one of its updates has a
+gradient; else a note.
 
 ## Why it matters
 Everything else that is wrong with such a run follows from it, and is mended by it. The commonest
@@ -35,6 +37,7 @@ from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.practice import Odd, odd, stated
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided, persistence
 from rlvitals.rules.standing import OUTCOME_METRICS, Standing, environment, standing, way_share
+from rlvitals.rules.untaught import untaught
 
 SOLVED = 0.9  # of the way from a random to a solved policy
 PERSISTS = persistence("setting-out-of-range")
@@ -67,9 +70,10 @@ def _severity(trace: Trace, now: Standing) -> Severity:
     """Weigh by the outcome; a run that broke off, or is over and short of its task, fell short."""
     env, part = environment(trace), way_share(trace, now)
     reachable = env is not None and not env.by_people  # what people reach, agents may never
+    idle = untaught(trace) and not weigh.content(now)
     short = reachable and part is not None and part < SOLVED and now.state != "at its ceiling"
     over = short and not goes_on(trace)
-    least = Severity.WARNING if over or trace.lifecycle.failed else Severity.NOTE
+    least = Severity.WARNING if over or idle or trace.lifecycle.failed else Severity.NOTE
     return max(weigh.severity(now), least)
 
 

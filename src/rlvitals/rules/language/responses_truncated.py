@@ -171,6 +171,7 @@ RULE = Rule(
     ),
     profiles=kinds.LANGUAGE,
     explained_by=(
+        "setting-out-of-range",
         "exploration-explodes",
         "response-length-explodes",
         "eos-missing",

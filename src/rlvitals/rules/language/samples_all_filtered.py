@@ -229,6 +229,7 @@ RULE = Rule(
     remedies=("put {reward_threshold} between what a wrong and what a right answer earns",),
     profiles=kinds.FILTERED,
     explained_by=(
+        "setting-out-of-range",
         "constant-reward",
         "threshold-off-correctness",
         "responses-truncated",

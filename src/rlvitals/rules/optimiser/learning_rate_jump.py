@@ -5,7 +5,8 @@
 the start to the first fall or pause): a note, or a warning where KL or the gradient norm
 spikes within the next 20 updates and the outcome does not improve afterwards. Where the run was
 resumed, a rate twice or half of the one before is judged so too. Or at zero over the last tenth
-of the run (5 points at least), or before nine tenths of its budget: a note.
+of the run (5 points at least), or before nine tenths of its budget: a note. At zero in every update
+of the run: a warning, unless the outcome is good all the same.
 
 ## Why it matters
 A jump moves the policy further in one update than the trust region was set for, and Adam's
@@ -158,11 +159,13 @@ def _early(trace: Trace, rates: Series, first: int) -> bool:
 
 def _ended(rates: Series, first: int, trace: Trace) -> Finding:
     began = int(rates.steps[first])
-    evidence, counter = weigh.sides(standing(trace, since=began))
+    now = standing(trace, since=began)
+    evidence, counter = weigh.sides(now)
+    never = first == 0 and not weigh.content(now)
     return Finding(
         f"the learning rate is zero from step {began:,} on, {len(rates) - first} of "
         f"{len(rates)} logged updates: nothing is learnt there",
-        severity=Severity.NOTE,
+        severity=Severity.WARNING if never else Severity.NOTE,
         metric=LEARNING_RATE.name,
         began=began,
         ended=int(rates.steps[-1]),

@@ -5,7 +5,8 @@
 KL per update below 1e-6, or a gradient norm of zero. Where language models are trained in groups
 (GRPO, PSR, NSR, W-REINFORCE) the loss is zero by construction as long as the policy is the one
 that sampled; there it is the gradient norm: zero in 18 of 20 successive updates. A warning only
-where the outcome is proven to stall or repeats one value exactly.
+where the outcome is proven to stall or repeats one value exactly, or where nine tenths of all
+updates have no gradient and it does not improve.
 
 ## Why it matters
 No signal, no learning: advantages are zero or cancel, or the policy is so certain that its
@@ -34,11 +35,13 @@ from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, below
 from rlvitals.rules.standing import outcome, standing
+from rlvitals.rules.untaught import ZERO as NO_GRADIENT
+from rlvitals.rules.untaught import untaught
 
 NOTHING = Threshold("policy-loss-flat.loss", 1e-6, "size of the policy loss that is no signal")
 STILL = 1e-6  # nats: a KL this small is one update of a rate of zero
 ZERO = Threshold(
-    "policy-loss-flat.gradient", 1e-10, "gradient norm that is float32's rounding of nothing"
+    "policy-loss-flat.gradient", NO_GRADIENT, "gradient norm that is float32's rounding of nothing"
 )
 WINDOW = 20  # updates
 GROUPS = 0.9  # of a window: now and then one group of many still differs
@@ -112,7 +115,8 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
     now = standing(trace, since=stretch.began, until=stretch.ended)
     evidence, counter = weigh.sides(now)
     during = stretch.of(series)
-    unknown = Severity.WARNING if _constant(trace, stretch) else Severity.NOTE
+    sure = _constant(trace, stretch) or untaught(trace, ZERO.on(trace))
+    unknown = Severity.WARNING if sure else Severity.NOTE
     severity = stretch.severity(weigh.severity(now, unknown=unknown))
     return Finding(
         f"no signal reaches the policy: {what[0]} over {len(during)} updates",

@@ -2,9 +2,11 @@
 
 ## What it sees
 A single shift in the level of `outcome/episode_length` that stands out of its noise, happens
-within a few points, and changes the length by at least a quarter. A note: what it means depends
+within a few points, and changes the length by at least a quarter; nine in ten episodes of one
+side are longer than nine in ten of the other. A note: what it means depends
 on the task, and the return at that step tells; so does whether longer or shorter episodes earn
-more in this run, where their changes are proven to go together.
+more in this run, where their changes are proven to go together. A jump with which the return of
+a run that learns went up is no finding: that is what learning looks like.
 
 ## Why it matters
 A jump is a change of behaviour: the agent learned to survive, to finish, to run in circles, or
@@ -14,18 +16,21 @@ the environment's limit was changed.
 Look at episodes on both sides of the step. Where the return jumps too, compare signs.
 
 ## When it is wrong
-Tasks with bottlenecks are learned in jumps.
+Tasks with bottlenecks are learned in jumps, and not every jump towards the better shows in the
+return at once.
 
 ## References
 - Pardo et al. 2018, "Time Limits in Reinforcement Learning".
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
+from rlvitals.rules.standing import standing
 from rlvitals.signals.changepoint import LEAST, change_point
 from rlvitals.signals.lagged import lagged
 from rlvitals.signals.spread import median
@@ -34,6 +39,8 @@ MATERIAL = Threshold(
     "episode-length-jump.change", 0.25, "part of the length before, by which it changes"
 )
 NEAR = 10  # points on either side that tell what the return did
+SIDE = 0.2  # of the points: either side, as a shift of level is told by
+MOST = 10.0, 90.0  # per cent: where most episodes of a side lie
 
 
 def check(trace: Trace) -> Answer:
@@ -47,14 +54,16 @@ def check(trace: Trace) -> Answer:
     if abs(change.after - change.before) < limit.value:
         return Clear()
     step = int(length.steps[change.index])
+    levels = _returns(trace, step)
+    better = levels is not None and levels[1] > levels[0] and standing(trace).improves
+    if better or not _apart(length.values, change.index):
+        return Clear()
     word = "longer" if change.after > change.before else "shorter"
     evidence = []
-    if (returns := trace.get(RETURN.name)) is not None:
-        before, after = returns.until(step - 1).tail(NEAR), returns.since(step).where(slice(NEAR))
-        levels = median(before.values), median(after.values)
-        if levels[0] is not None and levels[1] is not None:
-            evidence.append(f"return around it: {levels[0]:.4g} before, {levels[1]:.4g} after")
-        evidence += _context(length, returns.finite())
+    if levels:
+        evidence.append(f"return around it: {levels[0]:.4g} before, {levels[1]:.4g} after")
+    if RETURN.name in trace:
+        evidence += _context(length, trace[RETURN.name].finite())
     return Finding(
         f"episodes became suddenly {word}: {change.before:.4g} to {change.after:.4g} steps",
         severity=Severity.NOTE,
@@ -65,6 +74,23 @@ def check(trace: Trace) -> Answer:
         bound=limit,
         evidence=tuple(evidence),
     )
+
+
+def _apart(values: NDArray[np.float64], index: int) -> bool:
+    """Tell whether most episodes of one side are longer than most of the other."""
+    near = max(LEAST // 4, round(SIDE * values.size))
+    sides = values[max(index - near, 0) : index], values[index : index + near]
+    (low, high), (lower, higher) = (np.percentile(side, MOST) for side in sides)
+    return bool(high < lower or higher < low)
+
+
+def _returns(trace: Trace, step: int) -> tuple[float, float] | None:
+    """Return the level of the return just before a step, and just after."""
+    if (returns := trace.get(RETURN.name)) is None:
+        return None
+    before = median(returns.until(step - 1).tail(NEAR).values)
+    after = median(returns.since(step).where(slice(NEAR)).values)
+    return None if before is None or after is None else (before, after)
 
 
 def _context(length: Series, returns: Series) -> tuple[str, ...]:

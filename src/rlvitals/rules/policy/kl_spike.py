@@ -7,6 +7,10 @@ a quarter of the outcome goes, are a warning. "At which": the outcome had not be
 shows it within five points, or a little later where it is logged as a mean over many episodes, and
 falls no longer than such a mean needs to forget.
 
+A language model's jump of a few tokens alone is passed over, unless the outcome falls at it: a mean
+over the hundred tokens of a small batch is one token's, where that one left by 8 nats. Such a jump
+has 5 % of the tokens clipped at most, and a clip range inside of which nothing reaches the limit.
+
 ## Why it matters
 A single drastic update can undo what thousands learned, and the data that would repair it is
 then collected by the damaged policy.
@@ -24,10 +28,12 @@ seen. A metric that logs the last minibatch alone is noisier than one that avera
 - Andrychowicz et al. 2021, "What Matters for On-Policy Deep Actor-Critic Methods?", section 3.
 """
 
+import math
+
 import numpy as np
 
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.policy import APPROX_KL
+from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.course import lost_before
@@ -42,6 +48,9 @@ from rlvitals.signals.spike import Spike
 FACTOR = Threshold("kl-spike.factor", KL_SPIKE[0], "x the median of the 50 updates before", low=1.0)
 FLOOR = Threshold("kl-spike.floor", KL_SPIKE[1], "KL per update, nats, where no target_kl is set")
 OF_TARGET = Threshold("kl-spike.of-target", 5.0, "x the run's target_kl")
+FEW = Threshold(
+    "kl-spike.few", 0.05, "share of a language model's tokens clipped: with fewer, a few tokens'"
+)
 PERSISTS = persistence("kl-spike")
 LOST = 0.25  # of the outcome's level before
 STORM, WITHIN = 3, 50  # spikes within so many updates are no longer an accident
@@ -53,6 +62,8 @@ def check(trace: Trace) -> Answer:
     target = max(trace.number("target_kl") or 0.0, 0.0)
     factor, floor = FACTOR.on(trace), _floor(trace, target)
     found = jumps(kl, factor, floor.value)
+    if not any(_lost(trace, int(kl.steps[spike.index])) for spike in found):
+        found = tuple(s for s in found if not _few(trace, int(kl.steps[s.index]), floor.value))
     if not found:
         return Clear()
     worst = max(found, key=lambda spike: spike.value)
@@ -100,6 +111,18 @@ def _floor(trace: Trace, target: float) -> Bound:
     if not target:
         return FLOOR.bound(trace, "default")
     return OF_TARGET.bound(trace, f"{OF_TARGET.on(trace):g} x the run's target_kl", scale=target)
+
+
+def _few(trace: Trace, step: int, floor: float) -> bool:
+    """Ask whether a jump is that of a few tokens of a language model, and not of the policy."""
+    clip = trace.number("clip_range")
+    clipped = trace.get(CLIP_FRACTION_EFFECTIVE.name) or trace.get(CLIP_FRACTION.name)
+    if trace.profile not in kinds.LANGUAGE or clip is None or clipped is None:
+        return False
+    if not 0.0 < clip < 1.0 or 0.5 * math.log1p(-clip) ** 2 > floor:  # k2 at the range's edge
+        return False
+    share = clipped.since(step).until(step).finite().values
+    return bool(share.size and share[0] <= FEW.on(trace))
 
 
 def _lost(trace: Trace, step: int) -> tuple[str, ...]:
@@ -154,6 +177,6 @@ RULE = Rule(
         "kl-above-target",
     ),
     verdict="unstable",
-    thresholds=(FACTOR, FLOOR, OF_TARGET, PERSISTS),
+    thresholds=(FACTOR, FLOOR, OF_TARGET, FEW, PERSISTS),
     persists=PERSISTS,
 )

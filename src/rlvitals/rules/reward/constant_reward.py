@@ -212,7 +212,8 @@ def _finding(
     waits = name == RETURN.name and value in floor
     severity = Severity.NOTE if content(now) or waits or over else Severity.WARNING
     if waits:
-        counter = (*counter, "it is the least that a policy gets: nothing has succeeded yet")
+        until = "had succeeded until then" if over else "has succeeded yet"
+        counter = (*counter, f"it is the least that a policy gets: nothing {until}")
     throughout = between[0] == int(series.steps[0]) and count == len(series)
     # A return of exactly 0 where even a random policy earns something else: none arrives.
     never = name == RETURN.name and env is not None and value == 0 and bool(env.random_return)
@@ -221,13 +222,13 @@ def _finding(
     ):
         severity = Severity.ERROR
     return Finding(
-        f"{what} in {count:,} successive updates",
+        f"{what} in {count:,} {'successive updates' if spread else 'values in a row'}",
         severity=severity,
         metric=name,
         began=between[0],
         ended=between[1],
         observed=float(count),
-        bound=LEAST.bound(trace, "default: so many updates"),
+        bound=LEAST.bound(trace, "default: so many in a row"),
         evidence=evidence,
         counter=counter,
     )
@@ -252,6 +253,7 @@ RULE = Rule(
         "take easier tasks until some succeed",
     ),
     explained_by=(
+        "setting-out-of-range",
         "not-a-number",
         "updates-hardly-move",
         "action-collapse",

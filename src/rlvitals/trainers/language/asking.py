@@ -77,13 +77,13 @@ def greedy(policy: Policy, rows: Sequence[Row]) -> Answers:
     return _answers(policy, rows, None, {"do_sample": False})
 
 
-def sampled(policy: Policy, rows: Sequence[Row], total: Entropy) -> Answers:
+def sampled(policy: Policy, rows: Sequence[Row], total: Entropy, *, each: int = 1) -> Answers:
     """Answer each row with tokens that torch's generator draws at the policy's temperature.
 
-    `total` gains the entropy of each token.
+    `each`: answers to a row, one after the other. `total` gains the entropy of each token.
     """
     how = {"do_sample": True, "temperature": policy.temperature, "top_k": 0, "top_p": 1.0}
-    return _answers(policy, rows, total, how)
+    return _answers(policy, rows, total, {**how, "num_return_sequences": each})
 
 
 def _answers(

@@ -1,5 +1,6 @@
 """From settings to what is trained: the folder, TRL's arguments, the sinks, the trainer."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,9 +50,12 @@ RENAMED = {
 SAME = (
     "seed", "gradient_accumulation_steps", "learning_rate", "lr_scheduler_type", "warmup_steps",
     "max_grad_norm", "beta", "num_iterations", "loss_type", "scale_rewards", "temperature",
-    "max_completion_length", "mask_truncated_completions", "bf16",
+    "max_completion_length", "mask_truncated_completions",
 )  # fmt: skip
 
+
+# What says which weights there are to train.
+OF_WEIGHTS = ("model.lora", "model.lora_r", "model.lora_targets")
 
 # Below these nothing is trained; advantages need two answers to compare.
 AT_LEAST = {
@@ -73,6 +77,7 @@ def arguments(config: Config, output: Path) -> GRPOConfig:
         "max_steps": training.max_steps or -1,
         "steps_per_generation": training.steps_per_generation or None,
         "use_cpu": not torch.cuda.is_available(),
+        **_precision(training.bf16),
         "num_generations": config.signal.num_generations,
         "logging_steps": config.monitoring.logging_steps,
         "logging_first_step": True,
@@ -86,6 +91,15 @@ def arguments(config: Config, output: Path) -> GRPOConfig:
         return GRPOConfig(**said)
     except ValueError as error:
         raise UsageError(str(error), where="the settings", hint=_together(config)) from None
+
+
+def _precision(bf16: bool) -> dict[str, bool]:  # noqa: FBT001 - by its name
+    """Return the precision that is asked for, or the one that accelerate was launched with.
+
+    Under DeepSpeed the two have to be one.
+    """
+    launched = os.environ.get("ACCELERATE_MIXED_PRECISION")
+    return {"bf16": bf16 or launched == "bf16", "fp16": not bf16 and launched == "fp16"}
 
 
 def _check(config: Config) -> None:
@@ -102,6 +116,17 @@ def _check(config: Config) -> None:
         )  # fmt: skip
     if not (training.max_steps or training.num_epochs):
         raise UsageError("no steps and no epochs train nothing", where="training.max_steps")
+
+
+def fits(changed: list[str], checkpoint: str) -> None:
+    """Raise UsageError where a checkpoint is of other weights than those that are trained now."""
+    other = [one for one in changed if one.startswith(tuple(f"{key} " for key in OF_WEIGHTS))]
+    if other:
+        raise UsageError(
+            f"its checkpoint holds other weights: {'; '.join(other)}",
+            where=checkpoint,
+            hint="the settings it was saved with, or another --output-dir",
+        )
 
 
 def enough(args: GRPOConfig, samples: int) -> None:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rlvitals import UsageError
-from rlvitals.trainers import schema
+from rlvitals.trainers import full_disk, schema
 from rlvitals.trainers.language import presets
 from rlvitals.trainers.language.config import Config
 
@@ -27,11 +27,14 @@ QUICK = MappingProxyType({
 
 def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) -> None:
     """Give a parser the flags; their defaults are those of the model that `options` name."""
-    del algorithm
     model = asked_model(options, Config().model.vlm_name)
-    below, source = presets.preset(model), presets.source(model)
     parser.set_defaults(preset_of=model)
-    schema.add_flags(parser, Config, aliases=ALIASES, below=below, source=source)
+    shown = (
+        ({"training.mode": algorithm}, ""),
+        schema.quick(options, QUICK),
+        (presets.preset(model), presets.source(model)),
+    )
+    schema.add_flags(parser, Config, aliases=ALIASES, shown=shown)
 
 
 def asked_model(options: Sequence[str], default: str) -> str:
@@ -54,9 +57,11 @@ def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
 def train(config: Config, chosen: Mapping[str, Any]) -> tuple[Path, str] | None:
     """Train; returns the run's folder and where its pictures are wanted, None for nowhere."""
     del chosen
+    from rlvitals.trainers.language import building
     from rlvitals.trainers.language.program import Training
 
-    training = Training(config)
-    training.run()
+    with full_disk.explained(building.folder(config)):
+        training = Training(config)
+        training.run()
     wanted = config.monitoring.plots_dir
     return (training.folder, wanted) if wanted and training.first else None

@@ -169,7 +169,9 @@ class MonitoringConfig:
     wandb_entity: str = option("", "its entity (none: your own)", item="NAME")
     run_name: str = option(RUN_NAME, "the run's name, filled in as `output_dir` is", item="NAME")
     log_completions: bool = option(True, "record completions with their rewards")
-    completions_every: int = option(1, "of every so manieth row", item="N")
+    completions_every: int = option(
+        1, "rows between two that completions are recorded of", item="N"
+    )
     console_seconds: float = option(
         0.5, "between two generations that are shown on the console; the file has all", item="S"
     )

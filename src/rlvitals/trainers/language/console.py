@@ -1,11 +1,10 @@
 """What a person reads while a language model is trained: on the console, and in `debug.log`."""
 
 import logging
-import os
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self, TextIO
@@ -14,13 +13,15 @@ import transformers
 from tqdm import tqdm
 
 from rlvitals import UsageError
+from rlvitals.trainers.full_disk import LogFile
 from rlvitals.trainers.language import signals
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.modes import Told
+from rlvitals.trainers.saying import say
 
 LOG = "debug.log"
-FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-LIBRARIES = ("transformers", "trl", "accelerate", "peft", "datasets", "py.warnings")
+LIBRARIES = ("transformers", "trl", "accelerate", "peft", "datasets", "py.warnings", "rlvitals")
+RECORDER = logging.getLogger("rlvitals")  # what it has to tell a person
 BAR = "{desc}: {percentage:.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}]"
 DESCRIPTION = "Training progress"
 PARTS = 10  # of a training: a line of progress after each, where no bar can be drawn
@@ -53,15 +54,18 @@ def _length(config: Config) -> list[str]:
     return [f"  Epochs: {config.training.num_epochs:g}"]
 
 
-def batch_line(mode: str, told: Told, lambda_psr: float) -> str:
-    """Say what a generation came to, at the optimizer's step it was drawn at."""
+def batch_line(mode: str, told: Told, lambda_psr: float, weights: Sequence[float]) -> str:
+    """Say what a generation came to, at the optimizer's step it was drawn at.
+
+    `weights`: of the reward functions. GRPO's mean is that of the weighted sums, as `reward` is.
+    """
     begin = f"{mode.upper()} [Step {told.step}]:"
     found = told.signal
     if found is None:
-        columns = [_known(paid) for paid in told.rewards.values()]
-        count = max(map(len, told.rewards.values()), default=0)
-        mean = sum(map(sum, columns)) / count if count else float("nan")
-        return f"{begin} {count} samples | Avg reward: {mean:.3f}"
+        samples = list(zip(*told.rewards.values(), strict=True))
+        sums = [total for one in samples if (total := _total(one, weights)) is not None]
+        mean = sum(sums) / len(sums) if sums else float("nan")
+        return f"{begin} {len(samples)} samples | Avg reward: {mean:.3f}"
     positive, negative = found.positives, found.negatives
     all_, mean = len(found.positive), found.mean
     counted = {
@@ -72,8 +76,10 @@ def batch_line(mode: str, told: Told, lambda_psr: float) -> str:
     return f"{begin} {counted} | Avg reward: {mean:.3f}"
 
 
-def _known(paid: Sequence[float]) -> list[float]:
-    return [p for p in paid if p == p]  # noqa: PLR0124 - NaN is not itself
+def _total(paid: Sequence[float], weights: Sequence[float]) -> float | None:
+    """Return what a sample was paid by all functions; None where none paid it."""
+    known = [w * p for p, w in zip(paid, weights, strict=True) if p == p]  # noqa: PLR0124 - no NaN
+    return sum(known) if known else None
 
 
 def reward_line(title: str, paid: Sequence[float], most: int = 0) -> str:
@@ -90,9 +96,12 @@ def _list(paid: Sequence[float], most: int) -> str:
 class Progress:
     """How far a training is: a line that stays in a terminal, else one after each tenth."""
 
-    def __init__(self, *, wanted: bool) -> None:
-        """Draw nothing yet."""
-        self._drawn = wanted and sys.stdout.isatty()
+    def __init__(
+        self, *, wanted: bool, title: str = DESCRIPTION, stream: TextIO | None = None
+    ) -> None:
+        """Draw nothing yet. `stream`: where to, in place of stdout."""
+        self._title, self._stream = title, stream
+        self.drawn = wanted and (stream or sys.stdout).isatty()
         self._wanted = wanted
         self._began = time.monotonic()
         self._from = self._total = self._told = 0
@@ -107,13 +116,13 @@ class Progress:
         """Go to a step; returns a line for the log where a tenth is over."""
         part = step * PARTS // max(self._total, 1)
         due, self._told = part > self._told and self._wanted, part
-        if not (due or self._drawn):
+        if not (due or self.drawn):
             return ""
         line = tqdm.format_meter(
             step, self._total, time.monotonic() - self._began, initial=self._from,
-            bar_format=BAR, prefix=DESCRIPTION,
+            bar_format=BAR, prefix=self._title,
         )  # fmt: skip
-        if self._drawn:
+        if self.drawn:
             self._draw(line)
         return str(line) if due else ""
 
@@ -121,40 +130,40 @@ class Progress:
         """Print a line above it."""
         line = self._line
         self._draw("")
-        _say(f"{text}\n")
+        say(f"{text}\n", self._stream)
         self._draw(line)
 
     def close(self) -> None:
         """Take it away."""
         self._draw("")
-        self._drawn = False
+        self.drawn = False
 
     def _draw(self, line: str) -> None:
-        if self._drawn and (line or self._line):
-            _say(f"\r\x1b[K{line}")
+        if self.drawn and (line or self._line):
+            say(f"\r\x1b[K{line}", self._stream)
             self._line = line
-
-
-def _say(text: str) -> None:
-    """Write to the console; a training goes on where nobody reads that any more."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _EachLine(logging.Formatter):
     """Puts the time before each line of a record: they are searched for one by one."""
 
+    def __init__(self) -> None:
+        """Format messages as they are, but for what stands before them."""
+        super().__init__()
+        self._second, self._stamp = -1, ""
+
+    def begin(self, when: float, level: str, name: str) -> str:
+        """Return what stands before a line: when it was said, how loud, and by whom."""
+        if int(when) != self._second:
+            self._second = int(when)
+            self._stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(when))
+        return f"{self._stamp},{int(when % 1 * 1000):03d} {level} {name}: "
+
     def format(self, record: logging.LogRecord) -> str:
         """Return the lines; a traceback stays as it is."""
         text = super().format(record)
-        lines = record.message.split("\n")
-        if len(lines) == 1:
-            return text
-        begin = text[: text.index(record.message)] if record.message else text
-        return text.replace("\n", f"\n{begin}", len(lines) - 1)
+        begin = self.begin(record.created, record.levelname, record.name)
+        return begin + text.replace("\n", f"\n{begin}", record.message.count("\n"))
 
 
 class _Console(logging.Handler):
@@ -181,10 +190,10 @@ class Lines:
         # No logger of the process: two trainings in it share no lines.
         self.log = logging.Logger("rlvitals", logging.DEBUG)  # noqa: LOG001
         self._path, self._quiet = file, quiet
-        self._stream: TextIO | None = None
-        self._file: logging.Handler = logging.NullHandler()
+        self._each_line = _EachLine()
+        self._handler: logging.Handler = logging.NullHandler()
+        self._file: LogFile | None = None  # while it is open
         self._console = _Console(progress)
-        self._second, self._stamp = -1, ""
         self._bars = False
         if quiet:
             return
@@ -198,27 +207,24 @@ class Lines:
 
     def write(self, lines: Sequence[str]) -> None:
         """Put lines into the file alone, as `log.debug` would, for half its price."""
-        if self._stream is None:
+        file = self._file
+        if file is None or file.stream is None:
             return
-        now = time.time()
-        if int(now) != self._second:
-            self._second = int(now)
-            self._stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
-        begin = f"{self._stamp},{int(now % 1 * 1000):03d} DEBUG {self.log.name}: "
-        with self._file.lock or nullcontext():
-            self._stream.write("".join(f"{begin}{line}\n" for line in lines))
-            self._stream.flush()
+        begin = self._each_line.begin(time.time(), "DEBUG", self.log.name)
+        with file.lock or nullcontext(), suppress(OSError):  # a full disk, as for LogFile
+            file.stream.write("".join(f"{begin}{line}\n" for line in lines))
+            file.stream.flush()
 
     def __enter__(self) -> Self:
         """Open the file to us and to the libraries; their bars reach nobody."""
         if not self._quiet:
-            self._stream = self._path.open("a", encoding="utf-8")
-            self._file = logging.StreamHandler(self._stream)
-            self._file.setFormatter(_EachLine(FORMAT))
+            self._handler = self._file = LogFile(self._path, encoding="utf-8")
+            self._file.setFormatter(self._each_line)
             self.log.addHandler(self._console)
-        self.log.addHandler(self._file)
+            RECORDER.addHandler(self._console)  # a sink that fails, above the line of progress
+        self.log.addHandler(self._handler)
         for name in LIBRARIES:
-            logging.getLogger(name).addHandler(self._file)
+            logging.getLogger(name).addHandler(self._handler)
         logging.captureWarnings(capture=True)
         self._bars = transformers.utils.logging.is_progress_bar_enabled()
         transformers.utils.logging.disable_progress_bar()
@@ -237,9 +243,10 @@ class Lines:
         if self._bars:
             transformers.utils.logging.enable_progress_bar()
         for name in LIBRARIES:
-            logging.getLogger(name).removeHandler(self._file)
+            logging.getLogger(name).removeHandler(self._handler)
+        RECORDER.removeHandler(self._console)
         for handler in list(self.log.handlers):
             self.log.removeHandler(handler)
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None

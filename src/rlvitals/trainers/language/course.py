@@ -1,86 +1,63 @@
 """What any training of a language model has: lines, a gentle end, a record of how it ended."""
 
 import logging
-import traceback
-from abc import ABC, abstractmethod
 from pathlib import Path
 
 import rlvitals
+from rlvitals.trainers import course
+from rlvitals.trainers.course import GO_ON
 from rlvitals.trainers.language import console
 from rlvitals.trainers.language.config import MonitoringConfig
 from rlvitals.trainers.language.rewards import Failure
-from rlvitals.trainers.stopping import Stopping
 
 FAILURES = 5  # of reward functions, on the console; all are in the file
-SHOWN = 120  # characters of what they failed on
-GO_ON = "run the same command again to go on"
 
 
-class Course(ABC):
-    """One training in its folder. `run` trains to the end and returns how it ended."""
+class Course(course.Course):
+    """One training of a language model in its folder."""
 
     failures = 0  # samples that a reward function could not judge
     recorder: rlvitals.Run | None = None
 
     def __init__(self, folder: Path, monitoring: MonitoringConfig, *, first: bool) -> None:
         """Open what is written to; other processes than the first are silent."""
-        self.folder, self.first = folder, first
+        self.first = first
         self.progress = console.Progress(wanted=monitoring.progress_bar and first)
         self.lines = console.Lines(
             folder / monitoring.logging_dir / console.LOG, self.progress, quiet=not first
         )
-        self.log = self.lines.log
-        self.stopping = Stopping()
-
-    @abstractmethod
-    def trained(self) -> str:
-        """Train; return "finished" or "stopped"."""
-
-    @abstractmethod
-    def sum_up(self, status: str) -> None:
-        """Say what it came to."""
+        super().__init__(folder, self.lines.log)
+        # Pictures come with a summary of their own.
+        self._summary = logging.DEBUG if monitoring.plots_dir else logging.INFO
 
     def run(self) -> str:
-        """Train; returns "finished", or "stopped" where someone asked for it.
+        """Train, with the lines open: as any course."""
+        with self.lines:
+            return super().run()
 
-        Ctrl-C and SIGTERM save a checkpoint, say how to go on, and are raised. So is any error:
-        the newest checkpoint is kept, and the run is recorded as failed.
-        """
-        status = trace = ""
-        with self.lines, self.stopping:
-            try:
-                status = self.trained()
-            except KeyboardInterrupt:
-                status = "interrupted"
-                self.log.warning("stopped: %s", GO_ON)
-                raise
-            except Exception as error:
-                status, trace = "failed", traceback.format_exc()
-                # What a person can mend is said by who called, alone.
-                level = logging.DEBUG if isinstance(error, rlvitals.VitalsError) else logging.ERROR
-                self.log.log(level, "✗ Training failed: %s", error)
-                self.log.debug("%s", trace)
-                raise
-            finally:
-                self.progress.close()
-                if self.recorder is not None:
-                    self.recorder.finish(status, traceback=trace)
+    def say_interrupted(self) -> None:
+        """Say how to go on."""
+        self.log.warning("stopped: %s", GO_ON)
+
+    def say_failed(self, error: Exception, trace: str, level: int) -> None:
+        """Say what went wrong."""
+        self.log.log(level, "✗ Training failed: %s", error)
+        self.log.debug("%s", trace)
+
+    def end(self, status: str, trace: str, problem: str) -> None:
+        """Record how it ended, and sum up what went well."""
+        del problem
+        self.progress.close()
+        if self.recorder is not None:
+            self.recorder.finish(status, traceback=trace)
+        if status in {"finished", "stopped"} and self.first:
             self.sum_up(status)
-        return status
 
     def failed(self, failure: Failure) -> None:
         """Say which sample a reward function could not judge."""
         self.failures += 1
         level = logging.WARNING if self.failures <= FAILURES else logging.DEBUG
-        self.log.log(
-            level, "%s failed on sample %d (%s: %s): prompt %r, completion %r", failure.function,
-            failure.sample, type(failure.error).__name__, failure.error,
-            failure.prompt[-SHOWN:], failure.completion[:SHOWN],
-        )  # fmt: skip
-
-    def diagnosed(self, text: str, bad: bool) -> None:  # noqa: FBT001 - as it is called
-        """Say what the live diagnosis found."""
-        (self.log.warning if bad else self.log.info)("[diagnosis] %s", text)
+        self.log.log(level, "%s", failure.sentence)
 
     def told_end(self, status: str) -> None:
         """Say how it ended, and where the model is."""
@@ -92,3 +69,15 @@ class Course(ABC):
             self.log.info("✓ Model saved to %s/", self.folder)
         if self.failures:
             self.log.warning("%d rewards could not be computed", self.failures)
+
+    def sum_up(self, status: str) -> None:
+        """Say how it ended, and what the run came to."""
+        self.told_end(status)
+        self.log.info("")
+        level = self._summary
+        try:
+            said = rlvitals.summarise(self.folder)
+        except rlvitals.VitalsError as error:  # as where other runs are in its folder
+            level, said = logging.WARNING, f"no summary: {error}"
+        for line in said.splitlines():
+            self.log.log(level, "%s", line)

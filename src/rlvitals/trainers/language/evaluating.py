@@ -15,6 +15,7 @@ from rlvitals.trainers import schema
 from rlvitals.trainers.language import asking, building, data, models, rewards
 from rlvitals.trainers.language.asking import Answers, Entropy, Policy, Row
 from rlvitals.trainers.language.config import Config, TrainingConfig
+from rlvitals.trainers.language.console import Progress
 from rlvitals.trainers.language.rlhf import config as rlhf
 from rlvitals.trainers.language.tiny import base as tiny
 
@@ -142,7 +143,9 @@ def judge(config: Config, default: tuple[str, ...]) -> Right:
     An answer that it cannot judge is not right.
     """
     name = config.rewards.correctness
-    asked = replace(config.rewards, functions=(name,), weights=(), on_error="skip")
+    # A person's own is called by its name alone, and found by module:name.
+    found = next((one for one in config.rewards.functions if one.endswith(f":{name}")), name)
+    asked = replace(config.rewards, functions=(found,), weights=(), on_error="skip")
     (reward,) = rewards.functions(asked, default, failed=lambda _: None)
     threshold = config.signal.reward_threshold
 
@@ -158,25 +161,59 @@ def judge(config: Config, default: tuple[str, ...]) -> Right:
 
 
 def evaluate(
-    trained: Trained, *, questions: int = 0, samples: int = 64, seed: int = 0
+    trained: Trained,
+    *,
+    questions: int = 0,
+    samples: int = 64,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> Evaluated:
     """Ask each of the first `questions` (0: all) once for its likeliest answer, and draw samples.
 
     The same seed, batch and machine give the same answers; the caller's random numbers stay.
     """
     rows = [trained.questions[i] for i in range(questions or len(trained.questions))]
+    said = _counted(progress, len(rows) * (1 + samples))
     right = sum(
-        sum(trained.right(batch, asking.greedy(trained.policy, batch)))
+        sum(said(trained.right(batch, asking.greedy(trained.policy, batch))))
         for batch in _batches(rows, trained.batch)
     )
     total, marks = Entropy(), list[bool]()
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        for batch in _batches([row for row in rows for _ in range(samples)], trained.batch):
-            marks += trained.right(batch, asking.sampled(trained.policy, batch, total))
-    each = tuple(sum(marks[i : i + samples]) for i in range(0, len(marks), samples or 1))
-    return Evaluated(right, len(rows), samples, each, total.mean())
+        for batch, each in _samples(rows, samples, trained.batch):
+            answers = asking.sampled(trained.policy, batch, total, each=each)
+            marks += said(trained.right([row for row in batch for _ in range(each)], answers))
+    shares = tuple(sum(marks[i : i + samples]) for i in range(0, len(marks), samples or 1))
+    return Evaluated(right, len(rows), samples, shares, total.mean())
+
+
+def _samples(rows: Sequence[Row], samples: int, size: int) -> Iterator[tuple[Sequence[Row], int]]:
+    """Share answers out to batches: some questions, and how many answers to each.
+
+    A question is read once for all of its answers in a batch, and its image seen once.
+    """
+    for batch in _batches(rows, max(size // max(samples, 1), 1)):
+        for start in range(0, samples, size):
+            yield batch, min(size, samples - start)
 
 
 def _batches(rows: Sequence[Row], size: int) -> Iterator[Sequence[Row]]:
     return (rows[i : i + size] for i in range(0, len(rows), size))
+
+
+def _counted(progress: Progress | None, total: int) -> Callable[[list[bool]], list[bool]]:
+    """Return what passes marks on, and shows how many there are by now."""
+    if progress is None:
+        return lambda marks: marks
+    progress.begin(0, total)
+    done = 0
+
+    def count(marks: list[bool]) -> list[bool]:
+        nonlocal done
+        done += len(marks)
+        if (line := progress.update(done)) and not progress.drawn:
+            progress.print(line)
+        return marks
+
+    return count

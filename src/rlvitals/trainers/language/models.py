@@ -20,11 +20,13 @@ from transformers import (
     AutoProcessor,
     AutoTokenizer,
 )
+from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 from transformers.pytorch_utils import Conv1D
 
 from rlvitals import UsageError, VitalsError, nearest
 from rlvitals.trainers.language.config import ModelConfig
 from rlvitals.trainers.language.tiny import base as tiny
+from rlvitals.trainers.language.tiny import tokens
 
 # What guides call models by.
 ALIASES: Mapping[str, str] = MappingProxyType({
@@ -39,8 +41,14 @@ ALIASES: Mapping[str, str] = MappingProxyType({
     "smolvlm": "HuggingFaceTB/SmolVLM-Instruct",
 })  # fmt: skip
 WHERE = "model.vlm_name"
+AUTO = "auto"  # as a model's type: its own
 LOG = logging.getLogger(__name__)
-LEFT_OUT = ("lm_head", "embed_tokens")  # linear layers over the vocabulary, no target by default
+# What the layers of attention and MLP are called where they are not as the default targets are: in
+# OPT, Phi, Phi-3, GPT-NeoX, Falcon, BLOOM and GPT-2.
+OTHERS = (
+    "out_proj", "fc1", "fc2", "dense", "qkv_proj", "gate_up_proj", "query_key_value",
+    "dense_h_to_4h", "dense_4h_to_h", "c_attn", "c_fc", "c_proj",
+)  # fmt: skip
 # What a message of the hub is about, and what helps.
 HUB = (
     ("gated", "ask for access on its page, then: hf auth login"),
@@ -73,27 +81,43 @@ def ends(model: Any, tokenizer: Any) -> list[int]:
     return sorted({tokenizer.eos_token_id, *ids})
 
 
+def prepare(
+    config: ModelConfig, *, seed: int, base: Path, tell: Callable[[str], None] = LOG.info
+) -> None:
+    """Make a tiny policy with `seed` in the folder `base`, where it is not; others need nothing.
+
+    `tell` hears, in one line, how its warm start went. For one process of several, before all of
+    them load: that they do together, since ZeRO-3 shares the weights out as they are read.
+    """
+    if config.vlm_name in tiny.KINDS:
+        tiny.make(_recipe(config, seed), base, tell)
+
+
+def _recipe(config: ModelConfig, seed: int) -> tiny.Recipe:
+    return tiny.Recipe(config.vlm_name, seed, config.warm_start_steps, config.warm_start_noise)
+
+
 def load(
     config: ModelConfig, *, seed: int, base: Path, tell: Callable[[str], None] = LOG.info
 ) -> Loaded:
-    """Load the policy. A tiny one is made with `seed` and kept in the folder `base`.
+    """Load the policy. A tiny one is made first, as `prepare` does, where it is not in `base`.
 
-    `tell` hears, in one line, how its warm start went.
-
-    Raises VitalsError, or UsageError for a setting, where the model is not to be had, is of no
-    kind that is trained here, or needs a library that is not there.
+    `tell` hears what else a person should know of it. Raises VitalsError, or UsageError for a
+    setting, where the model is not to be had, is of no kind that is trained here, or needs a
+    library that is not there.
     """
     small = config.vlm_name in tiny.KINDS
     if small:
-        recipe = tiny.Recipe(
-            config.vlm_name, seed, config.warm_start_steps, config.warm_start_noise
-        )
-        model, processor = tiny.load(recipe, base, tell)
+        model, processor = tiny.load(_recipe(config, seed), base, tell)
+        if config.dtype != AUTO:
+            model = model.to(_dtype(config))
     else:
         model, processor = _fetched(config)
     _end(model, processor)
-    lora = _lora(config, model) if config.lora else None
     vision = tokenizer_of(processor) is not processor
+    if vision:
+        _talk(processor, tell)
+    lora = _lora(config, model, tell) if config.lora else None
     return Loaded(model, processor, vision=vision, lora=lora, tiny=small)
 
 
@@ -105,9 +129,13 @@ def _fetched(config: ModelConfig) -> tuple[Any, Any]:
         name = str(path)
     elif name.startswith((".", "/", "~")):
         raise UsageError("there is no such folder", where=f"{WHERE}: {name}")
+    elif "/" not in name and (meant := nearest(name, (*tiny.KINDS, *ALIASES))):
+        # The hub's own names without an owner are few, old, and spelt like none of these.
+        raise UsageError("there is no such model", where=f"{WHERE}: {name}", hint=meant)
     with _explained(name):
         about = AutoConfig.from_pretrained(name)
-        model, processor = _classes(about, name)
+    model, processor = _classes(about, name)
+    with _explained(name, PROCESSOR_MAPPING_NAMES.get(about.model_type, "")):
         # The processor first: where it cannot be had, no weights are fetched.
         made = processor.from_pretrained(name, padding_side="left")
         return model.from_pretrained(name, config=about, dtype=_dtype(config)), made
@@ -129,25 +157,26 @@ def _dtype(config: ModelConfig) -> Any:
 
     Weights of 16 bits that are trained themselves lose what small learning rates add.
     """
-    if config.dtype != "auto":
+    if config.dtype != AUTO:
         return getattr(torch, config.dtype)
-    return "auto" if config.lora else torch.float32
+    return AUTO if config.lora else torch.float32
 
 
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """Say in a sentence what of a model, or beside it, is missing."""
+def _explained(name: str, processor: str = "") -> Iterator[None]:
+    """Say in a sentence what of a model, or of its `processor`, is missing."""
     where = f"{WHERE}: {name}"
     try:
         yield
-    except ImportError as error:
-        raise VitalsError(_needs(str(error)), where=where, hint=_install(str(error))) from error
-    except (OSError, ValueError, KeyError) as error:
-        said = _first(str(error))
+    except (ImportError, OSError, ValueError, KeyError) as error:
+        said = str(error)
+        if isinstance(error, ImportError) or "torchvision" in said:
+            lacking, hint = _needs(said, processor), _install(said)
+            raise VitalsError(lacking, where=where, hint=hint) from error
         known = ", ".join((*tiny.KINDS, *ALIASES))
-        hint = next(text for word, text in HUB if word in str(error))
+        hint = next(text for word, text in HUB if word in said)
         raise VitalsError(
-            f"the model cannot be loaded: {said}",
+            f"the model cannot be loaded: {_first(said)}",
             where=where,
             hint=nearest(name, (*tiny.KINDS, *ALIASES)) or hint.format(name=name, known=known),
         ) from error
@@ -157,13 +186,14 @@ def _first(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "no reason is given")
 
 
-def _needs(text: str) -> str:
+def _needs(text: str, processor: str) -> str:
+    """Say which part of a model needs what. Of torchvision, transformers may name no class."""
     found = re.search(r"(\w+) requires the (\w+) library", text)
-    return (
-        f"its {found[1]} needs {found[2].lower()}, which is not installed"
-        if found
-        else _first(text)
-    )
+    if found:
+        return f"its {found[1]} needs {found[2].lower()}, which is not installed"
+    if "torchvision" in text:
+        return f"its {processor or 'processor'} needs torchvision, which is not installed"
+    return _first(text)
 
 
 def _install(text: str) -> str:
@@ -195,31 +225,54 @@ def _end(model: Any, processor: Any) -> None:
         told.eos_token_id = tokenizer.eos_token_id
 
 
-def _lora(config: ModelConfig, model: Any) -> LoraConfig:
+def _talk(processor: Any, tell: Callable[[str], None]) -> None:
+    """See that a model that sees can be asked in conversations, as all data with images does."""
+    if processor.chat_template is not None:
+        return
+    image = getattr(processor, "image_token", None)
+    if image is None:
+        raise VitalsError(
+            f"its {type(processor).__name__} has no chat template, and no image token to make one",
+            where=WHERE,
+            hint="put a chat_template.jinja beside the model",
+        )
+    processor.chat_template = tokens.TEMPLATE.replace(tokens.IMAGE, image)
+    tell("the model has no chat template: it reads an image, and then the question as it is")
+
+
+def _lora(config: ModelConfig, model: Any, tell: Callable[[str], None]) -> LoraConfig:
     """Return the adapters' configuration: on those of the layers asked for that the model has.
 
-    The default names the layers of many families, and one of them is enough; each that a person
-    names has to be there.
+    The default names the layers of many families: a model that lacks some has them elsewhere, or
+    under `OTHERS`. Each layer that a person names has to be there.
     """
-    there = _linear(model)
-    asked = config.lora_targets
+    there, asked = _linear(model), config.lora_targets
     found = [name for name in asked if name in there]
     missing = [name for name in asked if name not in there]
-    if not found or (missing and asked != ModelConfig().lora_targets):
+    if missing and asked == ModelConfig().lora_targets:
+        found += [name for name in OTHERS if name in there]
+        missing = [] if found else missing
+    if missing or not found:
         raise UsageError(
             f"the model has no linear layer {' or '.join(missing) or 'at all'}",
             where="model.lora_targets",
             hint=f"one of {', '.join(there)}, or --lora false",
         )
+    if set(found) != set(asked):
+        tell(f"Adapters on {', '.join(found)}")
     return LoraConfig(
         r=config.lora_r, lora_alpha=config.lora_alpha, lora_dropout=config.lora_dropout,
         target_modules=found, task_type="CAUSAL_LM",
+        fan_in_fan_out=all(there[name] is Conv1D for name in found),
     )  # fmt: skip
 
 
-def _linear(model: Any) -> list[str]:
-    """Return the last names of a model's linear layers, without those over the vocabulary."""
-    kinds = (torch.nn.Linear, Conv1D)
-    layers = [name for name, part in model.named_modules() if isinstance(part, kinds)]
-    found = {name.rpartition(".")[2] for name in layers}
-    return sorted(name for name in found if name not in LEFT_OUT and not name.isdigit())
+def _linear(model: Any) -> dict[str, type]:
+    """Return a model's linear layers by their last names, without the one over the vocabulary."""
+    found: dict[str, type] = {}
+    head = model.get_output_embeddings()
+    for name, part in model.named_modules():
+        last = name.rpartition(".")[2]
+        if isinstance(part, torch.nn.Linear | Conv1D) and part is not head and not last.isdigit():
+            found[last] = Conv1D if isinstance(part, Conv1D) else torch.nn.Linear
+    return dict(sorted(found.items()))

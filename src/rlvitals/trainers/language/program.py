@@ -1,8 +1,8 @@
 """A whole training of a language model: begin or resume, learn, tell, save, and end well."""
 
-import logging
 import time
 from math import inf
+from pathlib import Path
 
 import torch
 from transformers import PrinterCallback, set_seed
@@ -11,7 +11,16 @@ import rlvitals
 from rlvitals.integrations import trl as vitals
 from rlvitals.trainers import alone, schema
 from rlvitals.trainers.judging import Judge
-from rlvitals.trainers.language import building, console, data, models, presets, rewards
+from rlvitals.trainers.language import (
+    building,
+    console,
+    data,
+    finite,
+    models,
+    presets,
+    rewards,
+    sharded,
+)
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.course import Course
 from rlvitals.trainers.language.following import Following
@@ -29,6 +38,7 @@ class Training(Course):
         folder = building.folder(config)
         # Before the model: ZeRO-3 shares it out as it is loaded.
         self.args = building.arguments(config, folder)
+        sharded.check(self.args, config.signal)
         first = self.args.process_index == 0
         if first:
             alone.check(folder)
@@ -47,14 +57,16 @@ class Training(Course):
         seed = config.training.seed
         base = self.folder / models.BASE
         with self.args.main_process_first(local=False):  # a tiny model is made once
-            loaded = models.load(config.model, seed=seed, base=base, tell=self.log.info)
+            models.prepare(config.model, seed=seed, base=base, tell=self.log.info)
+        loaded = models.load(config.model, seed=seed, base=base, tell=self.log.info)
         if threads := config.training.threads or (1 if loaded.tiny else 0):
             torch.set_num_threads(threads)
         task = data.load(config.data, vision=loaded.vision, seed=seed)
         building.enough(self.args, len(task.train))
         changed = schema.changed(self.folder / building.SAVED_AS, config)
         if self.first:
-            self._record()
+            with alone.entered(self.folder):
+                self._record()
             for note in task.notes:
                 self.log.warning("%s: %s", task.name, note)
             started = [line] if (line := presets.line(config)) else []
@@ -64,9 +76,13 @@ class Training(Course):
         goes_on = None
         if config.checkpointing.resume:
             goes_on = rlvitals.resume_from(self.args, tell=self._tell)
+        if goes_on:
+            sharded.check_resume(self.args, Path(goes_on))
         if goes_on and changed:
+            building.fits(changed, goes_on)
             self._tell(f"settings changed: {'; '.join(changed)}")
-        trainer.train(resume_from_checkpoint=goes_on)
+        with finite.told(self.folder):
+            trainer.train(resume_from_checkpoint=goes_on)
         self.stopping.check()
         if trainer.state.global_step < trainer.state.max_steps:
             return "stopped"
@@ -123,7 +139,8 @@ class Training(Course):
 
     def _told(self, told: Told) -> None:
         """Print what a generation came to: each line whole in the file."""
-        line = console.batch_line(self.config.training.mode, told, self.config.signal.lambda_psr)
+        mode, lambda_psr = self.config.training.mode, self.config.signal.lambda_psr
+        line = console.batch_line(mode, told, lambda_psr, self.args.reward_weights)
         paid = [(self.titles.get(name, name), row) for name, row in told.rewards.items()]
         whole = [line, *(console.reward_line(title, row) for title, row in paid)]
         now = time.monotonic()
@@ -133,18 +150,3 @@ class Training(Course):
         self._shown = now
         short = [line, *(console.reward_line(title, row, console.SHOWN) for title, row in paid)]
         self.log.info("%s", "\n".join(whole), extra={"short": "\n".join(short)})
-
-    def sum_up(self, status: str) -> None:
-        """Say how it ended, and what it came to."""
-        if not self.first:
-            return
-        self.told_end(status)
-        self.log.info("")
-        # Pictures come with a summary of their own.
-        level = logging.DEBUG if self.config.monitoring.plots_dir else logging.INFO
-        try:
-            said = rlvitals.summarise(self.folder)
-        except rlvitals.VitalsError as error:  # as where other runs are in its folder
-            level, said = logging.WARNING, f"no summary: {error}"
-        for line in said.splitlines():
-            self.log.log(level, "%s", line)

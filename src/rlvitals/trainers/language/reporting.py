@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlvitals import UsageError
+from rlvitals import UsageError, nearest
 from rlvitals.trainers.language.config import DataConfig, ModelConfig, MonitoringConfig
 
 WHOLE = "full"  # how a run is called that is trained on all samples
@@ -54,6 +54,6 @@ def sinks(
             raise UsageError(
                 f"nothing reports to {one!r}",
                 where="monitoring.report_to",
-                hint=f"one of {', '.join(known)}, none",
+                hint=nearest(one, known) or f"one of {', '.join(known)}, none",
             )
     return {one: known[one] for one in wanted}

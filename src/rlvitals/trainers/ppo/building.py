@@ -85,7 +85,7 @@ def fitted(said: Mapping[str, Any]) -> dict[str, Any]:
     return {**said, "cluster.speeds": speeds[:count]}
 
 
-def found(file: Path) -> Path:
+def settings_file(file: Path) -> Path:
     """Return a settings file, or the one of its name that is shipped where there is none."""
     shipped = SHIPPED / f"{file.stem}.json"
     return shipped if not file.exists() and shipped.exists() else file

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 import rlvitals
+from rlvitals.trainers.full_disk import LogFile
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import Rollout
@@ -38,7 +39,7 @@ class Chunks:
     def __init__(self, ppo: PPO, size: int, folder: Path, log: logging.Logger) -> None:
         """Cut the run into chunks of `size` requests."""
         self._ppo, self._size, self._folder, self._log = ppo, size, folder, log
-        self._file: logging.FileHandler | None = None
+        self._file: LogFile | None = None
         self.keeper: rlvitals.Keeper | None = None
 
     @property
@@ -101,7 +102,7 @@ class Chunks:
             number = max(at.chunk.number, at.steps // self._size) + 1
             at.chunk = type(at.chunk)(number, at.steps)
         if self._file is None:
-            self._file = logging.FileHandler(self._folder / self._name(), encoding="utf-8")
+            self._file = LogFile(self._folder / self._name(), encoding="utf-8")
             self._file.setFormatter(logging.Formatter(FORMAT))
             self._log.addHandler(self._file)
             self._say(RUNNING)

@@ -2,10 +2,11 @@
 
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rlvitals.trainers import schema
+from rlvitals.trainers import full_disk, schema
 from rlvitals.trainers.ppo import building, presets
 from rlvitals.trainers.ppo.config import Config
 
@@ -33,15 +34,14 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
     )
     env = _env(options)
     parser.set_defaults(env_of_preset=env)
-    schema.add_flags(
-        parser, Config, aliases=ALIASES, below=presets.preset(env), source=presets.source(env)
-    )
+    shown = (schema.quick(options, QUICK), (presets.preset(env), presets.source(env)))
+    schema.add_flags(parser, Config, aliases=ALIASES, shown=shown)
 
 
 def _env(options: Sequence[str]) -> str:
     """Return the environment that flags or their file ask for: its preset makes the defaults."""
     default = Config().training.env
-    return schema.asked(options, ("--env",), "training.env", default, find=building.found)
+    return schema.asked(options, ("--env",), "training.env", default, find=building.settings_file)
 
 
 def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
@@ -51,7 +51,7 @@ def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
     if chosen["quick_test"]:
         said = {**QUICK, **said}
     file = chosen["config"]
-    place = file and building.found(file)
+    place = file and building.settings_file(file)
     return schema.load(Config, place, said, below=presets.preset(chosen["env_of_preset"]))
 
 
@@ -60,4 +60,5 @@ def train(config: Config, chosen: Mapping[str, Any]) -> None:
     from rlvitals.trainers.ppo.program import Training  # noqa: PLC0415 - loads torch
 
     source = chosen["config"] or ""
-    Training(config, verbose=chosen["verbose"], source=str(source)).run()
+    with full_disk.explained(Path(config.training.output_dir)):
+        Training(config, verbose=chosen["verbose"], source=str(source)).run()

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlvitals.trainers.full_disk import LogFile
 from rlvitals.trainers.ppo.telemetry import FORMAT
+from rlvitals.trainers.saying import say
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -65,7 +67,7 @@ class Bar:
     def print(self, line: str) -> None:
         """Print a line above the bar."""
         if self._progress is None:
-            print(line, flush=True)  # noqa: T201 - it is the console
+            say(f"{line}\n")
         else:
             self._progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -110,7 +112,7 @@ def logger(folder: Path, bar: Bar, total_steps: int, *, verbose: bool) -> loggin
     console.setLevel(logging.DEBUG if verbose else logging.INFO)
     if not verbose:
         console.addFilter(_no_update if bar.drawn else Thinned(total_steps))
-    file = logging.FileHandler(folder / LOG, encoding="utf-8")
+    file = LogFile(folder / LOG, encoding="utf-8")
     file.setFormatter(logging.Formatter(FORMAT))
     made.addHandler(console)
     made.addHandler(file)

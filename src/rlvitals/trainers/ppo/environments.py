@@ -185,7 +185,7 @@ class Separate(Environments):
     def state_dict(self) -> dict[str, Any]:
         """Return what the environments need to go on."""
         here = {name: getattr(self, name).copy() for name in self.HERE}
-        return here | {"there": separate.held(self.vector)}
+        return here | {"there": separate.states(self.vector)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""

@@ -2,7 +2,6 @@
 
 import logging
 import time
-import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +9,8 @@ from pathlib import Path
 import torch
 
 import rlvitals
+from rlvitals.trainers import full_disk
+from rlvitals.trainers.course import GO_ON, Course
 from rlvitals.trainers.judging import Judge
 from rlvitals.trainers.ppo import (
     building,
@@ -27,16 +28,14 @@ from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.environments import Step
 from rlvitals.trainers.ppo.events import Events
 from rlvitals.trainers.ppo.rollout import Rollout
-from rlvitals.trainers.stopping import Stopping
 
 ROLLOUT_LINES = 4  # in each rollout
 EPOCHS_A_LINE = 10  # of cloning, on the console
-GO_ON = "run the same command again to go on"
 # How `training_progress.json` calls the ends that a recorder knows.
 ENDS = {"finished": "completed", "failed": "failed"}
 
 
-class Training:
+class Training(Course):
     """One training in its folder. `run` trains to the end and returns how it ended.
 
     `source` is where its settings were read, to be remembered. Raises UsageError for settings that
@@ -51,11 +50,10 @@ class Training:
         torch.set_num_threads(config.training.threads)
         self.ppo = building.build(config)
         self.ppo.on_step = self._on_step
-        self.folder = Path(config.training.output_dir)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        total = config.training.total_steps
+        folder, total = Path(config.training.output_dir), config.training.total_steps
+        folder.mkdir(parents=True, exist_ok=True)
         self.bar = console.Bar(total, wanted=config.monitoring.progress_bar)
-        self.log = console.logger(self.folder, self.bar, total, verbose=verbose)
+        super().__init__(folder, console.logger(folder, self.bar, total, verbose=verbose))
         actions = 0 if self.ppo.envs.continuous else self.ppo.envs.actions
         self.recorder = rlvitals.start(
             self.folder, seed=config.training.seed,
@@ -69,10 +67,9 @@ class Training:
             else None
         )
         self.keeper = self._keeper(source)
-        self.stopping = Stopping()
         self.judge = Judge(
             self.folder, every=config.training.diagnose_seconds, total_steps=total,
-            tell=self._diagnosed,
+            tell=self.diagnosed,
         )  # fmt: skip
         self.held_out = held_out.HeldOut(self.ppo, config, self.recorder, self.log)
         self.events = Events(self.ppo, self.recorder, self.log, config.monitoring)
@@ -83,31 +80,8 @@ class Training:
         if started := presets.line(config):
             self.log.info(started)
 
-    def run(self) -> str:
-        """Train; returns "finished", or "stopped" where someone asked for it.
-
-        Ctrl-C and SIGTERM save a checkpoint, say how to go on, and are raised. So is any error:
-        the newest checkpoint is kept, and the run is recorded as failed.
-        """
-        status = trace = problem = ""
-        with self.stopping:
-            try:
-                status = self._trained()
-            except KeyboardInterrupt:
-                status = "interrupted"
-                self.log.warning("[PPO:stopped] %s: %s", self._newest(), GO_ON)
-                raise
-            except Exception as error:
-                status, trace, problem = "failed", traceback.format_exc(), str(error)
-                self.log.error("[PPO:failed] %s", problem)  # noqa: TRY400 - it follows, as debug
-                self.log.debug("%s", trace)
-                self.log.info("[PPO:failed] %s: %s", self._newest(), GO_ON)
-                raise
-            finally:
-                self._end(status, trace, problem)
-        return status
-
-    def _trained(self) -> str:
+    def trained(self) -> str:
+        """Resume or warm-start, settle the statistics, and learn."""
         resumed = self._resume()
         if not resumed or self.config.warm_start.force_warmstart:
             self._warm_start()
@@ -117,7 +91,18 @@ class Training:
         self.judge.begin(self.ppo.at.steps)
         return self.learn()
 
-    def _end(self, status: str, trace: str, problem: str) -> None:
+    def say_interrupted(self) -> None:
+        """Say what there is to go on from."""
+        self.log.warning("[PPO:stopped] %s: %s", self._newest(), GO_ON)
+
+    def say_failed(self, error: Exception, trace: str, level: int) -> None:
+        """Say what went wrong, and what there is to go on from."""
+        self.log.log(level, "[PPO:failed] %s", error)
+        self.log.debug("%s", trace)
+        self.log.info("[PPO:failed] %s: %s", self._newest(), GO_ON)
+
+    def end(self, status: str, trace: str, problem: str) -> None:
+        """Close the environments, and record how it ended wherever that is kept."""
         with suppress(Exception):  # what ended the training is what is told
             self.ppo.envs.close()
         ended = ENDS.get(status, "stopped")
@@ -262,9 +247,6 @@ class Training:
             self.recorder.flush()
             self.judge.judge(step)
 
-    def _diagnosed(self, text: str, bad: bool) -> None:  # noqa: FBT001 - as it is called
-        (self.log.warning if bad else self.log.info)("[diagnosis] %s", text)
-
     # -- progress and checkpoints ----------------------------------------------------------------
 
     def _keeper(self, source: str) -> rlvitals.Keeper:
@@ -311,10 +293,12 @@ class Training:
         step = self.ppo.at.steps
         if self.checkpoints is None or step == self._saved:
             return
-        self._saved = step
         state = self.ppo.state()
         with self.checkpoints.save(step, metrics=told) as folder:
             state.save(folder)
+        if not full_disk.saved(self.checkpoints, step, last=step >= self.ppo.total_steps):
+            return
+        self._saved = step
         self.keeper.update(step, latest_checkpoint=f"checkpoint-{step}")
         self.log.info("[PPO:checkpoint] step=%d saved (%s)", step, why)
 

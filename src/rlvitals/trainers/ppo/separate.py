@@ -56,7 +56,7 @@ class Held(gym.Wrapper[Any, Any, Any, Any]):
         self.to_put = {}
 
 
-def held(vector: AsyncVectorEnv) -> list[Files]:
+def states(vector: AsyncVectorEnv) -> list[Files]:
     """Return the state of each environment."""
     return list(vector.call("held"))
 

@@ -58,6 +58,8 @@ def choose(
     bad: dict[int, str] = {}
     usable = _usable(rows, needed, order, bad)
     train = dict(islice(usable, subset or None))
+    if not len(rows):
+        raise UsageError("there are no rows")
     if not train:
         raise UsageError(f"none of its {len(rows)} rows can be asked: {told(bad)}")
     asked = set(train.values())

@@ -24,6 +24,11 @@ CHART = ("image", "query", "label")
 TEXT = (("prompt", "query", "question"), ("answer", "label"))
 KEPT = ("table", "chart_type", "reasoning")
 CHART_REWARDS = ("format_reward", "num_token_reward", "accuracy_reward", "length_think_reward")
+# Columns that TRL 1.16 takes for its own, or gives reward functions itself (grpo_trainer.py).
+TAKEN = (
+    "prompts", "completion", "completions", "completion_ids", "images", "tools", "environment",
+    "environments", "trainer_state", "log_extra", "log_metric",
+)  # fmt: skip
 BY_COLUMN = {"chart_type": "chart_type_reward", "table": "table_style_reward"}
 
 
@@ -174,6 +179,8 @@ def _read(config: DataConfig, *, vision: bool, seed: int) -> Task:
     import datasets
 
     rows = reading.read(config.dataset_name, config.dataset_split)
+    taken = [name for name in TAKEN if name in rows.column_names]
+    rows = rows.remove_columns(taken)
     shown = "image" in rows.column_names
     if shown:
         _sees(vision, config.dataset_name)
@@ -193,8 +200,13 @@ def _read(config: DataConfig, *, vision: bool, seed: int) -> Task:
         rows.select(chosen.held_out),
         (*CHART_REWARDS, *paid) if shown else ("accuracy_reward",),
         path.stem if path.is_file() else path.name,
-        chosen.notes(config.subset_size),
+        (*_left_out(taken), *chosen.notes(config.subset_size)),
     )
+
+
+def _left_out(columns: list[str]) -> tuple[str, ...]:
+    names = ", ".join(columns)
+    return (f"left out, since trl means something else by that: {names}",) if columns else ()
 
 
 def _chart_rows(rows: datasets.Dataset) -> datasets.Dataset:

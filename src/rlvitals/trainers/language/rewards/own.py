@@ -1,7 +1,9 @@
 """A person's own reward function, by the name `module:function` or `folder/file.py:function`."""
 
 import sys
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import iscoroutinefunction
@@ -18,6 +20,8 @@ def imported(name: str) -> Callable[..., Any]:
     A module is looked for in the working folder too.
     """
     source, _, function = name.rpartition(":")
+    if not source:
+        raise UsageError("no module is named", where=name, hint="folder/file.py:function")
     module = _file(Path(source), name) if source.endswith(".py") else _module(source, name)
     found = getattr(module, function, None)
     if not callable(found) or not hasattr(found, "__name__"):
@@ -34,11 +38,8 @@ def _module(source: str, name: str) -> ModuleType:
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:
-        return import_module(source)
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"there is no module {error.name}", where=name, hint="folder/file.py:function"
-        ) from error
+        with _whole(source, name):
+            return import_module(source)
     finally:
         sys.path.remove(here)
 
@@ -50,5 +51,32 @@ def _file(path: Path, name: str) -> ModuleType:
     assert spec is not None  # noqa: S101 - it ends in .py
     assert spec.loader is not None  # noqa: S101
     module = module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with _whole(str(path), name):
+        spec.loader.exec_module(module)
     return module
+
+
+@contextmanager
+def _whole(source: str, name: str) -> Iterator[None]:
+    """Say of a module that cannot be imported why, and in which line of which file."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        place = f"{name} ({_line(error)})" if _line(error) else name
+        raise UsageError(
+            f"there is no module {error.name}", where=place, hint="folder/file.py:function"
+        ) from error
+    except (Exception, SystemExit) as error:  # a person's code may raise anything
+        what, place = f"{type(error).__name__}: {getattr(error, 'msg', error)}", _line(error)
+        raise UsageError(
+            f"{source} cannot be imported: {what}", where=place or name, hint="mend that line"
+        ) from error
+
+
+def _line(error: BaseException) -> str:
+    """Return where a person's code failed: "rewards.py, line 3"; empty where none of it ran."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}, line {error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [one for one in frames if "importlib" not in one.filename and one.filename != __file__]
+    return f"{own[-1].filename}, line {own[-1].lineno}" if own else ""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 from rlvitals import UsageError, VitalsError, nearest
@@ -11,7 +10,14 @@ from rlvitals.trainers.language.rewards import encoder
 from rlvitals.trainers.language.rewards.own import imported
 from rlvitals.trainers.language.rewards.reward import Alike, Measure, Sample
 
-SHOWN = 200  # characters of a prompt or a completion in an error
+SHOWN = 200  # characters of a prompt, a completion or an exception in an error
+MOST = 3.4028234663852886e38  # float32's largest: TRL holds rewards so, and above is infinity
+# A person's code may raise anything, and end the program; who asks for the end by Ctrl-C has it.
+MAY_RAISE = (Exception, SystemExit)
+
+
+class WrongCountError(ValueError):
+    """Other rewards than there are samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,16 +25,20 @@ class Failure:
     """A sample that a reward function raised on, or gave no finite number for."""
 
     function: str
-    sample: int  # its place in the batch, on this process
+    sample: int | None  # its place in the batch, on this process; None: not one, but the batch
     prompt: str
     completion: str
-    error: Exception
+    error: Exception | SystemExit
 
     @property
     def sentence(self) -> str:
         """What happened, in one line."""
+        error = " ".join(f"{type(self.error).__name__}: {self.error}".split())
+        if len(error) > SHOWN:
+            error = f"{error[:SHOWN]} …"
+        if self.sample is None:
+            return f"{self.function} failed on a batch, and on none of its samples alone: {error}"
         about = f"prompt {self.prompt[-SHOWN:]!r}, completion {self.completion[:SHOWN]!r}"
-        error = f"{type(self.error).__name__}: {self.error}"
         return f"{self.function} failed on sample {self.sample}: {error} ({about})"
 
 
@@ -91,30 +101,45 @@ class Reward:
             return _numbers(self.scores(batch), len(completions))
         except UsageError:
             raise
-        except Exception:  # noqa: BLE001 - it may raise anything; who did is found one by one
-            return [self._one(batch, place) for place in range(len(completions))]
+        except MAY_RAISE as error:
+            return self._each(batch, error)
 
-    def _one(self, batch: Batch, place: int) -> float | None:
-        try:
-            (score,) = _numbers(self.scores(batch.only(place)), 1)
-        except Exception as error:
-            said = text(batch.prompts[place]), text(batch.completions[place])
-            failure = Failure(self.name, place, *said, error)
+    def _each(self, batch: Batch, whole: Exception | SystemExit) -> list[float | None]:
+        """Score samples one by one, after a batch of them failed: that finds which.
+
+        A function that gives one number, however many there are, fails on none of them alone.
+        """
+        failures: list[Failure] = []
+        scores = [self._one(batch, at, failures) for at in range(len(batch.completions))]
+        if not failures and isinstance(whole, WrongCountError):
+            failures.append(Failure(self.name, None, "", "", whole))
+        for failure in failures:
             if self.stop:
                 hint = "mend the function, or leave such samples out: --on-error skip"
-                raise VitalsError(failure.sentence, hint=hint) from error
+                raise VitalsError(failure.sentence, hint=hint) from failure.error
             self.failed(failure)
+        return scores
+
+    def _one(self, batch: Batch, place: int, failures: list[Failure]) -> float | None:
+        try:
+            (score,) = _numbers(self.scores(batch.only(place)), 1)
+        except MAY_RAISE as error:
+            said = text(batch.prompts[place]), text(batch.completions[place])
+            failures.append(Failure(self.name, place, *said, error))
             return None
         return score
 
 
 def _numbers(scores: Sequence[float | None], count: int) -> list[float | None]:
-    """Return scores as numbers. Raises ValueError for others than there are samples, NaN, inf."""
+    """Return scores as numbers. Raises ValueError for others than there are samples, NaN, inf.
+
+    Infinity is also what float32 has no room for.
+    """
     values = [None if score is None else float(score) for score in scores]
     if len(values) != count:
         msg = f"it gave {len(values)} rewards for {count} samples"
-        raise ValueError(msg)
-    if strange := [value for value in values if value is not None and not isfinite(value)]:
+        raise WrongCountError(msg)
+    if strange := [value for value in values if value is not None and not abs(value) <= MOST]:
         msg = f"it gave {strange[0]}"
         raise ValueError(msg)
     return values

@@ -67,14 +67,14 @@ def scorer(
 
     A reward model counts once, beside functions only where some are named.
     """
-    name = config.rlhf.reward_model
+    name, at_once = config.rlhf.reward_model, config.rlhf.forward_batch_size
     if name and not config.rewards.functions:
-        return Scorer([RewardModel(name, device)], [1.0])
+        return Scorer([RewardModel(name, device, at_once=at_once)], [1.0])
     functions = rewards.functions(config.rewards, default, failed=failed)
     weights = rewards.weights(config.rewards, functions)
     if not name:
         return Scorer(functions, weights)
-    return Scorer([RewardModel(name, device), *functions], [1.0, *weights])
+    return Scorer([RewardModel(name, device, at_once=at_once), *functions], [1.0, *weights])
 
 
 def controller(config: RLHFConfig) -> Controller:

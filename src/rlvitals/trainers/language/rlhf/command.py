@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rlvitals.trainers import schema
+from rlvitals.trainers import full_disk, schema
 from rlvitals.trainers.language import command
 from rlvitals.trainers.language.rlhf.config import Config
 
@@ -20,11 +20,11 @@ ALIASES = MappingProxyType({
 })  # fmt: skip
 TINY_LM = "tiny-lm"
 # Between the flags and the defaults, which are those of a large model: a small one that trains all
-# of its weights wants higher learning rates.
+# of its weights wants a higher learning rate.
 TINY = MappingProxyType({
     "model.vlm_name": TINY_LM, "model.lora": False, "data.dataset_name": "sums",
-    "rlhf.total_episodes": 19_200, "rlhf.lr": 1.5e-4, "rlhf.value_lr": 1.5e-3,
-    "rlhf.response_length": 6, "rlhf.temperature": 1.0,
+    "rlhf.total_episodes": 19_200, "rlhf.lr": 1.5e-4, "rlhf.response_length": 6,
+    "rlhf.temperature": 1.0,
 })  # fmt: skip
 QUICK = MappingProxyType({"rlhf.total_episodes": 1920, "checkpointing.save_steps": 10})
 
@@ -39,9 +39,12 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
     del algorithm
     model = command.asked_model(options, TINY_LM)
     parser.set_defaults(preset_of=model)
-    schema.add_flags(
-        parser, Config, aliases=ALIASES, below=preset(model), source=f"preset of {model}"
+    shown = (
+        schema.quick(options, QUICK),
+        ({"model.vlm_name": TINY_LM}, ""),
+        (preset(model), f"preset of {model}"),
     )
+    schema.add_flags(parser, Config, aliases=ALIASES, shown=shown)
 
 
 def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
@@ -57,9 +60,11 @@ def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
 def train(config: Config, chosen: Mapping[str, Any]) -> tuple[Path, str] | None:
     """Train; returns the run's folder and where its pictures are wanted, None for nowhere."""
     del chosen
+    from rlvitals.trainers.language.rlhf import building
     from rlvitals.trainers.language.rlhf.program import Training
 
-    training = Training(config)
-    training.run()
+    with full_disk.explained(building.folder(config)):
+        training = Training(config)
+        training.run()
     wanted = config.monitoring.plots_dir
     return (training.folder, wanted) if wanted and training.first else None

@@ -31,7 +31,9 @@ class RLHFConfig:
         0, "responses of a forward pass on each process (0: a minibatch's)", item="N"
     )
     lr: float = option(3e-6, "learning rate of Adam, at its highest", item="LR")
-    value_lr: float = option(1e-4, "that of the value head, which begins with nothing", item="LR")
+    value_lr: float = option(
+        0.02, "that of the value head: what a step moves a value by, at the most", item="LR"
+    )
     lr_schedule: str = option(
         "linear", "how it goes on: to 0 at the end, or not", choices=("linear", "constant")
     )

@@ -13,6 +13,25 @@ from rlvitals.trainers.language.rlhf import masked
 from rlvitals.trainers.language.rlhf.batch import Sampled
 
 
+class ValueHead(nn.Module):
+    """A linear reading of hidden states, in float32: at first the same for all of them.
+
+    What is read has a mean square of 1. So, at a learning rate of r / width, one step of Adam
+    moves a value by r at the most, however wide a model is and however large its hidden states.
+    """
+
+    def __init__(self, width: int) -> None:
+        """Begin with nothing."""
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(width))
+        self.bias = nn.Parameter(torch.zeros(()))
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Return values [...] of hidden states [..., width]."""
+        read = nn.functional.rms_norm(hidden.float(), self.weight.shape)
+        return (read * self.weight).sum(-1) + self.bias
+
+
 class Policy(nn.Module):
     """A language model, with a linear head on its last hidden state for the value of a prefix.
 
@@ -26,9 +45,7 @@ class Policy(nn.Module):
         if lora is not None:
             lm = _adapted(lm, lora)
         self.lm = lm
-        self.value_head = nn.Linear(lm.config.get_text_config().hidden_size, 1)
-        nn.init.zeros_(self.value_head.weight)  # nothing is expected before anything was seen
-        nn.init.zeros_(self.value_head.bias)
+        self.value_head = ValueHead(lm.config.get_text_config().hidden_size)
         self.eval()
 
     @property
@@ -52,7 +69,7 @@ class Policy(nn.Module):
         before = slice(drawn.queries - 1, -1)
         logits = read.logits[:, before].float() / temperature
         hidden = read.hidden_states[-1][:, before]
-        values = self.value_head(hidden.to(self.value_head.weight.dtype)).squeeze(-1).float()
+        values = self.value_head(hidden)
         with torch.no_grad():
             entropy = masked.entropy(logits) * drawn.mask
         return chosen(logits, drawn) * drawn.mask, entropy, values * drawn.mask

@@ -100,9 +100,10 @@ class PPO:
         self.policy = policy.to(accelerator.device)
         self.model = accelerator.prepare(policy)  # the same, with the gradients of all processes
         self.learning = [one for one in policy.parameters() if one.requires_grad]
-        head = [*policy.value_head.parameters()]
-        rest = self.learning[: -len(head)]  # the head comes last
-        self.optimizer = torch.optim.Adam([{"params": rest}, {"params": head}], eps=ADAM_EPSILON)
+        head = policy.value_head
+        rest = self.learning[: -len([*head.parameters()])]  # the head comes last
+        groups = [{"params": rest}, {"params": [head.weight]}, {"params": [head.bias]}]
+        self.optimizer = torch.optim.Adam(groups, eps=ADAM_EPSILON)
         self.rng = np.random.default_rng(config.seed)  # the same on all processes
         self.order = prompts.Order(len(rows), np.random.default_rng((config.seed, 1)))
         self.at, self.laps = Counters(), Laps()
@@ -138,7 +139,7 @@ class PPO:
         return drawn, batch, texts
 
     def _drawn(self, asked: Sequence[Any]) -> Sampled:
-        queries, attention = prompts.tokens(self.tokenizer, prompts.texts(self.tokenizer, asked))
+        queries, attention = prompts.tokens(self.tokenizer, asked)
         device = self.accelerator.device
         with self.accelerator.autocast():
             drawn: Sampled = generating.sample(
@@ -176,6 +177,8 @@ class PPO:
         if own.whiten_rewards:
             _, spread = self._moments(rewards, learned)
             rewards = masked.whitened(rewards, mask, torch.zeros_like(spread), spread)
+        if not self.at.steps:
+            values = self._expected(rewards, learned) * mask
         gained = masked.advantages(rewards, values, mask, own.gamma, own.lam)
         return Batch(
             query_lengths=drawn.attention[:, : drawn.queries].sum(1), mask=mask,
@@ -183,6 +186,13 @@ class PPO:
             reference=reference, kl=kl, values=values, returns=(gained + values) * mask,
             advantages=masked.whitened(gained, learned, *self._moments(gained, learned)),
         )  # fmt: skip
+
+    def _expected(self, rewards: Tensor, learned: Tensor) -> float:
+        """Expect of each response what the first ones are paid on average, before any step."""
+        responses = max(self._sum(learned[:, 0].sum()), 1.0)
+        paid = self._sum((rewards * learned).sum()) / responses
+        self.policy.value_head.bias.data.fill_(paid)
+        return paid
 
     def _read(self, drawn: Sampled) -> tuple[Tensor, Tensor, Tensor]:
         """Return what the policy and the reference think of responses before the update."""
@@ -266,9 +276,10 @@ class PPO:
         norm = float(torch.nn.utils.clip_grad_norm_(self.learning, limit))
         skip = skip or not np.isfinite(norm)
         if not skip:
-            rates = (self.config.lr * self.schedule, self.config.value_lr * self.schedule)
+            own, width = self.config, self.policy.value_head.weight.numel()
+            rates = (own.lr, own.value_lr / width, own.value_lr)
             for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
-                group["lr"] = rate
+                group["lr"] = rate * self.schedule
             self.optimizer.step()
             self.at.steps += 1
         self.optimizer.zero_grad()

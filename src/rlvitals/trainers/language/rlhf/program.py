@@ -3,12 +3,13 @@
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 import torch
 from accelerate import Accelerator
 
 import rlvitals
-from rlvitals.trainers import alone, schema
+from rlvitals.trainers import alone, full_disk, schema
 from rlvitals.trainers.judging import Judge
 from rlvitals.trainers.language.course import Course
 from rlvitals.trainers.language.rlhf import building, saving
@@ -44,7 +45,8 @@ class Training(Course):
         self.ppo = building.build(config, folder, self.accelerator, self.failed)
         self.changed = schema.changed(folder / SAVED_AS, config)
         super().__init__(folder, config.monitoring, first=first)
-        self.recorder: rlvitals.Run = self._recorder(name, sinks)
+        with alone.entered(folder) if first else nullcontext():
+            self.recorder: rlvitals.Run = self._recorder(name, sinks)
         self.judge = Judge(
             self.folder, every=config.monitoring.diagnose_seconds if self.first else 0.0,
             total_steps=self.ppo.updates, tell=self.diagnosed,
@@ -134,9 +136,11 @@ class Training(Course):
         step = self.ppo.at.updates
         if self.checkpoints is None or step == self._saved:
             return
-        self._saved = step
         with self.checkpoints.save(step, metrics=told) as folder:
             saving.save(self.ppo, folder)
+        if not full_disk.saved(self.checkpoints, step, last=step >= self.ppo.updates):
+            return
+        self._saved = step
         self.log.info("✓ Checkpoint saved: checkpoint-%d (%s)", step, why)
 
     # -- parts -----------------------------------------------------------------------------------
@@ -161,11 +165,6 @@ class Training(Course):
             health=self.judge.health, together=self.accelerator.num_processes > 1,
             tell=lambda text: self.log.info("[checkpoint] %s", text),
         )  # fmt: skip
-
-    def sum_up(self, status: str) -> None:
-        """Say how it ended, and what to look at."""
-        self.told_end(status)
-        self.log.info("rlvitals diagnose %s", self.folder)
 
 
 def heading(config: Config, ppo: PPO) -> list[str]:

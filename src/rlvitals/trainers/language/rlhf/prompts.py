@@ -19,6 +19,7 @@ class Order:
 
     def take(self, number: int) -> list[int]:
         """Return the next rows."""
+        self.rest = self.rest[self.rest < self.count]  # a resume may have fewer than before
         while len(self.rest) < number:
             self.rest = np.concatenate((self.rest, self.rng.permutation(self.count)))
         taken, self.rest = self.rest[:number], self.rest[number:]
@@ -36,10 +37,13 @@ def texts(tokenizer: Any, prompts: Sequence[Any]) -> list[str]:
     ]
 
 
-def tokens(tokenizer: Any, prompts: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """Return tokens and attention [b, q] of prompts, padded on the left."""
+def tokens(tokenizer: Any, prompts: Sequence[Any]) -> tuple[Tensor, Tensor]:
+    """Return tokens and attention [b, q] of prompts, padded on the left.
+
+    A conversation's template writes the special tokens itself: added again, it would begin twice.
+    """
     made = tokenizer(
-        list(prompts), padding=True, padding_side="left", return_tensors="pt",
-        add_special_tokens=True,
+        texts(tokenizer, prompts), padding=True, padding_side="left", return_tensors="pt",
+        add_special_tokens=all(isinstance(one, str) for one in prompts),
     )  # fmt: skip
     return made["input_ids"], made["attention_mask"]

@@ -54,15 +54,20 @@ class Scorer:
 class RewardModel:
     """A sequence classifier of one label, as a reward function: its logit is the score.
 
-    It reads the text of prompt and completion by a tokenizer of its own.
+    It reads the text of prompt and completion by a tokenizer of its own, and a conversation by the
+    template of that tokenizer, where it has one.
     """
 
     __name__ = "reward_model"
 
-    def __init__(self, name: str, device: torch.device | str = "cpu") -> None:
-        """Load it by a name or a folder. Raises UsageError for one that is not there."""
+    def __init__(self, name: str, device: torch.device | str = "cpu", *, at_once: int = 0) -> None:
+        """Load it by a name or a folder; it reads `at_once` completions in a pass (0: all).
+
+        Raises UsageError for one that is not there.
+        """
         import transformers
 
+        self._at_once = at_once
         kind = transformers.AutoModelForSequenceClassification
         try:
             with quiet():
@@ -78,9 +83,19 @@ class RewardModel:
 
     def __call__(self, prompts: Column, completions: Column, **_: object) -> list[float]:
         """Score each completion [b]."""
-        pairs = zip(prompts, completions, strict=True)
-        texts = [_text(prompt) + _text(completion) for prompt, completion in pairs]
-        read = self.tokenizer(texts, padding=True, padding_side="right", return_tensors="pt")
+        pairs = list(zip(prompts, completions, strict=True))
+        found: list[float] = []
+        for first in range(0, len(pairs), self._at_once or len(pairs)):
+            found += self._scores(pairs[first : first + (self._at_once or len(pairs))])
+        return found
+
+    def _scores(self, pairs: Sequence[tuple[Any, Any]]) -> list[float]:
+        templated = self.tokenizer.chat_template and not isinstance(pairs[0][0], str)
+        read = self.tokenizer(
+            [self._templated(*pair) if templated else "".join(map(_said, pair)) for pair in pairs],
+            padding=True, padding_side="right", return_tensors="pt",
+            add_special_tokens=not templated,  # which a template writes itself
+        )  # fmt: skip
         with torch.no_grad():
             logits = self.model(
                 input_ids=read["input_ids"].to(self.model.device),
@@ -89,6 +104,11 @@ class RewardModel:
         found: list[float] = logits[:, 0].float().tolist()
         return found
 
+    def _templated(self, prompt: Any, completion: Any) -> str:
+        talk = [*prompt, {"role": "assistant", "content": _said(completion)}]
+        text: str = self.tokenizer.apply_chat_template(talk, tokenize=False)
+        return text
+
 
 def _finite(value: object) -> float | None:
     if not isinstance(value, int | float) or not math.isfinite(value):
@@ -96,5 +116,5 @@ def _finite(value: object) -> float | None:
     return float(value)
 
 
-def _text(said: Any) -> str:
+def _said(said: Any) -> str:
     return said if isinstance(said, str) else "".join(str(one["content"]) for one in said)

@@ -76,16 +76,24 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 def load(recipe: Recipe, folder: Path, tell: Callable[[str], None] = LOG.info) -> tuple[Any, Any]:
     """Read the model and its processor from `folder`; make them there first where nothing is.
 
-    Several processes may do so at once: the first that is done is read by all. `tell`
-    hears how the warm start went. Raises VitalsError
-    for a folder of another recipe, or whose weights are not those that were written.
+    Raises VitalsError for a folder of another recipe, or whose weights are not those that were
+    written.
     """
+    make(recipe, folder, tell)
     with quiet():
-        if not folder.exists():
-            _make(recipe, folder, tell)
         _check(recipe, folder)
         model, processor = KINDS[recipe.name].read(folder)
     return model.eval(), processor
+
+
+def make(recipe: Recipe, folder: Path, tell: Callable[[str], None] = LOG.info) -> None:
+    """Make the model in `folder` where nothing is; `tell` hears how the warm start went.
+
+    Several processes may do so at once: the first that is done is read by all.
+    """
+    if not folder.exists():
+        with quiet():
+            _make(recipe, folder, tell)
 
 
 def _make(recipe: Recipe, folder: Path, tell: Callable[[str], None]) -> None:
@@ -105,8 +113,7 @@ def _make(recipe: Recipe, folder: Path, tell: Callable[[str], None]) -> None:
             f"Warm start of {recipe.name}: {len(losses)} steps, "
             f"loss {losses[0]:.2f} -> {losses[-1]:.2f}, {took:.0f} s"
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    beside = _beside(folder)
     try:
         beside.chmod(0o755)
         model.save_pretrained(beside)
@@ -118,6 +125,17 @@ def _make(recipe: Recipe, folder: Path, tell: Callable[[str], None]) -> None:
         _rename(beside, folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _beside(folder: Path) -> Path:
+    """Make a folder beside it. Raises VitalsError where that cannot be."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise VitalsError(
+            f"it cannot be written: {error.strerror}", where=str(folder), hint="--output-dir DIR"
+        ) from None
 
 
 @contextmanager

@@ -26,8 +26,7 @@ LESSONS = 32  # of a step of the warm start
 FORGOTTEN = "</think>"  # in a share of the lessons: nothing that follows it can then be paid
 SEEN = 2048  # charts that the warm start draws from
 
-IMAGE = "<image>"
-SPECIAL = (IMAGE, "<fake_token_around_image>", "<global-img>", "<end_of_utterance>")
+SPECIAL = (tokens.IMAGE, "<fake_token_around_image>", "<global-img>", "<end_of_utterance>")
 TAGS = (
     "<think>", "</think>", "<type>", "</type>", "<table>", "</table>", "<answer>", "</answer>",
     "<step-1>: ", "<step-2>: ", "<step-3>: ",
@@ -49,7 +48,7 @@ def make(seed: int) -> tuple[Any, Any]:
     names = [f"{name}_token_id" for name in ("pad", "eos", "bos")]
     ends = {name: getattr(tokenizer, name) for name in names}
     config = Idefics3Config(
-        image_token_id=tokenizer.convert_tokens_to_ids(IMAGE), scale_factor=1,
+        image_token_id=tokenizer.convert_tokens_to_ids(tokens.IMAGE), scale_factor=1,
         tie_word_embeddings=True, pad_token_id=tokenizer.pad_token_id,
         vision_config={
             "hidden_size": SIGHT, "intermediate_size": 2 * SIGHT, "num_hidden_layers": SIGHT_LAYERS,
@@ -100,7 +99,7 @@ def _lesson(drawn: dict[int, Lesson], index: int, seed: int) -> Lesson:
     if index not in drawn:
         found = charts.chart(f"warm start {seed}", index, pixels=PIXELS)
         form = template.answered(found.chart_type, found.table, found.reasoning, found.label)
-        drawn[index] = Lesson(IMAGE + template.asked(found.query), form, found.image)
+        drawn[index] = Lesson(tokens.IMAGE + template.asked(found.query), form, found.image)
     return drawn[index]
 
 

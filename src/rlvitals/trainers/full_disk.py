@@ -1,0 +1,55 @@
+"""A disk that takes no more: one error that says so, and logs that do not fail because of it."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import rlvitals
+
+HINT = "free some space, and run the same command again: it goes on from the newest checkpoint"
+
+
+@contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """Raise VitalsError, naming the folder, for whatever Python, torch or safetensors raise."""
+    try:
+        yield
+    except rlvitals.VitalsError:
+        raise  # it says itself what, where, and what to try
+    except Exception as raised:
+        if not rlvitals.disk_is_full(raised):
+            raise
+        raise error(folder) from raised
+
+
+def error(folder: Path, what: str = "the training cannot go on") -> rlvitals.VitalsError:
+    """Return the error that says so, and what that comes to."""
+    return rlvitals.VitalsError(f"the disk is full: {what}", where=str(folder), hint=HINT)
+
+
+def saved(checkpoints: rlvitals.Checkpoints, step: int, *, last: bool) -> bool:
+    """Tell whether a step's checkpoint stands: `Checkpoints` told, and went on, where it does not.
+
+    The last one of a training is what it was for: without it VitalsError is raised.
+    """
+    stands = any(one.step == step for one in checkpoints.all())
+    if last and not stands:
+        raise error(checkpoints.folder, "what was trained last is not saved")
+    return stands
+
+
+class LogFile(logging.FileHandler):
+    """A file of log lines; what a full disk does not take is left out, without a word."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - as logging calls it
+        """Print a traceback, as logging does, for anything but a full disk."""
+        raised = sys.exception()
+        if raised is None or not rlvitals.disk_is_full(raised):
+            super().handleError(record)
+
+    def close(self) -> None:
+        """Close the file; what is still to be written may not fit."""
+        with suppress(OSError):
+            super().close()

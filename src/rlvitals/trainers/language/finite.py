@@ -1,0 +1,25 @@
+"""A model whose outputs are no numbers any more: one error that says so, instead of torch's."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import rlvitals
+
+# torch.multinomial's, of probabilities that are not.
+NO_PROBABILITIES = "probability tensor contains either"
+
+
+@contextmanager
+def told(folder: Path) -> Iterator[None]:
+    """Raise VitalsError, naming the folder, where a token can no longer be drawn."""
+    try:
+        yield
+    except RuntimeError as raised:
+        if NO_PROBABILITIES not in str(raised):
+            raise
+        raise rlvitals.VitalsError(
+            "the model's outputs are no numbers any more: its weights have grown without end",
+            where=str(folder),
+            hint="a lower learning rate, in another --output-dir: these weights do not come back",
+        ) from raised

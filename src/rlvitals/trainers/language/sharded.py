@@ -1,0 +1,44 @@
+"""What cannot be done where DeepSpeed shares a training's state out over its processes."""
+
+from pathlib import Path
+
+from transformers import TrainingArguments
+
+from rlvitals import UsageError, VitalsError
+from rlvitals.trainers.language.config import SignalConfig
+
+# deepspeed v0.19: deepspeed/runtime/engine.py, `_get_zero_ckpt_name`; one file of each process.
+SHARED, PARTS = "global_step*", "global_step*/*zero_pp_rank_*_optim_states.pt"
+AGAIN = "launch it as before, or another run with another --output-dir"
+
+
+def check(args: TrainingArguments, signal: SignalConfig) -> None:
+    """Raise UsageError for what DeepSpeed leaves no room for."""
+    if args.deepspeed_plugin is not None and signal.skip_empty_steps:
+        raise UsageError(
+            "DeepSpeed steps the optimizer as it computes the gradient: no step can be left out",
+            where="signal.skip_empty_steps",
+            hint="leave it off, or launch without DeepSpeed",
+        )
+
+
+def check_resume(args: TrainingArguments, checkpoint: Path) -> None:
+    """Raise VitalsError for a checkpoint whose optimizer cannot be read as this was launched.
+
+    Found out early and in a sentence: DeepSpeed says so in a traceback of each process, and
+    without it a new optimizer would begin, silently.
+    """
+    now = args.deepspeed_plugin is not None
+    if now != any(checkpoint.glob(SHARED)):
+        by, here = ("without", "with") if now else ("by", "without")
+        raise VitalsError(
+            f"it was saved {by} DeepSpeed, and its optimizer cannot be read {here} it",
+            where=str(checkpoint), hint=AGAIN,
+        )  # fmt: skip
+    parts = sum(1 for _ in checkpoint.glob(PARTS))
+    if parts and parts != args.world_size:
+        raise VitalsError(
+            f"DeepSpeed shared it out over {parts} processes, and {args.world_size} cannot read it",
+            where=str(checkpoint),
+            hint=f"--num_processes {parts}, or another run with another --output-dir",
+        )  # fmt: skip

@@ -1,0 +1,115 @@
+"""Real architectures go the whole way: trained, saved, resumed, evaluated; random weights."""
+
+import json
+
+import families
+import pytest
+from safetensors import safe_open
+from transformers.utils import is_torchvision_available
+
+from rlvitals import VitalsError
+from rlvitals.cli import main
+from rlvitals.trainers.language import models
+from rlvitals.trainers.language.config import ModelConfig
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning"),  # peft's
+    pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),  # PaliGemma's
+]
+SMALL = [
+    "--batch-size", "2", "--num-generations", "2", "--save-steps", "1", "--diagnose-seconds", "0",
+    "--max-completion-length", "4", "--subset-size", "4", "--held-out", "2", "--threads", "1",
+    "--lr-scheduler-type", "constant",
+    "--report-to", "none", "--functions", "trained:alternating", "--correctness", "alternating",
+]  # fmt: skip
+ADAPTERS, WEIGHTS = "adapter_model.safetensors", "model.safetensors"
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Return the folder of a family, made once."""
+    made = {}
+
+    def of(name):
+        if name not in made:
+            made[name] = getattr(families, name)(tmp_path_factory.mktemp(name))
+        return made[name]
+
+    return of
+
+
+def words(name, tmp_path):
+    """Return the flags of what a family is asked: charts if it sees, else questions."""
+    if name in ("llava", "paligemma"):
+        return ["--chart-pixels", "32"]
+    rows = [{"prompt": f"What is {a}+1?", "answer": str(a + 1)} for a in range(8)]
+    file = tmp_path / "sums.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    return ["--dataset-name", str(file)]
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("qwen2 nsr", []),
+        ("llama nsr", ["--lora", "false"]),
+        ("gpt2 grpo", ["--beta", "0.1", "--num-iterations", "2"]),
+        ("llava grpo", []),
+        ("paligemma nsr", []),
+    ],
+)
+def test_a_family_is_trained_resumed_and_evaluated(name, more, folder, tmp_path, capsys):
+    run, (name, mode) = tmp_path / "run", name.split()
+    saved = WEIGHTS if "--lora" in more else ADAPTERS
+    asked = ["train", mode, "--vlm-name", str(folder(name)), "--output-dir", str(run), *SMALL]
+    asked += [*words(name, tmp_path), *more]
+    assert main([*asked, "--max-steps", "2"]) == 0
+    assert main([*asked, "--max-steps", "3"]) == 0
+    assert "resumed at step 2 from checkpoint-2" in capsys.readouterr().out
+    assert moved(run / "checkpoint-2" / saved, run / "checkpoint-3" / saved)
+    assert main(["evaluate", str(run), "--samples", "2", "--questions", "1"]) == 0
+    assert "step 3" in capsys.readouterr().out
+
+
+def moved(before, after):
+    """Say whether weights are others than before."""
+    with safe_open(before, "pt") as then, safe_open(after, "pt") as now:
+        assert set(then.keys()) == set(now.keys())
+        return any(bool((then.get_tensor(key) != now.get_tensor(key)).any()) for key in now.keys())  # noqa: SIM118
+
+
+@pytest.mark.parametrize(
+    ("name", "adapted", "transposed"),
+    [
+        ("gpt2", {"c_attn", "c_fc", "c_proj"}, True),
+        ("neox", {"dense", "query_key_value", "dense_h_to_4h", "dense_4h_to_h"}, False),
+        ("phi3", {"o_proj", "down_proj", "qkv_proj", "gate_up_proj"}, False),
+    ],
+)
+def test_adapters_are_on_the_layers_that_a_family_has(name, adapted, transposed, folder, tmp_path):
+    told = []
+    config = ModelConfig(vlm_name=str(folder(name)))
+    lora = models.load(config, seed=0, base=tmp_path, tell=told.append).lora
+    assert (lora.target_modules, lora.fan_in_fan_out) == (adapted, transposed)
+    assert len(told) == 1
+    assert all(one in told[0] for one in adapted)
+
+
+@pytest.mark.skipif(is_torchvision_available(), reason="torchvision is there")
+def test_a_processor_that_transformers_does_not_name_is_named(folder, tmp_path):
+    """Transformers says here: "<folder> requires `torchvision`", with no class."""
+    config = ModelConfig(vlm_name=str(folder("internvl")))
+    with pytest.raises(VitalsError, match="its InternVLProcessor needs torchvision") as caught:
+        models.load(config, seed=0, base=tmp_path)
+    assert "pip install torchvision" in caught.value.hint
+
+
+class Bare:
+    """A processor of neither chat template nor image token."""
+
+    chat_template = None
+
+
+def test_a_processor_that_cannot_be_asked_is_refused():
+    with pytest.raises(VitalsError, match="its Bare has no chat template, and no image token"):
+        models._talk(Bare(), print)
