@@ -1,6 +1,7 @@
 """A whole training of a language model: begin or resume, learn, tell, save, and end well."""
 
 import time
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from rlvitals.trainers.language import (
     sharded,
 )
 from rlvitals.trainers.language.config import Config
-from rlvitals.trainers.language.course import Course
+from rlvitals.trainers.language.course import ERRORS, Course
 from rlvitals.trainers.language.following import Following
 from rlvitals.trainers.language.modes import ModesTrainer, Told
 
@@ -126,7 +127,8 @@ class Training(Course):
         return trainer
 
     def _paid(self, default: tuple[str, ...]) -> list[rewards.Reward]:
-        return rewards.functions(self.config.rewards, default, failed=self.failed)
+        paid = rewards.functions(self.config.rewards, default, failed=self.failed)
+        return [*paid[:-1], replace(paid[-1], last=lambda n: {ERRORS: self.share_failed(n)})]
 
     def _judge(self) -> Judge | None:
         seconds = self.config.monitoring.diagnose_seconds

@@ -31,15 +31,23 @@ def named(template: str, config: Config) -> str:
     return reporting.filled(template, {**known, "mode": RLHF})
 
 
-def build(config: Config, folder: Path, accelerator: Accelerator, failed: Failed) -> PPO:
-    """Build what trains, in a run's folder; `failed` hears of rewards that could not be computed.
+def build(
+    config: Config,
+    folder: Path,
+    accelerator: Accelerator,
+    *,
+    failed: Failed,
+    tell: Callable[[str], None],
+) -> PPO:
+    """Build what trains, in a run's folder.
 
-    Raises UsageError for settings that do not fit each other, the model or the data.
+    `failed` hears of rewards that could not be computed, `tell` what a person should know of the
+    model. Raises UsageError for settings that do not fit the model or the data.
     """
-    own = config.rlhf
-    check(own, accelerator.num_processes)
-    with accelerator.main_process_first():  # which makes a tiny model that the others read
-        loaded = models.load(config.model, seed=own.seed, base=folder / models.BASE)
+    own, base = config.rlhf, folder / models.BASE
+    with accelerator.main_process_first():  # a tiny model is made once
+        models.prepare(config.model, seed=own.seed, base=base, tell=tell)
+    loaded = models.load(config.model, seed=own.seed, base=base, tell=tell)
     if loaded.vision:
         raise UsageError(
             f"{config.model.vlm_name} sees, and RLHF trains what only reads",
