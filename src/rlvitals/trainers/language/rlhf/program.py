@@ -19,6 +19,7 @@ from rlvitals.trainers.language.rlhf.ppo import PPO, Update
 FRAMEWORK = "rlvitals-rlhf"  # whose names the logged keys are
 GAME_LOG = "game_log"
 FIRST, LINES = 3, 20  # updates that are shown at first, and then of the whole run
+HERE = ("rlhf.output_dir",)  # a run may be moved
 ALL = 1_000_000  # checkpoints: more than anybody keeps
 
 
@@ -43,7 +44,7 @@ class Training(Course):
         name = building.named(config.monitoring.run_name, config)
         sinks = building.sinks(config.monitoring, name)
         self.ppo = building.build(config, folder, self.accelerator, self.failed)
-        self.changed = schema.changed(folder / SAVED_AS, config)
+        self.changed = schema.changed(folder / SAVED_AS, config, besides=HERE)
         super().__init__(folder, config.monitoring, first=first)
         with alone.entered(folder) if first else nullcontext():
             self.recorder: rlvitals.Run = self._recorder(name, sinks)
