@@ -253,3 +253,41 @@ def test_there_are_no_other_names_than_those_of_settings():
     known = {key.name for key in schema.keys(trained.Config)}
     assert building.AT_LEAST.keys() <= known
     assert console.LOG == "debug.log"
+
+
+@pytest.mark.parametrize("algorithm", ["nsr", "rlhf"])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sum", "nothing here is called sum|did you mean sums? One of Hugging Face is OWNER/NAME"),
+        ("no/such", "no/such is neither here nor to be had from Hugging Face"),
+        ("rows.jsonl", "there is no such file or folder"),
+    ],
+)
+def test_data_that_is_not_there_is_told_before_a_model_is_made(
+    algorithm, name, said, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    out = ("--output-dir", "run", "--progress-bar", "false")
+    assert main(["train", algorithm, "--vlm-name", "tiny-lm", "--dataset-name", name, *out]) == 2
+    told = capfd.readouterr()
+    for one in said.split("|"):
+        assert one in told.err
+    assert not list(tmp_path.rglob("*.safetensors"))
+    assert "/" in name or not list(tmp_path.iterdir())
+
+
+def test_a_try_of_the_hub_is_one_line(tmp_path, monkeypatch, capfd):
+    """Its library tells of each of its tries, for half a minute."""
+    import datasets
+
+    def fails(*_, **__):
+        logging.getLogger("huggingface_hub.utils._http").warning("Retrying in 1s [Retry 1/5].")
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(datasets, "load_dataset", fails)
+    with pytest.raises(rlvitals.UsageError, match="no network"):
+        trained.train(tmp_path, data__dataset_name="no/such")
+    told = capfd.readouterr()
+    assert "Retrying" not in told.out + told.err
+    assert told.out.count("no/such is looked for at Hugging Face ...") == 1

@@ -47,6 +47,7 @@ class Training(Course):
             alone.check(folder)
         self.config = config
         # Before a model is loaded, which takes minutes.
+        data.check(config.data)
         building.sinks(config.monitoring, "", config.training.mode)
         self.named = self._paid(()) if config.rewards.functions else []
         self.titles: dict[str, str] = {}  # of the reward functions, by name
@@ -59,12 +60,13 @@ class Training(Course):
         set_seed(config.training.seed)
         seed = config.training.seed
         base = self.folder / models.BASE
+        found = data.find(config.data, self.log.info)  # before a model is loaded for nothing
         with self.args.main_process_first(local=False):  # a tiny model is made once
             models.prepare(config.model, seed=seed, base=base, tell=self.log.info)
         loaded = models.load(config.model, seed=seed, base=base, tell=self.log.info)
         if threads := config.training.threads or (1 if loaded.tiny else 0):
             torch.set_num_threads(threads)
-        task = data.load(config.data, vision=loaded.vision, seed=seed)
+        task = data.load(config.data, vision=loaded.vision, seed=seed, found=found)
         building.enough(self.args, len(task.train))
         changed = schema.changed(self.folder / building.SAVED_AS, config, besides=HERE)
         if self.first:

@@ -10,7 +10,7 @@ from rlvitals import UsageError, VitalsError
 from rlvitals.trainers.language.data import charts, checking, reading, sums, template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import datasets
 
@@ -46,8 +46,32 @@ class Task:
     notes: tuple[str, ...] = ()
 
 
-def load(config: DataConfig, *, vision: bool, seed: int) -> Task:
-    """Make or read a task. `vision`: whether the model sees images.
+def check(config: DataConfig) -> None:
+    """Raise UsageError for data that cannot be had, as far as its name tells."""
+    reading.check(config.dataset_name)
+
+
+def find(config: DataConfig, tell: Callable[[str], None]) -> datasets.Dataset | None:
+    """Read a person's data, before a model is loaded for it; None for what is made here.
+
+    `tell` hears where it is looked for, which may take long. Raises UsageError as `load`.
+    """
+    name = config.dataset_name
+    if name in reading.MADE:
+        return None
+    if reading.is_remote(name):
+        tell(f"{name} is looked for at Hugging Face ...")
+    try:
+        return reading.read(name, config.dataset_split)
+    except VitalsError as error:
+        error.where = error.where or name
+        raise
+
+
+def load(
+    config: DataConfig, *, vision: bool, seed: int, found: datasets.Dataset | None = None
+) -> Task:
+    """Make or read a task. `vision`: whether the model sees images; `found`: what `find` did.
 
     Raises UsageError for data that is not there, has no such columns, or cannot be asked.
     """
@@ -57,7 +81,8 @@ def load(config: DataConfig, *, vision: bool, seed: int) -> Task:
         _sees(vision, "charts")
         return _charts(config, seed)
     try:
-        return _read(config, vision=vision, seed=seed)
+        rows = find(config, lambda _: None) if found is None else found
+        return _asked(rows, config, vision=vision, seed=seed)
     except VitalsError as error:
         error.where = error.where or config.dataset_name
         raise
@@ -175,10 +200,9 @@ class Pictures:
         return made.resize((max(1, int(image.width * factor)), max(1, int(image.height * factor))))
 
 
-def _read(config: DataConfig, *, vision: bool, seed: int) -> Task:
+def _asked(rows: datasets.Dataset, config: DataConfig, *, vision: bool, seed: int) -> Task:
     import datasets
 
-    rows = reading.read(config.dataset_name, config.dataset_split)
     taken = [name for name in TAKEN if name in rows.column_names]
     rows = rows.remove_columns(taken)
     shown = "image" in rows.column_names

@@ -38,6 +38,7 @@ def build(config: Config, folder: Path, accelerator: Accelerator, failed: Failed
     """
     own = config.rlhf
     check(own, accelerator.num_processes)
+    found = data.find(config.data, lambda _: None)  # before a model is loaded for nothing
     with accelerator.main_process_first():  # which makes a tiny model that the others read
         loaded = models.load(config.model, seed=own.seed, base=folder / models.BASE)
     if loaded.vision:
@@ -51,7 +52,7 @@ def build(config: Config, folder: Path, accelerator: Accelerator, failed: Failed
     random.seed(own.seed)  # what a reward function may draw from
     np.random.seed(own.seed)  # noqa: NPY002 - the same
     torch.manual_seed(own.seed)  # of the adapters
-    task = data.load(config.data, vision=False, seed=own.seed)
+    task = data.load(config.data, vision=False, seed=own.seed, found=found)
     policy = Policy(loaded.model, loaded.lora)
     return PPO(
         policy, models.tokenizer_of(loaded.processor), task.train,
