@@ -20,6 +20,7 @@ from rlvitals.trainers.language import (
     presets,
     rewards,
     sharded,
+    talking,
 )
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.course import Course
@@ -67,12 +68,13 @@ class Training(Course):
         if threads := config.training.threads or (1 if loaded.tiny else 0):
             torch.set_num_threads(threads)
         task = data.load(config.data, vision=loaded.vision, seed=seed, found=found)
+        notes = talking.check(config.data, loaded, task)
         building.enough(self.args, len(task.train))
         changed = schema.changed(self.folder / building.SAVED_AS, config, besides=HERE)
         if self.first:
             with alone.entered(self.folder):
                 self._record()
-            for note in task.notes:
+            for note in (*task.notes, *notes):
                 self.log.warning("%s: %s", task.name, note)
             started = [line] if (line := presets.line(config)) else []
             for said in (*started, *console.heading(config, len(task.train))):

@@ -109,7 +109,8 @@ def _sums(config: DataConfig, seed: int) -> Task:
             "answer": [one["answer"] for one in questions],
         }
         features = datasets.Features({"prompt": text, "answer": text})
-        return datasets.Dataset.from_dict(columns, features=features)
+        made = datasets.Dataset.from_dict(columns, features=features)
+        return _talking(made, columns["prompt"]) if config.chat else made
 
     train = asked(sums.questions(config.subset_size or SUMS, seed))
     held_out = asked(sums.held_out(config.held_out))
@@ -162,12 +163,15 @@ def _drawn(samples: Iterable[charts.Sample], config: DataConfig) -> datasets.Dat
 
 def _prompted(rows: datasets.Dataset, config: DataConfig) -> datasets.Dataset:
     """Put each query into the words around it, as a conversation: its image comes before them."""
+    around = config.prompt_template or template.CHART
+    return _talking(rows, [template.asked(str(query), around) for query in rows["query"]])
+
+
+def _talking(rows: datasets.Dataset, texts: Sequence[str | None]) -> datasets.Dataset:
+    """Make each prompt a conversation that a person begins with a text."""
     import datasets
 
-    around = config.prompt_template or template.CHART
-    said = [
-        [{"role": "user", "content": template.asked(str(query), around)}] for query in rows["query"]
-    ]
+    said = [[{"role": "user", "content": one}] for one in texts]
     text = datasets.Value("string")
     kind = datasets.List({"role": text, "content": text})
     rows = rows.remove_columns("prompt") if "prompt" in rows.column_names else rows
@@ -217,6 +221,8 @@ def _asked(rows: datasets.Dataset, config: DataConfig, *, vision: bool, seed: in
     )
     if shown:
         rows = _pictured(_prompted(rows.cast_column("image", datasets.Image()), config), config)
+    elif config.chat:
+        rows = _talking(rows, rows["prompt"])
     path = Path(config.dataset_name)
     paid = tuple(reward for name, reward in BY_COLUMN.items() if name in rows.column_names)
     return Task(

@@ -11,7 +11,7 @@ from accelerate import Accelerator
 
 from rlvitals import UsageError
 from rlvitals.trainers import schema
-from rlvitals.trainers.language import data, models, reporting, rewards
+from rlvitals.trainers.language import data, models, reporting, rewards, talking
 from rlvitals.trainers.language.config import MonitoringConfig
 from rlvitals.trainers.language.rlhf.config import Config, RLHFConfig
 from rlvitals.trainers.language.rlhf.controllers import Adaptive, Controller, Fixed
@@ -31,9 +31,16 @@ def named(template: str, config: Config) -> str:
     return reporting.filled(template, {**known, "mode": RLHF})
 
 
-def build(config: Config, folder: Path, accelerator: Accelerator, failed: Failed) -> PPO:
+def build(
+    config: Config,
+    folder: Path,
+    accelerator: Accelerator,
+    failed: Failed,
+    tell: Callable[[str], None] = lambda _: None,
+) -> PPO:
     """Build what trains, in a run's folder; `failed` hears of rewards that could not be computed.
 
+    `tell` hears what a person should know of the data, as rows that are left out.
     Raises UsageError for settings that do not fit each other, the model or the data.
     """
     own = config.rlhf
@@ -53,6 +60,8 @@ def build(config: Config, folder: Path, accelerator: Accelerator, failed: Failed
     np.random.seed(own.seed)  # noqa: NPY002 - the same
     torch.manual_seed(own.seed)  # of the adapters
     task = data.load(config.data, vision=False, seed=own.seed, found=found)
+    for note in (*task.notes, *talking.check(config.data, loaded, task)):
+        tell(f"{task.name}: {note}")
     policy = Policy(loaded.model, loaded.lora)
     return PPO(
         policy, models.tokenizer_of(loaded.processor), task.train,

@@ -43,7 +43,8 @@ class Training(Course):
             alone.check(folder)
         name = building.named(config.monitoring.run_name, config)
         sinks = building.sinks(config.monitoring, name)
-        self.ppo = building.build(config, folder, self.accelerator, self.failed)
+        self.notes: list[str] = []
+        self.ppo = building.build(config, folder, self.accelerator, self.failed, self.notes.append)
         self.changed = schema.changed(folder / SAVED_AS, config, besides=HERE)
         super().__init__(folder, config.monitoring, first=first)
         with alone.entered(folder) if first else nullcontext():
@@ -58,6 +59,8 @@ class Training(Course):
     def trained(self) -> str:
         """Resume, and go through the updates."""
         ppo = self.ppo
+        for note in self.notes:
+            self.log.warning("%s", note)
         for line in heading(self.config, ppo):
             self.log.info("%s", line)
         self._resume()
