@@ -4,7 +4,7 @@
 The 95 % interval of the outcome's change over the whole run lies below what would count as
 learning: a tenth of the way from a random to a solved policy where the environment is known
 (in a game where only people's scores are known, three tenths of the first level if that is
-less), else a tenth of the first level. Asked once 40 % of the run's budget is spent; without a
+less), else a tenth of the first level, of a loss a twentieth. Asked once 40 % of the run's budget is spent; without a
 budget, once the run has ended. Falling is an error, flat a warning.
 
 ## Why it matters
