@@ -8,6 +8,7 @@ import pytest
 
 from rlvitals.diagnosis import diagnose
 from rlvitals.records import Lifecycle, Profile
+from rlvitals.rules.answers import judged
 from rlvitals.rules.outcome import no_learning
 from rlvitals.rules.rule import Clear, Severity
 from rlvitals.rules.standing import standing
@@ -65,6 +66,10 @@ def test_what_cannot_be_told_is_said_with_what_would_count():
     assert known.why.endswith("would count")
 
 
+def later(series, steps):
+    return replace(series, steps=series.steps + steps)
+
+
 def fallen_from_the_start():
     """A mean over 100 episodes of DQN on CartPole at a learning rate of 0.5, as SB3 logs it."""
     episodes = np.concatenate((22 + 12 * made.noise(25, 1), np.full(500, 9.5)))
@@ -75,10 +80,13 @@ def fallen_from_the_start():
 
 def test_a_return_that_only_fell_from_its_start_is_not_unknown():
     run = made.trace(Profile.OFF_POLICY, outcome__return=fallen_from_the_start())
-    assert standing(run).state == "flat"
+    assert judged(run).state == "flat"
     assert diagnose(run).verdict.word is Word.STALLED
+    assert RULE.ask(run).summary.startswith("return does not improve: 16.79")
+    resumed = replace(run, series={"outcome/return": later(run["outcome/return"], 1_000_000)})
+    assert judged(resumed).state == "unknown"  # what it learned lies before the log
     came_back = np.concatenate((fallen_from_the_start(), np.linspace(12, 40, 30)))
-    assert not standing(made.trace(Profile.OFF_POLICY, outcome__return=came_back)).stalled
+    assert not judged(made.trace(Profile.OFF_POLICY, outcome__return=came_back)).stalled
 
 
 def test_a_stalled_run_is_held_against_a_random_policy():

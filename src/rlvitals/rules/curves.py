@@ -82,18 +82,31 @@ def never_better(values: Array, first: float, last: float, material: float) -> b
     """See a long log that ends where it began and never stood above that by what counts.
 
     A mean over many episodes wanders like a random walk, so that no test can bound its trend. But
-    what did not get better in all that time, beyond its own scatter, did not learn. Nor did what
-    fell from its very start, of a random policy, and never came back.
+    what did not get better in all that time, beyond its own scatter, did not learn.
     """
     if len(values) < AMPLE or last - first > material / 2:
         return False
-    course = block_means(values, max(1, len(values) // PARTS))
+    best = float(block_means(values, max(1, len(values) // PARTS)).max())
     # The scatter around a curve that did rise holds the rise: it counts for half as much at most.
-    most = material + min(robust_sd(values) or 0.0, material / 2)
-    begins = course[: PARTS // FIFTHS]
+    return best - first <= _beyond_scatter(values, material)
+
+
+def only_fell(values: Array, first: float, material: float) -> bool:
+    """See a long log that fell from its very start, of a random policy, and never came back.
+
+    Its first fifth is a slope and no level, so that its best says nothing of learning: what counts
+    is that it never rose in there, and that nothing later stands above it.
+    """
+    if len(values) < AMPLE:
+        return False
+    course = block_means(values, max(1, len(values) // PARTS))
+    begins, later = course[: PARTS // FIFTHS], course[PARTS // FIFTHS :]
     climbs = float((begins - np.minimum.accumulate(begins)).max())
-    later = float(course[PARTS // FIFTHS :].max())
-    return float(course.max()) - first <= most or (climbs <= most and later - first <= most)
+    return climbs <= _beyond_scatter(values, material) and float(later.max()) <= first
+
+
+def _beyond_scatter(values: Array, material: float) -> float:
+    return material + min(robust_sd(values) or 0.0, material / 2)
 
 
 def fell_back(values: Array, material: float) -> Drawdown | None:

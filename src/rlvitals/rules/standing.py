@@ -174,7 +174,7 @@ def task(trace: Trace, name: str, values: NDArray[np.float64]) -> Environment | 
     return env.times(factor) if factor >= RESCALED else env
 
 
-def _beyond(trace: Trace, name: str, values: NDArray[np.float64], last: float) -> str:
+def beyond(trace: Trace, name: str, values: NDArray[np.float64], last: float) -> str:
     """Say that an outcome ends above what its task can give: then its unit is not known."""
     env = task(trace, name, values)
     # What was rescaled is known to within the scatter of the first returns.
@@ -243,7 +243,7 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     found = trend(series.values)
     low, high = (found.change_low, found.change_high) if found else (-np.inf, np.inf)
     state: State = "unknown"
-    if lacks := _beyond(trace, name, whole.values, last):
+    if lacks := beyond(trace, name, whole.values, last):
         state = "unknown"
     elif _at_ceiling(trace, name, whole, last):
         state = "at its ceiling"
@@ -253,7 +253,7 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
         state = "falling"
     elif high <= material and not (name in OFFSET and low > 0):
         state = _when_flat(trace, name, whole, series, last, material)
-        if state == "flat" and (lacks := _learned_before(trace)):
+        if state == "flat" and (lacks := learned_before(trace)):
             state = "unknown"
     elif fell_back(series.values, material):
         state = "fallen back"
@@ -266,7 +266,7 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     )
 
 
-def _learned_before(trace: Trace) -> str:
+def learned_before(trace: Trace) -> str:
     """Say why what was learned may not be in the log; empty where all of it must be.
 
     The end of a long run alone; a scheduler that began from another's decisions.
