@@ -33,29 +33,22 @@ class Off(Run):
         """No time."""
         return 0.0
 
-    def log(
-        self,
-        step: int,
-        metrics: Mapping[str, object],
-        episode: float | None = None,
-        tokens: float | None = None,
-        time: float | None = None,
-    ) -> None:
+    def log(self, *call: object, **named: object) -> None:
         """Do nothing."""
 
-    def log_histogram(self, step: int, name: str, values: object = None, **bins: object) -> None:
+    def log_histogram(self, *call: object, **named: object) -> None:
         """Do nothing."""
 
-    def log_text(self, step: int, name: str, text: str) -> None:
+    def log_text(self, *call: object, **named: object) -> None:
         """Do nothing."""
 
-    def log_table(self, step: int, name: str, columns: Mapping[str, object]) -> None:
+    def log_table(self, *call: object, **named: object) -> None:
         """Do nothing."""
 
-    def update_settings(self, changed: Mapping[str, object], *, step: int | None = None) -> None:
+    def update_settings(self, *call: object, **named: object) -> None:
         """Do nothing."""
 
-    def event(self, kind: str, step: int | None = None, **facts: object) -> None:
+    def event(self, *call: object, **named: object) -> None:
         """Do nothing."""
 
     def note(self, text: str) -> None:
