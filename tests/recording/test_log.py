@@ -474,6 +474,29 @@ def test_how_a_block_ends(tmp_path, error, status):
     assert end.facts["status"] == status
 
 
+@pytest.mark.parametrize(
+    ("args", "named", "facts"),
+    [
+        ((), {}, {"status": "finished"}),
+        ((0,), {}, {"status": "finished"}),
+        ((None,), {}, {"status": "finished"}),
+        ((2,), {}, {"status": "failed", "exit_code": 2}),
+        ((None,), {"exit_code": 3}, {"status": "failed", "exit_code": 3}),
+        (("stopped",), {"exit_code": 4}, {"status": "stopped", "exit_code": 4}),
+    ],
+)
+def test_an_exit_code_may_stand_for_a_status(tmp_path, args, named, facts):
+    rlvitals.start(tmp_path).finish(*args, **named)
+    (end,) = happened(tmp_path, "finish")
+    assert {key: end.facts[key] for key in end.facts if key not in {"time", "attempt"}} == facts
+
+
+def test_a_note_may_be_what_was_raised(loose):
+    loose.note(ValueError("the judge is slow"))
+    loose.finish()
+    assert notes(loose.folder) == {"the judge is slow": 1}
+
+
 def test_finishing_twice_is_once_and_a_later_call_is_wrong(tmp_path):
     run = rlvitals.start(tmp_path)
     run.finish("stopped")

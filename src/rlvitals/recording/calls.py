@@ -20,6 +20,14 @@ class Call:
     counted: bool  # whether no step was said: the row stands one behind the last
     wrong: Sequence[str]  # in words; the rest of the call holds
 
+    def metrics(self) -> Mapping[object, object]:
+        """Return the numbers by their names. Raises UsageError."""
+        given = self.said.get("metrics")
+        if not isinstance(given, Mapping):
+            hint = 'run.log(step, {"loss": 0.5})'
+            raise UsageError(f"metrics must be a dict, not {tensors.kind(given)}", hint=hint)
+        return given
+
     def axes(self) -> dict[str, float]:
         """Return where the row stands on other axes. Raises UsageError."""
         there = [axis for axis in ("episode", "tokens") if axis in self.said]
@@ -75,3 +83,11 @@ def number(axis: str, given: object) -> float:
     if found is None:
         raise UsageError(f"{axis} must be a number, not {tensors.kind(given)}")
     return found
+
+
+def ending(status: object, exit_code: int | None) -> tuple[str, int | None]:
+    """Return a run's last word and exit code; for a word the code alone may be given."""
+    if isinstance(status, str):
+        return status, exit_code
+    code = tensors.whole(status) if exit_code is None else exit_code
+    return "failed" if code else "finished", code or None

@@ -51,7 +51,7 @@ class Off(Run):
     def event(self, *call: object, **named: object) -> None:
         """Do nothing."""
 
-    def note(self, text: str) -> None:
+    def note(self, text: object) -> None:
         """Do nothing."""
 
     def requests(self) -> control.Requests:
@@ -66,6 +66,6 @@ class Off(Run):
         return True
 
     def finish(
-        self, status: str = "finished", *, traceback: str = "", exit_code: int | None = None
+        self, status: str | int = "finished", *, traceback: str = "", exit_code: int | None = None
     ) -> None:
         """Do nothing."""

@@ -54,7 +54,8 @@ class Run:
     A `durable` run alone waits: until the system has taken the row, microseconds on a sound disk.
 
     What goes wrong (a full disk, a value that is no number, a sink that fails) is counted and
-    noted in the run. Where `strict`, a wrong call raises UsageError at once instead.
+    noted in the run. Where `strict`, a wrong call raises at once instead. Wrong arguments of
+    `note`, `requests`, `at_finish`, `flush` and `finish` alone raise TypeError everywhere.
     """
 
     def __init__(  # noqa: PLR0913 - what a run begins with, each by its name
@@ -139,8 +140,8 @@ class Run:
         """
         # A third of a microsecond for 20 numbers: a sum that fails or tells of a type where
         # anything is no plain number, a copy, and one extension of a list, which no signal divides.
-        # Nothing here is closed over, as each variable of a closure is made anew at every call.
-        # A first argument called `step` could not be a dict with `step=` behind it.
+        # Nothing here is closed over, as each variable of a closure is made anew at every call. The
+        # first two have no name that a caller can use: `step=` may follow a dict.
         kind: type
         try:
             kind = type(sum(metrics.values(), 0.0))
@@ -207,9 +208,9 @@ class Run:
         name, said = calls.name(kind), {"time": clock.time(), **redact.written(facts)}
         self._send(lambda writing: writing.event(name, at, said))
 
-    def note(self, text: str) -> None:
+    def note(self, text: object) -> None:
         """Count something a person should know of; equal texts are one note with a count."""
-        self._notes.add(text)
+        self._notes.add(str(text))
 
     def requests(self) -> control.Requests:
         """Say what someone outside asked for since the last call; cheap enough for every step."""
@@ -224,9 +225,10 @@ class Run:
         return self._pump.flush(timeout)
 
     def finish(
-        self, status: str = "finished", *, traceback: str = "", exit_code: int | None = None
+        self, status: str | int = "finished", *, traceback: str = "", exit_code: int | None = None
     ) -> None:
-        """Record how the run ended, write what waits and close. Further calls do nothing."""
+        """Record how the run ended (a word, or an exit code), write what waits and close, once."""
+        status, exit_code = calls.ending(status, exit_code)
         if self._closed and self._pump.closed:
             return
         if not self._closed:
@@ -275,10 +277,7 @@ class Run:
         call = calls.understood(one, other, more, named)
         for text in call.wrong:
             self._wrong(text)
-        metrics = call.said.get("metrics")
-        if not isinstance(metrics, Mapping):
-            hint = 'run.log(step, {"loss": 0.5})'
-            raise UsageError(f"metrics must be a dict, not {tensors.kind(metrics)}", hint=hint)
+        metrics = call.metrics()
         at = calls.step(self._next() if call.counted else call.said.get("step"))
         found = tensors.settled(metrics, at_once=self._durable)
         for name in found.none:
