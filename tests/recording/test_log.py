@@ -297,7 +297,7 @@ NOT_LOG = [  # arguments, what is noted, whether the row is there
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("call", NOT_LOG, ids=str)
+@pytest.mark.parametrize("call", NOT_LOG, ids=range(len(NOT_LOG)))
 def test_a_wrong_call_of_log_is_a_note_and_what_is_right_in_it_is_kept(tmp_path, loose, call):
     args, named, problems, kept = call
     loose.log(*args, **named)
