@@ -74,9 +74,14 @@ def _whole(source: str, name: str) -> Iterator[None]:
 
 
 def _line(error: BaseException) -> str:
-    """Return where a person's code failed: "rewards.py, line 3"; empty where none of it ran."""
+    """Return where a person's code failed: "rewards.py, line 3"; empty where none of it ran.
+
+    An exit is where it was called: others hook into it, as W&B does.
+    """
     if isinstance(error, SyntaxError):
         return f"{error.filename}, line {error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
     own = [one for one in frames if "importlib" not in one.filename and one.filename != __file__]
+    if isinstance(error, SystemExit):
+        own = [one for one in own if "site-packages" not in one.filename] or own
     return f"{own[-1].filename}, line {own[-1].lineno}" if own else ""

@@ -11,6 +11,7 @@ from accelerate import Accelerator
 import rlvitals
 from rlvitals.trainers import alone, full_disk, schema
 from rlvitals.trainers.judging import Judge
+from rlvitals.trainers.language import data
 from rlvitals.trainers.language.course import ERRORS, Course
 from rlvitals.trainers.language.rlhf import building, saving
 from rlvitals.trainers.language.rlhf.config import SAVED_AS, Config
@@ -42,6 +43,7 @@ class Training(Course):
         if first:
             alone.check(folder)
         building.check(config.rlhf, self.accelerator.num_processes)
+        data.check(config.data)
         name = building.named(config.monitoring.run_name, config)
         sinks = building.sinks(config.monitoring, name)
         super().__init__(folder, config.monitoring, first=first)
