@@ -21,6 +21,7 @@ from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 
 NUMBER = not_a_number.RULE
 EXPLOSION = gradient_explosion.RULE
+BETTER_STILL = np.linspace(0.2, 0.9, 200) + 0.01 * made.noise(200, 3)
 CLIPPED = gradient_always_clipped.RULE
 SETTLING = gradient_not_settling.RULE
 RATE = learning_rate_jump.RULE
@@ -110,6 +111,19 @@ def test_how_often_gradients_jump_and_the_outcome_decide(count, outcome, severit
 
 def test_gradients_below_the_clip_limit_do_not_explode():
     assert isinstance(EXPLOSION.judge(jumping(3, made.flat(), {"max_grad_norm": 60.0})), Clear)
+
+
+@pytest.mark.parametrize(("peaks", "kind"), [(6.0, Clear), (30.0, Finding)])
+def test_peaks_as_high_as_ever_above_a_median_that_fell_are_no_jumps(peaks, kind):
+    norms = np.where(np.arange(200) % 5, 1.0, 8.0)
+    norms[100:] = 0.1
+    norms[120::20] = peaks
+    solved = made.trace(Profile.PSR, optimiser__grad_norm=norms, outcome__accuracy=BETTER_STILL)
+    assert isinstance(EXPLOSION.judge(solved), kind)
+    worse = made.trace(
+        Profile.PSR, optimiser__grad_norm=norms, outcome__accuracy=BETTER_STILL[::-1]
+    )
+    assert isinstance(EXPLOSION.judge(worse), Finding)
 
 
 def test_solved_groups_without_a_gradient_are_no_baseline():

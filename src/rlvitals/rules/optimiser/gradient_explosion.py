@@ -6,7 +6,8 @@ the run's `max_grad_norm` where one is set. Three such points within 20 count by
 error where it falls, warning where it is flat or a supervised loss grew, else a note; fewer are
 a note. A norm that is 10 x
 its start's level over the last 20 points counts as well, however slowly it rose. Zeros, updates
-without a signal, are no baseline.
+without a signal, are no baseline. Jumps no higher than the 95th percentile of all points before
+them are none while the outcome gets better: it is their median that fell.
 
 ## Why it matters
 One update along such a gradient can undo thousands. Clipping bounds the step's length, not its
@@ -17,9 +18,8 @@ Clip gradients (`max_grad_norm` 0.5 to 1), then lower the learning rate, then lo
 a reward or an advantage without bounds, a ratio far from 1, a sequence of one token.
 
 ## When it is wrong
-A run whose groups are mostly solved has small gradients between normal ones. A first reward in a
-sparse task has a gradient of its own. With clipping on, healthy policy-gradient runs log norms
-far above the limit all the time: only a run's own past is compared.
+A first reward in a sparse task has a gradient of its own. With clipping on, healthy
+policy-gradient runs log norms far above the limit all the time: only a run's own past is compared.
 
 ## References
 - Pascanu et al. 2013, "On the difficulty of training recurrent neural networks".
@@ -31,6 +31,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.optimiser import GRAD_NORM, LOSS
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
+from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import crowd, jumps, start
 from rlvitals.rules.standing import standing
@@ -42,6 +43,7 @@ FACTOR = Threshold(
     "gradient-explosion.factor", 10.0, "x the gradient norm before, or at the start", low=1.0
 )
 OFTEN, WITHIN = 3, 20  # jumps within so many points: no outlier
+USUAL = 0.95  # quantile of all points before: a run has seen such norms more than once
 TAIL = 20  # points whose median tells the level at the end
 GREW = 1.5  # x: a loss this much higher afterwards is a second witness
 NO_CLIPPING = 1e6  # a max_grad_norm above this is how some frameworks say "do not clip"
@@ -56,9 +58,20 @@ def check(trace: Trace) -> Answer:
     own = trace.number("max_grad_norm")
     floor = own if own is not None and own < NO_CLIPPING else 0.0
     found = [s for s in jumps(norms, FACTOR.on(trace), floor) if np.isfinite(s.value)]
-    if found:
+    if found and not _as_before(trace, norms, found):
         return _jumped(trace, norms, found, floor)
     return _rose(trace, norms, floor)
+
+
+def _as_before(trace: Trace, norms: Series, found: list[Spike]) -> bool:
+    """See peaks of a run that does well that are as high as ever: what fell is their median.
+
+    Where most groups are solved, a batch with one that is not has the gradient of old.
+    """
+    before = (np.nanquantile(norms.values[: s.index], USUAL) for s in found)
+    if not all(s.value <= usual for s, usual in zip(found, before, strict=True)):
+        return False
+    return weigh.content(learned(trace, since=int(norms.steps[found[0].index])))
 
 
 def _jumped(trace: Trace, norms: Series, found: list[Spike], floor: float) -> Finding:
