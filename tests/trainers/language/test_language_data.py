@@ -353,8 +353,8 @@ def test_rows_that_cannot_be_asked_are_left_out_and_named(folder):
     assert sorted(task.train["label"]) == ["0", "7"]
     left_out, few, held_out = task.notes
     assert left_out.startswith(f"6 rows are left out: row 2: there is no file {folder / '1.png'}; ")
-    assert "row 3: its image cannot be read: " in left_out
-    assert "row 4: its image cannot be read: cannot identify image file" in left_out
+    assert "row 3: its image 2.png cannot be read: " in left_out
+    assert "row 4: its image 3.png cannot be read: cannot identify image file" in left_out
     assert "row 6: its query is empty; and 1 more" in left_out
     assert few == "5 samples were asked for, and there are 2"
     assert held_out == "all rows are trained on: none is held out for evaluation"
@@ -369,13 +369,14 @@ def test_an_image_that_was_cut_is_found(tmp_path, kind):
     (tmp_path / "0.png").write_bytes(whole[: len(whole) // 2])
     task = load(lines(tmp_path / "metadata.jsonl", rows(2)).parent)
     assert list(task.train["label"]) == ["1"]
-    assert task.notes[0].startswith("1 row is left out: row 1: its image cannot be read: ")
+    assert task.notes[0].startswith("1 row is left out: row 1: its image 0.png cannot be read: ")
 
 
 def test_an_image_too_large_to_be_one_is_found(folder, monkeypatch):
     Image.new("1", (300, 300)).save(folder / "3.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
-    assert "row 4: its image cannot be read: Image size (90000 pixels)" in load(folder).notes[0]
+    (note, *_) = load(folder).notes
+    assert "row 4: its image 3.png cannot be read: Image size (90000 pixels)" in note
 
 
 def test_columns_that_trl_takes_for_its_own_are_left_out_and_named(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -18,8 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import datasets
+    from PIL import Image
 
 TOGETHER = 64  # rows whose images are decoded at the same time
+# What Pillow raises for bytes that are no image, or whose EXIF is broken.
+UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, TypeError, struct.error)
+LONGEST = 200  # times its shorter side: transformers 5.23, qwen2_vl's `smart_resize`
 NAMED = 5  # rows that a note names
 
 
@@ -108,17 +113,34 @@ def _unreadable(image: Mapping[str, Any] | None) -> str:
 
     if not image or not (image.get("bytes") or image.get("path")):
         return "it has no image"
+    named = " ".join(("its image", *([Path(image["path"]).name] if image.get("path") else [])))
     try:
-        inside = image.get("bytes") or Path(image["path"]).read_bytes()
+        inside = image.get("bytes")
+        inside = Path(image["path"]).read_bytes() if inside is None else inside
         with Image.open(BytesIO(inside)) as found:
-            found.draft(None, (1, 1))  # a JPEG is read whole, and decoded at an eighth
-            found.load()
+            wide, high = found.size
+            _decode(found)
     except FileNotFoundError:
         return f"there is no file {image['path']}"
-    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
+    except (*UNREADABLE, Image.DecompressionBombError) as error:
         why = str(error).partition(" <_io")[0]  # not the name of a file in memory
-        return f"its image cannot be read: {why}"
+        return f"{named} cannot be read: {why}"
+    if max(wide, high) > LONGEST * min(wide, high):
+        return f"{named} is {wide} x {high} pixels: one side is over {LONGEST} times the other"
     return ""
+
+
+def _decode(image: Image.Image) -> None:
+    """Decode an image as datasets does for the training; it raises what that would."""
+    from PIL import ExifTags, ImageOps
+
+    image.draft(None, (1, 1))  # a JPEG is read whole, and decoded at an eighth
+    image.load()
+    try:
+        if image.getexif().get(ExifTags.Base.Orientation) is not None:
+            ImageOps.exif_transpose(image)
+    except UNREADABLE as error:
+        raise ValueError(f"its EXIF is broken ({error})") from error
 
 
 def _key(row: Mapping[str, Any], needed: tuple[str, ...]) -> bytes:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     import datasets
+    from PIL import Image
 
     from rlvitals.trainers.language.config import DataConfig
 
@@ -196,12 +197,25 @@ class Pictures:
         return {**batch, "image": [self._one(image) for image in batch["image"]]}
 
     def _one(self, image: Any) -> Any:
-        made = image.convert("RGB")
+        made = _coloured(image)
         pixels = image.width * image.height
         if not self.most or pixels <= self.most:
             return made
         factor = (self.most / pixels) ** 0.5
         return made.resize((max(1, int(image.width * factor)), max(1, int(image.height * factor))))
+
+
+def _coloured(image: Image.Image) -> Image.Image:
+    """Make an image RGB as a person sees it: on white paper, 16 bits of grey as 8."""
+    from PIL import Image
+
+    if image.mode.startswith("I"):
+        return image.convert("I").point(lambda grey: grey * (1 / 257)).convert("RGB")
+    if not image.has_transparency_data:
+        return image.convert("RGB")
+    paper = Image.new("RGBA", image.size, "white")
+    paper.alpha_composite(image.convert("RGBA"))
+    return paper.convert("RGB")
 
 
 def _asked(rows: datasets.Dataset, config: DataConfig, *, vision: bool, seed: int) -> Task:
@@ -212,7 +226,7 @@ def _asked(rows: datasets.Dataset, config: DataConfig, *, vision: bool, seed: in
     shown = "image" in rows.column_names
     if shown:
         _sees(vision, config.dataset_name)
-        rows = _chart_rows(rows).cast_column("image", datasets.Image(decode=False))
+        rows = _chart_rows(rows)
     else:
         rows = _text_rows(rows, config)
     needed = CHART if shown else ("prompt", "answer")
@@ -240,9 +254,20 @@ def _left_out(columns: list[str]) -> tuple[str, ...]:
 
 
 def _chart_rows(rows: datasets.Dataset) -> datasets.Dataset:
+    """Check the columns, images undecoded. Raises UsageError."""
+    import datasets
+    import pyarrow as pa
+
     missing = [name for name in CHART if name not in rows.column_names]
     if missing:
         raise _lacking(missing, rows)
+    try:
+        rows = rows.cast_column("image", datasets.Image(decode=False))
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise UsageError(
+            f"the column image holds no images but {rows.features['image']}",
+            hint="of each row one file's name, or the bytes of one",
+        ) from error
     return _as_texts(rows, ("query", "label", "chart_type", "reasoning"))
 
 
