@@ -29,8 +29,27 @@ def test_exported_names():
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no attribute 'diagnoze'"):
+    with pytest.raises(AttributeError, match="no attribute 'diagnoze': did you mean diagnose"):
         _ = rlvitals.diagnoze
+    for name in ("_diagnose", "qqqqqq"):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'$"):
+            getattr(rlvitals, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"), [("init", "start"), ("log", "run.log"), ("finish", "run.finish")]
+)
+def test_what_other_trackers_call_it_is_told_what_it_is_here(name, instead):
+    with pytest.raises(AttributeError, match=rf"'{name}': .*rlvitals\.start\(\) begins a run") as e:
+        getattr(rlvitals, name)
+    assert f"{instead}(" in str(e.value)
+    assert not hasattr(rlvitals, name)
+
+
+def test_importing_the_package_loads_nothing_else():
+    code = "import sys, rlvitals; print(*(m for m in sys.modules if m.startswith('rlvitals.')))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert not done.stdout.split()
 
 
 def test_no_module_is_named_like_a_public_name():

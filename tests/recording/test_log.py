@@ -211,6 +211,128 @@ def test_a_wrong_call_raises_where_calls_are_checked_and_is_counted_elsewhere(
     assert points(run.folder)["after"] == [(7, 1.0)]
 
 
+def test_a_step_and_metrics_in_either_order(loose):
+    calls = [
+        ((1, {"x": 1.0}), {}), (({"x": 2.0}, 2), {}), (({"x": 3.0},), {"step": 3}),
+        ((), {"step": 4, "metrics": {"x": 4.0}}), ((), {"metrics": {"x": 5.0}, "step": 5}),
+        ((6,), {"metrics": {"x": 6.0}}), (({"x": np.float32(7)},), {"step": np.int64(7)}),
+        (({"x": 8.0}, 8, 80, 800), {"time": 5.0}), (({"x": 9.0},), {"tokens": 900, "step": 9}),
+    ]  # fmt: skip
+    for args, named in calls:
+        loose.log(*args, **named)
+    loose.finish()
+    found = points(loose.folder)
+    assert found["x"] == [(step, float(step)) for step in range(1, 10)]
+    assert found["axis/episode"] == [(8, 80.0)]
+    assert found["axis/tokens"] == [(8, 800.0), (9, 900.0)]
+    times = [t for part in scans(loose.folder)["1-0"].scalars for t in part.times.tolist()]
+    assert times[7] == 5.0
+    assert notes(loose.folder) == {}
+
+
+def test_without_a_step_a_row_stands_one_behind_the_last(loose):
+    loose.log({"x": 0.0})
+    loose.log({"x": 1.0}, step=None)
+    loose.log({"x": 2.0}, None)
+    loose.log(metrics={"x": 3.0})
+    loose.log({"x": 10.0}, step=10)
+    loose.log({"x": np.float32(11)})
+    assert loose.flush()
+    loose.log({"x": 12.0})
+    loose.log(-5, {"x": -5.0})
+    loose.log({"x": -4.0})
+    assert loose.step == -4
+    loose.log(2**63 - 1, {"y": 1.0})
+    loose.log({"y": 2.0})
+    loose.finish()
+    assert points(loose.folder)["x"] == [(s, s) for s in (0, 1, 2, 3, 10, 11, 12, -5, -4)]
+    assert notes(loose.folder) == {"a step must be a whole number, not an int": 1}
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_steps_are_counted_on_whenever_the_rows_are_taken(tmp_path, way, durable):
+    assert way
+    with rlvitals.start(tmp_path, flush_seconds=0.001, durable=durable, strict=False) as run:
+        for value in range(3000):
+            run.log({"x": value})
+    assert points(tmp_path)["x"] == [(value, value) for value in range(3000)]
+
+
+def test_each_rank_counts_on_from_its_own_earlier_attempts(tmp_path, monkeypatch):
+    for first in (0, 3):
+        monkeypatch.setenv("RANK", "0")
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        monkeypatch.setenv("TORCHELASTIC_RUN_ID", f"launch {first}")
+        with rlvitals.start(tmp_path) as zero:
+            for value in range(first, first + 3):
+                zero.log({"x": value})
+            assert zero.flush()
+            monkeypatch.setenv("RANK", "1")
+            with rlvitals.start(tmp_path) as one:
+                assert one.attempt == zero.attempt
+                one.log({"x": first})
+    found = {stem: points(tmp_path, stem)["x"] for stem in ("1-0", "1-1", "2-0", "2-1")}
+    assert found == {
+        "1-0": [(0, 0), (1, 1), (2, 2)], "1-1": [(0, 0)],
+        "2-0": [(3, 3), (4, 4), (5, 5)], "2-1": [(1, 3)],
+    }  # fmt: skip
+
+
+ROW = {"x": 1.0}
+NOT_LOG = [  # arguments, what is noted, whether the row is there
+    ((), {}, {"metrics must be a dict, not a NoneType"}, False),
+    ((5,), {}, {"metrics must be a dict, not a NoneType"}, False),
+    (("loss", 0.5, 7), {}, {"metrics must be a dict, not a float"}, False),
+    ((ROW, ROW), {}, {"a step must be a whole number, not a dict"}, False),
+    ((ROW,), {"step": "7"}, {"a step must be a whole number, not a str"}, False),
+    ((7,), {"loss": 1.0}, {
+        "log() has no argument loss: left out", "metrics must be a dict, not a NoneType",
+    }, False),
+    ((7, ROW), {"commit": True}, {"log() has no argument commit: left out"}, True),
+    ((ROW,), {"step": 7, "tokes": 1},
+     {"log() has no argument tokes: left out (did you mean tokens?)"}, True),
+    ((7, ROW), {"step": 8}, {"log() got step twice: the first holds"}, True),
+    ((7, ROW), {"metrics": {}}, {"log() got metrics twice: the first holds"}, True),
+    ((7, ROW, 1, 2, 3.0, 4), {}, {"log() takes 5 arguments: the others are left out"}, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", NOT_LOG, ids=range(len(NOT_LOG)))
+def test_a_wrong_call_of_log_is_a_note_and_what_is_right_in_it_is_kept(tmp_path, loose, call):
+    args, named, problems, kept = call
+    loose.log(*args, **named)
+    loose.finish()
+    assert notes(loose.folder) == dict.fromkeys(problems, 1)
+    assert points(loose.folder).get("x", []) == ([(7, 1.0)] if kept else [])
+    with rlvitals.start(tmp_path / "strict") as strict, pytest.raises(rlvitals.UsageError):
+        strict.log(*args, **named)
+
+
+@pytest.mark.parametrize("name", ["log_text", "log_table", "log_histogram", "event",
+                                  "update_settings"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("args", "named"), [((), {}), ((1, 2, 3, 4, 5), {}), ((), {"nonsense": 1, "kind": 3})]
+)
+def test_too_few_or_too_many_arguments_are_a_note_too(tmp_path, loose, name, args, named):
+    getattr(loose, name)(*args, **named)
+    loose.log(1, ROW)
+    loose.finish()
+    (text,) = notes(loose.folder)
+    assert name in text or text == "a name must be a string, not an int"
+    assert values(loose.folder, "x") == [1.0]
+    with (
+        rlvitals.start(tmp_path / "strict") as strict,
+        pytest.raises((TypeError, rlvitals.UsageError)),
+    ):
+        getattr(strict, name)(*args, **named)
+
+
+def test_a_fact_may_be_called_self(loose):
+    loose.event("move", 1, self="white", other="black")
+    loose.finish()
+    assert happened(loose.folder, "move")[0].facts["self"] == "white"
+
+
 def test_what_is_right_in_a_wrong_call_is_kept(loose):
     found = logged(loose, {"x": 1.0, "bad": "text", "y": 2.0, 5: 1.0})
     assert found == {"x": (3, 1.0), "y": (3, 2.0)}
@@ -350,6 +472,29 @@ def test_how_a_block_ends(tmp_path, error, status):
         raise error
     (end,) = happened(tmp_path, "finish")
     assert end.facts["status"] == status
+
+
+@pytest.mark.parametrize(
+    ("args", "named", "facts"),
+    [
+        ((), {}, {"status": "finished"}),
+        ((0,), {}, {"status": "finished"}),
+        ((None,), {}, {"status": "finished"}),
+        ((2,), {}, {"status": "failed", "exit_code": 2}),
+        ((None,), {"exit_code": 3}, {"status": "failed", "exit_code": 3}),
+        (("stopped",), {"exit_code": 4}, {"status": "stopped", "exit_code": 4}),
+    ],
+)
+def test_an_exit_code_may_stand_for_a_status(tmp_path, args, named, facts):
+    rlvitals.start(tmp_path).finish(*args, **named)
+    (end,) = happened(tmp_path, "finish")
+    assert {key: end.facts[key] for key in end.facts if key not in {"time", "attempt"}} == facts
+
+
+def test_a_note_may_be_what_was_raised(loose):
+    loose.note(ValueError("the judge is slow"))
+    loose.finish()
+    assert notes(loose.folder) == {"the judge is slow": 1}
 
 
 def test_finishing_twice_is_once_and_a_later_call_is_wrong(tmp_path):

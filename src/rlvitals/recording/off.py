@@ -33,32 +33,25 @@ class Off(Run):
         """No time."""
         return 0.0
 
-    def log(
-        self,
-        step: int,
-        metrics: Mapping[str, object],
-        episode: float | None = None,
-        tokens: float | None = None,
-        time: float | None = None,
-    ) -> None:
+    def log(self, *call: object, **named: object) -> None:
         """Do nothing."""
 
-    def log_histogram(self, step: int, name: str, values: object = None, **bins: object) -> None:
+    def log_histogram(self, *call: object, **named: object) -> None:
         """Do nothing."""
 
-    def log_text(self, step: int, name: str, text: str) -> None:
+    def log_text(self, *call: object, **named: object) -> None:
         """Do nothing."""
 
-    def log_table(self, step: int, name: str, columns: Mapping[str, object]) -> None:
+    def log_table(self, *call: object, **named: object) -> None:
         """Do nothing."""
 
-    def update_settings(self, changed: Mapping[str, object], *, step: int | None = None) -> None:
+    def update_settings(self, *call: object, **named: object) -> None:
         """Do nothing."""
 
-    def event(self, kind: str, step: int | None = None, **facts: object) -> None:
+    def event(self, *call: object, **named: object) -> None:
         """Do nothing."""
 
-    def note(self, text: str) -> None:
+    def note(self, text: object) -> None:
         """Do nothing."""
 
     def requests(self) -> control.Requests:
@@ -73,6 +66,6 @@ class Off(Run):
         return True
 
     def finish(
-        self, status: str = "finished", *, traceback: str = "", exit_code: int | None = None
+        self, status: str | int = "finished", *, traceback: str = "", exit_code: int | None = None
     ) -> None:
         """Do nothing."""

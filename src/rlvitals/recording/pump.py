@@ -77,7 +77,7 @@ class Pump:
         self.messages: deque[Message] = deque()
         self.notes = notes
         self.spent = 0.0  # CPU seconds of the thread
-        self.last_step = 0
+        self.last_step: int | None = None  # of rows that were taken
         self.chores: list[Callable[[], object]] = []  # done each time the thread wakes
         self.beside: Callable[[], Mapping[str, float]] = dict  # what is logged with the last row
         self._native = native
@@ -222,9 +222,12 @@ class Pump:
     def _take(self) -> None:
         """Hand what is logged by now to the sinks."""
         self.gather()
-        flat, written = _taken(self.rows), _taken(self.written)
-        if flat:
+        flat, written = self.rows[:], _taken(self.written)
+        if (
+            flat
+        ):  # said before they are gone: whoever counts on from the last finds it here or there
             self.last_step = flat[-FIELDS]  # type: ignore[assignment]
+        del self.rows[: len(flat)]
         if flat or written:
             self._stand_beside(flat, flat or written)
         if self._outlets:

@@ -5,26 +5,30 @@ import os
 import sys
 import time as clock
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, Concatenate, NoReturn, ParamSpec, Self, overload
 
 from rlvitals.errors import UsageError
-from rlvitals.recording import beats, compiled, content, control, redact, tensors
+from rlvitals.recording import beats, calls, compiled, content, control, redact, tensors
 from rlvitals.recording.batches import FIELDS
 from rlvitals.recording.beats import EXITING, exit_code_of
 from rlvitals.recording.pump import Message, Pump
-from rlvitals.recording.sinks.sink import AXIS, Opening
+from rlvitals.recording.sinks.sink import Opening
 from rlvitals.records import Text
+from rlvitals.store import latest
 from rlvitals.store.events import Events
 from rlvitals.store.run_folder import EVENTS_FILE
 
 FINISHING = 40.0  # seconds that `finish` waits for the sinks at the most
 FORKED = "a forked process logged: its rows are not recorded"
 _copy, _now = dict.copy, clock.time
+Metrics = Mapping[str, object]
+Axis = float | None
+P = ParamSpec("P")
 
 
 class _Never:
@@ -34,13 +38,24 @@ class _Never:
 _started: "list[Run]" = []  # in this process, until they finish
 
 
+def _noted(method: Callable[Concatenate["Run", P], None]) -> Callable[Concatenate["Run", P], None]:
+    """Make of a method's exceptions a note each: of its arguments as well, were they too few."""
+
+    @wraps(method)
+    def safely(run: "Run", /, *args: P.args, **named: P.kwargs) -> None:
+        run._safely(partial(method, run, *args, **named))  # noqa: SLF001 - ours
+
+    return safely
+
+
 class Run:
     """Records one process of one run. Its calls never raise into the loop and never wait.
 
     A `durable` run alone waits: until the system has taken the row, microseconds on a sound disk.
 
     What goes wrong (a full disk, a value that is no number, a sink that fails) is counted and
-    noted in the run. Where `strict`, a wrong call raises UsageError at once instead.
+    noted in the run. Where `strict`, a wrong call raises at once instead. Wrong arguments of
+    `note`, `requests`, `at_finish`, `flush` and `finish` alone raise TypeError everywhere.
     """
 
     def __init__(  # noqa: PLR0913 - what a run begins with, each by its name
@@ -92,49 +107,56 @@ class Run:
     @property
     def step(self) -> int:
         """The step logged last; 0 before the first."""
-        self._pump.gather()
-        try:
-            return tensors.whole(self._rows[-FIELDS]) or 0
-        except IndexError:  # all is with the thread already
-            return self._pump.last_step
+        return self._last() or 0
 
     @property
     def overhead(self) -> float:
         """CPU seconds that recording took on its own thread so far."""
         return self._pump.spent
 
+    @overload
+    def log(
+        self, step: int, metrics: Metrics, episode: Axis = ..., tokens: Axis = ..., time: Axis = ...
+    ) -> None: ...
+    @overload
     def log(
         self,
-        step: int,
-        metrics: Mapping[str, object],
-        episode: float | None = None,
-        tokens: float | None = None,
-        time: float | None = None,
+        metrics: Metrics,
+        step: int | None = ...,
+        episode: Axis = ...,
+        tokens: Axis = ...,
+        time: Axis = ...,
+    ) -> None: ...
+    def log(  # type: ignore[misc]
+        self, step: Any = None, metrics: Any = None, /, *more: Any, **named: Any
     ) -> None:
         """Record numbers at a step: Python's, numpy's, torch's; nested dicts join with "/".
+
+        `log(step, metrics)`, or as other trackers have it `log(metrics, step=step)`. Without a step
+        the row stands one behind the row logged last, also of an earlier attempt; the first is 0.
 
         None is left out and counted; NaN and infinity are kept. `episode` and `tokens` are other
         x-axes of the same row; `time` (seconds since the epoch) replaces now.
         """
         # A third of a microsecond for 20 numbers: a sum that fails or tells of a type where
         # anything is no plain number, a copy, and one extension of a list, which no signal divides.
-        # Nothing here is closed over, as each variable of a closure is made anew at every call, and
-        # no argument is keyword-only, as the interpreter has no short way to such a function.
+        # Nothing here is closed over, as each variable of a closure is made anew at every call. The
+        # first two have no name that a caller can use: `step=` may follow a dict.
         kind: type
         try:
-            kind = type(sum(metrics.values(), 0.0))  # type: ignore[type-var]
-            row: dict[str, Any] = _copy(metrics)  # type: ignore[arg-type]
+            kind = type(sum(metrics.values(), 0.0))
+            row: dict[str, Any] = _copy(metrics)
         except Exception:  # noqa: BLE001 - nested dicts, tensors, None: looked at one by one
             kind = object
-        if kind is self._plain and type(step) is int and episode is tokens is time is None:
+        if kind is self._plain and type(step) is int and not named and not more:
             rows = self._rows
             rows += (step, _now(), row, None)
             if len(rows) > self._limit:
                 self._pump.catch_up()
         else:
-            axes = {"episode": episode, "tokens": tokens}
-            self._safely(partial(self._log, step, metrics, axes, time))
+            self._safely(partial(self._log, step, metrics, more, named))
 
+    @_noted
     def log_histogram(
         self,
         step: int,
@@ -145,66 +167,50 @@ class Run:
         counts: object = None,
     ) -> None:
         """Record a distribution: `values` of any shape, or `counts` [n] between `edges` [n + 1]."""
+        at, key = calls.step(step), calls.name(name)
+        made = content.histogram(at, clock.time(), values, edges, counts)
+        self._send(lambda writing: writing.histogram(key, made()))
 
-        def send() -> None:
-            at, key = self._at(step), self._named(name)
-            made = content.histogram(at, clock.time(), values, edges, counts)
-            self._send(lambda writing: writing.histogram(key, made()))
-
-        self._safely(send)
-
+    @_noted
     def log_text(self, step: int, name: str, text: str) -> None:
         """Record a text."""
+        at, key = calls.step(step), calls.name(name)
+        one = Text(at, clock.time(), str(text))
+        self._send(lambda writing: writing.text(key, one))
 
-        def send() -> None:
-            at, key = self._at(step), self._named(name)
-            one = Text(at, clock.time(), str(text))
-            self._send(lambda writing: writing.text(key, one))
-
-        self._safely(send)
-
+    @_noted
     def log_table(self, step: int, name: str, columns: Mapping[str, object]) -> None:
         """Record rows of a table, columns of one length: completions with their rewards."""
+        at, key = calls.step(step), calls.name(name)
+        one = content.table(at, columns)
+        self._send(lambda writing: writing.table(key, one))
 
-        def send() -> None:
-            at, key = self._at(step), self._named(name)
-            one = content.table(at, columns)
-            self._send(lambda writing: writing.table(key, one))
-
-        self._safely(send)
-
+    @_noted
     def update_settings(self, changed: Mapping[str, object], *, step: int | None = None) -> None:
         """Say that settings changed: each change is an event of the run, and holds from now on."""
+        at = self.step if step is None else calls.step(step)
+        new = content.settings(changed)
+        facts = {
+            key: {"from": self._settings.get(key), "to": value}
+            for key, value in new.items()
+            if key not in self._settings or self._settings[key] != value
+        }
+        if facts:
+            self._settings |= new
+            kept, told = redact.written(new), redact.written(facts)
+            self._send(lambda writing: writing.settings(at, kept))
+            self._send(lambda writing: writing.event("settings", at, {"changed": told}))
 
-        def send() -> None:
-            at = self.step if step is None else self._at(step)
-            new = content.settings(changed)
-            facts = {
-                key: {"from": self._settings.get(key), "to": value}
-                for key, value in new.items()
-                if key not in self._settings or self._settings[key] != value
-            }
-            if facts:
-                self._settings |= new
-                kept, told = redact.written(new), redact.written(facts)
-                self._send(lambda writing: writing.settings(at, kept))
-                self._send(lambda writing: writing.event("settings", at, {"changed": told}))
-
-        self._safely(send)
-
-    def event(self, kind: str, step: int | None = None, **facts: object) -> None:
+    @_noted
+    def event(self, /, kind: str, step: int | None = None, **facts: object) -> None:
         """Record that something happened: a checkpoint, an alert, a change of curriculum."""
+        at = None if step is None else calls.step(step)
+        name, said = calls.name(kind), {"time": clock.time(), **redact.written(facts)}
+        self._send(lambda writing: writing.event(name, at, said))
 
-        def send() -> None:
-            at = None if step is None else self._at(step)
-            name, said = self._named(kind), {"time": clock.time(), **redact.written(facts)}
-            self._send(lambda writing: writing.event(name, at, said))
-
-        self._safely(send)
-
-    def note(self, text: str) -> None:
+    def note(self, text: object) -> None:
         """Count something a person should know of; equal texts are one note with a count."""
-        self._notes.add(text)
+        self._notes.add(str(text))
 
     def requests(self) -> control.Requests:
         """Say what someone outside asked for since the last call; cheap enough for every step."""
@@ -219,9 +225,10 @@ class Run:
         return self._pump.flush(timeout)
 
     def finish(
-        self, status: str = "finished", *, traceback: str = "", exit_code: int | None = None
+        self, status: str | int = "finished", *, traceback: str = "", exit_code: int | None = None
     ) -> None:
-        """Record how the run ended, write what waits and close. Further calls do nothing."""
+        """Record how the run ended (a word, or an exit code), write what waits and close, once."""
+        status, exit_code = calls.ending(status, exit_code)
         if self._closed and self._pump.closed:
             return
         if not self._closed:
@@ -264,20 +271,20 @@ class Run:
             hint="call rlvitals.start() there, with RANK set",
         )
 
-    def _log(self, step: object, metrics: object, axes: Mapping[str, object], time: object) -> None:
-        if not isinstance(metrics, Mapping):
-            raise UsageError(f"metrics must be a dict, not {tensors.kind(metrics)}")
-        at = self._at(step)
+    def _log(
+        self, one: object, other: object, more: Sequence[object], named: Mapping[str, object]
+    ) -> None:
+        call = calls.understood(one, other, more, named)
+        for text in call.wrong:
+            self._wrong(text)
+        metrics = call.metrics()
+        at = calls.step(self._next() if call.counted else call.said.get("step"))
         found = tensors.settled(metrics, at_once=self._durable)
         for name in found.none:
             self._notes.add(f"{name} was None: left out")
         for text in found.wrong:
             self._wrong(text)
-        row = found.values
-        for axis, value in axes.items():
-            if value is not None:
-                row[f"{AXIS}{axis}"] = self._number(axis, value)
-        moment = clock.time() if time is None else self._number("time", time)
+        row, moment = found.values | call.axes(), call.moment()
         if self._durable and self._pump.at_once(at, moment, row):
             return
         self._rows += (at, moment, row, None)
@@ -285,6 +292,20 @@ class Run:
             self._pump.through()
         elif len(self._rows) > self._limit:
             self._pump.catch_up()
+
+    def _last(self) -> int | None:
+        self._pump.gather()
+        try:
+            return tensors.whole(self._rows[-FIELDS])
+        except IndexError:  # all is with the thread already
+            return self._pump.last_step
+
+    def _next(self) -> int:
+        """Count on from the row logged last: once, in a run that goes on, from what it holds."""
+        last = self._last()
+        if last is None and self.attempt > 1:
+            last, _ = latest.row_before(self.folder, self.attempt, self.rank) or (None, None)
+        return 0 if last is None else last + 1
 
     def _send(self, message: Message) -> None:
         self._pump.send(message)
@@ -320,25 +341,6 @@ class Run:
         if self._strict:
             raise UsageError(text, where=self.name)
         self._notes.add(text)
-
-    def _at(self, step: object) -> int:
-        number = tensors.whole(step)
-        if number is None:
-            raise UsageError(f"a step must be a whole number, not {tensors.kind(step)}")
-        return number
-
-    @staticmethod
-    def _named(name: object) -> str:
-        if not isinstance(name, str):
-            raise UsageError(f"a name must be a string, not {tensors.kind(name)}")
-        return name
-
-    @staticmethod
-    def _number(name: str, value: object) -> float:
-        number = tensors.number(value)
-        if number is None:
-            raise UsageError(f"{name} must be a number, not {tensors.kind(value)}")
-        return number
 
     def _look(self) -> None:
         for what in self._control.look():

@@ -1,6 +1,6 @@
 /* The short way of `Run.log`, compiled: a row of plain numbers is written into a buffer.
  *
- * A call that is anything else (another kind of value, an x-axis, a keyword, a run that ended) goes
+ * A call that is anything else (another kind of value, an x-axis, no step, a run that ended) goes
  * on to the method in Python unchanged. So this may refuse what it likes; what it takes must come
  * out of a flush as if the method had taken it, and in the same order: before the method is called,
  * and whenever the queue is read, the buffered rows are moved there.
@@ -208,13 +208,32 @@ by_the_method(Shortcut *self, PyObject *const *args, Py_ssize_t given, PyObject 
     return returned;
 }
 
+/* Whether a call is `log(step, metrics)`, `log(metrics, step)` or `log(metrics, step=step)`: of the
+ * last, the keyword's value lies where the second argument would. `turned` tells the last two. */
+static int
+ours(PyObject *const *args, Py_ssize_t given, PyObject *keywords, int *turned)
+{
+    Py_ssize_t named = keywords == NULL ? 0 : PyTuple_Size(keywords);
+
+    if (given + named != 2 || given < 1) {
+        return 0;
+    }
+    *turned = PyDict_CheckExact(args[0]);
+    if (named && !(*turned && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(keywords, 0),
+                                                               "step") == 0)) {
+        return 0;
+    }
+    return PyLong_CheckExact(args[*turned]) && PyDict_CheckExact(args[!*turned]);
+}
+
 static PyObject *
 shortcut_log(PyObject *object, PyObject *const *args, Py_ssize_t given, PyObject *keywords)
 {
     Shortcut *self = (Shortcut *)object;
+    int turned = 0;
 
-    if (given != 2 || keywords != NULL || !PyLong_CheckExact(args[0]) ||
-        !PyDict_CheckExact(args[1]) || buffered(self, args[0], args[1]) < 0) {
+    if (!ours(args, given, keywords, &turned) ||
+        buffered(self, args[turned], args[!turned]) < 0) {
         PyErr_Clear(); /* of a look that came to nothing */
         if (self->rows != NULL && moved(self) < 0) {
             PyErr_Clear(); /* no memory: they stay where they are */
@@ -310,7 +329,7 @@ shortcut_dealloc(PyObject *object)
 }
 
 PyDoc_STRVAR(log_doc,
-    "log($self, /, step, metrics, episode=None, tokens=None, time=None)\n--\n\n"
+    "log($self, step=None, metrics=None, /, *more, **named)\n--\n\n"
     "Record numbers at a step: Python's, numpy's, torch's; nested dicts join with \"/\".\n\n"
     "The compiled way of `rlvitals.recording.run.Run.log`, which says more.");
 

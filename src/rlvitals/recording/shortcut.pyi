@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 FIELDS: int
 
@@ -10,13 +10,6 @@ class Shortcut:
         catch_up: Callable[[], object],
         method: Callable[..., None],
     ) -> None: ...
-    def log(
-        self,
-        step: int,
-        metrics: Mapping[str, object],
-        episode: float | None = None,
-        tokens: float | None = None,
-        time: float | None = None,
-    ) -> None: ...
+    def log(self, *call: object, **named: object) -> None: ...
     def move(self) -> None: ...
     def stop(self) -> None: ...

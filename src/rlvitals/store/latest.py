@@ -1,5 +1,6 @@
 """The newest of a run folder, read from the ends of its files alone."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,17 @@ def has_ended(path: Path) -> bool:
 
 def row(folder: Path) -> tuple[int, float] | None:
     """Return step and time of the newest row of the newest attempt; None where there is none."""
-    for file in reversed(block_files(folder)):
+    return _newest(block_files(folder))
+
+
+def row_before(folder: Path, attempt: int, rank: int) -> tuple[int, float] | None:
+    """Return step and time of the newest row that a rank wrote before an attempt; None without."""
+    files = block_files(folder)
+    return _newest([one for one in files if one.attempt < attempt and one.rank == rank])
+
+
+def _newest(files: Sequence[BlockFile]) -> tuple[int, float] | None:
+    for file in reversed(files):
         if found := _of(file):
             return found
     return None

@@ -79,7 +79,7 @@ def test_every_line(tiny, tmp_path, mode, batch, heading):
     )
     end = lines.index("✓ Training completed successfully")
     assert lines[end + 1] == f"✓ Model saved to {tmp_path}/"
-    assert lines[end + 3] == f"TRAINING SUMMARY: {tmp_path.name}"
+    assert lines[end + 3 : end + 5] == ["TRAINING SUMMARY:", f"  Run: {tmp_path.name}"]
     assert "  Total steps: 2" in lines[end:]
 
 

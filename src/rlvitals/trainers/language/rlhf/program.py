@@ -19,6 +19,7 @@ from rlvitals.trainers.language.rlhf.ppo import PPO, Update
 FRAMEWORK = "rlvitals-rlhf"  # whose names the logged keys are
 GAME_LOG = "game_log"
 FIRST, LINES = 3, 20  # updates that are shown at first, and then of the whole run
+HERE = ("rlhf.output_dir",)  # a run may be moved
 ALL = 1_000_000  # checkpoints: more than anybody keeps
 
 
@@ -48,7 +49,7 @@ class Training(Course):
             self.ppo = building.build(
                 config, folder, self.accelerator, failed=self.failed, tell=self.log.info
             )
-        self.changed = schema.changed(folder / SAVED_AS, config)
+        self.changed = schema.changed(folder / SAVED_AS, config, besides=HERE)
         # The others record in the same folder: the first would take them for another training.
         with (
             self.accelerator.main_process_first(),
