@@ -230,6 +230,7 @@ RULE = Rule(
     profiles=kinds.FILTERED,
     explained_by=(
         "setting-out-of-range",
+        "judge-outage",
         "constant-reward",
         "threshold-off-correctness",
         "responses-truncated",
