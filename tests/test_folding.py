@@ -128,7 +128,7 @@ def test_alternatives_are_ranked_and_say_why_they_rank_lower():
 def test_what_set_in_too_late_is_an_alternative_that_is_ruled_out():
     found = [made("kl-spike", 50_000), made("return-collapse", 20_000, Severity.ERROR)]
     (other,) = fold(found)[0].alternatives
-    assert other.why == "it set in at 50,000, when this could be known already"
+    assert other.why == "it set in at 50,000, when this was detectable already"
 
 
 def test_a_note_that_could_explain_a_graver_case_stands_before_other_notes():

@@ -69,7 +69,7 @@ def scheduled(values, **settings):
 )
 def test_of_a_schedule_what_was_set_is_named(trace, said):
     """What is turned is where it begins: to lower the 1e-6 that it ends at would change nothing."""
-    (told,), _ = knobs.told(["lower {learning_rate}"], trace)
+    (told,), _ = knobs.fill_in(["lower {learning_rate}"], trace)
     assert told == f"lower the learning rate (learning_rate, {said})"
 
 

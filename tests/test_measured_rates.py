@@ -7,6 +7,7 @@ from loading import MEASURED, load_run
 
 from rlvitals.diagnosis import diagnose
 from rlvitals.measuring import Judged, judged, rates_module, tally
+from rlvitals.records import Profile
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rate import ENOUGH, FAMILIES, Rate, held_at_note, wilson
 from rlvitals.rules.rates import RATES
@@ -86,8 +87,12 @@ def test_counting_takes_what_the_rule_said_not_what_it_was_held_at():
 def test_a_finding_shows_its_rate_beside_it():
     rates = {rule.name: (Rate(CONTROL, 40, 1),) for rule in CATALOGUE}
     found = diagnose(load_run("ppo-cartpole-lr-spike"), rates=rates)
-    assert wording.measured(found.cases[0]) == (
+    profile = found.trace.profile
+    assert wording.measured(found.cases[0], profile) == (
         "rings on 1 of 40 healthy runs of this family (on-policy control)"
     )
+    assert wording.measured(found.cases[0], Profile.UNKNOWN) == (
+        "rings on 1 of 40 healthy runs of on-policy control; the kind of this run is not known"
+    )
     note = next(case for case in found.every if case.severity is Severity.NOTE and not case.held)
-    assert not wording.measured(note)
+    assert not wording.measured(note, profile)

@@ -93,7 +93,7 @@ class _Evidence:
         cause = self.by_name[name][1]
         by_then = symptom.known if symptom.known >= 0 else symptom.ended
         if cause.began > by_then + self.slack:
-            return f"it set in at {cause.began:,}, when this could be known already"
+            return f"it set in at {cause.began:,}, when this was detectable already"
         least = symptom.severity if name in causes.WEAK else Severity.WARNING
         if cause.severity < min(symptom.severity, least):
             return f"it is milder: a {cause.severity.name.lower()}"

@@ -184,7 +184,19 @@ def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[
 def _file_name(path: Path, reader: Reader) -> str:
     if reader.run_name:
         return reader.run_name(path)
-    return names.own_name(path) or path.resolve().parent.name
+    if own := names.own_name(path):
+        return own
+    file = path.resolve()
+    alone = reader.in_parts or not _has_company(file)
+    return file.parent.name if alone else f"{file.parent.name}/{file.name}"
+
+
+def _has_company(file: Path) -> bool:
+    """Tell whether another log lies beside a file, so that the folder's name says too little."""
+    try:
+        return any(other != file and lookup.may_be_log(other) for other in file.parent.iterdir())
+    except OSError:  # a folder that may be entered and not be listed
+        return False
 
 
 def _run(name: str, home: Path, files: Files, notes: tuple[str, ...]) -> Run:

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from rlvitals import metrics
+from rlvitals.metrics.progress import BATCH_SIZE
 from rlvitals.records import Profile, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import judged
@@ -25,6 +26,12 @@ OFTEN = 0.2  # of the updates
 SLOW = 0.7  # of its first level: an entropy that loses more than this fell fast or far
 FAR = ("clip-fraction-high", "kl-above-target", "kl-spike")  # beside them no update is gentle
 FELL = 0.1  # of its first level: less is noise
+# How each is said, and its unit: the first that is logged counts.
+ENTROPIES: Mapping[str, tuple[str, str]] = {
+    "exploration/entropy": ("", "nats"),
+    "exploration/entropy_sequence": ("", "nats a response"),
+    "exploration/entropy_sum": (" summed over a batch", "nats"),
+}
 # What is not missed there: a Q-learner has no clipped ratio, a group baseline no critic.
 UNUSUAL: Mapping[Profile, tuple[str, ...]] = {
     **dict.fromkeys(kinds.GROUPED, ("critic",)),
@@ -109,12 +116,14 @@ def _kl(trace: Trace, now: Standing) -> Sentence:
 def _entropy(trace: Trace, now: Standing, collapse: Finding | None) -> Sentence:
     if collapse is not None:
         return Sentence("entropy", f"{_opened(collapse.summary)}.", "bad")
-    found = _levels(trace, *(f"exploration/entropy{kind}" for kind in ("", "_sequence", "_sum")))
+    found = _levels(trace, *ENTROPIES)
     if found is None:
         return Sentence("entropy", "Entropy is not logged: exploration is not known.", "unknown")
     name, first, last = found
-    unit = {"exploration/entropy": "nats", "exploration/entropy_sequence": "nats a response"}
-    text = f"Entropy goes {first:.3g} to {last:.3g} {unit.get(name, 'nats a batch')}"
+    of, unit = ENTROPIES[name]
+    text = f"Entropy{of} goes {first:.3g} to {last:.3g} {unit}"
+    if name == "exploration/entropy_sum" and (batch := _batch(trace)):
+        text += f", {first / batch:.3g} to {last / batch:.3g} a decision in batches of {batch:,}"
     if first <= 0 or last > (1 - FELL) * first:
         return Sentence("entropy", f"{text}.", "neutral")
     lost = 1 - last / first
@@ -122,6 +131,15 @@ def _entropy(trace: Trace, now: Standing, collapse: Finding | None) -> Sentence:
         sign = _if_it_learns(now)
         return Sentence("entropy", f"{text}: from exploring to exploiting.", sign)
     return Sentence("entropy", f"{text}: {lost:.0%} of it is gone with no gain to show.", "bad")
+
+
+def _batch(trace: Trace) -> int:
+    """Return how many decisions a batch holds, where it is set or logged and never changes."""
+    said = trace.settings.get("batch_size", 0)
+    logged = trace.numbers(BATCH_SIZE.name)
+    if logged is not None and len(logged):
+        said = logged.values[0] if np.ptp(logged.values) == 0 else 0
+    return int(said) if isinstance(said, int | float) else 0
 
 
 def _clipping(trace: Trace, now: Standing, findings: Mapping[str, Finding]) -> Sentence:

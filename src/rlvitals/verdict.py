@@ -8,7 +8,7 @@ from rlvitals.records import Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import evaluated, judged
 from rlvitals.rules.rule import Finding, Rule, Severity
-from rlvitals.rules.standing import Standing, lost_again
+from rlvitals.rules.standing import Standing, lost_again, way_gone
 
 LAST_OF_MEMORY = (f"{MACHINE.name}/ram",)
 FULL = 90.0  # per cent of the memory: whoever asks for more is likely to be killed
@@ -59,11 +59,11 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
             return Verdict(word, said[word].summary)
     fallen = None if trace.profile in kinds.LANGUAGE else lost_again(evaluated(trace))
     if fallen is not None:
-        return _by_outcome(fallen)
+        return _by_outcome(trace, fallen)
     plateau = next((f for r, f in findings if r.verdict == Word.PLATEAU), None)
     if plateau is not None and now.state != "at its ceiling":
         return Verdict(Word.PLATEAU, plateau.summary)
-    return _by_outcome(now)
+    return _by_outcome(trace, now)
 
 
 def ended(trace: Trace) -> str:
@@ -109,7 +109,7 @@ OUTCOME_LOST = (Word.COLLAPSED, Word.UNSTABLE)
 OUTCOME_DECIDES = (Word.COLLAPSED, Word.UNSTABLE, Word.STALLED)
 
 
-def _by_outcome(now: Standing) -> Verdict:
+def _by_outcome(trace: Trace, now: Standing) -> Verdict:
     words = {
         "at its ceiling": Word.CONVERGED,
         "rising": Word.LEARNING,
@@ -118,4 +118,6 @@ def _by_outcome(now: Standing) -> Verdict:
         "falling": Word.STALLED,
         "fallen back": Word.COLLAPSED,
     }
-    return Verdict(words.get(now.state, Word.UNKNOWN), now.sentence)
+    word = words.get(now.state, Word.UNKNOWN)
+    way = way_gone(evaluated(trace), now) if word is Word.STALLED else ""
+    return Verdict(word, f"{now.sentence}; {way}" if way else now.sentence)

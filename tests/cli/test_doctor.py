@@ -246,7 +246,7 @@ def test_other_settings_and_another_number_of_processes(tmp_path, capsys):
     (folder / "run.json").write_text(json.dumps(said, indent=1))
     (one,) = examined(capsys, folder)["resume"]
     assert "not bit for bit" in one["said"]
-    assert any("1 processes, 4 go on" in text for text in one["evidence"])
+    assert any("1 process, 4 go on" in text for text in one["evidence"])
     assert "the settings are others" in one["evidence"]
 
 

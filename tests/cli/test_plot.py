@@ -55,7 +55,7 @@ def test_a_trainer_s_folder_gets_the_guide_s_pictures_and_its_summary(trained, c
     assert "  Final loss: 2\n" in summary  # not the row of totals'
     assert "  Loss reduction: 36.9 % (3.17 → 2)\n" in summary
     assert "  Training time: 0.50 hours (30 min), from its log\n" in summary
-    assert "not logged: what value, actions, temperature" in said
+    assert "left out, as the log holds nothing for them: value, actions, temperature" in said
 
 
 @pytest.mark.parametrize("inner", ["", "checkpoint-40"])
@@ -86,7 +86,11 @@ def test_runs_that_are_compared_share_every_picture(call, tmp_path):
     assert found["runs"] == ["PSR", "NSR", "W-REINFORCE"]
     drawn = [{curve["run"] for curve in panel["curves"]} for panel in found["panels"]]
     assert drawn == [{0}, {1}, {2}, {0, 1, 2}]
-    assert [said.count(f"TRAINING SUMMARY: {label}\n") for label in found["runs"]] == [1, 1, 1]
+    assert [said.count(f"TRAINING SUMMARY:\n  Run: {label}\n") for label in found["runs"]] == [
+        1,
+        1,
+        1,
+    ]
 
 
 def test_without_compare_each_run_has_a_folder(call, tmp_path):
@@ -124,8 +128,8 @@ def test_one_run_that_cannot_be_read_does_not_stop_the_rest(trained, call, tmp_p
     assert code == 3
     assert "no training log" in errors
     assert made(tmp_path / "training_plots") == GUIDE
-    assert "TRAINING SUMMARY: A\n" in said
-    assert "TRAINING SUMMARY: C\n" in said
+    assert "TRAINING SUMMARY:\n  Run: A\n" in said
+    assert "TRAINING SUMMARY:\n  Run: C\n" in said
 
 
 def test_what_nobody_logged_is_named_as_its_framework_calls_it(trained, call):
@@ -226,7 +230,7 @@ def test_grpo_s_folder_is_found_under_both_of_its_names(there, asked, call, tmp_
     assert call("plot", "--checkpoint-dir", tmp_path / asked, "--only", "rewards")[0] == 0
     code, said, _ = call("plot", "--compare", "--checkpoints", asked, "--labels", "GRPO")
     assert code == 0
-    assert "TRAINING SUMMARY: GRPO" in said
+    assert "TRAINING SUMMARY:\n  Run: GRPO\n" in said
     for other in ("qwen-large-train-v2-psr-2025", "qwen-large-train-v2-grpo-7", "missing"):
         code, _, errors = call("plot", tmp_path / other)
         assert code == 3

@@ -35,6 +35,12 @@ def test_help_loads_neither_numpy_nor_rich(argv):
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
+def test_without_a_command_it_lists_them():
+    bare = program()
+    assert (bare.returncode, bare.stderr) == (2, "")
+    assert all(re.search(rf"^    {one.name}\b", bare.stdout, re.MULTILINE) for one in COMMANDS)
+
+
 def test_version():
     assert program("--version").stdout == f"rlvitals {rlvitals.__version__}\n"
 

@@ -74,7 +74,7 @@ def test_one_process_alone_is_told_what_is_lost(straight, tmp_path, capsys):
     shutil.copytree(straight, out)
     assert rlvitals.resume_from(twins.plain(out)) == str(out / "checkpoint-12")
     said = capsys.readouterr().err
-    assert "it was saved by 2 processes, 1 go on" in said
+    assert "it was saved by 2 processes, 1 goes on" in said
     assert "the data order changes, and the random streams of process 1 are lost" in said
 
 

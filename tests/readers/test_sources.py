@@ -407,6 +407,14 @@ def test_a_single_file_is_a_run(tmp_path, name, data, run):
     assert log.where == name
 
 
+def test_a_file_with_others_beside_it_is_headed_by_its_own_name_too(tmp_path):
+    folder = build(tmp_path / "project", {"train.csv": TABLE, "log.jsonl": b'{"step": 1}\n'})
+    named = [sources.find(folder / name)[0].name for name in ("train.csv", "log.jsonl")]
+    assert named == ["project/train.csv", "project/log.jsonl"]
+    parts = build(tmp_path / "run", {FIRST: EVENTS, f"{FIRST}.2": EVENTS})
+    assert sources.find(parts / FIRST)[0].name == "run"  # of one log
+
+
 def test_a_part_given_alone_is_a_run(tmp_path):
     root = build(tmp_path, {f"run/eval/{FIRST}": EVENTS, f"run/train/{FIRST}": EVENTS})
     (run,) = sources.find(root / "run" / "eval")

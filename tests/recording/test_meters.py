@@ -176,13 +176,13 @@ def test_every_key_of_the_meters_has_a_meaning(tmp_path):
     assert "throughput/recorder_share" in trace
 
 
-def test_a_loop_that_waits_for_its_data_is_told_so_by_the_speed_meter_alone(tmp_path):
+def test_a_loop_that_comes_to_wait_for_its_data_is_told_so_by_the_speed_meter_alone(tmp_path):
     now = [0.0]
     speed = rlvitals.SpeedMeter(clock=lambda: now[0])
     with rlvitals.start(tmp_path) as run:
         for step in range(1, 41):
             with speed.collecting():
-                now[0] += 8.0
+                now[0] += 8.0 if step > 20 else 2.0
             with speed.learning():
                 now[0] += 2.0
             run.log(step, speed.read())

@@ -431,7 +431,7 @@ def test_the_promise_is_kept_only_where_it_can_be(tmp_path):
     assert made(tmp_path, settings={"lr": 1e-3}).restore().differs == ()
     other = made(tmp_path, settings={"lr": 2e-3}, world_size=4).restore()
     assert "the settings are others" in other.differs
-    assert any("saved by 1 processes, 4 go on" in why for why in other.differs)
+    assert any("saved by 1 process, 4 go on" in why for why in other.differs)
     assert "continues, not bit-exact because" in other.sentence
     sealed = manifest.read(tmp_path / "checkpoint-10")
     older = {**sealed.versions, "numpy": "1.0"}

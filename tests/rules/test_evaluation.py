@@ -181,7 +181,7 @@ def test_a_short_bent_evaluation_is_seen_to_rise_and_noise_is_not():
         told = made.trace(outcome__eval_return=curve + made.noise(21, seed))
         assert judged(told).state == "rising", seed
         noise = -75 + 12 * made.noise(21, seed)
-        assert not rises(noise, gain=0.0, low=-1.0, material=7.5, anew=True), seed
+        assert not rises(noise, gain=0.0, low=-1.0, material=7.5, plain=7.5, anew=True), seed
 
 
 def test_an_evaluation_outranks_a_return_that_rises_where_it_is_proven_flat():

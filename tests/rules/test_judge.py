@@ -84,6 +84,17 @@ def test_rollouts_that_end_in_errors_are_counted(share, fires):
     assert isinstance(judged, Finding) is fires
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "severity"),
+    [(0, 150, Severity.ERROR), (0, 100, Severity.WARNING), (70, 80, Severity.NOTE)],
+)
+def test_where_all_of_them_fail_to_the_end_it_is_an_error(first, last, severity):
+    errors = np.zeros(150)
+    errors[first:last] = 1.0
+    found = RULE.judge(run(ordinary(), language__error_share=errors))
+    assert found.severity is severity
+
+
 def test_a_partial_outage_shows_in_the_time_of_a_step():
     half = ordinary()
     half[100:] -= 0.3

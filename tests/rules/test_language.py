@@ -271,6 +271,19 @@ def test_trap_a_kl_of_6_per_sequence_is_trls_default_target():
     assert isinstance(reference_kl_out_of_range.RULE.judge(run), Clear)
 
 
+@pytest.mark.parametrize(("spread", "told"), [(0.0, False), (0.3, True)])
+def test_a_policy_stays_where_it_is_if_no_reward_differs(spread, told):
+    run = made.trace(
+        Profile.RLHF_PPO,
+        policy__kl_to_reference=np.zeros(100),
+        language__length_mean=np.full(100, 3.0),
+        outcome__score=np.zeros(100) if not spread else level(0.5, 100),
+        reward__std=np.full(100, spread),
+    )
+    found = reference_kl_out_of_range.RULE.judge(run)
+    assert isinstance(found, Finding) is told
+
+
 def test_the_same_kl_per_sequence_is_far_for_short_responses_only():
     kl, score = level(9.0, spread=0.3), level(1.0)
     short, long = (

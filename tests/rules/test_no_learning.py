@@ -1,13 +1,18 @@
 """What is said of an outcome: of losses, for which less is better, and of what was lost again."""
 
+from dataclasses import replace
+
 import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Profile
+from rlvitals.diagnosis import diagnose
+from rlvitals.records import Lifecycle, Profile
+from rlvitals.rules.answers import judged
 from rlvitals.rules.outcome import no_learning
-from rlvitals.rules.rule import Severity
+from rlvitals.rules.rule import Clear, Severity
 from rlvitals.rules.standing import standing
+from rlvitals.verdict import Word
 
 RULE = no_learning.RULE
 
@@ -35,6 +40,62 @@ def test_a_loss_that_hardly_falls_has_an_interval_below_zero():
     low, high = interval(found)
     assert low < high < 0
     assert found.observed == pytest.approx(-0.04, abs=0.002)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01, 0.03])
+def test_a_short_steady_fall_of_a_loss_is_learning(noise):
+    loss = np.linspace(3.64, 3.35, 30) + noise * made.noise(30, 4)
+    run = made.trace(Profile.SUPERVISED, optimiser__loss=loss)
+    assert standing(run).sentence.startswith("loss is falling: 3.6")
+    assert isinstance(RULE.ask(run), Clear)
+
+
+def test_a_loss_that_wanders_is_rarely_said_to_fall():
+    walks = [3.64 + 0.1 * np.cumsum(made.noise(30, seed)) for seed in range(200)]
+    runs = [made.trace(Profile.SUPERVISED, optimiser__loss=walk) for walk in walks]
+    assert sum(standing(run).improves for run in runs) <= 6
+
+
+def test_what_cannot_be_told_is_said_with_what_would_count():
+    wanders = 100 + 10 * np.cumsum(made.noise(40, 3))
+    now = standing(made.trace(outcome__return=wanders))
+    assert now.state == "unknown"
+    assert f"the change is {now.low:+.3g} to {now.high:+.3g} (95 %), and 8.92" in now.why
+    assert now.why.endswith("would count; --set env_id=... may tell more")
+    known = standing(made.trace(settings={"env_id": "Mine-v0"}, outcome__return=wanders))
+    assert known.why.endswith("would count")
+
+
+def later(series, steps):
+    return replace(series, steps=series.steps + steps)
+
+
+def fallen_from_the_start():
+    """A mean over 100 episodes of DQN on CartPole at a learning rate of 0.5, as SB3 logs it."""
+    episodes = np.concatenate((22 + 12 * made.noise(25, 1), np.full(500, 9.5)))
+    episodes[25:] += np.interp(np.arange(500), (0, 250, 500), (0.0, 3.0, 2.0))
+    means = [episodes[max(0, i - 100) : i].mean() for i in range(4, len(episodes), 4)]
+    return np.array(means) + 0.05 * made.noise(len(means), 2)
+
+
+def test_a_return_that_only_fell_from_its_start_is_not_unknown():
+    run = made.trace(Profile.OFF_POLICY, outcome__return=fallen_from_the_start())
+    assert judged(run).state == "flat"
+    assert diagnose(run).verdict.word is Word.STALLED
+    assert RULE.ask(run).summary.startswith("return does not improve: 16.79")
+    resumed = replace(run, series={"outcome/return": later(run["outcome/return"], 1_000_000)})
+    assert judged(resumed).state == "unknown"  # what it learned lies before the log
+    came_back = np.concatenate((fallen_from_the_start(), np.linspace(12, 40, 30)))
+    assert not judged(made.trace(Profile.OFF_POLICY, outcome__return=came_back)).stalled
+
+
+def test_a_stalled_run_is_held_against_a_random_policy():
+    settings = {"env_id": "CartPole-v1"}
+    run = made.trace(Profile.OFF_POLICY, settings, outcome__return=fallen_from_the_start())
+    now = replace(run, lifecycle=Lifecycle(age=1.0))  # it goes on: no rule calls it a fault yet
+    assert diagnose(now).verdict.why.endswith(
+        "; no better than a random policy, which gets about 22 on CartPole"
+    )
 
 
 def test_a_return_that_falls_is_said_to_fall():

@@ -12,6 +12,7 @@ from rlvitals.rules.answers import learned
 from rlvitals.rules.outcome import episode_length_jump
 from rlvitals.rules.rule import Clear, Finding, Severity
 from rlvitals.rules.standing import standing
+from rlvitals.show import wording
 from rlvitals.signals.changepoint import change_point
 from rlvitals.tldr import tldr
 from rlvitals.verdict import Word
@@ -91,6 +92,22 @@ def test_what_is_logged_is_said_of_any_kind_of_training():
         Profile.OFF_POLICY, outcome__return=made.rising(), exploration__entropy=np.full(100, 0.5)
     )
     assert topics(run) == ["reward", "entropy", "critic"]
+
+
+def test_an_entropy_that_is_a_sum_is_said_to_be_one():
+    series = {"outcome__return": made.rising(), "exploration__entropy_sum": np.full(100, 460.0)}
+    run = made.trace(Profile.ON_POLICY, **series)
+    text = next(s.text for s in tldr(run) if s.topic == "entropy")
+    assert text == "Entropy summed over a batch goes 460 to 460 nats."
+    lacking = "exploration/entropy (the mean: only its sum over a batch is logged)"
+    assert lacking in wording.coverage(diagnose(run))
+    assert any(lacking in why for why in wording.undecided(diagnose(run)))
+    run = made.trace(Profile.ON_POLICY, {"batch_size": 500}, **series)
+    text = next(s.text for s in tldr(run) if s.topic == "entropy")
+    assert text.endswith(" 460 nats, 0.92 to 0.92 a decision in batches of 500.")
+    changing = np.repeat([500.0, 1000.0], 50)
+    run = made.trace(Profile.ON_POLICY, progress__batch_size=changing, **series)
+    assert "a decision" not in next(s.text for s in tldr(run) if s.topic == "entropy")
 
 
 def test_an_entropy_that_stays_is_not_said_to_go_from_exploring_to_exploiting():

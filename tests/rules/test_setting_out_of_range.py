@@ -39,6 +39,7 @@ def run(which="fires", profile=Profile.CONTROL_PPO, budget=None, **settings):
         ({"learning_rate": 0.0}, Profile.RLHF_PPO, "learning_rate"),
         ({"temperature": 1e-6}, Profile.GRPO, "temperature"),
         ({"temperature": 100.0}, Profile.NSR, "temperature"),
+        ({"ratio_threshold": 1e-9}, Profile.RLHF_PPO, "ratio_threshold"),
     ],
 )
 def test_what_takes_the_algorithm_apart_is_odd(settings, profile, which):
@@ -59,6 +60,7 @@ def test_what_takes_the_algorithm_apart_is_odd(settings, profile, which):
         ({"tau": 1.0}, Profile.OFF_POLICY),  # which algorithm is not said
         ({"value_coef": 0.0}, Profile.GRPO),  # it has no critic
         ({"gamma": 1.0}, Profile.GRPO),
+        ({"ratio_threshold": None}, Profile.RLHF_PPO),
         ({"clip_range": "lin_0.2"}, Profile.CONTROL_PPO),
     ],
 )
@@ -111,6 +113,21 @@ def test_no_limit_lies_within_what_is_seen():
         assert not np.isinf(one.low) or not np.isinf(one.high)
         assert bool(one.below) == np.isfinite(one.low)
         assert bool(one.above) == np.isfinite(one.high)
+
+
+def test_a_language_model_is_judged_by_its_right_answers():
+    """As where a part of the reward is paid for noise: 75 of 100 are cut off, and none is right."""
+    steps = np.arange(1, 61)
+    noise = np.random.default_rng(0).normal(0.08, 0.03, 60)
+    series = {
+        name: Series(steps, steps.astype(float), values)
+        for name, values in (
+            ("outcome/reward", noise), ("reward/component/accuracy_reward", np.zeros(60)),
+        )
+    }  # fmt: skip
+    found = RULE.check(replace(run(profile=Profile.NSR, temperature=100.0), series=series))
+    assert isinstance(found, Finding)
+    assert found.severity is Severity.WARNING
 
 
 @pytest.mark.parametrize(("gradient", "severity"), [(0.0, Severity.WARNING), (1.0, Severity.NOTE)])

@@ -410,6 +410,33 @@ def test_trap_updates_that_begin_after_learning_starts_are_no_slowdown():
     assert isinstance(updates_slow.RULE.judge(run), Clear)
 
 
+@pytest.mark.parametrize("share", [0.52, 0.87])
+def test_trap_collecting_that_always_took_most_of_the_time_is_no_news(share):
+    collecting = share + 0.02 * made.noise(100)
+    run = made.trace(
+        throughput__phase_share__collect=collecting, throughput__phase_share__learn=1 - collecting
+    )
+    assert isinstance(updates_slow.RULE.judge(run), Clear)
+
+
+def test_collecting_that_takes_more_of_the_time_than_it_did_is_told():
+    slower = made.trace(
+        throughput__phase_time__sample=np.where(np.arange(100) < 60, 1.0, 8.0),
+        throughput__phase_time__learn=np.full(100, 2.0),
+    )
+    found = updates_slow.RULE.judge(slower)
+    assert found.severity is Severity.NOTE
+    assert found.summary.startswith("collecting data takes 80% of the time, 33% before")
+    assert 55_000 <= found.began <= 62_000
+    assert found.observed == pytest.approx(0.8)
+    # Not: most of the time still goes into learning.
+    faster = made.trace(
+        throughput__phase_time__sample=np.where(np.arange(100) < 60, 0.1, 1.5),
+        throughput__phase_time__learn=np.full(100, 2.0),
+    )
+    assert isinstance(updates_slow.RULE.judge(faster), Clear)
+
+
 # learning-rate-jump
 
 

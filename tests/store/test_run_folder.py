@@ -1,13 +1,16 @@
 """A run's folder and its events."""
 
 import json
+import os
 import shutil
+import signal
 
+import forked
 import pytest
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.store import events
-from rlvitals.store.run_folder import About, RunFolder
+from rlvitals.store.run_folder import About, RunFolder, beside
 
 
 def test_a_folder_keeps_who_and_what_it_is(tmp_path):
@@ -61,3 +64,43 @@ def test_a_torn_event_is_skipped_and_one_in_the_making_waits(tmp_path):
     second = events.read(path, first.cursor)
     assert [(e.kind, e.step, e.facts) for e in second.events] == [("exit", 7, {"code": 1})]
     assert second.skipped == 1
+
+
+def test_what_a_killed_process_left_half_written_goes_at_the_next_start(tmp_path):
+    """Ours alone, and nothing that somebody is writing."""
+    run = RunFolder.create(tmp_path, About())
+    left = [".training_progress.json.0123456789ab", ".run.json.ba9876543210"]
+    kept = [".run.json.backup", ".mine.json", "run.json.0123456789ab", ".a.json.0123456789ab/"]
+    for name in (*left, *kept):
+        path = tmp_path / name
+        if name.endswith("/"):
+            path.mkdir()
+        else:
+            path.write_text("{")
+        os.utime(path, (1, 1))
+    young = tmp_path / ".run.json.cccccccccccc"
+    young.write_text("{")
+    with beside(tmp_path / "slow.json") as file:
+        os.utime(file.name, (1, 1))
+        run.begin()
+        file.write(b"whole")
+    there = {path.name for path in tmp_path.iterdir()}
+    assert not there & set(left)
+    assert there >= {*(name.rstrip("/") for name in kept), young.name}
+    assert (tmp_path / "slow.json").read_bytes() == b"whole"
+
+
+def test_a_process_killed_in_the_middle_of_a_write_leaves_nothing_for_ever(tmp_path):
+    run = RunFolder.create(tmp_path, About())
+
+    def dies():
+        with beside(tmp_path / "training_progress.json"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    forked.apart(dies)
+    (left,) = tmp_path.glob(".training_progress.json.*")
+    run.begin()
+    assert left.exists()  # too young to be told from one that is just being made
+    os.utime(left, (1, 1))
+    run.begin()
+    assert not left.exists()

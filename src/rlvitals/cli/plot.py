@@ -148,7 +148,8 @@ def _tell(
 
     print(f"{folder}: {', '.join(made) if made else 'nothing was drawn'}")
     if made and not asked and lacking:
-        print(f"not logged: what {', '.join(figure.name for figure in lacking)} would show")
+        names = ", ".join(figure.name for figure in lacking)
+        print(f"left out, as the log holds nothing for them: {names}")
     else:
         for figure in lacking:
             print(f"no {figure.name}: it shows {missing(figure, group)}; none of it is logged")

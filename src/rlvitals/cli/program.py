@@ -80,7 +80,11 @@ def start(commands: Sequence[Command], argv: Sequence[str] | None = None) -> int
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that has no blocks
     try:
-        args = parser(commands).parse_args(argv)
+        top = parser(commands)
+        if not (sys.argv[1:] if argv is None else argv):
+            top.print_help()
+            return USAGE
+        args = top.parse_args(argv)
         code: int = args.run_command(args)
         sys.stdout.flush()
     except SystemExit as finished:  # --help and --version

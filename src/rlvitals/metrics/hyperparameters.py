@@ -66,6 +66,12 @@ METRICS = (
     _setting("clip_range_value", "Value clip range", "", "How far a value may move in one update."),
     _setting("target_kl", "KL target per update", "nats", "KL at which an update should stop."),
     _setting(
+        "ratio_threshold",
+        "Limit of the mean ratio",
+        "ratio",
+        "A minibatch whose mean probability ratio is above it is skipped.",
+    ),
+    _setting(
         "desired_kl", "KL aimed at", "nats", "KL per update an adaptive learning rate steers to."
     ),
     _setting("kl_coef", "KL coefficient", "", "Weight of the KL penalty, at the start."),

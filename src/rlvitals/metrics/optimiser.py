@@ -198,7 +198,7 @@ UPDATE_SUCCESS = Metric(
     title="Updates that were applied",
     unit="share",
     kind="health",
-    meaning="Share of optimiser steps that were not skipped for a gradient that is not finite.",
+    meaning="Share of optimiser steps that were not skipped, as for a gradient that is not finite.",
     better="up",
     healthy=Band(low=0.0, high=1.0),
     possible=SHARE,

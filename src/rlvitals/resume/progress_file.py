@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from rlvitals.resume import disk
+from rlvitals.store import litter
 
 FILE = "training_progress.json"
 PREVIOUS = ".training_progress.previous.json"
@@ -88,7 +88,7 @@ def _parsed(path: Path) -> tuple[dict[str, Any] | None, str]:
 
 def _keep(path: Path, copy: Path) -> None:
     """Make `copy` what `path` is now: by a link, where the file system knows them."""
-    made = copy.with_name(f"{copy.name}.{uuid4().hex[:8]}")
+    made = litter.half(copy)
     try:
         try:
             os.link(path, made)

@@ -15,8 +15,12 @@ from rlvitals.resume.manifest import BadCheckpoint, NotSealed
 from rlvitals.resume.shelf import Checkpoint, Shelf
 from rlvitals.store.run_folder import RUN_FILE, RunFolder
 
+Check = Callable[[Path], object]
 
-def resume_from(where: object, *, tell: Callable[[str], None] | None = None) -> str | None:
+
+def resume_from(
+    where: object, *, tell: Callable[[str], None] | None = None, check: Check | None = None
+) -> str | None:
     """Return the path that a Hugging Face trainer is to go on from; None: it starts afresh.
 
         trainer.train(resume_from_checkpoint=rlvitals.resume_from(args))
@@ -25,6 +29,8 @@ def resume_from(where: object, *, tell: Callable[[str], None] | None = None) -> 
     bit, the newest first; a damaged one is set aside as `checkpoint-150.corrupt`, and the next
     older one is taken. What was chosen, and how truly the training goes on, is told (default:
     standard error). With several processes all of them must call this, and have one answer.
+    `check` is called, on the first process, with the checkpoint before it is told: what it raises
+    as a VitalsError is raised on all of them.
     Raises UsageError where all that is there was never sealed: nothing is begun over it.
     """
     if isinstance(where, str | PathLike):
@@ -34,7 +40,7 @@ def resume_from(where: object, *, tell: Callable[[str], None] | None = None) -> 
                 where=str(where),
                 hint="hand over the arguments: rlvitals.resume_from(args)",
             )
-        return _found(Owner(Path(where), _run_id(Path(where))), tell)
+        return _found(Owner(Path(where), _run_id(Path(where))), tell, check)
     args = getattr(where, "args", where)
     if not hasattr(args, "output_dir"):
         raise UsageError(
@@ -45,15 +51,17 @@ def resume_from(where: object, *, tell: Callable[[str], None] | None = None) -> 
     args = cast("huggingface.Arguments", args)
     folder, size = Path(args.output_dir or "."), int(args.world_size)
     owner = Owner(folder, _run_id(folder), 0, size, huggingface.computing(args))
-    return _agreed(owner, tell, first=args.process_index == 0)
+    return _agreed(owner, tell, check, first=args.process_index == 0)
 
 
-def _agreed(owner: Owner, tell: Callable[[str], None] | None, *, first: bool) -> str | None:
+def _agreed(
+    owner: Owner, tell: Callable[[str], None] | None, check: Check | None, *, first: bool
+) -> str | None:
     """Look on the first process alone: two would rename what they refuse from under each other."""
     found, refused = None, None
     if first:
         try:
-            found = _found(owner, tell)
+            found = _found(owner, tell, check)
         except VitalsError as error:
             refused = error
     found, refused = processes.agreed((found, refused), owner.world_size)
@@ -62,10 +70,10 @@ def _agreed(owner: Owner, tell: Callable[[str], None] | None, *, first: bool) ->
     return found
 
 
-def _found(owner: Owner, tell: Callable[[str], None] | None) -> str | None:
+def _found(owner: Owner, tell: Callable[[str], None] | None, check: Check | None) -> str | None:
     checkpoints = _Resumable(owner, tell=tell)
     checkpoints.refuse_to_begin_over()
-    resumed = checkpoints.restore()
+    resumed = checkpoints.restore(check)
     return None if resumed is None else str(resumed.folder)
 
 

@@ -18,13 +18,17 @@ from rlvitals.metrics.outcome import (
 )
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
+from rlvitals.rules.curves import only_fell
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.standing import (
     LEAST,
     OUTCOME_METRICS,
     Standing,
+    beyond,
     checks_the_answer,
     label,
+    learned_before,
+    outcome,
     standing,
 )
 
@@ -81,7 +85,25 @@ def judged(trace: Trace) -> Standing:
 
     A language model's by what it learned; any other's by its evaluation, where that tells.
     """
-    return learned(trace) if trace.profile in kinds.LANGUAGE else standing(evaluated(trace))
+    if trace.profile in kinds.LANGUAGE:
+        return learned(trace)
+    return since_the_start(trace, standing(evaluated(trace)))
+
+
+def since_the_start(trace: Trace, now: Standing) -> Standing:
+    """Call a whole run flat whose return only fell, where no trend can be told.
+
+    For the run's verdict alone: that a policy got worse than chance and stayed there weighs no
+    symptom.
+    """
+    picked = outcome(evaluated(trace))
+    told = now.state != "unknown" or not now.metric.endswith("return") or np.isnan(now.material)
+    if told or picked is None or learned_before(trace):
+        return now
+    values = picked[1].values
+    if beyond(trace, now.metric, values, now.last):
+        return now
+    return replace(now, state="flat", why="") if only_fell(values, now.first, now.material) else now
 
 
 def evaluated(trace: Trace) -> Trace:

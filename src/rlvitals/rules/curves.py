@@ -1,17 +1,40 @@
 """What a whole curve shows without a test, more better: a rise, a loss, or nothing."""
 
+import numpy as np
+
+from rlvitals.records import Series
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import Drawdown, drawdown
 from rlvitals.signals.finite import Array
 from rlvitals.signals.spread import median, noise_sd, robust_sd
 
 LEAST = 10  # numbers
+MANY, STRETCHES = 1000, 200  # points beyond which an outcome is averaged over so many stretches
 HALF = 0.5  # of what was gained
 UNLIKELY = 5.0  # sd of a block's noise: pure noise stays below 4.2 in 99 of 100 series
 PLAINLY, LOUD = 3.0, 6.0  # times what counts, and times the scatter from point to point
 AMPLE, ENOUGH = 60, 1.5  # points from which a rise by so many times what counts is plain
 AT_ONCE = 3  # points
 PARTS = 20  # blocks that the range and the best are taken over
+FIFTHS = 5  # the first of them is where a run begins
+
+
+def by_steps(series: Series) -> Series:
+    """Average a long series of finite points over equal stretches of steps.
+
+    An episode log counts episodes: a policy that fails fast would fill most of it with the
+    little time it takes. Short series are given back as they are.
+    """
+    if len(series) <= MANY:
+        return series
+    first, last = int(series.steps[0]), int(series.steps[-1])
+    place = (series.steps - first) * STRETCHES // max(last - first + 1, 1)
+    starts = np.flatnonzero(np.diff(place, prepend=-1))
+    counts = np.diff(starts, append=len(series))
+    size = float(np.abs(series.values).max()) or 1.0  # a sum of 1e308s must not overflow
+    means = np.add.reduceat(series.values / size, starts) / counts * size
+    ends = starts + counts - 1
+    return Series(series.steps[ends], series.times[ends], means)
 
 
 def rose_at_once(values: Array, last: float, material: float) -> bool:
@@ -20,16 +43,19 @@ def rose_at_once(values: Array, last: float, material: float) -> bool:
     return gain > max(material, LOUD * (robust_sd(values) or 0.0))
 
 
-def rises(values: Array, gain: float, low: float, material: float, *, anew: bool) -> bool:
+def rises(  # noqa: PLR0913 - a change, what counts of it, and how sure it is
+    values: Array, gain: float, low: float, material: float, *, plain: float, anew: bool
+) -> bool:
     """See a rise that is proven, or plain.
 
-    `gain` is that of the last fifth over the first, `low` the low end of its interval. `anew`: each
-    point is measured anew, so that its noise is all from point to point and none is sluggish. Then
-    the first one, of a policy that has hardly trained, is a level too.
+    `gain` is that of the last fifth over the first, `low` the low end of its interval, `plain` what
+    counts where nothing is proven. `anew`: each point is measured anew, so that its noise is all
+    from point to point and none is sluggish. Then the first one, of a policy that has hardly
+    trained, is a level too.
     """
     if anew and _left_behind(values, material):
         return True
-    return gain >= material and (low > 0 or plainly_rises(values, material))
+    return gain >= material and (low > 0 or plainly_rises(values, plain))
 
 
 def _left_behind(values: Array, material: float) -> bool:
@@ -62,7 +88,25 @@ def never_better(values: Array, first: float, last: float, material: float) -> b
         return False
     best = float(block_means(values, max(1, len(values) // PARTS)).max())
     # The scatter around a curve that did rise holds the rise: it counts for half as much at most.
-    return best - first <= material + min(robust_sd(values) or 0.0, material / 2)
+    return best - first <= _beyond_scatter(values, material)
+
+
+def only_fell(values: Array, first: float, material: float) -> bool:
+    """See a long log that fell from its very start, of a random policy, and never came back.
+
+    Its first fifth is a slope and no level, so that its best says nothing of learning: what counts
+    is that it never rose in there, and that nothing later stands above it.
+    """
+    if len(values) < AMPLE:
+        return False
+    course = block_means(values, max(1, len(values) // PARTS))
+    begins, later = course[: PARTS // FIFTHS], course[PARTS // FIFTHS :]
+    climbs = float((begins - np.minimum.accumulate(begins)).max())
+    return climbs <= _beyond_scatter(values, material) and float(later.max()) <= first
+
+
+def _beyond_scatter(values: Array, material: float) -> float:
+    return material + min(robust_sd(values) or 0.0, material / 2)
 
 
 def fell_back(values: Array, material: float) -> Drawdown | None:

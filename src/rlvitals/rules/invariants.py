@@ -8,7 +8,7 @@ import numpy as np
 
 from rlvitals.metrics.language import LENGTH_MAX, LENGTH_MEAN, LENGTH_MIN, TRUNCATED_SHARE
 from rlvitals.metrics.metric import Metric
-from rlvitals.metrics.optimiser import GRAD_NORM, LEARNING_RATE, LOSS
+from rlvitals.metrics.optimiser import GRAD_NORM, LEARNING_RATE, LOSS, UPDATE_SUCCESS
 from rlvitals.metrics.outcome import REWARD
 from rlvitals.metrics.policy import (
     APPROX_KL,
@@ -105,7 +105,7 @@ def reference_follows(trace: Trace) -> Reading | None:
 
 def _moves(trace: Trace) -> bool:
     """Tell whether the optimiser has something to apply, where that is logged."""
-    for metric in (LEARNING_RATE, GRAD_NORM):
+    for metric in (LEARNING_RATE, GRAD_NORM, UPDATE_SUCCESS):
         logged = trace.get(metric.name)
         if logged is not None and int(np.sum(logged.finite().values > 0)) <= LATER:
             return False

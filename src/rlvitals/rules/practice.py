@@ -78,6 +78,10 @@ PRACTICES: tuple[Practice, ...] = (
         below="nearly every sample is clipped: no gradient is left", above="nothing is clipped",
     ),
     Practice(
+        "ratio_threshold", (Profile.RLHF_PPO,), "10, or none", low=1.0,
+        below="the mean ratio of a first minibatch is 1: nearly all of them are skipped",
+    ),
+    Practice(
         "target_kl", kinds.PPO, "0.01 to 0.05", low=1e-4,
         below="each update is cut short after its first step",
     ),

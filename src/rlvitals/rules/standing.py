@@ -16,6 +16,7 @@ from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.curves import (
     AT_ONCE,
     PARTS,
+    by_steps,
     fell_back,
     never_better,
     rises,
@@ -58,6 +59,7 @@ EVALUATED = "outcome/eval_return"
 LEAST = 10  # numbers: fewer cannot show a trend at all
 OF_THE_WAY = 0.10  # of the way from a random to a solved policy: less is not learning
 OF_THE_START = 0.10  # of the first level, where the task's scale is not known
+OF_A_LOSS = 0.05  # of the first level: a model that was pretrained has little more to lower
 OF_A_SCORE = 0.30  # of the first level, where "solved" is what people reach and agents may never
 NEARLY = 0.90  # of the way: a flat outcome up there is not one that learned nothing
 OF_A_SHARE = 0.05  # of a success rate
@@ -67,11 +69,11 @@ LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets bett
 RIGHT = re.compile(r"correct|accura|success|solve|pass", re.IGNORECASE)
 HOLDS = 0.1  # of the outcome's range: this near to its best block it holds what it learned
 RESCALED = 3.0  # x what a random policy earns, in returns beyond what is possible
-MANY, STRETCHES = 1000, 200  # points beyond which an outcome is averaged over so many stretches
 TAIL = 3.0  # times the span of the log: a log from the start begins within its first interval
 STUCK_TOP = 0.2  # share of the run spent at exactly its best value
 
 UNTOLD = "whether the outcome improves cannot be told: "
+MORE = "; --set env_id=... may tell more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,24 +150,6 @@ def outcome(trace: Trace) -> tuple[str, Series] | None:
     return None
 
 
-def by_steps(series: Series) -> Series:
-    """Average a long series of finite points over equal stretches of steps.
-
-    An episode log counts episodes: a policy that fails fast would fill most of it with the
-    little time it takes. Short series are given back as they are.
-    """
-    if len(series) <= MANY:
-        return series
-    first, last = int(series.steps[0]), int(series.steps[-1])
-    place = (series.steps - first) * STRETCHES // max(last - first + 1, 1)
-    starts = np.flatnonzero(np.diff(place, prepend=-1))
-    counts = np.diff(starts, append=len(series))
-    size = float(np.abs(series.values).max()) or 1.0  # a sum of 1e308s must not overflow
-    means = np.add.reduceat(series.values / size, starts) / counts * size
-    ends = starts + counts - 1
-    return Series(series.steps[ends], series.times[ends], means)
-
-
 def up(name: str) -> float:
     """Return +1 where more of an outcome is better, -1 for a loss."""
     return -1.0 if name == "optimiser/loss" else 1.0
@@ -190,7 +174,7 @@ def task(trace: Trace, name: str, values: NDArray[np.float64]) -> Environment | 
     return env.times(factor) if factor >= RESCALED else env
 
 
-def _beyond(trace: Trace, name: str, values: NDArray[np.float64], last: float) -> str:
+def beyond(trace: Trace, name: str, values: NDArray[np.float64], last: float) -> str:
     """Say that an outcome ends above what its task can give: then its unit is not known."""
     env = task(trace, name, values)
     # What was rescaled is known to within the scatter of the first returns.
@@ -215,6 +199,10 @@ def way_gone(trace: Trace, now: Standing) -> str:
     share, env = way_share(trace, now), environment(trace)
     if share is None or env is None:
         return ""
+    if share == 0:
+        return (
+            f"no better than a random policy, which gets about {env.random_return:g} on {env.name}"
+        )
     return f"{share:.0%} of the way from a random to a solved {env.name}"
 
 
@@ -251,33 +239,34 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     material, origin = least_that_counts(trace, name, whole)
     first, last = first_last_change(series.values) or (np.nan, np.nan)
     best = float(series.values.max())
+    plain = material if up(name) > 0 else OF_THE_START * abs(first)
     found = trend(series.values)
     low, high = (found.change_low, found.change_high) if found else (-np.inf, np.inf)
     state: State = "unknown"
-    if lacks := _beyond(trace, name, whole.values, last):
+    if lacks := beyond(trace, name, whole.values, last):
         state = "unknown"
     elif _at_ceiling(trace, name, whole, last):
         state = "at its ceiling"
-    elif rises(series.values, last - first, low, material, anew=name == EVALUATED):
+    elif rises(series.values, last - first, low, material, plain=plain, anew=name == EVALUATED):
         state = "rising"
     elif high < 0 and first - last >= material:
         state = "falling"
     elif high <= material and not (name in OFFSET and low > 0):
         state = _when_flat(trace, name, whole, series, last, material)
-        if state == "flat" and (lacks := _learned_before(trace)):
+        if state == "flat" and (lacks := learned_before(trace)):
             state = "unknown"
     elif fell_back(series.values, material):
         state = "fallen back"
     elif name.endswith("return") and never_better(series.values, first, last, material):
         state = _when_flat(trace, name, whole, series, last, material)
-    why = lacks or _why_unknown(name, first, last) if state == "unknown" else ""
+    why = lacks or (_why_unknown(trace, name, series, material) if state == "unknown" else "")
     sign = up(name)
     return Standing(
         state, name, why, sign * first, sign * last, sign * best, low, high, material, origin
     )
 
 
-def _learned_before(trace: Trace) -> str:
+def learned_before(trace: Trace) -> str:
     """Say why what was learned may not be in the log; empty where all of it must be.
 
     The end of a long run alone; a scheduler that began from another's decisions.
@@ -290,10 +279,16 @@ def _learned_before(trace: Trace) -> str:
     return ""
 
 
-def _why_unknown(name: str, first: float, last: float) -> str:
-    sign = up(name)
-    course = f"{label(name)} goes {sign * first:.4g} to {sign * last:.4g}"
-    return f"{course}, too noisy or too short to tell"
+def _why_unknown(trace: Trace, name: str, series: Series, material: float) -> str:
+    """Say what the change may be, and what would count: then what is lacking is plain."""
+    first, last = (up(name) * level for level in first_last_change(series.values) or (np.nan,) * 2)
+    course, found = f"{label(name)} goes {first:.4g} to {last:.4g}", trend(series.values)
+    if found is None:
+        return f"{course} in {len(series)} points, too few to tell"
+    ends = sorted((up(name) * found.change_low, up(name) * found.change_high))
+    change = "the change is {:+.3g} to {:+.3g} (95 %)".format(*ends)
+    known = not name.endswith("return") or "env_id" in trace.settings
+    return f"{course}; {change}, and {material:.3g} would count{'' if known else MORE}"
 
 
 def lost_again(trace: Trace) -> Standing | None:
@@ -367,6 +362,8 @@ def least_that_counts(trace: Trace, name: str, whole: Series) -> tuple[float, st
         return OF_THE_NOISE * noise, f"{OF_THE_NOISE:g} sd of its scatter from point to point"
     env = task(trace, name, whole.values)
     start, _ = first_last_change(whole.values) or (np.nan, np.nan)
+    if up(name) < 0:
+        return OF_A_LOSS * abs(start), f"{OF_A_LOSS:.0%} of its first level"
     if env is not None and env.way:
         least = OF_THE_WAY * env.way
         if env.by_people and (of_start := OF_A_SCORE * abs(start)) < least:

@@ -30,7 +30,8 @@ def lines(one: Summary) -> Iterator[str]:
     verdict, unit = one.found.verdict, "" if one.unit == "steps" else f" {one.unit}"
     untold = one.outcome.state == "unknown" and verdict.why == one.outcome.sentence
     why = f"{UNTOLD}{one.outcome.why}" if untold else verdict.why
-    yield f"TRAINING SUMMARY: {harmless(one.name)}"
+    yield "TRAINING SUMMARY:"
+    yield f"  Run: {harmless(one.name)}"
     yield f"  Verdict: {verdict.word.value}: {harmless(why)}"
     yield f"  Total steps: {one.steps:,}{unit}"
     yield from _loss(one)

@@ -9,7 +9,7 @@ from rlvitals import baseline, knobs, metrics
 from rlvitals.coverage import Wanted
 from rlvitals.diagnosis import Diagnosis
 from rlvitals.folding import Alternative, Case
-from rlvitals.records import Trace
+from rlvitals.records import Profile, Trace
 from rlvitals.replay import Retraction
 from rlvitals.rules import causes
 from rlvitals.rules.rate import ENOUGH
@@ -71,7 +71,7 @@ def when(finding: Finding, trace: Trace) -> str:
         return said
     run = trace.last_step - trace.first_step
     share = f" ({(finding.known - trace.first_step) / run:.0%} of the run)" if run > 0 else ""
-    return f"{said}; could be known at {finding.known:,}{share}"
+    return f"{said}; detectable from {finding.known:,}{share}"
 
 
 def curve(finding: Finding, trace: Trace) -> Curve | None:
@@ -100,7 +100,7 @@ def details(case: Case, trace: Trace) -> tuple[Line, ...]:
         Line("limit", limit(finding)),
         *(Line("evidence", text) for text in finding.evidence),
         *(Line("speaks against", text) for text in finding.counter),
-        *([Line("measured", text)] if (text := measured(case)) else []),
+        *([Line("measured", text)] if (text := measured(case, trace.profile)) else []),
         *([Line("likely causes", likely)] if likely else []),
         *(Line("try", text) for text in tries),
     )
@@ -136,15 +136,20 @@ def alternative(other: Alternative) -> str:
     return f"{other.finding.severity.name.lower()}[{other.rule.name}], but {other.why}"
 
 
-def measured(case: Case) -> str:
+def measured(case: Case, profile: Profile) -> str:
     """Say how often the rule rings on healthy runs; empty where that is not known."""
+    known = profile is not Profile.UNKNOWN
     rate = case.rate
     seen = rate.healthy if rate else 0
     if case.held:
         runs = "no healthy run" if not seen else f"{seen} healthy run{'s' if seen > 1 else ''}"
-        return f"held at a note: measured on {runs} of this family, {ENOUGH} are needed"
+        kind = "of this family" if known else "like it"
+        return f"held at a note: measured on {runs} {kind}, {ENOUGH} are needed"
     if rate is None or not seen or case.severity is Severity.NOTE:
         return ""  # a note is no alarm: what is counted are warnings and errors
+    if not known:
+        family = f"of {rate.family}; the kind of this run is not known"
+        return f"rings on {rate.rang} of {seen} healthy runs {family}"
     return f"rings on {rate.rang} of {seen} healthy runs of this family ({rate.family})"
 
 
@@ -153,7 +158,7 @@ def spent(found: Waste) -> str:
     began, known = found.since_began, found.since_known
     said = f"{_amount(began)} since it began"
     if known.steps and known.steps < began.steps:
-        said += f"; {_amount(known)} since it could be known"
+        said += f"; {_amount(known)} since it was detectable"
     if found.price is not None:
         at = f"at {found.price:g} an hour"
         said += f" ({found.why}: no cost can be told)" if found.why else f" ({at})"
@@ -243,7 +248,15 @@ def unknown_settings(diagnosis: Diagnosis) -> str:
 
 
 def _key(trace: Trace, missing: Wanted) -> str:
+    if part := _in_part(trace, missing.name):
+        return f"{missing.name}{part}"
     return key_for(trace, missing.name) or missing.name
+
+
+def _in_part(trace: Trace, name: str) -> str:
+    """Say that what is not logged is logged in another form, which rules cannot judge by."""
+    summed = name == "exploration/entropy" and "exploration/entropy_sum" in trace
+    return " (the mean: only its sum over a batch is logged)" if summed else ""
 
 
 def wanted(trace: Trace, missing: Wanted) -> str:
@@ -283,7 +296,7 @@ def undecided(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:
     if len(short) > 1:
         together = dict.fromkeys(short, "too few numbers yet: let it run, or log more often")
     if len(absent) > 1:
-        missing = ", ".join(sorted(absent))
+        missing = ", ".join(f"{m}{_in_part(diagnosis.trace, m)}" for m in sorted(absent))
         together |= dict.fromkeys(absent.values(), f"not logged: {missing}")
     reasons: dict[str, list[str]] = {}
     for rule, answer in diagnosis.undecided:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.store import payloads
+from rlvitals.store import litter, payloads
 from rlvitals.store.events import Events
 
 FORMAT = 1
@@ -152,7 +152,9 @@ class RunFolder:
                 new = Attempt(number, clock.time(), launch, host, os.getpid(), world_size)
                 about = replace(about, attempts=(*about.attempts, new))
                 _write(self.path / RUN_FILE, about)
-        return RunFolder(self.path, about), number, self.block_path(number, rank)
+            path = self.block_path(number, rank)
+            litter.clear(self.path, path.stat().st_mtime)
+        return RunFolder(self.path, about), number, path
 
     def _joined(self, about: About, rank: int, launch: str) -> int | None:
         """Find the attempt that a rank belongs to; None for a new one."""
@@ -261,9 +263,10 @@ def _write(path: Path, about: About) -> None:
 @contextmanager
 def beside(path: Path) -> Iterator[IO[bytes]]:
     """Write a file beside its place and rename it: there is the old one or the new. OSError."""
-    made = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+    made = litter.half(path)
     try:
         with made.open("xb") as file:
+            litter.hold(file)
             yield file
             file.flush()
             os.fsync(file.fileno())

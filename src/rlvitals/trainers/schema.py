@@ -284,25 +284,31 @@ def said(options: Mapping[str, Any], schema: type[Any]) -> dict[str, Any]:
     }
 
 
-def changed(file: Path, section: Any) -> list[str]:  # noqa: ANN401 - any section
+def changed(
+    file: Path,
+    section: Any,  # noqa: ANN401 - any section
+    *,
+    besides: Collection[str] = (),
+) -> list[str]:
     """List what a section says otherwise than a file of `text`: "training.seed 1 -> 2".
 
-    Nothing where no such file can be read.
+    Nothing of `besides`, dotted names; and nothing where no such file can be read.
     """
     try:
         before = content(file)
     except UsageError:
         return []
-    return [*_changed(before, written(section), ())]
+    found = dict(_changed(before, written(section), ()))
+    return [f"{name} {said}" for name, said in found.items() if name not in besides]
 
 
-def _changed(before: Values, now: Values, above: tuple[str, ...]) -> Iterator[str]:
+def _changed(before: Values, now: Values, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     for name, value in now.items():
         then = before.get(name)
         if isinstance(value, dict):
             yield from _changed(then if isinstance(then, dict) else {}, value, (*above, name))
         elif name in before and then != value:
-            yield f"{'.'.join((*above, name))} {then} -> {value}"
+            yield ".".join((*above, name)), f"{then} -> {value}"
 
 
 def text(section: Any) -> str:  # noqa: ANN401 - any section

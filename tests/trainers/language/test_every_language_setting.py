@@ -124,6 +124,17 @@ def test_the_task_has_as_many(name):
     assert 5 in {len(found.train), len(found.held_out)}
 
 
+def test_questions_are_a_persons_turn_where_the_model_chats():
+    said = {"data__dataset_name": "sums", "data__subset_size": 6, "data__held_out": 4}
+    as_they_are = data.load(config(**said).data, vision=False, seed=1)
+    found = data.load(config(**said, data__chat=True).data, vision=False, seed=1)
+    for before, now in zip(
+        (as_they_are.train, as_they_are.held_out), (found.train, found.held_out), strict=True
+    ):
+        turns = [[{"role": "user", "content": prompt}] for prompt in before["prompt"]]
+        assert (now["prompt"][:], now["answer"][:]) == (turns, before["answer"][:])
+
+
 def test_a_part_of_the_data_is_taken(tmp_path):
     for split, count in (("train", 3), ("test", 2)):
         rows = [json.dumps({"prompt": f"{i}+1=", "answer": str(i + 1)}) for i in range(count)]
@@ -293,9 +304,10 @@ def test_pictures_are_wanted_where_a_folder_is_named(tmp_path, tiny):
 def test_no_setting_is_left_out():
     by_name = {
         "data.dataset_name", "data.chart_pixels", "data.image_pixels", "data.prompt_template",
-        "data.subset_size", "data.held_out", "data.dataset_split", "model.vlm_name", "model.dtype",
-        "model.lora", "model.lora_r", "model.lora_alpha", "model.lora_dropout",
-        "model.lora_targets", "model.warm_start_steps", "model.warm_start_noise",
+        "data.chat", "data.subset_size", "data.held_out", "data.dataset_split",
+        "model.vlm_name", "model.dtype", "model.lora", "model.lora_r", "model.lora_alpha",
+        "model.lora_dropout", "model.lora_targets", "model.warm_start_steps",
+        "model.warm_start_noise",
         "rewards.functions", "rewards.weights", "rewards.on_error", "rewards.process_model",
     }  # fmt: skip
     assert KEYS.keys() == ARGUMENTS | SINKS | by_name | LEFT.keys() | {PLOTS}

@@ -460,9 +460,11 @@ def test_names_that_are_nowhere(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="there is no such file or folder"):
         load(tmp_path / "none.jsonl")
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
-    with pytest.raises(UsageError, match="neither here nor to be had from Hugging Face") as refused:
+    with pytest.raises(UsageError, match="nothing here is called chart") as refused:
         load("chart")
-    assert refused.value.hint == "did you mean charts?"
+    assert refused.value.hint.startswith("did you mean charts or evochart?")
+    with pytest.raises(UsageError, match="neither here nor to be had from Hugging Face"):
+        load("owner/charts")
 
 
 # ---- drawing ----

@@ -7,9 +7,10 @@ import pytest
 from safetensors import safe_open
 from transformers.utils import is_torchvision_available
 
+import rlvitals
 from rlvitals import VitalsError
 from rlvitals.cli import main
-from rlvitals.trainers.language import models
+from rlvitals.trainers.language import asking, evaluating, models
 from rlvitals.trainers.language.config import ModelConfig
 
 pytestmark = [
@@ -69,6 +70,48 @@ def test_a_family_is_trained_resumed_and_evaluated(name, more, folder, tmp_path,
     assert moved(run / "checkpoint-2" / saved, run / "checkpoint-3" / saved)
     assert main(["evaluate", str(run), "--samples", "2", "--questions", "1"]) == 0
     assert "step 3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["qwen2", "llava"])
+def test_a_model_that_chats_is_asked_in_its_template(name, folder, tmp_path, capsys):
+    """Where that is asked for: in training and in evaluation; a person is told that it can be."""
+    about = ["--vlm-name", str(folder(name)), *words("questions", tmp_path), *SMALL]
+    for way, begin in ([], "What is "), (["--chat"], "<|im_start|>user\nWhat is "):
+        run = tmp_path / f"run{len(way)}"
+        asked = ["train", "nsr", *about, *way, "--output-dir", str(run), "--max-steps", "1"]
+        assert main(asked) == 0
+        assert ("in its template" in capsys.readouterr().out) != bool(way)
+        (log, *_) = rlvitals.read(run)
+        prompts = log.tables["completions"].columns["prompt"]
+        assert all(str(one).startswith('[{"role": "user"' if way else begin) for one in prompts)
+        assert main(["evaluate", str(run), "--samples", "1", "--questions", "1"]) == 0
+        assert "step 1" in capsys.readouterr().out
+        question = evaluating.load(run).questions[0]["prompt"]
+        reads = families.tokenizer()
+        (tokens,) = asking.inputs(reads, [question], None)["input_ids"].tolist()
+        assert reads.decode(tokens).startswith(begin)
+
+
+def test_rlhf_asks_in_the_template_too(folder, tmp_path, capsys):
+    said = [
+        "--vlm-name", str(folder("qwen2")), *words("questions", tmp_path), "--batch-size", "4",
+        "--total-episodes", "4", "--response-length", "4", "--held-out", "0", "--report-to",
+        "none", "--functions", "trained:alternating", "--threads", "1", "--diagnose-seconds", "0",
+    ]  # fmt: skip
+    for way, begin in ([], "What is "), (["--chat"], "<|im_start|>user\nWhat is "):
+        run = tmp_path / f"run{len(way)}"
+        assert main(["train", "rlhf", *said, *way, "--output-dir", str(run)]) == 0
+        assert ("in its template" in capsys.readouterr().out) != bool(way)
+        (log, *_) = rlvitals.read(run)
+        prompts = log.tables["game_log"].columns["prompt"]
+        assert all(str(one).startswith(begin) for one in prompts)
+
+
+@pytest.mark.parametrize("mode", ["nsr", "rlhf"])
+def test_a_model_without_a_template_cannot_be_asked_in_it(mode, folder, tmp_path, capsys):
+    asked = ["train", mode, "--vlm-name", str(folder("gpt2")), *words("questions", tmp_path)]
+    assert main([*asked, "--chat", "--output-dir", str(tmp_path / "run")]) == 2
+    assert "the model has no chat template" in capsys.readouterr().err
 
 
 def moved(before, after):

@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import datasets
 import numpy as np
 import pytest
 import trained
@@ -253,3 +254,48 @@ def test_there_are_no_other_names_than_those_of_settings():
     known = {key.name for key in schema.keys(trained.Config)}
     assert building.AT_LEAST.keys() <= known
     assert console.LOG == "debug.log"
+
+
+@pytest.mark.parametrize("algorithm", ["nsr", "rlhf"])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sum", "nothing here is called sum|did you mean sums? One of Hugging Face is OWNER/NAME"),
+        ("no/such", "no/such is neither here nor to be had from Hugging Face"),
+        ("rows.jsonl", "there is no such file or folder"),
+    ],
+)
+def test_data_that_is_not_there_is_told_before_a_model_is_made(name, said, algorithm, away, capfd):
+    out = ("--output-dir", "run", "--progress-bar", "false")
+    assert main(["train", algorithm, "--vlm-name", "tiny-lm", "--dataset-name", name, *out]) == 2
+    told = capfd.readouterr()
+    for one in said.split("|"):
+        assert one in told.err
+    assert not list(away.rglob("*.safetensors"))
+    assert "/" in name or not list(away.iterdir())
+
+
+@pytest.fixture
+def away(tmp_path, monkeypatch):
+    """An empty folder to work in, without a network."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    return tmp_path
+
+
+def test_a_try_of_the_hub_is_one_line(tmp_path, monkeypatch, capfd):
+    """Its library tells of each of its tries, for half a minute."""
+    hub, heard = logging.getLogger("huggingface_hub"), []
+    handler = logging.Handler()
+    handler.emit = heard.append
+
+    def fails(*_, **__):
+        logging.getLogger("huggingface_hub.utils._http").warning("Retrying in 1s [Retry 1/5].")
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(datasets, "load_dataset", fails)
+    monkeypatch.setattr(hub, "handlers", [handler])
+    with pytest.raises(rlvitals.UsageError, match="no network"):
+        trained.train(tmp_path, data__dataset_name="no/such")
+    assert heard == []
+    assert capfd.readouterr().out.count("no/such is looked for at Hugging Face ...") == 1

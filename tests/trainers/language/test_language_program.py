@@ -79,7 +79,7 @@ def test_every_line(tiny, tmp_path, mode, batch, heading):
     )
     end = lines.index("✓ Training completed successfully")
     assert lines[end + 1] == f"✓ Model saved to {tmp_path}/"
-    assert lines[end + 3] == f"TRAINING SUMMARY: {tmp_path.name}"
+    assert lines[end + 3 : end + 5] == ["TRAINING SUMMARY:", f"  Run: {tmp_path.name}"]
     assert "  Total steps: 2" in lines[end:]
 
 
@@ -420,6 +420,15 @@ def test_a_reward_that_raises_is_named_and_training_goes_on(tiny, tmp_path, capf
     assert "picky failed on sample" in told
     assert "ValueError: odd" in told
     assert len(row(tmp_path, "loss")) == 4
+    shares = row(tmp_path, "language/error_share")
+    assert sum(shares) * 8 == training.failures  # samples of a step
+
+
+def test_a_sample_that_two_functions_fail_on_is_one(tiny, tmp_path):
+    said = {"rewards__functions": ("trained:raising", "trained:picky", "trained:alternating")}
+    train(tmp_path, "nsr", tiny, **said, rewards__correctness="alternating", training__max_steps=12)
+    assert rlvitals.trace(tmp_path)["language/error_share"].values.tolist() == [1.0] * 12
+    assert rlvitals.diagnose(tmp_path).cases[0].rule.name == "judge-outage"
 
 
 def test_or_ends_it_where_that_is_asked_for(tiny, tmp_path):

@@ -20,6 +20,10 @@ from rlvitals import UsageError, VitalsError
 from rlvitals.cli import main
 from rlvitals.trainers.language import rewards
 
+LONGER = {  # 40 updates of a model that knows how to end
+    "model.warm_start_steps": 60, "rlhf.total_episodes": 320, "rlhf.response_length": 6,
+    "checkpointing.save_steps": 40,
+}  # fmt: skip
 LORA = {"model.lora": True, "model.lora_r": 2}
 
 
@@ -104,6 +108,40 @@ def test_what_adds_up_and_what_is_known_at_first_is_checked(whole):
     assert not wrong & {rule.name for rule, _ in found.findings}
 
 
+def test_a_warm_start_is_told_and_so_is_how_long_the_training_is(tmp_path, capfd):
+    made = programs.training(tmp_path)
+    begun, line = (one for one in programs.log(tmp_path) if "tiny-lm" in one)
+    assert begun.endswith("tiny-lm is made, and taught for 5 steps first ...")
+    assert "Warm start of tiny-lm: 5 steps, loss " in line
+    assert "Warm start of tiny-lm" in capfd.readouterr().out
+    made.run()
+    assert rlvitals.trace(tmp_path).budget.steps == 6
+
+
+def test_minibatches_that_are_all_skipped_are_told_by_what_skips_them(tmp_path):
+    """The mean ratio of a first minibatch is 1."""
+    programs.run(tmp_path, **LONGER, **{"rlhf.ratio_threshold": 1e-9})
+    assert set(rlvitals.trace(tmp_path)["optimiser/update_success"].values) == {0.0}
+    found = rlvitals.diagnose(tmp_path)
+    assert found.cases[0].rule.name == "setting-out-of-range"
+    assert "ratio_threshold is 1e-09" in found.cases[0].finding.summary
+    assert found.cases[0].finding.severity is rlvitals.Severity.WARNING
+    assert "first-update-off" not in {rule.name for rule, _ in found.findings}
+
+
+@pytest.mark.parametrize(
+    ("function", "first"), [("none_right", "constant-reward"), ("raising", "judge-outage")]
+)
+def test_rewards_that_tell_nothing_are_named_first(tmp_path, function, first):
+    said = {"rewards.functions": (f"trained:{function}",), **LONGER}
+    programs.run(tmp_path, **said, **{"rlhf.missing_eos_penalty": 0.0})
+    found = rlvitals.diagnose(tmp_path)
+    assert found.cases[0].rule.name == first
+    assert found.cases[0].finding.severity >= rlvitals.Severity.WARNING
+    roots = {case.rule.name for case in found.cases}
+    assert not roots & {"reference-kl-out-of-range", "first-update-off"}
+
+
 def test_a_run_at_its_end_is_left_as_it_is_and_can_be_taken_further(tmp_path):
     programs.run(tmp_path)
     before = programs.last(tmp_path)
@@ -174,8 +212,10 @@ def test_a_reward_function_that_raises_names_the_sample_or_ends_the_training(tmp
     made = programs.run(tmp_path / "skip")
     assert made.failures > 0
     assert any("no such answer" in line for line in programs.log(tmp_path / "skip"))
-    share = rlvitals.trace(tmp_path / "skip")["reward/none_share/accuracy_reward"].values
+    trace = rlvitals.trace(tmp_path / "skip")
+    share = trace["reward/none_share/accuracy_reward"].values
     assert ((share > 0) & (share <= 1)).any()
+    assert trace["language/error_share"].values.tolist() == share.tolist()
     with pytest.raises(VitalsError, match="no such answer"):
         programs.run(tmp_path / "stop", **{"rewards.on_error": "stop"})
     assert rlvitals.diagnose(tmp_path / "stop").verdict.word.value == "failed"

@@ -72,6 +72,11 @@ def picky(prompts, completions, **_):
     return [1.0 for _ in completions]
 
 
+def raising(**_):
+    msg = "no service"
+    raise OSError(msg)
+
+
 def killed(trainer_state, completions, **_):
     """The process is killed while it judges the samples of its eighth step, or later."""
     if trainer_state.global_step >= 7:

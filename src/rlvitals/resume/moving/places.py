@@ -1,7 +1,6 @@
 """Where a run is mirrored to: a folder, or what fsspec reaches. Both are read and written alike."""
 
 import os
-import re
 import shutil
 import time as clock
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -12,11 +11,11 @@ from typing import Protocol
 from rlvitals.errors import UsageError
 from rlvitals.resume import disk
 from rlvitals.resume.cleaning import DAY
+from rlvitals.store.litter import HALF
 from rlvitals.store.run_folder import beside
 
 CHUNK = 4 << 20  # bytes that are read and written at once
 SCHEME = "://"
-HALF = re.compile(r"\..+\.[0-9a-f]{12}")  # what `beside` calls a file that is being written
 
 
 class Place(Protocol):

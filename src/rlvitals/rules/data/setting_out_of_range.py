@@ -7,10 +7,10 @@ a critic without weight in the loss, an entropy bonus below -0.05 or above one h
 a clip range below 0.01 or above 0.8, a KL target below 1e-4, PPO rollouts of fewer than four
 steps, target networks that never follow or follow at once, a replay buffer of fewer than 1,000
 steps, GRPO groups of one. For language models: a learning rate above 0.01 or below 1e-8, a
-sampling temperature above 10 or below 0.05. A warning where the outcome is proven not to improve,
-where the run is over and ended less than 90 % of the way from a random to a solved policy (and
-"solved" is not what people reach), where it broke off, and where hardly one of its updates has a
-gradient; else a note.
+sampling temperature above 10 or below 0.05, a limit of the mean ratio below 1. A warning where the
+outcome is proven not to improve, where the run is over and ended less than 90 % of the way from a
+random to a solved policy (and "solved" is not what people reach), where it broke off, and where
+hardly one of its updates has a gradient or is applied; else a note.
 
 ## Why it matters
 Everything else that is wrong with such a run follows from it, and is mended by it. The commonest
@@ -33,10 +33,11 @@ beside it as alternatives. A setting that a schedule changes later is judged by 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules import kinds, weigh
+from rlvitals.rules.answers import judged
 from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.practice import Odd, odd, stated
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided, persistence
-from rlvitals.rules.standing import OUTCOME_METRICS, Standing, environment, standing, way_share
+from rlvitals.rules.standing import OUTCOME_METRICS, Standing, environment, way_share
 from rlvitals.rules.untaught import untaught
 
 SOLVED = 0.9  # of the way from a random to a solved policy
@@ -51,7 +52,7 @@ def check(trace: Trace) -> Answer:
             return Clear()
         return Undecided("the log states no settings", ("learning_rate", "gamma"))
     first, *others = found
-    now = standing(trace)
+    now = judged(trace)
     evidence, counter = weigh.sides(now)
     return Finding(
         _said(first),

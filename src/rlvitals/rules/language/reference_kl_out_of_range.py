@@ -6,7 +6,7 @@ one, KL per token (a KL per sequence is divided by the response length, or by th
 where only log-probabilities under both models are logged, their difference) and what is learned
 meanwhile: above 0.2 nats while nothing better is learned; still growing over the last half of the
 run while nothing better is learned: over-optimisation; below 0.0001 all that time: the policy has
-not moved. A run that learns is only noted above half a nat per token.
+not moved, though rewards differ. A run that learns is only noted above half a nat per token.
 
 Before all that: a mean over the last half of the run below zero beyond its own noise (a 99.9 %
 interval over blocks longer than the series' memory), by more than 0.01 nats per sequence or 0.001
@@ -64,6 +64,7 @@ from rlvitals.rules.rule import (
     Undecided,
 )
 from rlvitals.rules.shapes import SHORT_WINDOW, above
+from rlvitals.rules.untaught import alike
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.level import first_last_change
@@ -250,8 +251,8 @@ def _grows(trace: Trace, course: Course) -> Answer | None:
 
 def _not_moved(trace: Trace, course: Course) -> Answer | None:
     half = _last_half(course)
-    if half is None:
-        return None
+    if half is None or alike(trace, int(half.steps[0])):
+        return None  # rewards that are all the same give it nothing to leave for
     level = float(block_means(np.abs(half.values), len(half))[0])
     same = not np.any(half.values) and _trains(trace, half)
     limit = LOW.bound(trace, DEFAULT, 1.0 if course.known else 10.0)
@@ -331,6 +332,8 @@ RULE = Rule(
     ),
     profiles=kinds.LANGUAGE,
     explained_by=(
+        "setting-out-of-range",
+        "judge-outage",
         "learning-rate-jump",
         "gradient-explosion",
         "ratio-off-one",

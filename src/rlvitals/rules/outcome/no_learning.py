@@ -4,8 +4,9 @@
 The 95 % interval of the outcome's change over the whole run lies below what would count as
 learning: a tenth of the way from a random to a solved policy where the environment is known
 (in a game where only people's scores are known, three tenths of the first level if that is
-less), else a tenth of the first level. Asked once 40 % of the run's budget is spent; without a
-budget, once the run has ended. Falling is an error, flat a warning.
+less), else a tenth of the first level, of a loss a twentieth. Or a return only fell, from its very
+start on, and never came back. Asked once 40 % of the run's budget is spent; without a budget, once
+the run has ended. Falling is an error, flat a warning.
 
 ## Why it matters
 Everything else a trainer logs can look well while this does not: advantages are normalised, so
@@ -30,7 +31,7 @@ interval comes from the run's own noise, so a noisy return is not judged.
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules import causes
-from rlvitals.rules.answers import evaluated
+from rlvitals.rules.answers import evaluated, since_the_start
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -68,7 +69,7 @@ def check(trace: Trace) -> Answer:
     if why := too_early(trace, SPENT.on(trace)):
         return Undecided(why, ("total_steps",))
     trace = evaluated(trace)
-    now = standing(trace)
+    now = since_the_start(trace, standing(trace))
     if now.state == "unknown":
         return Undecided(now.sentence, ("outcome/return",) if not now.metric else ())
     if not now.stalled or now.state == "fallen back":

@@ -9,7 +9,8 @@ KL do not move: a policy cannot fall that far without moving. A reward that drop
 in one update while those stand still and the time of a step changes at the same update.
 
 A note where it was short and is over; a warning where it goes on at the end of the log, and where
-it took a tenth of the run and nothing better is learned.
+it took a tenth of the run and nothing better is learned; an error where nine in ten rollouts fail
+to the end.
 
 ## Why it matters
 A timeout that is scored 0 is a lesson: whatever was written is called wrong. Advantages are then
@@ -62,6 +63,7 @@ AROUND = 5  # updates on either side of the onset
 MOVED = 4.0  # sd of a mean of so many updates
 QUARTER = 0.25  # of the way from the default to the level before
 LONG = 0.1  # share of the run
+NEARLY_ALL = 0.9  # of the rollouts
 # What a policy moves before it can earn less.
 STEADY = (
     ENTROPY.name,
@@ -113,9 +115,10 @@ def _errors(trace: Trace) -> Finding | None:
         now = learned(trace, since=stretch.began)
         evidence, counter = sides(now)
         lasts = stretch.goes_on or (stretch.share >= LONG and not content(now))
+        lost = stretch.goes_on and level >= NEARLY_ALL
         return Finding(
             f"{level:.0%} of rollouts end in an error, {stretch.worst:.0%} at worst",
-            severity=Severity.WARNING if lasts else Severity.NOTE,
+            severity=Severity(lasts + lost),
             metric=metric.name,
             began=stretch.began,
             ended=stretch.ended,

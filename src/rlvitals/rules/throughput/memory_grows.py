@@ -33,8 +33,8 @@ from rlvitals.metrics.language import LENGTH_MEAN
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.throughput import MACHINE, MEMORY, PREEMPTIONS
 from rlvitals.records import Series, Trace
+from rlvitals.rules.curves import by_steps
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
-from rlvitals.rules.standing import by_steps
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import trend
 

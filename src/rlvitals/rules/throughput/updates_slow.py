@@ -1,9 +1,10 @@
-"""The learner waits: updates come more slowly than they did, or data takes most of the time.
+"""The learner waits: updates come more slowly than they did, or data takes more of the time.
 
 ## What it sees
 Updates per second (`optimiser/updates` against the run's clock) over the last windows below 70 %
 of the median of what came before; or, where the log splits its time, more than half of it spent
-on collecting data. A note, never more.
+on collecting data, in rows whose share for learning has come to lie below 70 % of what it was. A
+note, never more.
 
 ## Why it matters
 A learner that waits for data leaves the accelerator idle; one whose batches are too small spends
@@ -14,19 +15,23 @@ Collect with more environments or workers, or use larger batches: what is short 
 updates slowed in mid-run, look at what else changed there.
 
 ## When it is wrong
-With expensive simulators collecting *is* the work, and half of the time is little.
+Where episodes grow longer as the policy learns, collecting takes longer too. A share that was high
+from the start is no finding: with expensive simulators, and on a CPU, collecting *is* the work.
 
 ## References
 - Petrenko et al. 2020, "Sample Factory", on where the time of a learner goes.
 """
+
+from collections.abc import Mapping
 
 import numpy as np
 
 from rlvitals.metrics.optimiser import UPDATES
 from rlvitals.metrics.throughput import PHASE_SHARE, PHASE_TIME
 from rlvitals.records import Series, Trace
-from rlvitals.rules.pace import LEAST, SLOWER, pace, slow_since
+from rlvitals.rules.pace import LEAST, SLOWER, WARM_UP, WINDOWS, Pace, pace, slow_since
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median
 
 SPEED = Threshold("updates-slow.speed", SLOWER, "part of the run's own speed before", high=1.0)
@@ -38,33 +43,69 @@ LEARNS = ("grad", "learn", "update", "train", "optimize")
 
 
 def check(trace: Trace) -> Answer:
-    """Prefer the log's own split of time; else compare with the run's own past."""
-    split = _split(trace)
-    if split is not None and split[1] > WAITING.on(trace):
-        return Finding(
-            f"collecting data takes {split[1]:.0%} of the time, learning the rest",
-            severity=Severity.NOTE,
-            metric=split[0],
-            began=trace.first_number,
-            ended=trace.last_step,
-            observed=split[1],
-            bound=WAITING.bound(trace, "default: half of the time"),
-        )
-    slowed = _slowed(trace)
-    if slowed is None and split is not None:
-        return Clear()
+    """Prefer the log's own split of time; else ask how fast updates come: now, and before."""
+    waits = _waits(trace)
+    if isinstance(waits, Finding):
+        return waits
+    slowed = _slowed(trace) or waits
     return slowed or Undecided("no clock, or too few intervals of it", ("throughput/elapsed",))
 
 
-def _split(trace: Trace) -> tuple[str, float] | None:
-    """Name the longest phase that collects data, and the share of the time it takes."""
-    name = PHASE_TIME.name if trace.family(PHASE_TIME.name) else PHASE_SHARE.name
-    phases = {k: median(s.values) or 0.0 for k, s in trace.family(name).items()}
-    collect = max(((t, k) for k, t in phases.items() if k.startswith(COLLECTS)), default=None)
-    learn = max((t for k, t in phases.items() if k.startswith(LEARNS)), default=0.0)
-    if collect is None or collect[0] <= 0 or learn <= 0:
+def _waits(trace: Trace) -> Answer | None:
+    """Compare the share of the time that collecting takes with the run's own past."""
+    found = _split(trace)
+    if found is None:
         return None
-    return f"{name}/{collect[1]}", 1 / (1 + learn / collect[0])
+    name, collecting = found
+    collecting = collecting.since(int(collecting.steps[int(WARM_UP * len(collecting))]))
+    width = max(len(collecting) // WINDOWS, 1)
+    shares = block_means(collecting.values, width)
+    steps = collecting.steps[::-width][::-1][-len(shares) :]
+    since = slow_since(Pace(steps, 1 - shares, np.nan), SPEED.on(trace))
+    if since is None:
+        return Clear()
+    before, after = float(np.median(shares[:since])), float(np.median(shares[since:]))
+    if after <= WAITING.on(trace):
+        return Clear()
+    return Finding(
+        f"collecting data takes {after:.0%} of the time, {before:.0%} before, learning the rest",
+        severity=Severity.NOTE,
+        metric=name,
+        began=int(steps[since - 1]),
+        ended=int(steps[-1]),
+        observed=after,
+        bound=WAITING.bound(trace, "default: half of the time"),
+        curve=Curve(
+            "share of the time that collecting takes",
+            Series(steps, np.full(len(shares), np.nan), shares),
+        ),
+    )
+
+
+def _split(trace: Trace) -> tuple[str, Series] | None:
+    """Name the longest phase that collects data, and give the share of the time it takes.
+
+    The time is that of this phase and the longest that learns.
+    """
+    name = PHASE_TIME.name if trace.family(PHASE_TIME.name) else PHASE_SHARE.name
+    phases = {k: s.finite() for k, s in trace.family(name).items()}
+    collect = _longest(phases, COLLECTS)
+    learn = _longest(phases, LEARNS)
+    if not collect or not learn:
+        return None
+    first = phases[collect].where(np.isin(phases[collect].steps, phases[learn].steps))
+    second = phases[learn].where(np.isin(phases[learn].steps, phases[collect].steps))
+    total = first.values + second.values
+    if len(first) != len(second) or len(first) < LEAST or not (total > 0).all():
+        return None
+    return f"{name}/{collect}", Series(first.steps, first.times, first.values / total)
+
+
+def _longest(phases: Mapping[str, Series], names: tuple[str, ...]) -> str:
+    """Return the phase of these names that takes longest in the median; "" for none."""
+    times = {k: median(s.values) or 0.0 for k, s in phases.items() if k.startswith(names)}
+    longest = max(times, key=lambda k: (times[k], k), default="")
+    return longest if longest and times[longest] > 0 else ""
 
 
 def _slowed(trace: Trace) -> Answer | None:

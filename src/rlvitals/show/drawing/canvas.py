@@ -103,6 +103,11 @@ def layout(picture: Picture) -> Layout:
         beside = max(1, int((across - LEFT) / (longest + HANDLE)))
         legend = -(-len(names) // beside)
     height = TOP + rows * tall + (rows - 1) * BETWEEN + BOTTOM + legend * ROW
+    last = picture.panels[(rows - 1) * columns :]
+    if rows > 1 and all(panel.kind is Kind.WORDS for panel in last):
+        several = len(picture.runs) > 1
+        needs = max(panels.words_tall(panel, chart, several=several) for panel in last)
+        height -= max(tall - needs, 0.0)
     return Layout(across, height, chart, tall, columns, rows, legend, beside)
 
 

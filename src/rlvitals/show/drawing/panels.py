@@ -353,22 +353,44 @@ def _words(axes: Axes, panel: Panel, place: Place) -> None:
         axes.text(0.5, 0.5, said, color=theme.dim, size=SIZES["words"], ha="center",
                   va="center", transform=axes.transAxes)  # fmt: skip
         return
-    height = 8.0
-    for words in panel.words:
-        bold = "bold" in words.style
-        size = SIZES["words"] + (4 if bold else 0)
-        name = words.style.replace("bold", "").strip()
+    for line in _written(panel, place.inches, several=place.several):
+        if line.top + line.size > place.tall * POINTS:
+            return
+        name = line.style.replace("bold", "").strip()
         ink = theme.ink if not name else theme.named.get(name, "")
         if name.startswith("run"):
             ink = colour(theme, int(name.removeprefix("run")))
-        whole = [cut(words.text, place.inches, size)] if place.several else None
-        for text in whole or wrapped(words.text, place.inches, size, bold=bold):
-            if height + size > place.tall * POINTS:
-                return
-            axes.annotate(
-                text, (0, 1), xycoords="axes fraction", xytext=(0, -height),
-                textcoords="offset points", va="top", size=size, color=ink,
-                weight="bold" if bold else "normal",
-            )  # fmt: skip
-            height += 1.45 * size
-        height += 0.35 * size
+        axes.annotate(
+            line.text, (0, 1), xycoords="axes fraction", xytext=(0, -line.top),
+            textcoords="offset points", va="top", size=line.size, color=ink,
+            weight="bold" if "bold" in line.style else "normal",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A line of a panel of words."""
+
+    text: str
+    style: str
+    size: float  # points
+    top: float  # points below the panel's top
+
+
+def _written(panel: Panel, inches: float, *, several: bool) -> Iterable[_Written]:
+    """Break a panel's words into lines: of several runs, one for each."""
+    top = 8.0
+    for words in panel.words:
+        bold = "bold" in words.style
+        size = SIZES["words"] + (4 if bold else 0)
+        whole = [cut(words.text, inches, size)] if several else None
+        for text in whole or wrapped(words.text, inches, size, bold=bold):
+            yield _Written(text, words.style, size, top)
+            top += 1.45 * size
+        top += 0.35 * size
+
+
+def words_tall(panel: Panel, inches: float, *, several: bool) -> float:
+    """Return how many inches a panel of words takes."""
+    *_, last = [_Written("", "", 0.0, 0.0), *_written(panel, inches, several=several)]
+    return (last.top + last.size) / POINTS

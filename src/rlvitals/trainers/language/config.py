@@ -106,6 +106,9 @@ class DataConfig:
     prompt_template: str = option(
         "", "the words around a question, with {query} in them (none: the task's)", item="TEXT"
     )
+    chat: bool = option(
+        False, "put plain questions in the model's chat template, as one about an image always is"
+    )
 
 
 @dataclass(frozen=True, slots=True)

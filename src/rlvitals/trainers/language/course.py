@@ -10,18 +10,20 @@ from rlvitals.trainers.language import console
 from rlvitals.trainers.language.config import MonitoringConfig
 from rlvitals.trainers.language.rewards import Failure
 
+ERRORS = "language/error_share"  # a name of rlvitals' own, whatever else a log's names are
 FAILURES = 5  # of reward functions, on the console; all are in the file
 
 
 class Course(course.Course):
     """One training of a language model in its folder."""
 
-    failures = 0  # samples that a reward function could not judge
+    failures = 0  # of reward functions, each at a sample
     recorder: rlvitals.Run | None = None
 
     def __init__(self, folder: Path, monitoring: MonitoringConfig, *, first: bool) -> None:
         """Open what is written to; other processes than the first are silent."""
         self.first = first
+        self._unpaid: set[int] = set()  # samples of this process's batch that a function failed on
         self.progress = console.Progress(wanted=monitoring.progress_bar and first)
         self.lines = console.Lines(
             folder / monitoring.logging_dir / console.LOG, self.progress, quiet=not first
@@ -56,8 +58,16 @@ class Course(course.Course):
     def failed(self, failure: Failure) -> None:
         """Say which sample a reward function could not judge."""
         self.failures += 1
+        if failure.sample is not None:
+            self._unpaid.add(failure.sample)
         level = logging.WARNING if self.failures <= FAILURES else logging.DEBUG
         self.log.log(level, "%s", failure.sentence)
+
+    def share_failed(self, samples: int) -> float:
+        """Return on what share of a batch of this process any function failed; the next begins."""
+        share = len(self._unpaid) / samples
+        self._unpaid.clear()
+        return share
 
     def told_end(self, status: str) -> None:
         """Say how it ended, and where the model is."""

@@ -1,6 +1,7 @@
 """A whole training of a language model: begin or resume, learn, tell, save, and end well."""
 
 import time
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
@@ -20,11 +21,15 @@ from rlvitals.trainers.language import (
     presets,
     rewards,
     sharded,
+    talking,
 )
 from rlvitals.trainers.language.config import Config
-from rlvitals.trainers.language.course import Course
+from rlvitals.trainers.language.course import ERRORS, Course
 from rlvitals.trainers.language.following import Following
 from rlvitals.trainers.language.modes import ModesTrainer, Told
+from rlvitals.trainers.language.schedule import Schedule
+
+HERE = ("training.output_dir",)  # a run may be moved
 
 
 class Training(Course):
@@ -44,6 +49,7 @@ class Training(Course):
             alone.check(folder)
         self.config = config
         # Before a model is loaded, which takes minutes.
+        data.check(config.data)
         building.sinks(config.monitoring, "", config.training.mode)
         self.named = self._paid(()) if config.rewards.functions else []
         self.titles: dict[str, str] = {}  # of the reward functions, by name
@@ -56,31 +62,28 @@ class Training(Course):
         set_seed(config.training.seed)
         seed = config.training.seed
         base = self.folder / models.BASE
+        found = data.find(config.data, self.log.info)  # before a model is loaded for nothing
         with self.args.main_process_first(local=False):  # a tiny model is made once
             models.prepare(config.model, seed=seed, base=base, tell=self.log.info)
         loaded = models.load(config.model, seed=seed, base=base, tell=self.log.info)
         if threads := config.training.threads or (1 if loaded.tiny else 0):
             torch.set_num_threads(threads)
-        task = data.load(config.data, vision=loaded.vision, seed=seed)
+        task = data.load(config.data, vision=loaded.vision, seed=seed, found=found)
+        notes = talking.check(config.data, loaded, task)
         building.enough(self.args, len(task.train))
-        changed = schema.changed(self.folder / building.SAVED_AS, config)
+        changed = schema.changed(self.folder / building.SAVED_AS, config, besides=HERE)
         if self.first:
             with alone.entered(self.folder):
                 self._record()
-            for note in task.notes:
+            for note in (*task.notes, *notes):
                 self.log.warning("%s: %s", task.name, note)
             started = [line] if (line := presets.line(config)) else []
             for said in (*started, *console.heading(config, len(task.train))):
                 self.log.info("%s", said)
         trainer = self._trainer(loaded, task)
-        goes_on = None
-        if config.checkpointing.resume:
-            goes_on = rlvitals.resume_from(self.args, tell=self._tell)
-        if goes_on:
-            sharded.check_resume(self.args, Path(goes_on))
-        if goes_on and changed:
-            building.fits(changed, goes_on)
-            self._tell(f"settings changed: {'; '.join(changed)}")
+        goes_on = self._goes_on(changed) if config.checkpointing.resume else None
+        if self.first:  # what was refused is not what this run is trained with
+            (self.folder / building.SAVED_AS).write_text(schema.text(config), encoding="utf-8")
         with finite.told(self.folder):
             trainer.train(resume_from_checkpoint=goes_on)
         self.stopping.check()
@@ -88,6 +91,18 @@ class Training(Course):
             return "stopped"
         trainer.save_model()
         return "finished"
+
+    def _goes_on(self, changed: list[str]) -> str | None:
+        """Return the checkpoint to go on from. Raises VitalsError for one of another training."""
+
+        def check(checkpoint: Path) -> None:
+            sharded.check_resume(self.args, checkpoint)
+            building.fits(changed, str(checkpoint))
+
+        found = rlvitals.resume_from(self.args, tell=self._tell, check=check)
+        if found and changed:
+            self._tell(f"settings changed: {'; '.join(changed)}")
+        return found
 
     def _record(self) -> None:
         """Begin to record, on the first process."""
@@ -98,8 +113,6 @@ class Training(Course):
             sinks=building.sinks(config.monitoring, name, config.training.mode),
             tags=(config.training.mode,),
         )  # fmt: skip
-        saved = self.folder / building.SAVED_AS
-        saved.write_text(schema.text(config), encoding="utf-8")
 
     def _trainer(self, loaded: models.Loaded, task: data.Task) -> ModesTrainer:
         config = self.config
@@ -112,6 +125,7 @@ class Training(Course):
             signal=config.signal, correctness=config.rewards.correctness, on_batch=self._told,
         )  # fmt: skip
         trainer.remove_callback(PrinterCallback)  # its dicts are in the file
+        trainer.add_callback(Schedule(self._tell))
         judge = self._judge()
         trainer.add_callback(
             Following(
@@ -126,7 +140,8 @@ class Training(Course):
         return trainer
 
     def _paid(self, default: tuple[str, ...]) -> list[rewards.Reward]:
-        return rewards.functions(self.config.rewards, default, failed=self.failed)
+        paid = rewards.functions(self.config.rewards, default, failed=self.failed)
+        return [*paid[:-1], replace(paid[-1], last=lambda n: {ERRORS: self.share_failed(n)})]
 
     def _judge(self) -> Judge | None:
         seconds = self.config.monitoring.diagnose_seconds

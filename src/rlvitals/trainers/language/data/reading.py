@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rlvitals import UsageError, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import datasets
 
@@ -21,6 +23,7 @@ TEXTS = ("query", "label", "answer", "chart_type", "reasoning")
 FILES = {".jsonl", ".json", ".csv", ".parquet"}
 METADATA = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
 TRAIN, OTHERS = "train", ("test", "valid", "dev", "eval")  # how splits are called
+WHERE = "data.dataset_name"
 SHOWN = 5  # files that an error names
 SAVED = ("state.json", "dataset_dict.json")  # of datasets' save_to_disk
 
@@ -36,9 +39,31 @@ def read(name: str, split: str) -> datasets.Dataset:
     if path.is_file():
         _only(split, path)
         return _file(path)
-    if path.suffix in FILES or name.startswith((".", "/", "~")):
-        raise UsageError("there is no such file or folder", where=name)
+    check(name)
     return _fetched(name, split)
+
+
+def is_remote(name: str) -> bool:
+    """Say whether a dataset is looked for at Hugging Face: nothing here is called so."""
+    return name not in MADE and not Path(name).expanduser().exists()
+
+
+def check(name: str) -> None:
+    """Raise UsageError for what is neither here nor can be a name of Hugging Face; ask nobody.
+
+    A bare name that is spelt almost like one of ours is a slip: of the hub's own, which have an
+    owner now, hardly one is.
+    """
+    if not is_remote(name) or name in ALIASES:
+        return
+    if Path(name).suffix in FILES or name.startswith((".", "/", "~")):
+        raise UsageError("there is no such file or folder", where=name)
+    if "/" not in name and (meant := nearest(name, (*MADE, *ALIASES))):
+        raise UsageError(
+            f"nothing here is called {name}",
+            where=WHERE,
+            hint=f"{meant} One of Hugging Face is OWNER/NAME",
+        )
 
 
 def _folder(path: Path, split: str) -> datasets.Dataset:
@@ -213,13 +238,26 @@ def _fetched(name: str, split: str) -> datasets.Dataset:
     import datasets
 
     try:
-        return datasets.load_dataset(ALIASES.get(name, name), split=split)
+        with _hushed():
+            return datasets.load_dataset(ALIASES.get(name, name), split=split)
     except (OSError, ValueError, RuntimeError) as error:
         raise UsageError(
             f"{name} is neither here nor to be had from Hugging Face: {_first(error)}",
-            where="data.dataset_name",
-            hint=nearest(name, MADE) or f"a folder, a JSONL or Parquet file, {' or '.join(MADE)}",
+            where=WHERE,
+            hint=f"a folder, a JSONL or Parquet file, {' or '.join(MADE)}",
         ) from error
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Keep what the hub's library says of each of its tries: the last one is told."""
+    log = logging.getLogger("huggingface_hub")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _first(error: Exception) -> str:

@@ -10,7 +10,7 @@ from rlvitals import UsageError, VitalsError
 from rlvitals.trainers.language.data import charts, checking, reading, sums, template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import datasets
 
@@ -46,8 +46,32 @@ class Task:
     notes: tuple[str, ...] = ()
 
 
-def load(config: DataConfig, *, vision: bool, seed: int) -> Task:
-    """Make or read a task. `vision`: whether the model sees images.
+def check(config: DataConfig) -> None:
+    """Raise UsageError for data that cannot be had, as far as its name tells."""
+    reading.check(config.dataset_name)
+
+
+def find(config: DataConfig, tell: Callable[[str], None]) -> datasets.Dataset | None:
+    """Read a person's data, before a model is loaded for it; None for what is made here.
+
+    `tell` hears where it is looked for, which may take long. Raises UsageError as `load`.
+    """
+    name = config.dataset_name
+    if name in reading.MADE:
+        return None
+    if reading.is_remote(name):
+        tell(f"{name} is looked for at Hugging Face ...")
+    try:
+        return reading.read(name, config.dataset_split)
+    except VitalsError as error:
+        error.where = error.where or name
+        raise
+
+
+def load(
+    config: DataConfig, *, vision: bool, seed: int, found: datasets.Dataset | None = None
+) -> Task:
+    """Make or read a task. `vision`: whether the model sees images; `found`: what `find` did.
 
     Raises UsageError for data that is not there, has no such columns, or cannot be asked.
     """
@@ -57,7 +81,8 @@ def load(config: DataConfig, *, vision: bool, seed: int) -> Task:
         _sees(vision, "charts")
         return _charts(config, seed)
     try:
-        return _read(config, vision=vision, seed=seed)
+        rows = find(config, lambda _: None) if found is None else found
+        return _asked(rows, config, vision=vision, seed=seed)
     except VitalsError as error:
         error.where = error.where or config.dataset_name
         raise
@@ -84,7 +109,8 @@ def _sums(config: DataConfig, seed: int) -> Task:
             "answer": [one["answer"] for one in questions],
         }
         features = datasets.Features({"prompt": text, "answer": text})
-        return datasets.Dataset.from_dict(columns, features=features)
+        made = datasets.Dataset.from_dict(columns, features=features)
+        return _talking(made, columns["prompt"]) if config.chat else made
 
     train = asked(sums.questions(config.subset_size or SUMS, seed))
     held_out = asked(sums.held_out(config.held_out))
@@ -137,12 +163,15 @@ def _drawn(samples: Iterable[charts.Sample], config: DataConfig) -> datasets.Dat
 
 def _prompted(rows: datasets.Dataset, config: DataConfig) -> datasets.Dataset:
     """Put each query into the words around it, as a conversation: its image comes before them."""
+    around = config.prompt_template or template.CHART
+    return _talking(rows, [template.asked(str(query), around) for query in rows["query"]])
+
+
+def _talking(rows: datasets.Dataset, texts: Sequence[str | None]) -> datasets.Dataset:
+    """Make each prompt a conversation that a person begins with a text."""
     import datasets
 
-    around = config.prompt_template or template.CHART
-    said = [
-        [{"role": "user", "content": template.asked(str(query), around)}] for query in rows["query"]
-    ]
+    said = [[{"role": "user", "content": one}] for one in texts]
     text = datasets.Value("string")
     kind = datasets.List({"role": text, "content": text})
     rows = rows.remove_columns("prompt") if "prompt" in rows.column_names else rows
@@ -175,10 +204,9 @@ class Pictures:
         return made.resize((max(1, int(image.width * factor)), max(1, int(image.height * factor))))
 
 
-def _read(config: DataConfig, *, vision: bool, seed: int) -> Task:
+def _asked(rows: datasets.Dataset, config: DataConfig, *, vision: bool, seed: int) -> Task:
     import datasets
 
-    rows = reading.read(config.dataset_name, config.dataset_split)
     taken = [name for name in TAKEN if name in rows.column_names]
     rows = rows.remove_columns(taken)
     shown = "image" in rows.column_names
@@ -193,6 +221,8 @@ def _read(config: DataConfig, *, vision: bool, seed: int) -> Task:
     )
     if shown:
         rows = _pictured(_prompted(rows.cast_column("image", datasets.Image()), config), config)
+    elif config.chat:
+        rows = _talking(rows, rows["prompt"])
     path = Path(config.dataset_name)
     paid = tuple(reward for name, reward in BY_COLUMN.items() if name in rows.column_names)
     return Task(

@@ -73,6 +73,8 @@ Scores = Callable[[Batch], Sequence[float | None]]
 class Reward:
     """A reward function for TRL. `title`: how its line on the console begins.
 
+    `last`: of the last function, what to log of a batch of so many samples when all have paid.
+
     A sample that it raises on, or gives no finite number for, gets None, and `failed` hears of it;
     where `stop` is set, a VitalsError ends the training instead.
     """
@@ -82,6 +84,7 @@ class Reward:
     scores: Scores
     failed: Callable[[Failure], None]
     stop: bool
+    last: Callable[[int], Mapping[str, float]] | None = None
 
     @property
     def __name__(self) -> str:
@@ -97,8 +100,15 @@ class Reward:
     ) -> list[float | None]:
         """Score completions. Raises UsageError where the data lacks a column that it needs."""
         batch = Batch(prompts, completions, completion_ids, columns)
+        paid = self._paid(batch)
+        if self.last is not None:
+            for name, value in self.last(len(completions)).items():
+                columns["log_metric"](name, value)  # TRL's, which averages over processes
+        return paid
+
+    def _paid(self, batch: Batch) -> list[float | None]:
         try:
-            return _numbers(self.scores(batch), len(completions))
+            return _numbers(self.scores(batch), len(batch.completions))
         except UsageError:
             raise
         except MAY_RAISE as error:

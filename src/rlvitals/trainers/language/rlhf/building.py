@@ -11,7 +11,7 @@ from accelerate import Accelerator
 
 from rlvitals import UsageError
 from rlvitals.trainers import schema
-from rlvitals.trainers.language import data, models, reporting, rewards
+from rlvitals.trainers.language import data, models, reporting, rewards, talking
 from rlvitals.trainers.language.config import MonitoringConfig
 from rlvitals.trainers.language.rlhf.config import Config, RLHFConfig
 from rlvitals.trainers.language.rlhf.controllers import Adaptive, Controller, Fixed
@@ -31,15 +31,25 @@ def named(template: str, config: Config) -> str:
     return reporting.filled(template, {**known, "mode": RLHF})
 
 
-def build(config: Config, folder: Path, accelerator: Accelerator, failed: Failed) -> PPO:
-    """Build what trains, in a run's folder; `failed` hears of rewards that could not be computed.
+def build(
+    config: Config,
+    folder: Path,
+    accelerator: Accelerator,
+    *,
+    failed: Failed,
+    tell: Callable[[str], None],
+) -> PPO:
+    """Build what trains, in a run's folder.
 
-    Raises UsageError for settings that do not fit each other, the model or the data.
+    `failed` hears of rewards that could not be computed, `tell` what a person should know of the
+    model and the data, as rows that are left out. Raises UsageError for settings that do not fit
+    the model or the data.
     """
-    own = config.rlhf
-    check(own, accelerator.num_processes)
-    with accelerator.main_process_first():  # which makes a tiny model that the others read
-        loaded = models.load(config.model, seed=own.seed, base=folder / models.BASE)
+    own, base = config.rlhf, folder / models.BASE
+    found = data.find(config.data, tell)  # before a model is loaded for nothing
+    with accelerator.main_process_first():  # a tiny model is made once
+        models.prepare(config.model, seed=own.seed, base=base, tell=tell)
+    loaded = models.load(config.model, seed=own.seed, base=base, tell=tell)
     if loaded.vision:
         raise UsageError(
             f"{config.model.vlm_name} sees, and RLHF trains what only reads",
@@ -51,7 +61,9 @@ def build(config: Config, folder: Path, accelerator: Accelerator, failed: Failed
     random.seed(own.seed)  # what a reward function may draw from
     np.random.seed(own.seed)  # noqa: NPY002 - the same
     torch.manual_seed(own.seed)  # of the adapters
-    task = data.load(config.data, vision=False, seed=own.seed)
+    task = data.load(config.data, vision=False, seed=own.seed, found=found)
+    for note in (*task.notes, *talking.check(config.data, loaded, task)):
+        tell(f"{task.name}: {note}")
     policy = Policy(loaded.model, loaded.lora)
     return PPO(
         policy, models.tokenizer_of(loaded.processor), task.train,

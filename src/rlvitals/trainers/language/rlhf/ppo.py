@@ -122,14 +122,20 @@ class PPO:
         key = (self.config.seed, 2, self.at.updates, self.accelerator.process_index)
         torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1))
 
+    @property
+    def share(self) -> int:
+        """How many responses of an update are this process's."""
+        processes: int = self.accelerator.num_processes
+        return self.config.batch_size // processes
+
     # -- collect ---------------------------------------------------------------------------------
 
     def collect(self) -> tuple[Sampled, Batch, Texts]:
         """Draw and score a response to each of the next prompts; advantages follow from these."""
         self.laps = Laps()
-        share = self.config.batch_size // self.accelerator.num_processes
-        mine = self.order.take(self.config.batch_size)[self.accelerator.process_index * share :]
-        rows = self.rows.select(mine[:share]).to_dict()
+        mine = self.order.take(self.config.batch_size)
+        first = self.accelerator.process_index * self.share
+        rows = self.rows.select(mine[first : first + self.share]).to_dict()
         drawn = self._drawn(rows["prompt"])
         self.laps("generate")
         texts = self._scored(drawn, rows)
@@ -230,6 +236,8 @@ class PPO:
             norms += [] if norm is None else [norm]
         self.optimizer.zero_grad()
         went = {"skipped_minibatches": float(skipped), "stopped_early": float(stopped)}
+        if norms or skipped:
+            went["applied_share"] = len(norms) / (len(norms) + skipped)
         return seen, went | ({"grad_norm": float(np.mean(norms))} if norms else {})
 
     def _minibatches(self, count: int) -> Iterator[Tensor]:

@@ -11,7 +11,7 @@ from accelerate import Accelerator
 import rlvitals
 from rlvitals.trainers import alone, full_disk, schema
 from rlvitals.trainers.judging import Judge
-from rlvitals.trainers.language.course import Course
+from rlvitals.trainers.language.course import ERRORS, Course
 from rlvitals.trainers.language.rlhf import building, saving
 from rlvitals.trainers.language.rlhf.config import SAVED_AS, Config
 from rlvitals.trainers.language.rlhf.ppo import PPO, Update
@@ -19,6 +19,7 @@ from rlvitals.trainers.language.rlhf.ppo import PPO, Update
 FRAMEWORK = "rlvitals-rlhf"  # whose names the logged keys are
 GAME_LOG = "game_log"
 FIRST, LINES = 3, 20  # updates that are shown at first, and then of the whole run
+HERE = ("rlhf.output_dir",)  # a run may be moved
 ALL = 1_000_000  # checkpoints: more than anybody keeps
 
 
@@ -40,12 +41,20 @@ class Training(Course):
         first = self.accelerator.is_main_process
         if first:
             alone.check(folder)
+        building.check(config.rlhf, self.accelerator.num_processes)
         name = building.named(config.monitoring.run_name, config)
         sinks = building.sinks(config.monitoring, name)
-        self.ppo = building.build(config, folder, self.accelerator, self.failed)
-        self.changed = schema.changed(folder / SAVED_AS, config)
         super().__init__(folder, config.monitoring, first=first)
-        with alone.entered(folder) if first else nullcontext():
+        with self.lines:  # a model may take minutes
+            self.ppo = building.build(
+                config, folder, self.accelerator, failed=self.failed, tell=self.log.info
+            )
+        self.changed = schema.changed(folder / SAVED_AS, config, besides=HERE)
+        # The others record in the same folder: the first would take them for another training.
+        with (
+            self.accelerator.main_process_first(),
+            alone.entered(folder) if first else nullcontext(),
+        ):
             self.recorder: rlvitals.Run = self._recorder(name, sinks)
         self.judge = Judge(
             self.folder, every=config.monitoring.diagnose_seconds if self.first else 0.0,
@@ -68,7 +77,7 @@ class Training(Course):
         while ppo.at.updates < ppo.updates:
             update = ppo.iterate()
             speed = (ppo.at.episodes - episodes) / (time.monotonic() - began)
-            told = {**update.numbers, "eps": speed}
+            told = {**update.numbers, "eps": speed, ERRORS: self._errors()}
             self._tell(update, told)
             stop = self._save_or_stop(told)
             self.stopping.check()
@@ -114,6 +123,14 @@ class Training(Course):
             self.recorder.flush()
             self.judge.judge(at.updates)
 
+    def _errors(self) -> float:
+        """Return the share of an update's responses, of all processes, that a function failed on.
+
+        Processes have as many responses as each other.
+        """
+        own = torch.tensor(self.share_failed(self.ppo.share), device=self.accelerator.device)
+        return float(self.accelerator.reduce(own, "mean"))
+
     def _save_or_stop(self, told: Mapping[str, float]) -> bool:
         """Save where it is due or asked for; True where someone wants the training to stop.
 
@@ -149,8 +166,9 @@ class Training(Course):
         config = self.config
         made = rlvitals.start(
             self.folder, name=name, project=config.monitoring.wandb_project, framework=FRAMEWORK,
-            seed=config.rlhf.seed, settings=building.flat(config), sinks=sinks,
-            tags=(building.RLHF,), resume="auto" if config.checkpointing.resume else "never",
+            seed=config.rlhf.seed, sinks=sinks, tags=(building.RLHF,),
+            settings={**building.flat(config), "total_steps": self.ppo.updates},
+            resume="auto" if config.checkpointing.resume else "never",
         )  # fmt: skip
         if self.first:
             (self.folder / SAVED_AS).write_text(schema.text(config), encoding="utf-8")

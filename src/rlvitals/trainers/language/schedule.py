@@ -1,0 +1,50 @@
+"""The learning rate of a training that goes on under other settings than it was saved with.
+
+transformers 5.23 restores the rate of the old schedule for the first step (0 where a linear one
+had come to its end), and its highest rate for good: src/transformers/trainer.py,
+`_load_optimizer_and_scheduler`, and torch's LambdaLR, whose state holds `base_lrs`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+
+class Schedule(TrainerCallback):
+    """Puts a restored optimizer where the schedule of now has it, and says where that moves it."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        """Keep whom to tell."""
+        self._tell = tell
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Set the rate of the step that comes, where training was resumed and is not over."""
+        schedule = kwargs.get("lr_scheduler")
+        schedule = getattr(schedule, "scheduler", schedule)  # accelerate's, under DeepSpeed
+        if not (0 < state.global_step < state.max_steps and isinstance(schedule, LambdaLR)):
+            return
+        groups = schedule.optimizer.param_groups
+        before = [float(group["lr"]) for group in groups]
+        schedule.base_lrs = [args.learning_rate for _ in groups]
+        now = _rates(schedule)
+        for group, rate in zip(groups, now, strict=True):
+            group["lr"], group["initial_lr"] = rate, args.learning_rate
+        schedule._last_lr = now  # noqa: SLF001 - what `get_last_lr` says, and the Trainer logs
+        if now != before:
+            self._tell(
+                f"the schedule is that of {state.max_steps:,} steps now: step "
+                f"{state.global_step + 1:,} has a learning rate of {now[0]:.3g}, and would have "
+                f"had {before[0]:.3g}"
+            )
+
+
+def _rates(schedule: LambdaLR) -> list[float]:
+    """Return the rate that each group has at the step that the schedule is at."""
+    at = schedule.last_epoch
+    return [
+        base * part(at) for base, part in zip(schedule.base_lrs, schedule.lr_lambdas, strict=True)
+    ]

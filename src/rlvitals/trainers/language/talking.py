@@ -1,0 +1,27 @@
+"""Whether plain questions are put to a model as they are, or in its chat template."""
+
+from rlvitals import UsageError
+from rlvitals.trainers.language.config import DataConfig
+from rlvitals.trainers.language.data import Task
+from rlvitals.trainers.language.models import Loaded
+
+PLAIN = (
+    "the model has a chat template, and questions are put to it as they are "
+    "(--chat: in its template)"
+)
+
+
+def check(config: DataConfig, loaded: Loaded, task: Task) -> tuple[str, ...]:
+    """Say what a person should know of how a task is put to a model.
+
+    Raises UsageError where conversations are asked for, and the model has no template.
+    """
+    template = loaded.processor.chat_template
+    if config.chat and template is None:
+        raise UsageError(
+            "the model has no chat template",
+            where="data.chat",
+            hint="leave it out, or put a chat_template.jinja beside the model",
+        )
+    plain = getattr(task.train.features["prompt"], "dtype", "") == "string"
+    return (PLAIN,) if plain and template is not None and not loaded.tiny else ()
