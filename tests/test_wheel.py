@@ -49,6 +49,7 @@ def test_a_wheel_records(tmp_path, word, tag, compiled):
     unpacked = tmp_path / "unpacked"
     zipfile.ZipFile(made).extractall(unpacked)
     assert not list(unpacked.rglob("*.c"))
+    assert (unpacked / "rlvitals" / "py.typed").is_file()
     launchers = unpacked / "rlvitals" / "trainers" / "language" / "configs"
     assert (launchers / "deepspeed_zero3.yaml").is_file()
     env = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}

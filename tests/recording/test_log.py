@@ -1,10 +1,12 @@
 """What `run.log` takes: every kind of number, as it was when it was logged."""
 
+import inspect
 import math
 from collections import OrderedDict, defaultdict
 from decimal import Decimal
 from fractions import Fraction
 from types import MappingProxyType
+from typing import get_overloads
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import torch
 from recording_checks import happened, notes, points, same, scans, values
 
 import rlvitals
+from rlvitals.recording import calls
 
 BIG = 10**400
 
@@ -228,6 +231,11 @@ def test_a_step_and_metrics_in_either_order(loose):
     times = [t for part in scans(loose.folder)["1-0"].scalars for t in part.times.tolist()]
     assert times[7] == 5.0
     assert notes(loose.folder) == {}
+
+
+def test_the_types_name_the_arguments_that_there_are():
+    found = [list(inspect.signature(one).parameters) for one in get_overloads(rlvitals.Run.log)]
+    assert found == [["self", *calls.STEP_FIRST], ["self", *calls.METRICS_FIRST]]
 
 
 def test_without_a_step_a_row_stands_one_behind_the_last(loose):

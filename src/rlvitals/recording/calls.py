@@ -3,6 +3,7 @@
 import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rlvitals.errors import UsageError, nearest
 from rlvitals.recording import tensors
@@ -12,7 +13,7 @@ STEP_FIRST = ("step", "metrics", "episode", "tokens", "time")
 METRICS_FIRST = ("metrics", "step", *STEP_FIRST[2:])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """A call of `Run.log`, by the names of its arguments; None stands for what was not said."""
 
@@ -30,12 +31,16 @@ class Call:
 
     def axes(self) -> dict[str, float]:
         """Return where the row stands on other axes. Raises UsageError."""
-        there = [axis for axis in ("episode", "tokens") if axis in self.said]
-        return {f"{AXIS}{axis}": number(axis, self.said[axis]) for axis in there}
+        found = {}
+        for axis in ("episode", "tokens"):
+            if (at := self.said.get(axis)) is not None:
+                found[f"{AXIS}{axis}"] = number(axis, at)
+        return found
 
     def moment(self) -> float:
         """Return the row's time, in seconds since the epoch. Raises UsageError."""
-        return number("time", self.said["time"]) if "time" in self.said else clock.time()
+        given = self.said.get("time")
+        return clock.time() if given is None else number("time", given)
 
 
 def understood(
@@ -44,22 +49,28 @@ def understood(
     """Name a call's arguments: where a dict comes first it is the metrics, else the step is."""
     metrics_first = isinstance(one, Mapping)
     places = METRICS_FIRST if metrics_first else STEP_FIRST
-    given = zip(places, (one, other, *more), strict=False)
-    said = {key: value for key, value in given if value is not None}
+    said = {places[0]: one, places[1]: other}
+    if more:
+        said |= zip(places[2:], more, strict=False)
     # A step that is None is none where metrics follow it: somebody's variable was not set.
-    counted = metrics_first or other is None
+    may_count = metrics_first or other is None
     wrong = []
     if 2 + len(more) > len(places):
         wrong.append(f"log() takes {len(places)} arguments: the others are left out")
     for key, value in named.items():
         if key not in places:
-            meant = nearest(key, places)
-            wrong.append(f"log() has no argument {key}: left out{meant and f' ({meant})'}")
-        elif key in said:
-            wrong.append(f"log() got {key} twice: the first holds")
-        elif value is not None:
+            wrong.append(_unknown(key))
+        elif said.get(key) is None:
             said[key] = value
-    return Call(said, counted and "step" not in said, wrong)
+        else:
+            wrong.append(f"log() got {key} twice: the first holds")
+    return Call(said, may_count and said.get("step") is None, wrong)
+
+
+@lru_cache(maxsize=64)
+def _unknown(key: str) -> str:
+    meant = nearest(key, STEP_FIRST)
+    return f"log() has no argument {key}: left out{meant and f' ({meant})'}"
 
 
 def step(given: object) -> int:
