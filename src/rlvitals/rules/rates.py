@@ -49,7 +49,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "environment-changed": (
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 0, 0, 0, 50, 0, 0),
-        Rate("on-policy control", 208, 0, 0, 145, 53, 51),
+        Rate("on-policy control", 208, 0, 0, 145, 51, 49),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "eos-missing": (Rate("RLHF", 12, 0, 0, 0, 0, 0),),
