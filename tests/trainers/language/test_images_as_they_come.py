@@ -135,6 +135,18 @@ def test_what_cannot_be_shown_is_named_and_left_out(images, tmp_path):
         assert said in task.notes[0]
 
 
+def test_whatever_its_decoder_raises_it_is_named(tmp_path, monkeypatch):
+    """Of bytes that are broken, Pillow's decoders and its EXIF raise errors of many kinds."""
+
+    def fails(*_):
+        raise AttributeError("'IFDRational' object has no attribute 'encode'")
+
+    place = held(tmp_path, {"0.png": encoded(chart(), "PNG", exif=exif())}, "folder")
+    monkeypatch.setattr("PIL.ImageOps.exif_transpose", fails)
+    with pytest.raises(UsageError, match=r"image 0\.png cannot be read: its EXIF is broken"):
+        load(place)
+
+
 @pytest.mark.parametrize("kind", ["number", "list"])
 def test_a_column_without_images_is_named(kind, tmp_path):
     image = {"number": 3, "list": ["chart.png"]}[kind]
