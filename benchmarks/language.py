@@ -45,7 +45,7 @@ from rlvitals.trainers.language.config import Config, MonitoringConfig
 from rlvitals.trainers.language.program import Training
 
 WANTED = 0.04  # the upper end of the interval, at most
-ROUNDS, STEPS = 20, 250
+ROUNDS, STEPS = 12, 250
 MODEL = "tiny-lm"
 PATIENCE = 300  # seconds for the other's step, before something is wrong
 

@@ -113,7 +113,8 @@ def _by_processes(asked: Sequence[Asked], processes: int) -> Iterator[Answer]:
             _interrupt(worker)
         raise
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        # Its thread is waited for where nothing can hold it up: Python's end would race with it.
+        pool.shutdown(wait=done == len(asked), cancel_futures=True)
 
 
 def _interrupt(worker: "BaseProcess") -> None:
