@@ -81,6 +81,11 @@ def test_what_a_person_says_overrules_the_log():
     assert run.unmapped == ("other",)
 
 
+def test_what_two_logs_of_a_run_hold_is_named_once():
+    two = [log("a", other=series([1, 2])), log("b", other=series([1, 2]), own=series([1]))]
+    assert trace(two).unmapped == ("other", "own")
+
+
 @pytest.mark.parametrize("total", ["many", True, 0, -5, float("nan"), float("inf")])
 def test_what_is_no_length_is_no_budget(total):
     assert trace([log("a", settings={"total_steps": total}, loss=series([1]))]).budget is None

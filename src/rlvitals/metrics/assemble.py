@@ -97,7 +97,7 @@ def trace(
         budget=_budget(settings.get("total_steps")),
         lifecycle=lifecycle or _lifecycle(logs, resumed),
         notes=(*_notes(logs, resumed, shuffled), *_merging(logs, ticking, columns, best)),
-        unmapped=tuple(found.unmapped),
+        unmapped=tuple(dict.fromkeys(found.unmapped)),  # two logs of a run may hold the same
         step_unit=clocks.unit(sources),
         name=name,
         histograms={key: found for log in logs for key, found in log.histograms.items()},
