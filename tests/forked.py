@@ -48,7 +48,6 @@ def ranks(do, *args):
 
 
 def _as_rank(rank, port, said, do, args):
-    torch.set_num_threads(1)  # OpenMP's other threads were not forked: they would be waited for
     os.environ.update(
         RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
         MASTER_PORT=str(port),
