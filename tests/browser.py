@@ -16,8 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from waiting import HANG_SECONDS
+
 NAMES = ("chromium", "google-chrome")
-PATIENCE = 30.0  # seconds that an answer may take
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
     "--hide-scrollbars",
@@ -61,7 +62,7 @@ class Browser:
     def __exit__(self, *_):
         try:
             self.ask("Browser.close")
-            self.process.wait(PATIENCE)
+            self.process.wait(HANG_SECONDS)
         except (OSError, subprocess.TimeoutExpired):
             self.process.kill()
             self.process.wait()
@@ -76,7 +77,7 @@ class Browser:
         if session:
             said["sessionId"] = session
         os.write(self.to, json.dumps(said).encode() + b"\0")
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + HANG_SECONDS
         while True:
             told = self._next(until)
             if told.get("id") == self.number:
@@ -134,7 +135,7 @@ class Page:
 
     def until(self, script):
         """Wait until a script comes to something true."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + HANG_SECONDS
         while not self.run(script):
             assert time.monotonic() < end, f"never true: {script}"
             time.sleep(0.02)

@@ -6,9 +6,9 @@ from multiprocessing import get_context
 
 import torch
 from accelerate.state import AcceleratorState, GradientState, PartialState
+from waiting import HANG_SECONDS
 
 FORK = get_context("fork")
-SECONDS = 120  # the longest that a child may take
 STATE = ("model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth")
 
 
@@ -21,7 +21,7 @@ def apart(do, *args):
     """Call a function in a forked process, and return how that ended."""
     child = FORK.Process(target=do, args=args, daemon=True)
     child.start()
-    child.join(SECONDS)
+    child.join(HANG_SECONDS)
     assert child.exitcode is not None, "the child hangs"
     return child.exitcode
 
@@ -39,7 +39,7 @@ def ranks(do, *args):
     for process in two:
         process.start()
     try:
-        answers = dict(said.get(timeout=SECONDS) for _ in two)
+        answers = dict(said.get(timeout=HANG_SECONDS) for _ in two)
         return [answers[rank] for rank in (0, 1)]
     finally:
         for process in two:

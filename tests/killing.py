@@ -15,6 +15,8 @@ import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from waiting import HANG_SECONDS
+
 # The first optimizer loads `torch._dynamo`.
 PRELOADED = [
     "__main__",
@@ -22,7 +24,6 @@ PRELOADED = [
     "torch.distributed.checkpoint",
     "rlvitals.resume.checkpoints",
 ]
-PATIENCE = 60.0  # seconds that a process may take to say something
 
 
 def processes():
@@ -81,7 +82,7 @@ def started(work, *args):
 
 def heard(pipe):
     """The next thing that a process says."""
-    assert pipe.poll(PATIENCE), "it says nothing"
+    assert pipe.poll(HANG_SECONDS), "it says nothing"
     return pipe.recv()
 
 

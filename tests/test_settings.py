@@ -96,7 +96,7 @@ def test_a_misspelt_variable_is_named(near):
 
 
 def test_other_variables_with_our_prefix_are_left_alone(near):
-    assert load(near, environ={"RLVITALS_REQUIRE_REAL_LOGS": "1"}) == load(near)
+    assert load(near, environ={"RLVITALS_REQUIRE_BROWSER": "1"}) == load(near)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import pytest
 from small_logs import write
+from waiting import HANG_SECONDS
 
 KL = ("--set", "target_kl=0.02")
 
@@ -92,7 +93,7 @@ def test_a_run_is_followed_from_its_first_row_until_its_budget_is_done(tmp_path)
                     line = json.loads(process.stdout.readline())
         steps = line["series"]["reward"]["steps"]
         rest = [json.loads(line) for line in process.stdout]
-        assert process.wait(60) == 0, process.stderr.read()
+        assert process.wait(HANG_SECONDS) == 0, process.stderr.read()
     assert steps == list(range(16, 31)), "only what is new"
     assert [one["how"] for one in rest if one["change"] == "ended"] == ["budget spent"]
 
@@ -103,7 +104,7 @@ def test_ctrl_c_ends_it_without_a_word(tmp_path):
     with follow(tmp_path) as process:
         assert "learning" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=HANG_SECONDS)
         assert (process.returncode, out, err) == (130, "", "")
 
 
@@ -127,6 +128,6 @@ def test_a_person_at_a_terminal_sees_a_line_that_lives(tmp_path):
     with suppress(OSError):  # the other end is closed: everything is read
         while more := os.read(ours, 4096):
             rest += more
-    assert process.wait(30) == 130
+    assert process.wait(HANG_SECONDS) == 130
     assert rest.endswith(b"\r\x1b[K"), "the line is taken away"
     os.close(ours)

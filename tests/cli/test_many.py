@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from small_logs import write
+from waiting import HANG_SECONDS
 
 from rlvitals import loading, many, settings
 from rlvitals.errors import UnreadableLog
@@ -104,7 +105,7 @@ def test_a_program_without_a_file_can_ask(folder, how):
     argv, text = ([], ODD) if how == "stdin" else (["-c", ODD], None)
     done = subprocess.run(
         [sys.executable, *argv], input=text, cwd=folder,
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False, timeout=HANG_SECONDS,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == (f"{RUNS} of {RUNS}\n", "")
 
@@ -132,7 +133,7 @@ def test_ctrl_c_ends_it_at_once_and_quietly(folder):
     )  # fmt: skip
     assert started.stdout.readline() == "one\n"
     os.killpg(started.pid, signal.SIGINT)
-    _, said = started.communicate(timeout=20)
+    _, said = started.communicate(timeout=HANG_SECONDS)
     assert (started.returncode, said) == (130, "")
 
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import HANG_SECONDS
 
 import rlvitals
 from rlvitals.cli import COMMANDS
@@ -104,7 +105,7 @@ def test_ctrl_c_is_quiet():
         assert process.stdout.readline() == b"ready\n"
         time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == 130
+        assert process.wait(timeout=HANG_SECONDS) == 130
         assert process.stderr.read() == b""
 
 

@@ -12,6 +12,7 @@ import time
 
 import numpy as np
 import pytest
+from waiting import HANG_SECONDS
 
 import rlvitals
 from rlvitals import diagnosis
@@ -279,7 +280,7 @@ def test_watching_waits_redraws_and_ends_quietly(tmp_path):
         text = seen(out, "150 of 500 (30 %)")
         assert "\x1b[" in text  # in place: the cursor goes up
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=HANG_SECONDS) == 0
         assert process.stderr.read() == b""
     finally:
         process.kill()

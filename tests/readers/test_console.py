@@ -10,6 +10,7 @@ from pathlib import Path
 import log_checks
 import numpy as np
 import pytest
+from waiting import HANG_CPU_SECONDS
 
 from rlvitals import sources
 from rlvitals.errors import UnreadableLog
@@ -678,7 +679,7 @@ def test_long_lines_take_no_time(write, long):
     path = write(ROWS.encode() + long + b"\n" + ROWS.encode())
     before = time.process_time()
     log, _ = READER.read(path, None)
-    assert time.process_time() - before < 2.0
+    assert time.process_time() - before < HANG_CPU_SECONDS
     assert len(log.series["charts/episodic_return"]) == 10
 
 

@@ -678,9 +678,9 @@ def test_acme_evaluates_apart(tmp_path):
 
 @pytest.mark.real_logs
 def test_real_folders(real_logs):
+    """Other folders may lie beside these."""
     names = [run.name for run in sources.find(real_logs)]
     assert names == sorted(names)
-    assert len(names) == 4 + 5 + 3 + 2
     (run,) = sources.find(real_logs / "vidurrl-20250918_232535")
     assert {reader.name for _, reader in run.files} == {"tensorboard", "scheduler-csv"}
     assert len(sources.find(real_logs / "sb3-monitor")) == 5

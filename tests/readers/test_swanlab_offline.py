@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from swanlab.proto.swanlab.record.v1.record_pb2 import Record
 from swanlab.sdk.internal.core_python.store import DataStoreReader
+from waiting import HANG_SECONDS
 
 from rlvitals import sources
 from rlvitals.errors import UnreadableLog
@@ -36,7 +37,7 @@ def runs(tmp_path_factory):
         env = {**os.environ, "HOME": str(folder)}
         processes[folder, name] = subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe)
     for process in processes.values():
-        process.wait(timeout=60)
+        process.wait(timeout=HANG_SECONDS)
     return {name: next(folder.glob("run-*")) for folder, name in processes}
 
 

@@ -1,7 +1,8 @@
 import io
+import itertools
 import math
 import struct
-import time
+import sys
 
 import log_checks
 import numpy as np
@@ -278,22 +279,35 @@ def test_another_run_in_the_same_place_is_read_from_its_start(path):
     assert "replaced" in log.notes[0]
 
 
-def test_a_megabyte_reads_in_a_second(path):
-    path.write_bytes(a_log(6000))
-    assert path.stat().st_size > 600_000
-    began = time.process_time()
-    tensorboard.read(path, None)
-    assert time.process_time() - began < 1.0 * path.stat().st_size / 1e6
+def counted(path):
+    """Read a file; return how many calls, Python's and C's, that takes, and the log."""
+    count = itertools.count()
+    sys.setprofile(lambda _, event, __: next(count) if event in {"call", "c_call"} else None)
+    try:
+        log, _ = tensorboard.read(path, None)
+    finally:
+        sys.setprofile(None)
+    return next(count), log
+
+
+def test_a_file_twice_as_long_takes_twice_the_calls(path):
+    path.write_bytes(a_log(500))
+    few, _ = counted(path)
+    path.write_bytes(a_log(1000))
+    many, _ = counted(path)
+    assert many < 2.2 * few
 
 
 def test_damage_everywhere_is_no_hang(path):
     good, bad = tf.event(1, tf.simple("x", 1)), bytearray(tf.event(2, tf.simple("x", 2)))
     bad[20] ^= 1
-    path.write_bytes(tf.VERSION + (good + bad) * 5000)
-    began = time.process_time()
-    log = tensorboard.read(path, None)[0]
-    assert log.series["x"].values.tolist() == [1] * 5000
-    assert time.process_time() - began < 10
+    calls = []
+    for damaged in (500, 1000):
+        path.write_bytes(tf.VERSION + (good + bad) * damaged)
+        count, log = counted(path)
+        assert log.series["x"].values.tolist() == [1] * damaged
+        calls.append(count)
+    assert calls[1] < 2.2 * calls[0]
 
 
 def test_varints():
@@ -311,7 +325,6 @@ def test_zeros_that_a_crash_left_are_passed_quickly(path):
     path.write_bytes(tf.VERSION + tf.event(1, tf.simple("x", 1)))
     with path.open("r+b") as file:
         file.truncate(2**28)
-    start = time.perf_counter()
-    log, _ = tensorboard.read(path, None)
-    assert time.perf_counter() - start < 3  # 6 s where each zero is looked at for a header
+    count, log = counted(path)
+    assert count < 100_000  # 2**28 where each zero is looked at for a header
     assert len(log.series["x"]) == 1

@@ -16,6 +16,7 @@ from following import Followed, assert_as_read_at_once, of, points
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from swanlab.converter.wb.wbdatastore import DataStoreTruncatedError, WBDataStoreReader
+from waiting import HANG_SECONDS
 from wandb.proto import wandb_internal_pb2 as pb
 
 from rlvitals.errors import UnreadableLog
@@ -41,7 +42,7 @@ def runs(tmp_path_factory):
         pipe = subprocess.DEVNULL
         processes[folder, how] = subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe)
     for process in processes.values():
-        process.wait(timeout=60)
+        process.wait(timeout=HANG_SECONDS)
     return {how: next(folder.glob("wandb/off*/*.wandb")) for folder, how in processes}
 
 

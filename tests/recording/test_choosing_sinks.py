@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from waiting import HANG_SECONDS
 
 import rlvitals
 from rlvitals import store
@@ -125,7 +126,7 @@ def test_which_sinks_a_run_has(said, recording, section, found):
 
 def wait_for_lines(path, count):
     """A flush waits for the run's own files alone: the other sinks follow on their threads."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + HANG_SECONDS
     while not (path.exists() and path.read_bytes().count(b"\n") >= count):
         assert time.monotonic() < until
         time.sleep(0.01)

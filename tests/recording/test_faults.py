@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from recording_checks import happened, notes, points, scans, values
+from waiting import HANG_SECONDS
 
 import rlvitals
 from rlvitals.recording import compiled
@@ -462,7 +463,7 @@ def test_a_signal_s_handler_may_log_and_finish(tmp_path, how):
     )
     begun = time.monotonic()
     assert done(process)[0] == 3
-    assert time.monotonic() < begun + 20
+    assert time.monotonic() < begun + HANG_SECONDS
     found = points(tmp_path)["x"]
     assert (10**6, -1.0) in found
     steps = [step for step, _ in found if step < 10**6]
@@ -579,10 +580,8 @@ def test_a_disk_that_blocks_keeps_the_loop_going_and_counts_what_it_loses(tmp_pa
 
     run = rlvitals.start(tmp_path, strict=False)
     monkeypatch.setattr(outbox, "_write", stuck)
-    begun = time.monotonic()
-    for step in range(20_000):
+    for step in range(20_000):  # ends, although the gate opens only after it
         run.log(step, {"x": step})
-    assert time.monotonic() < begun + 5
     gate.set()
     run.finish()
     lost = notes(tmp_path)["rows lost: the disk blocked for too long"]

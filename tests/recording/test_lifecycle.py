@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from waiting import HANG_SECONDS
 
 import rlvitals
 from rlvitals import loading
@@ -60,7 +61,9 @@ def died(root, mode="on", *, ways=tuple(ENDS), **more):
     root.mkdir()
     environ = {**os.environ, "RLVITALS_MODE": mode, "OPENBLAS_NUM_THREADS": "1", **more}
     environ.pop("PYTHONFAULTHANDLER", None)
-    subprocess.run([sys.executable, SCRIPT, root, *ways], env=environ, check=True, timeout=600)
+    subprocess.run(
+        [sys.executable, SCRIPT, root, *ways], env=environ, check=True, timeout=HANG_SECONDS
+    )
     codes = json.loads((root / "codes.json").read_text())
     return {how: Died(root / how, codes[how], (root / f"{how}.err").read_text()) for how in ways}
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from waiting import HANG_SECONDS
 
 import rlvitals
 from rlvitals.recording import beats, presence
@@ -57,7 +58,7 @@ def test_a_dead_process_is_lost(dead):
 
 def test_a_zombie_is_dead():
     child = subprocess.Popen([sys.executable, "-c", ""])
-    until = time.monotonic() + 20
+    until = time.monotonic() + HANG_SECONDS
     while beats.born(child.pid) and time.monotonic() < until:
         time.sleep(0.01)
     assert look([process(pid=child.pid, born="")], NOW).alive is False

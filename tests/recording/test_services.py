@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from openings import opening, rows
+from waiting import HANG_SECONDS
 
 import rlvitals
 from rlvitals import store
@@ -33,7 +34,7 @@ def record(folder, service):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=HANG_SECONDS,
     )
     assert done.returncode == 0, done.stderr
     notes, found = json.loads(done.stdout.splitlines()[-1])
@@ -97,7 +98,7 @@ def test_without_an_account_wandb_is_kept_offline_and_says_so(tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program], cwd=tmp_path,
         env={**env, "HOME": str(tmp_path), "PYTHONPATH": str(Path(rlvitals.__file__).parents[1])},
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=HANG_SECONDS,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("{}")
@@ -190,7 +191,8 @@ def test_nobody_is_asked_for_a_key_of_wandb(tmp_path):
     leader, follower = os.openpty()
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, tmp_path / "run"], check=True, timeout=60,
+        [sys.executable, "-W", "ignore", "-c", code, tmp_path / "run"],
+        check=True, timeout=HANG_SECONDS,
         stdin=follower, stdout=follower, stderr=follower,
         env={**kept, "HOME": str(tmp_path), "TERM": "xterm"},
     )  # fmt: skip

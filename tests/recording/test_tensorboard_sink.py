@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 from openings import SETTINGS, TABLE, TEXT, histogram, opening, rows
+from waiting import HANG_SECONDS
 
 from rlvitals.readers import tensorboard as reader
 from rlvitals.recording.sinks import tensorboard
@@ -111,7 +112,7 @@ def served(folder, run):
         samples_per_plugin={"scalars": 1000},
     )
     serving.start()
-    until = time.monotonic() + 30
+    until = time.monotonic() + HANG_SECONDS
     while time.monotonic() < until:
         found = serving.data_provider.read_scalars(
             context.RequestContext(),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import HANG_SECONDS
 
 import rlvitals
 from rlvitals.resume.moving.copying import Patience
@@ -34,7 +35,7 @@ def at_work(do, *args):
     with warnings.catch_warnings():  # of 3.12 on: our threads hold nothing that `do` needs
         warnings.simplefilter("ignore", DeprecationWarning)
         process.start()
-    assert begun.wait(30)
+    assert begun.wait(HANG_SECONDS)
     return process
 
 

@@ -28,6 +28,7 @@ from moving_runs import (
     save,
     whole,
 )
+from waiting import HANG_SECONDS
 
 import rlvitals
 from rlvitals.cli import main
@@ -448,7 +449,7 @@ class Hangs(Flaky):
 
     def pipe_file(self, path, value, **options):
         if next(type(self).calls, False):
-            type(self).over.wait(60)
+            type(self).over.wait(HANG_SECONDS)
             raise ConnectionError
         super().pipe_file(path, value, **options)
 
@@ -484,7 +485,7 @@ def test_a_training_ends_though_its_backup_hangs_and_is_told_what_is_not_there(t
     kept, said, target = checkpoints(tmp_path / "run"), [], f"hangs://{next(names)}"
     save(kept, 50)
     with rlvitals.Backup(tmp_path / "run", target, stall=0.05, tell=said.append) as backup:
-        patience = time.monotonic() + 20
+        patience = time.monotonic() + HANG_SECONDS
         while backup.last is None:
             assert time.monotonic() < patience
             time.sleep(0.005)
@@ -512,7 +513,7 @@ def test_a_last_round_is_done_though_the_one_before_it_hangs(tmp_path, hanging):
 def test_a_disk_that_hangs_is_left_behind(tmp_path, monkeypatch):
     """A mount that is gone blocks whoever asks it, and nothing can end that call."""
     over, said = threading.Event(), []
-    monkeypatch.setattr(places.Folder, "write", lambda *_: over.wait(60))
+    monkeypatch.setattr(places.Folder, "write", lambda *_: over.wait(HANG_SECONDS))
     backup = rlvitals.Backup(
         plain(tmp_path / "run"), tmp_path / "target", stall=0.05, tell=said.append
     ).start()
@@ -545,7 +546,7 @@ def test_a_file_system_that_hangs_while_it_connects(tmp_path, hanging):
 
         def __init__(self, *args, **options):
             super().__init__(*args, **options)
-            hanging.over.wait(60)
+            hanging.over.wait(HANG_SECONDS)
 
     fsspec.register_implementation("silent", Silent, clobber=True)
     with pytest.raises(VitalsError, match="cannot be reached: the link hangs"):
@@ -684,7 +685,7 @@ def test_a_thread_backs_up_at_once_each_time_and_at_the_end(tmp_path):
     kept, said = checkpoints(run, keep=1), []
     with rlvitals.Backup(run, tmp_path / "target", every=0.02, tell=said.append) as backup:
         save(kept, 50)
-        patience = time.monotonic() + 20
+        patience = time.monotonic() + HANG_SECONDS
         while not (tmp_path / "target" / "checkpoint-50").exists():
             assert time.monotonic() < patience
             time.sleep(0.005)
@@ -771,7 +772,7 @@ def test_a_signal_gets_a_last_round(tmp_path, number):
     assert "Backup complete" in process.stdout.readline()
     save(kept, 100)
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=HANG_SECONDS)
     assert (process.returncode, err) == (0, "")
     assert "a last round" in out
     assert whole(tmp_path / "target") == [50, 100]
@@ -780,7 +781,7 @@ def test_a_signal_gets_a_last_round(tmp_path, number):
 def test_with_every_it_ends_with_the_run(tmp_path):
     run = recorded(tmp_path / "run")
     process = command("backup", run, tmp_path / "target", "--every", "1h")
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=HANG_SECONDS)
     assert process.returncode == 0
     assert out.count("Backup complete") == 1
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from waiting import HANG_SECONDS
 
 from rlvitals.cli import main
 from rlvitals.trainers.language import command
@@ -25,7 +26,13 @@ def launched(folder, *words):
     source = str(Path(command.__file__).parents[3])
     env = {**os.environ, "PYTHONPATH": source, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        words, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=300
+        words,
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_SECONDS,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -151,29 +151,31 @@ def test_what_the_recorder_has_to_tell_is_on_the_console_and_in_the_file(tmp_pat
     assert logging.getLogger("rlvitals").handlers == before
 
 
-def _enters(folder, ended):
+def _enter(folder, outside, barrier):
+    """Enter a folder; whoever is inside leaves only once the other is inside too or was refused."""
+    barrier.wait()
     with suppress(rlvitals.UsageError), alone.entered(folder):
         run = rlvitals.start(folder)
         run.log(1, {"loss": 1.0})
         run.flush()
         (folder / f"in-{os.getpid()}").touch()
-        time.sleep(0.2)
-    Path(ended, f"{os.getpid()}").touch()
-    while len(list(Path(ended).iterdir())) < 2:
-        time.sleep(0.01)
+        while not list(outside.iterdir()) and len(list(folder.glob("in-*"))) < 2:
+            time.sleep(0.01)
+    (outside / f"{os.getpid()}").touch()
 
 
 def test_of_two_that_start_at_once_one_gets_the_folder(tmp_path):
     """Both would find it empty: each would write over the other's checkpoints."""
-    run, ended = tmp_path / "run", tmp_path / "ended"
-    ended.mkdir()
+    run, outside = tmp_path / "run", tmp_path / "outside"
+    outside.mkdir()
     context = multiprocessing.get_context("spawn")
-    both = [context.Process(target=_enters, args=(run, ended)) for _ in range(2)]
-    for one in both:
-        one.start()
-    for one in both:
-        one.join(60)
-    assert [one.exitcode for one in both] == [0, 0]
+    barrier = context.Barrier(2)
+    both = [context.Process(target=_enter, args=(run, outside, barrier)) for _ in range(2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join()
+    assert [process.exitcode for process in both] == [0, 0]
     assert len(list(run.glob("in-*"))) == 1
 
 

@@ -11,6 +11,7 @@ import pytest
 import rlhf_programs as programs
 import rlhf_two
 import torch
+from waiting import HANG_SECONDS
 
 PROGRAM = Path(__file__).parent / "rlhf_two.py"
 LAUNCH = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
@@ -32,7 +33,7 @@ def folder(tmp_path_factory):
     env.pop("PYTEST_CURRENT_TEST", None)
     done = subprocess.run(
         [*LAUNCH, str(PROGRAM), str(made)],
-        env=env, capture_output=True, text=True, timeout=300, check=False,
+        env=env, capture_output=True, text=True, timeout=HANG_SECONDS, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-1000:]
     return made

@@ -14,6 +14,7 @@ import pytest
 import rlhf_parts
 import rlhf_programs as programs
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from waiting import HANG_SECONDS
 
 import rlvitals
 from rlvitals import UsageError, VitalsError
@@ -173,7 +174,7 @@ def test_it_can_be_asked_to_save_and_to_stop(tmp_path, what):
 
     def ask():
         assert main(["ask", str(tmp_path), what]) == 0
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + HANG_SECONDS
         while not getattr(made.recorder._control, f"_{what}s") and time.monotonic() < deadline:
             time.sleep(0.01)  # until the recorder's thread has seen it
 
@@ -308,7 +309,7 @@ def test_sigkill_at_any_time_loses_nothing_that_was_saved(tmp_path):
     for name, kills in (("whole", 0), ("cut", 4)):
         for kill in range(kills):
             one = subprocess.Popen([*command, tmp_path / name], env=env, stdout=subprocess.DEVNULL)
-            deadline = time.monotonic() + 120
+            deadline = time.monotonic() + HANG_SECONDS
             while not (tmp_path / name / f"checkpoint-{9 * (kill + 1)}").exists():
                 assert one.poll() is None
                 assert time.monotonic() < deadline

@@ -16,6 +16,7 @@ import trained
 import yaml
 from safetensors.torch import load_file
 from trl import GRPOConfig
+from waiting import HANG_SECONDS
 
 from rlvitals import UsageError, VitalsError
 from rlvitals.trainers.language import building, command, models, sharded
@@ -143,7 +144,7 @@ def launched(folder, out, *more, processes=2, deepspeed=True):
             "-m", "rlvitals.trainers.language", "--vlm-name", "model", "--output-dir", out,
             *ASKED, *more,
         ],
-        cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=500,
+        cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=HANG_SECONDS,
     )  # fmt: skip
     return done.returncode, done.stdout + done.stderr
 

@@ -8,6 +8,7 @@ import numpy as np
 import programs
 import pytest
 import torch
+from waiting import HANG_SECONDS
 
 from rlvitals.cli import main
 from rlvitals.trainers.ppo import environments, networks
@@ -66,7 +67,9 @@ def test_chunk_mode_trains_as_a_program_of_its_own(tmp_path):
         "--rollout-length", "32", "--demo-steps", "10", "--bc-epochs", "1", "--output-dir",
         str(tmp_path),
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=HANG_SECONDS
+    )
     assert done.returncode == 0, done.stderr
     said = programs.progress(tmp_path)
     assert (said["completed_chunks"], said["num_replicas"], said["qps"]) == (2, 3, 12.0)

@@ -15,6 +15,7 @@ import programs
 import pytest
 import small_disk
 import torch
+from waiting import HANG_SECONDS
 
 from rlvitals import UsageError, VitalsError, Word, diagnose
 from rlvitals.cli import main
@@ -367,5 +368,5 @@ def test_exit_codes_of_signals(tmp_path, number, code):
         time.sleep(0.05)
         assert one.poll() is None
     one.send_signal(number)
-    assert one.wait(timeout=60) == code
+    assert one.wait(timeout=HANG_SECONDS) == code
     assert standing.read(tmp_path).status == "stopped"
