@@ -38,7 +38,7 @@ bench: $(VENV)/.installed ## every benchmark, with its peer beside it
 	$(BIN)/python benchmarks/run.py
 
 soak: $(VENV)/.installed ## the long tests
-	$(BIN)/python -m pytest -n $(JOBS) -m soak
+	RLVITALS_TEST_EFFORT=full $(BIN)/python -m pytest -n $(JOBS) -m "soak or effort"
 
 $(DEMO)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DEMO)

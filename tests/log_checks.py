@@ -4,11 +4,12 @@ import os
 import random
 
 import numpy as np
+from effort import cases
 
 from rlvitals.errors import UnreadableLog
 
-EVERY_BYTE = 8192  # logs up to this size are cut at every byte, longer ones at random
-RANDOM_CUTS = 500
+EVERY_BYTE = cases(1024, 8192)  # logs up to this size are cut at every byte, longer ones at random
+RANDOM_CUTS = cases(120, 500)
 
 
 def chance_of(seed):
@@ -94,7 +95,7 @@ def check_cursor(reader, path, data, rounds=60, seed=0):
     path.write_bytes(data)
     whole = points(reader.read(path, None)[0])
     chance = chance_of(seed)
-    for _ in range(rounds):
+    for _ in range(cases(rounds // 3, rounds)):
         ends = sorted(chance.choices(range(len(data)), k=chance.randint(1, 8)))
         assert_equal(read_in_pieces(reader, path, data, ends), whole)
     cursor = reader.read(path, None)[1]
@@ -106,7 +107,7 @@ def check_cursor(reader, path, data, rounds=60, seed=0):
 def check_damage(reader, path, data, rounds=200, seed=0):
     """Flipped, lost and doubled bytes never raise anything but UnreadableLog."""
     chance = chance_of(seed)
-    for _ in range(rounds):
+    for _ in range(cases(rounds // 3, rounds)):
         damaged = bytearray(data)
         for _ in range(chance.randint(1, 5)):
             at = chance.randrange(len(damaged))

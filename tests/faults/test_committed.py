@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from rlvitals.faults import bench, folder
 from rlvitals.faults.plan import plan
 
@@ -20,6 +22,8 @@ def test_it_is_small():
     assert sum(file.stat().st_size for file in (ROOT / "faults").rglob("*")) < LIMIT
 
 
-def test_recall_has_not_fallen_nor_false_alarms_risen():
-    said = []
-    assert bench.check(TRACES, 1, ROOT / "faults" / "score.json", said.append) == 0, said
+@pytest.mark.parametrize("sample", [True, pytest.param(False, marks=pytest.mark.soak)])
+def test_recall_has_not_fallen_nor_false_alarms_risen(sample):
+    lines = []
+    score = ROOT / "faults" / "score.json"
+    assert bench.check(TRACES, 1, score, lines.append, sample=sample) == 0, lines

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import tfrecords as tf
+from effort import cases
 from pyarrow import parquet
 from test_rllib import csv_log, json_log
 from test_sb3 import monitor_log, sb3_csv_log, sb3_json_log
@@ -36,7 +37,7 @@ else:
 
 TESTS = Path(__file__).parent.parent
 RUNS, CONSOLE = TESTS / "runs", Path(__file__).parent / "console"
-QUICK, LONG = 150, 2000  # bits flipped
+QUICK, LONG = 40, 2000  # bits flipped
 
 
 @dataclass(frozen=True)
@@ -273,7 +274,7 @@ def test_flipped_bits(files, rounds):
 def test_truncations(files):
     original = files.read()
     chance = log_checks.chance_of(3)
-    for size in sorted(chance.sample(range(len(files.data)), 80), reverse=True):
+    for size in sorted(chance.sample(range(len(files.data)), cases(25, 80)), reverse=True):
         os.truncate(files.target, size)
         found = attempt(files)
         if found is None:

@@ -2,6 +2,7 @@
 
 import log_checks
 import numpy as np
+from effort import cases
 from following import Followed, assert_as_read_at_once, kinds, of, points
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -75,7 +76,7 @@ ROWS = st.lists(
 
 @settings(
     deadline=None,
-    max_examples=60,
+    max_examples=cases(20, 60),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from effort import cases
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -146,7 +147,10 @@ def same(one, other):
 
 
 hard = settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=cases(15, 60),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import rlvitals
 from rlvitals.faults import folder, healthy, live, table
-from rlvitals.faults.judge import Judged, judge
+from rlvitals.faults.judge import judge
 from rlvitals.faults.labels import Label, levels
 from rlvitals.faults.page import Scores, page
 from rlvitals.faults.score import Score, Scored, score, scored
@@ -20,19 +20,19 @@ HELD = (
     ("errors", 1), ("warnings", 1),
 )  # fmt: skip
 DIGITS = 4
-EVERY = 4  # of the test runs, one in so many is judged as it grew: that is twenty diagnoses
+EVERY = 4  # of a split, one run in so many is judged as it grew (twenty diagnoses), or in a sample
 PAGE = Path("docs/how-good-is-it.md")
 RATES = Path("src/rlvitals/rules/rates.py")
 
 
 def as_json(root: Path, jobs: int, split: str) -> str:
     """Score a split, every number of it."""
-    return json.dumps(asdict(score(of_split(judged(root, jobs), split))), indent=1)
+    return json.dumps(asdict(score(judged(root, jobs, split))), indent=1)
 
 
 def show(root: Path, jobs: int, split: str, by: Sequence[str], said: Say) -> None:
     """Score a split and print it."""
-    found = score(of_split(judged(root, jobs), split))
+    found = score(judged(root, jobs, split))
     said(f"{split} split: {table.counts(found)}\n")
     said(table.plain(table.summary(found)))
     tables = {
@@ -55,15 +55,21 @@ def watch(root: Path, jobs: int, split: str, every: int, said: Say) -> None:
 def watched(root: Path, jobs: int, split: str, every: int) -> live.Live:
     """Judge every so-manieth run of a split as it grew. Raises UsageError where there is none."""
     runs = _recorded(root)
-    chosen = [one for one in runs if split in {"all", one.split}]
-    return live.live(live.watch(root, chosen[::every], jobs), levels(runs))
+    return live.live(live.watch(root, _of_split(runs, split)[::every], jobs), levels(runs))
 
 
-def judged(root: Path, jobs: int, *, outcome: bool = True, told: bool = True) -> list[Scored]:
-    """Diagnose and label every run. Raises UsageError where there is none."""
+def judged(
+    root: Path, jobs: int, split: str = "all", *, outcome: bool = True, told: bool = True
+) -> list[Scored]:
+    """Diagnose and label every run of a split. Raises UsageError where there is none."""
     runs = _recorded(root)
-    answers: tuple[Judged, ...] = judge(root, runs, jobs, outcome=outcome, told=told)
-    return scored(answers, levels(runs))
+    return scored(
+        judge(root, _of_split(runs, split), jobs, outcome=outcome, told=told), levels(runs)
+    )
+
+
+def _of_split(runs: Sequence[folder.Recorded], split: str) -> list[folder.Recorded]:
+    return [run for run in runs if split in {"all", run.split}]
 
 
 def _recorded(root: Path) -> tuple[folder.Recorded, ...]:
@@ -92,14 +98,15 @@ def write(root: Path, jobs: int, where: Path, said: Say) -> None:
         said(f"{RATES} has changed: once more, so that the score rests on it")
         return
     found = score(of_split(runs, "test"))
-    where.write_text(json.dumps(_held(found), indent=1) + "\n")
+    sample = score(of_split(runs, "test")[::EVERY])
+    where.write_text(json.dumps({"whole": _held(found), "sample": _held(sample)}, indent=1) + "\n")
     held_out = [one for one in runs if one.judged.run.split != "tuning"]
     scores = Scores(
         test=found,
         seen=score(of_split(runs, "seen")),
         held_out=score(held_out),
-        blind=score(of_split(judged(root, jobs, outcome=False), "test")),
-        untold=score(of_split(judged(root, jobs, told=False), "test")),
+        blind=score(judged(root, jobs, "test", outcome=False)),
+        untold=score(judged(root, jobs, "test", told=False)),
         everything=score(runs),
         live=watched(root, jobs, "seen", EVERY),
         runs=len(runs),
@@ -119,10 +126,15 @@ def _counts(root: Path, runs: Sequence[Scored]) -> Iterator[rlvitals.Judged]:
     yield from healthy.judged(root.parent / "healthy")
 
 
-def check(root: Path, jobs: int, where: Path, said: Say) -> int:
-    """Compare the test split with the committed table; 1 where something got worse."""
-    before = json.loads(where.read_text())
-    now = _held(score(of_split(judged(root, jobs), "test")))
+def check(root: Path, jobs: int, where: Path, said: Say, *, sample: bool = False) -> int:
+    """Compare the test split with the committed table; 1 where something got worse.
+
+    `sample`: compare one run in `EVERY` of it, with what the table says of these.
+    """
+    before = json.loads(where.read_text())["sample" if sample else "whole"]
+    runs = _recorded(root)
+    chosen = _of_split(runs, "test")[:: EVERY if sample else 1]
+    now = _held(score(scored(judge(root, chosen, jobs), levels(runs))))
     worse = [key for key, way in HELD if way * (now[key] - before[key]) > 0]
     for key, _ in HELD:
         mark = "worse" if key in worse else ""
