@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from effort import cases
 from loading import RUNS, TRACES, read_recorded
 
 from rlvitals.diagnosis import diagnose
@@ -24,6 +25,7 @@ CASES = [
     *(("run", path.parent.name) for path in sorted(RUNS.glob("*/run.toml"))),
     *(("fires", path.parent.name) for path in sorted(TRACES.glob("*/trace.toml"))),
 ]
+CASES = CASES[:: cases(3, 1)]
 each_case = pytest.mark.parametrize("case", CASES, ids="/".join)
 
 

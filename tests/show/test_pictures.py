@@ -10,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from drawn import HERE, MADE, RECORDED, RUNS, SPREAD, subject
+from effort import cases
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 from matplotlib.text import Annotation, Text
@@ -40,6 +41,7 @@ ALIKE = (
 GROUPS = [("hostile",), ("cluster-lr-x100",), ("rlhf-kl-explodes",), ("scheduler-collapsed",)]
 GROUPS += [(SPREAD,), (SPREAD, "domain", SPREAD)]
 GROUPS += [("nsr-healthy", "grpo-paid-by-length", "hostile")]
+GROUPS = GROUPS[:: cases(2, 1)]
 MORE = [(name,) for name in (*RECORDED, *RUNS, *MADE)] + [RECORDED, (*RECORDED, *RUNS) * 3]
 GROUPS += [pytest.param(names, marks=pytest.mark.soak) for names in MORE]
 

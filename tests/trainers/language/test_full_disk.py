@@ -77,7 +77,8 @@ def test_rlhf_goes_on_until_what_it_trained_for_does_not_fit(tmp_path, capfd):
 def test_what_does_not_fit_before_training_begins_is_the_same_error(tmp_path, capfd):
     def child():
         small_disk.limit(SMALL)
-        sys.exit(main(["train", "rlhf", "--quick-test", "--output-dir", str(tmp_path / "out")]))
+        short = ["--warm-start-steps", "1", "--quick-test"]
+        sys.exit(main(["train", "rlhf", *short, "--output-dir", str(tmp_path / "out")]))
 
     assert forked.apart(child) == 1
     told = capfd.readouterr()

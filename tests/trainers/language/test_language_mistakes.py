@@ -2,7 +2,6 @@
 
 import json
 import logging
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import datasets
+import forked
 import numpy as np
 import pytest
 import trained
@@ -168,9 +168,8 @@ def test_of_two_that_start_at_once_one_gets_the_folder(tmp_path):
     """Both would find it empty: each would write over the other's checkpoints."""
     run, outside = tmp_path / "run", tmp_path / "outside"
     outside.mkdir()
-    context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(2)
-    both = [context.Process(target=_enter, args=(run, outside, barrier)) for _ in range(2)]
+    barrier = forked.FORK.Barrier(2)
+    both = [forked.FORK.Process(target=_enter, args=(run, outside, barrier)) for _ in range(2)]
     for process in both:
         process.start()
     for process in both:

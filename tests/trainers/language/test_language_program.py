@@ -11,6 +11,7 @@ from dataclasses import replace
 import forked
 import pytest
 import trained
+from effort import cases
 from trained import SAID, train
 
 import rlvitals
@@ -373,8 +374,14 @@ def paid(name):
     return {"rewards__functions": (f"trained:{name}",), "rewards__correctness": name}
 
 
-@pytest.mark.parametrize("mode", ["grpo", "psr", "nsr", "w-reinforce"])
-@pytest.mark.parametrize("name", ["all_right", "none_right", "nothing", "not_numbers"])
+MODES = ("grpo", "psr", "nsr", "w-reinforce")
+WITHOUT_DIFFERENCE = [
+    *((mode, name) for mode in MODES for name in ("all_right", "none_right")),
+    *((mode, name) for mode in cases(("nsr",), MODES) for name in ("nothing", "not_numbers")),
+]
+
+
+@pytest.mark.parametrize(("mode", "name"), WITHOUT_DIFFERENCE)
 def test_rewards_without_a_difference_harm_nothing(tiny, tmp_path, mode, name):
     train(tmp_path, mode, tiny, **paid(name), training__max_steps=2, checkpointing__save_steps=2)
     assert len(row(tmp_path, "loss")) == 2
