@@ -11,7 +11,9 @@ MAX_ENTRIES = 50_000  # files and folders looked at
 PROGRAMS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "lost+found"})
 
 SHOWN = frozenset({".hydra"})  # hidden, but a run's: its settings
-ASIDE = re.compile(r"checkpoint-\d+\.(?:corrupt|other)(?:-\d+)?")  # checkpoints that were refused
+ASIDE = re.compile(
+    r"checkpoint-\d+\.(?:corrupt|other|before-fresh)(?:-\d+)?"
+)  # checkpoints set aside
 
 
 class Walk:
