@@ -175,7 +175,7 @@ def test_a_run_folder_that_is_a_link_works(tmp_path):
     record(tmp_path / "run")
     saved(tmp_path / "run", 10, 20, keep=1)
     assert (tmp_path / "run").is_symlink()
-    assert rlvitals.trace(tmp_path / "run")["loss"].values.tolist() == [1.0] * 3
+    assert rlvitals.trace(tmp_path / "run")["optimiser/loss"].values.tolist() == [1.0] * 3
     assert Checkpoints(tmp_path / "run", tell=quiet).restore().step == 20
     for name in ("run.json", "events.jsonl", "checkpoint-20", "latest", "life", "metrics"):
         assert (tmp_path / "big" / name).exists(), name

@@ -88,11 +88,13 @@ class Walk:
     def _leads_up(self, path: Path) -> bool:
         """Tell whether a link shows a folder that holds the one that is walked: "up -> ..".
 
-        What lies beside the walked folder, or on the whole machine, was not asked for.
+        What lies beside the walked folder, or on the whole machine, was not asked for. The walked
+        folder itself may be a link.
         """
-        return path.is_symlink() and Path(os.path.realpath(self._root)).is_relative_to(
-            os.path.realpath(path)
-        )
+        if path == self._root or not path.is_symlink():
+            return False
+        root = Path(os.path.realpath(self._root))
+        return root.is_relative_to(os.path.realpath(path))
 
     def _name(self, path: Path) -> str:
         return str(path.relative_to(self._root)) if path != self._root else str(path)

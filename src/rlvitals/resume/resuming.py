@@ -46,13 +46,7 @@ def resume_from(
     """
     begin = partial(_found, tell=tell, check=check, fresh=fresh, require_resume=require_resume)
     if isinstance(where, str | PathLike):
-        if ranks.place(os.environ).world_size > 1:
-            raise UsageError(
-                "several processes cannot agree on a folder alone",
-                where=str(where),
-                hint="hand over the arguments: rlvitals.resume_from(args)",
-            )
-        return begin(Owner(Path(where)))
+        return begin(_alone(Path(where)))
     args = getattr(where, "args", where)
     if not hasattr(args, "output_dir"):
         raise UsageError(
@@ -64,6 +58,17 @@ def resume_from(
     folder, size = Path(args.output_dir or "."), int(args.world_size)
     owner = Owner(folder, "", 0, size, huggingface.computing(args))
     return _agreed(owner, begin, first=args.process_index == 0)
+
+
+def _alone(folder: Path) -> Owner:
+    """Own the checkpoints of a folder. Raises UsageError where several processes train."""
+    if ranks.place(os.environ).world_size > 1:
+        raise UsageError(
+            "several processes cannot agree on a folder alone",
+            where=str(folder),
+            hint="hand over the arguments: rlvitals.resume_from(args)",
+        )
+    return Owner(folder)
 
 
 def _agreed(owner: Owner, begin: Callable[[Owner], str | None], *, first: bool) -> str | None:

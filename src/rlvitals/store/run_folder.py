@@ -261,7 +261,8 @@ def choose(run: FileState, copy: FileState, path: Path) -> Stored:
     wrong = run.error.problem if run.error else f"{RUN_FILE} is missing"
     if run.about is not None:
         if run.same is not False:
-            spoilt = copy.error is not None or copy.same is False
+            there = copy.error is not None or copy.about is not None
+            spoilt = there and copy.same is not True
             return Stored(run.about, f"{RUN_COPY} is damaged" if spoilt else "")
         wrong = f"{RUN_FILE} is not as it was written: its checksum differs"
         if not (copy.same and copy.about):
