@@ -47,7 +47,7 @@ from rlvitals.replay import Retraction, prefixes
 from rlvitals.resume import progress
 from rlvitals.resume.checkpoints import Checkpoints
 from rlvitals.resume.disk import disk_is_full
-from rlvitals.resume.manifest import BadCheckpoint
+from rlvitals.resume.manifest import BadCheckpoint, CannotResume
 from rlvitals.resume.moving.backup import Backup
 from rlvitals.resume.progress import Keeper, Progress
 from rlvitals.resume.resumed import Resumed
@@ -73,6 +73,7 @@ __all__ = [
     "Best",
     "Bound",
     "Budget",
+    "CannotResume",
     "Case",
     "Check",
     "Checkpoint",

@@ -520,9 +520,12 @@ def test_packing_killed_three_hundred_times(tmp_path):
 def test_two_at_once_on_one_folder(tmp_path):
     run = plain(tmp_path / "run")
     bundle(run, tmp_path / "a.zip")
-    from rlvitals.resume.moving.restore import gathering
+    from rlvitals.resume.moving.working import gathering
 
-    with gathering(tmp_path / "out", "unbundling"), pytest.raises(UsageError, match="another"):
+    with (
+        gathering(tmp_path / "out", "unbundling", go_on=False),
+        pytest.raises(UsageError, match="another"),
+    ):
         unbundle.unbundle(tmp_path / "a.zip", tmp_path / "out")
     unbundle.unbundle(tmp_path / "a.zip", tmp_path / "out")
     assert Path(tmp_path / "out").is_dir()

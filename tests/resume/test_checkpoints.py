@@ -16,7 +16,7 @@ import pytest
 from rlvitals.errors import UsageError
 from rlvitals.resume import disk, manifest, naming
 from rlvitals.resume.checkpoints import Checkpoints
-from rlvitals.resume.manifest import BadCheckpoint
+from rlvitals.resume.manifest import BadCheckpoint, CannotResume
 from rlvitals.resume.retention import Best
 
 
@@ -228,7 +228,8 @@ def test_checkpoints_of_another_run_are_left_alone(tmp_path):
     other = made(Run(tmp_path, "other"), keep=1)
     save(other, 500)
     one = made(Run(tmp_path, "own"), keep=1)
-    assert one.restore() is None
+    with pytest.raises(CannotResume, match="checkpoint-500: of another run"):
+        one.restore()
     save(one, 10)
     save(one, 20)
     assert there(tmp_path) == [20, 500]

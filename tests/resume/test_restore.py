@@ -29,6 +29,7 @@ from rlvitals.resume.moving.copying import Patience, Stopped
 from rlvitals.resume.moving.places import Folder
 from rlvitals.resume.moving.restore import restore
 from rlvitals.resume.moving.target import place_at
+from rlvitals.resume.moving.working import gathering
 
 PROGRAM = """
 import os, sys
@@ -277,12 +278,14 @@ def test_broken_off_it_goes_on_with_what_is_there(tmp_path, monkeypatch):
 
 def test_what_an_earlier_try_gathered_of_another_state_does_not_stay(tmp_path):
     run, target = backed(tmp_path)
-    half = tmp_path / ".new.restoring"
-    (half / "checkpoint-7").mkdir(parents=True)
-    (half / "checkpoint-7" / "model.bin").write_bytes(b"half")
-    (half / "old.log").write_text("gone since")
+    with gathering(tmp_path / "new", "restoring", go_on=True) as half:
+        (half / "checkpoint-7").mkdir(parents=True)
+        (half / "checkpoint-7" / "model.bin").write_bytes(b"half")
+        (half / "old.log").write_text("gone since")
+    assert (half / "old.log").exists(), "what the next try goes on with"
     restore(target, tmp_path / "new")
     assert moved(tmp_path / "new") == moved(run)
+    assert not list(tmp_path.glob(".new.*"))
 
 
 # --- kills ---
@@ -303,7 +306,7 @@ def killed(folder, count, seed=0):
                 time.sleep(chance.uniform(0, delay))
                 process.kill()
             process.join()
-            half += (folder / f".{out.name}.restoring").exists()
+            half += bool(list(folder.glob(f".{out.name}.restoring-*")))
             if out.exists():
                 break
         assert moved(out) == moved(folder / "run")

@@ -10,7 +10,8 @@ import pytest
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.store import events
-from rlvitals.store.run_folder import About, RunFolder, beside
+from rlvitals.store.files import beside
+from rlvitals.store.run_folder import About, RunFolder
 
 
 def test_a_folder_keeps_who_and_what_it_is(tmp_path):

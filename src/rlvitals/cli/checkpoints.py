@@ -6,7 +6,7 @@ those that lack nothing. What is sealed is taken as it is then: nobody can tell 
 it has flipped before.
 
 exit code: 0  a resume would go on from a checkpoint, and none is damaged
-           1  one is damaged, or there is none that a resume would take
+           1  one is damaged or cannot be read, or there is none that a resume would take
            2  wrong usage
            3  there is no such folder
 
@@ -76,14 +76,17 @@ def _folder(path: Path) -> Path:
 
 def _seal(folder: Path) -> None:
     from rlvitals.resume.in_place import adopt
+    from rlvitals.resume.manifest import reading
 
-    adopt(folder)
+    with reading(folder):
+        adopt(folder)
 
 
 def _code(found: "Look") -> int:
     from rlvitals.resume.look import State
 
-    return FOUND if found.taken is None or found.some(State.DAMAGED) else PASS
+    wrong = found.some(State.DAMAGED) or found.some(State.UNREADABLE)
+    return FOUND if found.taken is None or wrong else PASS
 
 
 COMMAND = Command("checkpoints", __doc__, add_arguments, run)

@@ -31,6 +31,7 @@ def check(chosen: Plot) -> None:
 def write(pictures: "Iterable[Picture]", folder: Path, chosen: Plot) -> list[str]:
     """Draw pictures into a folder, which is made; return the files' names. Raises UsageError."""
     from rlvitals.show.drawing import files
+    from rlvitals.store.files import make_way
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -44,6 +45,7 @@ def write(pictures: "Iterable[Picture]", folder: Path, chosen: Plot) -> list[str
     for drawn in pictures:
         for kind in dict.fromkeys(chosen.format):
             path = folder / f"{drawn.name}.{kind}"
+            make_way(path)
             files.write(drawn, path, chosen.theme, chosen.dpi)
             made.append(path.name)
     return made

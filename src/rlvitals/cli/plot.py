@@ -170,7 +170,7 @@ def _sum_up(
         sums.append(summary(subject.label, subject.found, None if kept is None else kept.trained))
     said = page(sums)
     print(said)
-    (folder / SUMMARY).write_text(f"{said}\n", encoding="utf-8")
+    _write(folder / SUMMARY, said)
 
 
 def _sum_up_crucial(subjects: "Sequence[Subject]", folder: Path) -> None:
@@ -184,7 +184,14 @@ def _sum_up_crucial(subjects: "Sequence[Subject]", folder: Path) -> None:
         print(end="\n" if at else "")
         emit(page)
     said = "\n\n".join(plain(page) for page in pages)
-    (folder / f"{CRUCIAL}.txt").write_text(f"{said}\n", encoding="utf-8")
+    _write(folder / f"{CRUCIAL}.txt", said)
+
+
+def _write(path: Path, text: str) -> None:
+    from rlvitals.store.files import beside
+
+    with beside(path) as file:
+        file.write(f"{text}\n".encode())
 
 
 def _file_name(label: str) -> str:

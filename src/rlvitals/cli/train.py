@@ -97,6 +97,16 @@ def _parser(trainer: Any, algorithm: str, options: list[str]) -> ArgumentParser:
         "--write-config", type=Path, metavar="FILE", help="write the settings there, train nothing"
     )
     parser.add_argument(schema.QUICK_TEST, action="store_true", help=trainer.QUICKLY)
+    parser.add_argument(
+        "--fresh",
+        action="store_true",
+        help="start at step 0: the checkpoints in the folder are set aside, none is deleted",
+    )
+    parser.add_argument(
+        "--require-resume",
+        action="store_true",
+        help="end with an error where there is no checkpoint to resume from",
+    )
     trainer.add_flags(parser, algorithm, options)
     return parser
 

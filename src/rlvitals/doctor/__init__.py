@@ -7,6 +7,7 @@ CHECKS: tuple[Check, ...] = (
     nearby.CHECK,
     logs.CHECK,
     resuming.CHECK,
+    telling.RECORD,
     telling.PROGRESS,
     telling.PROCESSES,
     machine.DISK,

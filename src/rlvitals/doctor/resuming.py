@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rlvitals.doctor.scene import Scene
 from rlvitals.doctor.trouble import Check, Trouble
+from rlvitals.resume import naming
 from rlvitals.resume.huggingface import STATE
 from rlvitals.resume.look import Look, Seen, State, differences
 from rlvitals.rules.rule import Severity
@@ -60,7 +61,15 @@ def _none(scene: Scene) -> Trouble:
 
 
 def _damaged(scene: Scene, held: Look) -> Iterator[Trouble]:
-    bad = [*held.some(State.DAMAGED), *held.some(State.ASIDE)]
+    if unread := held.some(State.UNREADABLE):
+        yield Trouble(
+            Severity.ERROR,
+            f"a resume stops: {unread[-1].folder.name} cannot be read",
+            _each(unread),
+            (f"ls -l {unread[-1].folder}",),
+        )
+    aside = [one for one in held.some(State.ASIDE) if f".{naming.CORRUPT}" in one.folder.name]
+    bad = [*held.some(State.DAMAGED), *aside]
     if not bad:
         return
     taken = "a resume takes none" if held.taken is None else f"{held.taken.folder.name} is taken"

@@ -12,7 +12,7 @@ from rlvitals.resume import naming, progress
 from rlvitals.resume.look import Look
 from rlvitals.resume.progress import Progress
 from rlvitals.sources import is_folder
-from rlvitals.store.run_folder import RUN_FILE, About, read_about
+from rlvitals.store.run_folder import RUN_FILE, About, block_files, is_run, read_stored
 
 FRESH = 120.0  # seconds: what was written this recently is being written
 
@@ -28,6 +28,7 @@ class Scene:
     checkpoints: Look | None
     progress: Progress | None
     about: About | None  # what a run of ours says of itself
+    damage: str  # what is wrong with `run.json` or its copy, as a sentence; empty: nothing
     traces: tuple[Trace, ...]  # the runs that can be read
     problem: str = ""  # why none can be read
 
@@ -65,6 +66,7 @@ def scene(
     """Look at a path, which need not exist."""
     path = naming.run_of(path)
     folder = path if is_folder(path) else None
+    about, damage = (None, "") if folder is None else _about(folder)
     return Scene(
         path=path,
         here=here or Path.cwd(),
@@ -72,14 +74,17 @@ def scene(
         walk=None if folder is None else Walk(folder),
         checkpoints=None if folder is None else looking.try_to(folder),
         progress=None if folder is None else progress.read(folder),
-        about=None if folder is None else _about(folder),
+        about=about,
+        damage=damage,
         traces=traces,
         problem=problem,
     )
 
 
-def _about(folder: Path) -> About | None:
+def _about(folder: Path) -> tuple[About | None, str]:
     try:
-        return read_about(folder / RUN_FILE)
-    except UnreadableLog:
-        return None
+        stored = read_stored(folder / RUN_FILE)
+    except UnreadableLog as error:
+        there = is_run(folder) or block_files(folder)
+        return None, f"{RUN_FILE}: {error.problem}" if there else ""
+    return stored.about, stored.damage

@@ -57,6 +57,18 @@ def look_at_progress(scene: Scene) -> Iterable[Trouble]:
         )
 
 
+def look_at_record(scene: Scene) -> Iterable[Trouble]:
+    """Tell of a `run.json`, or a copy of it, that is damaged or gone."""
+    if scene.damage:
+        lost = scene.about is None
+        yield Trouble(
+            Severity.ERROR if lost else Severity.WARNING,
+            scene.damage,
+            ("it is written anew by the next process that records into this folder",),
+            (f"rlvitals verify {scene.path}",),
+        )
+
+
 def look_at_processes(scene: Scene) -> Iterable[Trouble]:
     """Tell of two processes that write to one folder."""
     evidence = _of_ours(scene) or _of_event_files(scene)
@@ -107,3 +119,4 @@ def _of_event_files(scene: Scene) -> list[str]:
 
 PROGRESS = Check("progress", "Does its progress file hold?", look_at_progress)
 PROCESSES = Check("processes", "Does one process alone write to it?", look_at_processes)
+RECORD = Check("record", "Is its run.json whole?", look_at_record)

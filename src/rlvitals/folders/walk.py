@@ -11,7 +11,9 @@ MAX_ENTRIES = 50_000  # files and folders looked at
 PROGRAMS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "lost+found"})
 
 SHOWN = frozenset({".hydra"})  # hidden, but a run's: its settings
-ASIDE = re.compile(r"checkpoint-\d+\.(?:corrupt|other)(?:-\d+)?")  # checkpoints that were refused
+ASIDE = re.compile(
+    r"checkpoint-\d+\.(?:corrupt|other|before-fresh)(?:-\d+)?"
+)  # checkpoints set aside
 
 
 class Walk:
@@ -86,11 +88,13 @@ class Walk:
     def _leads_up(self, path: Path) -> bool:
         """Tell whether a link shows a folder that holds the one that is walked: "up -> ..".
 
-        What lies beside the walked folder, or on the whole machine, was not asked for.
+        What lies beside the walked folder, or on the whole machine, was not asked for. The walked
+        folder itself may be a link.
         """
-        return path.is_symlink() and Path(os.path.realpath(self._root)).is_relative_to(
-            os.path.realpath(path)
-        )
+        if path == self._root or not path.is_symlink():
+            return False
+        root = Path(os.path.realpath(self._root))
+        return root.is_relative_to(os.path.realpath(path))
 
     def _name(self, path: Path) -> str:
         return str(path.relative_to(self._root)) if path != self._root else str(path)

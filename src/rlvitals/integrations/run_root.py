@@ -16,7 +16,7 @@ from typing import Any
 
 from rlvitals.resume import disk
 from rlvitals.resume.huggingface import ADAPTER, STATE
-from rlvitals.store.run_folder import beside
+from rlvitals.store.files import beside
 
 ARGUMENTS = "training_args.bin"
 

@@ -24,7 +24,7 @@ from rlvitals.resume import disk, huggingface, naming, processes, progress
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume.checkpoints import Health
 from rlvitals.resume.in_place import EVERY, InPlace, Owner
-from rlvitals.resume.manifest import BadCheckpoint
+from rlvitals.resume.manifest import BadCheckpoint, CannotResume
 from rlvitals.resume.retention import Best
 
 BETWEEN = "the place within a step, where SIGTERM came,"
@@ -298,7 +298,7 @@ class Seal(TrainerCallback):
                 manifests.verify(own)
             except manifests.NotSealed:
                 why = "" if own.is_dir() else "it is not there"
-            except BadCheckpoint as error:
+            except (BadCheckpoint, CannotResume) as error:
                 why = error.problem
         why = processes.agreed(why, args.world_size)
         if why:

@@ -82,16 +82,18 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
 
 
 def _about(path: Path) -> tuple[About, tuple[str, ...]]:
-    """Read a `run.json`; one that is damaged or gone is a note where there are blocks."""
+    """Read a `run.json` or its copy; without either, the blocks are read, with a note."""
     try:
         with opened(path) as file:
-            return run_folder.parse_about(file.read(), path), ()
+            run = run_folder.examine(file.read(), path)
+        stored = run_folder.choose(run, run_folder.copy_state(path), path)
     except NewerFormat:
         raise
     except UnreadableLog as error:
         if not run_folder.block_files(path.parent):
             raise
         return About(), (f"who and what the run is cannot be read: {error.problem}",)
+    return stored.about, (stored.damage,) if stored.damage else ()
 
 
 def _read_file(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:

@@ -181,7 +181,8 @@ class ExitByte:
 
     def point(self, path: Path | str) -> None:
         """Write to the end of this file from now on. Raises OSError."""
-        target = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        no_link = getattr(os, "O_NOFOLLOW", 0)
+        target = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | no_link)
         try:
             os.dup2(target, self._file, inheritable=False)
         finally:

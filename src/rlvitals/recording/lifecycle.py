@@ -24,6 +24,7 @@ from typing import TextIO
 
 from rlvitals.recording import beats, machine, redact
 from rlvitals.recording.beats import EXITING, ExitByte, Writer
+from rlvitals.store import files
 from rlvitals.store.events import Events
 
 BEAT_SECONDS = 10.0
@@ -134,10 +135,10 @@ class Handle:
             return None
 
     def _open(self) -> None:
-        self._beats.parent.mkdir(parents=True, exist_ok=True)
+        self._beats.parent.parent.mkdir(parents=True, exist_ok=True)
+        files.make_folder(self._beats.parent)
         self._cgroup = machine.cgroup()
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
-        self._file = os.open(self._beats, flags, 0o644)
+        self._file = files.open_new(self._beats)
         writer = Writer(
             pid=self._pid,
             host=socket.gethostname(),
@@ -157,7 +158,8 @@ class Handle:
         self._stream.point(self._beats)
 
     def _watch_crash(self) -> None:
-        self.crash = self._crash.open("w")
+        files.make_folder(self._crash.parent)
+        self.crash = os.fdopen(files.open_new(self._crash), "w")
         _guard(self)
 
     def _run(self) -> None:

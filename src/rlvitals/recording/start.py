@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlvitals import settings as options
@@ -20,7 +20,15 @@ from rlvitals.recording.run import Run
 from rlvitals.recording.sinks import choosing, native
 from rlvitals.recording.sinks.sink import Opening
 from rlvitals.settings import Recording
-from rlvitals.store.run_folder import RUN_FILE, About, RunFolder
+from rlvitals.store.run_folder import (
+    RUN_FILE,
+    About,
+    LostRun,
+    RunFolder,
+    block_files,
+    is_run,
+    read_about,
+)
 
 RESUME = ("auto", "must", "never")
 Where = str | os.PathLike[str]
@@ -130,7 +138,7 @@ class _Start:
                 hint="rlvitals.start(folder), or RLVITALS_RECORDING_FOLDER",
             )
         path = _path(self.chosen)
-        there = (path / RUN_FILE).exists()
+        there = is_run(path)
         if self.resume == "must" and not there:
             raise UsageError("no run to resume is here", where=str(path))
         if self.resume == "never" and there and place.rank == 0:
@@ -157,7 +165,7 @@ def _path(chosen: Recording) -> Path:
 
 def _open(path: Path, about: About, place: ranks.Place, *, durable: bool) -> Opening:
     """Make or join the run's folder and its attempt."""
-    made = RunFolder.create(path, about)
+    made = RunFolder.create(path, replace(about, id=_known_id(path)))
     made, attempt, _ = made.begin(
         place.rank, launch=place.launch, host=socket.gethostname(), world_size=place.world_size
     )
@@ -173,6 +181,24 @@ def _open(path: Path, about: About, place: ranks.Place, *, durable: bool) -> Ope
         resumed=attempt > 1,
         options={"durable": durable},
     )
+
+
+def _known_id(path: Path) -> str:
+    """Return the id of a run that was recorded here, by its checkpoints. OSError.
+
+    It is used where `run.json` and its copy are lost: under a new id the checkpoints would be
+    those of another run.
+    """
+    try:
+        read_about(path / RUN_FILE)
+    except LostRun:
+        if not block_files(path):
+            return ""
+    else:
+        return ""
+    from rlvitals.resume import manifest  # noqa: PLC0415 - loaded where a run goes on
+
+    return manifest.run_id(path)
 
 
 def _name() -> str:

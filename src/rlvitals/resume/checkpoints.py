@@ -12,15 +12,15 @@ from types import TracebackType
 from typing import Self
 
 from rlvitals.errors import UsageError
-from rlvitals.resume import cleaning, conditions, disk, naming, ranks, retention
+from rlvitals.resume import choosing, cleaning, conditions, disk, naming, ranks, retention
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume.background import Background
 from rlvitals.resume.disk import disk_is_full
-from rlvitals.resume.manifest import BadCheckpoint, File, Manifest
+from rlvitals.resume.manifest import BadCheckpoint, CannotResume, File, Manifest
 from rlvitals.resume.owner import Recorded, Tell, owner, writable
 from rlvitals.resume.resumed import Resumed
 from rlvitals.resume.retention import Best, Policy
-from rlvitals.resume.sealing import commit, complete
+from rlvitals.resume.sealing import commit
 from rlvitals.resume.shelf import Checkpoint, Shelf
 from rlvitals.resume.state.blobs import Buffers
 from rlvitals.resume.state.program import State, of_rank
@@ -83,14 +83,17 @@ class Checkpoints:
         self._begin()
 
     def _begin(self) -> None:
-        if self._group.rank == 0:
-            for said in cleaning.clean(self.folder):
-                self._tell(said)
-        known = [one.manifest for one in self._shelf.sealed()]
+        self._sequence, self._shelf.attempt = ranks.each(self._group, self._counts)[0]
+
+    def _counts(self) -> list[int]:
+        """Clear away what is unfinished; return the last sequence and attempt. CannotResume."""
+        with manifests.reading(self.folder):
+            if self._group.rank == 0:
+                for text in cleaning.clean(self.folder):
+                    self._tell(text)
+            known = [one.manifest for one in self._shelf.sealed()]
         attempt = self._owner.attempt or 1 + max((one.attempt for one in known), default=0)
-        sequence = max((one.sequence for one in known), default=0)
-        first = ranks.agree(self._group, [sequence, attempt])[0]
-        self._sequence, self._shelf.attempt = first
+        return [max((one.sequence for one in known), default=0), attempt]
 
     @property
     def attempt(self) -> int:
@@ -207,36 +210,51 @@ class Checkpoints:
                 return one
         return None
 
-    def restore(self, load: Callable[[Path], object] | None = None) -> Resumed | None:
+    def restore(
+        self,
+        load: Callable[[Path], object] | None = None,
+        *,
+        fresh: bool = False,
+        require_resume: bool = False,
+    ) -> Resumed | None:
         """Find the newest checkpoint that is whole, call `load` with its folder, and tell.
 
         One that is not what was sealed is set aside as `checkpoint-<step>.corrupt`, and the next
-        older one is taken. None: there is none, and the run starts afresh. What `load` raises (a
-        shape that does not fit, say) is raised: it is no reason to take an older one. Sentences
-        that it returns as a tuple say why the run does not go on bit for bit. Several processes
-        share the work of verifying.
+        older one is taken. None: none was ever sealed here, and the run starts at step 0. `fresh`
+        starts there all the same: what is there is set aside as `checkpoint-<step>.before-fresh`.
+        What `load` raises (a shape that does not fit, say) is raised: it is no reason to take an
+        older one. Sentences that it returns as a tuple say why the run does not go on bit for bit.
+        Several processes share the work of verifying.
+
+        Raises CannotResume, and renames nothing, where a file cannot be read (a read error is no
+        damage), where none of the sealed checkpoints is whole and of this run, and with
+        `require_resume` where there is none.
         """
         self._writer.wait()
-        refused = list(self._shelf.unreadable()) if self._group.rank == 0 else []
-        tried: set[str] = set()
-        while (one := self._next(tried)) is not None:
-            tried.add(one.folder.name)
-            problems = [text for text in ranks.agree(self._group, self._problem(one)) if text]
-            if not problems:
-                return self._resumed(one, tuple(refused), load)
-            if self._group.rank == 0:
-                refused.append(self._shelf.set_aside(one.folder, one.step, problems[0]))
+        with manifests.reading(self.folder):
+            one, refused = choosing.choose(
+                self._group, self._shelf, self.holds, fresh=fresh, require_resume=require_resume
+            )
+        if one is not None:
+            return self._resumed(one, refused, load)
         self._shelf.base, self._saved = -1, None
-        self._tell("no checkpoint to resume from: this is a fresh start")
+        why = "as asked" if fresh else "no checkpoint to resume from"
+        self._tell(f"{why}: this is a fresh start")
         return None
 
-    def restore_state(self, state: State) -> Resumed | None:
+    def restore_state(
+        self, state: State, *, fresh: bool = False, require_resume: bool = False
+    ) -> Resumed | None:
         """Put back what `save_state` saved, as `restore` does it.
 
         A process that was not there when it was saved gets the state of another, without its
         random streams.
         """
-        return self.restore(lambda folder: state.load_rank(folder, self._group.rank))
+        return self.restore(
+            lambda folder: state.load_rank(folder, self._group.rank),
+            fresh=fresh,
+            require_resume=require_resume,
+        )
 
     def all(self) -> tuple[Checkpoint, ...]:
         """Return the sealed checkpoints that this run may go on from, the newest first."""
@@ -255,23 +273,6 @@ class Checkpoints:
         folder = naming.final(self.folder, step)
         sealed = manifests.verify(folder)
         manifests.write(folder, replace(sealed, pinned=True))
-
-    def _next(self, tried: set[str]) -> Checkpoint | None:
-        """Find the newest that was not tried, as rank 0 sees it. Raises BadCheckpoint."""
-        names = (one.folder.name for one in self._shelf.own())
-        name = next((one for one in names if one not in tried), "")
-        name = ranks.agree(self._group, name)[0]
-        folder = self.folder / name
-        return Checkpoint(folder, manifests.read(folder)) if name else None
-
-    def _problem(self, one: Checkpoint) -> str:
-        """Look at this process's share of a checkpoint's files; returns what is wrong."""
-        try:
-            complete(one.folder, list(one.manifest.files), self.holds)
-            manifests.verify(one.folder, one.manifest, (self._group.rank, self._group.size))
-        except BadCheckpoint as error:
-            return error.problem
-        return ""
 
     def _resumed(
         self, one: Checkpoint, refused: tuple[str, ...], load: Callable[[Path], object] | None
@@ -356,14 +357,14 @@ class Checkpoints:
             cleaning.writing.discard(folder)
 
     def _has_room(self, step: int) -> bool:
-        newest = next(iter(self._shelf.own()), None)
+        try:
+            newest = next(iter(self._shelf.own()), None)
+            there = disk.free(self.folder)
+        except (OSError, CannotResume):
+            return True  # the save itself will tell
         if newest is None:
             return True
         needed = ROOM * newest.size
-        try:
-            there = disk.free(self.folder)
-        except OSError:
-            return True  # the save itself will tell
         enough = there >= needed
         if not enough and not self._no_room:
             self._tell(

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from rlvitals.resume import disk, naming
 from rlvitals.resume import manifest as manifests
-from rlvitals.resume.manifest import BadCheckpoint
+from rlvitals.resume.manifest import BadCheckpoint, UnreadableCheckpoint
 from rlvitals.resume.naming import MANIFEST, Unfinished
+from rlvitals.store import litter
 
 DAY = 86_400.0  # seconds after which an unfinished folder that nobody writes to is nobody's
 writing: set[Path] = set()  # folders that this process is writing
@@ -23,6 +24,9 @@ def clean(folder: Path) -> Iterator[str]:
         try:
             manifests.verify(one.path)
             whole = not (target / MANIFEST).exists()
+        except UnreadableCheckpoint as error:
+            yield f"{one.path.name} is left as it is: it {error.problem}"
+            continue
         except BadCheckpoint:
             whole = False
         if whole:  # killed between the seal and the rename, or while another was to replace it
@@ -38,20 +42,25 @@ def clean(folder: Path) -> Iterator[str]:
 def give_way(folder: Path, step: int) -> None:
     """Set aside what has a checkpoint's name and no seal. OSError."""
     target = naming.final(folder, step)
-    if target.exists() and not (target / MANIFEST).exists():
+    if os.path.lexists(target) and not (target / MANIFEST).exists():
         target.rename(naming.aside(folder, step))
 
 
 def retire(folder: Path, checkpoint: Path) -> None:
     """Delete a checkpoint: it is gone by its name first, so that half of one is never there."""
-    step = int(checkpoint.name.removeprefix(naming.PREFIX))
-    hidden = naming.temporary(folder, step)
+    hidden = naming.temporary(folder, naming.step(checkpoint))
     checkpoint.rename(hidden)
     remove(hidden)
 
 
 def remove(path: Path) -> None:
-    """Delete a folder, its seal first; what cannot be deleted stays, unsealed."""
+    """Delete a folder, its seal first; what cannot be deleted stays, unsealed.
+
+    Of a link to a folder the link alone goes.
+    """
+    if path.is_symlink():
+        path.unlink()
+        return
     (path / MANIFEST).unlink(missing_ok=True)
     shutil.rmtree(path, ignore_errors=True)
 
@@ -85,9 +94,9 @@ def _runs(pid: int) -> bool:
 
 def _now(folder: Path) -> float:
     """Return the file system's own time: clocks of machines differ."""
-    probe = folder.parent / f".{naming.host()}-{os.getpid()}.clock"
+    probe = litter.half(folder.with_name("clock"))
     try:
-        probe.touch()
+        probe.touch(exist_ok=False)
         return probe.stat().st_mtime
     finally:
         probe.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlvitals.store.run_folder import beside
+from rlvitals.store.files import beside
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What torch and safetensors say, who raise errors of their own around a write that failed.
@@ -17,10 +17,18 @@ SAID = (
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """Go through the files of a folder and its folders, sorted; links are given as they are."""
-    for root, folders, names in os.walk(folder):
+    """Go through the files of a folder and its folders, sorted; links are given as they are.
+
+    Raises OSError for a folder that cannot be listed; one that is gone has none.
+    """
+    for root, folders, names in os.walk(folder, onerror=_refuse):
         folders.sort()
         yield from (Path(root) / name for name in sorted(names))
+
+
+def _refuse(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
 
 
 def size(folder: Path) -> int:

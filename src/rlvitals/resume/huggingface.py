@@ -5,6 +5,7 @@ random states it draws others, both without a word. Read from transformers 5.23:
 src/transformers/trainer.py, `_save_checkpoint`, `_load_optimizer_and_scheduler`.
 """
 
+import errno
 import json
 import zipfile
 from collections.abc import Iterable
@@ -95,7 +96,8 @@ def looks_cut(folder: Path, step: int) -> str:
     """Say why a checkpoint without a manifest is not whole; empty: it looks whole.
 
     Truncated files are seen, and flipped bits in what torch saved, whose archives have checksums
-    of their own. A flipped bit among the weights is not: safetensors has none.
+    of their own. A flipped bit among the weights is not: safetensors has none. Raises OSError for
+    a file that cannot be read.
     """
     names = [path.relative_to(folder).as_posix() for path in disk.files(folder)]
     if SENTINEL in names:
@@ -105,7 +107,7 @@ def looks_cut(folder: Path, step: int) -> str:
         return f"it holds no {STATE}, which is written last"
     try:
         saved_at = json.loads((folder / STATE).read_bytes())["global_step"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return f"its {STATE} is damaged"
     if saved_at != step:
         return f"its {STATE} is of step {saved_at}"
@@ -122,7 +124,11 @@ def _readable(path: Path) -> bool:
                 return archive.testzip() is None
         if path.suffix == ".safetensors":
             return _as_long_as_it_says(path)
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # zipfile seeks where a damaged archive points to
+            raise
+        return False
+    except (ValueError, KeyError, TypeError, zipfile.BadZipFile):
         return False
     return True
 

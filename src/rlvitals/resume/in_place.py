@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rlvitals.errors import VitalsError
 from rlvitals.resume import cleaning, disk, huggingface, naming
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume.checkpoints import Checkpoints
-from rlvitals.resume.manifest import BadCheckpoint
+from rlvitals.resume.manifest import BadCheckpoint, CannotResume
 from rlvitals.resume.sealing import complete
 from rlvitals.resume.shelf import Checkpoint
 
@@ -55,8 +56,8 @@ class InPlace(Checkpoints):
         folder = naming.final(self.folder, step)
         try:
             sealed = self._sealed_in_place(folder, step, metrics or {}, facts or {})
-        except (BadCheckpoint, OSError) as error:
-            why = error.problem if isinstance(error, BadCheckpoint) else str(error)
+        except (BadCheckpoint, CannotResume, OSError) as error:
+            why = error.problem if isinstance(error, VitalsError) else str(error)
             self._tell(f"{folder.name} is not sealed, and will not be resumed from: {why}")
             return None
         self._forget()

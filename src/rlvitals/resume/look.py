@@ -12,7 +12,7 @@ from pathlib import Path
 from rlvitals.errors import UnreadableLog
 from rlvitals.resume import conditions, disk, huggingface, naming, retention
 from rlvitals.resume import manifest as manifests
-from rlvitals.resume.manifest import BadCheckpoint, Manifest, NotSealed
+from rlvitals.resume.manifest import BadCheckpoint, Manifest, NotSealed, UnreadableCheckpoint
 from rlvitals.store.run_folder import RUN_FILE, About, read_about
 
 
@@ -22,6 +22,7 @@ class State(StrEnum):
     WHOLE = "whole"  # every byte is as it was sealed
     SEALED = "sealed"  # its files are there and as long as they were; their bytes were not read
     DAMAGED = "damaged"
+    UNREADABLE = "unreadable"  # the file system does not give it: it may be whole
     UNSEALED = "unsealed"
     FOREIGN = "another run's"
     STALE = "stale"  # of a step that the run has gone back behind
@@ -96,6 +97,8 @@ def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
         refused.append(checked)
     else:
         checked = None
+    if any(one.state is State.UNREADABLE for one in found):
+        checked = None  # which is the newest cannot be told
     others = [*_aside(folder), *_unfinished(folder)]
     ordered = sorted((*found, *others), key=lambda one: (one.step, one.folder.name))
     foreign = of_others(folder)
@@ -131,8 +134,18 @@ def differences(taken: Seen, about: About | None) -> tuple[str, ...]:
 
 
 def _seen(folder: Path, step: int, about: About | None, *, verify: bool) -> Seen:
-    size, saved = disk.size(folder), folder.stat().st_mtime
-    bare = Seen(folder, step, State.UNSEALED, size=size, saved=saved)
+    saved = folder.stat().st_mtime
+    try:
+        with manifests.reading(folder):
+            bare = Seen(folder, step, State.UNSEALED, size=disk.size(folder), saved=saved)
+            return _of_seal(bare, about, verify=verify)
+    except UnreadableCheckpoint as error:
+        return Seen(folder, step, State.UNREADABLE, _unread(error), saved=saved)
+
+
+def _of_seal(bare: Seen, about: About | None, *, verify: bool) -> Seen:
+    """Say what the manifest of a folder makes it. Raises OSError, UnreadableCheckpoint."""
+    folder, step = bare.folder, bare.step
     try:
         sealed = manifests.read(folder, step)
     except NotSealed as error:
@@ -143,7 +156,7 @@ def _seen(folder: Path, step: int, about: About | None, *, verify: bool) -> Seen
         return replace(bare, why=f"{why}; {also}" if also else why, complete=complete)
     except BadCheckpoint as error:
         return replace(bare, state=State.DAMAGED, why=error.problem)
-    own = replace(bare, saved=sealed.created or saved, health=sealed.health, sealed=sealed)
+    own = replace(bare, saved=sealed.created or bare.saved, health=sealed.health, sealed=sealed)
     if about is not None and about.id and sealed.run_id not in {"", about.id}:
         return replace(own, state=State.FOREIGN, why="its manifest names another run")
     if sealed.facts.get("weights_only"):
@@ -165,9 +178,16 @@ def _of_a_trainer(folder: Path) -> bool:
 def _verified(one: Seen) -> Seen:
     try:
         manifests.verify(one.folder, one.sealed)
+    except UnreadableCheckpoint as error:
+        return replace(one, state=State.UNREADABLE, why=_unread(error))
     except BadCheckpoint as error:
         return replace(one, state=State.DAMAGED, why=error.problem)
     return replace(one, state=State.WHOLE)
+
+
+def _unread(error: UnreadableCheckpoint) -> str:
+    """Say which file cannot be read, and why."""
+    return f"{Path(error.where).name} {error.problem}"
 
 
 def _lengths(folder: Path, sealed: Manifest) -> str:
@@ -175,7 +195,7 @@ def _lengths(folder: Path, sealed: Manifest) -> str:
     for name, file in sealed.files.items():
         try:
             size = (folder / name).lstat().st_size
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return f"{name} is missing"
         if size != file.size:
             return f"{name} has {size:,} bytes, {file.size:,} were sealed"
@@ -214,7 +234,9 @@ def _sequence(one: Seen) -> int:
 
 def _aside(folder: Path) -> list[Seen]:
     found = []
-    for path in sorted(folder.glob(f"{naming.PREFIX}*.corrupt*")):
+    asides = (naming.CORRUPT, naming.BEFORE)
+    paths = [path for why in asides for path in folder.glob(f"{naming.PREFIX}*.{why}*")]
+    for path in sorted(paths):
         step = path.name.removeprefix(naming.PREFIX).partition(".")[0]
         if path.is_dir() and step.isdigit():
             found.append(
@@ -232,6 +254,8 @@ def _aside(folder: Path) -> list[Seen]:
 
 def _told(path: Path) -> str:
     """Read why a checkpoint was set aside."""
+    if f".{naming.BEFORE}" in path.name:
+        return "set aside whole, for a fresh start"
     try:
         said = (path / "why.txt").read_text(errors="replace").strip()
     except OSError:
@@ -255,11 +279,17 @@ def _unfinished(folder: Path) -> list[Seen]:
 
 def _why(taken: Seen | None, seen: Sequence[Seen], others: Sequence[str]) -> str:
     """Say why a resume takes this one, or none."""
+    if unread := [one for one in seen if one.state is State.UNREADABLE]:
+        return f"a resume stops: {unread[-1].folder.name} cannot be read"
     if taken is not None:
         newer = [one for one in seen if not one.usable and _is_newer(one, taken)]
         said = "the newest that is sealed" if taken.state is State.SEALED else "the newest whole"
         passed = ", ".join(f"{one.folder.name} is {one.state}" for one in newer)
         return f"{said}; {passed}" if passed else said
+    return _why_none(seen, others)
+
+
+def _why_none(seen: Sequence[Seen], others: Sequence[str]) -> str:
     if not seen and others:
         count = f"{len(others)} checkpoint{'s' if len(others) > 1 else ''}"
         return f"another program saved {count}, without a seal; the last is {others[-1]}"
@@ -268,6 +298,8 @@ def _why(taken: Seen | None, seen: Sequence[Seen], others: Sequence[str]) -> str
     complete = [one for one in seen if one.complete]
     if complete:
         return f"none is sealed; {complete[-1].folder.name} looks complete"
+    if any(one.sealed is not None or one.state is State.DAMAGED for one in seen):
+        return "none is whole and of this run: a resume stops, and asks for --fresh"
     return "none is sealed and whole: a run starts afresh"
 
 

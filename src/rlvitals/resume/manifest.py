@@ -5,9 +5,11 @@ has flipped without a word, and a trainer whose optimizer file is missing begins
 the manifest names must be there, to the bit.
 """
 
+import errno
 import json
-import mmap
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,12 +17,42 @@ from typing import Any
 import xxhash
 
 from rlvitals.errors import VitalsError
-from rlvitals.resume import disk
+from rlvitals.resume import disk, naming
 from rlvitals.resume.naming import MANIFEST
+from rlvitals.store.files import NotAFile, read_regular
 
 FORMAT = 1
 SEAL = "seal"  # of the manifest itself: its own hash
-CHUNK = 16 << 20  # bytes that are hashed at once
+HASH_BYTES = 1 << 20  # that are read and hashed at once: they fit a processor's cache
+# By the kind of a read error: what a person can do about it.
+REMEDIES = {
+    errno.EACCES: "give this user the right to read it (chmod -R u+rX, chown)",
+    errno.EPERM: "give this user the right to read it (chmod -R u+rX, chown)",
+    errno.EIO: "the disk reports a read error: look at dmesg, or copy the folder to another disk",
+    errno.ESTALE: "mount the network file system again",
+    errno.EMFILE: "allow the process more open files (ulimit -n)",
+    errno.ENFILE: "close programs with many open files, or raise fs.file-max",
+    errno.ENOMEM: "free memory",
+}
+REMEDY = "mend the file system"  # for the other errors
+
+
+class CannotResume(VitalsError):  # noqa: N818 - the name says what went wrong
+    """A run cannot go on, and is not started at step 0 either: nothing was changed."""
+
+
+class UnreadableCheckpoint(CannotResume):
+    """A file of a checkpoint could not be read: an error of the file system proves no damage."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        """Name the path and the system's error."""
+        known = error.errno if error.errno is not None else 0
+        super().__init__(
+            f"cannot be read: {error.strerror or error}",
+            where=error.filename if isinstance(error.filename, str) else str(path),
+            hint=f"{REMEDIES.get(known, REMEDY)}, then run the same command again; "
+            "the checkpoints are as they were",
+        )
 
 
 class BadCheckpoint(VitalsError):  # noqa: N818 - the name says what went wrong
@@ -29,6 +61,10 @@ class BadCheckpoint(VitalsError):  # noqa: N818 - the name says what went wrong
 
 class NotSealed(BadCheckpoint):
     """A folder that is no checkpoint of ours, or none that this version can read."""
+
+
+class NewerSeal(NotSealed):
+    """A manifest of a newer version of this package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +148,18 @@ def write(folder: Path, sealed: Manifest) -> None:
 def read(folder: Path, step: int | None = None) -> Manifest:
     """Read a checkpoint's manifest. Raises NotSealed, or BadCheckpoint where it is damaged.
 
-    `step`: what it must be of, where that is known.
+    `step`: what it must be of, where that is known. Raises UnreadableCheckpoint where the file
+    system does not give it.
     """
     path = folder / MANIFEST
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except FileNotFoundError:
         raise NotSealed("it was never sealed: no manifest", where=str(folder)) from None
+    except (NotAFile, NotADirectoryError) as error:
+        raise BadCheckpoint(f"its manifest is no file: {error.strerror}", where=str(path)) from None
     except OSError as error:
-        raise BadCheckpoint(f"its manifest cannot be read: {error}", where=str(path)) from None
+        raise UnreadableCheckpoint(path, error) from None
     return parse(data, str(path), step)
 
 
@@ -133,7 +172,7 @@ def parse(data: bytes, where: str, step: int | None = None) -> Manifest:
     if not isinstance(said, dict) or not isinstance(said.get("format"), int):
         raise NotSealed("its manifest is none of rlvitals", where=where)
     if said["format"] > FORMAT:
-        raise NotSealed(
+        raise NewerSeal(
             f"its manifest is of format {said['format']}, written by a newer rlvitals",
             where=where,
             hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
@@ -155,42 +194,65 @@ def verify(
 ) -> Manifest:
     """Compare every file with the seal. Raises BadCheckpoint, which names the first that differs.
 
-    Files that were added later are no part of the checkpoint, and are not looked at. `share`: of
-    so many, which part of the files (rank, processes).
+    Raises UnreadableCheckpoint for a file that cannot be read: it may be whole. Files that were
+    added later are no part of the checkpoint, and are not looked at. `share`: of so many, which
+    part of the files (rank, processes).
     """
     sealed = read(folder) if manifest is None else manifest
     rank, processes = share
     for name, file in list(sealed.files.items())[rank::processes]:
-        path = folder / PurePosixPath(name)
-        try:
-            size = path.lstat().st_size
-            whole = size == file.size and not path.is_symlink()
-            same = whole and digest(path) == file.xxh3_128
-        except FileNotFoundError:
-            raise BadCheckpoint(f"{name} is missing", where=str(folder)) from None
-        except OSError as error:
-            raise BadCheckpoint(f"{name} cannot be read: {error}", where=str(folder)) from None
-        if not whole:
-            problem = f"{name} has {size:,} bytes, {file.size:,} were sealed"
-            raise BadCheckpoint(problem, where=str(folder))
-        if not same:
-            problem = f"{name} is not what was sealed: its hash differs"
+        if problem := _difference(folder / PurePosixPath(name), name, file):
             raise BadCheckpoint(problem, where=str(folder))
     return sealed
 
 
+def _difference(path: Path, name: str, file: File) -> str:
+    """Say how a file differs from what was sealed; empty: it does not. UnreadableCheckpoint."""
+    try:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            return f"{name} is no regular file"
+        if status.st_size != file.size:
+            return f"{name} has {status.st_size:,} bytes, {file.size:,} were sealed"
+        same = digest(path) == file.xxh3_128
+    except (FileNotFoundError, NotADirectoryError):
+        return f"{name} is missing"
+    except OSError as error:
+        raise UnreadableCheckpoint(path, error) from None
+    return "" if same else f"{name} is not what was sealed: its hash differs"
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raise UnreadableCheckpoint for an OSError: what cannot be read is not known to be damaged."""
+    try:
+        yield
+    except OSError as error:
+        raise UnreadableCheckpoint(path, error) from None
+
+
+def run_id(folder: Path) -> str:
+    """Return the id of the run that sealed the newest checkpoint of a folder; empty: none. OSError.
+
+    Damaged manifests are passed over.
+    """
+    newest, found = -1, ""
+    for path in naming.steps(folder).values():
+        try:
+            sealed = parse(read_regular(path / MANIFEST), str(path))
+        except (BadCheckpoint, FileNotFoundError, NotAFile):
+            continue
+        if sealed.run_id and sealed.sequence > newest:
+            newest, found = sealed.sequence, sealed.run_id
+    return found
+
+
 def digest(path: Path) -> str:
     """Return a file's xxh3_128, in hex. OSError."""
-    hashed = xxhash.xxh3_128()
-    with path.open("rb") as file:
-        length = path.stat().st_size
-        if length > CHUNK:
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
-                for start in range(0, length, CHUNK):
-                    with memoryview(view)[start : start + CHUNK] as part:
-                        hashed.update(part)
-        else:
-            hashed.update(file.read())
+    hashed, chunk = xxhash.xxh3_128(), memoryview(bytearray(HASH_BYTES))
+    with path.open("rb", buffering=0) as file:
+        while size := file.readinto(chunk):  # not mapped: a read error there kills the process
+            hashed.update(chunk[:size])
     return str(hashed.hexdigest())
 
 

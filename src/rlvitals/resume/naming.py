@@ -3,6 +3,7 @@
 checkpoint-<step>             sealed by its manifest, or not: then it is never resumed from
 checkpoint-<step>.corrupt     set aside: it did not hold what its manifest says
 checkpoint-<step>.other       not of this run, which had to put its own there
+checkpoint-<step>.before-fresh    set aside, whole: the run was told to start at 0 (`--fresh`)
 .checkpoint-<step>.<owner>    being written; gone once it is whole
 latest                        a text file: the name of the newest that was sealed
 """
@@ -18,7 +19,7 @@ from zlib import crc32
 MANIFEST = "manifest.json"
 LATEST = "latest"
 PREFIX = "checkpoint-"
-CORRUPT, OTHER = "corrupt", "other"
+CORRUPT, OTHER, BEFORE = "corrupt", "other", "before-fresh"
 FINAL = re.compile(r"checkpoint-(\d+)")
 UNFINISHED = re.compile(r"\.checkpoint-(\d+)\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}")
 
@@ -38,6 +39,11 @@ def final(folder: Path, step: int) -> Path:
     return folder / f"{PREFIX}{step}"
 
 
+def step(path: Path) -> int:
+    """Return the step of a folder with a checkpoint's name."""
+    return int(path.name.removeprefix(PREFIX))
+
+
 def run_of(path: Path) -> Path:
     """Return the run's folder that a path means: of a checkpoint, the one it lies in."""
     return path.parent if FINAL.fullmatch(path.name) and path.is_dir() else path
@@ -51,7 +57,7 @@ def temporary(folder: Path, step: int) -> Path:
 def aside(folder: Path, step: int, why: str = CORRUPT) -> Path:
     """Return a free name for a checkpoint that is refused, or gives its place to another."""
     path, count = folder / f"{PREFIX}{step}.{why}", 1
-    while path.exists():
+    while os.path.lexists(path):
         path, count = folder / f"{PREFIX}{step}.{why}-{count}", count + 1
     return path
 
@@ -71,7 +77,8 @@ def misplaced(folder: Path) -> tuple[Path, ...]:
 
 def unfinished(folder: Path) -> tuple[Unfinished, ...]:
     """Return the folders that were being written. OSError."""
-    matches = ((path, UNFINISHED.fullmatch(path.name)) for path in _entries(folder))
+    there = (path for path in _entries(folder) if not path.is_symlink())  # we make folders
+    matches = ((path, UNFINISHED.fullmatch(path.name)) for path in there)
     return tuple(Unfinished(path, int(m[1]), m[2], int(m[3])) for path, m in matches if m)
 
 

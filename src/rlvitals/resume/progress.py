@@ -23,7 +23,7 @@ from uuid import uuid4
 from rlvitals.errors import UsageError
 from rlvitals.resume import progress_file
 from rlvitals.resume.progress_file import FILE
-from rlvitals.store.run_folder import lock
+from rlvitals.store.files import lock
 
 RUNNING, COMPLETED, FAILED, STOPPED = "running", "completed", "failed", "stopped"
 STATUSES = (RUNNING, COMPLETED, FAILED, STOPPED)

@@ -16,6 +16,7 @@ from typing import Any
 
 from rlvitals.resume import disk
 from rlvitals.store import litter
+from rlvitals.store.files import read_regular
 
 FILE = "training_progress.json"
 PREVIOUS = ".training_progress.previous.json"
@@ -72,7 +73,7 @@ def _parsed(path: Path) -> tuple[dict[str, Any] | None, str]:
     OSError where it is there and cannot be read.
     """
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except FileNotFoundError:
         return None, ""
     if not data.strip(b"\0 \t\r\n"):

@@ -21,8 +21,10 @@ from uuid import uuid4
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.recording.ranks import place
 from rlvitals.resume.owner import Owner
+from rlvitals.store.files import make_folder
 
 FOLDER = ".ranks"
+SESSION = re.compile(r"[0-9a-f]{16}")  # a folder in it, of one start
 POLL = (0.001, 0.05)  # seconds between two looks for a file: at first, and at the most
 
 
@@ -82,7 +84,8 @@ class ByFiles:
         """Find each other: every process must do it. Raises Elsewhere where one does not come."""
         self.rank, self.size = rank, size
         self._folder, self._patience, self._round = folder / FOLDER, patience, 0
-        self._folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self._folder)
         self._own = uuid4().hex
         self._session = self._folder / self._agree()
 
@@ -125,7 +128,7 @@ class ByFiles:
             if not silent:
                 break
         for old in self._folder.iterdir():
-            if old.is_dir():
+            if SESSION.fullmatch(old.name) and not old.is_symlink():
                 shutil.rmtree(old, ignore_errors=True)
         (self._folder / session).mkdir()
         _put(self._folder / "go", session)
@@ -216,7 +219,8 @@ def _named(names: list[str]) -> str:
 
 def _put(path: Path, text: str) -> None:
     made = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-    made.write_text(text)
+    with made.open("x") as file:
+        file.write(text)
     made.replace(path)
 
 

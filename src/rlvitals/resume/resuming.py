@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import cast
@@ -12,14 +14,19 @@ from rlvitals.resume import huggingface, naming, processes, progress_file
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume.in_place import InPlace, Owner
 from rlvitals.resume.manifest import BadCheckpoint, NotSealed
-from rlvitals.resume.shelf import Checkpoint, Shelf
-from rlvitals.store.run_folder import RUN_FILE, RunFolder
+from rlvitals.resume.shelf import Checkpoint, Refusal, Shelf
+from rlvitals.store.run_folder import RUN_FILE, LostRun, read_about
 
 Check = Callable[[Path], object]
 
 
 def resume_from(
-    where: object, *, tell: Callable[[str], None] | None = None, check: Check | None = None
+    where: object,
+    *,
+    tell: Callable[[str], None] | None = None,
+    check: Check | None = None,
+    fresh: bool = False,
+    require_resume: bool = False,
 ) -> str | None:
     """Return the path that a Hugging Face trainer is to go on from; None: it starts afresh.
 
@@ -30,17 +37,16 @@ def resume_from(
     older one is taken. What was chosen, and how truly the training goes on, is told (default:
     standard error). With several processes all of them must call this, and have one answer.
     `check` is called, on the first process, with the checkpoint before it is told: what it raises
-    as a VitalsError is raised on all of them.
-    Raises UsageError where all that is there was never sealed: nothing is begun over it.
+    as a VitalsError is raised on all of them. `fresh` starts at step 0: every checkpoint is set
+    aside as `checkpoint-150.before-fresh`.
+
+    Raises CannotResume, and renames nothing, where a file cannot be read, where none of the sealed
+    checkpoints can be resumed from, and with `require_resume` where there is none; UsageError
+    where all that is there was never sealed: nothing is begun over it.
     """
+    begin = partial(_found, tell=tell, check=check, fresh=fresh, require_resume=require_resume)
     if isinstance(where, str | PathLike):
-        if ranks.place(os.environ).world_size > 1:
-            raise UsageError(
-                "several processes cannot agree on a folder alone",
-                where=str(where),
-                hint="hand over the arguments: rlvitals.resume_from(args)",
-            )
-        return _found(Owner(Path(where), _run_id(Path(where))), tell, check)
+        return begin(_alone(Path(where)))
     args = getattr(where, "args", where)
     if not hasattr(args, "output_dir"):
         raise UsageError(
@@ -50,18 +56,27 @@ def resume_from(
         )
     args = cast("huggingface.Arguments", args)
     folder, size = Path(args.output_dir or "."), int(args.world_size)
-    owner = Owner(folder, _run_id(folder), 0, size, huggingface.computing(args))
-    return _agreed(owner, tell, check, first=args.process_index == 0)
+    owner = Owner(folder, "", 0, size, huggingface.computing(args))
+    return _agreed(owner, begin, first=args.process_index == 0)
 
 
-def _agreed(
-    owner: Owner, tell: Callable[[str], None] | None, check: Check | None, *, first: bool
-) -> str | None:
+def _alone(folder: Path) -> Owner:
+    """Own the checkpoints of a folder. Raises UsageError where several processes train."""
+    if ranks.place(os.environ).world_size > 1:
+        raise UsageError(
+            "several processes cannot agree on a folder alone",
+            where=str(folder),
+            hint="hand over the arguments: rlvitals.resume_from(args)",
+        )
+    return Owner(folder)
+
+
+def _agreed(owner: Owner, begin: Callable[[Owner], str | None], *, first: bool) -> str | None:
     """Look on the first process alone: two would rename what they refuse from under each other."""
     found, refused = None, None
     if first:
         try:
-            found = _found(owner, tell, check)
+            found = begin(owner)
         except VitalsError as error:
             refused = error
     found, refused = processes.agreed((found, refused), owner.world_size)
@@ -70,15 +85,29 @@ def _agreed(
     return found
 
 
-def _found(owner: Owner, tell: Callable[[str], None] | None, check: Check | None) -> str | None:
-    checkpoints = _Resumable(owner, tell=tell)
-    checkpoints.refuse_to_begin_over()
-    resumed = checkpoints.restore(check)
+def _found(
+    owner: Owner,
+    tell: Callable[[str], None] | None,
+    check: Check | None,
+    *,
+    fresh: bool,
+    require_resume: bool,
+) -> str | None:
+    with manifests.reading(owner.folder):
+        owner.id = _run_id(owner.folder)
+        checkpoints = _Resumable(owner, tell=tell)
+        if not fresh:
+            checkpoints.refuse_to_begin_over()
+    resumed = checkpoints.restore(check, fresh=fresh, require_resume=require_resume)
     return None if resumed is None else str(resumed.folder)
 
 
 def _run_id(folder: Path) -> str:
-    return RunFolder.open(folder).about.id if (folder / RUN_FILE).exists() else ""
+    """Return the id of the run that is recorded here; empty, any run's, where that is lost."""
+    try:
+        return read_about(folder / RUN_FILE).id
+    except LostRun:
+        return ""
 
 
 class _Whole(Shelf):
@@ -88,8 +117,8 @@ class _Whole(Shelf):
         """Return those that hold more than weights, the newest first."""
         return [one for one in super().own() if not one.manifest.facts.get("weights_only")]
 
-    def unreadable(self) -> Iterator[str]:
-        """Set aside those whose manifest is damaged, and tell of each that is not used why."""
+    def damaged(self) -> Iterator[Refusal]:
+        """Find those whose manifest is damaged, and tell of each that is not used why."""
         for step, folder in naming.steps(self.folder).items():
             try:
                 sealed = manifests.read(folder, step)
@@ -98,10 +127,22 @@ class _Whole(Shelf):
                 why = error.problem if there else self._unsealed(folder, step)
                 self.tell(f"{folder.name} is not used: {why}")
             except BadCheckpoint as error:
-                yield self.set_aside(folder, step, error.problem)
+                yield Refusal(folder, step, error.problem)
             else:
                 if sealed.facts.get("weights_only"):
                     self.tell(f"{folder.name} is not used: it holds weights alone")
+
+    def refusal(self, folder: Path) -> str:
+        """Say why this run does not go on from a folder with a manifest."""
+        with suppress(BadCheckpoint):
+            if manifests.read(folder).facts.get("weights_only"):
+                return "it holds weights alone"
+        return super().refusal(folder)
+
+    def set_all_aside(self) -> None:
+        """Rename every checkpoint, sealed or not: the Trainer would write into it. CannotResume."""
+        for path in naming.steps(self.folder).values():
+            self.set_before_fresh(path)
 
     def _unsealed(self, folder: Path, step: int) -> str:
         why = huggingface.looks_cut(folder, step)

@@ -1,5 +1,6 @@
 """From a folder that was written to a checkpoint: hashed, on the disk, sealed, and named."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from fnmatch import fnmatch
@@ -7,7 +8,7 @@ from pathlib import Path
 
 from rlvitals.resume import cleaning, disk, naming
 from rlvitals.resume import manifest as manifests
-from rlvitals.resume.manifest import BadCheckpoint, File, Manifest
+from rlvitals.resume.manifest import BadCheckpoint, File, Manifest, UnreadableCheckpoint
 from rlvitals.resume.ranks import Group, agree, each
 
 
@@ -65,14 +66,14 @@ def complete(folder: Path, names: Sequence[str], holds: Sequence[str]) -> None:
 def _name(folder: Path, made: Manifest) -> str:
     """Let a sealed folder be a checkpoint, and the newest; returns what a person should know."""
     target, replaced, said = naming.final(folder.parent, made.step), None, ""
-    if target.exists():
+    if os.path.lexists(target):
         if _is_earlier(target, made):
             replaced = naming.temporary(folder.parent, made.step)
             target.rename(replaced)
         else:
             kept = naming.aside(folder.parent, made.step, naming.OTHER)
             target.rename(kept)
-            said = f"{target.name} was not of this run: it lies in {kept.name} now"
+            said = f"{target.name} was {_other(kept)}: it lies in {kept.name} now"
     folder.rename(target)
     disk.sync_folder(folder.parent)
     disk.write_whole(folder.parent / naming.LATEST, f"{target.name}\n")
@@ -85,5 +86,16 @@ def _is_earlier(there: Path, made: Manifest) -> bool:
     """See a checkpoint of an earlier attempt, from which this one did not go on."""
     try:
         return manifests.read(there).run_id in {"", made.run_id}
-    except BadCheckpoint:
+    except (BadCheckpoint, UnreadableCheckpoint):
         return False
+
+
+def _other(there: Path) -> str:
+    """Say why a checkpoint is not taken for one of an earlier attempt."""
+    try:
+        manifests.read(there)
+    except UnreadableCheckpoint as error:
+        return f"not read, {error.problem}"
+    except BadCheckpoint:
+        pass
+    return "not of this run"

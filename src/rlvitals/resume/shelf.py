@@ -4,9 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlvitals.resume import cleaning, naming
+from rlvitals.resume import cleaning, disk, naming
 from rlvitals.resume import manifest as manifests
-from rlvitals.resume.manifest import BadCheckpoint, Manifest, NotSealed
+from rlvitals.resume.manifest import (
+    BadCheckpoint,
+    CannotResume,
+    Manifest,
+    NewerSeal,
+    NotSealed,
+    UnreadableCheckpoint,
+)
 from rlvitals.resume.owner import Tell
 from rlvitals.resume.retention import Policy, entry, surplus
 
@@ -29,6 +36,15 @@ class Checkpoint:
         return sum(file.size for file in self.manifest.files.values())
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A checkpoint that is not what was sealed."""
+
+    folder: Path
+    step: int
+    why: str
+
+
 class Shelf:
     """The checkpoints in a run's folder."""
 
@@ -40,7 +56,7 @@ class Shelf:
 
     def sealed(self) -> Iterator[Checkpoint]:
         """Go through the sealed checkpoints of any run, in the order of steps."""
-        for path in naming.steps(self.folder).values():
+        for path in self._steps().values():
             try:
                 yield Checkpoint(path, manifests.read(path))
             except BadCheckpoint:
@@ -55,23 +71,60 @@ class Shelf:
         """Return this run's checkpoints of steps that it has gone back behind."""
         return [one for one in self.sealed() if self._is_own(one) and self._is_stale(one)]
 
-    def unreadable(self) -> Iterator[str]:
-        """Set aside those whose manifest is damaged; folders of other programs stay."""
-        for step, folder in naming.steps(self.folder).items():
+    def damaged(self) -> Iterator[Refusal]:
+        """Find those whose manifest is damaged; tell of the folders of other programs."""
+        for step, folder in self._steps().items():
             try:
                 manifests.read(folder, step)
             except NotSealed as error:
                 self.tell(f"{folder.name} is not used, and left as it is: {error.problem}")
             except BadCheckpoint as error:
-                yield self.set_aside(folder, step, error.problem)
+                yield Refusal(folder, step, error.problem)
 
-    def set_aside(self, folder: Path, step: int, why: str) -> str:
+    def sealed_folders(self) -> Iterator[Path]:
+        """Go through the folders that were sealed by any run or version, be they damaged since."""
+        for path in self._steps().values():
+            try:
+                manifests.read(path)
+            except BadCheckpoint as error:
+                if isinstance(error, NotSealed) and not isinstance(error, NewerSeal):
+                    continue
+            yield path
+
+    def refusal(self, folder: Path) -> str:
+        """Say why this run does not go on from a folder with a manifest."""
+        try:
+            sealed = manifests.read(folder)
+        except BadCheckpoint as error:
+            return error.problem
+        if sealed.run_id not in {"", self._run_id}:
+            return f"of another run, {sealed.run_id}; this one is {self._run_id or 'not recorded'}"
+        return "of a step that the run went back behind"
+
+    def set_all_aside(self) -> None:
+        """Rename every checkpoint: the run starts at step 0. Raises CannotResume."""
+        for path in [*self.sealed_folders()]:
+            self.set_before_fresh(path)
+
+    def set_before_fresh(self, path: Path) -> None:
+        """Rename a checkpoint for a start at step 0. Raises CannotResume."""
+        target = naming.aside(self.folder, naming.step(path), naming.BEFORE)
+        try:
+            path.rename(target)
+        except OSError as error:
+            problem = f"it cannot be set aside for a fresh start: {error.strerror}"
+            raise CannotResume(problem, where=str(path)) from None
+        self.tell(f"{path.name} is set aside: it lies in {target.name} now")
+
+    def set_aside(self, refusal: Refusal) -> str:
         """Rename a checkpoint that is refused, and tell why; returns what was told."""
-        target = naming.aside(self.folder, step)
-        said = f"{folder.name} is not used: {why}"
+        folder = refusal.folder
+        target = naming.aside(self.folder, refusal.step)
+        said = f"{folder.name} is not used: {refusal.why}"
         try:
             folder.rename(target)
-            (target / "why.txt").write_text(f"{said}\n")
+            if not target.is_symlink():
+                disk.write_whole(target / "why.txt", f"{said}\n")
             said = f"{said}; it lies in {target.name}"
         except OSError:
             said = f"{said}; it could not be set aside"
@@ -79,13 +132,22 @@ class Shelf:
         return said
 
     def prune(self, policy: Policy) -> None:
-        """Delete what need not be kept. What cannot be deleted is told, and left."""
-        own = {one.manifest.sequence: one for one in self.own()}
+        """Delete what need not be kept. What cannot be read or deleted is told, and left."""
+        try:
+            own = {one.manifest.sequence: one for one in self.own()}
+        except (OSError, UnreadableCheckpoint) as error:
+            self.tell(f"no older checkpoint is deleted, one cannot be read: {error}")
+            return
         for gone in surplus([entry(one.manifest) for one in own.values()], policy):
             try:
                 cleaning.retire(self.folder, own[gone.sequence].folder)
             except OSError as error:
                 self.tell(f"checkpoint-{gone.step} could not be deleted: {error.strerror}")
+
+    def _steps(self) -> dict[int, Path]:
+        """Return the folders with a checkpoint's name. Raises UnreadableCheckpoint."""
+        with manifests.reading(self.folder):
+            return naming.steps(self.folder)
 
     def _is_own(self, one: Checkpoint) -> bool:
         return not self._run_id or one.manifest.run_id in {"", self._run_id}

@@ -15,6 +15,7 @@ COLOUR: Mapping[State, str] = {
     State.WHOLE: "green",
     State.SEALED: "green",
     State.DAMAGED: "bold red",
+    State.UNREADABLE: "bold red",
     State.UNSEALED: "yellow",
 }
 UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))

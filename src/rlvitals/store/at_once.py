@@ -7,6 +7,7 @@ from pathlib import Path
 from struct import Struct, error
 
 from rlvitals.store import frames, payloads
+from rlvitals.store.files import open_append
 from rlvitals.store.frames import Kind
 
 
@@ -29,7 +30,7 @@ class RowFile:
 
     def __init__(self, path: Path, numbers: Iterator[int], repeat: int) -> None:
         """Open a file; `numbers` are those of its key tables, repeated every so many rows."""
-        self._file = path.open("ab", buffering=0)
+        self._file = os.fdopen(open_append(path), "ab", buffering=0)
         self._numbers = numbers
         self._repeat = repeat
         self._layouts: dict[tuple[str, ...], _Layout] = {}

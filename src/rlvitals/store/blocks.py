@@ -22,6 +22,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.records import Histogram, Table, Text
 from rlvitals.store import frames, payloads
 from rlvitals.store.at_once import RowFile
+from rlvitals.store.files import open_append
 from rlvitals.store.frames import Damage, Frame, Header, Kind, Tail
 from rlvitals.store.outbox import Outbox
 
@@ -91,7 +92,7 @@ class Writer:
         self.path = path
         self.durable = durable
         self._pid = os.getpid()
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, 0o644)
+        self._fd = open_append(path)
         self._tables: dict[tuple[str, ...], tuple[int, int]] = {}  # number, blocks so far
         self._out = Outbox(self._fd)
         self._held = hold(self._fd)
@@ -181,9 +182,6 @@ class Writer:
 
     def _add(self, kind: Kind, payload: bytes) -> None:
         self._out.add(frames.pack(kind, payload))
-
-
-_BINARY: int = getattr(os, "O_BINARY", 0)  # Windows would turn line ends
 
 
 def hold(fd: int, *, alone: bool = False) -> bool:

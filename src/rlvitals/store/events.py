@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlvitals.store import payloads
+from rlvitals.store.files import open_append, open_regular
 
 MARK_BYTES = 256  # of the file's beginning: one that begins otherwise is another file
 
@@ -57,8 +58,7 @@ class Events:
     def append_all(self, events: list[Event]) -> None:
         """Append events in one write. OSError where the disk takes none."""
         text = "".join(_line(event) for event in events).encode()
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        file = os.open(self.path, flags, 0o644)
+        file = open_append(self.path, os.O_RDWR)
         try:
             if not _ends_whole(file):
                 text = b"\n" + text  # what a killed process left torn stays a line of its own
@@ -77,7 +77,7 @@ def read(path: Path, cursor: EventCursor | None = None) -> EventScan:
     """Read the whole lines since a cursor; no file is no events. Raises OSError."""
     since = cursor or EventCursor()
     try:
-        with path.open("rb", buffering=0) as file:
+        with open_regular(path) as file:
             head = file.read(MARK_BYTES)
             if not head.startswith(since.head):
                 since = EventCursor()

@@ -16,8 +16,8 @@ import numpy as np
 
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.records import Series
+from rlvitals.store.files import beside
 from rlvitals.store.grid import Grid, grid
-from rlvitals.store.run_folder import beside
 
 ROWS = 4096  # that are turned into text together
 STEP, TIME = "step", "time"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.store import latest
-from rlvitals.store.run_folder import BLOCKS, RUN_FILE
+from rlvitals.store.run_folder import BLOCKS, RUN_COPY, RUN_FILE
 
 MAX_DEPTH = 12  # folders below the root
 
@@ -16,7 +16,7 @@ def below(root: Path) -> Iterator[Path]:
     base = len(root.parts)
     for name, inner, files in os.walk(root):
         folder = Path(name)
-        if RUN_FILE in files and latest.is_ours(folder / RUN_FILE):
+        if any(one in files and latest.is_ours(folder / one) for one in (RUN_FILE, RUN_COPY)):
             inner.clear()
             yield folder
             continue

@@ -11,7 +11,7 @@ from rlvitals.errors import UsageError
 from rlvitals.metrics.names import GENERIC, TABLES, lookup
 from rlvitals.records import Log, Series
 from rlvitals.store.blocks import Writer
-from rlvitals.store.run_folder import RUN_FILE, About, RunFolder
+from rlvitals.store.run_folder import About, RunFolder, is_run
 
 ROWS = 65536  # of a block
 
@@ -21,7 +21,7 @@ def write(logs: Sequence[Log], path: Path, name: str = "") -> RunFolder:
 
     Raises UsageError where the folder holds a run, OSError.
     """
-    if (path / RUN_FILE).exists():
+    if is_run(path):
         raise UsageError("a run is here already", where=str(path), hint="name another folder")
     main = _fullest(logs)
     about = About(

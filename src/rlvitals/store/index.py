@@ -12,6 +12,7 @@ import json
 import os
 import re
 import sqlite3
+import stat
 import time as clock
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -82,7 +83,7 @@ class Index:
         self.root = root
         path = file or root / FILE
         try:
-            self._db = self._opened(str(path))
+            self._db = self._opened(str(path) if file or _is_plain(path) else ":memory:")
         except sqlite3.DatabaseError:  # not a database, of another version, a read-only folder
             path.unlink(missing_ok=True) if os.access(path.parent, os.W_OK) else None
             try:
@@ -205,6 +206,17 @@ class Index:
             replace(Indexed(*row), tags=tuple(tags.get(row[0], ())))
             for row in self._db.execute(query, values)
         )
+
+
+def _is_plain(path: Path) -> bool:
+    """Tell whether a database can be made or opened there without following a link."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
 def _mark(folder: Path) -> str:

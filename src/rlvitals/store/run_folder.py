@@ -1,6 +1,7 @@
 """A run's folder: who and what it is, and where its parts lie.
 
     <run>/run.json                      who and what; rewritten whole, or not at all
+    <run>/.run.json.copy                the same bytes, for where a bit of run.json has flipped
     <run>/blocks/<attempt>-<rank>.rlv   the numbers: one file for each process start and rank
     <run>/events.jsonl                  what happened
 
@@ -11,14 +12,15 @@ import json
 import os
 import re
 import time as clock
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
+from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.store import litter, payloads
+from rlvitals.store import files, litter, payloads
 from rlvitals.store.events import Events
 
 FORMAT = 1
@@ -28,12 +30,16 @@ EVENTS_FILE = "events.jsonl"
 BLOCKS = "blocks"
 BLOCK_FILE = re.compile(r"(\d+)-(\d+)\.rlv")
 PACKED_FILE = re.compile(r"(\d+)-(\d+)\.packed\.rlv")
-LOCK_FILE = ".run.lock"
-PATIENCE = 2.0  # seconds: a rewrite takes milliseconds, and a start must not hang on a dead disk
+RUN_COPY = ".run.json.copy"
+CHECKSUM = b',\n "checksum": "'  # the last entry of run.json, of all bytes before it
 
 
 class NewerFormat(UnreadableLog):
     """A run folder that this version of the program must not guess at."""
+
+
+class LostRun(UnreadableLog):
+    """A folder in which `run.json` and its copy are damaged or missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +102,26 @@ class RunFolder:
     def create(cls, path: Path, about: About) -> "RunFolder":
         """Make a run folder, or open the one that is there: then its own `run.json` holds.
 
-        Raises OSError, and UnreadableLog for a folder of a newer format.
+        Damaged copies of `run.json` are written anew, and set aside as `run.json.corrupt`. Raises
+        OSError, and UnreadableLog for a folder of a newer format.
         """
-        (path / BLOCKS).mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
+        files.make_folder(path / BLOCKS)
         made = replace(
             about,
             id=about.id or os.urandom(16).hex(),
             name=about.name or path.resolve().name,
             created=about.created or clock.time(),
         )
-        with lock(path):
-            if not (path / RUN_FILE).exists():
-                _write(path / RUN_FILE, made)
+        with files.lock(path):
+            try:
+                stored = read_stored(path / RUN_FILE)
+            except LostRun:
+                _write(path / RUN_FILE, made, damaged=True)
                 return cls(path, made)
-        return cls.open(path)
+            if stored.damage:
+                _write(path / RUN_FILE, stored.about, damaged=stored.from_copy)
+        return cls(path, stored.about)
 
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
@@ -131,9 +143,10 @@ class RunFolder:
 
         Raises OSError.
         """
-        with lock(self.path):
-            about = replace(read_about(self.path / RUN_FILE), **changes)  # type: ignore[arg-type]
-            _write(self.path / RUN_FILE, about)
+        with files.lock(self.path):
+            stored = read_stored(self.path / RUN_FILE)
+            about = replace(stored.about, **changes)  # type: ignore[arg-type]
+            _write(self.path / RUN_FILE, about, damaged=stored.from_copy)
         return RunFolder(self.path, about)
 
     def begin(
@@ -143,15 +156,16 @@ class RunFolder:
 
         The file is made empty: it is this process's alone. Raises OSError.
         """
-        with lock(self.path):
-            about = read_about(self.path / RUN_FILE)
+        with files.lock(self.path):
+            stored = read_stored(self.path / RUN_FILE)
+            about = stored.about
             number = self._joined(about, rank, launch)
             while not (number and self._claim(number, rank)):
                 number = max([number or 0, *(one.attempt for one in self.block_files())]) + 1
             if all(one.number != number for one in about.attempts):
                 new = Attempt(number, clock.time(), launch, host, os.getpid(), world_size)
                 about = replace(about, attempts=(*about.attempts, new))
-                _write(self.path / RUN_FILE, about)
+                _write(self.path / RUN_FILE, about, damaged=stored.from_copy)
             path = self.block_path(number, rank)
             litter.clear(self.path, path.stat().st_mtime)
         return RunFolder(self.path, about), number, path
@@ -200,16 +214,91 @@ def block_files(folder: Path) -> tuple[BlockFile, ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What `run.json` and its copy say together."""
+
+    about: About
+    damage: str = ""  # which of the two is damaged or missing, as a sentence
+    from_copy: bool = False  # `run.json` is of no use
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What reading one of the two files gave."""
+
+    about: About | None = None
+    same: bool | None = None  # whether its checksum holds; None: it has none
+    error: UnreadableLog | None = None  # None: there is no such file
+
+
+def is_run(folder: Path) -> bool:
+    """Tell whether a folder holds `run.json` or its copy. OSError where nobody can tell."""
+    return (folder / RUN_FILE).exists() or (folder / RUN_COPY).exists()
+
+
 def read_about(path: Path) -> About:
-    """Read a `run.json`. Raises UnreadableLog where it is none, damaged, or of a newer format."""
+    """Read a `run.json`, or its copy where that is damaged or gone.
+
+    Raises UnreadableLog where neither can be read or understood, and for a newer format.
+    """
+    return read_stored(path).about
+
+
+def read_stored(path: Path) -> Stored:
+    """Read a `run.json` and its copy, and choose. Raises UnreadableLog as `read_about`."""
+    return choose(_state(path), copy_state(path), path)
+
+
+def choose(run: FileState, copy: FileState, path: Path) -> Stored:
+    """Choose the one whose bytes are as they were written.
+
+    A `run.json` without a checksum is one of an older version, which knows no copy. Raises LostRun
+    where neither can be understood, and what was wrong with `run.json`.
+    """
+    if isinstance(run.error, NewerFormat) and run.same is not False:
+        raise run.error
+    wrong = run.error.problem if run.error else f"{RUN_FILE} is missing"
+    if run.about is not None:
+        if run.same is not False:
+            there = copy.error is not None or copy.about is not None
+            spoilt = there and copy.same is not True
+            return Stored(run.about, f"{RUN_COPY} is damaged" if spoilt else "")
+        wrong = f"{RUN_FILE} is not as it was written: its checksum differs"
+        if not (copy.same and copy.about):
+            return Stored(run.about, wrong)
+    if copy.about is not None:
+        return Stored(copy.about, f"{wrong}; its copy {RUN_COPY} is used", from_copy=True)
+    if run.error is not None:
+        raise run.error
+    hint = "a run folder holds run.json and blocks/"
+    raise LostRun("not a run folder", where=str(path.parent), hint=hint)
+
+
+def examine(data: bytes, path: Path) -> FileState:
+    """Read the bytes of a `run.json` or of its copy."""
+    body, mark, end = data.rpartition(CHECKSUM)
+    same = end == _checksum(body) + b'"\n}' if mark else None
     try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        hint = "a run folder holds run.json and blocks/"
-        raise UnreadableLog("not a run folder", where=str(path.parent), hint=hint) from None
+        return FileState(parse_about(data, path), same)
+    except UnreadableLog as error:
+        return FileState(None, same, error)
+
+
+def copy_state(path: Path) -> FileState:
+    """Read the copy of a `run.json`. Raises UnreadableLog where it is there and cannot be read."""
+    return _state(path.with_name(RUN_COPY))
+
+
+def _state(path: Path) -> FileState:
+    try:
+        return examine(files.read_regular(path), path)
+    except (FileNotFoundError, NotADirectoryError):
+        return FileState()
     except OSError as error:
-        raise UnreadableLog(f"cannot read: {error.strerror}", where=str(path)) from None
-    return parse_about(data, path)
+        hint = "nothing was changed: mend the rights or the disk, and try again"
+        problem = f"cannot read: {error.strerror}"
+        raise UnreadableLog(problem, where=str(path), hint=hint) from None
 
 
 def parse_about(data: bytes, path: Path) -> About:
@@ -217,7 +306,7 @@ def parse_about(data: bytes, path: Path) -> About:
     try:
         said = json.loads(data)
     except (ValueError, RecursionError):
-        raise UnreadableLog("run.json is damaged", where=str(path)) from None
+        raise LostRun("run.json is damaged", where=str(path)) from None
     if not isinstance(said, dict) or not isinstance(said.get("format"), int):
         raise UnreadableLog("no run.json of rlvitals", where=str(path))
     if said["format"] > FORMAT:
@@ -229,7 +318,7 @@ def parse_about(data: bytes, path: Path) -> About:
     try:
         return _about(said)
     except (ValueError, TypeError, KeyError) as error:
-        raise UnreadableLog(f"run.json is damaged: {error}", where=str(path)) from None
+        raise LostRun(f"run.json is damaged: {error}", where=str(path)) from None
 
 
 def _about(said: Mapping[str, object]) -> About:
@@ -247,50 +336,33 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _write(path: Path, about: About) -> None:
-    """Write beside, then rename: a reader finds the old one whole or the new one."""
+def _write(path: Path, about: About, *, damaged: bool = False) -> None:
+    """Write both files beside, then rename: a reader finds an old one whole or the new one.
+
+    `damaged`: what lies there as `run.json` is set aside first.
+    """
     said = {
         "format": FORMAT,
         "written_by": WRITER,
         **{one.name: getattr(about, one.name) for one in fields(About)},
     }
     said["attempts"] = [asdict(one) for one in about.attempts]
-    text = json.dumps(said, indent=1, default=payloads.plain).encode()
-    with beside(path) as file:
-        file.write(text)
+    body = json.dumps(said, indent=1, default=payloads.plain).encode().removesuffix(b"\n}")
+    if damaged and os.path.lexists(path):
+        path.replace(_aside(path))
+    data = body + CHECKSUM + _checksum(body) + b'"\n}'
+    with files.beside(path) as file:
+        file.write(data)
+    with suppress(OSError), files.beside(path.with_name(RUN_COPY)) as file:
+        file.write(data)  # without room for it, the next rewrite makes it
 
 
-@contextmanager
-def beside(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file beside its place and rename it: there is the old one or the new. OSError."""
-    made = litter.half(path)
-    try:
-        with made.open("xb") as file:
-            litter.hold(file)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        made.replace(path)
-    finally:
-        made.unlink(missing_ok=True)
+def _aside(path: Path) -> Path:
+    target, count = path.with_name(f"{path.name}.corrupt"), 1
+    while os.path.lexists(target):
+        target, count = path.with_name(f"{path.name}.corrupt-{count}"), count + 1
+    return target
 
 
-@contextmanager
-def lock(folder: Path) -> Iterator[None]:
-    """Let one process at a time rewrite; where the file system has no locks, go on without."""
-    try:
-        import fcntl  # noqa: PLC0415 - not on Windows
-    except ImportError:
-        yield
-        return
-    with (folder / LOCK_FILE).open("a") as file:
-        patience = clock.monotonic() + PATIENCE
-        while clock.monotonic() < patience:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                clock.sleep(0.005)
-            except OSError:  # no locks here
-                break
-        yield
+def _checksum(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).hexdigest().encode()

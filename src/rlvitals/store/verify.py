@@ -41,14 +41,16 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _about(path: Path) -> Iterator[Report]:
+    size = path.stat().st_size if path.exists() else 0
     try:
-        run_folder.read_about(path)
+        stored = run_folder.read_stored(path)
     except run_folder.NewerFormat:
         raise
     except UnreadableLog as error:
-        yield Report(RUN_FILE, path.stat().st_size if path.exists() else 0, problem=error.problem)
+        yield Report(RUN_FILE, size, problem=error.problem)
     else:
-        yield Report(RUN_FILE, path.stat().st_size)
+        wrong = (Damage(0, size, stored.damage),) if stored.damage else ()
+        yield Report(RUN_FILE, size, damage=wrong)
 
 
 def _events(path: Path) -> Iterator[Report]:

@@ -18,7 +18,7 @@ from rlvitals.store import blocks, columns, m4, whole
 from rlvitals.store.blocks import BlockCursor, Scalars
 from rlvitals.store.m4 import Points
 from rlvitals.store.packed import PackedFile
-from rlvitals.store.run_folder import BlockFile, RunFolder, block_files
+from rlvitals.store.run_folder import About, BlockFile, LostRun, RunFolder, block_files
 from rlvitals.store.whole import Place, RunCursor
 
 
@@ -101,8 +101,8 @@ class View:
     """A run folder, opened for looking. One thread at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Open a run folder. Raises UnreadableLog where it is none, or a newer one."""
-        self.folder = RunFolder.open(path)
+        """Open a run folder, be its `run.json` lost. Raises UnreadableLog for none, a newer one."""
+        self.folder = _opened(path)
         self._ranks: dict[Place, _Rank] = {}
         self._main = 0
         self.refresh()
@@ -176,3 +176,12 @@ class View:
     def m4(self, key: str, width: int, first: int | None = None, last: int | None = None) -> Points:
         """Return what `width` columns of pixels show of a metric; KeyError."""
         return m4.points(self.series(key), width, first, last)
+
+
+def _opened(path: Path) -> RunFolder:
+    try:
+        return RunFolder.open(path)
+    except LostRun:
+        if not block_files(path):
+            raise
+        return RunFolder(path, About())

@@ -15,10 +15,21 @@ GO_ON = "run the same command again to go on"
 class Course(ABC):
     """One training in its folder. `run` trains to the end and returns how it ended."""
 
+    fresh = False  # start at step 0, and set checkpoints aside
+    require_resume = False  # never start at step 0
+
     def __init__(self, folder: Path, log: logging.Logger) -> None:
         """Train in a folder, and tell a log; nothing has begun."""
         self.folder, self.log = folder, log
         self.stopping = Stopping()
+
+    def begin_as(self, *, fresh: bool, require_resume: bool) -> None:
+        """Say where `run` may begin.
+
+        `fresh`: at step 0, with the checkpoints of the folder set aside. `require_resume`: from a
+        checkpoint, else `run` raises CannotResume. By default it resumes where there is one.
+        """
+        self.fresh, self.require_resume = fresh, require_resume
 
     @abstractmethod
     def trained(self) -> str:

@@ -1,10 +1,12 @@
 """A disk that takes no more: one error that says so, and logs that do not fail because of it."""
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 import rlvitals
 
@@ -34,7 +36,10 @@ def saved(checkpoints: rlvitals.Checkpoints, step: int, *, last: bool) -> bool:
 
     The last one of a training is what it was for: without it VitalsError is raised.
     """
-    stands = any(one.step == step for one in checkpoints.all())
+    try:
+        stands = any(one.step == step for one in checkpoints.all())
+    except rlvitals.CannotResume:  # an older one cannot be read: no reason to end a training
+        return True
     if last and not stands:
         raise error(checkpoints.folder, "what was trained last is not saved")
     return stands
@@ -42,6 +47,17 @@ def saved(checkpoints: rlvitals.Checkpoints, step: int, *, last: bool) -> bool:
 
 class LogFile(logging.FileHandler):
     """A file of log lines; what a full disk does not take is left out, without a word."""
+
+    def _open(self) -> TextIO:
+        """Open the file to append; a link or a pipe in its place is an OSError."""
+        strict = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        return open(
+            self.baseFilename,
+            self.mode,
+            encoding=self.encoding,
+            errors=self.errors,
+            opener=lambda path, flags: os.open(path, flags | strict, 0o666),
+        )
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - as logging calls it
         """Print a traceback, as logging does, for anything but a full disk."""

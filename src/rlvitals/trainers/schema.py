@@ -5,6 +5,7 @@ itself. What an option's `item` says is also its range: a SHARE lies between 0 a
 """
 
 import json
+import os
 from argparse import ArgumentError, ArgumentParser
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -314,6 +315,17 @@ def _changed(before: Values, now: Values, above: tuple[str, ...]) -> Iterator[tu
 def text(section: Any) -> str:  # noqa: ANN401 - any section
     """Return a section as the text of a file that `load` reads."""
     return f"{json.dumps(written(section), indent=1)}\n"
+
+
+def write(file: Path, section: Any) -> None:  # noqa: ANN401 - any section
+    """Replace a file by the `text` of a section; of a link there, the link alone. OSError."""
+    made = file.with_name(f".{file.name}.{os.urandom(6).hex()}")
+    try:
+        with made.open("x", encoding="utf-8") as opened:
+            opened.write(text(section))
+        made.replace(file)
+    finally:
+        made.unlink(missing_ok=True)
 
 
 def _metavar(key: Key) -> str | None:

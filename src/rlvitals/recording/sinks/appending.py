@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import Self
 
+from rlvitals.store.files import NotAFile, open_append
+
 try:
     import fcntl
 except ImportError:  # Windows: two processes on one folder are told apart by attempt alone
@@ -30,8 +32,14 @@ class Appending:
 
     @classmethod
     def lines(cls, path: Path) -> Self | None:
-        """Go on with a file of lines, from its last whole one on; None where another writes it."""
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | _BINARY)
+        """Go on with a file of lines, from its last whole one on.
+
+        None where another process writes it, and for a link or what else is no regular file.
+        """
+        try:
+            descriptor = open_append(path, os.O_RDWR)
+        except NotAFile:
+            return None
         if not _locked(descriptor):
             os.close(descriptor)
             return None

@@ -107,6 +107,8 @@ class Tables:
         head, base = kinds.columns(keys), kinds.base(keys)
         start = _lines([head]).encode()
         for path in sorted(self._folder.glob(f"{base}-*{SUFFIX}")):
+            if path.is_symlink() or not path.is_file():
+                continue
             with path.open("rb") as file:
                 same = file.read(len(start)) == start
             if same and (found := Appending.lines(path)):

@@ -5,6 +5,7 @@ rectangular: `train-1.csv` holds what is logged under `train/`; where a column i
 next kind has the same name, `train-2.csv` is begun. What has no such name is `metrics-1.csv`.
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.recording.sinks.sink import Rows
+from rlvitals.store.files import make_folder
 
 FOLDER = "metrics"
 STEP, TIME = "step", "time"
@@ -59,15 +61,14 @@ def free(folder: Path, name: str, suffix: str) -> Iterator[Path]:
     """Yield the paths that are not there yet: `name-1.csv`, `name-2.csv`, ..."""
     for number in count(1):
         path = folder / f"{name}-{number}{suffix}"
-        if not path.exists():
+        if not os.path.lexists(path):
             yield path
 
 
 def home(folder: Path, rank: int) -> Path:
     """Return the folder of a rank's files, and make it."""
-    found = folder / FOLDER / f"rank-{rank}" if rank else folder / FOLDER
-    found.mkdir(parents=True, exist_ok=True)
-    return found
+    home = make_folder(folder / FOLDER)
+    return make_folder(home / f"rank-{rank}") if rank else home
 
 
 @dataclass(slots=True)

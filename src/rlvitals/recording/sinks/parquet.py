@@ -16,7 +16,7 @@ from rlvitals.recording.sinks import kinds
 from rlvitals.recording.sinks.later import later
 from rlvitals.recording.sinks.sink import Opening, Rows, Sink
 from rlvitals.records import Histogram, Table, Text
-from rlvitals.store.run_folder import beside
+from rlvitals.store.files import beside, make_folder
 
 SUFFIX = ".parquet"
 INTERVAL = 50  # rows in a file, at least
@@ -74,7 +74,7 @@ class Folders:
         columns = {name: _cells(column) for name, column in table.columns.items()}
         step = kinds.other(kinds.STEP, set(columns))
         folder = self._home / f"{kinds.plain(key)}-table"
-        folder.mkdir(exist_ok=True)
+        make_folder(folder)
         first = int(table.steps[0]) if len(table) else 0
         number = sum(1 for _ in folder.glob(f"{self._part}-*{SUFFIX}"))
         path = folder / f"{self._part}-{number:06d}-step-{first}{SUFFIX}"
@@ -100,7 +100,7 @@ class Folders:
         """Go on with the folder of these columns, or begin one."""
         names, base = kinds.columns(keys), kinds.base(keys)
         for folder in sorted(self._home.glob(f"{base}-*/")):
-            files = sorted(folder.glob(f"*{SUFFIX}"))
+            files = [] if folder.is_symlink() else sorted(folder.glob(f"*{SUFFIX}"))
             if files and self._parquet.read_schema(files[0]).names == names:
                 kept = sum(self._parquet.read_metadata(file).num_rows for file in files)
                 return _Kind(folder, kinds.Thinning(self._most, kept), kept, len(files))

@@ -22,6 +22,7 @@ from rlvitals.recording.sinks.later import later
 from rlvitals.recording.sinks.sink import Opening, Rows, Sink
 from rlvitals.recording.sinks.tags import tags
 from rlvitals.records import Histogram, Table, Text
+from rlvitals.store.files import make_folder
 
 FOLDER = "tensorboard"
 
@@ -92,10 +93,12 @@ class EventFile:
 
 def _open(opening: Opening) -> EventFile:
     name = opening.options.get("folder")
-    home = folder = opening.folder / (name if isinstance(name, str) and name else FOLDER)
-    if opening.rank:
-        folder /= f"rank-{opening.rank}"
-    folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(name, str) and name:
+        home = opening.folder / name  # the user's own path may be a link
+        home.mkdir(parents=True, exist_ok=True)
+    else:
+        home = make_folder(opening.folder / FOLDER)
+    folder = make_folder(home / f"rank-{opening.rank}") if opening.rank else home
     port = opening.options.get("port")
     if port and not opening.rank:
         shown = shlex.quote(str(home))

@@ -15,7 +15,7 @@ from rlvitals.resume.moving.content import BUNDLE, Content
 from rlvitals.resume.moving.copying import Changed, Patience, Piece
 from rlvitals.resume.naming import MANIFEST
 from rlvitals.resume.shelf import Checkpoint
-from rlvitals.store.run_folder import beside
+from rlvitals.store.files import beside
 
 FORMAT = 1
 WRITER = "rlvitals"

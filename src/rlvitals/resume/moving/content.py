@@ -15,7 +15,7 @@ from rlvitals.resume.manifest import BadCheckpoint, Manifest
 from rlvitals.resume.moving.copying import Piece, of_file
 from rlvitals.resume.shelf import Checkpoint
 from rlvitals.store import folders
-from rlvitals.store.run_folder import BLOCKS, RUN_FILE, read_about
+from rlvitals.store.run_folder import BLOCKS, RUN_FILE, is_run, read_about
 
 INDEX = "backup.json"
 BUNDLE = "bundle.json"
@@ -44,10 +44,10 @@ def find(folder: Path) -> Content:
     if links:
         left = (*left, f"{links} links are not followed")
     run_id = name = ""
-    if RUN_FILE in names:
+    if is_run(folder):
         about = read_about(folder / RUN_FILE)
         run_id, name = about.id, about.name
-    if not sealed and RUN_FILE not in names and not (folder / BLOCKS).is_dir():
+    if not sealed and not is_run(folder) and not (folder / BLOCKS).is_dir():
         problem = f"no checkpoint that is whole: {left[0]}" if left else "no run is here"
         raise UnreadableLog(problem, where=str(folder), hint=_near(folder))
     newest = tuple(sorted(sealed, key=lambda one: -one.manifest.sequence))

@@ -18,7 +18,9 @@ from rlvitals.resume.moving.places import CHUNK, Place
 T = TypeVar("T")
 HELD = 256 << 10  # bytes: a file as small as that is held, so that a rewrite cannot tear it
 # What another try does not mend.
-LASTING_NUMBERS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.ENAMETOOLONG)
+LASTING_NUMBERS = (
+    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.ENAMETOOLONG, errno.ELOOP,
+)  # fmt: skip
 LASTING = (
     PermissionError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError,
     VitalsError, NotImplementedError, ValueError, TypeError, AttributeError, ImportError,

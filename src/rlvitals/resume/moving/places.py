@@ -11,8 +11,8 @@ from typing import Protocol
 from rlvitals.errors import UsageError
 from rlvitals.resume import disk
 from rlvitals.resume.cleaning import DAY
+from rlvitals.store.files import beside, inside, open_append
 from rlvitals.store.litter import HALF
-from rlvitals.store.run_folder import beside
 
 CHUNK = 4 << 20  # bytes that are read and written at once
 SCHEME = "://"
@@ -83,7 +83,7 @@ class Folder:
 
     def read(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Read a file from an offset. OSError."""
-        with (self.path / name).open("rb", buffering=0) as file:
+        with inside(self.path, name).open("rb", buffering=0) as file:
             _forget(file.fileno())
             file.seek(start)
             while data := file.read(CHUNK):
@@ -92,7 +92,7 @@ class Folder:
 
     def write(self, name: str, chunks: Iterable[bytes]) -> None:
         """Write a file beside its place and rename it. OSError."""
-        path = self.path / name
+        path = inside(self.path, str(Path(name).parent)) / Path(name).name
         path.parent.mkdir(parents=True, exist_ok=True)
         with beside(path) as file:
             for data in chunks:
@@ -100,7 +100,7 @@ class Folder:
 
     def append(self, name: str, chunks: Iterable[bytes]) -> None:
         """Write behind a file's end. OSError."""
-        with (self.path / name).open("ab") as file:
+        with os.fdopen(open_append(inside(self.path, name)), "ab") as file:
             for data in chunks:
                 file.write(data)
             file.flush()
@@ -108,8 +108,9 @@ class Folder:
 
     def remove(self, names: Collection[str]) -> None:
         """Delete files in this order, then folders that are empty. OSError."""
-        for name in names:
-            (self.path / name).unlink(missing_ok=True)
+        for name in names:  # of a link the link alone goes
+            folder = inside(self.path, str(Path(name).parent))
+            (folder / Path(name).name).unlink(missing_ok=True)
         above = {parent for name in names for parent in Path(name).parents if parent.name}
         for folder in sorted(above, key=lambda one: -len(one.parts)):
             with suppress(OSError):  # something else lies in it
@@ -126,7 +127,7 @@ class Folder:
         target = self.path / folder
         if target.exists() and not (self.path / made).exists():
             return  # done, and told otherwise
-        disk.settle(self.path / made)
+        disk.settle(inside(self.path, made))
         if target.exists():
             self._hide(folder)
         (self.path / made).rename(target)
@@ -152,7 +153,7 @@ class Folder:
 
     def _close(self, hidden: str) -> None:
         """Delete the folders that a killed process emptied and left."""
-        for root, _, _ in os.walk(self.path / hidden, topdown=False):
+        for root, _, _ in os.walk(inside(self.path, hidden), topdown=False):
             with suppress(OSError):  # something else lies in it
                 Path(root).rmdir()
 

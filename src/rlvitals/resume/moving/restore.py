@@ -1,10 +1,8 @@
 """A run brought back from its backup: every file verified, the folder there whole or not at all."""
 
-import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from rlvitals.resume.moving.arrived import Arrived, sealed_at, unnamed_at
 from rlvitals.resume.moving.copying import Broken, Changed, Patience
 from rlvitals.resume.moving.index import Index, Version
 from rlvitals.resume.moving.places import Folder, Place
+from rlvitals.resume.moving.working import gathering, put_in_place
 from rlvitals.resume.naming import MANIFEST
 
 
@@ -72,7 +71,7 @@ def restore(
     target = folder or Path(_plain(known.name))
     here = _sealed(place, sizes, patience)
     _may(target, known, here, force=force)
-    with gathering(target, "restoring") as made:
+    with gathering(target, "restoring", go_on=True) as made:
         there = Folder(made).sizes()
         work = _Work(place, sizes, Folder(made), there, Restored(target), patience)
         _room(made, known, here, there)
@@ -123,7 +122,7 @@ def _room(made: Path, known: Index, here: list[Arrived], there: Mapping[str, int
     if free is not None and free < needed:
         raise VitalsError(
             words.no_room(needed, free),
-            where=str(made.parent),
+            where=str(made.parent.parent),
             hint="name a folder on another disk with -o",
         )
 
@@ -194,49 +193,3 @@ def _plain(name: str) -> str:
     if "/" in name or names.wrong(name):
         raise UsageError(f"the backup names no folder: {name!r}", hint="name one: -o FOLDER")
     return name
-
-
-@contextmanager
-def gathering(target: Path, what: str) -> Iterator[Path]:
-    """Give a hidden folder beside the target, for one process. Raises UsageError, OSError."""
-    made = target.absolute().parent / f".{target.name}.{what}"
-    made.mkdir(parents=True, exist_ok=True)
-    handle = os.open(made, os.O_RDONLY) if hasattr(os, "O_DIRECTORY") else None
-    try:
-        if handle is not None:
-            _alone(handle, made)
-        yield made
-    finally:
-        if handle is not None:
-            os.close(handle)
-        with suppress(OSError):  # it has its name, or holds what the next try goes on with
-            made.rmdir()
-
-
-def _alone(handle: int, made: Path) -> None:
-    """Take the folder for this process; where the file system has no locks, go on without."""
-    import fcntl  # noqa: PLC0415 - not on Windows
-
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        problem = "another process is at this already"
-        raise UsageError(problem, where=str(made), hint="wait for it") from None
-    except OSError as error:
-        if error.errno not in {errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOLCK}:
-            raise
-
-
-def put_in_place(made: Path, target: Path) -> Path | None:
-    """Give what was gathered its name; set aside what is there, and return where that lies."""
-    aside = None
-    if target.is_dir() and not any(target.iterdir()):
-        target.rmdir()
-    if target.exists():
-        aside, count = target.with_name(f"{target.name}.before"), 1
-        while os.path.lexists(aside):
-            count += 1
-            aside = target.with_name(f"{target.name}.before-{count}")
-        target.rename(aside)
-    made.rename(target)
-    return aside

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import shutil
 import struct
 import tarfile
 import zipfile
@@ -21,7 +20,7 @@ from rlvitals.resume.moving.content import BUNDLE
 from rlvitals.resume.moving.copying import Changed, Patience, Piece
 from rlvitals.resume.moving.index import Version
 from rlvitals.resume.moving.places import Folder
-from rlvitals.resume.moving.restore import gathering, put_in_place
+from rlvitals.resume.moving.working import gathering, put_in_place
 from rlvitals.resume.naming import MANIFEST
 
 RATIO = 1000  # unpacked bytes for each packed one: logs reach 20, bombs a million
@@ -150,14 +149,9 @@ def _fits(announced: _Announced, archive: Path, target: Path, ratio: float) -> N
 
 
 def _unpacked(stream: Iterator[Member], announced: _Announced, target: Path) -> Unbundled:
-    with gathering(target, "unbundling") as made:
-        try:
-            Folder(made).remove([*Folder(made).sizes()])  # of one that was killed
-            _write(stream, announced, Folder(made))
-            aside = put_in_place(made, target)
-        except BaseException:
-            shutil.rmtree(made, ignore_errors=True)
-            raise
+    with gathering(target, "unbundling", go_on=False) as made:
+        _write(stream, announced, Folder(made))
+        aside = put_in_place(made, target)
     tops = {path.split("/", 1)[0] for path in announced.files if path.endswith(f"/{MANIFEST}")}
     steps = sorted(int(found[1]) for top in tops if (found := naming.FINAL.fullmatch(top)))
     return Unbundled(target, len(announced.files), announced.size, tuple(steps), aside)

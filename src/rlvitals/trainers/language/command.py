@@ -56,12 +56,12 @@ def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
 
 def train(config: Config, chosen: Mapping[str, Any]) -> tuple[Path, str] | None:
     """Train; returns the run's folder and where its pictures are wanted, None for nowhere."""
-    del chosen
     from rlvitals.trainers.language import building
     from rlvitals.trainers.language.program import Training
 
     with full_disk.explained(building.folder(config)):
         training = Training(config)
+        training.begin_as(fresh=chosen["fresh"], require_resume=chosen["require_resume"])
         training.run()
     wanted = config.monitoring.plots_dir
     return (training.folder, wanted) if wanted and training.first else None

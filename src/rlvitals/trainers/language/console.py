@@ -199,7 +199,7 @@ class Lines:
             return
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.open("a", encoding="utf-8").close()  # now: a model may take minutes to load
+            LogFile(file, encoding="utf-8").close()  # now: a model may take minutes to load
         except OSError as error:
             raise UsageError(
                 f"it cannot be written: {error.strerror}", where=str(file), hint="--output-dir DIR"

@@ -81,9 +81,9 @@ class Training(Course):
             for said in (*started, *console.heading(config, len(task.train))):
                 self.log.info("%s", said)
         trainer = self._trainer(loaded, task)
-        goes_on = self._goes_on(changed) if config.checkpointing.resume else None
+        goes_on = self._goes_on(changed)
         if self.first:  # what was refused is not what this run is trained with
-            (self.folder / building.SAVED_AS).write_text(schema.text(config), encoding="utf-8")
+            schema.write(self.folder / building.SAVED_AS, config)
         with finite.told(self.folder):
             trainer.train(resume_from_checkpoint=goes_on)
         self.stopping.check()
@@ -99,7 +99,11 @@ class Training(Course):
             sharded.check_resume(self.args, checkpoint)
             building.fits(changed, str(checkpoint))
 
-        found = rlvitals.resume_from(self.args, tell=self._tell, check=check)
+        fresh = self.fresh or not self.config.checkpointing.resume
+        found = rlvitals.resume_from(
+            self.args, tell=self._tell, check=check, fresh=fresh,
+            require_resume=self.require_resume,
+        )  # fmt: skip
         if found and changed:
             self._tell(f"settings changed: {'; '.join(changed)}")
         return found

@@ -73,7 +73,7 @@ def qps(config: Config) -> float:
 def write(config: Config, folder: Path) -> None:
     """Write the settings into a run's folder, as a file that `--config` reads."""
     moved = replace(config, training=replace(config.training, output_dir=""))
-    (folder / FILE).write_text(schema.text(moved), encoding="utf-8")
+    schema.write(folder / FILE, moved)
 
 
 def fitted(said: Mapping[str, Any]) -> dict[str, Any]:

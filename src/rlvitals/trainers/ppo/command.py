@@ -61,4 +61,6 @@ def train(config: Config, chosen: Mapping[str, Any]) -> None:
 
     source = chosen["config"] or ""
     with full_disk.explained(Path(config.training.output_dir)):
-        Training(config, verbose=chosen["verbose"], source=str(source)).run()
+        training = Training(config, verbose=chosen["verbose"], source=str(source))
+        training.begin_as(fresh=chosen["fresh"], require_resume=chosen["require_resume"])
+        training.run()

@@ -118,8 +118,14 @@ class Training(Course):
     def _resume(self) -> bool:
         """Go on from the newest checkpoint that is whole; False where there is none."""
         if self.checkpoints is None:
+            if self.require_resume:
+                raise rlvitals.CannotResume(
+                    "checkpoints are off", hint="--enable, or no --require-resume"
+                )
             return False
-        resumed = self.checkpoints.restore(self.ppo.state().load)
+        resumed = self.checkpoints.restore(
+            self.ppo.state().load, fresh=self.fresh, require_resume=self.require_resume
+        )
         if resumed is None:
             return False
         self.log.info("[Resume] %s", resumed.sentence)
@@ -304,7 +310,10 @@ class Training(Course):
 
     def _newest(self) -> str:
         """Say what there is to go on from."""
-        found = None if self.checkpoints is None else self.checkpoints.latest()
+        try:
+            found = None if self.checkpoints is None else self.checkpoints.latest()
+        except rlvitals.CannotResume:
+            return "the newest checkpoint cannot be read"
         return (
             "no checkpoint yet"
             if found is None

@@ -1,5 +1,6 @@
 """Begin from what is known: clone a scheduler's decisions, or take weights from elsewhere."""
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,7 +94,12 @@ def save(ppo: PPO, file: Path) -> None:
         f"{MOMENTS}var": torch.from_numpy(moments.var.copy()),
         f"{MOMENTS}count": torch.tensor(moments.count, dtype=torch.float64),
     }
-    save_file(held, file)
+    made = file.with_name(f".{file.name}.{os.urandom(6).hex()}")
+    try:
+        save_file(held, made)
+        made.replace(file)
+    finally:
+        made.unlink(missing_ok=True)
 
 
 def load(ppo: PPO, file: Path) -> None:

@@ -92,9 +92,17 @@ class Training(Course):
 
     def _resume(self) -> None:
         """Go on from the newest checkpoint that is whole, where there is one."""
-        if self.checkpoints is None or not self.config.checkpointing.resume:
+        if self.checkpoints is None:
+            if self.require_resume:
+                raise rlvitals.CannotResume(
+                    "checkpoints are off", hint="--save-steps, or no --require-resume"
+                )
             return
-        resumed = self.checkpoints.restore(lambda folder: saving.load(self.ppo, folder))
+        resumed = self.checkpoints.restore(
+            lambda folder: saving.load(self.ppo, folder),
+            fresh=self.fresh or not self.config.checkpointing.resume,
+            require_resume=self.require_resume,
+        )
         if resumed is None:
             return
         self._saved = self.ppo.at.updates
@@ -173,7 +181,7 @@ class Training(Course):
             resume="auto" if config.checkpointing.resume else "never",
         )  # fmt: skip
         if self.first:
-            (self.folder / SAVED_AS).write_text(schema.text(config), encoding="utf-8")
+            schema.write(self.folder / SAVED_AS, config)
         return made
 
     def _checkpoints(self) -> rlvitals.Checkpoints | None:
