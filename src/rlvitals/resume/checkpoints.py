@@ -24,6 +24,7 @@ from rlvitals.resume.sealing import commit, complete
 from rlvitals.resume.shelf import Checkpoint, Shelf
 from rlvitals.resume.state.blobs import Buffers
 from rlvitals.resume.state.program import State, of_rank
+from rlvitals.resume.training_code import code
 
 ROOM = 1.2  # times the last checkpoint: so much must be free before the next is begun
 PATIENCE = 600.0  # seconds that a process waits for the others
@@ -80,6 +81,7 @@ class Checkpoints:
         self._writer = Background(self._tell)
         self._saved: int | None = None  # the last step saved or resumed from
         self._no_room = False
+        code.begin()
         self._begin()
 
     def _begin(self) -> None:
@@ -283,9 +285,11 @@ class Checkpoints:
         differs = conditions.differences(
             one.manifest, conditions.now(), self._world, self._owner.settings
         )
+        compared = code.compare(one.manifest.code)
+        differs += compared.differs
         if isinstance(lost, tuple):
             differs += tuple(text for text in lost if text not in differs)
-        found = Resumed(one, differs, refused)
+        found = Resumed(one, differs, refused, compared.unverified)
         self._shelf.base = self._saved = one.step
         for stale in self._shelf.stale():
             self._tell(f"{stale.folder.name} is of a later step: it is left as it is")
@@ -336,6 +340,7 @@ class Checkpoints:
                     yield folder
             except Exception as raised:  # noqa: BLE001 - `commit` raises it when all have heard
                 error = raised
+            made = replace(made, code=code.record())
             said = commit(self._group, folder, made, files, self.holds, error)
         except BaseException as raised:
             if self._group.rank == 0:

@@ -15,7 +15,9 @@ from rlvitals.resume.manifest import Manifest
 # Of what is loaded, what computes: another version of it may round otherwise.
 PACKAGES = (
     "torch", "numpy", "gymnasium", "stable_baselines3", "transformers", "trl", "peft", "accelerate",
-    "jax", "numba",
+    "jax", "numba", "ale_py", "bitsandbytes", "datasets", "deepspeed", "envpool", "flash_attn",
+    "flax", "jaxlib", "lightning", "mujoco", "optax", "pufferlib", "pytorch_lightning", "ray",
+    "sb3_contrib", "scipy", "tokenizers", "triton", "vllm", "xformers",
 )  # fmt: skip
 DISTRIBUTIONS = {"stable_baselines3": "stable-baselines3"}
 THREADS = "OMP_NUM_THREADS"

@@ -16,6 +16,7 @@ from rlvitals.resume.checkpoints import Checkpoints
 from rlvitals.resume.manifest import BadCheckpoint
 from rlvitals.resume.sealing import complete
 from rlvitals.resume.shelf import Checkpoint
+from rlvitals.resume.training_code import code
 
 EVERY = sys.maxsize  # to keep: all of them
 
@@ -101,7 +102,10 @@ class InPlace(Checkpoints):
             raise BadCheckpoint("there is no such folder", where=str(folder))
         complete(folder, manifests.names(folder), self.holds)
         disk.settle(folder)
-        sealed = manifests.seal(folder, self._made(step, metrics, facts, pinned=False))
+        made = self._made(step, metrics, facts, pinned=False)
+        if not made.facts.get("adopted"):  # else another process trained
+            made = replace(made, code=code.record())
+        sealed = manifests.seal(folder, made)
         disk.sync_folder(self.folder)
         disk.write_whole(self.folder / naming.LATEST, f"{folder.name}\n")
         self._sequence, self._saved = sealed.sequence, step
