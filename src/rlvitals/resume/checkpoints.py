@@ -17,6 +17,7 @@ from rlvitals.resume import manifest as manifests
 from rlvitals.resume.background import Background
 from rlvitals.resume.disk import disk_is_full
 from rlvitals.resume.manifest import BadCheckpoint, File, Manifest
+from rlvitals.resume.other_trainers import this_process
 from rlvitals.resume.owner import Recorded, Tell, owner, writable
 from rlvitals.resume.resumed import Resumed
 from rlvitals.resume.retention import Best, Policy
@@ -93,6 +94,7 @@ class Checkpoints:
         sequence = max((one.sequence for one in known), default=0)
         first = ranks.agree(self._group, [sequence, attempt])[0]
         self._sequence, self._shelf.attempt = first
+        self._shelf.sequence = self._sequence
 
     @property
     def attempt(self) -> int:
@@ -282,14 +284,10 @@ class Checkpoints:
         if load is not None:
             with ranks.exceptions(one.folder):
                 lost = load(one.folder)
-        differs = conditions.differences(
-            one.manifest, conditions.now(), self._world, self._owner.settings
-        )
-        compared = code.compare(one.manifest.code)
-        differs += compared.differs
+        differs, unverified = conditions.compare(one.manifest, self._world, self._owner.settings)
         if isinstance(lost, tuple):
             differs += tuple(text for text in lost if text not in differs)
-        found = Resumed(one, differs, refused, compared.unverified)
+        found = Resumed(one, differs, refused, unverified)
         self._shelf.base = self._saved = one.step
         for stale in self._shelf.stale():
             self._tell(f"{stale.folder.name} is of a later step: it is left as it is")
@@ -309,6 +307,7 @@ class Checkpoints:
             ranks.refuse_alone(self._owner)
         writable(self.folder)
         self._writer.wait()
+        self._sequence = max(self._sequence, self._shelf.meet())
         return Manifest(
             step=step,
             sequence=self._sequence + 1,
@@ -324,6 +323,7 @@ class Checkpoints:
             metrics=dict(metrics or {}),
             pinned=pinned,
             facts={"kept": retention.written(self.policy), **(facts or {})},
+            process=this_process(),
         )
 
     @contextmanager
@@ -341,6 +341,8 @@ class Checkpoints:
             except Exception as raised:  # noqa: BLE001 - `commit` raises it when all have heard
                 error = raised
             made = replace(made, code=code.record())
+            if self._group.rank == 0:
+                self._shelf.make_way(made.step)
             said = commit(self._group, folder, made, files, self.holds, error)
         except BaseException as raised:
             if self._group.rank == 0:

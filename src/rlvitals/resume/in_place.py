@@ -71,6 +71,8 @@ class InPlace(Checkpoints):
         Written over, half of one and half of the other would lie in one folder.
         """
         folder, hidden = naming.final(self.folder, step), naming.temporary(self.folder, step)
+        self._shelf.meet()
+        self._shelf.make_way(step)
         if not folder.exists():
             return
         cleaning.writing.add(hidden)  # it is this process's: nobody clears it away

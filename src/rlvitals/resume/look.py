@@ -4,13 +4,15 @@ Nothing is changed: what `Checkpoints` would set aside or clear away is only tol
 """
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.resume import conditions, disk, huggingface, naming, retention
+from rlvitals.recording import other_processes
+from rlvitals.resume import conditions, disk, huggingface, naming, other_trainers, retention
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume.manifest import BadCheckpoint, Manifest, NotSealed
 from rlvitals.store.run_folder import RUN_FILE, About, read_about
@@ -69,6 +71,7 @@ class Look:
     why: str  # why that one, or why none
     about: About | None = None
     others: tuple[str, ...] = ()  # what other programs saved here: nobody can tell if it is whole
+    trainers: tuple[str, ...] = ()  # processes that train here at the same time, or did
 
     def some(self, state: State) -> tuple[Seen, ...]:
         """Return those in a state."""
@@ -99,7 +102,20 @@ def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
     others = [*_aside(folder), *_unfinished(folder)]
     ordered = sorted((*found, *others), key=lambda one: (one.step, one.folder.name))
     foreign = of_others(folder)
-    return Look(folder, tuple(ordered), checked, _why(checked, ordered, foreign), about, foreign)
+    why = _why(checked, ordered, foreign)
+    trainers = _trainers(folder, (one.sealed for one in found if one.sealed is not None))
+    return Look(folder, tuple(ordered), checked, why, about, foreign, trainers)
+
+
+def _trainers(folder: Path, sealed: Iterable[Manifest]) -> tuple[str, ...]:
+    """Name the processes that record or save here at the same time; empty where one does."""
+    now = other_processes.recording(folder, time.time())
+    if len(now) > 1:
+        return tuple(
+            f"process {one.writer.pid} on {one.writer.host}, attempt {one.attempt}" for one in now
+        )
+    names = other_trainers.overlapping(sealed)
+    return tuple(f"{other_trainers.shown(one)} saved checkpoints" for one in names)
 
 
 def of_others(folder: Path) -> tuple[str, ...]:

@@ -58,6 +58,7 @@ class Manifest:
     metrics: Mapping[str, float] = field(default_factory=dict)
     pinned: bool = False
     facts: Mapping[str, object] = field(default_factory=dict)  # what its writer adds
+    process: str = ""  # that saved it
 
 
 def seal(folder: Path, manifest: Manifest) -> Manifest:
