@@ -60,6 +60,7 @@ class TrainingCode:
     def __init__(self) -> None:
         """Read nothing yet."""
         self._files: dict[str, _File] = {}
+        self._seen: dict[str, ModuleSpec | None] = {}  # every module
         self._tree_bytes = 0
         self._recorded: list[dict[str, str]] = []
         self.forget_threads()
@@ -123,11 +124,21 @@ class TrainingCode:
     def _read(self) -> dict[str, _File]:
         """Read the files of modules that were loaded since the last call."""
         with self._reading:
-            for name, path, spec in _modules():
+            loaded = list(sys.modules.items())
+            new = [(name, module) for name, module in loaded if self._is_new(name, module)]
+            for name, path, spec in _modules(new):
                 known = self._files.get(name)
                 if known is None or (spec is not None and known.spec is not spec):
                     self._files[name] = _file(path, spec)
             return dict(self._files)
+
+    def _is_new(self, name: str, module: ModuleType | None) -> bool:
+        """Tell whether a module was loaded, or loaded again, since the last call."""
+        spec = getattr(module, "__spec__", None)
+        if module is None or (name in self._seen and self._seen[name] is spec):
+            return False
+        self._seen[name] = spec
+        return True
 
 
 def tree_digest(source: bytes) -> str:
@@ -175,10 +186,11 @@ def _without_docstring(node: ast.AST, body: list[ast.stmt]) -> list[ast.stmt]:
     return body
 
 
-def _modules() -> Iterator[tuple[str, Path | None, ModuleSpec | None]]:
-    """Go through the training code that is loaded: `__main__` first, each file once."""
+def _modules(
+    loaded: Iterable[tuple[str, ModuleType]],
+) -> Iterator[tuple[str, Path | None, ModuleSpec | None]]:
+    """Go through what is training code of loaded modules: `__main__` first, each file once."""
     places, paths = _places(), set()
-    loaded = [(name, module) for name, module in list(sys.modules.items()) if module is not None]
     for name, module in sorted(loaded, key=lambda pair: (pair[0] != MAIN, pair[0])):
         spec = getattr(module, "__spec__", None)
         dotted = spec.name if spec is not None and name == MAIN else name

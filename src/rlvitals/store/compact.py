@@ -16,7 +16,7 @@ from rlvitals.store import blocks, columns, frames, latest, packed, payloads
 from rlvitals.store.blocks import Scalars, hold
 from rlvitals.store.frames import SIZE, Damage, Frame, Kind, Tail
 from rlvitals.store.packed import Origin, PackedFile
-from rlvitals.store.run_folder import BlockFile, block_files
+from rlvitals.store.run_folder import BlockFile, block_files, sync
 
 BLOCK_BYTES = 32 << 20  # of a packed block: a metric of a million points is in a few dozen places
 MAX_HELD = 256 << 20  # bytes of rows that wait for their block to fill
@@ -76,17 +76,6 @@ def pack(file: BlockFile) -> tuple[str, Path]:
     finally:
         beside.unlink(missing_ok=True)
     return why, target
-
-
-def sync(folder: Path) -> None:
-    """Make a folder's names safe on the disk, where the system can."""
-    if os.name != "posix":
-        return
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 class _Packing:

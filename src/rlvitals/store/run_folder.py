@@ -7,6 +7,7 @@
 No absolute path is stored: a run can be moved. Two processes on one folder are two attempts.
 """
 
+import errno
 import json
 import os
 import re
@@ -98,7 +99,7 @@ class RunFolder:
 
         Raises OSError, and UnreadableLog for a folder of a newer format.
         """
-        (path / BLOCKS).mkdir(parents=True, exist_ok=True)
+        make_folder(path / BLOCKS)
         made = replace(
             about,
             id=about.id or os.urandom(16).hex(),
@@ -262,7 +263,10 @@ def _write(path: Path, about: About) -> None:
 
 @contextmanager
 def beside(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file beside its place and rename it: there is the old one or the new. OSError."""
+    """Write a file beside its place and rename it: there is the old one or the new. OSError.
+
+    Once the block has ended, the new one is there after a power cut too.
+    """
     made = litter.half(path)
     try:
         with made.open("xb") as file:
@@ -271,8 +275,33 @@ def beside(path: Path) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         made.replace(path)
+        sync(path.parent)
     finally:
         made.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Have a file's bytes, or a folder's list of names, written to the disk. OSError."""
+    flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) if path.is_dir() else os.O_RDONLY
+    try:
+        handle = os.open(path, flags)
+    except PermissionError:
+        return  # Windows opens no folders
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that has nothing to wait for
+            raise
+    finally:
+        os.close(handle)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, and have their names on the disk. OSError."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in reversed(missing):
+        sync(one.parent)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from rlvitals.errors import UsageError
 from rlvitals.resume import disk
 from rlvitals.resume.cleaning import DAY
 from rlvitals.store.litter import HALF
-from rlvitals.store.run_folder import beside
+from rlvitals.store.run_folder import beside, make_folder
 
 CHUNK = 4 << 20  # bytes that are read and written at once
 SCHEME = "://"
@@ -93,7 +93,7 @@ class Folder:
     def write(self, name: str, chunks: Iterable[bytes]) -> None:
         """Write a file beside its place and rename it. OSError."""
         path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with beside(path) as file:
             for data in chunks:
                 file.write(data)

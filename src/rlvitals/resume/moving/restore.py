@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
+from rlvitals.resume import disk, naming
 from rlvitals.resume import manifest as manifests
-from rlvitals.resume import naming
 from rlvitals.resume.moving import content, copying, index, names, words
 from rlvitals.resume.moving.arrived import Arrived, sealed_at, unnamed_at
 from rlvitals.resume.moving.copying import Broken, Changed, Patience
@@ -239,4 +239,5 @@ def put_in_place(made: Path, target: Path) -> Path | None:
             aside = target.with_name(f"{target.name}.before-{count}")
         target.rename(aside)
     made.rename(target)
+    disk.sync_folder(target.parent)
     return aside
