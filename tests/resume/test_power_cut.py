@@ -208,6 +208,23 @@ def test_a_run_that_was_reported_as_restored_or_unpacked_is_there(disk, tmp_path
         shutil.rmtree(target)
 
 
+def test_a_restore_over_an_older_state_of_the_run_loses_nothing(disk, tmp_path):
+    run = recorded_run(disk / "disk" / "one")
+    older = content(run)
+    ahead = tmp_path / "ahead"
+    shutil.copytree(run, ahead)
+    save(Checkpoints(ahead, tell=quiet), 300, "first 300")
+    mirror(ahead, Folder(tmp_path / "backup"))
+    with power_cut.recorded(disk / "disk") as tape:
+        assert restore(Folder(tmp_path / "backup"), run).aside is not None
+        tape.reported("there")
+    newer = content(run)
+    for reported in power_cut.cuts(tape, disk / "left", dice=2):
+        there = [content(disk / "left" / name) for name in ("one", "one.before")]
+        assert older in there
+        assert newer in there or not reported
+
+
 def test_an_archive_that_was_reported_as_written_is_there_and_whole(disk, tmp_path):
     run = recorded_run(tmp_path / "one")
     archive = disk / "disk" / "one.tar.gz"

@@ -43,7 +43,7 @@ def bundle(folder: Path, archive: Path, *, which: str = "all", force: bool = Fal
     archives.kind_of(archive.name)
     _may(folder, archive, force=force)
     found = content.find(folder)
-    done = Bundled(archive, left=list(found.left))
+    done = Bundled(archive, left=list(found.left), damaged=list(found.unreadable))
     pieces = _fitting(_pieces(found, _chosen(found, which, done), done), done)
     root = folder.resolve().name
     with beside(archive) as file, archives.writer(archive.name, file) as packed:

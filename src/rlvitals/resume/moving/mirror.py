@@ -99,6 +99,7 @@ def mirror(  # noqa: PLR0913 - what, where to, how, each by its name
     mine = Index(found.run_id, folder.resolve().name, _source(folder))
     now = index.owned(place, sizes, mine, patience)
     done.left = found.left
+    done.failed += found.unreadable
     one = _Round(place, found, now, sizes, patience, done, tell)
     if content.INDEX not in sizes:
         index.write(place, now, patience)  # from the first byte on it is said whose this is
