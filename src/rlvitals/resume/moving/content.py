@@ -13,7 +13,7 @@ from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume import naming
 from rlvitals.resume.manifest import BadCheckpoint, Manifest
-from rlvitals.resume.moving.copying import Piece, of_file
+from rlvitals.resume.moving.copying import Changed, Piece, look, of_file
 from rlvitals.resume.naming import MANIFEST
 from rlvitals.resume.shelf import Checkpoint
 from rlvitals.store import folders
@@ -65,6 +65,18 @@ def pieces(one: Checkpoint) -> tuple[Piece, ...]:
         Piece(name, file.size, file.xxh3_128, of_file(one.folder / name, file.size))
         for name, file in sorted(one.manifest.files.items())
     )
+
+
+def seal(one: Checkpoint) -> Piece:
+    """Return a checkpoint's seal. Raises Changed where it was saved anew since it was looked at."""
+    piece = look(one.folder / MANIFEST, MANIFEST)
+    try:
+        same = manifests.parse(b"".join(piece.chunks(0)), str(one.folder)) == one.manifest
+    except BadCheckpoint:
+        same = False
+    if not same:
+        raise Changed(f"{one.folder.name} was saved anew meanwhile")
+    return piece
 
 
 def size(sealed: Manifest) -> int:
