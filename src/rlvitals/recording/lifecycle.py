@@ -171,19 +171,19 @@ class Handle:
 
     def _look_for_others(self) -> None:
         """Tell, once each, of processes that record into the same folder."""
-        for one in self._others.look():
-            who = f"process {one.writer.pid} on {one.writer.host}, attempt {one.attempt}"
-            said = f"another process records into this run's folder too: {who}"
+        for beat in self._others.look():
+            process = f"process {beat.writer.pid} on {beat.writer.host}, attempt {beat.attempt}"
+            text = f"another process records into this run's folder too: {process}"
             self._append(
                 "other_process",
-                other_attempt=one.attempt,
-                pid=one.writer.pid,
-                host=one.writer.host,
+                other_attempt=beat.attempt,
+                pid=beat.writer.pid,
+                host=beat.writer.host,
             )
-            self._note(said)
+            self._note(text)
             with suppress(Exception):  # a closed stderr is no reason to end the beats
                 sys.stderr.write(
-                    f"rlvitals: {said} ({self._folder}); their rows and checkpoints mix: "
+                    f"rlvitals: {text} ({self._folder}); their rows and checkpoints mix: "
                     "end one of them, or give it a folder of its own\n"
                 )
 

@@ -24,8 +24,8 @@ class OtherProcesses:
         """Return the processes that have become certain since the last call."""
         certain = []
         for beat in _beats(self._folder):
-            own = beat.attempt == self._attempt or _is_this_process(beat)
-            if own or beat.writer.pid == 0:
+            is_own = beat.attempt == self._attempt or _is_this_process(beat)
+            if is_own or beat.writer.pid == 0:
                 continue
             time, count = self._beats.get(beat.attempt, (beat.time, 0))
             if beat.time != time:
@@ -36,27 +36,34 @@ class OtherProcesses:
         return certain
 
 
-def _is_this_process(one: Beat) -> bool:
-    who = one.writer
-    same_machine = who.boot == beats.boot() and who.namespace == beats.namespace()
-    return who.pid == os.getpid() and same_machine
+def _is_this_process(beat: Beat) -> bool:
+    writer = beat.writer
+    same_machine = writer.boot == beats.boot() and writer.namespace == beats.namespace()
+    return writer.pid == os.getpid() and same_machine
 
 
-def recording(folder: Path, now: float) -> tuple[Beat, ...]:
+def recording(folder: Path, time_now: float) -> tuple[Beat, ...]:
     """Return the processes that record into a run's folder now, one of each attempt."""
     return tuple(
-        one
-        for one in _beats(folder)
-        if one.exit_code is None and now - one.time < FRESH_SECONDS and _is_alive(one, now)
+        beat
+        for beat in _beats(folder)
+        if beat.exit_code is None
+        and time_now - beat.time < FRESH_SECONDS
+        and _is_alive(beat, time_now)
     )
 
 
-def _is_alive(one: Beat, now: float) -> bool:
-    who = one.writer
+def _is_alive(beat: Beat, time_now: float) -> bool:
+    writer = beat.writer
     process = Process(
-        who.pid, one.time, host=who.host, boot=who.boot, namespace=who.namespace, born=who.born
+        writer.pid,
+        beat.time,
+        host=writer.host,
+        boot=writer.boot,
+        namespace=writer.namespace,
+        born=writer.born,
     )
-    return presence.look((process,), now).alive is True
+    return presence.look((process,), time_now).alive is True
 
 
 def _beats(folder: Path) -> list[Beat]:
@@ -68,7 +75,7 @@ def _beats(folder: Path) -> list[Beat]:
             if number.isdecimal():
                 paths[int(number)] = path
         newest = sorted(paths)[-MAX_ATTEMPTS:]
-        return [one for number in newest if (one := _beat(paths[number])) is not None]
+        return [beat for number in newest if (beat := _beat(paths[number])) is not None]
     except OSError:
         return []
 

@@ -103,19 +103,20 @@ def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
     ordered = sorted((*found, *others), key=lambda one: (one.step, one.folder.name))
     foreign = of_others(folder)
     why = _why(checked, ordered, foreign)
-    trainers = _trainers(folder, (one.sealed for one in found if one.sealed is not None))
+    trainers = _trainers(folder, (each.sealed for each in found if each.sealed is not None))
     return Look(folder, tuple(ordered), checked, why, about, foreign, trainers)
 
 
 def _trainers(folder: Path, sealed: Iterable[Manifest]) -> tuple[str, ...]:
     """Name the processes that record or save here at the same time; empty where one does."""
-    now = other_processes.recording(folder, time.time())
-    if len(now) > 1:
+    beats = other_processes.recording(folder, time.time())
+    if len(beats) > 1:
         return tuple(
-            f"process {one.writer.pid} on {one.writer.host}, attempt {one.attempt}" for one in now
+            f"process {beat.writer.pid} on {beat.writer.host}, attempt {beat.attempt}"
+            for beat in beats
         )
     names = other_trainers.overlapping(sealed)
-    return tuple(f"{other_trainers.shown(one)} saved checkpoints" for one in names)
+    return tuple(f"{other_trainers.label(name)} saved checkpoints" for name in names)
 
 
 def of_others(folder: Path) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ began after the other had ended. No clock is compared, and nothing but checkpoin
 
 import os
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from uuid import uuid4
 
 from rlvitals.resume import naming
@@ -22,43 +23,44 @@ def this_process() -> str:
     return _identity[0][1]
 
 
-def shown(process: str) -> str:
+def label(process: str) -> str:
     """Return how a process is called in a sentence."""
-    host, _, rest = process.partition("-")
-    where = "" if host == naming.host() else f" of machine {host}"
-    return f"process {rest.partition('-')[0]}{where}"
+    host, _, number = process.partition("-")
+    machine = "" if host == naming.host() else f" of machine {host}"
+    return f"process {number.partition('-')[0]}{machine}"
 
 
-def since(manifests: Iterable[Manifest], sequence: int) -> tuple[Manifest, ...]:
+def newer_than(sequence: int, manifests: Iterable[Manifest]) -> tuple[Manifest, ...]:
     """Return what other processes saved after this one had found `sequence` as the highest."""
     return tuple(
-        one
-        for one in manifests
-        if one.sequence > sequence
-        and one.process not in {"", this_process()}
-        and not one.facts.get("adopted")
+        manifest
+        for manifest in manifests
+        if manifest.sequence > sequence
+        and manifest.process not in {"", this_process()}
+        and not manifest.facts.get("adopted")
     )
 
 
 def overlapping(manifests: Iterable[Manifest]) -> Sequence[str]:
     """Name the processes that saved into one folder at the same time, in the order of names."""
     by_process: dict[str, list[int]] = {}
-    for one in manifests:
-        if one.process and not one.facts.get("adopted"):
-            by_process.setdefault(one.process, []).append(one.sequence)
-    pairs = [(first, other) for first in by_process for other in by_process if first < other]
-    found = {
-        one for pair in pairs if _overlap(by_process[pair[0]], by_process[pair[1]]) for one in pair
-    }
-    return sorted(found)
+    for manifest in manifests:
+        if manifest.process and not manifest.facts.get("adopted"):
+            by_process.setdefault(manifest.process, []).append(manifest.sequence)
+    names = set()
+    for first, second in combinations(by_process, 2):
+        if _overlap(by_process[first], by_process[second]):
+            names |= {first, second}
+    return sorted(names)
 
 
-def _overlap(own: list[int], theirs: list[int]) -> bool:
+def _overlap(first: list[int], second: list[int]) -> bool:
     """Tell whether two processes saved at the same time.
 
     One sequence that both have is not enough: the first one's checkpoint may have been damaged
     when the second began.
     """
-    if max(min(own), min(theirs)) < min(max(own), max(theirs)):
+    if max(min(first), min(second)) < min(max(first), max(second)):
         return True
-    return any(min(a) < one < max(a) for a, b in ((own, theirs), (theirs, own)) for one in b)
+    pairs = ((first, second), (second, first))
+    return any(min(a) < sequence < max(a) for a, b in pairs for sequence in b)

@@ -96,17 +96,18 @@ class Shelf:
         Their checkpoints are neither used nor deleted from now on. Returns the highest sequence
         of theirs, or 0.
         """
-        theirs = other_trainers.since((one.manifest for one in self.sealed()), self.sequence)
-        for one in theirs:
-            if one.process not in self.others:
-                self.others |= {one.process}
+        theirs = other_trainers.newer_than(self.sequence, (each.manifest for each in self.sealed()))
+        for manifest in theirs:
+            if manifest.process not in self.others:
+                self.others |= {manifest.process}
+                trainer = other_trainers.label(manifest.process)
                 self.tell(
                     f"another training saves into this folder: {self.folder}: "
-                    f"{naming.PREFIX}{one.step} is of {other_trainers.shown(one.process)}, this is "
-                    f"process {os.getpid()}; each keeps its own checkpoints, a resume takes the "
-                    "newest of both: end one of them, or give it a folder of its own"
+                    f"{naming.PREFIX}{manifest.step} is of {trainer}, this is process "
+                    f"{os.getpid()}; each keeps its own checkpoints, a resume takes the newest "
+                    "of both: end one of them, or give it a folder of its own"
                 )
-        return max((one.sequence for one in theirs), default=0)
+        return max((manifest.sequence for manifest in theirs), default=0)
 
     def make_way(self, step: int) -> None:
         """Set aside a step's checkpoint that another process saved meanwhile. OSError."""
@@ -116,9 +117,9 @@ class Shelf:
         except BadCheckpoint:
             return
         if theirs:
-            kept = naming.aside(self.folder, step, naming.OTHER)
-            target.rename(kept)
-            self.tell(f"{target.name} of the other training lies in {kept.name} now")
+            aside = naming.aside(self.folder, step, naming.OTHER)
+            target.rename(aside)
+            self.tell(f"{target.name} of the other training lies in {aside.name} now")
 
     def _is_own(self, one: Checkpoint) -> bool:
         if one.manifest.process in self.others:

@@ -81,31 +81,31 @@ class TrainingCode:
         files = self._read()
         for file in files.values():
             self._build_tree(file)
-        found = {name: file.digest for name, file in sorted(files.items())}
-        if found not in self._recorded:
-            self._recorded.append(found)
-        return found
+        result = {name: file.digest for name, file in sorted(files.items())}
+        if result not in self._recorded:
+            self._recorded.append(result)
+        return result
 
     def compare(self, sealed: Mapping[str, str]) -> Comparison:
         """Compare with what a checkpoint recorded."""
         if not sealed:
             return Comparison((), ("the checkpoint does not record the training code",))
         files = self._read()
-        changed, gone, hidden = [], [], []
+        changed, missing, hidden = [], [], []
         for name, then in sealed.items():
-            file = files.get(name) or _unloaded(name, files)
+            file = files.get(name) or _find_file(name, files)
             if NO_FILE in {then, file.text if file is not None else ""}:
                 hidden.append("code without a file (a notebook, -c)" if name == MAIN else name)
             elif file is None:
-                (gone if _has_folder(name, files) else hidden).append(name)
+                (missing if _has_folder(name, files) else hidden).append(name)
             elif not self._is_same(file, then):
                 changed.append(name)
         # What this process itself saved it saved before it loaded more of the same program.
-        own = dict(sealed) in self._recorded
-        new = [name for name in files if name not in sealed and not own]
-        said = ((changed, "changed"), (new, "{} new"), (gone, "{} gone"))
-        differs = tuple(_sentence(names, verb) for names, verb in said if names)
-        return Comparison(differs, (f"{_listed(hidden)} cannot be compared",) if hidden else ())
+        is_saved_here = dict(sealed) in self._recorded
+        new = [name for name in files if name not in sealed and not is_saved_here]
+        groups = ((changed, "changed"), (new, "{} new"), (missing, "{} gone"))
+        differs = tuple(_sentence(names, verb) for names, verb in groups if names)
+        return Comparison(differs, (f"{_join(hidden)} cannot be compared",) if hidden else ())
 
     def _is_same(self, file: _File, then: str) -> bool:
         text, _, tree = then.partition(" ")
@@ -127,8 +127,8 @@ class TrainingCode:
             loaded = list(sys.modules.items())
             new = [(name, module) for name, module in loaded if self._is_new(name, module)]
             for name, path, spec in _modules(new):
-                known = self._files.get(name)
-                if known is None or (spec is not None and known.spec is not spec):
+                previous = self._files.get(name)
+                if previous is None or (spec is not None and previous.spec is not spec):
                     self._files[name] = _file(path, spec)
             return dict(self._files)
 
@@ -147,34 +147,34 @@ def tree_digest(source: bytes) -> str:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
-    words: list[str] = []
+    tokens: list[str] = []
     try:
-        _write(tree, words)
+        _write(tree, tokens)
     except RecursionError:
         return ""
-    return _digest("\n".join(words).encode(errors="surrogatepass"))
+    return _digest("\n".join(tokens).encode(errors="surrogatepass"))
 
 
-def _write(node: ast.AST, words: list[str]) -> None:
+def _write(node: ast.AST, tokens: list[str]) -> None:
     """Write a tree as words. Empty fields are left out: versions of Python differ in them."""
-    words.append(type(node).__name__)
+    tokens.append(type(node).__name__)
     for name in node._fields:
         value = getattr(node, name, None)
         if value is None and not (isinstance(node, ast.Constant) and name == "value"):
             continue
         if value == [] or name in {"ctx", "kind", "type_comment"}:
             continue
-        words.append(name)
+        tokens.append(name)
         if isinstance(value, list):
             values = _without_docstring(node, value) if name == "body" else value
-            words.append(str(len(values)))
+            tokens.append(str(len(values)))
         else:
             values = [value]
-        for one in values:
-            if isinstance(one, ast.AST):
-                _write(one, words)
+        for entry in values:
+            if isinstance(entry, ast.AST):
+                _write(entry, tokens)
             else:
-                words.append(repr(one))
+                tokens.append(repr(entry))
 
 
 def _without_docstring(node: ast.AST, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -219,23 +219,23 @@ def _is_training_code(dotted: str, path: Path, places: tuple[Path, ...]) -> bool
     top = dotted.partition(".")[0]
     if top == PACKAGE:
         return dotted == TRAINERS or dotted.startswith(f"{TRAINERS}.")
-    if top.startswith(DEBUGGERS) or _is_installed(path, places):
+    if top.startswith(DEBUGGERS) or _in_package_folder(path, places):
         return False
     # A package may write modules of its own elsewhere, as torch does with compiled graphs.
     package = _path(sys.modules[top]) if top in sys.modules and top != dotted else None
-    return package is None or not _is_installed(package, places)
+    return package is None or not _in_package_folder(package, places)
 
 
-def _is_installed(path: Path, places: tuple[Path, ...]) -> bool:
-    return not INSTALLED.isdisjoint(path.parts) or any(one in path.parents for one in places)
+def _in_package_folder(path: Path, places: tuple[Path, ...]) -> bool:
+    return not INSTALLED.isdisjoint(path.parts) or any(entry in path.parents for entry in places)
 
 
 def _places() -> tuple[Path, ...]:
     """Return the folders of the standard library, and of the commands of installed packages."""
-    found = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "scripts")]
+    result = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "scripts")]
     if site.USER_BASE:
-        found.append(f"{site.USER_BASE}/bin")
-    return tuple(_normal(one) for one in found if one)
+        result.append(f"{site.USER_BASE}/bin")
+    return tuple(_normal(entry) for entry in result if entry)
 
 
 def _normal(path: str) -> Path:
@@ -245,14 +245,14 @@ def _normal(path: str) -> Path:
 
 def _name(dotted: str, path: Path) -> str:
     """Name a file from the folder on that it was imported from: the same on another machine."""
-    parts = dotted.split(".")
+    segments = dotted.split(".")
     if dotted in {MAIN, "__mp_main__"}:
-        parts = [path.name]
-    elif path.stem == "__init__" or (len(parts) > 1 and path.parent.name == parts[-1]):
-        parts = [*parts, path.name]
+        segments = [path.name]
+    elif path.stem == "__init__" or (len(segments) > 1 and path.parent.name == segments[-1]):
+        segments = [*segments, path.name]
     else:
-        parts = [*parts[:-1], path.name]
-    return "/".join(parts)
+        segments = [*segments[:-1], path.name]
+    return "/".join(segments)
 
 
 def _file(path: Path | None, spec: ModuleSpec | None) -> _File:
@@ -276,7 +276,7 @@ def _source(path: Path, spec: ModuleSpec | None) -> bytes | None:
     return data if isinstance(data, bytes) else None
 
 
-def _unloaded(name: str, files: Mapping[str, _File]) -> _File | None:
+def _find_file(name: str, files: Mapping[str, _File]) -> _File | None:
     """Read a file that is not loaded (yet) from where it would be imported."""
     if ".." in Path(name).parts or Path(name).is_absolute():
         return None
@@ -291,18 +291,18 @@ def _has_folder(name: str, files: Mapping[str, _File]) -> bool:
 
 def _roots(files: Mapping[str, _File]) -> list[Path]:
     """Return the folders that training code is imported from."""
-    found = [Path(one or ".") for one in sys.path]
+    result = [Path(entry or ".") for entry in sys.path]
     for name, file in files.items():
         if file.path is not None:
-            found.append(file.path.parents[name.count("/")])
-    return list(dict.fromkeys(found))
+            result.append(file.path.parents[name.count("/")])
+    return list(dict.fromkeys(result))
 
 
 def _sentence(names: list[str], verb: str) -> str:
-    return f"{_listed(names)} {verb.format('is' if len(names) == 1 else 'are')}"
+    return f"{_join(names)} {verb.format('is' if len(names) == 1 else 'are')}"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join(names: Iterable[str]) -> str:
     every = sorted(names)
     if len(every) > MAX_NAMES:
         return f"{', '.join(every[:MAX_NAMES])} and {len(every) - MAX_NAMES} more"

@@ -15,32 +15,30 @@ from rlvitals.resume.moving.places import partial
 MAX_NAMES = 3  # of files in one sentence
 
 
-def checkpoints(known: Index, sizes: Mapping[str, int], usable: Collection[str]) -> Iterator[str]:
+def checkpoints(index: Index, sizes: Mapping[str, int], usable: Collection[str]) -> Iterator[str]:
     """Yield a sentence for each checkpoint that is there or announced, and not usable."""
-    named = {match[1] for path in sizes if (match := SEALED.fullmatch(path))}
-    for name in sorted(named - set(usable)):
+    sealed = {match[1] for path in sizes if (match := SEALED.fullmatch(path))}
+    for name in sorted(sealed - set(usable)):
         yield f"{name} is damaged in the backup, not restored: its seal does not fit its files"
     newest = max((_step(name) for name in usable), default=-1)
-    for name in sorted(set(known.checkpoints) - named - set(usable)):
-        begun = any(path.startswith((f"{name}/", f"{partial(name)}/")) for path in sizes)
-        if not begun and _step(name) > newest:
+    for name in sorted(set(index.checkpoints) - sealed - set(usable)):
+        is_partial = any(path.startswith((f"{name}/", f"{partial(name)}/")) for path in sizes)
+        if not is_partial and _step(name) > newest:
             yield f"{name} is missing in the backup: its index names it, and it is not there"
 
 
-def files(known: Index, sizes: Mapping[str, int]) -> Iterator[str]:
+def files(index: Index, sizes: Mapping[str, int]) -> Iterator[str]:
     """Yield a sentence for what is not restored because the index does not name it."""
-    for name, versions in known.files.items():
-        most = max((one.size for one in versions), default=0)
-        if 0 <= most < sizes.get(name, 0):
-            more = sizes[name] - most
+    for name, versions in index.files.items():
+        size = max((version.size for version in versions), default=0)
+        if 0 <= size < sizes.get(name, 0):
+            more = sizes[name] - size
             yield f"the last {more:,} bytes of {name} are not restored: the index ends before them"
-    others = [
-        name for name in sorted(sizes) if name not in known.files and not is_of_a_backup(name)
-    ]
-    if others:
-        more = f" and {len(others) - MAX_NAMES:,} more" if len(others) > MAX_NAMES else ""
-        shown = ", ".join(others[:MAX_NAMES])
-        yield f"not restored, because the index does not name it: {shown}{more}"
+    extra = [name for name in sorted(sizes) if name not in index.files and not is_of_a_backup(name)]
+    if extra:
+        more = f" and {len(extra) - MAX_NAMES:,} more" if len(extra) > MAX_NAMES else ""
+        names = ", ".join(extra[:MAX_NAMES])
+        yield f"not restored, because the index does not name it: {names}{more}"
 
 
 def is_of_a_backup(name: str) -> bool:
