@@ -91,7 +91,9 @@ class TrainingCode:
         if not sealed:
             return Comparison((), ("the checkpoint does not record the training code",))
         files = self._read()
-        changed, missing, hidden = [], [], []
+        changed: list[str] = []
+        missing: list[str] = []
+        hidden: list[str] = []
         for name, then in sealed.items():
             file = files.get(name) or _find_file(name, files)
             if NO_FILE in {then, file.text if file is not None else ""}:
@@ -268,9 +270,9 @@ def _source(path: Path, spec: ModuleSpec | None) -> bytes | None:
     try:
         return path.read_bytes()
     except OSError:
-        loader = getattr(spec, "loader", None)  # of an archive, say
+        read = getattr(getattr(spec, "loader", None), "get_data", None)  # of an archive, say
     try:
-        data = loader.get_data(str(path)) if hasattr(loader, "get_data") else None
+        data = read(str(path)) if read is not None else None
     except Exception:  # noqa: BLE001 - a loader of others
         return None
     return data if isinstance(data, bytes) else None

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 import rlvitals
-from rlvitals.trainers import alone, full_disk
+from rlvitals.trainers import full_disk
 from rlvitals.trainers.course import GO_ON, Course
 from rlvitals.trainers.judging import Judge
 from rlvitals.trainers.ppo import (
@@ -55,12 +55,11 @@ class Training(Course):
         self.bar = console.Bar(total, wanted=config.monitoring.progress_bar)
         super().__init__(folder, console.logger(folder, self.bar, total, verbose=verbose))
         actions = 0 if self.ppo.envs.continuous else self.ppo.envs.actions
-        with alone.entered(self.folder):
-            self.recorder = rlvitals.start(
-                self.folder, seed=config.training.seed,
-                settings=building.flat(config) | ({"n_actions": actions} if actions else {}),
-                sinks=building.sinks(config.monitoring, actions),
-            )  # fmt: skip
+        self.recorder = rlvitals.start(
+            self.folder, seed=config.training.seed,
+            settings=building.flat(config) | ({"n_actions": actions} if actions else {}),
+            sinks=building.sinks(config.monitoring, actions),
+        )  # fmt: skip
         building.write(config, self.folder)
         self.chunks = (
             chunks.Chunks(self.ppo, config.training.chunk_size, self.folder, self.log)
