@@ -12,6 +12,7 @@ examples:
   rlvitals compact runs
 """
 
+import sys
 from argparse import Namespace
 
 from rlvitals.cli import flags
@@ -27,7 +28,12 @@ def run(args: Namespace) -> int:
 
     code = DONE
     for folder in run_folders(args.path):
-        done = compact(folder)
+        try:
+            done = compact(folder)
+        except OSError as error:
+            print(f"{folder}: not packed: {error.strerror or error}", file=sys.stderr)
+            code = LEFT
+            continue
         packed = [one for one in done if not one.why]
         before, after = sum(one.before for one in packed), sum(one.after for one in packed)
         said = f"{len(packed)} files packed: {before:,} bytes are {after:,}"

@@ -61,6 +61,8 @@ def run(args: Namespace) -> int:
         ) from None
     for text in done.damaged:
         print(f"  {text}", file=sys.stderr)
+    for text in done.left:
+        print(f"  {text}")
     if done.aside is not None:
         print(f"  the folder that was there lies in {done.aside}")
     at = f"newest: step {done.newest:,}" if done.newest is not None else "no checkpoint"

@@ -21,6 +21,13 @@ def look(scene: Scene) -> Iterable[Trouble]:
     held = scene.checkpoints
     if scene.folder is None or held is None:
         return
+    if held.trainers:
+        yield Trouble(
+            Severity.ERROR,
+            "two trainings in one folder: a resume takes the newest checkpoint of both",
+            held.trainers,
+            ("end one of them, or give it a folder of its own",),
+        )
     if not held.seen:
         if scene.traces:
             yield _none(scene)

@@ -17,6 +17,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +25,7 @@ from typing import TextIO
 
 from rlvitals.recording import beats, machine, redact
 from rlvitals.recording.beats import EXITING, ExitByte, Writer
+from rlvitals.recording.other_processes import OtherProcesses
 from rlvitals.store import files
 from rlvitals.store.events import Events
 
@@ -67,6 +69,7 @@ class Handle:
         self._events, self._step, self._note = events, step, note
         self._who: dict[str, object] = {"attempt": attempt, "rank": rank}
         self._beats, self._crash = beats.paths(folder, attempt, rank)
+        self._folder, self._others = folder, OtherProcesses(folder, attempt)
         self._pid = os.getpid()
         self._ended = threading.Event()
         self._lock = threading.Lock()  # a beat must not meet a file that is closed
@@ -165,6 +168,26 @@ class Handle:
     def _run(self) -> None:
         while not self._ended.wait(BEAT_SECONDS):
             self._beat()
+            if self._who["rank"] == 0:
+                self._look_for_others()
+
+    def _look_for_others(self) -> None:
+        """Tell, once each, of processes that record into the same folder."""
+        for beat in self._others.look():
+            process = f"process {beat.writer.pid} on {beat.writer.host}, attempt {beat.attempt}"
+            text = f"another process records into this run's folder too: {process}"
+            self._append(
+                "other_process",
+                other_attempt=beat.attempt,
+                pid=beat.writer.pid,
+                host=beat.writer.host,
+            )
+            self._note(text)
+            with suppress(Exception):  # a closed stderr is no reason to end the beats
+                sys.stderr.write(
+                    f"rlvitals: {text} ({self._folder}); their rows and checkpoints mix: "
+                    "end one of them, or give it a folder of its own\n"
+                )
 
     def _beat(self) -> None:
         said = beats.line(self._at(), self._kills())

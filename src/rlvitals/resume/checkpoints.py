@@ -17,6 +17,7 @@ from rlvitals.resume import manifest as manifests
 from rlvitals.resume.background import Background
 from rlvitals.resume.disk import disk_is_full
 from rlvitals.resume.manifest import BadCheckpoint, CannotResume, File, Manifest
+from rlvitals.resume.other_trainers import this_process
 from rlvitals.resume.owner import Recorded, Tell, owner, writable
 from rlvitals.resume.resumed import Resumed
 from rlvitals.resume.retention import Best, Policy
@@ -24,6 +25,7 @@ from rlvitals.resume.sealing import commit
 from rlvitals.resume.shelf import Checkpoint, Shelf
 from rlvitals.resume.state.blobs import Buffers
 from rlvitals.resume.state.program import State, of_rank
+from rlvitals.resume.training_code import code
 
 ROOM = 1.2  # times the last checkpoint: so much must be free before the next is begun
 PATIENCE = 600.0  # seconds that a process waits for the others
@@ -80,10 +82,12 @@ class Checkpoints:
         self._writer = Background(self._tell)
         self._saved: int | None = None  # the last step saved or resumed from
         self._no_room = False
+        code.begin()
         self._begin()
 
     def _begin(self) -> None:
         self._sequence, self._shelf.attempt = ranks.each(self._group, self._counts)[0]
+        self._shelf.sequence = self._sequence
 
     def _counts(self) -> list[int]:
         """Clear away what is unfinished; return the last sequence and attempt. CannotResume."""
@@ -281,12 +285,10 @@ class Checkpoints:
         if load is not None:
             with ranks.exceptions(one.folder):
                 lost = load(one.folder)
-        differs = conditions.differences(
-            one.manifest, conditions.now(), self._world, self._owner.settings
-        )
+        differs, unverified = conditions.compare(one.manifest, self._world, self._owner.settings)
         if isinstance(lost, tuple):
             differs += tuple(text for text in lost if text not in differs)
-        found = Resumed(one, differs, refused)
+        found = Resumed(one, differs, refused, unverified)
         self._shelf.base = self._saved = one.step
         for stale in self._shelf.stale():
             self._tell(f"{stale.folder.name} is of a later step: it is left as it is")
@@ -306,6 +308,7 @@ class Checkpoints:
             ranks.refuse_alone(self._owner)
         writable(self.folder)
         self._writer.wait()
+        self._sequence = max(self._sequence, self._shelf.meet())
         return Manifest(
             step=step,
             sequence=self._sequence + 1,
@@ -321,6 +324,7 @@ class Checkpoints:
             metrics=dict(metrics or {}),
             pinned=pinned,
             facts={"kept": retention.written(self.policy), **(facts or {})},
+            process=this_process(),
         )
 
     @contextmanager
@@ -337,6 +341,9 @@ class Checkpoints:
                     yield folder
             except Exception as raised:  # noqa: BLE001 - `commit` raises it when all have heard
                 error = raised
+            made = replace(made, code=code.record())
+            if self._group.rank == 0:
+                self._shelf.make_way(made.step)
             said = commit(self._group, folder, made, files, self.holds, error)
         except BaseException as raised:
             if self._group.rank == 0:

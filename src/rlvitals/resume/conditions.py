@@ -11,11 +11,14 @@ from json import dumps
 from rlvitals.recording import redact
 from rlvitals.resume import naming
 from rlvitals.resume.manifest import Manifest
+from rlvitals.resume.training_code import code
 
 # Of what is loaded, what computes: another version of it may round otherwise.
 PACKAGES = (
     "torch", "numpy", "gymnasium", "stable_baselines3", "transformers", "trl", "peft", "accelerate",
-    "jax", "numba",
+    "jax", "numba", "ale_py", "bitsandbytes", "datasets", "deepspeed", "envpool", "flash_attn",
+    "flax", "jaxlib", "lightning", "mujoco", "optax", "pufferlib", "pytorch_lightning", "ray",
+    "sb3_contrib", "scipy", "tokenizers", "triton", "vllm", "xformers",
 )  # fmt: skip
 DISTRIBUTIONS = {"stable_baselines3": "stable-baselines3"}
 THREADS = "OMP_NUM_THREADS"
@@ -39,6 +42,15 @@ def settings_hash(settings: Mapping[str, object]) -> str:
     """Tell settings from others in 16 characters: as they are stored, without secrets."""
     text = dumps(redact.written(dict(settings)), sort_keys=True, default=str)
     return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def compare(
+    sealed: Manifest, world_size: int, settings: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Compare this process with the one that saved: what differs, and what cannot be compared."""
+    compared = code.compare(sealed.code)
+    differs = differences(sealed, now(), world_size, settings)
+    return (*differs, *compared.differs), compared.unverified
 
 
 def differences(

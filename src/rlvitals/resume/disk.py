@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlvitals.store.files import beside
+from rlvitals.store.files import beside, sync
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What torch and safetensors say, who raise errors of their own around a write that failed.
@@ -64,7 +64,6 @@ def write_whole(path: Path, text: str) -> None:
     """Replace a file by one rename, and have its name on the disk. OSError."""
     with beside(path) as file:
         file.write(text.encode())
-    sync(path.parent)
 
 
 def disk_is_full(error: BaseException) -> bool:
@@ -81,19 +80,3 @@ def disk_is_full(error: BaseException) -> bool:
             return True
         seen = seen.__cause__ or seen.__context__
     return False
-
-
-def sync(path: Path) -> None:
-    """Have a file's bytes, or a folder's list of names, written to the disk. OSError."""
-    flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) if path.is_dir() else os.O_RDONLY
-    try:
-        handle = os.open(path, flags)
-    except PermissionError:
-        return  # Windows opens no folders
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that has nothing to wait for
-            raise
-    finally:
-        os.close(handle)

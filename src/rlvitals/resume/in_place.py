@@ -17,6 +17,7 @@ from rlvitals.resume.checkpoints import Checkpoints
 from rlvitals.resume.manifest import BadCheckpoint, CannotResume
 from rlvitals.resume.sealing import complete
 from rlvitals.resume.shelf import Checkpoint
+from rlvitals.resume.training_code import code
 
 EVERY = sys.maxsize  # to keep: all of them
 
@@ -71,6 +72,8 @@ class InPlace(Checkpoints):
         Written over, half of one and half of the other would lie in one folder.
         """
         folder, hidden = naming.final(self.folder, step), naming.temporary(self.folder, step)
+        self._shelf.meet()
+        self._shelf.make_way(step)
         if not folder.exists():
             return
         cleaning.writing.add(hidden)  # it is this process's: nobody clears it away
@@ -102,7 +105,10 @@ class InPlace(Checkpoints):
             raise BadCheckpoint("there is no such folder", where=str(folder))
         complete(folder, manifests.names(folder), self.holds)
         disk.settle(folder)
-        sealed = manifests.seal(folder, self._made(step, metrics, facts, pinned=False))
+        made = self._made(step, metrics, facts, pinned=False)
+        if not made.facts.get("adopted"):  # else another process trained
+            made = replace(made, code=code.record())
+        sealed = manifests.seal(folder, made)
         disk.sync_folder(self.folder)
         disk.write_whole(self.folder / naming.LATEST, f"{folder.name}\n")
         self._sequence, self._saved = sealed.sequence, step

@@ -4,13 +4,15 @@ Nothing is changed: what `Checkpoints` would set aside or clear away is only tol
 """
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.resume import conditions, disk, huggingface, naming, retention
+from rlvitals.recording import other_processes
+from rlvitals.resume import conditions, disk, huggingface, naming, other_trainers, retention
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume.manifest import BadCheckpoint, Manifest, NotSealed, UnreadableCheckpoint
 from rlvitals.store.run_folder import RUN_FILE, About, read_about
@@ -70,6 +72,7 @@ class Look:
     why: str  # why that one, or why none
     about: About | None = None
     others: tuple[str, ...] = ()  # what other programs saved here: nobody can tell if it is whole
+    trainers: tuple[str, ...] = ()  # processes that train here at the same time, or did
 
     def some(self, state: State) -> tuple[Seen, ...]:
         """Return those in a state."""
@@ -102,7 +105,21 @@ def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
     others = [*_aside(folder), *_unfinished(folder)]
     ordered = sorted((*found, *others), key=lambda one: (one.step, one.folder.name))
     foreign = of_others(folder)
-    return Look(folder, tuple(ordered), checked, _why(checked, ordered, foreign), about, foreign)
+    why = _why(checked, ordered, foreign)
+    trainers = _trainers(folder, (each.sealed for each in found if each.sealed is not None))
+    return Look(folder, tuple(ordered), checked, why, about, foreign, trainers)
+
+
+def _trainers(folder: Path, sealed: Iterable[Manifest]) -> tuple[str, ...]:
+    """Name the processes that record or save here at the same time; empty where one does."""
+    beats = other_processes.recording(folder, time.time())
+    if len(beats) > 1:
+        return tuple(
+            f"process {beat.writer.pid} on {beat.writer.host}, attempt {beat.attempt}"
+            for beat in beats
+        )
+    names = other_trainers.overlapping(sealed)
+    return tuple(f"{other_trainers.label(name)} saved checkpoints" for name in names)
 
 
 def of_others(folder: Path) -> tuple[str, ...]:

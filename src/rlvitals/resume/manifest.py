@@ -89,10 +89,12 @@ class Manifest:
     world_size: int = 1
     settings_hash: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
+    code: Mapping[str, str] = field(default_factory=dict)  # training code: file, its digests
     health: str = ""  # the diagnosis at that step: "healthy", or what is wrong
     metrics: Mapping[str, float] = field(default_factory=dict)
     pinned: bool = False
     facts: Mapping[str, object] = field(default_factory=dict)  # what its writer adds
+    process: str = ""  # that saved it
 
 
 def seal(folder: Path, manifest: Manifest) -> Manifest:

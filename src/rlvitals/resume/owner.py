@@ -9,6 +9,7 @@ from typing import Protocol
 
 from rlvitals.errors import UsageError
 from rlvitals.resume import conditions, naming
+from rlvitals.store.files import make_folders
 
 Tell = Callable[[str], None]
 
@@ -70,7 +71,7 @@ def _check(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise UsageError("the run's folder is a file", where=str(folder))
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folders(folder)
         wrong = naming.misplaced(folder)
     except OSError as error:
         problem = f"the run's folder cannot be made: {error.strerror}"

@@ -13,6 +13,7 @@ class Resumed:
     checkpoint: Checkpoint
     differs: tuple[str, ...]  # why it may not be bit for bit; empty: it is
     refused: tuple[str, ...]  # newer checkpoints that were not used, and why
+    unverified: tuple[str, ...] = ()  # what nobody can compare with what saved the checkpoint
 
     @property
     def step(self) -> int:
@@ -28,6 +29,8 @@ class Resumed:
     def sentence(self) -> str:
         """Say it: the promise, or why it cannot be made."""
         at = f"resumed at step {self.step:,} from {self.folder.name}"
-        if not self.differs:
-            return f"{at}: bit-exact on this machine, with these versions, threads and processes"
-        return f"{at}: continues, not bit-exact because {'; '.join(self.differs)}"
+        doubt = f" (unverified: {'; '.join(self.unverified)})" if self.unverified else ""
+        if self.differs:
+            return f"{at}: continues, not bit-exact because {'; '.join(self.differs)}{doubt}"
+        same = "bit-exact on this machine, with these versions, threads and processes"
+        return f"{at}: {same}, if the code is the same{doubt}" if doubt else f"{at}: {same}"

@@ -1,10 +1,11 @@
 """What checkpoints lie in a run's folder, and which of them a run may go on from."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlvitals.resume import cleaning, disk, naming
+from rlvitals.resume import cleaning, disk, naming, other_trainers
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume.manifest import (
     BadCheckpoint,
@@ -53,6 +54,8 @@ class Shelf:
         self.folder, self._run_id, self.tell = folder, run_id, tell
         self.attempt = 0  # of this process
         self.base: int | None = None  # the step it went on from; None: not asked yet
+        self.sequence = 0  # the highest when this process began
+        self.others: frozenset[str] = frozenset()  # processes that save here at the same time
 
     def sealed(self) -> Iterator[Checkpoint]:
         """Go through the sealed checkpoints of any run, in the order of steps."""
@@ -149,7 +152,40 @@ class Shelf:
         with manifests.reading(self.folder):
             return naming.steps(self.folder)
 
+    def meet(self) -> int:
+        """Look for processes that save here at the same time, and tell of each one once.
+
+        Their checkpoints are neither used nor deleted from now on. Returns the highest sequence
+        of theirs, or 0.
+        """
+        theirs = other_trainers.newer_than(self.sequence, (each.manifest for each in self.sealed()))
+        for manifest in theirs:
+            if manifest.process not in self.others:
+                self.others |= {manifest.process}
+                trainer = other_trainers.label(manifest.process)
+                self.tell(
+                    f"another training saves into this folder: {self.folder}: "
+                    f"{naming.PREFIX}{manifest.step} is of {trainer}, this is process "
+                    f"{os.getpid()}; each keeps its own checkpoints, a resume takes the newest "
+                    "of both: end one of them, or give it a folder of its own"
+                )
+        return max((manifest.sequence for manifest in theirs), default=0)
+
+    def make_way(self, step: int) -> None:
+        """Set aside a step's checkpoint that another process saved meanwhile. OSError."""
+        target = naming.final(self.folder, step)
+        try:
+            theirs = manifests.read(target).process in self.others
+        except BadCheckpoint:
+            return
+        if theirs:
+            aside = naming.aside(self.folder, step, naming.OTHER)
+            target.rename(aside)
+            self.tell(f"{target.name} of the other training lies in {aside.name} now")
+
     def _is_own(self, one: Checkpoint) -> bool:
+        if one.manifest.process in self.others:
+            return False
         return not self._run_id or one.manifest.run_id in {"", self._run_id}
 
     def _is_stale(self, one: Checkpoint) -> bool:

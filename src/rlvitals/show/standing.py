@@ -139,6 +139,8 @@ def _facts(found: Standing, now: float) -> RenderableType:
 def _said(found: Standing, now: float) -> Iterator[tuple[str, str]]:
     look, progress = found.checkpoints, found.progress
     yield "checkpoint", "none was looked for" if look is None else checkpoint(look, now)
+    if look is not None and look.trainers:
+        yield "trainings", f"two in one folder: {'; '.join(look.trainers)}"
     yield "findings", _findings(found)
     attempts = max(found.diagnosis.trace.lifecycle.attempts, progress.attempts if progress else 1)
     if found.trained is not None:
@@ -274,6 +276,7 @@ def facts(found: Standing) -> dict[str, object]:
         "verdict": verdict.word.value,
         "why": verdict.why,
         "findings": {rule.name: f.severity for rule, f in found.diagnosis.findings},
+        "trainings": list(look.trainers) if look is not None else [],
         "checkpoint": None if taken is None else taken.folder.name,
         "checkpoint_state": None if taken is None else taken.state.value,
         "checkpoint_why": "" if look is None else look.why,

@@ -14,6 +14,7 @@ from typing import IO
 
 from rlvitals.store import blocks, columns, frames, latest, packed, payloads
 from rlvitals.store.blocks import Scalars, hold
+from rlvitals.store.files import sync
 from rlvitals.store.frames import SIZE, Damage, Frame, Kind, Tail
 from rlvitals.store.packed import Origin, PackedFile
 from rlvitals.store.run_folder import BlockFile, block_files
@@ -76,17 +77,6 @@ def pack(file: BlockFile) -> tuple[str, Path]:
     finally:
         beside.unlink(missing_ok=True)
     return why, target
-
-
-def sync(folder: Path) -> None:
-    """Make a folder's names safe on the disk, where the system can."""
-    if os.name != "posix":
-        return
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 class _Packing:

@@ -94,6 +94,7 @@ def make_folder(path: Path) -> Path:
     """Make a folder where none is, in a folder that is there. Raises OSError for a link."""
     try:
         path.mkdir()
+        sync(path.parent)
     except FileExistsError:
         if not stat.S_ISDIR(path.lstat().st_mode):
             kind = "symbolic link" if path.is_symlink() else "file"
@@ -113,9 +114,36 @@ def inside(root: Path, name: str) -> Path:
     return path
 
 
+def make_folders(path: Path) -> None:
+    """Make a folder and those above it, links allowed, and sync their names. Raises OSError."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in reversed(missing):
+        sync(folder.parent)
+
+
+def sync(path: Path) -> None:
+    """Have a file's bytes, or a folder's list of names, written to the disk. Raises OSError."""
+    flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) if path.is_dir() else os.O_RDONLY
+    try:
+        handle = os.open(path, flags)
+    except PermissionError:
+        return  # Windows opens no folders
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that has nothing to wait for
+            raise
+    finally:
+        os.close(handle)
+
+
 @contextmanager
 def beside(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file beside its place and rename it: there is the old one or the new. OSError."""
+    """Write a file beside its place and rename it: there is the old one or the new. OSError.
+
+    Once the block has ended, the new one is there after a power cut too.
+    """
     made = litter.half(path)
     try:
         with made.open("xb") as file:
@@ -124,6 +152,7 @@ def beside(path: Path) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         made.replace(path)
+        sync(path.parent)
     finally:
         made.unlink(missing_ok=True)
 

@@ -105,7 +105,7 @@ class RunFolder:
         Damaged copies of `run.json` are written anew, and set aside as `run.json.corrupt`. Raises
         OSError, and UnreadableLog for a folder of a newer format.
         """
-        path.mkdir(parents=True, exist_ok=True)
+        files.make_folders(path)
         files.make_folder(path / BLOCKS)
         made = replace(
             about,

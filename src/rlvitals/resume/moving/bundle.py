@@ -13,7 +13,6 @@ from rlvitals.resume.manifest import BadCheckpoint
 from rlvitals.resume.moving import archives, content, copying, names
 from rlvitals.resume.moving.content import BUNDLE, Content
 from rlvitals.resume.moving.copying import Changed, Patience, Piece
-from rlvitals.resume.naming import MANIFEST
 from rlvitals.resume.shelf import Checkpoint
 from rlvitals.store.files import beside
 
@@ -43,16 +42,16 @@ def bundle(folder: Path, archive: Path, *, which: str = "all", force: bool = Fal
     archives.kind_of(archive.name)
     _may(folder, archive, force=force)
     found = content.find(folder)
-    done = Bundled(archive, left=list(found.left))
-    pieces = _fitting(_pieces(found, _chosen(found, which, done), done), done)
+    done = Bundled(archive, left=list(found.left), damaged=list(found.unreadable))
     root = folder.resolve().name
-    with beside(archive) as file, archives.writer(archive.name, file) as packed:
-        for piece in (_announced(found, root, pieces), *pieces):
-            try:
+    try:
+        pieces = _fitting(_pieces(found, _chosen(found, which, done), done), done)
+        with beside(archive) as file, archives.writer(archive.name, file) as packed:
+            for piece in (_announced(found, root, pieces), *pieces):
                 packed.add(f"{root}/{piece.name}", piece, copying.checked(piece, Patience()))
-            except Changed as error:
-                problem = f"the run changed while it was packed: {error}"
-                raise VitalsError(problem, where=str(folder), hint="the same again") from None
+    except Changed as error:
+        problem = f"the run changed while it was packed: {error}"
+        raise VitalsError(problem, where=str(folder), hint="the same again") from None
     done.files, done.size = len(pieces), archive.stat().st_size
     done.unpacked = sum(piece.size for piece in pieces)
     return done
@@ -98,7 +97,7 @@ def _pieces(found: Content, chosen: list[Checkpoint], done: Bundled) -> list[Pie
         pieces.append(of_bytes(naming.LATEST, f"{chosen[0].folder.name}\n".encode()))
     for one in chosen:
         name = one.folder.name
-        inner = (*content.pieces(one), copying.look(one.folder / MANIFEST, MANIFEST))
+        inner = (*content.pieces(one), content.seal(one))
         pieces += [replace(each, name=f"{name}/{each.name}") for each in inner]
     return pieces
 

@@ -5,6 +5,7 @@ aside, and what this package writes anew elsewhere.
 """
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume import naming
 from rlvitals.resume.manifest import BadCheckpoint, Manifest
-from rlvitals.resume.moving.copying import Piece, of_file
+from rlvitals.resume.moving.copying import Changed, Piece, look, of_file
+from rlvitals.resume.naming import MANIFEST
 from rlvitals.resume.shelf import Checkpoint
 from rlvitals.store import folders
 from rlvitals.store.run_folder import BLOCKS, RUN_FILE, is_run, read_about
@@ -32,6 +34,7 @@ class Content:
     logs: tuple[str, ...]  # names of files, sorted
     checkpoints: tuple[Checkpoint, ...]  # the newest first
     left: tuple[str, ...]  # what is left, and why: a sentence each
+    unreadable: tuple[str, ...] = ()  # what should be moved, and cannot be read: a sentence each
 
 
 def find(folder: Path) -> Content:
@@ -39,7 +42,7 @@ def find(folder: Path) -> Content:
     if not folder.is_dir():
         problem = "this is a file, a folder is needed" if folder.exists() else "no such folder"
         raise UnreadableLog(problem, where=str(folder), hint="name a run's folder")
-    sealed, left = _checkpoints(folder)
+    sealed, left, unreadable = _checkpoints(folder)
     names, links = _names(folder)
     if links:
         left = (*left, f"{links} links are not followed")
@@ -48,10 +51,12 @@ def find(folder: Path) -> Content:
         about = read_about(folder / RUN_FILE)
         run_id, name = about.id, about.name
     if not sealed and not is_run(folder) and not (folder / BLOCKS).is_dir():
-        problem = f"no checkpoint that is whole: {left[0]}" if left else "no run is here"
+        why = next(iter((*unreadable, *left)), "")
+        problem = f"no checkpoint that is whole: {why}" if why else "no run is here"
         raise UnreadableLog(problem, where=str(folder), hint=_near(folder))
     newest = tuple(sorted(sealed, key=lambda one: -one.manifest.sequence))
-    return Content(folder, run_id, name or folder.resolve().name, names, newest, left)
+    name = name or folder.resolve().name
+    return Content(folder, run_id, name, names, newest, left, unreadable)
 
 
 def pieces(one: Checkpoint) -> tuple[Piece, ...]:
@@ -62,19 +67,36 @@ def pieces(one: Checkpoint) -> tuple[Piece, ...]:
     )
 
 
+def seal(one: Checkpoint) -> Piece:
+    """Return a checkpoint's seal. Raises Changed where it was saved anew since it was looked at."""
+    piece = look(one.folder / MANIFEST, MANIFEST)
+    try:
+        same = manifests.parse(b"".join(piece.chunks(0)), str(one.folder)) == one.manifest
+    except BadCheckpoint:
+        same = False
+    if not same:
+        raise Changed(f"{one.folder.name} was saved anew meanwhile")
+    return piece
+
+
 def size(sealed: Manifest) -> int:
     """Count the bytes of a checkpoint's files."""
     return sum(file.size for file in sealed.files.values())
 
 
-def _checkpoints(folder: Path) -> tuple[list[Checkpoint], tuple[str, ...]]:
-    sealed, left = [], []
+def _checkpoints(folder: Path) -> tuple[list[Checkpoint], tuple[str, ...], tuple[str, ...]]:
+    """Return what is sealed, what is left, and what cannot be read: that is no damage."""
+    sealed, left, unreadable = [], [], []
     for step, path in naming.steps(folder).items():
         try:
+            with suppress(FileNotFoundError):
+                (path / MANIFEST).read_bytes()
             sealed.append(Checkpoint(path, manifests.read(path, step)))
+        except OSError as error:
+            unreadable.append(f"{path.name} cannot be read: {error.strerror or error}")
         except BadCheckpoint as error:
             left.append(f"{path.name} is left: {error.problem}")
-    return sealed, tuple(left)
+    return sealed, tuple(left), tuple(unreadable)
 
 
 def _names(folder: Path) -> tuple[tuple[str, ...], int]:

@@ -65,6 +65,7 @@ class _Round:
     patience: Patience
     done: Done
     tell: Callable[[str], None]
+    gone: bool = False  # a checkpoint was, since it was found
 
     def copy(self, piece: Piece, name: str) -> None:
         copying.copy(self.place, piece, name, self.patience)
@@ -99,10 +100,16 @@ def mirror(  # noqa: PLR0913 - what, where to, how, each by its name
     mine = Index(found.run_id, folder.resolve().name, _source(folder))
     now = index.owned(place, sizes, mine, patience)
     done.left = found.left
+    done.failed += found.unreadable
     one = _Round(place, found, now, sizes, patience, done, tell)
     if content.INDEX not in sizes:
         index.write(place, now, patience)  # from the first byte on it is said whose this is
     arrived = _Checkpoints(one).bring()
+    for _ in range(TRIES):
+        if not one.gone:  # pruned or saved anew while it was copied
+            break
+        one.gone, one.found, one.sizes = False, content.find(folder), patience.call(place.sizes)
+        arrived = _Checkpoints(one).bring()
     if not keep_all:
         _drop(one, arrived)
     _logs(one, found.logs)
@@ -161,7 +168,7 @@ class _Checkpoints:
 
     def _bring(self, ours: Checkpoint, there: Mapping[str, Arrived]) -> Arrived:
         one, name = self._round, ours.folder.name
-        seal = copying.look(ours.folder / MANIFEST, MANIFEST)
+        seal = content.seal(ours)
         other = there.get(name)
         old = one.index.checkpoints.get(name, ())
         old = _files(other.manifest.files) if other is not None else old
@@ -213,6 +220,7 @@ class _Checkpoints:
             self._round.done.failed.append(f"{name} is damaged in the run, not copied: {why}")
         else:
             self._round.done.left = (*self._round.done.left, f"{name} is gone meanwhile")
+            self._round.gone = True
 
 
 def _still(ours: Checkpoint) -> bool:

@@ -11,7 +11,7 @@ from typing import Protocol
 from rlvitals.errors import UsageError
 from rlvitals.resume import disk
 from rlvitals.resume.cleaning import DAY
-from rlvitals.store.files import beside, inside, open_append
+from rlvitals.store.files import beside, inside, make_folders, open_append
 from rlvitals.store.litter import HALF
 
 CHUNK = 4 << 20  # bytes that are read and written at once
@@ -93,7 +93,7 @@ class Folder:
     def write(self, name: str, chunks: Iterable[bytes]) -> None:
         """Write a file beside its place and rename it. OSError."""
         path = inside(self.path, str(Path(name).parent)) / Path(name).name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(path.parent)
         with beside(path) as file:
             for data in chunks:
                 file.write(data)

@@ -9,7 +9,7 @@ from pathlib import Path
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume import naming
-from rlvitals.resume.moving import content, copying, index, names, words
+from rlvitals.resume.moving import content, copying, index, names, unaccounted, words
 from rlvitals.resume.moving.arrived import Arrived, sealed_at, unnamed_at
 from rlvitals.resume.moving.copying import Broken, Changed, Patience
 from rlvitals.resume.moving.index import Index, Version
@@ -29,6 +29,7 @@ class Restored:
     size: int = 0  # bytes
     aside: Path | None = None  # where the folder lies that was in its place
     damaged: list[str] = field(default_factory=list)  # what could not be brought back whole
+    left: list[str] = field(default_factory=list)  # what lies there and was not brought back
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,12 @@ def restore(
     _may(target, known, here, force=force)
     with gathering(target, "restoring", go_on=True) as made:
         there = Folder(made).sizes()
-        work = _Work(place, sizes, Folder(made), there, Restored(target), patience)
+        done = Restored(target, left=list(unaccounted.files(known, sizes)))
+        work = _Work(place, sizes, Folder(made), there, done, patience)
         _room(made, known, here, there)
-        _checkpoints(work, here, tell)
+        _checkpoints(work, [one for one in here if not _is_foreign(work, known, one)], tell)
+        usable = {naming.final(Path(), one.manifest.step).name for one in here}
+        done.damaged += unaccounted.checkpoints(known, sizes, usable)
         _logs(work, known)
         _forget(work)
         work.done.aside = put_in_place(made, target)
@@ -87,6 +91,14 @@ def _sealed(place: Place, sizes: Mapping[str, int], patience: Patience) -> list[
     named, unnamed = sealed_at(place, sizes, patience), unnamed_at(place, sizes, patience)
     found = {**unnamed, **named}
     return sorted(found.values(), key=lambda one: -one.manifest.sequence)
+
+
+def _is_foreign(work: _Work, known: Index, one: Arrived) -> bool:
+    """Tell, and say, that a checkpoint in a backup is of another run."""
+    foreign = bool(known.run_id) and one.manifest.run_id not in {"", known.run_id}
+    if foreign:
+        work.done.damaged.append(f"{one.name} is another run's, not restored")
+    return foreign
 
 
 def _may(target: Path, known: Index, here: list[Arrived], *, force: bool) -> None:
@@ -150,7 +162,8 @@ def _checkpoints(work: _Work, here: list[Arrived], tell: Callable[[str], None]) 
 
 def _logs(work: _Work, known: Index) -> None:
     for name, versions in known.files.items():
-        if why := names.wrong(name):
+        inside = unaccounted.is_of_a_backup(name)
+        if why := names.wrong(name) or ("it is part of a checkpoint, or hidden" if inside else ""):
             raise UnreadableLog(f"the backup names {name!r}: {why}", where=work.place.name)
         if name not in work.sizes:
             if index.ABSENT not in versions:

@@ -69,6 +69,7 @@ def put_in_place(made: Path, target: Path) -> Path | None:
             aside = target.with_name(f"{target.name}.before-{count}")
         target.rename(aside)
     made.rename(target)
+    files.sync(target.parent)
     return aside
 
 
