@@ -7,6 +7,7 @@ src/transformers/trainer.py, `_save_checkpoint`, `_load_optimizer_and_scheduler`
 
 import json
 import zipfile
+import zlib
 from collections.abc import Iterable
 from fnmatch import fnmatch
 from pathlib import Path
@@ -122,7 +123,8 @@ def _readable(path: Path) -> bool:
                 return archive.testzip() is None
         if path.suffix == ".safetensors":
             return _as_long_as_it_says(path)
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError,
+            NotImplementedError, RuntimeError, zlib.error, zipfile.BadZipFile):  # fmt: skip
         return False
     return True
 

@@ -15,11 +15,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.store import litter, payloads
+from rlvitals.store import litter, payloads, typed
 from rlvitals.store.events import Events
+from rlvitals.store.typed import Fields
 
 FORMAT = 1
 RUN_FILE = "run.json"
@@ -67,6 +68,7 @@ class About:
     host: Mapping[str, object] = field(default_factory=dict)
     attempts: tuple[Attempt, ...] = ()
     more: Mapping[str, object] = field(default_factory=dict)  # what a caller adds: packages, seeds
+    wrong: tuple[str, ...] = ()  # fields of the file that were dropped, in words; never written
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +217,8 @@ def read_about(path: Path) -> About:
 def parse_about(data: bytes, path: Path) -> About:
     """Read the bytes of a `run.json`; `path` is what errors call it. Raises UnreadableLog."""
     try:
-        said = json.loads(data)
-    except (ValueError, RecursionError):
+        said = typed.load(data)
+    except ValueError:
         raise UnreadableLog("run.json is damaged", where=str(path)) from None
     if not isinstance(said, dict) or not isinstance(said.get("format"), int):
         raise UnreadableLog("no run.json of rlvitals", where=str(path))
@@ -226,25 +228,53 @@ def parse_about(data: bytes, path: Path) -> About:
             where=str(path),
             hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
         )
-    try:
-        return _about(said)
-    except (ValueError, TypeError, KeyError) as error:
-        raise UnreadableLog(f"run.json is damaged: {error}", where=str(path)) from None
+    return _about(Fields(said, RUN_FILE))
 
 
-def _about(said: Mapping[str, object]) -> About:
-    known = {one.name: said[one.name] for one in fields(About) if one.name in said}
-    known["tags"] = tuple(map(str, _list(said.get("tags"))))
-    known["command"] = tuple(map(str, _list(said.get("command"))))
-    own = {one.name for one in fields(Attempt)}
-    known["attempts"] = tuple(
-        Attempt(**{k: v for k, v in one.items() if k in own}) for one in _list(said.get("attempts"))
+def _about(found: Fields) -> About:
+    """Take each field as its type; a wrong one is named in `wrong`, and its default stands."""
+    listed = found.values.get("attempts", [])
+    if not isinstance(listed, list):
+        found.drop("attempts", typed.WrongTypeError("is not a list"))
+        listed = []
+    attempts = [_attempt(one, f"attempts[{i}]", found) for i, one in enumerate(listed)]
+    return About(
+        id=found.take("id", typed.text, ""),
+        name=found.take("name", typed.text, ""),
+        project=found.take("project", typed.text, ""),
+        group=found.take("group", typed.text, ""),
+        seed=found.take("seed", typed.seed, None),
+        created=found.take("created", typed.moment, 0.0),
+        settings=found.mapping("settings"),
+        tags=found.take("tags", typed.texts, ()),
+        notes=found.take("notes", typed.text, ""),
+        framework=found.take("framework", typed.text, ""),
+        command=found.take("command", typed.texts, ()),
+        git=found.mapping("git"),
+        host=found.mapping("host"),
+        attempts=tuple(one for one in attempts if one is not None),
+        more=found.mapping("more"),
+        wrong=tuple(found.wrong),
     )
-    return About(**known)  # type: ignore[arg-type]
 
 
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _attempt(value: object, place: str, whole: Fields) -> Attempt | None:
+    try:
+        own = Fields(value, f"{whole.where}: {place}")
+        number = typed.count(own.values.get("number"))
+    except ValueError as error:
+        whole.drop(place, error)
+        return None
+    attempt = Attempt(
+        number,
+        own.take("started", typed.moment, 0.0),
+        own.take("launch", typed.text, ""),
+        own.take("host", typed.text, ""),
+        own.take("pid", typed.count, 0),
+        own.take("world_size", typed.count, 1),
+    )
+    whole.wrong += own.wrong
+    return attempt
 
 
 def _write(path: Path, about: About) -> None:
@@ -252,7 +282,7 @@ def _write(path: Path, about: About) -> None:
     said = {
         "format": FORMAT,
         "written_by": WRITER,
-        **{one.name: getattr(about, one.name) for one in fields(About)},
+        **{one.name: getattr(about, one.name) for one in fields(About) if one.name != "wrong"},
     }
     said["attempts"] = [asdict(one) for one in about.attempts]
     text = json.dumps(said, indent=1, default=payloads.plain).encode()
