@@ -15,7 +15,7 @@ from rlvitals.store import blocks
 from rlvitals.store.blocks import Writer, scan
 from rlvitals.store.run_folder import RUN_FILE
 
-COUNTS = (500, 1000, 2000)
+COUNTS = (200, 400, 800)
 MOST = 2.2  # times the work for twice the names
 
 
