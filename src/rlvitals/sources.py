@@ -267,17 +267,17 @@ def together(run: Run, found: Mapping[Path, Log | UnreadableLog]) -> tuple[Log, 
 
 def _tidy(log: Log) -> Log:
     """Drop settings that float64 cannot hold, with a note; escape what UTF-8 cannot encode."""
-    said = typed.Fields(dict(log.settings), "settings")
-    settings: dict[str, Any] = said.tidy(said.values)
-    notes = (*log.notes, *typed.listed(said.wrong))
+    fields = typed.Fields(dict(log.settings), "settings")
+    settings: dict[str, Any] = fields.tidy(fields.values)
+    notes = (*log.notes, *typed.summary(fields.wrong))
     return replace(
         log,
         settings=settings,
         notes=tuple(map(typed.text, notes)),
-        series={typed.text(key): one for key, one in log.series.items()},
-        histograms={typed.text(key): one for key, one in log.histograms.items()},
-        texts={typed.text(key): one for key, one in log.texts.items()},
-        tables={typed.text(key): one for key, one in log.tables.items()},
+        series={typed.text(key): value for key, value in log.series.items()},
+        histograms={typed.text(key): value for key, value in log.histograms.items()},
+        texts={typed.text(key): value for key, value in log.texts.items()},
+        tables={typed.text(key): value for key, value in log.tables.items()},
     )
 
 

@@ -67,7 +67,7 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         "rlvitals",
         series,
         _settings(about, found.cursor.changed),
-        (*lost, *typed.listed(about.wrong), *_notes(about, found, main)),
+        (*lost, *typed.summary(about.wrong), *_notes(about, found, main)),
         str(path),
         histograms=_listed(found.parts, main, lambda scan: scan.histograms),
         texts=_listed(found.parts, main, lambda scan: scan.texts),

@@ -83,7 +83,7 @@ def read(path: Path) -> Beat | None:
             typed.count(int(attempt)),
             typed.count(int(rank)),
             typed.moment(float(when)),
-            None if step == b"-" else typed.whole(int(step)),
+            None if step == b"-" else typed.integer(int(step)),
             None if kills == b"-" else typed.count(int(kills)),
             _writer(Fields(typed.load(second), path.name)),
             code[0] if code else None,
@@ -92,10 +92,10 @@ def read(path: Path) -> Beat | None:
         return None
 
 
-def _writer(found: Fields) -> Writer:
+def _writer(record: Fields) -> Writer:
     texts = ("host", "boot", "namespace", "born", "cgroup")
-    known = {name: found.take(name, typed.text, "") for name in texts}
-    return Writer(pid=found.take("pid", typed.count, 0), **known)
+    names = {name: record.take(name, typed.text, "") for name in texts}
+    return Writer(pid=record.take("pid", typed.count, 0), **names)
 
 
 def exit_code_of(error: SystemExit) -> int:

@@ -203,29 +203,29 @@ def _seal(said: Mapping[str, object]) -> str:
     return str(xxhash.xxh3_128(_text(said).encode()).hexdigest())
 
 
-def _manifest(said: Mapping[str, object]) -> Manifest:
+def _manifest(content: Mapping[str, object]) -> Manifest:
     """Take each field as its type: sealed, it must be right. Raises ValueError."""
-    found = Fields(said, MANIFEST)
-    named = Fields(found.values.get("files"), "files").values
-    metrics = Fields(found.values.get("metrics", {}), "metrics")
-    parent = found.values.get("parent")
+    record = Fields(content, MANIFEST)
+    files = Fields(record.values.get("files"), "files").values
+    metrics = Fields(record.values.get("metrics", {}), "metrics")
+    parent = record.values.get("parent")
     manifest = Manifest(
-        step=typed.whole(found.values.get("step")),
-        sequence=typed.count(found.values.get("sequence")),
-        files={_inside(name): _file(one, name) for name, one in named.items()},
-        run_id=found.take("run_id", typed.text, ""),
-        attempt=found.take("attempt", typed.count, 1),
-        parent=None if parent is None else found.take("parent", typed.whole, None),
-        created=found.take("created", typed.moment, 0.0),
-        world_size=found.take("world_size", typed.count, 1),
-        settings_hash=found.take("settings_hash", typed.text, ""),
-        versions={name: typed.text(one) for name, one in found.mapping("versions").items()},
-        health=found.take("health", typed.text, ""),
+        step=typed.integer(record.values.get("step")),
+        sequence=typed.count(record.values.get("sequence")),
+        files={_inside(name): _file(item, name) for name, item in files.items()},
+        run_id=record.take("run_id", typed.text, ""),
+        attempt=record.take("attempt", typed.count, 1),
+        parent=None if parent is None else record.take("parent", typed.integer, None),
+        created=record.take("created", typed.moment, 0.0),
+        world_size=record.take("world_size", typed.count, 1),
+        settings_hash=record.take("settings_hash", typed.text, ""),
+        versions={name: typed.text(item) for name, item in record.mapping("versions").items()},
+        health=record.take("health", typed.text, ""),
         metrics={name: metrics.take(name, typed.real, 0.0) for name in metrics.values},
-        pinned=found.values.get("pinned") is True,
-        facts=found.mapping("facts"),
+        pinned=record.values.get("pinned") is True,
+        facts=record.mapping("facts"),
     )
-    if wrong := [*found.wrong, *metrics.wrong]:
+    if wrong := [*record.wrong, *metrics.wrong]:
         raise ValueError(wrong[0])
     if not manifest.files:
         raise ValueError("it names no files")
@@ -233,8 +233,8 @@ def _manifest(said: Mapping[str, object]) -> Manifest:
 
 
 def _file(value: object, name: str) -> File:
-    found = Fields(value, name)
-    return File(typed.count(found.values.get("size")), typed.text(found.values.get("xxh3_128")))
+    record = Fields(value, name)
+    return File(typed.count(record.values.get("size")), typed.text(record.values.get("xxh3_128")))
 
 
 def _inside(name: str) -> str:

@@ -255,7 +255,7 @@ class Found:
             try:
                 self._frame(part)
             except ValueError as error:
-                self.damaged(part, f"a block that makes no sense: {error}")
+                self.add_damage(part, f"a block that makes no sense: {error}")
 
     def _frame(self, frame: Frame) -> None:
         header, payload = frame.header, frame.payload
@@ -283,22 +283,22 @@ class Found:
             return
         self.others += 1
         try:
-            found = payloads.PARSERS[kind](frame.payload)
+            content = payloads.PARSERS[kind](frame.payload)
         except ValueError as error:
-            self.damaged(frame, f"a block that makes no sense: {error}")
+            self.add_damage(frame, f"a block that makes no sense: {error}")
             return
-        lists[kind].append(found)
-        for wrong in found.wrong if isinstance(found, Changed) else ():
-            self.damaged(frame, wrong)
+        lists[kind].append(content)
+        for wrong in content.wrong if isinstance(content, Changed) else ():
+            self.add_damage(frame, wrong)
 
-    def damaged(self, frame: Frame, why: str) -> None:
+    def add_damage(self, frame: Frame, why: str) -> None:
         """Name a frame that is not read, or not wholly."""
         self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
 
     def _scalars(self, frame: Frame, first: int) -> Scalars | None:
         keys = self.named.get(frame.header.table)
         if keys is None or len(keys) != frame.header.columns:
-            self.damaged(frame, f"{frame.header.rows:,} rows whose key table is lost")
+            self.add_damage(frame, f"{frame.header.rows:,} rows whose key table is lost")
             return None
         return to_scalars(frame, keys, first)
 

@@ -118,10 +118,10 @@ class _Source:
                 raise _Left("no block of it is whole")
             self.origin = replace(self.origin, head=head)
             if self._file.packed is not None:
-                yield from self._packed(self._file.packed)
-            yield from self._grown(grown)
+                yield from self._read_packed(self._file.packed)
+            yield from self._read_grown(grown)
 
-    def _packed(self, path: Path) -> Iterator[Scalars | Frame]:
+    def _read_packed(self, path: Path) -> Iterator[Scalars | Frame]:
         with PackedFile(path) as packed_file:
             if packed_file.damage or packed_file.origin is None:
                 raise _Left(f"{path.name} is damaged")
@@ -132,7 +132,7 @@ class _Source:
             yield from packed_file.others
             self.origin = packed_file.origin
 
-    def _grown(self, source: IO[bytes]) -> Iterator[Scalars | Frame]:
+    def _read_grown(self, source: IO[bytes]) -> Iterator[Scalars | Frame]:
         before = self.origin
         tables, rows, others = dict(before.tables), before.rows, before.others
         for part in frames.stream(source, before.covers):
@@ -142,21 +142,21 @@ class _Source:
                 break
             header = part.header
             if header.kind == Kind.KEYS:
-                tables[header.table] = _parsed(part)
+                tables[header.table] = _parse(part)
             elif header.kind == Kind.SCALARS:
                 if len(tables.get(header.table, ())) != header.columns:
                     raise _Left(f"the key table of the rows at offset {part.offset:,} is lost")
                 yield blocks.to_scalars(part, tables[header.table], rows)
                 rows += header.rows
             elif header.kind in OTHERS:
-                _parsed(part)
+                _parse(part)
                 yield part
                 others += 1
             ended = header.kind == Kind.END
             self.origin = Origin(part.end, rows, others, tables, before.head, ended)
 
 
-def _parsed(frame: Frame) -> Any:  # noqa: ANN401 - whatever the frame holds
+def _parse(frame: Frame) -> Any:  # noqa: ANN401 - whatever the frame holds
     """Parse a frame: what no reader can read is not packed. Raises _Left."""
     try:
         return payloads.PARSERS[frame.header.kind](frame.payload)
@@ -220,13 +220,13 @@ class _Written:
 
     def more(self) -> bool:
         """Tell whether rows are left that nothing was compared with."""
-        rest = any(len(one.steps) for one in self._rest.values())
+        rest = any(len(rows.steps) for rows in self._rest.values())
         return rest or any(self._blocks.values())
 
 
 def _bits(part: Scalars) -> tuple[bytes, ...]:
     return tuple(
-        one.tobytes() for one in (part.steps, part.times, part.values, columns.places(part))
+        column.tobytes() for column in (part.steps, part.times, part.values, columns.places(part))
     )
 
 

@@ -21,7 +21,7 @@ OURS = {
     "attempt": typed.count,
     "rank": typed.count,
     "count": typed.count,
-    "exit_code": typed.whole,
+    "exit_code": typed.integer,
     "status": typed.text,
     "reason": typed.text,
     "signal": typed.text,
@@ -125,18 +125,20 @@ def _line(event: Event) -> str:
 def _event(line: bytes) -> tuple[Event | None, list[str]]:
     """Read a line, and name its fields of a wrong type; without a kind and a time it is none."""
     try:
-        found = Fields(typed.load(line), "an event")
-        kind, time = typed.text(found.values["event"]), typed.number(found.values["time"])
+        record = Fields(typed.load(line), "an event")
+        kind, time = typed.text(record.values["event"]), typed.number(record.values["time"])
     except (ValueError, KeyError):
         return None, []
-    found.where = f"event {kind}"
-    step = None if found.values.get("step") is None else found.take("step", typed.whole, None)
-    rest = {key: one for key, one in found.values.items() if key not in {"event", "time", "step"}}
-    facts = found.tidy(rest)
+    record.where = f"event {kind}"
+    step = None if record.values.get("step") is None else record.take("step", typed.integer, None)
+    rest = {
+        key: item for key, item in record.values.items() if key not in {"event", "time", "step"}
+    }
+    facts = record.tidy(rest)
     for name in facts.keys() & OURS.keys() if kind in OWN_KINDS else ():
-        if facts[name] is not None and found.take(name, OURS[name], None) is None:
+        if facts[name] is not None and record.take(name, OURS[name], None) is None:
             del facts[name]
-    return Event(kind, time, step, facts), found.wrong
+    return Event(kind, time, step, facts), record.wrong
 
 
 def _ends_whole(file: int) -> bool:

@@ -172,10 +172,11 @@ class Index:
         else:
             problem = ""
         step, time = latest.row(folder) or (None, None)
-        seed = about.seed if about.seed in typed.INT64 else None  # the settings hold a larger one
+        whole = about.seed is not None and about.seed in typed.INT64
+        seed = about.seed if whole else None  # the settings hold a larger one
         values = (path, mark, about.id, about.name or folder.name, about.project, about.group,
                   seed, about.created, len(about.attempts), _status(folder, about), step,
-                  time, about.notes, problem, "\n".join(typed.listed(about.wrong)))  # fmt: skip
+                  time, about.notes, problem, "\n".join(typed.summary(about.wrong)))  # fmt: skip
         marks = ", ".join("?" * len(values))
         self._db.execute(f"INSERT INTO runs VALUES ({marks})", values)  # noqa: S608
         self._db.executemany("INSERT INTO tags VALUES (?, ?)", [(path, t) for t in about.tags])

@@ -59,14 +59,14 @@ class Origin:
     @classmethod
     def parse(cls, frame: Frame) -> Self:
         """Read it from its frame. Raises ValueError."""
-        said = Fields(payloads.from_json(frame.payload), "origin")
-        numbers = [said.take(name, typed.count, 0) for name in ("covers", "rows", "others")]
-        tables = said.values.get("tables")
-        if not isinstance(tables, dict) or said.wrong:
-            raise ValueError("; ".join(said.wrong) or "it has no key tables")
+        record = Fields(payloads.from_json(frame.payload), "origin")
+        numbers = [record.take(name, typed.count, 0) for name in ("covers", "rows", "others")]
+        tables = record.values.get("tables")
+        if not isinstance(tables, dict) or record.wrong:
+            raise ValueError("; ".join(record.wrong) or "it has no key tables")
         named = {int(number): typed.texts(keys) for number, keys in tables.items()}
-        head = bytes.fromhex(said.take("head", typed.text, ""))
-        return cls(*numbers, named, head, ended=said.values.get("ended") is True)
+        head = bytes.fromhex(record.take("head", typed.text, ""))
+        return cls(*numbers, named, head, ended=record.values.get("ended") is True)
 
     def frame(self) -> bytes:
         """Lay it out as a frame."""
@@ -147,23 +147,28 @@ def check(frame: Frame, keys: tuple[str, ...]) -> Block:
     """Read a whole block's index and compare it with each of the columns. Raises Damaged."""
     payload, rows = frame.payload, frame.header.rows
     index = payload[: index_size(len(keys))]
-    found = parse(index, frame.header, keys, frame.offset + SIZE)
+    result = parse(index, frame.header, keys, frame.offset + SIZE)
     words = np.frombuffer(payload[len(index) :], "<i8").reshape(-1, rows or 1)
     present = [
         STEPS,
         TIMES,
-        *([PLACES] if found.ordered else []),
-        *range(VALUES, len(found.checks)),
+        *([PLACES] if result.ordered else []),
+        *range(VALUES, len(result.checks)),
     ]
-    if any(crc32(words[at].data) != found.checks[which] for at, which in enumerate(present)):
+    if any(crc32(words[at].data) != result.checks[which] for at, which in enumerate(present)):
         raise Damaged
-    places = words[PLACES] if found.ordered else (found.first, found.first + rows - 1)
+    places = words[PLACES] if result.ordered else (result.first, result.first + rows - 1)
     lasts = words[-len(keys) :, -1] if keys else words[:0, -1]
     ends = (words[STEPS][-1], words[TIMES].view("<f8")[-1].tobytes(), places[0], places[-1])
-    said = (found.last_step, np.float64(found.last_time).tobytes(), found.first, found.last_row)
-    if ends != said or lasts.tobytes() != found.lasts.tobytes():
+    claim = (
+        result.last_step,
+        np.float64(result.last_time).tobytes(),
+        result.first,
+        result.last_row,
+    )
+    if ends != claim or lasts.tobytes() != result.lasts.tobytes():
         raise Damaged
-    return found
+    return result
 
 
 class PackedFile:
@@ -243,9 +248,9 @@ class PackedFile:
             elif isinstance(part, Tail):
                 self.damage.append(Damage(part.offset, part.size, "the end of the file is torn"))
             else:
-                self._repaired(part)
+                self._take(part)
 
-    def _repaired(self, frame: Frame) -> None:
+    def _take(self, frame: Frame) -> None:
         """Keep a frame whose content parses."""
         why = f"{frame.header.rows:,} rows whose key table is lost"
         try:

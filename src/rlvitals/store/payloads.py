@@ -79,9 +79,9 @@ def text(key: str, one: Text) -> bytes:
 
 def to_text(payload: memoryview) -> tuple[str, Text]:
     """Read a text. Raises ValueError."""
-    found = _fields(payload, "key", "step", "time", "text")
-    step, time = typed.whole(found["step"]), typed.real(found["time"])
-    return typed.text(found["key"]), Text(step, time, typed.text(found["text"]))
+    content = _fields(payload, "key", "step", "time", "text")
+    step, time = typed.integer(content["step"]), typed.real(content["time"])
+    return typed.text(content["key"]), Text(step, time, typed.text(content["text"]))
 
 
 def table(key: str, one: Table) -> bytes:
@@ -92,22 +92,24 @@ def table(key: str, one: Table) -> bytes:
 
 def to_table(payload: memoryview) -> tuple[str, Table]:
     """Read a table's rows. Raises ValueError."""
-    found = _fields(payload, "key", "steps", "columns")
-    steps, columns = found["steps"], found["columns"]
+    content = _fields(payload, "key", "steps", "columns")
+    steps, columns = content["steps"], content["columns"]
     if not isinstance(steps, list) or not isinstance(columns, dict):
         raise WrongTypeError("a table must have a list of steps and an object of columns")
     for name, cells in columns.items():
         if not isinstance(cells, list) or len(cells) != len(steps):
             raise WrongTypeError(f"the column {name} must have {len(steps)} cells")
     laid = {typed.text(name): list(map(typed.cell, cells)) for name, cells in columns.items()}
-    return typed.text(found["key"]), Table(np.array(list(map(typed.whole, steps)), np.int64), laid)
+    return typed.text(content["key"]), Table(
+        np.array(list(map(typed.integer, steps)), np.int64), laid
+    )
 
 
 def to_settings(payload: memoryview) -> Changed:
     """Read settings that hold from a step on. Raises ValueError."""
-    found = Fields(_fields(payload, "step", "time", "settings"), "settings")
-    step, time = typed.whole(found.values["step"]), typed.real(found.values["time"])
-    return Changed(step, time, found.mapping("settings"), tuple(found.wrong))
+    content = Fields(_fields(payload, "step", "time", "settings"), "settings")
+    step, time = typed.integer(content.values["step"]), typed.real(content.values["time"])
+    return Changed(step, time, content.mapping("settings"), tuple(content.wrong))
 
 
 def to_keys(payload: memoryview) -> tuple[str, ...]:
@@ -127,10 +129,10 @@ PARSERS: Mapping[int, Callable[[memoryview], object]] = MappingProxyType({
 
 
 def _fields(payload: memoryview, *names: str) -> Mapping[str, object]:
-    found = from_json(payload)
-    if not isinstance(found, dict) or not found.keys() >= set(names):
+    content = from_json(payload)
+    if not isinstance(content, dict) or not content.keys() >= set(names):
         raise WrongTypeError(f"it must have {', '.join(names)}")
-    return found
+    return content
 
 
 def columns(

@@ -231,49 +231,49 @@ def parse_about(data: bytes, path: Path) -> About:
     return _about(Fields(said, RUN_FILE))
 
 
-def _about(found: Fields) -> About:
+def _about(record: Fields) -> About:
     """Take each field as its type; a wrong one is named in `wrong`, and its default stands."""
-    listed = found.values.get("attempts", [])
+    listed = record.values.get("attempts", [])
     if not isinstance(listed, list):
-        found.drop("attempts", typed.WrongTypeError("is not a list"))
+        record.drop("attempts", typed.WrongTypeError("is not a list"))
         listed = []
-    attempts = [_attempt(one, f"attempts[{i}]", found) for i, one in enumerate(listed)]
+    attempts = [_attempt(attempt, f"attempts[{i}]", record) for i, attempt in enumerate(listed)]
     return About(
-        id=found.take("id", typed.text, ""),
-        name=found.take("name", typed.text, ""),
-        project=found.take("project", typed.text, ""),
-        group=found.take("group", typed.text, ""),
-        seed=found.take("seed", typed.seed, None),
-        created=found.take("created", typed.moment, 0.0),
-        settings=found.mapping("settings"),
-        tags=found.take("tags", typed.texts, ()),
-        notes=found.take("notes", typed.text, ""),
-        framework=found.take("framework", typed.text, ""),
-        command=found.take("command", typed.texts, ()),
-        git=found.mapping("git"),
-        host=found.mapping("host"),
-        attempts=tuple(one for one in attempts if one is not None),
-        more=found.mapping("more"),
-        wrong=tuple(found.wrong),
+        id=record.take("id", typed.text, ""),
+        name=record.take("name", typed.text, ""),
+        project=record.take("project", typed.text, ""),
+        group=record.take("group", typed.text, ""),
+        seed=record.take("seed", typed.seed, None),
+        created=record.take("created", typed.moment, 0.0),
+        settings=record.mapping("settings"),
+        tags=record.take("tags", typed.texts, ()),
+        notes=record.take("notes", typed.text, ""),
+        framework=record.take("framework", typed.text, ""),
+        command=record.take("command", typed.texts, ()),
+        git=record.mapping("git"),
+        host=record.mapping("host"),
+        attempts=tuple(attempt for attempt in attempts if attempt is not None),
+        more=record.mapping("more"),
+        wrong=tuple(record.wrong),
     )
 
 
 def _attempt(value: object, place: str, whole: Fields) -> Attempt | None:
     try:
-        own = Fields(value, f"{whole.where}: {place}")
-        number = typed.count(own.values.get("number"))
+        record = Fields(value, f"{whole.where}: {place}")
+        number = typed.count(record.values.get("number"))
     except ValueError as error:
         whole.drop(place, error)
         return None
     attempt = Attempt(
         number,
-        own.take("started", typed.moment, 0.0),
-        own.take("launch", typed.text, ""),
-        own.take("host", typed.text, ""),
-        own.take("pid", typed.count, 0),
-        own.take("world_size", typed.count, 1),
+        record.take("started", typed.moment, 0.0),
+        record.take("launch", typed.text, ""),
+        record.take("host", typed.text, ""),
+        record.take("pid", typed.count, 0),
+        record.take("world_size", typed.count, 1),
     )
-    whole.wrong += own.wrong
+    whole.wrong += record.wrong
     return attempt
 
 

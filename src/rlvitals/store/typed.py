@@ -29,7 +29,7 @@ def load(data: bytes | bytearray | memoryview | str) -> object:
         raise WrongTypeError("nested too deep") from None
 
 
-def whole(value: object) -> int:
+def integer(value: object) -> int:
     """Return an int64. Raises ValueError."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -40,7 +40,7 @@ def whole(value: object) -> int:
 
 def count(value: object) -> int:
     """Return an int64 of 0 or more. Raises ValueError."""
-    if (number := whole(value)) < 0:
+    if (number := integer(value)) < 0:
         raise WrongTypeError("is negative")
     return number
 
@@ -56,9 +56,9 @@ def real(value: object) -> float:
 
 def number(value: object) -> float:
     """Return a finite float64. Raises ValueError."""
-    if not math.isfinite(found := real(value)):
+    if not math.isfinite(result := real(value)):
         raise WrongTypeError("is not a finite number")
-    return found
+    return result
 
 
 def seed(value: object) -> int | None:
@@ -102,7 +102,7 @@ def cell(value: object) -> object:
     return value
 
 
-def listed(wrong: Sequence[str]) -> list[str]:
+def summary(wrong: Sequence[str]) -> list[str]:
     """Return the first few notes, and how many more there are."""
     notes = list(dict.fromkeys(wrong))
     more = len(notes) - MAX_NOTES
@@ -110,7 +110,7 @@ def listed(wrong: Sequence[str]) -> list[str]:
 
 
 class Fields:
-    """The fields of one JSON object: `where` is what `wrong` calls it, a file or a line."""
+    """The fields of item JSON object: `where` is what `wrong` calls it, a file or a line."""
 
     def __init__(self, value: object, where: str) -> None:
         """Begin with an object. Raises ValueError for what is none."""
@@ -139,14 +139,14 @@ class Fields:
 
     def tidy(self, value: Mapping[str, object], name: str = "") -> dict[str, object]:
         """Copy an object: surrogates escaped; numbers beyond float64 and deep levels dropped."""
-        found = {}
-        for key, one in value.items():
+        result = {}
+        for key, item in value.items():
             place = f"{name}/{text(key)}" if name else text(key)
             try:
-                found[text(key)] = self._tidy(one, place, MAX_DEPTH)
+                result[text(key)] = self._tidy(item, place, MAX_DEPTH)
             except ValueError as error:
                 self.drop(place, error)
-        return found
+        return result
 
     def _tidy(self, value: object, place: str, depth: int) -> object:
         if not depth:
@@ -156,16 +156,16 @@ class Fields:
         if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= FLOAT_RANGE:
             raise WrongTypeError("exceeds the range of float64")
         if isinstance(value, Mapping):
-            found = {}
-            for key, one in value.items():
+            result = {}
+            for key, item in value.items():
                 inner = f"{place}/{text(key)}"
                 try:
-                    found[text(key)] = self._tidy(one, inner, depth - 1)
+                    result[text(key)] = self._tidy(item, inner, depth - 1)
                 except ValueError as error:
                     self.drop(inner, error)
-            return found
+            return result
         if isinstance(value, Sequence):
-            return [self._tidy(one, place, depth - 1) for one in value]
+            return [self._tidy(item, place, depth - 1) for item in value]
         return value
 
     def drop(self, name: str, why: ValueError) -> None:

@@ -62,12 +62,12 @@ def _events(path: Path) -> Iterator[Report]:
         return
     skipped = [f"{found.skipped:,} lines are no events"] if found.skipped else []
     torn = size - found.cursor.offset
-    damage = _fields([*skipped, *typed.listed(found.wrong)])
+    damage = _fields([*skipped, *typed.summary(found.wrong)])
     yield Report(EVENTS_FILE, size, len(found.events), 0, damage, torn)
 
 
 def _fields(wrong: Sequence[str]) -> tuple[Damage, ...]:
-    return tuple(Damage(0, 0, one) for one in wrong)
+    return tuple(Damage(0, 0, text) for text in wrong)
 
 
 def _blocks(path: Path) -> Report:
@@ -114,9 +114,9 @@ class _Check:
         try:
             self._parse(frame)
         except ValueError as error:
-            self._damaged(frame, f"a block that makes no sense: {error}")
+            self._add_damage(frame, f"a block that makes no sense: {error}")
         except packed.Damaged:
-            self._damaged(frame, "its index does not match its columns")
+            self._add_damage(frame, "its index does not match its columns")
 
     def _parse(self, frame: Frame) -> None:
         """Read a frame's content as a reader does. Raises ValueError, packed.Damaged."""
@@ -128,15 +128,15 @@ class _Check:
         elif kind == Kind.PACKED:
             packed.check(frame, ("",) * header.columns)
         elif kind in payloads.PARSERS:
-            found = payloads.PARSERS[kind](frame.payload)
-            for wrong in found.wrong if isinstance(found, payloads.Changed) else ():
-                self._damaged(frame, wrong)
+            content = payloads.PARSERS[kind](frame.payload)
+            for wrong in content.wrong if isinstance(content, payloads.Changed) else ():
+                self._add_damage(frame, wrong)
         elif kind == Kind.SCALARS and header.size != 8 * header.rows * (header.columns + 2):
             raise ValueError("its length is not that of its rows")
         elif kind not in set(Kind):
-            self._damaged(frame, f"a block of kind {kind}")
+            self._add_damage(frame, f"a block of kind {kind}")
 
-    def _damaged(self, frame: Frame, why: str) -> None:
+    def _add_damage(self, frame: Frame, why: str) -> None:
         self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
 
     def lost(self) -> Iterator[Damage]:

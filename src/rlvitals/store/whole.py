@@ -74,7 +74,7 @@ def _read(folder: Path, since: RunCursor) -> RunScan:
         happened = events.EventScan((), 0, since.events)
     if happened.skipped:
         notes.append(f"{EVENTS_FILE}: {happened.skipped:,} lines are no events")
-    notes += typed.listed([f"{EVENTS_FILE}: {one}" for one in happened.wrong])
+    notes += typed.summary([f"{EVENTS_FILE}: {one}" for one in happened.wrong])
     ends = {(p.file.attempt, p.file.rank): p.scan.cursor for p in parts}
     said = [one.settings for part in parts for one in part.scan.settings]
     changed = MappingProxyType({key: one[key] for one in (since.changed, *said) for key in one})
