@@ -123,7 +123,7 @@ def read(path: Path) -> Baseline:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UsageError("there is no such baseline", where=str(path), hint=again) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         why = f"the baseline cannot be read: {error}"
         raise UsageError(why, where=str(path), hint=again) from error
     if isinstance(content, dict) and content.get("format", FORMAT) != FORMAT:

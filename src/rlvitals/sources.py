@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rlvitals.errors import UnreadableLog, nearest
 from rlvitals.folders import joining, names, owners, secrets, settings_files
@@ -21,6 +22,7 @@ from rlvitals.folders.walk import Walk
 from rlvitals.readers import lookup
 from rlvitals.readers.reader import Files, Reader
 from rlvitals.records import Log, Series
+from rlvitals.store import typed
 
 MAX_NAMED = 3  # files that a note names
 NAME_LETTERS = 8  # of a folder's name, where two runs have one name
@@ -260,7 +262,23 @@ def together(run: Run, found: Mapping[Path, Log | UnreadableLog]) -> tuple[Log, 
         joined.append(Log("settings", {}, settings, tuple(said), where))
     if notes:
         joined.append(Log(source="files", series={}, notes=tuple(notes)))
-    return tuple(replace(log, settings=secrets.without(log.settings)) for log in joined)
+    return tuple(_tidy(replace(log, settings=secrets.without(log.settings))) for log in joined)
+
+
+def _tidy(log: Log) -> Log:
+    """Drop settings that float64 cannot hold, with a note; escape what UTF-8 cannot encode."""
+    fields = typed.Fields(dict(log.settings), "settings")
+    settings: dict[str, Any] = fields.tidy(fields.values)
+    notes = (*log.notes, *typed.summary(fields.wrong))
+    return replace(
+        log,
+        settings=settings,
+        notes=tuple(map(typed.text, notes)),
+        series={typed.text(key): value for key, value in log.series.items()},
+        histograms={typed.text(key): value for key, value in log.histograms.items()},
+        texts={typed.text(key): value for key, value in log.texts.items()},
+        tables={typed.text(key): value for key, value in log.tables.items()},
+    )
 
 
 def _not_read(files: Sequence[str], problem: str) -> str:

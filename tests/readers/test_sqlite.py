@@ -195,3 +195,28 @@ def test_a_view_is_no_table(path):
     with closing(make(path)) as db, db:
         db.execute("CREATE VIEW v AS SELECT a FROM t")
     assert sqlite.tables(path) == {"t": {"a", "b"}}
+
+
+@pytest.mark.parametrize("lost", [("-shm",), ("-wal",), ("-wal", "-shm")])
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_a_wal_database_without_the_files_beside_it(tmp_path, lost, checkpointed):
+    """Copied while its program runs: what was not moved into the database is in its log alone."""
+    source, target = tmp_path / "a.db", tmp_path / "copy" / "a.db"
+    target.parent.mkdir()
+    with closing(make(source, "wal")) as db:
+        if checkpointed:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            db.execute("INSERT INTO t VALUES (3, '')")
+            db.commit()
+        for end in ("", "-wal", "-shm"):
+            if end not in lost:
+                shutil.copy(f"{source}{end}", f"{target}{end}")
+    before = files(target.parent)
+    if "-wal" not in lost:
+        assert sqlite.reading(target, values) == ([0, 1, 2, 3] if checkpointed else [0, 1, 2])
+    elif checkpointed:
+        assert sqlite.reading(target, values) == [0, 1, 2]
+    else:
+        with pytest.raises(UnreadableLog, match="no such table"):
+            sqlite.reading(target, values)
+    assert files(target.parent).keys() == before.keys()

@@ -49,7 +49,7 @@ def test_what_is_written_is_read(tmp_path):
     assert histogram.edges.tolist() == [-INF, 0.0, INF]
     assert histogram.counts.tolist() == [1.0, 2.0]
     ((key, text),) = found.texts
-    assert (key, text.step, text.text) == ("t", 8, "ä\ud800\n")
+    assert (key, text.step, text.text) == ("t", 8, "ä\\ud800\n")  # UTF-8 has no lone surrogate
     ((key, table),) = found.tables
     assert table.columns == {"x": ["y", None], "r": [1.5, 2]}
     assert found.settings[0].settings == {"lr": 1e-3, "net": [64, 64]}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from native_runs import points
 
 from rlvitals.records import Series
-from rlvitals.store import columns, whole
+from rlvitals.store import columns, typed, whole
 from rlvitals.store.blocks import Writer, scan
 from rlvitals.store.compact import compact
 from rlvitals.store.run_folder import About, RunFolder
@@ -40,7 +40,7 @@ def written(writer, rows):
             writer.flush()
     return points(
         {
-            key: Series(
+            typed.text(key): Series(
                 np.array([s for s, _, _ in table], np.int64),
                 np.array([t for _, t, _ in table]),
                 np.array([v for _, _, v in table]),

@@ -51,6 +51,7 @@ def run(args: Namespace) -> int:
     """Bring the index up to date, and list what fits."""
     from rlvitals.show import listing
     from rlvitals.show.console import emit
+    from rlvitals.show.harmless import harmless
     from rlvitals.store import folders
     from rlvitals.store.index import Index
 
@@ -70,6 +71,9 @@ def run(args: Namespace) -> int:
     emit(listing.columns(heads, [_row(one) for one in found]))
     if len(found) < count:
         print(f"{len(found)} of {count} runs fit")
+    for one in found:
+        for wrong in one.wrong.splitlines():
+            sys.stderr.write(f"{one.path}: {harmless(wrong)}\n")
     large = [one for one in found if one.status != "running" and _unpacked(root / one.path) > LARGE]
     if large:
         are = "1 run is" if len(large) == 1 else f"{len(large)} runs are"

@@ -20,7 +20,7 @@ from rlvitals.readers.formats.objects import flatten
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.recording import endings
 from rlvitals.records import NOTED, Log, Setting, Table
-from rlvitals.store import blocks, frames, run_folder, whole
+from rlvitals.store import blocks, frames, run_folder, typed, whole
 from rlvitals.store.blocks import BlockCursor, Found, Scan
 from rlvitals.store.columns import stacked
 from rlvitals.store.events import Event
@@ -67,7 +67,7 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         "rlvitals",
         series,
         _settings(about, found.cursor.changed),
-        (*lost, *_notes(about, found, main)),
+        (*lost, *typed.summary(about.wrong), *_notes(about, found, main)),
         str(path),
         histograms=_listed(found.parts, main, lambda scan: scan.histograms),
         texts=_listed(found.parts, main, lambda scan: scan.texts),

@@ -109,11 +109,15 @@ def _layouts(flat: Sequence[object]) -> list[Keys]:
 def _groups(flat: Sequence[object], layouts: Sequence[Keys]) -> Iterator[tuple[Keys, list[object]]]:
     """Collect rows by layout; layouts that share a metric are kept in order."""
     waiting: dict[Keys, list[object]] = {}
+    names: set[object] = set()  # the metrics of the layouts that wait
     for i, keys in enumerate(layouts):
         if keys not in waiting:
-            if any(_share(keys, other) for other in waiting):
+            metrics = [key for key in keys if not str(key).startswith(AXIS)]
+            if not names.isdisjoint(metrics):
                 yield from waiting.items()
                 waiting = {}
+                names.clear()
+            names.update(metrics)
             waiting[keys] = []
         waiting[keys] += flat[i * FIELDS : (i + 1) * FIELDS]
     yield from waiting.items()
@@ -135,10 +139,6 @@ def _packed(flat: Sequence[object], width: int) -> bytes:
 
 def _unpacked(row: bytes) -> Sequence[float]:
     return memoryview(row).cast("d")
-
-
-def _share(one: Keys, other: Keys) -> bool:
-    return any(not str(key).startswith(AXIS) for key in set(one) & set(other))
 
 
 def _table(

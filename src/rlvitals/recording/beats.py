@@ -16,10 +16,12 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from rlvitals.store import typed
+from rlvitals.store.typed import Fields
 
 FOLDER = "life"
 EXITING = "exiting"  # a status that is no end yet: the process is about to tell its own
@@ -77,24 +79,23 @@ def read(path: Path) -> Beat | None:
     second, _, code = rest.partition(b"\n")
     try:
         when, step, kills = first.split()
-        said = json.loads(second)
         return Beat(
-            int(attempt),
-            int(rank),
-            float(when),
-            None if step == b"-" else int(step),
-            None if kills == b"-" else int(kills),
-            _writer(said),
+            typed.count(int(attempt)),
+            typed.count(int(rank)),
+            typed.moment(float(when)),
+            None if step == b"-" else typed.integer(int(step)),
+            None if kills == b"-" else typed.count(int(kills)),
+            _writer(Fields(typed.load(second), path.name)),
             code[0] if code else None,
         )
-    except (ValueError, TypeError, AttributeError):
+    except ValueError:
         return None
 
 
-def _writer(said: Mapping[str, object]) -> Writer:
-    texts = {n: str(said.get(n, "")) for n in ("host", "boot", "namespace", "born", "cgroup")}
-    pid = said.get("pid", 0)
-    return Writer(pid=pid if isinstance(pid, int) else 0, **texts)
+def _writer(record: Fields) -> Writer:
+    texts = ("host", "boot", "namespace", "born", "cgroup")
+    names = {name: record.take(name, typed.text, "") for name in texts}
+    return Writer(pid=record.take("pid", typed.count, 0), **names)
 
 
 def exit_code_of(error: SystemExit) -> int:

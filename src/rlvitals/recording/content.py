@@ -11,6 +11,7 @@ from rlvitals.recording import tensors
 from rlvitals.records import Histogram, Table
 
 BINS = 64
+MAX_WHOLE = 2.0**52  # up to here float64 holds every half between two whole numbers
 PLAIN = frozenset((str, float, int, bool, type(None)))  # what `plain` leaves as it is
 
 
@@ -72,12 +73,16 @@ def counted(step: int, time: float, values: NDArray[np.float64]) -> Histogram:
 
 
 def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ascending edges that span the values: at least two, at most BINS + 1."""
     if not len(values):
         return np.array([0.0, 1.0])
-    low, high = values.min(), values.max()
-    if high - low < BINS and (values == np.round(values)).all():
+    low, high = float(values.min()), float(values.max())
+    small = max(-low, high) < MAX_WHOLE
+    if small and high - low < BINS and (values == np.round(values)).all():
         return np.arange(low, high + 2) - 0.5
-    return np.linspace(low, high, BINS + 1)
+    if high - low < np.inf:
+        return np.minimum(np.linspace(low, high, BINS + 1), high)
+    return np.linspace(low / 2, high / 2, BINS + 1) * 2  # the difference exceeds float64
 
 
 def table(step: int, columns: Mapping[str, object]) -> Table:

@@ -8,6 +8,7 @@ src/transformers/trainer.py, `_save_checkpoint`, `_load_optimizer_and_scheduler`
 import errno
 import json
 import zipfile
+import zlib
 from collections.abc import Iterable
 from fnmatch import fnmatch
 from pathlib import Path
@@ -128,7 +129,8 @@ def _readable(path: Path) -> bool:
         if error.errno != errno.EINVAL:  # zipfile seeks where a damaged archive points to
             raise
         return False
-    except (ValueError, KeyError, TypeError, zipfile.BadZipFile):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError,
+            NotImplementedError, RuntimeError, zlib.error, zipfile.BadZipFile):  # fmt: skip
         return False
     return True
 

@@ -12,14 +12,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import xxhash
 
 from rlvitals.errors import VitalsError
 from rlvitals.resume import disk, naming
 from rlvitals.resume.naming import MANIFEST
+from rlvitals.store import typed
 from rlvitals.store.files import NotAFile, read_regular
+from rlvitals.store.typed import Fields
 
 FORMAT = 1
 SEAL = "seal"  # of the manifest itself: its own hash
@@ -168,8 +169,8 @@ def read(folder: Path, step: int | None = None) -> Manifest:
 def parse(data: bytes, where: str, step: int | None = None) -> Manifest:
     """Read the bytes of a manifest; `where` is what errors call it. Raises as `read`."""
     try:
-        said = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        said = typed.load(data)
+    except ValueError as error:
         raise BadCheckpoint(f"its manifest is damaged: {error}", where=where) from None
     if not isinstance(said, dict) or not isinstance(said.get("format"), int):
         raise NotSealed("its manifest is none of rlvitals", where=where)
@@ -184,7 +185,7 @@ def parse(data: bytes, where: str, step: int | None = None) -> Manifest:
         raise BadCheckpoint("its manifest is not as it was written", where=where)
     try:
         found = _manifest(said)
-    except (KeyError, TypeError, ValueError) as error:
+    except ValueError as error:
         raise BadCheckpoint(f"its manifest is damaged: {error}", where=where) from None
     if step is not None and found.step != step:
         raise BadCheckpoint(f"its manifest is of step {found.step:,}", where=where)
@@ -266,16 +267,38 @@ def _seal(said: Mapping[str, object]) -> str:
     return str(xxhash.xxh3_128(_text(said).encode()).hexdigest())
 
 
-def _manifest(said: Mapping[str, Any]) -> Manifest:
-    known = {one.name: said[one.name] for one in fields(Manifest) if one.name in said}
-    known["files"] = {
-        _inside(name): File(int(one["size"]), str(one["xxh3_128"]))
-        for name, one in said["files"].items()
-    }
-    known["step"], known["sequence"] = int(said["step"]), int(said["sequence"])
-    if not known["files"]:
+def _manifest(content: Mapping[str, object]) -> Manifest:
+    """Take each field as its type: sealed, it must be right. Raises ValueError."""
+    record = Fields(content, MANIFEST)
+    files = Fields(record.values.get("files"), "files").values
+    metrics = Fields(record.values.get("metrics", {}), "metrics")
+    parent = record.values.get("parent")
+    manifest = Manifest(
+        step=typed.integer(record.values.get("step")),
+        sequence=typed.count(record.values.get("sequence")),
+        files={_inside(name): _file(item, name) for name, item in files.items()},
+        run_id=record.take("run_id", typed.text, ""),
+        attempt=record.take("attempt", typed.count, 1),
+        parent=None if parent is None else record.take("parent", typed.integer, None),
+        created=record.take("created", typed.moment, 0.0),
+        world_size=record.take("world_size", typed.count, 1),
+        settings_hash=record.take("settings_hash", typed.text, ""),
+        versions={name: typed.text(item) for name, item in record.mapping("versions").items()},
+        health=record.take("health", typed.text, ""),
+        metrics={name: metrics.take(name, typed.real, 0.0) for name in metrics.values},
+        pinned=record.values.get("pinned") is True,
+        facts=record.mapping("facts"),
+    )
+    if wrong := [*record.wrong, *metrics.wrong]:
+        raise ValueError(wrong[0])
+    if not manifest.files:
         raise ValueError("it names no files")
-    return Manifest(**known)
+    return manifest
+
+
+def _file(value: object, name: str) -> File:
+    record = Fields(value, name)
+    return File(typed.count(record.values.get("size")), typed.text(record.values.get("xxh3_128")))
 
 
 def _inside(name: str) -> str:

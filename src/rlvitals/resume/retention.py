@@ -131,5 +131,5 @@ def policy(said: object) -> Policy:
             int(said["every"]) if said.get("every") else None,
             bool(said.get("healthy", True)),
         )
-    except (TypeError, ValueError, LookupError, UsageError):
+    except (TypeError, ValueError, OverflowError, LookupError, UsageError):
         return Policy()

@@ -28,11 +28,15 @@ class RowFile:
     has to be locked, and a call that is interrupted has written its row once or not at all.
     """
 
-    def __init__(self, path: Path, numbers: Iterator[int], repeat: int) -> None:
-        """Open a file; `numbers` are those of its key tables, repeated every so many rows."""
+    def __init__(self, path: Path, numbers: Iterator[int], repeat: int, most: int) -> None:
+        """Open a file; `numbers` are those of its key tables, repeated every so many rows.
+
+        `most`: key tables that are remembered.
+        """
         self._file = os.fdopen(open_append(path), "ab", buffering=0)
         self._numbers = numbers
         self._repeat = repeat
+        self._most = most
         self._layouts: dict[tuple[str, ...], _Layout] = {}
 
     def write(self, step: int, time: float, row: Mapping[str, object]) -> bool:
@@ -68,6 +72,8 @@ class RowFile:
     def _named(self, keys: tuple[str, ...]) -> _Layout:
         number, names = next(self._numbers), payloads.to_json(keys)
         frame = frames.pack(Kind.KEYS, names, columns=len(keys), table=number)
+        if len(self._layouts) >= self._most:
+            self._layouts = {}  # another thread may be writing by one of them
         made = _Layout(frame, number, Struct(f"<qd{len(keys)}d"))
         self._layouts[keys] = made
         return made

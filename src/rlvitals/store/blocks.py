@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO
+from typing import IO, Any
 from zlib import crc32
 
 import numpy as np
@@ -25,7 +25,9 @@ from rlvitals.store.at_once import RowFile
 from rlvitals.store.files import open_append
 from rlvitals.store.frames import Damage, Frame, Header, Kind, Tail
 from rlvitals.store.outbox import Outbox
+from rlvitals.store.payloads import Changed
 
+MAX_LAYOUTS = 10_000  # key tables that a writer remembers: a script may make new names for ever
 REPEAT = 64  # a key table is written again after so many blocks of its: one lost is not all lost
 
 
@@ -42,15 +44,6 @@ class Scalars:
     values: NDArray[np.float64]  # [k, n]
     first: int = 0  # rows of the file before these, where they were written one after another
     order: NDArray[np.int64] | None = None  # [n], each row's place in the file, where they were not
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """Settings as they were given at a step."""
-
-    step: int
-    time: float  # seconds since the epoch
-    settings: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +104,8 @@ class Writer:
         values: Columns,
     ) -> None:
         """Append n rows: `steps` int64 [n], `times` float64 [n], `values` float64 [k, n]."""
+        if keys not in self._tables and len(self._tables) >= MAX_LAYOUTS:
+            self._tables.clear()  # those that come again get another number
         number, blocks = self._tables.get(keys) or (next(self._numbers), 0)
         if blocks % REPEAT == 0:
             names = payloads.to_json(keys)
@@ -145,7 +140,7 @@ class Writer:
 
     def rows(self) -> RowFile:
         """Open this file for rows that any thread writes when it logs them. OSError."""
-        return RowFile(self.path, self._numbers, REPEAT)
+        return RowFile(self.path, self._numbers, REPEAT, MAX_LAYOUTS)
 
     @property
     def pending(self) -> int:
@@ -257,8 +252,8 @@ class Found:
             self.offset = part.end
             try:
                 self._frame(part)
-            except (ValueError, KeyError, TypeError) as error:
-                self._damaged(part, f"a block that makes no sense: {error}")
+            except ValueError as error:
+                self.add_damage(part, f"a block that makes no sense: {error}")
 
     def _frame(self, frame: Frame) -> None:
         header, payload = frame.header, frame.payload
@@ -269,31 +264,39 @@ class Found:
             self.frames.append((frame, self.rows))
             self.rows += header.rows
         elif header.kind == Kind.KEYS:
-            self.named[header.table] = tuple(map(str, payloads.from_json(payload)))
+            self.named[header.table] = payloads.to_keys(payload)
         else:
-            self.other(header.kind, payload)
+            self.other(frame)
 
-    def other(self, kind: int, payload: memoryview) -> None:
-        """Take what is no scalars. Raises ValueError, KeyError, TypeError."""
-        if kind == Kind.HISTOGRAM:
-            self.histograms.append(payloads.to_histogram(payload))
-        elif kind == Kind.TEXT:
-            self.texts.append(payloads.to_text(payload))
-        elif kind == Kind.TABLE:
-            self.tables.append(payloads.to_table(payload))
-        elif kind == Kind.SETTINGS:
-            self.settings.append(Changed(**payloads.from_json(payload)))
-        else:
+    def other(self, frame: Frame) -> None:
+        """Take what is no scalars; what does not parse is damage."""
+        lists: dict[int, list[Any]] = {
+            Kind.HISTOGRAM: self.histograms,
+            Kind.TEXT: self.texts,
+            Kind.TABLE: self.tables,
+            Kind.SETTINGS: self.settings,
+        }
+        kind = frame.header.kind
+        if kind not in lists:
             return
         self.others += 1
+        try:
+            content = payloads.PARSERS[kind](frame.payload)
+        except ValueError as error:
+            self.add_damage(frame, f"a block that makes no sense: {error}")
+            return
+        lists[kind].append(content)
+        for wrong in content.wrong if isinstance(content, Changed) else ():
+            self.add_damage(frame, wrong)
 
-    def _damaged(self, frame: Frame, why: str) -> None:
+    def add_damage(self, frame: Frame, why: str) -> None:
+        """Name a frame that is not read, or not wholly."""
         self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
 
     def _scalars(self, frame: Frame, first: int) -> Scalars | None:
         keys = self.named.get(frame.header.table)
         if keys is None or len(keys) != frame.header.columns:
-            self._damaged(frame, f"{frame.header.rows:,} rows whose key table is lost")
+            self.add_damage(frame, f"{frame.header.rows:,} rows whose key table is lost")
             return None
         return to_scalars(frame, keys, first)
 

@@ -1,28 +1,32 @@
 """Pack a run's many small blocks into few big ones.
 
-A packed file is written beside, made safe on the disk and renamed; then the file that it stands
-for goes. A crash at any byte leaves the file itself, or both: the packed one says how much of the
-other it stands for, so nothing is counted twice.
+A packed file is written beside, made safe on the disk, read back, compared with its source value by
+value, and renamed; then the file that it stands for goes. A crash at any byte leaves the file
+itself, or both: the packed one says how much of the other it stands for, so nothing is counted
+twice.
 """
 
 import os
 import time as clock
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from rlvitals.store import blocks, columns, frames, latest, packed, payloads
 from rlvitals.store.blocks import Scalars, hold
 from rlvitals.store.files import sync
 from rlvitals.store.frames import SIZE, Damage, Frame, Kind, Tail
-from rlvitals.store.packed import Origin, PackedFile
+from rlvitals.store.packed import Block, Damaged, Origin, PackedFile
 from rlvitals.store.run_folder import BlockFile, block_files
 
 BLOCK_BYTES = 32 << 20  # of a packed block: a metric of a million points is in a few dozen places
 MAX_HELD = 256 << 20  # bytes of rows that wait for their block to fill
 QUIET = 600  # seconds: a writer on another machine may be seen by its file alone
 Keys = tuple[str, ...]
+MAX_NAMED = 3  # metrics that an error names
+DIFFERS = "what was packed differs from it"
 OTHERS = frozenset({Kind.HISTOGRAM, Kind.TEXT, Kind.TABLE, Kind.SETTINGS})
 
 
@@ -68,15 +72,152 @@ def pack(file: BlockFile) -> tuple[str, Path]:
     beside = target.with_name(f".{file.path.stem}.packed.{os.urandom(6).hex()}")
     try:
         with beside.open("xb") as made:
-            why = _Packing(made).take(file)
+            source = _Source(file)
+            _Packing(made).take(source)
             made.flush()
             os.fsync(made.fileno())
-        if not why:
-            beside.replace(target)
-            sync(target.parent)
+        _compare(_Source(file), beside, source.origin)
+        beside.replace(target)
+        sync(target.parent)
+    except _Left as why:
+        return str(why), target
+    except Damaged:
+        return f"{DIFFERS}: its checksums", target
     finally:
         beside.unlink(missing_ok=True)
-    return why, target
+    return "", target
+
+
+class _Left(Exception):  # noqa: N818 - what becomes of the file
+    """A file is left as it is; the text says why."""
+
+
+class _Source:
+    """What one attempt's rank holds: its rows and other frames in order, in bounded memory."""
+
+    def __init__(self, file: BlockFile) -> None:
+        """Begin before the first part. OSError."""
+        self._file = file
+        self.origin = Origin(0, 0, 0, {}, b"", ended=False)  # how far `parts` came
+
+    def parts(self) -> Iterator[Scalars | Frame]:
+        """Go through what is packed already, then through the file. OSError, _Left."""
+        with self._file.path.open("rb", buffering=0) as grown:
+            head = grown.read(SIZE)
+            if frames.parse(head) is None:
+                raise _Left("no block of it is whole")
+            self.origin = replace(self.origin, head=head)
+            if self._file.packed is not None:
+                yield from self._read_packed(self._file.packed)
+            yield from self._read_grown(grown)
+
+    def _read_packed(self, path: Path) -> Iterator[Scalars | Frame]:
+        with PackedFile(path) as packed_file:
+            if packed_file.damage or packed_file.origin is None:
+                raise _Left(f"{path.name} is damaged")
+            if packed_file.origin.head != self.origin.head:
+                raise _Left(f"{path.name} stands for another file")
+            for block in packed_file.blocks:
+                yield packed_file.scalars(block)
+            yield from packed_file.others
+            self.origin = packed_file.origin
+
+    def _read_grown(self, source: IO[bytes]) -> Iterator[Scalars | Frame]:
+        before = self.origin
+        tables, rows, others = dict(before.tables), before.rows, before.others
+        for part in frames.stream(source, before.covers):
+            if isinstance(part, Damage):
+                raise _Left(f"it is damaged: {part}")
+            if isinstance(part, Tail):  # the process was killed while it wrote
+                break
+            header = part.header
+            if header.kind == Kind.KEYS:
+                tables[header.table] = _parse(part)
+            elif header.kind == Kind.SCALARS:
+                if len(tables.get(header.table, ())) != header.columns:
+                    raise _Left(f"the key table of the rows at offset {part.offset:,} is lost")
+                yield blocks.to_scalars(part, tables[header.table], rows)
+                rows += header.rows
+            elif header.kind in OTHERS:
+                _parse(part)
+                yield part
+                others += 1
+            ended = header.kind == Kind.END
+            self.origin = Origin(part.end, rows, others, tables, before.head, ended)
+
+
+def _parse(frame: Frame) -> Any:  # noqa: ANN401 - whatever the frame holds
+    """Parse a frame: what no reader can read is not packed. Raises _Left."""
+    try:
+        return payloads.PARSERS[frame.header.kind](frame.payload)
+    except ValueError as error:
+        raise _Left(f"it is damaged: the block at offset {frame.offset:,}: {error}") from None
+
+
+def _compare(source: _Source, made: Path, origin: Origin) -> None:
+    """Read a packed file as readers do, and compare it bit by bit. Raises OSError, _Left."""
+    with PackedFile(made) as packed_file:
+        others = iter(packed_file.others)
+        written = _Written(packed_file)
+        for part in source.parts():
+            if isinstance(part, Scalars):
+                alike = written.has(part)
+            else:
+                copy = next(others, None)
+                alike = copy is not None and _content(copy) == _content(part)
+            if not alike:
+                raise _Left(f"{DIFFERS}: {_place(part)}")
+        if packed_file.damage or next(others, None) is not None or written.more():
+            raise _Left(f"{DIFFERS}: it holds more")
+        if not packed_file.origin == source.origin == origin:
+            raise _Left(f"{DIFFERS}: its reach")
+
+
+def _content(frame: Frame) -> tuple[int, memoryview]:
+    return frame.header.kind, frame.payload
+
+
+def _place(part: Scalars | Frame) -> str:
+    if isinstance(part, Scalars):
+        return f"rows of {', '.join(part.keys[:MAX_NAMED])} from step {part.steps[0]:,} on"
+    return f"the block at offset {part.offset:,}"
+
+
+class _Written:
+    """The rows of a packed file, read block by block for each key table."""
+
+    def __init__(self, packed_file: PackedFile) -> None:
+        self._file = packed_file
+        self._blocks: dict[Keys, list[Block]] = defaultdict(list)
+        for block in packed_file.blocks:
+            self._blocks[block.keys].append(block)
+        self._rest: dict[Keys, Scalars] = {}  # read, not compared yet
+
+    def has(self, part: Scalars) -> bool:
+        """Compare rows with the next ones under their keys: bits and places. OSError, Damaged."""
+        while len(part.steps):
+            rest = self._rest.pop(part.keys, None)
+            if rest is None or not len(rest.steps):
+                if not self._blocks[part.keys]:
+                    return False
+                rest = self._file.scalars(self._blocks[part.keys].pop(0))
+            size = min(len(rest.steps), len(part.steps))
+            if _bits(columns.cut(rest, slice(size))) != _bits(columns.cut(part, slice(size))):
+                return False
+            self._rest[part.keys] = columns.cut(rest, slice(size, None))
+            part = columns.cut(part, slice(size, None))
+        return True
+
+    def more(self) -> bool:
+        """Tell whether rows are left that nothing was compared with."""
+        rest = any(len(rows.steps) for rows in self._rest.values())
+        return rest or any(self._blocks.values())
+
+
+def _bits(part: Scalars) -> tuple[bytes, ...]:
+    return tuple(
+        column.tobytes() for column in (part.steps, part.times, part.values, columns.places(part))
+    )
 
 
 class _Packing:
@@ -88,57 +229,16 @@ class _Packing:
         self._sizes: Counter[Keys] = Counter()  # bytes of the rows that wait
         self._numbers: dict[Keys, int] = {}
 
-    def take(self, file: BlockFile) -> str:
-        """Write a file's rows packed; return why it cannot be packed, "" where it can."""
-        with file.path.open("rb", buffering=0) as source:
-            head = source.read(SIZE)
-            if frames.parse(head) is None:
-                return "no block of it is whole"
-            before = Origin(0, 0, 0, {}, head, ended=False)
-            if file.packed is not None:
-                with PackedFile(file.packed) as packed_file:
-                    if packed_file.damage or packed_file.origin is None:
-                        return f"{file.packed.name} is damaged"
-                    if packed_file.origin.head != head:
-                        return f"{file.packed.name} stands for another file"
-                    before = packed_file.origin
-                    self._repack(packed_file)
-            end, problem = self._follow(source, before)
-        if problem:
-            return problem
+    def take(self, source: _Source) -> None:
+        """Write what a source holds, packed. OSError, _Left."""
+        for part in source.parts():
+            if isinstance(part, Scalars):
+                self._hold(part)
+            else:
+                self._copy(part)
         for keys in list(self._held):
             self._write(keys)
-        self._into.write(end.frame() + frames.pack(Kind.END, b""))
-        return ""
-
-    def _repack(self, packed_file: PackedFile) -> None:
-        """Take what an earlier compaction packed."""
-        for block in packed_file.blocks:
-            self._hold(packed_file.scalars(block))
-        for frame in packed_file.others:
-            self._copy(frame)
-
-    def _follow(self, source: IO[bytes], before: Origin) -> tuple[Origin, str]:
-        """Take what follows in the file itself."""
-        tables = dict(before.tables)
-        rows, others, covers, ended = before.rows, before.others, before.covers, before.ended
-        for part in frames.stream(source, before.covers):
-            if isinstance(part, Damage):
-                return before, f"it is damaged: {part}"
-            if isinstance(part, Tail):  # the process was killed while it wrote
-                break
-            kind, ended, covers = part.header.kind, part.header.kind == Kind.END, part.end
-            if kind == Kind.KEYS:
-                tables[part.header.table] = tuple(payloads.from_json(part.payload))
-            elif kind == Kind.SCALARS:
-                if part.header.table not in tables:
-                    return before, f"the key table of the rows at offset {part.offset:,} is lost"
-                self._hold(blocks.to_scalars(part, tables[part.header.table], rows))
-                rows += part.header.rows
-            elif kind in OTHERS:
-                self._copy(part)
-                others += 1
-        return Origin(covers, rows, others, tables, before.head, ended), ""
+        self._into.write(source.origin.frame() + frames.pack(Kind.END, b""))
 
     def _copy(self, frame: Frame) -> None:
         self._into.write(frames.to_bytes(frame.header) + frame.payload)

@@ -11,10 +11,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rlvitals.store import payloads
+from rlvitals.store import payloads, typed
 from rlvitals.store.files import open_append, open_regular
+from rlvitals.store.typed import Fields
 
 MARK_BYTES = 256  # of the file's beginning: one that begins otherwise is another file
+OWN_KINDS = frozenset({"note", "start", "finish", "exit", "exception", "crash", "asked"})
+# The facts of our own events that readers use, with the types that they rely on.
+OURS = {
+    "attempt": typed.count,
+    "rank": typed.count,
+    "count": typed.count,
+    "exit_code": typed.integer,
+    "status": typed.text,
+    "reason": typed.text,
+    "signal": typed.text,
+    "traceback": typed.text,
+    "text": typed.text,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +56,7 @@ class EventScan:
     events: tuple[Event, ...]
     skipped: int  # lines that are none
     cursor: EventCursor
+    wrong: tuple[str, ...] = ()  # fields that were dropped, in words
 
 
 class Events:
@@ -86,16 +101,18 @@ def read(path: Path, cursor: EventCursor | None = None) -> EventScan:
     except FileNotFoundError:
         return EventScan((), 0, EventCursor())
     whole = data[: data.rfind(b"\n") + 1]
-    found, skipped = [], 0
+    found, skipped, wrong = [], 0, []
     for line in whole.splitlines():
-        event = _event(line)
+        event, dropped = _event(line)
+        wrong += dropped
         if event is not None:
             found.append(event)
         elif line.strip():
             skipped += 1
     mark = head if len(head) > len(since.head) else since.head
     end = since.offset + len(whole)
-    return EventScan(tuple(found), skipped, EventCursor(end, mark[:end]))
+    cursor = EventCursor(end, mark[:end])
+    return EventScan(tuple(found), skipped, cursor, tuple(wrong))
 
 
 def _line(event: Event) -> str:
@@ -105,13 +122,23 @@ def _line(event: Event) -> str:
     return json.dumps(said, default=payloads.plain, separators=(",", ":")) + "\n"
 
 
-def _event(line: bytes) -> Event | None:
+def _event(line: bytes) -> tuple[Event | None, list[str]]:
+    """Read a line, and name its fields of a wrong type; without a kind and a time it is none."""
     try:
-        said = json.loads(line)
-        kind, time, step = said.pop("event"), said.pop("time"), said.pop("step", None)
-        return Event(str(kind), float(time), None if step is None else int(step), said)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
+        record = Fields(typed.load(line), "an event")
+        kind, time = typed.text(record.values["event"]), typed.number(record.values["time"])
+    except (ValueError, KeyError):
+        return None, []
+    record.where = f"event {kind}"
+    step = None if record.values.get("step") is None else record.take("step", typed.integer, None)
+    rest = {
+        key: item for key, item in record.values.items() if key not in {"event", "time", "step"}
+    }
+    facts = record.tidy(rest)
+    for name in facts.keys() & OURS.keys() if kind in OWN_KINDS else ():
+        if facts[name] is not None and record.take(name, OURS[name], None) is None:
+            del facts[name]
+    return Event(kind, time, step, facts), record.wrong
 
 
 def _ends_whole(file: int) -> bool:

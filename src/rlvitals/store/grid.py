@@ -6,7 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.errors import UsageError
 from rlvitals.records import Series
+
+MAX_CELLS = 1 << 29  # of a table: nine bytes each in memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +30,7 @@ class Grid:
 def grid(series: Mapping[str, Series]) -> Grid:
     """Lay series side by side: what was logged at one step and time shares a row.
 
-    A step that a key has twice at one time has two rows.
+    A step that a key has twice at one time has two rows. Raises UsageError for more than MAX_CELLS.
     """
     found = list(series.values())
     none = [np.empty(0)]
@@ -42,6 +45,13 @@ def grid(series: Mapping[str, Series]) -> Grid:
     new = np.ones(len(by), bool)
     new[1:] = (steps[1:] != steps[:-1]) | (told[1:] != told[:-1]) | (again[1:] != again[:-1])
     row = np.cumsum(new) - 1
+    if (cells := len(found) * int(new.sum())) > MAX_CELLS:
+        raise UsageError(
+            f"{int(new.sum()):,} rows of {len(found):,} metrics are {cells:,} cells, "
+            f"more than {MAX_CELLS:,}",
+            where="the table",
+            hint="choose metrics with --keys",
+        )
     values = np.full((len(found), int(new.sum())), np.nan)
     logged = np.zeros(values.shape, bool)
     values[owner[by], row] = np.concatenate([one.values for one in found] or none)[by]

@@ -21,16 +21,16 @@ from types import TracebackType
 from typing import Self
 
 from rlvitals.errors import UnreadableLog, UsageError
-from rlvitals.store import events, folders, latest
+from rlvitals.store import events, folders, latest, typed
 from rlvitals.store.run_folder import EVENTS_FILE, RUN_FILE, About, RunFolder, block_files
 
 FILE = ".rlvitals.index"
 DAY = 86_400.0  # seconds: so long a silence may yet mean something else than it did
-VERSION = 2  # of the tables: another one is made again
+VERSION = 3  # of the tables: another one is made again
 SCHEMA = """
 CREATE TABLE runs (path TEXT PRIMARY KEY, mark TEXT, id TEXT, name TEXT, project TEXT, grp TEXT,
   seed INTEGER, created REAL, attempts INTEGER, status TEXT, step INTEGER, time REAL,
-  notes TEXT, problem TEXT DEFAULT '');
+  notes TEXT, problem TEXT DEFAULT '', wrong TEXT DEFAULT '');
 CREATE TABLE verdicts (path TEXT PRIMARY KEY, verdict TEXT, mark TEXT, judge TEXT, time REAL);
 CREATE TABLE tags (path TEXT, tag TEXT);
 CREATE TABLE settings (path TEXT, key TEXT, value TEXT, number REAL);
@@ -39,7 +39,7 @@ CREATE INDEX settings_of ON settings (path);
 CREATE INDEX settings_by ON settings (key);
 """
 SELECT = """SELECT runs.path, id, name, project, grp, seed, created, attempts, status, step,
-  runs.time, COALESCE(verdict, ''), problem FROM runs LEFT JOIN verdicts USING (path)"""
+  runs.time, COALESCE(verdict, ''), problem, wrong FROM runs LEFT JOIN verdicts USING (path)"""
 NEWEST_FIRST = "ORDER BY COALESCE(runs.time, created) DESC, runs.path"
 # Of a process that is gone without a word no file tells.
 KNOWN = "SELECT path, CASE status WHEN 'running' THEN '' ELSE mark END FROM runs"
@@ -72,6 +72,7 @@ class Indexed:
     time: float | None  # when it was logged, seconds since the epoch
     verdict: str
     problem: str  # why the folder cannot be read
+    wrong: str  # fields of its run.json that were dropped, a line each
     tags: tuple[str, ...] = ()
 
 
@@ -172,9 +173,11 @@ class Index:
         else:
             problem = ""
         step, time = latest.row(folder) or (None, None)
+        whole = about.seed is not None and about.seed in typed.INT64
+        seed = about.seed if whole else None  # the settings hold a larger one
         values = (path, mark, about.id, about.name or folder.name, about.project, about.group,
-                  about.seed, about.created, len(about.attempts), _status(folder, about), step,
-                  time, about.notes, problem)  # fmt: skip
+                  seed, about.created, len(about.attempts), _status(folder, about), step,
+                  time, about.notes, problem, "\n".join(typed.summary(about.wrong)))  # fmt: skip
         marks = ", ".join("?" * len(values))
         self._db.execute(f"INSERT INTO runs VALUES ({marks})", values)  # noqa: S608
         self._db.executemany("INSERT INTO tags VALUES (?, ?)", [(path, t) for t in about.tags])

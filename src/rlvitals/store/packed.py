@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.records import Series
-from rlvitals.store import columns, frames, payloads
+from rlvitals.store import columns, frames, payloads, typed
 from rlvitals.store.blocks import BlockCursor, Scalars
 from rlvitals.store.frames import SIZE, Damage, Frame, Header, Kind, Tail
+from rlvitals.store.typed import Fields
 
 START = Struct("<qqqdQ")
 CHECK = Struct("<II")
@@ -54,6 +55,18 @@ class Origin:
         """Where to go on in the file that this one stands for."""
         tables = MappingProxyType(dict(self.tables))
         return BlockCursor(self.covers, self.rows, self.others, tables, self.head, self.ended)
+
+    @classmethod
+    def parse(cls, frame: Frame) -> Self:
+        """Read it from its frame. Raises ValueError."""
+        record = Fields(payloads.from_json(frame.payload), "origin")
+        numbers = [record.take(name, typed.count, 0) for name in ("covers", "rows", "others")]
+        tables = record.values.get("tables")
+        if not isinstance(tables, dict) or record.wrong:
+            raise ValueError("; ".join(record.wrong) or "it has no key tables")
+        named = {int(number): typed.texts(keys) for number, keys in tables.items()}
+        head = bytes.fromhex(record.take("head", typed.text, ""))
+        return cls(*numbers, named, head, ended=record.values.get("ended") is True)
 
     def frame(self) -> bytes:
         """Lay it out as a frame."""
@@ -125,9 +138,37 @@ def parse(index: bytes | memoryview, header: Header, keys: tuple[str, ...], at: 
     checks = np.frombuffer(index, "<u4", VALUES + count, START.size + 8 * count)
     ordered = bool(flags & ORDERED)
     words = header.rows * (2 + ordered + count)
-    if header.size != size + 8 * words:
+    if not header.rows or header.size != size + 8 * words:
         raise Damaged
     return Block(keys, header.rows, first, last, step, time, ordered, lasts, checks, at + size)
+
+
+def check(frame: Frame, keys: tuple[str, ...]) -> Block:
+    """Read a whole block's index and compare it with each of the columns. Raises Damaged."""
+    payload, rows = frame.payload, frame.header.rows
+    index = payload[: index_size(len(keys))]
+    result = parse(index, frame.header, keys, frame.offset + SIZE)
+    words = np.frombuffer(payload[len(index) :], "<i8").reshape(-1, rows or 1)
+    present = [
+        STEPS,
+        TIMES,
+        *([PLACES] if result.ordered else []),
+        *range(VALUES, len(result.checks)),
+    ]
+    if any(crc32(words[at].data) != result.checks[which] for at, which in enumerate(present)):
+        raise Damaged
+    places = words[PLACES] if result.ordered else (result.first, result.first + rows - 1)
+    lasts = words[-len(keys) :, -1] if keys else words[:0, -1]
+    ends = (words[STEPS][-1], words[TIMES].view("<f8")[-1].tobytes(), places[0], places[-1])
+    claim = (
+        result.last_step,
+        np.float64(result.last_time).tobytes(),
+        result.first,
+        result.last_row,
+    )
+    if ends != claim or lasts.tobytes() != result.lasts.tobytes():
+        raise Damaged
+    return result
 
 
 class PackedFile:
@@ -187,7 +228,10 @@ class PackedFile:
                 payload = self._read(at + SIZE, header.size)
                 if crc32(payload) != header.crc:
                     raise Damaged
-                self._small(Frame(at, header, memoryview(payload)))
+                try:
+                    self._small(Frame(at, header, memoryview(payload)))
+                except ValueError:
+                    raise Damaged from None
             at += SIZE + header.size
         if kind != Kind.END or self.origin is None:
             raise Damaged
@@ -203,29 +247,32 @@ class PackedFile:
                 self.damage.append(part)
             elif isinstance(part, Tail):
                 self.damage.append(Damage(part.offset, part.size, "the end of the file is torn"))
-            elif part.header.kind != Kind.PACKED:
-                self._small(part)
             else:
-                self._kept(part)
+                self._take(part)
 
-    def _kept(self, frame: Frame) -> None:
-        keys = self._tables.get(frame.header.table, ())
-        index = frame.payload[: index_size(frame.header.columns)]
+    def _take(self, frame: Frame) -> None:
+        """Keep a frame whose content parses."""
+        why = f"{frame.header.rows:,} rows whose key table is lost"
         try:
-            self.blocks.append(parse(index, frame.header, keys, frame.offset + SIZE))
+            if frame.header.kind != Kind.PACKED:
+                self._small(frame)
+                return
+            keys = self._tables.get(frame.header.table, ())
+            if len(keys) == frame.header.columns:
+                self.blocks.append(check(frame, keys))
+                return
+        except ValueError as error:
+            why = f"a block that makes no sense: {error}"
         except Damaged:
-            why = f"{frame.header.rows:,} rows whose key table is lost"
-            self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
+            why = "its index does not match its columns"
+        self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
 
     def _small(self, frame: Frame) -> None:
         kind = frame.header.kind
         if kind == Kind.KEYS:
-            keys = payloads.from_json(frame.payload)
-            self._tables[frame.header.table] = tuple(map(str, keys))
+            self._tables[frame.header.table] = payloads.to_keys(frame.payload)
         elif kind == Kind.ORIGIN:
-            said = payloads.from_json(frame.payload)
-            tables = {int(number): tuple(keys) for number, keys in said["tables"].items()}
-            self.origin = Origin(**{**said, "tables": tables, "head": bytes.fromhex(said["head"])})
+            self.origin = Origin.parse(frame)
         elif kind != Kind.END:
             self.others.append(frame)
 

@@ -17,11 +17,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.store import files, litter, payloads
+from rlvitals.store import files, litter, payloads, typed
 from rlvitals.store.events import Events
+from rlvitals.store.typed import Fields
 
 FORMAT = 1
 RUN_FILE = "run.json"
@@ -73,6 +73,7 @@ class About:
     host: Mapping[str, object] = field(default_factory=dict)
     attempts: tuple[Attempt, ...] = ()
     more: Mapping[str, object] = field(default_factory=dict)  # what a caller adds: packages, seeds
+    wrong: tuple[str, ...] = ()  # fields of the file that were dropped, in words; never written
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,8 +305,8 @@ def _state(path: Path) -> FileState:
 def parse_about(data: bytes, path: Path) -> About:
     """Read the bytes of a `run.json`; `path` is what errors call it. Raises UnreadableLog."""
     try:
-        said = json.loads(data)
-    except (ValueError, RecursionError):
+        said = typed.load(data)
+    except ValueError:
         raise LostRun("run.json is damaged", where=str(path)) from None
     if not isinstance(said, dict) or not isinstance(said.get("format"), int):
         raise UnreadableLog("no run.json of rlvitals", where=str(path))
@@ -315,25 +316,53 @@ def parse_about(data: bytes, path: Path) -> About:
             where=str(path),
             hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
         )
-    try:
-        return _about(said)
-    except (ValueError, TypeError, KeyError) as error:
-        raise LostRun(f"run.json is damaged: {error}", where=str(path)) from None
+    return _about(Fields(said, RUN_FILE))
 
 
-def _about(said: Mapping[str, object]) -> About:
-    known = {one.name: said[one.name] for one in fields(About) if one.name in said}
-    known["tags"] = tuple(map(str, _list(said.get("tags"))))
-    known["command"] = tuple(map(str, _list(said.get("command"))))
-    own = {one.name for one in fields(Attempt)}
-    known["attempts"] = tuple(
-        Attempt(**{k: v for k, v in one.items() if k in own}) for one in _list(said.get("attempts"))
+def _about(record: Fields) -> About:
+    """Take each field as its type; a wrong one is named in `wrong`, and its default stands."""
+    listed = record.values.get("attempts", [])
+    if not isinstance(listed, list):
+        record.drop("attempts", typed.WrongTypeError("is not a list"))
+        listed = []
+    attempts = [_attempt(attempt, f"attempts[{i}]", record) for i, attempt in enumerate(listed)]
+    return About(
+        id=record.take("id", typed.text, ""),
+        name=record.take("name", typed.text, ""),
+        project=record.take("project", typed.text, ""),
+        group=record.take("group", typed.text, ""),
+        seed=record.take("seed", typed.seed, None),
+        created=record.take("created", typed.moment, 0.0),
+        settings=record.mapping("settings"),
+        tags=record.take("tags", typed.texts, ()),
+        notes=record.take("notes", typed.text, ""),
+        framework=record.take("framework", typed.text, ""),
+        command=record.take("command", typed.texts, ()),
+        git=record.mapping("git"),
+        host=record.mapping("host"),
+        attempts=tuple(attempt for attempt in attempts if attempt is not None),
+        more=record.mapping("more"),
+        wrong=tuple(record.wrong),
     )
-    return About(**known)  # type: ignore[arg-type]
 
 
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _attempt(value: object, place: str, whole: Fields) -> Attempt | None:
+    try:
+        record = Fields(value, f"{whole.where}: {place}")
+        number = typed.count(record.values.get("number"))
+    except ValueError as error:
+        whole.drop(place, error)
+        return None
+    attempt = Attempt(
+        number,
+        record.take("started", typed.moment, 0.0),
+        record.take("launch", typed.text, ""),
+        record.take("host", typed.text, ""),
+        record.take("pid", typed.count, 0),
+        record.take("world_size", typed.count, 1),
+    )
+    whole.wrong += record.wrong
+    return attempt
 
 
 def _write(path: Path, about: About, *, damaged: bool = False) -> None:
@@ -344,7 +373,7 @@ def _write(path: Path, about: About, *, damaged: bool = False) -> None:
     said = {
         "format": FORMAT,
         "written_by": WRITER,
-        **{one.name: getattr(about, one.name) for one in fields(About)},
+        **{one.name: getattr(about, one.name) for one in fields(About) if one.name != "wrong"},
     }
     said["attempts"] = [asdict(one) for one in about.attempts]
     body = json.dumps(said, indent=1, default=payloads.plain).encode().removesuffix(b"\n}")

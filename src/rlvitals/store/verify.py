@@ -1,13 +1,13 @@
 """Check every byte of a run: which blocks are damaged, and what can be read all the same."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.store import events, frames, packed, payloads, run_folder
+from rlvitals.store import events, frames, packed, payloads, run_folder, typed
 from rlvitals.store.blocks import hold
-from rlvitals.store.frames import SIZE, Damage, Frame, Kind, Tail
+from rlvitals.store.frames import Damage, Frame, Kind, Tail
 from rlvitals.store.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE
 
 
@@ -49,8 +49,8 @@ def _about(path: Path) -> Iterator[Report]:
     except UnreadableLog as error:
         yield Report(RUN_FILE, size, problem=error.problem)
     else:
-        wrong = (Damage(0, size, stored.damage),) if stored.damage else ()
-        yield Report(RUN_FILE, size, damage=wrong)
+        damage = (Damage(0, size, stored.damage),) if stored.damage else ()
+        yield Report(RUN_FILE, size, damage=(*damage, *_fields(stored.about.wrong)))
 
 
 def _events(path: Path) -> Iterator[Report]:
@@ -62,9 +62,14 @@ def _events(path: Path) -> Iterator[Report]:
     except OSError as error:
         yield Report(EVENTS_FILE, size, problem=error.strerror or str(error))
         return
-    skipped = Damage(0, 0, f"{found.skipped:,} lines are no events")
+    skipped = [f"{found.skipped:,} lines are no events"] if found.skipped else []
     torn = size - found.cursor.offset
-    yield Report(EVENTS_FILE, size, len(found.events), 0, (skipped,) if found.skipped else (), torn)
+    damage = _fields([*skipped, *typed.summary(found.wrong)])
+    yield Report(EVENTS_FILE, size, len(found.events), 0, damage, torn)
+
+
+def _fields(wrong: Sequence[str]) -> tuple[Damage, ...]:
+    return tuple(Damage(0, 0, text) for text in wrong)
 
 
 def _blocks(path: Path) -> Report:
@@ -105,24 +110,36 @@ class _Check:
 
     def _frame(self, frame: Frame) -> None:
         header, place = frame.header, Damage(frame.offset, frame.end - frame.offset, "")
-        if header.kind == Kind.KEYS:
-            self._tables[header.table] = len(payloads.from_json(frame.payload))
-        elif header.kind in {Kind.SCALARS, Kind.PACKED}:
+        if header.kind in {Kind.SCALARS, Kind.PACKED}:
             self.rows += header.rows
             self._waiting.append((place, header.table, header.columns, header.rows))
-            if header.kind == Kind.PACKED:
-                self._columns(frame)
-        elif header.kind not in set(Kind):
-            self.damage.append(Damage(frame.offset, place.size, f"a block of kind {header.kind}"))
-
-    def _columns(self, frame: Frame) -> None:
-        """Hold a packed block's index against its payload."""
-        index = frame.payload[: packed.index_size(frame.header.columns)]
         try:
-            packed.parse(index, frame.header, ("",) * frame.header.columns, frame.offset + SIZE)
+            self._parse(frame)
+        except ValueError as error:
+            self._add_damage(frame, f"a block that makes no sense: {error}")
         except packed.Damaged:
-            why = "its index does not match its columns"
-            self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
+            self._add_damage(frame, "its index does not match its columns")
+
+    def _parse(self, frame: Frame) -> None:
+        """Read a frame's content as a reader does. Raises ValueError, packed.Damaged."""
+        header, kind = frame.header, frame.header.kind
+        if kind == Kind.KEYS:
+            self._tables[header.table] = len(payloads.to_keys(frame.payload))
+        elif kind == Kind.ORIGIN:
+            packed.Origin.parse(frame)
+        elif kind == Kind.PACKED:
+            packed.check(frame, ("",) * header.columns)
+        elif kind in payloads.PARSERS:
+            content = payloads.PARSERS[kind](frame.payload)
+            for wrong in content.wrong if isinstance(content, payloads.Changed) else ():
+                self._add_damage(frame, wrong)
+        elif kind == Kind.SCALARS and header.size != 8 * header.rows * (header.columns + 2):
+            raise ValueError("its length is not that of its rows")
+        elif kind not in set(Kind):
+            self._add_damage(frame, f"a block of kind {kind}")
+
+    def _add_damage(self, frame: Frame, why: str) -> None:
+        self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
 
     def lost(self) -> Iterator[Damage]:
         """Name the rows whose key table is lost: it may stand behind them."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from rlvitals.records import Series
-from rlvitals.store import columns, events
+from rlvitals.store import columns, events, typed
 from rlvitals.store.blocks import BlockCursor, Found, Scalars, Scan, scan
 from rlvitals.store.events import Event, EventCursor
 from rlvitals.store.packed import PackedFile
@@ -74,6 +74,7 @@ def _read(folder: Path, since: RunCursor) -> RunScan:
         happened = events.EventScan((), 0, since.events)
     if happened.skipped:
         notes.append(f"{EVENTS_FILE}: {happened.skipped:,} lines are no events")
+    notes += typed.summary([f"{EVENTS_FILE}: {one}" for one in happened.wrong])
     ends = {(p.file.attempt, p.file.rank): p.scan.cursor for p in parts}
     said = [one.settings for part in parts for one in part.scan.settings]
     changed = MappingProxyType({key: one[key] for one in (since.changed, *said) for key in one})
@@ -128,9 +129,9 @@ def _found(
 ) -> Scan:
     found = Found(end)
     for frame in packed.others[others:]:
-        found.other(frame.header.kind, frame.payload)
+        found.other(frame)
     found.others = end.others
-    found.damage = list(packed.damage)
+    found.damage += packed.damage
     return replace(found.scan(replaced=replaced), scalars=rows)
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 from rlvitals.metrics.names.name import Name, Table
 
@@ -43,10 +44,23 @@ def find(table: Table, key: str) -> tuple[str, Name] | None:
     for bare in _without_prefix(table, key):
         if name := table.keys.get(bare):
             return name.metric.name, name
+        if not _in_families(table, bare):
+            continue
         for family in table.families:
             if match := re.fullmatch(family.pattern, bare):
                 return "/".join((family.name.metric.name, *match.groups())), family.name
     return None
+
+
+def _in_families(table: Table, key: str) -> bool:
+    """Tell whether any family has a key, with one match for all of them."""
+    patterns = tuple([family.pattern for family in table.families])
+    return bool(patterns) and _either(patterns).fullmatch(key) is not None
+
+
+@lru_cache(maxsize=256)  # tables
+def _either(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{one})" for one in patterns))
 
 
 def setting(table: Table, key: str) -> str | None:

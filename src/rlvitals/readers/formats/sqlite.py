@@ -106,7 +106,8 @@ def reading(path: Path, work: Callable[["Connection"], T], wait: float = WAIT) -
     copy = False
     for _ in range(ATTEMPTS):
         state = _state(path)
-        immutable = head[WAL_BYTE] > 1 and state.wal <= 0 and not state.shm
+        no_log = state.wal < 0 or (state.wal == 0 and not state.shm)  # a -shm alone was left behind
+        immutable = head[WAL_BYTE] > 1 and no_log
         copy = copy or (state.wal > 0 and not state.shm)
         try:
             if copy:

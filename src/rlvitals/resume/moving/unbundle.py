@@ -1,7 +1,6 @@
 """A run out of one file that may come from anybody: whole, in its folder alone, or not at all."""
 
 import gzip
-import json
 import struct
 import tarfile
 import zipfile
@@ -22,6 +21,7 @@ from rlvitals.resume.moving.index import Version
 from rlvitals.resume.moving.places import Folder
 from rlvitals.resume.moving.working import gathering, put_in_place
 from rlvitals.resume.naming import MANIFEST
+from rlvitals.store import typed
 
 RATIO = 1000  # unpacked bytes for each packed one: logs reach 20, bombs a million
 HARMLESS = 64 << 20  # unpacked bytes that are no bomb, whatever the ratio
@@ -92,7 +92,7 @@ def _announced(first: Member | None) -> _Announced:
             "it does not begin with bundle.json, so it is no bundle of ours; "
             "`tar xf` or `unzip` unpack what other programs packed"
         )
-    said: Any = json.loads(b"".join(first.chunks(0)))
+    said: Any = typed.load(b"".join(first.chunks(0)))
     if not isinstance(said, dict) or said.get("written_by") != WRITER:
         raise Refused("its bundle.json is none of rlvitals")
     if not isinstance(said.get("format"), int) or said["format"] > FORMAT:
@@ -103,7 +103,7 @@ def _announced(first: Member | None) -> _Announced:
     try:
         listed = [(str(name), Version(int(size), str(held))) for name, size, held in said["files"]]
         found = _Announced(str(said["name"]), dict(listed))
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise Refused(f"its bundle.json is damaged: {error!r}") from None
     _check(found, [name for name, _ in listed], first.name)
     return found
