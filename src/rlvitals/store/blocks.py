@@ -7,6 +7,7 @@ next call.
 
 import os
 import time as clock
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -23,7 +24,7 @@ from rlvitals.records import Histogram, Table, Text
 from rlvitals.store import frames, payloads
 from rlvitals.store.at_once import RowFile
 from rlvitals.store.frames import Damage, Frame, Header, Kind, Tail
-from rlvitals.store.outbox import Outbox
+from rlvitals.store.outbox import Budget, Outbox
 
 REPEAT = 64  # a key table is written again after so many blocks of its: one lost is not all lost
 
@@ -86,14 +87,15 @@ class Writer:
     flush goes on at the byte where this one stopped.
     """
 
-    def __init__(self, path: Path, *, durable: bool = False) -> None:
+    def __init__(self, path: Path, *, durable: bool = False, budget: Budget | None = None) -> None:
         """Open a file to append to. `durable` hands each block to the system at once. OSError."""
         self.path = path
         self.durable = durable
         self._pid = os.getpid()
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, 0o644)
+        # Read as well: what was written can be copied after the file's name is removed.
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _BINARY, 0o644)
         self._tables: dict[tuple[str, ...], tuple[int, int]] = {}  # number, blocks so far
-        self._out = Outbox(self._fd)
+        self._out = Outbox(self._fd, budget)
         self._held = hold(self._fd)
         # Numbers that another writer of this file has used must not be used again.
         found = os.fstat(self._fd).st_size
@@ -111,14 +113,15 @@ class Writer:
     ) -> None:
         """Append n rows: `steps` int64 [n], `times` float64 [n], `values` float64 [k, n]."""
         number, blocks = self._tables.get(keys) or (next(self._numbers), 0)
-        if blocks % REPEAT == 0:
-            names = payloads.to_json(keys)
-            self._out.add(frames.pack(Kind.KEYS, names, columns=len(keys), table=number))
+        if blocks % REPEAT == 0 or number in self._out.lost_tables:
+            self._out.lost_tables.discard(number)
+            frame = frames.pack(Kind.KEYS, payloads.to_json(keys), len(keys), number)
+            self._out.add(Kind.KEYS, frame, table=number)
         self._tables[keys] = (number, blocks + 1)
         laid = payloads.columns(steps, times, values)
         data, rows = memoryview(laid.reshape(-1).view(np.uint8)), len(steps)  # type: ignore[arg-type]
         said = Header(Kind.SCALARS, len(data), crc32(data), rows, len(keys), number)
-        self._out.add(frames.to_bytes(said), data, rows=rows)
+        self._out.add(Kind.SCALARS, frames.to_bytes(said), data, rows=rows, table=number)
         self._through()
 
     def histogram(self, key: str, one: Histogram) -> None:
@@ -152,9 +155,25 @@ class Writer:
         return len(self._out)
 
     @property
-    def dropped(self) -> int:
-        """Rows that were given up because the disk took nothing for too long."""
+    def fd(self) -> int:
+        """The file's descriptor, open for reading too; -1 once it is closed."""
+        return self._fd
+
+    @property
+    def dropped(self) -> Counter[Kind]:
+        """Rows and other blocks that were given up because too many waited."""
         return self._out.dropped
+
+    @property
+    def waiting(self) -> Counter[Kind]:
+        """Rows and other blocks that the system has not taken yet."""
+        return self._out.waiting
+
+    def replace(self, path: Path, fd: int) -> None:
+        """Go on in another file, which holds what this one does and is open to append. OSError."""
+        os.close(self._fd)
+        self.path, self._fd, self._out.fd = path, fd, fd
+        self._held = hold(fd)
 
     def flush(self) -> None:
         """Hand what is pending to the system, in one write. OSError where it takes none."""
@@ -180,7 +199,7 @@ class Writer:
             self.flush()
 
     def _add(self, kind: Kind, payload: bytes) -> None:
-        self._out.add(frames.pack(kind, payload))
+        self._out.add(kind, frames.pack(kind, payload))
 
 
 _BINARY: int = getattr(os, "O_BINARY", 0)  # Windows would turn line ends
