@@ -24,7 +24,7 @@ ROW_BYTES, NUMBER_BYTES = 200, 100  # of a row that waits in a list, and of each
 MESSAGE_BYTES = 500  # of a call that waits, beside its content
 CONTENT_SHARE = 0.75  # of the budget, that texts, tables and histograms may fill
 STUCK = 2.0  # seconds that a durable log waits for another thread's write
-BLOCKED_SECONDS = 0.5  # of one write: the disk blocks, and nobody waits for it
+BLOCKED_SECONDS = 0.2  # of one write: the disk blocks, and nobody waits for it
 PATIENCE = 0.005  # seconds that a loop faster than its recorder lets it catch up
 MAX_PATIENCE = 0.25  # seconds that such a loop waits where the budget is half used
 POLL_SECONDS = 0.002
@@ -252,14 +252,14 @@ class Pump:
             order = None
             with suppress(Empty):
                 order = self._orders.get(timeout=max(due - time.monotonic(), 0.0))
+            due = time.monotonic() + self._seconds  # of rows that are logged while it writes
             if order is None or order.all_sinks or time.monotonic() >= looked:
                 self._do_chores()
-                looked = time.monotonic() + self._seconds
+                looked = due
             self._safely(self._cycle)
             if order is not None:
                 status = order.status
                 self._settle(order)
-            due = time.monotonic() + self._seconds
             self.spent = time.thread_time()
 
     def _do_chores(self) -> None:

@@ -106,6 +106,8 @@ class Outbox:
         """Drop the oldest blocks of the least important kinds until the rest fits."""
         first = self._blocks.popleft() if self._begun else None
         for kinds in DROP_ORDER:
+            if self._budget.fits(0):
+                break
             kept: deque[_Block] = deque()
             for block in self._blocks:
                 if block.kind in kinds and not self._budget.fits(0, TARGET_SHARE):
