@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from rlvitals.recording.batches import FIELDS, Batcher
-from rlvitals.recording.losses import Losses
+from rlvitals.recording.losses import AT_END, BLOCKED, FASTER, FULL, Losses
 from rlvitals.recording.notes import Notes, error_text
 from rlvitals.recording.outlet import Outlet
 from rlvitals.recording.sinks.sink import Rows, Writing
@@ -29,10 +29,6 @@ PATIENCE = 0.005  # seconds that a loop faster than its recorder lets it catch u
 MAX_PATIENCE = 0.25  # seconds that such a loop waits where the budget is half used
 POLL_SECONDS = 0.002
 MAX_SECONDS = 1e6  # that `flush` can be asked to wait
-FASTER = "they were logged faster than the recorder lays them out"
-BLOCKED = "the disk blocked for too long"
-FULL = "the disk was full for too long"
-AT_END = "the disk took none until the end"
 
 Message = Callable[[Writing], None]
 
@@ -140,10 +136,11 @@ class Pump:
     def catch_up(self) -> None:
         """Let the thread lay out what waits, for a moment; without room, drop the newest rows."""
         waiting, room = len(self.rows) + len(self.written), self._room_for_rows()
-        if self.alive and not self._blocked:
+        tried = self._tried <= waiting < self._tried + self.limit
+        if self.alive and not self._blocked and not tried:
             if 2 * waiting > room:
                 self._wait_for_room(room)
-            elif not self._writing_since and not self._tried <= waiting < self._tried + self.limit:
+            elif not self._writing_since:
                 self._wait_for_cycle(waiting)
         if len(self.rows) + len(self.written) > room:
             self._drop_newest(room)
@@ -161,10 +158,13 @@ class Pump:
         """Sleep, so that the thread has a processor: every caller, where many log."""
         self._orders.put(None)
         until = time.monotonic() + MAX_PATIENCE
-        while 2 * (len(self.rows) + len(self.written)) > room and time.monotonic() < until:
-            if self._blocked or not self.alive:
+        while 2 * (waiting := len(self.rows) + len(self.written)) > room:
+            if time.monotonic() > until:
+                self._tried = waiting  # once more only after as many rows again
+            if self._tried == waiting or self._blocked or not self.alive:
                 return
             time.sleep(POLL_SECONDS)
+        self._tried = 0
 
     @property
     def _blocked(self) -> bool:
