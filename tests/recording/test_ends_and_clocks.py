@@ -1,4 +1,4 @@
-"""Processes that end without a word, clocks that jump, loops that are cancelled, hours of logging."""
+"""Processes that end without a word, clocks that jump, cancelled loops, hours of logging."""
 
 import asyncio
 import csv

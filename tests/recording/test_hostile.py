@@ -108,6 +108,12 @@ def namespace():
     return found
 
 
+def objects():
+    found = np.empty(2, object)
+    found[0] = Raises()
+    return found
+
+
 HOSTILE = {
     "raises": Raises,
     "lies: dict": lambda: Liar(dict),
@@ -132,7 +138,7 @@ HOSTILE = {
     "keys": lambda: {b"a": 1, 1: 2, None: 3, (1, 2): 4},
     "numpy": lambda: np.float32(1.5),
     "array": lambda: np.zeros((3, 4)),
-    "objects": lambda: np.array([Raises(), None], object),
+    "objects": objects,
     "torch": lambda: torch.ones(3, requires_grad=True) * 2,
     "meta": lambda: torch.zeros(1, device="meta"),
     "a type": lambda: Raises,

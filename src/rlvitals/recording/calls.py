@@ -148,11 +148,11 @@ def changes(before: Mapping[str, object], new: Mapping[str, object]) -> dict[str
     }
 
 
-def end(status: str, trace: str, exit_code: int | None) -> dict[str, object]:
+def end(status: str, trace: object, exit_code: int | None) -> dict[str, object]:
     """Return what is recorded of a run's end."""
     facts: dict[str, object] = {"status": status, "time": clock.time()}
-    if trace:
-        facts["traceback"] = redact.homeless(redact.text(content.text(trace)))
+    if trace is not None and (lines := content.text(trace)):
+        facts["traceback"] = redact.homeless(redact.text(lines))
     if exit_code is not None:
         facts["exit_code"] = exit_code
     return facts

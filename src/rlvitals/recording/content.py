@@ -126,11 +126,11 @@ def settings(changed: object) -> dict[str, object]:
 
     A mapping, a dataclass, an `argparse.Namespace`: what has names. Raises UsageError for others.
     """
-    named = _named(changed)
-    if named is None:
+    named = None if _named(changed) is None else plain(changed)
+    if not isinstance(named, dict):
         raise UsageError(f"settings must be a dict, not {tensors.kind(changed)}")
     found: dict[str, object] = {}
-    _flatten("", plain(named), found)
+    _flatten("", named, found)
     return found
 
 

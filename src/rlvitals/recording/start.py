@@ -82,9 +82,9 @@ def _texts(given: Mapping[str, object]) -> dict[str, object]:
 
 def _tags(given: object) -> tuple[str, ...]:
     """Return tags as texts; those that cannot be read are left out."""
-    if isinstance(given, str):
-        return (given,)
     try:
+        if isinstance(given, str):
+            return (content.text(given),)
         return tuple(map(content.text, islice(cast("Iterable[object]", given), MAX_TAGS)))
     except Exception:  # noqa: BLE001 - a stranger's iterator may raise anything
         return ()
