@@ -176,9 +176,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("way", ["compiled", "python"], indirect=True)
-@settings(
-    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
 @given(calls=st.lists(st.tuples(st.sampled_from(sorted(CALLS)), ANY, ANY), min_size=1, max_size=8))
 def test_no_call_raises_and_the_next_row_is_recorded(run, way, calls):
     assert way

@@ -105,7 +105,7 @@ def ending(status: object, exit_code: object) -> tuple[str, int | None]:
     if type(status) is str:
         return status, code
     if exit_code is None:
-        code = tensors.whole(status)
+        code = 0 if status is None else tensors.whole(status)
         if code is None:
             return content.text(status), None
     return "failed" if code else "finished", code or None
