@@ -315,6 +315,7 @@ def test_rows_logged_faster_than_they_can_be_laid_out_are_counted_by_that_name(
     tmp_path, monkeypatch, way
 ):
     assert way
+    monkeypatch.setenv("RLVITALS_RECORDING_MACHINE_SECONDS", "0")
     monkeypatch.setattr(outbox, "MAX_PENDING_BYTES", 600_000)
     monkeypatch.setattr("rlvitals.recording.pump.MAX_PATIENCE", 0.01)
     run = rlvitals.start(tmp_path, strict=False)

@@ -573,6 +573,7 @@ def test_an_unknown_sink_is_named(tmp_path):
 @both_ways
 def test_a_disk_that_blocks_keeps_the_loop_going_and_counts_what_it_loses(tmp_path, monkeypatch):
     monkeypatch.setattr(outbox, "MAX_PENDING_BYTES", 600_000)
+    monkeypatch.setenv("RLVITALS_RECORDING_MACHINE_SECONDS", "0")
     gate = threading.Event()
     write = outbox._write
 

@@ -126,20 +126,20 @@ def settings(changed: object) -> dict[str, object]:
 
     A mapping, a dataclass, an `argparse.Namespace`: what has names. Raises UsageError for others.
     """
-    named = None if _named(changed) is None else plain(changed)
-    if not isinstance(named, dict):
+    mapping = None if _fields(changed) is None else plain(changed)
+    if not isinstance(mapping, dict):
         raise UsageError(f"settings must be a dict, not {tensors.kind(changed)}")
-    found: dict[str, object] = {}
-    _flatten("", named, found)
-    return found
+    flat: dict[str, object] = {}
+    _flatten("", mapping, flat)
+    return flat
 
 
-def _flatten(prefix: str, value: object, found: dict[str, object]) -> None:
-    for key, one in cast("dict[str, object]", value).items():
-        if isinstance(one, dict) and one:
-            _flatten(f"{prefix}{key}/", one, found)
+def _flatten(prefix: str, value: object, flat: dict[str, object]) -> None:
+    for key, cell in cast("dict[str, object]", value).items():
+        if isinstance(cell, dict) and cell:
+            _flatten(f"{prefix}{key}/", cell, flat)
         else:
-            found[prefix + key] = one
+            flat[prefix + key] = cell
 
 
 def plain(value: object) -> object:
@@ -174,13 +174,13 @@ class _Plain:
             return int(value) if abs(value) <= MAX_INT else text(value)
         if isinstance(value, float):
             return float(value)
-        named = _named(value)
-        if named is None and not isinstance(value, list | tuple | set | frozenset):
+        mapping = _fields(value)
+        if mapping is None and not isinstance(value, list | tuple | set | frozenset):
             return _scalar(value)
-        return self._container(value, named, depth)
+        return self._container(value, mapping, depth)
 
     def _container(
-        self, value: object, named: Mapping[object, object] | None, depth: int
+        self, value: object, mapping: Mapping[object, object] | None, depth: int
     ) -> object:
         if id(value) in self._above:
             return f"{tensors.kind(value)} that holds itself"
@@ -189,11 +189,11 @@ class _Plain:
         self._above.add(id(value))
         try:
             room = max(MAX_CELLS - self._cells, 0)
-            if named is not None:
-                cells = islice(named.items(), room)
-                return {text(key): self.of(one, depth + 1) for key, one in cells}
+            if mapping is not None:
+                cells = islice(mapping.items(), room)
+                return {text(key): self.of(cell, depth + 1) for key, cell in cells}
             return [
-                self.of(one, depth + 1) for one in islice(cast("Iterable[object]", value), room)
+                self.of(cell, depth + 1) for cell in islice(cast("Iterable[object]", value), room)
             ]
         finally:
             self._above.discard(id(value))
@@ -207,13 +207,13 @@ def _scalar(value: object) -> object:
     return int(number) if number.is_integer() and "int" in str(_type(value)) else number
 
 
-def _named(value: object) -> Mapping[object, object] | None:
+def _fields(value: object) -> Mapping[object, object] | None:
     """Return what a value names: a mapping's items, an object's fields; None for others."""
     try:
         if isinstance(value, Mapping):
             return value
         if is_dataclass(value) and not isinstance(value, type):
-            return {one.name: getattr(value, one.name) for one in fields(value)}
+            return {field.name: getattr(value, field.name) for field in fields(value)}
         is_namespace = type(value).__module__ == "argparse" or isinstance(value, SimpleNamespace)
         return vars(value) if is_namespace else None
     except Exception:  # noqa: BLE001 - a stranger's property may raise anything
@@ -223,8 +223,8 @@ def _named(value: object) -> Mapping[object, object] | None:
 def text(value: object) -> str:
     """Return the text of anything, one that every file can hold; nothing is raised."""
     try:
-        found = str(value) if type(value) is not str else value
-        return found.encode("utf-8", "backslashreplace").decode()
+        words = str(value) if type(value) is not str else value
+        return words.encode("utf-8", "backslashreplace").decode()
     except Exception as error:  # noqa: BLE001 - a stranger's __str__ may raise anything
         return f"{tensors.kind(value)} without a text ({type(error).__name__})"
 
@@ -234,7 +234,7 @@ def size(value: object) -> int:
     if isinstance(value, Table):
         return sum(map(size, value.columns.values()))
     if isinstance(value, dict):
-        return sum(size(key) + size(one) for key, one in value.items())
+        return sum(size(key) + size(cell) for key, cell in value.items())
     if isinstance(value, list):
         return sum(map(size, value)) + CELL_BYTES
     if type(value) in PLAIN:

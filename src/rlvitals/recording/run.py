@@ -73,8 +73,7 @@ class Run:
         self.folder: Path = opening.folder
         self.id = opening.run_id
         self.name = opening.name
-        self.attempt = opening.attempt
-        self.rank = opening.rank
+        self.attempt, self.rank = opening.attempt, opening.rank
         self.world_size = world_size
         self._settings = dict(opening.settings if settings is None else settings)
         self._notes = pump.notes

@@ -53,10 +53,9 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     `sinks` names what else to write, or maps each name to its options. `durable` writes each call
     before it returns, so that nothing logged is lost when the process is killed; else it is what
     was logged in the last `flush_seconds`. `strict` makes wrong calls raise: the default under
-    pytest. Raises UsageError for a folder, sinks, `resume` and options that make no sense. What
-    only describes the run (`settings`, `tags`, `notes`, `seed`, names) raises nothing unless
-    `strict`: it is recorded as far as it can be read. A folder that cannot be written is a warning,
-    and nothing is recorded; where `strict`, a VitalsError.
+    pytest. Raises UsageError for a folder, sinks, `resume` and options that make no sense; what
+    describes the run (`settings`, `tags`, `notes`, `seed`, names) is recorded as far as it can be
+    read. A folder that cannot be written is a warning; where `strict`, a VitalsError.
     """
     checked = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
     texts = {"project": project, "name": name, "group": group, "framework": framework}
@@ -70,30 +69,30 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
         return Off(_path(chosen), chosen.name, kept)
     own = choosing.chosen(sinks, every)
     whole = seed if seed is None or checked else tensors.whole(seed)
-    begun = _begun(_Start(chosen, own, resume, kept, whole, content.text(notes)), strict=checked)
+    run = _begun(_Start(chosen, own, resume, kept, whole, content.text(notes)), strict=checked)
     for text in wrong:
-        begun.note(text)
-    return begun
+        run.note(text)
+    return run
 
 
-def _texts(given: Mapping[str, object]) -> dict[str, object]:
-    return {key: None if value is None else content.text(value) for key, value in given.items()}
+def _texts(values: Mapping[str, object]) -> dict[str, object]:
+    return {key: None if value is None else content.text(value) for key, value in values.items()}
 
 
-def _tags(given: object) -> tuple[str, ...]:
+def _tags(tags: object) -> tuple[str, ...]:
     """Return tags as texts; those that cannot be read are left out."""
     try:
-        if isinstance(given, str):
-            return (content.text(given),)
-        return tuple(map(content.text, islice(cast("Iterable[object]", given), MAX_TAGS)))
+        if isinstance(tags, str):
+            return (content.text(tags),)
+        return tuple(map(content.text, islice(cast("Iterable[object]", tags), MAX_TAGS)))
     except Exception:  # noqa: BLE001 - a stranger's iterator may raise anything
         return ()
 
 
-def _settings(given: object, *, strict: bool) -> tuple[dict[str, object], list[str]]:
+def _settings(settings: object, *, strict: bool) -> tuple[dict[str, object], list[str]]:
     """Return settings as they are recorded, and what is wrong with them."""
     try:
-        return ({} if given is None else content.settings(given)), []
+        return ({} if settings is None else content.settings(settings)), []
     except UsageError as error:
         if strict:
             raise

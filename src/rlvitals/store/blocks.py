@@ -194,6 +194,11 @@ class Writer:
             os.close(self._fd)
             self._fd = -1
 
+    def abandon(self) -> None:
+        """Close the file as it is: what waits is lost, as nobody would find it there."""
+        os.close(self._fd)
+        self._fd = -1
+
     def _through(self) -> None:
         if self.durable:
             self.flush()

@@ -72,10 +72,10 @@ class Outbox:
     @property
     def waiting(self) -> Counter[Kind]:
         """Rows and other blocks that wait, by kind."""
-        found: Counter[Kind] = Counter()
+        counts: Counter[Kind] = Counter()
         for block in self._blocks:
-            found[block.kind] += block.rows or 1
-        return found
+            counts[block.kind] += block.rows or 1
+        return counts
 
     def add(self, kind: Kind, *parts: Bytes, rows: int = 0, table: int = -1) -> None:
         """Take a block."""
@@ -108,14 +108,14 @@ class Outbox:
         for kinds in DROP_ORDER:
             if self._budget.fits(0):
                 break
-            kept: deque[_Block] = deque()
+            rest: deque[_Block] = deque()
             for block in self._blocks:
                 if block.kind in kinds and not self._budget.fits(0, TARGET_SHARE):
                     self._grow(-block.size)
                     self.dropped[block.kind] += block.rows or 1
                 else:
-                    kept.append(block)
-            self._blocks = kept
+                    rest.append(block)
+            self._blocks = rest
         self._drop_tables()
         if first is not None:
             self._blocks.appendleft(first)
@@ -123,14 +123,14 @@ class Outbox:
     def _drop_tables(self) -> None:
         """Drop the key tables whose rows are gone; they are written again before the next ones."""
         needed = {block.table for block in self._blocks if block.kind == Kind.SCALARS}
-        kept: deque[_Block] = deque()
+        rest: deque[_Block] = deque()
         for block in self._blocks:
             if block.kind == Kind.KEYS and block.table not in needed:
                 self._grow(-block.size)
                 self.lost_tables.add(block.table)
             else:
-                kept.append(block)
-        self._blocks = kept
+                rest.append(block)
+        self._blocks = rest
 
     def _remove_written(self, done: int) -> None:
         """Forget what is written, to the byte."""

@@ -120,12 +120,15 @@ class Native:
     def close(self, status: str) -> None:  # noqa: ARG002 - the event of the end holds it
         """Flush and close. OSError."""
         try:
-            self._write_events()
+            self.flush()
         finally:
             if self._rows is not None:
                 self._rows.close()
             try:
-                self._blocks.close()
+                if self._folder.has(self._name, self._blocks.fd):
+                    self._blocks.close()
+                else:
+                    self._blocks.abandon()
             finally:
                 self._folder.close()
                 if self._events_fd >= 0:
