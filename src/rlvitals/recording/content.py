@@ -179,9 +179,7 @@ class _Plain:
             return _scalar(value)
         return self._container(value, mapping, depth)
 
-    def _container(
-        self, value: object, mapping: Mapping[object, object] | None, depth: int
-    ) -> object:
+    def _container(self, value: object, mapping: Mapping[Any, object] | None, depth: int) -> object:
         if id(value) in self._above:
             return f"{tensors.kind(value)} that holds itself"
         if depth >= MAX_DEPTH:
@@ -207,7 +205,7 @@ def _scalar(value: object) -> object:
     return int(number) if number.is_integer() and "int" in str(_type(value)) else number
 
 
-def _fields(value: object) -> Mapping[object, object] | None:
+def _fields(value: object) -> Mapping[Any, object] | None:
     """Return what a value names: a mapping's items, an object's fields; None for others."""
     try:
         if isinstance(value, Mapping):
@@ -215,7 +213,7 @@ def _fields(value: object) -> Mapping[object, object] | None:
         if is_dataclass(value) and not isinstance(value, type):
             return {field.name: getattr(value, field.name) for field in fields(value)}
         is_namespace = type(value).__module__ == "argparse" or isinstance(value, SimpleNamespace)
-        return vars(value) if is_namespace else None
+        return dict(vars(value)) if is_namespace else None
     except Exception:  # noqa: BLE001 - a stranger's property may raise anything
         return None
 

@@ -61,18 +61,15 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     texts = {"project": project, "name": name, "group": group, "framework": framework}
     said: dict[str, object] = {**texts} if checked else _texts(texts)
     said |= {"folder": None if folder is None else str(folder), "tags": _tags(tags) or None}
-    said |= {"durable": durable or None, "flush_seconds": flush_seconds}
-    every = _chosen(said)
+    every = _chosen(said | {"durable": durable or None, "flush_seconds": flush_seconds})
     chosen = every.recording
     kept, wrong = _settings(settings, strict=checked)
     if chosen.mode == "off":
         return Off(_path(chosen), chosen.name, kept)
     own = choosing.chosen(sinks, every)
     whole = seed if seed is None or checked else tensors.whole(seed)
-    run = _begun(_Start(chosen, own, resume, kept, whole, content.text(notes)), strict=checked)
-    for text in wrong:
-        run.note(text)
-    return run
+    wanted = _Start(chosen, own, resume, kept, whole, content.text(notes))
+    return _begun(wanted, wrong, strict=checked)
 
 
 def _texts(values: Mapping[str, object]) -> dict[str, object]:
@@ -99,9 +96,9 @@ def _settings(settings: object, *, strict: bool) -> tuple[dict[str, object], lis
         return {}, [error.problem]
 
 
-def _begun(wanted: "_Start", *, strict: bool) -> Run:
+def _begun(wanted: "_Start", wrong: Sequence[str], *, strict: bool) -> Run:
     try:
-        return wanted.begin(strict)
+        run = wanted.begin(strict)
     except UsageError:
         raise
     except Exception as error:
@@ -117,6 +114,9 @@ def _begun(wanted: "_Start", *, strict: bool) -> Run:
         where = f" ({file or wanted.chosen.folder})"
         warnings.warn(f"rlvitals: {problem}{where}", RuntimeWarning, stacklevel=3)
         return Off(_path(wanted.chosen), wanted.chosen.name, wanted.settings, failed=True)
+    for text in wrong:
+        run.note(text)
+    return run
 
 
 def _chosen(said: Mapping[str, object]) -> options.Settings:
