@@ -2,13 +2,17 @@
 
 import os
 import socket
+import time
 from multiprocessing import get_context
 
+import psutil
 import torch
 from accelerate.state import AcceleratorState, GradientState, PartialState
 from waiting import HANG_SECONDS
 
 FORK = get_context("fork")
+IDLE_SECONDS = 120  # without any progress on a processor: a child hangs
+CPU_SECONDS = 600  # that a child may compute
 STATE = ("model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth")
 
 
@@ -21,9 +25,25 @@ def apart(do, *args):
     """Call a function in a forked process, and return how that ended."""
     child = FORK.Process(target=do, args=args, daemon=True)
     child.start()
-    child.join(HANG_SECONDS)
-    assert child.exitcode is not None, "the child hangs"
+    spent, since = 0.0, time.monotonic()
+    while child.is_alive() and spent < CPU_SECONDS and time.monotonic() < since + IDLE_SECONDS:
+        child.join(1.0)
+        if (now := _cpu_seconds(child.pid)) > spent:
+            spent, since = now, time.monotonic()
+    hangs = child.is_alive()
+    child.kill()
+    child.join()
+    assert not hangs, f"the child hangs after {spent:.0f} s on a processor"
     return child.exitcode
+
+
+def _cpu_seconds(pid):
+    """What a process and its children have computed: on a busy machine it grows, if slowly."""
+    try:
+        found = psutil.Process(pid)
+        return sum(sum(one.cpu_times()[:4]) for one in (found, *found.children(recursive=True)))
+    except psutil.Error:
+        return 0.0
 
 
 def ranks(do, *args):

@@ -68,7 +68,7 @@ class Recording:
     tags: tuple[str, ...] = _option((), "words to find the run by", item="TAG")
     sinks: tuple[str, ...] = _option((), "what else to write", item="SINK")
     durable: bool = _option(False, "write each call at once: nothing is lost on SIGKILL")
-    flush_seconds: float = _option(1.0, "seconds that rows wait in memory at most", item="N")
+    flush_seconds: float = _option(0.15, "seconds that rows wait in memory at most", item="N")
     facts: bool = _option(
         True, "store git commit and diff, packages, host and seeds: what a repetition needs"
     )

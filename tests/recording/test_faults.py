@@ -168,7 +168,7 @@ def test_a_full_disk_and_then_space_again(tmp_path, full):
 def test_a_disk_that_is_full_for_too_long_loses_the_oldest_and_says_how_many(
     tmp_path, full, monkeypatch
 ):
-    monkeypatch.setattr(outbox, "MAX_PENDING", 20_000)
+    monkeypatch.setattr(outbox, "MAX_PENDING_BYTES", 20_000)
     run = rlvitals.start(tmp_path, strict=False)
     run.log(0, {"x": 0})
     run.flush()
@@ -211,7 +211,10 @@ def test_a_real_disk_that_is_full(tmp_path, how):
         how,
         stderr=subprocess.PIPE,
     )
-    assert done(process) == (0, None, "")
+    code, _, errors = done(process)
+    assert code == 0
+    (line,) = errors.splitlines()
+    assert line.startswith("the disk takes no rows: File too large (up to 256 MiB wait in memory)")
     assert points(tmp_path)["x"] == [(step, float(step)) for step in range(1, 301)]
     assert any("the disk takes no rows" in text for text in notes(tmp_path))
 
@@ -551,7 +554,7 @@ def test_a_dead_sink_is_counted_and_costs_the_others_nothing(tmp_path, beside):
 
 def test_a_sink_that_hangs_holds_up_nothing(tmp_path, beside, monkeypatch):
     monkeypatch.setattr("rlvitals.recording.outlet.CLOSING", 0.2)
-    monkeypatch.setattr("rlvitals.recording.outlet.MAX_WAITING", 50)
+    monkeypatch.setattr(outbox, "MAX_PENDING_BYTES", 20_000)
     run = beside(tmp_path, Broken(("scalars",), "hang"))
     for step in range(100):
         run.log(step, {"x": step})
@@ -570,7 +573,8 @@ def test_an_unknown_sink_is_named(tmp_path):
 
 @both_ways
 def test_a_disk_that_blocks_keeps_the_loop_going_and_counts_what_it_loses(tmp_path, monkeypatch):
-    monkeypatch.setattr(pumps, "MAX_ROWS", 3000)
+    monkeypatch.setattr(outbox, "MAX_PENDING_BYTES", 600_000)
+    monkeypatch.setenv("RLVITALS_RECORDING_MACHINE_SECONDS", "0")
     gate = threading.Event()
     write = outbox._write
 
@@ -580,7 +584,10 @@ def test_a_disk_that_blocks_keeps_the_loop_going_and_counts_what_it_loses(tmp_pa
 
     run = rlvitals.start(tmp_path, strict=False)
     monkeypatch.setattr(outbox, "_write", stuck)
-    for step in range(20_000):  # ends, although the gate opens only after it
+    run.log(0, {"x": 0})
+    while not run._pump._blocked:
+        time.sleep(0.01)
+    for step in range(1, 20_000):  # ends, though the disk takes nothing
         run.log(step, {"x": step})
     gate.set()
     run.finish()

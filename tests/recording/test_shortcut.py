@@ -15,7 +15,7 @@ from collections import OrderedDict, defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recording_checks import happened, notes, points, values
 
@@ -212,7 +212,7 @@ def pair(tmp_path, monkeypatch):
 
 
 def test_whatever_is_logged_the_same_comes_out_by_either_way(pair):
-    @settings(deadline=None)
+    @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(CALLS, max_size=12))
     def check(calls):
         found = []

@@ -8,6 +8,7 @@ from rlvitals.recording import facts, lifecycle
 from rlvitals.recording.machine import Sampler
 from rlvitals.recording.pump import Pump
 from rlvitals.recording.run import Run
+from rlvitals.store.events import Events
 from rlvitals.store.run_folder import About, RunFolder
 
 FACTS_WAIT = 0.3  # seconds that a start has to itself
@@ -15,12 +16,12 @@ FACTS_SECONDS = 3.0  # that the end of a run waits for its facts
 IN_RUN_FILE = ("git", "host")  # the others stand under `more`
 
 
-def begin(run: Run, pump: Pump, *, machine_seconds: float, learn: bool) -> None:
+def begin(run: Run, pump: Pump, events: Events, *, machine_seconds: float, learn: bool) -> None:
     """Begin all of it on threads: `learn` the facts, and look at the machine (0 s: never)."""
     folder = run.folder
     handle = lifecycle.begin(
         folder,
-        RunFolder(folder, About()).events,
+        events,
         attempt=run.attempt,
         rank=run.rank,
         step=lambda: run.step,

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from rlvitals.errors import UsageError, nearest
-from rlvitals.recording import tensors
+from rlvitals.recording import content, redact, tensors
+from rlvitals.recording.notes import Notes
 from rlvitals.recording.sinks.sink import AXIS
 
 STEP_FIRST = ("step", "metrics", "episode", "tokens", "time")
 METRICS_FIRST = ("metrics", "step", *STEP_FIRST[2:])
+MAX_EVENTS = 10_000  # of a kind, each of which is recorded
+MAX_KINDS = 1_000  # of events, that are counted each for itself
 
 
 @dataclass(slots=True)
@@ -96,9 +99,60 @@ def number(axis: str, given: object) -> float:
     return found
 
 
-def ending(status: object, exit_code: int | None) -> tuple[str, int | None]:
+def ending(status: object, exit_code: object) -> tuple[str, int | None]:
     """Return a run's last word and exit code; for a word the code alone may be given."""
-    if isinstance(status, str):
-        return status, exit_code
-    code = tensors.whole(status) if exit_code is None else exit_code
+    code = None if exit_code is None else tensors.whole(exit_code)
+    if type(status) is str:
+        return status, code
+    if exit_code is None:
+        code = 0 if status is None else tensors.whole(status)
+        if code is None:
+            return content.text(status), None
     return "failed" if code else "finished", code or None
+
+
+class Thinning:
+    """Lets through the first `MAX_EVENTS` events of a kind, then every 10th, 100th, 1,000th.
+
+    So neither memory nor the file of events grows with the length of a training that records an
+    event at each step.
+    """
+
+    def __init__(self, notes: Notes) -> None:
+        """Begin with none; `notes` counts what is left out."""
+        self._counts: dict[str, int] = {}
+        self._notes = notes
+
+    def lets_through(self, kind: str) -> bool:
+        """Count an event of a kind; return whether it is recorded."""
+        if kind not in self._counts and len(self._counts) >= MAX_KINDS:
+            kind = ""  # all further kinds together
+        self._counts.setdefault(kind, 0)
+        self._counts[kind] += 1
+        every, number = 1, self._counts[kind]
+        while number > MAX_EVENTS * every:
+            every *= 10
+        if number % every:
+            self._notes.add(
+                f"events left out: of one kind beyond {MAX_EVENTS:,}, all but every 10th"
+            )
+        return number % every == 0
+
+
+def changes(before: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
+    """Return {name: {"from": value, "to": value}} of the settings that differ from before."""
+    return {
+        key: {"from": before.get(key), "to": value}
+        for key, value in new.items()
+        if key not in before or before[key] != value
+    }
+
+
+def end(status: str, trace: object, exit_code: int | None) -> dict[str, object]:
+    """Return what is recorded of a run's end."""
+    facts: dict[str, object] = {"status": status, "time": clock.time()}
+    if trace is not None and (lines := content.text(trace)):
+        facts["traceback"] = redact.homeless(redact.text(lines))
+    if exit_code is not None:
+        facts["exit_code"] = exit_code
+    return facts

@@ -1,7 +1,11 @@
 """Histograms, texts, tables and settings, as a caller gives them, made into the store's nouns."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from itertools import islice
+from sys import getsizeof
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +16,20 @@ from rlvitals.records import Histogram, Table
 
 BINS = 64
 MAX_WHOLE = 2.0**52  # up to here float64 holds every half between two whole numbers
+MAX_DEPTH = 32  # levels of nested settings
+MAX_CELLS = 1_000_000  # of a table's column, and of settings
+MAX_COLUMNS = 10_000  # of a table
+MAX_INT = 2**1023  # a larger whole number is a text: no float holds it
+CELL_BYTES = 16  # of a value in a list or a dict, beside itself
 PLAIN = frozenset((str, float, int, bool, type(None)))  # what `plain` leaves as it is
 
 
 def histogram(
     step: int, time: float, values: object, edges: object, counts: object
-) -> Callable[[], Histogram]:
-    """Fix what was given as it is now; the call it returns counts, later and on another thread.
+) -> tuple[Callable[[], Histogram], int]:
+    """Fix what was given as it is now, and say how many bytes wait.
+
+    The call that is returned counts the values, later and on another thread.
 
     Raises UsageError for what is neither values nor edges with counts.
     """
@@ -29,9 +40,9 @@ def histogram(
         if not (np.diff(bounds) >= 0).all():
             raise UsageError("the edges of a histogram must ascend")
         made = Histogram(step, time, bounds, amounts)
-        return lambda: made
+        return (lambda: made), bounds.nbytes + amounts.nbytes
     kept = fixed(values)
-    return lambda: counted(step, time, array(kept).ravel())
+    return (lambda: counted(step, time, array(kept).ravel())), size(kept)
 
 
 def fixed(values: object) -> object:
@@ -92,7 +103,8 @@ def table(step: int, columns: Mapping[str, object]) -> Table:
     """
     if not isinstance(columns, Mapping):
         raise UsageError(f"a table's columns must be a dict, not {tensors.kind(columns)}")
-    cells = {str(name): _cells(column) for name, column in columns.items()}
+    named = islice(columns.items(), MAX_COLUMNS)
+    cells = {text(name): _cells(column) for name, column in named}
     lengths = {name: len(column) for name, column in cells.items()}
     if len(set(lengths.values())) > 1:
         raise UsageError(f"a table's columns must have one length, not {lengths}")
@@ -108,35 +120,130 @@ def _cells(column: object) -> Sequence[object]:
         given = given.tolist()
     if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
         raise UsageError(f"a table's column must be a list, not {tensors.kind(column)}")
-    cells = list(given)
+    cells = list(islice(given, MAX_CELLS + 1))
+    if len(cells) > MAX_CELLS:
+        raise UsageError(f"a table's column must have at most {MAX_CELLS:,} cells")
     return cells if PLAIN.issuperset(map(type, cells)) else [plain(cell) for cell in cells]
 
 
-def settings(changed: Mapping[str, object]) -> dict[str, object]:
-    """Flatten settings with "/", values as JSON has them. Raises UsageError."""
-    if not isinstance(changed, Mapping):
+def settings(changed: object) -> dict[str, object]:
+    """Flatten settings with "/", values as JSON has them.
+
+    A mapping, a dataclass, an `argparse.Namespace`: what has names. Raises UsageError for others.
+    """
+    mapping = None if _fields(changed) is None else plain(changed)
+    if not isinstance(mapping, dict):
         raise UsageError(f"settings must be a dict, not {tensors.kind(changed)}")
-    found: dict[str, object] = {}
-    for key, value in changed.items():
-        if isinstance(value, Mapping) and value:
-            found |= {f"{key}/{name}": one for name, one in settings(value).items()}
+    flat: dict[str, object] = {}
+    _flatten("", mapping, flat)
+    return flat
+
+
+def _flatten(prefix: str, value: object, flat: dict[str, object]) -> None:
+    for key, cell in cast("dict[str, object]", value).items():
+        if isinstance(cell, dict) and cell:
+            _flatten(f"{prefix}{key}/", cell, flat)
         else:
-            found[str(key)] = plain(value)
-    return found
+            flat[prefix + key] = cell
 
 
 def plain(value: object) -> object:
-    """Return a value as JSON has it; a stranger as its text."""
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(one) for one in value]
+    """Return a value as JSON has it; a stranger as its text. Nothing is raised.
+
+    What holds itself, lies deeper than `MAX_DEPTH` or goes on beyond `MAX_CELLS` is cut there.
+    """
+    return _Plain().of(value, 0)
+
+
+class _Plain:
+    """Makes one value plain, and counts what it takes."""
+
+    def __init__(self) -> None:
+        self._cells = 0
+        self._above: set[int] = set()  # ids of what holds the value at hand
+
+    def of(self, value: object, depth: int) -> object:
+        """Return a value as JSON has it."""
+        try:
+            return self._of(value, depth)
+        except Exception as error:  # noqa: BLE001 - a stranger's object may raise anything
+            return f"{tensors.kind(value)} that cannot be read ({type(error).__name__})"
+
+    def _of(self, value: object, depth: int) -> object:
+        self._cells += 1
+        if value is None or type(value) is bool:
+            return value
+        if isinstance(value, str):
+            return text(str.__str__(value))
+        if isinstance(value, int):
+            return int(value) if abs(value) <= MAX_INT else text(value)
+        if isinstance(value, float):
+            return float(value)
+        mapping = _fields(value)
+        if mapping is None and not isinstance(value, list | tuple | set | frozenset):
+            return _scalar(value)
+        return self._container(value, mapping, depth)
+
+    def _container(self, value: object, mapping: Mapping[Any, object] | None, depth: int) -> object:
+        if id(value) in self._above:
+            return f"{tensors.kind(value)} that holds itself"
+        if depth >= MAX_DEPTH:
+            return f"{tensors.kind(value)}, nested more than {MAX_DEPTH} deep"
+        self._above.add(id(value))
+        try:
+            room = max(MAX_CELLS - self._cells, 0)
+            if mapping is not None:
+                cells = islice(mapping.items(), room)
+                return {text(key): self.of(cell, depth + 1) for key, cell in cells}
+            return [
+                self.of(cell, depth + 1) for cell in islice(cast("Iterable[object]", value), room)
+            ]
+        finally:
+            self._above.discard(id(value))
+
+
+def _scalar(value: object) -> object:
+    """Return an array's only number; anything else as its text."""
     number = tensors.number(value) if hasattr(value, "item") else None
-    if number is not None:
-        return int(number) if number.is_integer() and "int" in str(_type(value)) else number
-    return str(value)
+    if number is None:
+        return text(value)
+    return int(number) if number.is_integer() and "int" in str(_type(value)) else number
+
+
+def _fields(value: object) -> Mapping[Any, object] | None:
+    """Return what a value names: a mapping's items, an object's fields; None for others."""
+    try:
+        if isinstance(value, Mapping):
+            return value
+        if is_dataclass(value) and not isinstance(value, type):
+            return {field.name: getattr(value, field.name) for field in fields(value)}
+        is_namespace = type(value).__module__ == "argparse" or isinstance(value, SimpleNamespace)
+        return dict(vars(value)) if is_namespace else None
+    except Exception:  # noqa: BLE001 - a stranger's property may raise anything
+        return None
+
+
+def text(value: object) -> str:
+    """Return the text of anything, one that every file can hold; nothing is raised."""
+    try:
+        words = str(value) if type(value) is not str else value
+        return words.encode("utf-8", "backslashreplace").decode()
+    except Exception as error:  # noqa: BLE001 - a stranger's __str__ may raise anything
+        return f"{tensors.kind(value)} without a text ({type(error).__name__})"
+
+
+def size(value: object) -> int:
+    """Return about how many bytes a text, a table, settings, numbers take in memory."""
+    if isinstance(value, Table):
+        return sum(map(size, value.columns.values()))
+    if isinstance(value, dict):
+        return sum(size(key) + size(cell) for key, cell in value.items())
+    if isinstance(value, list):
+        return sum(map(size, value)) + CELL_BYTES
+    if type(value) in PLAIN:
+        return getsizeof(value) + CELL_BYTES
+    nbytes = getattr(value, "nbytes", 0)
+    return nbytes if isinstance(nbytes, int) else 0
 
 
 def _type(value: object) -> object:

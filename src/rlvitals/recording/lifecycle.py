@@ -28,6 +28,7 @@ from rlvitals.recording.beats import EXITING, ExitByte, Writer
 from rlvitals.recording.other_processes import OtherProcesses
 from rlvitals.store import files
 from rlvitals.store.events import Events
+from rlvitals.store.run_folder import RUN_FILE
 
 BEAT_SECONDS = 10.0
 TRACEBACK_LETTERS = 32_000  # of a traceback that are kept: its end
@@ -195,10 +196,22 @@ class Handle:
             if self._file is None:
                 return
             try:
+                self._reopen()
                 os.lseek(self._file, 0, os.SEEK_SET)
                 os.write(self._file, said)
             except OSError as error:
                 self._note(f"no sign of life written: {error.strerror}")
+
+    def _reopen(self) -> None:
+        """Make the file again where it was removed, once the run's folder is there again."""
+        if self._file is None or os.fstat(self._file).st_nlink:
+            return
+        if (self._beats.parent.parent / RUN_FILE).exists():
+            os.close(self._file)
+            self._file = None
+            self._open()
+            if self._stream is not None:
+                self._stream.point(self._beats)
 
     def _kills(self) -> int | None:
         return machine.kills(self._cgroup) if self._cgroup is not None else None

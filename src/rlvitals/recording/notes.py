@@ -1,28 +1,37 @@
 """What went wrong without stopping anything: counted, and said once."""
 
-from threading import Lock
+import re
 
 SHOWN = 200  # characters of a note: an error's text may be a page long
+MAX_NOTES = 200  # distinct texts; those that come later count together but for their numbers
+MAX_PATTERNS = 400  # distinct texts with the patterns; those that come later count as one
+NUMBER = re.compile(r"\d+(?:[.,_]\d+)*")
+OTHERS = "further notes, each of another text"
 
 
 class Notes:
-    """Counts of what happened, by its text. Any thread may add; one thread says."""
+    """Counts of what happened, by its text. Any thread may add; one thread says.
+
+    Texts that differ in a number alone, as "step 12: no reward", become one note beyond
+    `MAX_NOTES` of them: neither memory nor the file of events grows with a training's length.
+    """
 
     def __init__(self) -> None:
         """Begin with none."""
         self.counts: dict[str, int] = {}
         self._said: dict[str, int] = {}
-        self._lock = Lock()
 
     def add(self, text: str, count: int = 1) -> None:
-        """Count one more of a kind; never waits for the thread that says them."""
-        # A signal may come in the middle of an `add` of this thread: never block on a lock here.
-        held = self._lock.acquire(blocking=False)
-        try:
-            self.counts[text[:SHOWN]] = self.counts.get(text[:SHOWN], 0) + count
-        finally:
-            if held:
-                self._lock.release()
+        """Count one more of a kind; waits for no other thread, nor for a signal's handler."""
+        text = text[:SHOWN]
+        if text not in self.counts:
+            if len(self.counts) >= MAX_NOTES:
+                text = NUMBER.sub("#", text)
+            if text not in self.counts and len(self.counts) >= MAX_PATTERNS:
+                text = OTHERS
+            self.counts.setdefault(text, 0)
+        # In CPython no other thread and no handler runs between this load and its store.
+        self.counts[text] += count
 
     def news(self) -> list[tuple[str, int]]:
         """List the notes that are new or have doubled since they were last said."""
@@ -36,3 +45,12 @@ class Notes:
     def said(self, text: str, count: int) -> None:
         """Remember that a note stands in the run."""
         self._said[text] = count
+
+
+def error_text(error: BaseException) -> str:
+    """Return an error's type and text, or its type alone where its text raises."""
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}"
+    except Exception:  # noqa: BLE001 - a stranger's exception
+        return name

@@ -15,8 +15,11 @@ class Off(Run):
     have lain, whether or not anything is recorded, and never in the working folder by accident.
     """
 
-    def __init__(self, folder: Path, name: str, settings: Mapping[str, object]) -> None:
-        """Be a run that nobody records; the folder is not made."""
+    def __init__(
+        self, folder: Path, name: str, settings: Mapping[str, object], *, failed: bool = False
+    ) -> None:
+        """Be a run that nobody records; `failed`: somebody wanted it to be recorded."""
+        self._failed = failed
         self.folder, self.id, self.name, self.attempt = folder, "", name, 0
         place = ranks.place(os.environ)
         self.rank, self.world_size = place.rank, place.world_size
@@ -62,8 +65,8 @@ class Off(Run):
         """Do nothing."""
 
     def flush(self, timeout: float = 10.0) -> bool:  # noqa: ARG002 - nothing waits
-        """Return that nothing waits."""
-        return True
+        """Return that nothing waits; False where the run should have been recorded."""
+        return not self._failed
 
     def finish(
         self, status: str | int = "finished", *, traceback: str = "", exit_code: int | None = None

@@ -12,8 +12,10 @@ from queue import SimpleQueue
 from rlvitals.errors import VitalsError
 from rlvitals.recording.notes import Notes
 from rlvitals.recording.sinks.sink import Writing
+from rlvitals.store.outbox import Budget
 
-MAX_WAITING = 100_000  # rows and other calls that may wait for a slow sink
+WAITING_SHARE = 0.5  # of the budget, that calls may fill which wait for slow sinks
+CALL_BYTES = 200  # of a call that waits, without content
 CLOSING = 20.0  # seconds that the sinks of a finished run have
 LONGEST = 160  # characters of why: an error's text may be a page
 LOG = logging.getLogger(__name__)
@@ -24,14 +26,13 @@ Call = Callable[[Writing], None]
 class Outlet:
     """Hands calls to one sink in their order; counts what it refuses or is too slow for."""
 
-    def __init__(self, name: str, writing: Writing, notes: Notes) -> None:
-        """Own a sink from now on; `start` begins."""
+    def __init__(self, name: str, writing: Writing, notes: Notes, budget: Budget) -> None:
+        """Own a sink from now on; `start` begins. What waits for it counts in the budget."""
         self.name = name
         self._writing = writing
         self._notes = notes
-        self._calls: SimpleQueue[tuple[Call, int] | None] = SimpleQueue()
-        self._put = 0  # counted by the thread that puts
-        self._done = 0  # counted by the one that takes
+        self._budget = budget
+        self._calls: SimpleQueue[tuple[Call, int] | None] = SimpleQueue()  # with their bytes
         self._closed_by = 0.0
         self._failed = 0
         self._last = ""  # why it failed the last time
@@ -41,17 +42,17 @@ class Outlet:
         """Begin."""
         self._thread.start()
 
-    def put(self, call: Call, weight: int = 1) -> None:
-        """Hand on a call, unless too much waits already."""
-        if self._put - self._done > MAX_WAITING:
-            self._fails("too slow, rows left out", weight)
+    def put(self, call: Call, size: int = 0, rows: int = 1) -> None:
+        """Hand on a call of so many bytes, unless too much waits already."""
+        if size and not self._budget.fits(size, WAITING_SHARE):
+            self._fails("too slow, rows left out", rows)
             return
-        self._put += weight
-        self._calls.put((call, weight))
+        self._budget.used += size
+        self._calls.put((call, size))
 
     def flush(self) -> None:
         """Flush the sink once it has come so far."""
-        self.put(lambda writing: writing.flush())
+        self.put(lambda writing: writing.flush(), CALL_BYTES)
 
     def close(self, status: str) -> None:
         """Close the sink once it has come so far; `join` waits for it."""
@@ -68,13 +69,11 @@ class Outlet:
             LOG.warning("sink %s: %s (%d times)", self.name, self._last, self._failed)
 
     def _run(self) -> None:
-        idle = False
         while (item := self._calls.get()) is not None:
-            call, weight = item
+            call, size = item
             self._does(call)
-            self._done += weight
-            idle = self._calls.empty()
-            if idle and weight:
+            self._budget.used -= size
+            if size and self._calls.empty():
                 self._does(lambda writing: writing.flush())
 
     def _does(self, call: Call) -> None:

@@ -10,12 +10,13 @@ from contextlib import suppress
 from functools import partial, wraps
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Concatenate, NoReturn, ParamSpec, Self, overload
+from typing import Any, Concatenate, NoReturn, ParamSpec, Self, cast, overload
 
 from rlvitals.errors import UsageError
 from rlvitals.recording import beats, calls, compiled, content, control, redact, tensors
 from rlvitals.recording.batches import FIELDS
 from rlvitals.recording.beats import EXITING, exit_code_of
+from rlvitals.recording.notes import error_text
 from rlvitals.recording.pump import Message, Pump
 from rlvitals.recording.sinks.sink import Opening
 from rlvitals.records import Text
@@ -72,11 +73,11 @@ class Run:
         self.folder: Path = opening.folder
         self.id = opening.run_id
         self.name = opening.name
-        self.attempt = opening.attempt
-        self.rank = opening.rank
+        self.attempt, self.rank = opening.attempt, opening.rank
         self.world_size = world_size
         self._settings = dict(opening.settings if settings is None else settings)
         self._notes = pump.notes
+        self._thinning = calls.Thinning(pump.notes)
         self._pump = pump
         self._strict = strict
         self._durable = durable
@@ -144,8 +145,8 @@ class Run:
         # first two have no name that a caller can use: `step=` may follow a dict.
         kind: type
         try:
-            kind = type(sum(metrics.values(), 0.0))
             row: dict[str, Any] = _copy(metrics)
+            kind = type(sum(row.values(), 0.0))
         except Exception:  # noqa: BLE001 - nested dicts, tensors, None: looked at one by one
             kind = object
         if kind is self._plain and type(step) is int and not named and not more:
@@ -168,49 +169,48 @@ class Run:
     ) -> None:
         """Record a distribution: `values` of any shape, or `counts` [n] between `edges` [n + 1]."""
         at, key = calls.step(step), calls.name(name)
-        made = content.histogram(at, clock.time(), values, edges, counts)
-        self._send(lambda writing: writing.histogram(key, made()))
+        made, size = content.histogram(at, clock.time(), values, edges, counts)
+        self._send(lambda writing: writing.histogram(key, made()), "histograms", size)
 
     @_noted
     def log_text(self, step: int, name: str, text: str) -> None:
         """Record a text."""
         at, key = calls.step(step), calls.name(name)
-        one = Text(at, clock.time(), str(text))
-        self._send(lambda writing: writing.text(key, one))
+        one = Text(at, clock.time(), content.text(text))
+        self._send(lambda writing: writing.text(key, one), "texts", content.size(one.text))
 
     @_noted
     def log_table(self, step: int, name: str, columns: Mapping[str, object]) -> None:
         """Record rows of a table, columns of one length: completions with their rewards."""
         at, key = calls.step(step), calls.name(name)
         one = content.table(at, columns)
-        self._send(lambda writing: writing.table(key, one))
+        self._send(lambda writing: writing.table(key, one), "tables", content.size(one))
 
     @_noted
     def update_settings(self, changed: Mapping[str, object], *, step: int | None = None) -> None:
         """Say that settings changed: each change is an event of the run, and holds from now on."""
         at = self.step if step is None else calls.step(step)
         new = content.settings(changed)
-        facts = {
-            key: {"from": self._settings.get(key), "to": value}
-            for key, value in new.items()
-            if key not in self._settings or self._settings[key] != value
-        }
+        facts = calls.changes(self._settings, new)
         if facts:
             self._settings |= new
             kept, told = redact.written(new), redact.written(facts)
-            self._send(lambda writing: writing.settings(at, kept))
-            self._send(lambda writing: writing.event("settings", at, {"changed": told}))
+            if self._thinning.lets_through("settings"):
+                size = content.size(kept)
+                self._send(lambda writing: writing.settings(at, kept), "settings", size)
+                self._event("settings", at, {"changed": told})
 
     @_noted
     def event(self, /, kind: str, step: int | None = None, **facts: object) -> None:
         """Record that something happened: a checkpoint, an alert, a change of curriculum."""
         at = None if step is None else calls.step(step)
-        name, said = calls.name(kind), {"time": clock.time(), **redact.written(facts)}
-        self._send(lambda writing: writing.event(name, at, said))
+        name, plain = calls.name(kind), cast("dict[str, object]", content.plain(facts))
+        if self._thinning.lets_through(name):
+            self._event(name, at, {"time": clock.time(), **redact.written(plain)})
 
     def note(self, text: object) -> None:
         """Count something a person should know of; equal texts are one note with a count."""
-        self._notes.add(str(text))
+        self._notes.add(content.text(text))
 
     def requests(self) -> control.Requests:
         """Say what someone outside asked for since the last call; cheap enough for every step."""
@@ -221,7 +221,10 @@ class Run:
         self._endings.append(call)
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until what is logged by now is with the system; False where that takes longer."""
+        """Wait until what is logged by now is with the system; return whether all of it is.
+
+        False also where something was lost since the last call. Other sinks are not waited for.
+        """
         return self._pump.flush(timeout)
 
     def finish(
@@ -256,12 +259,11 @@ class Run:
         if isinstance(error, SystemExit):
             code = exit_code_of(error)
             self.finish("failed" if code else "finished", exit_code=code or None)
-            return
-        if error is None:
+        elif error is None:
             self.finish()
-            return
-        word = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-        self.finish(word, traceback="".join(traceback.format_exception(kind, error, trace)))
+        else:
+            word = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+            self.finish(word, traceback="".join(traceback.format_exception(kind, error, trace)))
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be sent to another process. Raises UsageError."""
@@ -307,8 +309,11 @@ class Run:
             last, _ = latest.row_before(self.folder, self.attempt, self.rank) or (None, None)
         return 0 if last is None else last + 1
 
-    def _send(self, message: Message) -> None:
-        self._pump.send(message)
+    def _event(self, kind: str, at: int | None, facts: Mapping[str, object]) -> None:
+        self._send(lambda writing: writing.event(kind, at, facts), "events", content.size(facts))
+
+    def _send(self, message: Message, kind: str, size: int) -> None:
+        self._pump.send(message, kind, size)
         if self._durable:
             self._pump.through()
 
@@ -326,7 +331,7 @@ class Run:
         except Exception as error:
             if self._strict:
                 raise
-            self._notes.add(f"not recorded: {type(error).__name__}: {error}")
+            self._notes.add(f"not recorded: {error_text(error)}")
 
     def _refuse(self) -> None:
         if self._closed == FORKED and not self._told:
@@ -351,13 +356,9 @@ class Run:
             try:
                 call(status)
             except Exception as error:  # noqa: BLE001 - the end of a run is recorded all the same
-                self._notes.add(f"at the end: {type(error).__name__}: {error}")
-        facts: dict[str, object] = {"status": status, "time": clock.time()}
-        if trace:
-            facts["traceback"] = redact.homeless(redact.text(trace))
-        if exit_code is not None:
-            facts["exit_code"] = exit_code
-        self._pump.send(lambda writing: writing.event("finish", None, facts))
+                self._notes.add(f"at the end: {error_text(error)}")
+        facts = calls.end(status, trace, exit_code)
+        self._pump.end(lambda writing: writing.event("finish", None, facts))
         self._closed, self._plain = "the run is finished", _Never
         self._stop()
 

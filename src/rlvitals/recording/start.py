@@ -6,20 +6,23 @@ import socket
 import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import cast
 
 from rlvitals import settings as options
 from rlvitals.errors import UsageError, VitalsError
-from rlvitals.recording import beside, content, ranks, redact
-from rlvitals.recording.notes import Notes
+from rlvitals.recording import beside, content, ranks, redact, tensors
+from rlvitals.recording.notes import Notes, error_text
 from rlvitals.recording.off import Off
 from rlvitals.recording.pump import Pump
 from rlvitals.recording.run import Run
 from rlvitals.recording.sinks import choosing, native
 from rlvitals.recording.sinks.sink import Opening
 from rlvitals.settings import Recording
+from rlvitals.store.outbox import Budget
 from rlvitals.store.run_folder import (
     RUN_FILE,
     About,
@@ -30,6 +33,7 @@ from rlvitals.store.run_folder import (
     read_about,
 )
 
+MAX_TAGS = 1_000
 RESUME = ("auto", "must", "never")
 Where = str | os.PathLike[str]
 
@@ -57,32 +61,70 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     `sinks` names what else to write, or maps each name to its options. `durable` writes each call
     before it returns, so that nothing logged is lost when the process is killed; else it is what
     was logged in the last `flush_seconds`. `strict` makes wrong calls raise: the default under
-    pytest. Raises UsageError for arguments that make no sense. A folder that cannot be written
-    is a warning, and nothing is recorded; where `strict`, a VitalsError.
+    pytest. Raises UsageError for a folder, sinks, `resume` and options that make no sense; what
+    describes the run (`settings`, `tags`, `notes`, `seed`, names) is recorded as far as it can be
+    read. A folder that cannot be written is a warning; where `strict`, a VitalsError.
     """
-    said: dict[str, object] = {"project": project, "name": name, "group": group}
-    said |= {"framework": framework}
-    said |= {"folder": None if folder is None else str(folder), "tags": tuple(tags) or None}
-    said |= {"durable": durable or None, "flush_seconds": flush_seconds}
-    every = _chosen(said)
-    chosen = every.recording
-    if chosen.mode == "off":
-        return Off(_path(chosen), chosen.name, content.settings(settings or {}))
-    own, kept = choosing.chosen(sinks, every), content.settings(settings or {})
     checked = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
-    return _begun(_Start(chosen, own, resume, kept, seed, notes), strict=checked)
+    texts = {"project": project, "name": name, "group": group, "framework": framework}
+    said: dict[str, object] = {**texts} if checked else _texts(texts)
+    said |= {"folder": None if folder is None else str(folder), "tags": _tags(tags) or None}
+    every = _chosen(said | {"durable": durable or None, "flush_seconds": flush_seconds})
+    chosen = every.recording
+    kept, wrong = _settings(settings, strict=checked)
+    if chosen.mode == "off":
+        return Off(_path(chosen), chosen.name, kept)
+    own = choosing.chosen(sinks, every)
+    whole = seed if seed is None or checked else tensors.whole(seed)
+    wanted = _Start(chosen, own, resume, kept, whole, content.text(notes))
+    return _begun(wanted, wrong, strict=checked)
 
 
-def _begun(wanted: "_Start", *, strict: bool) -> Run:
+def _texts(values: Mapping[str, object]) -> dict[str, object]:
+    return {key: None if value is None else content.text(value) for key, value in values.items()}
+
+
+def _tags(tags: object) -> tuple[str, ...]:
+    """Return tags as texts; those that cannot be read are left out."""
     try:
-        return wanted.begin(strict)
-    except OSError as error:
-        problem = f"nothing is recorded: {error.strerror or error}"
+        if isinstance(tags, str):
+            return (content.text(tags),)
+        return tuple(map(content.text, islice(cast("Iterable[object]", tags), MAX_TAGS)))
+    except Exception:  # noqa: BLE001 - a stranger's iterator may raise anything
+        return ()
+
+
+def _settings(settings: object, *, strict: bool) -> tuple[dict[str, object], list[str]]:
+    """Return settings as they are recorded, and what is wrong with them."""
+    try:
+        return ({} if settings is None else content.settings(settings)), []
+    except UsageError as error:
         if strict:
-            raise VitalsError(problem, where=str(error.filename or "")) from error
-        where = f" ({error.filename})" if error.filename else ""
+            raise
+        return {}, [error.problem]
+
+
+def _begun(wanted: "_Start", wrong: Sequence[str], *, strict: bool) -> Run:
+    try:
+        run = wanted.begin(strict)
+    except UsageError:
+        raise
+    except Exception as error:
+        why = error.problem if isinstance(error, VitalsError) else error_text(error)
+        file = ""
+        if isinstance(error, OSError):
+            why, file = error.strerror or str(error), str(error.filename or "")
+        elif strict:
+            raise
+        problem = f"nothing is recorded: {why}"
+        if strict:
+            raise VitalsError(problem, where=file) from error
+        where = f" ({file or wanted.chosen.folder})"
         warnings.warn(f"rlvitals: {problem}{where}", RuntimeWarning, stacklevel=3)
-        return Off(_path(wanted.chosen), wanted.chosen.name, wanted.settings)
+        return Off(_path(wanted.chosen), wanted.chosen.name, wanted.settings, failed=True)
+    for text in wrong:
+        run.note(text)
+    return run
 
 
 def _chosen(said: Mapping[str, object]) -> options.Settings:
@@ -110,7 +152,9 @@ class _Start:
         path = self._folder(place)
         opening = _open(path, self._about(path), place, durable=self.chosen.durable)
         others = choosing.opened(opening, self.sinks) if place.rank == 0 else []
-        pump = Pump(native.Native(opening), others, Notes(), self.chosen.flush_seconds)
+        budget = Budget()
+        folder = native.Native(opening, budget)
+        pump = Pump(folder, others, Notes(), self.chosen.flush_seconds, budget)
         run = Run(
             opening,
             pump,
@@ -121,7 +165,7 @@ class _Start:
         )
         seconds = self.chosen.machine_seconds if place.first_of_node else 0.0
         learn = self.chosen.facts and place.rank == 0
-        beside.begin(run, pump, machine_seconds=seconds, learn=learn)
+        beside.begin(run, pump, folder.events, machine_seconds=seconds, learn=learn)
         how = {"resumed": opening.resumed, "compiled": run.compiled}
         run.event("start", attempt=opening.attempt, pid=os.getpid(), **how)
         return run

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from math import inf
 from operator import index
 from typing import Any
@@ -17,6 +18,7 @@ FIXED = frozenset({
 })  # fmt: skip
 NAMES = frozenset({str})
 DEPTH = 16  # levels of nested dicts; deeper is a dict that holds itself
+MAX_NAMES = 1_000_000  # of a row: a mapping without end is cut there
 INT64 = range(-(2**63), 2**63)
 
 
@@ -31,30 +33,30 @@ class Settled:
 
     def take(self, metrics: Mapping[object, object], prefix: str = "", depth: int = DEPTH) -> None:
         """Take a dict, nested ones with "/" between their names."""
-        for key, value in metrics.items():
-            if not isinstance(key, str):
-                self.wrong.append(f"a metric's name must be a string, not {kind(key)}")
-            elif type(value) in FIXED:
-                self.values[prefix + key] = value
-            elif value is None:
-                self.none.append(prefix + key)
-            elif not isinstance(value, Mapping):
-                self._fix(prefix + key, value)
-            elif depth:
-                self.take(value, f"{prefix}{key}/", depth - 1)
-            else:
-                self.wrong.append(f"{prefix[:60]}...: dicts nested more than {DEPTH} deep")
+        for key, value in islice(metrics.items(), MAX_NAMES - len(self.values)):
+            try:
+                self._take(key, value, prefix, depth)
+            except Exception as error:  # noqa: BLE001 - a stranger's object may raise anything
+                name = prefix + (key if type(key) is str else kind(key))
+                why = type(error).__name__
+                self.wrong.append(f"{name}: {kind(value)} is no number ({why})")
 
-    def _fix(self, name: str, value: object) -> None:
-        try:
-            kept = _kept(value, at_once=self.at_once)
-        except Exception as error:  # noqa: BLE001 - a stranger's number may raise anything
-            self.wrong.append(f"{name}: {kind(value)} is no number ({type(error).__name__})")
-            return
-        if kept is None:
-            self.wrong.append(f"{name}: {kind(value)} is no number")
+    def _take(self, key: object, value: object, prefix: str, depth: int) -> None:
+        if not isinstance(key, str):
+            self.wrong.append(f"a metric's name must be a string, not {kind(key)}")
+        elif type(value) in FIXED:
+            self.values[prefix + key] = value
+        elif value is None:
+            self.none.append(prefix + key)
+        elif not isinstance(value, Mapping):
+            if (kept := _kept(value, at_once=self.at_once)) is None:
+                self.wrong.append(f"{prefix}{key}: {kind(value)} is no number")
+            else:
+                self.values[prefix + key] = kept
+        elif depth:
+            self.take(value, f"{prefix}{key}/", depth - 1)
         else:
-            self.values[name] = kept
+            self.wrong.append(f"{prefix[:60]}...: dicts nested more than {DEPTH} deep")
 
 
 def settled(metrics: Mapping[object, object], *, at_once: bool) -> Settled:
@@ -64,7 +66,8 @@ def settled(metrics: Mapping[object, object], *, at_once: bool) -> Settled:
     copied there and become numbers at the next flush; `at_once` makes them so now, and waits for
     the device.
     """
-    kept = dict(metrics)
+    plain = type(metrics) is dict
+    kept = dict(metrics) if plain else dict(islice(metrics.items(), MAX_NAMES))
     if FIXED.issuperset(map(type, kept.values())) and NAMES.issuperset(map(type, kept)):
         return Settled(at_once, kept)  # type: ignore[arg-type]
     found = Settled(at_once)
@@ -108,15 +111,16 @@ def number(value: object) -> float | None:
 
 def whole(step: object) -> int | None:
     """Return a step as an int64, None where it is no whole number or too large."""
-    if isinstance(step, bool | np.bool_):
-        return None
     try:
-        found = index(step)  # type: ignore[arg-type]
-    except TypeError:
-        amount = number(step)
-        if amount is None or not amount.is_integer():
+        if isinstance(step, bool | np.bool_):
             return None
-        found = int(amount)
+        try:
+            found = index(step)  # type: ignore[arg-type]
+        except TypeError:
+            amount = number(step)
+            if amount is None or not amount.is_integer():
+                return None
+            found = int(amount)
     except Exception:  # noqa: BLE001 - a stranger's __index__ may raise anything
         return None
     return found if found in INT64 else None
@@ -125,8 +129,11 @@ def whole(step: object) -> int | None:
 def kind(value: object) -> str:
     """Name a value's type as a person writes it: "a str", "an int", "a torch.Tensor [4, 2]"."""
     name = type(value).__qualname__
-    home = type(value).__module__.partition(".")[0]
+    home = str(type(value).__module__).partition(".")[0]
     full = name if home == "builtins" else f"{home}.{name}"
-    shape = getattr(value, "shape", None)
-    size = f" {list(shape)}" if shape is not None and len(shape) else ""
+    try:
+        shape: Any = getattr(value, "shape", None)
+        size = f" {list(islice(shape, DEPTH))}" if shape is not None and len(shape) else ""
+    except Exception:  # noqa: BLE001 - a stranger's property may raise anything
+        size = ""
     return f"{'an' if full[0] in 'aeiou' else 'a'} {full}{size}"

@@ -7,6 +7,7 @@ next call.
 
 import os
 import time as clock
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -24,7 +25,7 @@ from rlvitals.store import frames, payloads
 from rlvitals.store.at_once import RowFile
 from rlvitals.store.files import open_append
 from rlvitals.store.frames import Damage, Frame, Header, Kind, Tail
-from rlvitals.store.outbox import Outbox
+from rlvitals.store.outbox import Budget, Outbox
 from rlvitals.store.payloads import Changed
 
 MAX_LAYOUTS = 10_000  # key tables that a writer remembers: a script may make new names for ever
@@ -80,14 +81,15 @@ class Writer:
     flush goes on at the byte where this one stopped.
     """
 
-    def __init__(self, path: Path, *, durable: bool = False) -> None:
+    def __init__(self, path: Path, *, durable: bool = False, budget: Budget | None = None) -> None:
         """Open a file to append to. `durable` hands each block to the system at once. OSError."""
         self.path = path
         self.durable = durable
         self._pid = os.getpid()
-        self._fd = open_append(path)
+        # Read as well: what was written can be copied after the file's name is removed.
+        self._fd = open_append(path, os.O_RDWR)
         self._tables: dict[tuple[str, ...], tuple[int, int]] = {}  # number, blocks so far
-        self._out = Outbox(self._fd)
+        self._out = Outbox(self._fd, budget)
         self._held = hold(self._fd)
         # Numbers that another writer of this file has used must not be used again.
         found = os.fstat(self._fd).st_size
@@ -107,14 +109,15 @@ class Writer:
         if keys not in self._tables and len(self._tables) >= MAX_LAYOUTS:
             self._tables.clear()  # those that come again get another number
         number, blocks = self._tables.get(keys) or (next(self._numbers), 0)
-        if blocks % REPEAT == 0:
-            names = payloads.to_json(keys)
-            self._out.add(frames.pack(Kind.KEYS, names, columns=len(keys), table=number))
+        if blocks % REPEAT == 0 or number in self._out.lost_tables:
+            self._out.lost_tables.discard(number)
+            frame = frames.pack(Kind.KEYS, payloads.to_json(keys), len(keys), number)
+            self._out.add(Kind.KEYS, frame, table=number)
         self._tables[keys] = (number, blocks + 1)
         laid = payloads.columns(steps, times, values)
         data, rows = memoryview(laid.reshape(-1).view(np.uint8)), len(steps)  # type: ignore[arg-type]
         said = Header(Kind.SCALARS, len(data), crc32(data), rows, len(keys), number)
-        self._out.add(frames.to_bytes(said), data, rows=rows)
+        self._out.add(Kind.SCALARS, frames.to_bytes(said), data, rows=rows, table=number)
         self._through()
 
     def histogram(self, key: str, one: Histogram) -> None:
@@ -148,9 +151,25 @@ class Writer:
         return len(self._out)
 
     @property
-    def dropped(self) -> int:
-        """Rows that were given up because the disk took nothing for too long."""
+    def fd(self) -> int:
+        """The file's descriptor, open for reading too; -1 once it is closed."""
+        return self._fd
+
+    @property
+    def dropped(self) -> Counter[Kind]:
+        """Rows and other blocks that were given up because too many waited."""
         return self._out.dropped
+
+    @property
+    def waiting(self) -> Counter[Kind]:
+        """Rows and other blocks that the system has not taken yet."""
+        return self._out.waiting
+
+    def replace(self, path: Path, fd: int) -> None:
+        """Go on in another file, which holds what this one does and is open to append. OSError."""
+        os.close(self._fd)
+        self.path, self._fd, self._out.fd = path, fd, fd
+        self._held = hold(fd)
 
     def flush(self) -> None:
         """Hand what is pending to the system, in one write. OSError where it takes none."""
@@ -171,12 +190,17 @@ class Writer:
             os.close(self._fd)
             self._fd = -1
 
+    def abandon(self) -> None:
+        """Close the file as it is: what waits is lost, as nobody would find it there."""
+        os.close(self._fd)
+        self._fd = -1
+
     def _through(self) -> None:
         if self.durable:
             self.flush()
 
     def _add(self, kind: Kind, payload: bytes) -> None:
-        self._out.add(frames.pack(kind, payload))
+        self._out.add(kind, frames.pack(kind, payload))
 
 
 def hold(fd: int, *, alone: bool = False) -> bool:

@@ -7,12 +7,13 @@ is skipped; one that is still being written is left for the next call.
 import json
 import os
 import time as clock
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlvitals.store import payloads, typed
-from rlvitals.store.files import open_append, open_regular
+from rlvitals.store.files import Opener, open_append, open_regular
 from rlvitals.store.typed import Fields
 
 MARK_BYTES = 256  # of the file's beginning: one that begins otherwise is another file
@@ -62,25 +63,32 @@ class EventScan:
 class Events:
     """Appends events to one file; opened at each, so that a fork or a full disk harms nothing."""
 
-    def __init__(self, path: Path) -> None:
-        """Say where the file is; it is made with its first event."""
+    def __init__(self, path: Path, opener: Opener = os.open) -> None:
+        """Say where the file is; it is made with its first event. `opener` is as `os.open`."""
         self.path = path
+        self._opener = opener
 
     def append(self, kind: str, step: int | None = None, **facts: object) -> None:
         """Append an event, now. OSError where the disk takes none."""
-        self.append_all([Event(kind, clock.time(), step, facts)])
+        self.write(deque([line(Event(kind, clock.time(), step, facts))]))
 
-    def append_all(self, events: list[Event]) -> None:
-        """Append events in one write. OSError where the disk takes none."""
-        text = "".join(_line(event) for event in events).encode()
-        file = open_append(self.path, os.O_RDWR)
+    def write(self, lines: deque[bytes]) -> None:
+        """Append lines in one write; each leaves the queue once it is whole in the file. OSError.
+
+        After an OSError those that are left can be written again: none stands there twice.
+        """
+        file = open_append(self.path, os.O_RDWR, opener=self._opener)
+        data = rest = b"".join(lines)
         try:
             if not _ends_whole(file):
-                text = b"\n" + text  # what a killed process left torn stays a line of its own
-            while text:
-                text = text[os.write(file, text) :]
+                os.write(file, b"\n")  # what a killed process left torn stays a line of its own
+            while rest:
+                rest = rest[os.write(file, rest) :]
         finally:
             os.close(file)
+            done = len(data) - len(rest)
+            while lines and done >= len(lines[0]):
+                done -= len(lines.popleft())
 
 
 def append(path: Path, kind: str, step: int | None = None, **facts: object) -> None:
@@ -102,12 +110,12 @@ def read(path: Path, cursor: EventCursor | None = None) -> EventScan:
         return EventScan((), 0, EventCursor())
     whole = data[: data.rfind(b"\n") + 1]
     found, skipped, wrong = [], 0, []
-    for line in whole.splitlines():
-        event, dropped = _event(line)
+    for text in whole.splitlines():
+        event, dropped = _event(text)
         wrong += dropped
         if event is not None:
             found.append(event)
-        elif line.strip():
+        elif text.strip():
             skipped += 1
     mark = head if len(head) > len(since.head) else since.head
     end = since.offset + len(whole)
@@ -115,11 +123,12 @@ def read(path: Path, cursor: EventCursor | None = None) -> EventScan:
     return EventScan(tuple(found), skipped, cursor, tuple(wrong))
 
 
-def _line(event: Event) -> str:
+def line(event: Event) -> bytes:
+    """Lay out an event as a line of JSON. Raises ValueError, RecursionError."""
     said = {**event.facts, "event": event.kind, "time": event.time}
     if event.step is not None:
         said["step"] = event.step
-    return json.dumps(said, default=payloads.plain, separators=(",", ":")) + "\n"
+    return json.dumps(said, default=payloads.plain, separators=(",", ":")).encode() + b"\n"
 
 
 def _event(line: bytes) -> tuple[Event | None, list[str]]:

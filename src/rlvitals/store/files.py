@@ -10,7 +10,7 @@ import os
 import shutil
 import stat
 import time as clock
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
@@ -24,6 +24,7 @@ LOCK_SECONDS = 2.0  # a rewrite takes milliseconds, and a start must not hang on
 STRICT = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 MODE = 0o644
 SHARED_MODE = 0o666  # of the lock: less what the umask takes away
+Opener = Callable[[str, int, int], int]
 
 
 class NotAFile(OSError):  # noqa: N818 - the name says what is wrong
@@ -35,19 +36,21 @@ class NotAFile(OSError):  # noqa: N818 - the name says what is wrong
         self.filename = str(path)
 
 
-def open_append(path: Path, access: int = os.O_WRONLY, mode: int = MODE) -> int:
+def open_append(
+    path: Path, access: int = os.O_WRONLY, mode: int = MODE, opener: Opener = os.open
+) -> int:
     """Open a regular file to append to; make it where it is missing. Returns a descriptor.
 
     A file with several hard links is replaced by a copy first: the other links keep their bytes.
-    Raises NotAFile, OSError.
+    `opener` is as `os.open`. Raises NotAFile, OSError.
     """
-    descriptor = _open_regular(path, access | os.O_CREAT | os.O_APPEND, mode)
+    descriptor = _open_regular(path, access | os.O_CREAT | os.O_APPEND, mode, opener)
     if os.fstat(descriptor).st_nlink <= 1:
         return descriptor
     os.close(descriptor)
     with path.open("rb") as source, beside(path) as copy:
         shutil.copyfileobj(source, copy)
-    return _open_regular(path, access | os.O_APPEND, mode)
+    return _open_regular(path, access | os.O_APPEND, mode, opener)
 
 
 def open_new(path: Path) -> int:
@@ -181,9 +184,9 @@ def lock(folder: Path) -> Iterator[None]:
         os.close(file)
 
 
-def _open_regular(path: Path, flags: int, mode: int) -> int:
+def _open_regular(path: Path, flags: int, mode: int, opener: Opener) -> int:
     try:
-        descriptor = os.open(path, flags | STRICT, mode)
+        descriptor = opener(str(path), flags | STRICT, mode)
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.EMLINK} and path.is_symlink():  # EMLINK: FreeBSD
             raise NotAFile(path, "symbolic link") from None

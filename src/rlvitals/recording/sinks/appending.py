@@ -1,5 +1,6 @@
 """Files that only grow, by whole pieces: what a full disk cuts off is taken back."""
 
+import errno
 import os
 from pathlib import Path
 from typing import Self
@@ -50,7 +51,9 @@ class Appending:
         return cls(descriptor)
 
     def write(self, data: bytes) -> None:
-        """Append some bytes, all or none of them. Raises OSError."""
+        """Append some bytes, all or none of them. Raises OSError, also where it was removed."""
+        if not os.fstat(self._descriptor).st_nlink:
+            raise OSError(errno.ENOENT, "its file was removed: what is written is lost")
         rest = memoryview(data)
         try:
             while rest:
