@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from rlvitals.recording import redact
+from rlvitals import redact
 from rlvitals.records import Setting
 
 

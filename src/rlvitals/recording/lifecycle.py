@@ -22,7 +22,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TextIO
 
-from rlvitals.recording import beats, machine, redact
+from rlvitals import redact
+from rlvitals.recording import beats, machine
 from rlvitals.recording.beats import EXITING, ExitByte, Writer
 from rlvitals.store.events import Events
 

@@ -1,8 +1,12 @@
 """What went wrong without stopping anything: counted, and said once."""
 
+from functools import lru_cache
 from threading import Lock
 
+from rlvitals import redact
+
 SHOWN = 200  # characters of a note: an error's text may be a page long
+READ = 20 * SHOWN  # characters in which secrets are looked for, before the cut divides one
 
 
 class Notes:
@@ -16,10 +20,11 @@ class Notes:
 
     def add(self, text: str, count: int = 1) -> None:
         """Count one more of a kind; never waits for the thread that says them."""
+        text = _clean(text[:READ])
         # A signal may come in the middle of an `add` of this thread: never block on a lock here.
         held = self._lock.acquire(blocking=False)
         try:
-            self.counts[text[:SHOWN]] = self.counts.get(text[:SHOWN], 0) + count
+            self.counts[text] = self.counts.get(text, 0) + count
         finally:
             if held:
                 self._lock.release()
@@ -36,3 +41,8 @@ class Notes:
     def said(self, text: str, count: int) -> None:
         """Remember that a note stands in the run."""
         self._said[text] = count
+
+
+@lru_cache(maxsize=1024)  # a note may come with every row
+def _clean(text: str) -> str:
+    return redact.text(text)[:SHOWN]

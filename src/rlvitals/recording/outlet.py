@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from queue import SimpleQueue
 
+from rlvitals import redact
 from rlvitals.errors import VitalsError
 from rlvitals.recording.notes import Notes
 from rlvitals.recording.sinks.sink import Writing
@@ -16,6 +17,7 @@ from rlvitals.recording.sinks.sink import Writing
 MAX_WAITING = 100_000  # rows and other calls that may wait for a slow sink
 CLOSING = 20.0  # seconds that the sinks of a finished run have
 LONGEST = 160  # characters of why: an error's text may be a page
+LONGEST_READ = 20 * LONGEST  # characters in which secrets are looked for, before the cut
 LOG = logging.getLogger(__name__)
 
 Call = Callable[[Writing], None]
@@ -97,5 +99,5 @@ def _why(error: Exception) -> str:
         text = "; ".join(filter(None, (error.problem, error.hint)))
     else:
         text = f"{type(error).__name__}: {error}"
-    text = " ".join(text.split())
+    text = redact.text(" ".join(text[:LONGEST_READ].split()))
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

@@ -12,6 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from rlvitals.recording.batches import FIELDS, Batcher
+from rlvitals.recording.gate import Gate, Names, NativeGate
 from rlvitals.recording.notes import Notes
 from rlvitals.recording.outlet import Outlet
 from rlvitals.recording.sinks.sink import Rows, Writing
@@ -80,8 +81,9 @@ class Pump:
         self.last_step: int | None = None  # of rows that were taken
         self.chores: list[Callable[[], object]] = []  # done each time the thread wakes
         self.beside: Callable[[], Mapping[str, float]] = dict  # what is logged with the last row
-        self._native = native
-        self._outlets = [Outlet(name, writing, notes) for name, writing in others]
+        names = Names()  # of all gates: every sink writes a metric under the same name
+        self._native = NativeGate(native, names)
+        self._outlets = [Outlet(name, Gate(writing, names), notes) for name, writing in others]
         self._seconds = flush_seconds
         self._batcher = Batcher(notes)
         self._orders: SimpleQueue[_Order | None] = SimpleQueue()

@@ -12,8 +12,9 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Concatenate, NoReturn, ParamSpec, Self, overload
 
+from rlvitals import redact
 from rlvitals.errors import UsageError
-from rlvitals.recording import beats, calls, compiled, content, control, redact, tensors
+from rlvitals.recording import beats, calls, compiled, content, control, tensors
 from rlvitals.recording.batches import FIELDS
 from rlvitals.recording.beats import EXITING, exit_code_of
 from rlvitals.recording.pump import Message, Pump
@@ -197,9 +198,8 @@ class Run:
         }
         if facts:
             self._settings |= new
-            kept, told = redact.written(new), redact.written(facts)
-            self._send(lambda writing: writing.settings(at, kept))
-            self._send(lambda writing: writing.event("settings", at, {"changed": told}))
+            self._send(lambda writing: writing.settings(at, new))
+            self._send(lambda writing: writing.event("settings", at, {"changed": facts}))
 
     @_noted
     def event(self, /, kind: str, step: int | None = None, **facts: object) -> None:

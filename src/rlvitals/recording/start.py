@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlvitals import redact
 from rlvitals import settings as options
 from rlvitals.errors import UsageError, VitalsError
-from rlvitals.recording import beside, content, ranks, redact
+from rlvitals.recording import beside, content, ranks
 from rlvitals.recording.notes import Notes
 from rlvitals.recording.off import Off
 from rlvitals.recording.pump import Pump

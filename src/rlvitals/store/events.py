@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rlvitals import redact
 from rlvitals.store import payloads
 
 MARK_BYTES = 256  # of the file's beginning: one that begins otherwise is another file
@@ -99,7 +100,8 @@ def read(path: Path, cursor: EventCursor | None = None) -> EventScan:
 
 
 def _line(event: Event) -> str:
-    said = {**event.facts, "event": event.kind, "time": event.time}
+    """Write an event as a line without secrets, whoever appends it."""
+    said = {**redact.written(event.facts), "event": redact.text(event.kind), "time": event.time}
     if event.step is not None:
         said["step"] = event.step
     return json.dumps(said, default=payloads.plain, separators=(",", ":")) + "\n"

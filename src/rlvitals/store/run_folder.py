@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import IO, Any
 
+from rlvitals import redact
 from rlvitals.errors import UnreadableLog
 from rlvitals.store import litter, payloads
 from rlvitals.store.events import Events
@@ -100,7 +101,7 @@ class RunFolder:
         """
         (path / BLOCKS).mkdir(parents=True, exist_ok=True)
         made = replace(
-            about,
+            without_secrets(about),
             id=about.id or os.urandom(16).hex(),
             name=about.name or path.resolve().name,
             created=about.created or clock.time(),
@@ -247,8 +248,20 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def without_secrets(about: About) -> About:
+    """Return what `run.json` may hold."""
+    texts = ("name", "project", "group", "notes", "framework")
+    clean: dict[str, Any] = {key: redact.text(str(getattr(about, key))) for key in texts}
+    groups = ("settings", "git", "host", "more")
+    clean |= {key: redact.written(getattr(about, key)) for key in groups}
+    clean["tags"] = tuple(redact.text(str(tag)) for tag in about.tags)
+    clean["command"] = tuple(map(redact.homeless, redact.command(about.command)))
+    return replace(about, **clean)
+
+
 def _write(path: Path, about: About) -> None:
     """Write beside, then rename: a reader finds the old one whole or the new one."""
+    about = without_secrets(about)
     said = {
         "format": FORMAT,
         "written_by": WRITER,

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from rlvitals import redact
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
-from rlvitals.recording import redact
 from rlvitals.resume.moving import content
 from rlvitals.resume.moving.copying import Patience, Stopped
 from rlvitals.resume.moving.limited import STALL
