@@ -57,7 +57,7 @@ PROSE = re.compile(
 )
 # "bob:x@host" without a scheme. An image's digest, "python:3.11@sha256:...", is none.
 BARE_LOGIN = re.compile(
-    r"(?<![\w:/@.+-])((?!mailto:)[\w.+-]{1,64}:)([^\s:/@\"'`]{8,})(?=@(?!sha\d)[\w-])"
+    r"(?<![\w:@.+-])(?<!//)((?!mailto:)[\w.+-]{1,64}:)([^\s:/@\"'`]{8,})(?=@(?!sha\d)[\w-])"
 )
 CALL = re.compile(r"[A-Za-z_][\w.]*[(\[{]")
 OF_A_PROGRAM = re.compile(

@@ -156,9 +156,17 @@ def _words(name: str) -> list[str]:
     return [found[0].lower() for found in WORD.finditer(name)]
 
 
+def _path(name: str) -> list[str]:
+    """Split a name, without the end that says nothing: {"hub_token": {"from": "x", "to": "y"}}."""
+    path = name.split("/")
+    while len(path) > 1 and (path[-1].lower() in NEUTRAL or path[-1].isdigit()):
+        path.pop()
+    return path
+
+
 def inherited(name: str) -> str:
     """Say what the group makes a secret of that a name stands in: {"hf_token": {"lab": "x"}}."""
-    group = name.rpartition("/")[0]
+    group = "/".join(_path(name)[:-1])
     of_group = strength(group) if group else ""
     return {"any": "random", "text": "random", "token": "drawn"}.get(of_group, "")
 
@@ -169,10 +177,7 @@ def strength(name: str) -> str:
 
     Of these, "random" holds letters and digits, and "drawn" mixes cases and digits besides.
     """
-    path = name.split("/")
-    while len(path) > 1 and (path[-1].lower() in NEUTRAL or path[-1].isdigit()):
-        path.pop()  # {"hub_token": {"from": "x", "to": "y"}}
-    words = _words(path[-1]) or _words(name)
+    words = _words(_path(name)[-1]) or _words(name)
     if not SECRETS.isdisjoint(_words(name) if "/" in name else words):
         return "any"
     if any(word.endswith(ENDS) for word in words):

@@ -20,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals import settings
+from rlvitals import config_files, settings
 from rlvitals.cli.command import Command
 from rlvitals.errors import UnreadableLog, UsageError
 
@@ -88,9 +88,8 @@ def _judge(root: Path) -> str:
     """Tell what judges: another version, or other settings, may say otherwise."""
     import rlvitals
 
-    file = settings.find(root)
-    said = file.stat() if file is not None else None
-    return rlvitals.__version__ + (f" {said.st_size} {said.st_mtime_ns}" if said else "")
+    states = [file.path.stat() for file in config_files.find(root, os.environ)]
+    return rlvitals.__version__ + "".join(f" {one.st_size} {one.st_mtime_ns}" for one in states)
 
 
 def _verdicts(root: Path, paths: Sequence[str]) -> dict[str, str]:

@@ -83,7 +83,7 @@ def _chosen(said: Mapping[str, object]) -> options.Settings:
     given = {key: value for key, value in said.items() if value is not None}
     checked = options.check("recording", given, "rlvitals.start()")
     near = Path(checked.get("folder") or Path.cwd())
-    return options.load(near, {"recording": checked}, os.environ)
+    return options.load(near, {"recording": checked}, os.environ, records=True)
 
 
 @dataclass(frozen=True, slots=True)
