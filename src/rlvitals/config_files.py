@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvitals.errors import UsageError
+from rlvitals.harmless import harmless
 
 FILE = "rlvitals.toml"
 VARIABLE = "RLVITALS_CONFIG"
@@ -148,4 +149,4 @@ def _places() -> str:
 @lru_cache(maxsize=256)
 def _tell(text: str) -> None:
     """Log once; a path may hold what a terminal obeys."""
-    LOG.warning("%s", text.encode("unicode_escape").decode("ascii"))
+    LOG.warning("%s", harmless(text))

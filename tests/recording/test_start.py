@@ -204,6 +204,7 @@ def test_starting_loads_nothing_that_judges():
     base = {
         "config_files",
         "errors",
+        "harmless",
         "records",
         "settings",
         "sections",

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from rlvitals import config_files, settings
 from rlvitals.cli.command import Command
 from rlvitals.errors import UnreadableLog, UsageError
+from rlvitals.harmless import harmless
 
 if TYPE_CHECKING:
     from rlvitals.sources import Run
@@ -105,7 +106,8 @@ def _verdicts(root: Path, paths: Sequence[str]) -> dict[str, str]:
             asked[path] = (run, settings.load(root / path, {}, os.environ))
         except UsageError as error:
             del found[path]
-            sys.stderr.write(f"{path} is not judged: {error.problem} ({error.where})\n")
+            text = f"{path} is not judged: {error.problem} ({error.where})"
+            sys.stderr.write(f"{harmless(text)}\n")
     answers = progress(many.diagnose([*asked.values()]), len(asked))
     for path, answer in zip(asked, answers, strict=True):
         if not isinstance(answer, UnreadableLog):

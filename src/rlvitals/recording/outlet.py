@@ -11,6 +11,7 @@ from queue import SimpleQueue
 
 from rlvitals import redact
 from rlvitals.errors import VitalsError
+from rlvitals.harmless import harmless
 from rlvitals.recording.notes import Notes
 from rlvitals.recording.sinks.sink import Writing
 
@@ -99,5 +100,5 @@ def _why(error: Exception) -> str:
         text = "; ".join(filter(None, (error.problem, error.hint)))
     else:
         text = f"{type(error).__name__}: {error}"
-    text = redact.text(" ".join(text[:LONGEST_READ].split()))
+    text = harmless(redact.text(" ".join(text[:LONGEST_READ].split())))
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
