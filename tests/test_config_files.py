@@ -123,7 +123,10 @@ def test_a_project_s_file_says_where_its_own_training_is_recorded(places, monkey
     (project / "rlvitals.toml").write_text('[recording]\nsinks = ["csv"]\n')
     monkeypatch.chdir(project)
     assert load(project / "runs" / "a", {}, {}, records=True).recording.sinks == ("csv",)
-    assert load(project, {}, {}, records=True).recording.sinks == ()  # it lies in the run's folder
+    assert load(project, {}, {}, records=True).recording.sinks == ("csv",)
+    (project / "run.json").write_text("{}")
+    assert load(project, {}, {}, records=True).recording.sinks == ()  # it lies in a run folder
+    (project / "run.json").unlink()
     monkeypatch.chdir(places / "elsewhere")
     assert load(project / "runs" / "a", {}, {}, records=True).recording.sinks == ()
 

@@ -112,7 +112,7 @@ def _home(environ: Mapping[str, str]) -> Path | None:
 def _distrust(path: Path, start: Path, *, records: bool) -> str:
     """Say why a file that was found beside a run is not the user's own; "" where it is."""
     folder = path.parent
-    if not records or folder.is_relative_to(start):
+    if not records or (folder.is_relative_to(start) and folder != Path.cwd()):
         return "the file lies with the run"
     if any(_is_file(above / RUN_FILE) for above in (folder, *folder.parents)):
         return "the file lies in a run folder"

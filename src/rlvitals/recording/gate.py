@@ -106,19 +106,13 @@ class NativeGate(Gate):
     """The native sink behind the gate, with the two calls that it alone has."""
 
     def __init__(self, sink: "Keeping", names: Names) -> None:
-        """Stand before the native sink."""
+        """Stand before the native sink; single rows ask for their names once for each layout."""
         super().__init__(sink, names)
         self._native = sink
+        sink.rename(names.layout)
+        self.row = sink.row  # as it is: a durable row is written on the caller's own thread
 
     @property
     def dropped(self) -> int:
         """Rows given up because the disk took none for too long."""
         return self._native.dropped
-
-    def row(self, step: int, time: float, row: Mapping[str, object]) -> bool:
-        """Write a row on the caller's own thread."""
-        raw = tuple(row)
-        keys = self._names.layout(raw)
-        if keys is not raw and keys != raw:
-            row = dict(zip(keys, row.values(), strict=True))
-        return self._native.row(step, time, row)

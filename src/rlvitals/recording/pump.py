@@ -51,6 +51,9 @@ class Keeping(Writing, Protocol):
     def row(self, step: int, time: float, row: Mapping[str, object]) -> bool:
         """Write a row on the caller's own thread, where nothing waits before it."""
 
+    def rename(self, names: Callable[[tuple[str, ...]], tuple[str, ...]]) -> None:
+        """Write single rows under other names."""
+
     @property
     def dropped(self) -> int:
         """Rows given up."""

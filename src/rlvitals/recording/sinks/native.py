@@ -1,7 +1,7 @@
 """The run's own column blocks and events: always on, and the one sink that each rank has."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from rlvitals.recording.sinks.sink import Opening, Rows, Sink
 from rlvitals.records import Histogram, Table, Text
@@ -38,6 +38,11 @@ class Native:
             and self._rows is not None
             and self._rows.write(step, time, row)
         )
+
+    def rename(self, names: Callable[[tuple[str, ...]], tuple[str, ...]]) -> None:
+        """Write single rows under other names: asked once for each layout."""
+        if self._rows is not None:
+            self._rows.rename = names
 
     def scalars(self, rows: Rows) -> None:
         """Take rows."""
