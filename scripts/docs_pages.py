@@ -127,9 +127,12 @@ twice is judged once, from the fullest, and a note says where from. Files of set
 def _settings() -> str:
     return f"""# Settings
 
-Command line over environment (`RLVITALS_*`) over the nearest `rlvitals.toml` over default. The
-nearest file is the first one found from the run's folder upward, else the one in the working
-folder. An unknown name is an error that names the nearest known one.
+Command line over environment (`RLVITALS_*`) over the nearest `rlvitals.toml` over your own,
+`~/.config/rlvitals/rlvitals.toml`, over default. The nearest file is the first one found from the
+run's folder upward, else the one in the working folder; `--config FILE` or `RLVITALS_CONFIG` names
+another instead. A file that lies with a run cannot set what acts:
+[keep secrets out of a run](how-to/keep-secrets-out.md#settings-files-that-came-with-a-run).
+An unknown name is an error that names the nearest known one.
 
 ```toml
 [diagnose]

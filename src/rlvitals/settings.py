@@ -1,7 +1,8 @@
 """What a person may set, section by section: checks, flags and the docs' table come from here.
 
-Command line > environment (`RLVITALS_*`) > the nearest `rlvitals.toml` > default. The nearest
-file is the first one found from the run's folder upward, else the one in the working folder.
+Command line > environment (`RLVITALS_*`) > the nearest `rlvitals.toml` > the user's own file in
+the configuration folder > default. The nearest file is the first one found from the run's folder
+upward, else the one in the working folder; `config_files` says what it may not set.
 """
 
 import tomllib
@@ -12,11 +13,12 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from rlvitals import config_files
+from rlvitals.config_files import SettingsFile
 from rlvitals.errors import UsageError, nearest
 from rlvitals.sections import Monitoring, Mute, Plot
 from rlvitals.sections import option as _option
 
-FILE = "rlvitals.toml"
 PREFIX = "RLVITALS_"
 FAIL_ON = ("note", "warning", "error", "never")
 # `records.Profile` without its numpy: `--help` shows them. A test holds the two together.
@@ -152,18 +154,21 @@ def load(
     near: Path,
     flags: Mapping[str, Mapping[str, Any]] | None = None,
     environ: Mapping[str, str] | None = None,
+    *,
+    records: bool = False,
 ) -> Settings:
     """Put the layers on each other for a run at `near`. `flags` holds sections as the file does.
 
-    Raises UsageError for an unknown name, a wrong type, or a file that is not TOML.
+    `records`: the run is recorded, not looked at. Raises UsageError for an unknown name, a wrong
+    type, or a file that is not TOML.
     """
-    file = find(near)
-    layers = [_from_file(file) if file else {}, _from_environment(environ or {}), flags or {}]
+    files = config_files.find(near, environ, records=records)
+    layers = [*map(_from_file, files), _from_environment(environ or {}), flags or {}]
     merged: dict[str, dict[str, Any]] = {name: {} for name in (*SCHEMA, *FREE)}
     for layer in layers:
         for section, values in layer.items():
             merged[section] |= values
-    muted = _muted(file) if file else ()
+    muted = tuple(mute for file in files for mute in _muted(file))
     watched = any("monitoring" in layer for layer in layers)
     watching = Monitoring(**merged.pop("monitoring"))
     judged, recorded = Diagnose(**merged.pop("diagnose")), Recording(**merged.pop("recording"))
@@ -176,21 +181,6 @@ def load(
         monitoring=watching if watched else None,
         plot=drawn,
     )
-
-
-def find(near: Path) -> Path | None:
-    """Return the nearest settings file: from the run's folder upward, then the working folder."""
-    # Not `resolve`: it raises on a loop of links, and a run lies where a person says it does.
-    start = near.absolute()
-    folders = (start, *start.parents, Path.cwd())
-    return next((folder / FILE for folder in folders if _is_file(folder / FILE)), None)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # no permission to look, a name that no file can have
-        return False
 
 
 def scalar(text: str) -> Scalar:
@@ -300,15 +290,15 @@ def _number(key: str, value: object, where: str) -> float:
     raise UsageError(f"{key} cannot be {value!r}", where=at, hint="a finite number")
 
 
-def _content(file: Path) -> dict[str, Any]:
+def _content(file: SettingsFile) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"settings cannot be read: {error}", where=str(file)) from error
+        return tomllib.loads(config_files.read(file).decode())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"settings cannot be read: {error}", where=str(file.path)) from error
 
 
-def _from_file(file: Path) -> dict[str, dict[str, Any]]:
-    content = _content(file)
+def _from_file(source: SettingsFile) -> dict[str, dict[str, Any]]:
+    file, content = source.path, _content(source)
     content.pop(MUTED, None)
     known = (*SCHEMA, *FREE)
     for section, values in content.items():
@@ -319,15 +309,16 @@ def _from_file(file: Path) -> dict[str, dict[str, Any]]:
                 hint=nearest(section, (*known, MUTED)) or f"one of {', '.join((*known, MUTED))}",
             )
     found = {section: check(section, values, str(file)) for section, values in content.items()}
+    found = config_files.without_restricted(source, found)
     for option in (o for section in SCHEMA for o in options(section) if o.item in PATHS):
         if said := found.get(option.section, {}).get(option.key):
             found[option.section][option.key] = str(file.parent / said)
     return found
 
 
-def _muted(file: Path) -> tuple[Mute, ...]:
+def _muted(source: SettingsFile) -> tuple[Mute, ...]:
     """Read the sections [[muted]] of a file."""
-    found = _content(file).get(MUTED, [])
+    file, found = source.path, _content(source).get(MUTED, [])
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise UsageError("muted is no list of sections", where=str(file), hint="[[muted]]")
     return tuple(_mute(one, f"{file}, muted {i}") for i, one in enumerate(found, 1))
@@ -361,7 +352,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     layer: dict[str, dict[str, Any]] = {}
     every = {option.variable: option for name in SCHEMA for option in options(name)}
     for variable, text in environ.items():
-        if not variable.startswith(PREFIX):
+        if not variable.startswith(PREFIX) or variable == config_files.VARIABLE:
             continue
         free = variable.removeprefix(PREFIX).lower()
         if variable == SHORT:

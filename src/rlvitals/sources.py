@@ -220,7 +220,7 @@ def read(run: Run) -> tuple[Log, ...]:
     Files of one run that go on where another ended (event files, the scheduler's tables)
     become one log, monitors of parallel environments one stream of episodes. What a process printed
     stands last. Evaluation files beside others have "eval/" before their keys. Settings that look
-    like secrets are left out.
+    like secrets are left out, and secrets are taken out of notes and tracebacks.
     Raises UnreadableLog.
     """
     found: dict[Path, Log | UnreadableLog] = {}
@@ -262,7 +262,7 @@ def together(run: Run, found: Mapping[Path, Log | UnreadableLog]) -> tuple[Log, 
         joined.append(Log("settings", {}, settings, tuple(said), where))
     if notes:
         joined.append(Log(source="files", series={}, notes=tuple(notes)))
-    return tuple(_tidy(replace(log, settings=secrets.without(log.settings))) for log in joined)
+    return tuple(_tidy(secrets.clean(log)) for log in joined)
 
 
 def _tidy(log: Log) -> Log:

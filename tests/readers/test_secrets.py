@@ -2,10 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from rlvitals import sources
 from rlvitals.folders import secrets
+from rlvitals.records import Ending, Log, Series, Table, Text
+from rlvitals.store import importing
 
 
 @pytest.mark.parametrize(
@@ -46,3 +49,23 @@ def test_whichever_file_of_a_run_says_them(tmp_path):
     (run,) = sources.find(tmp_path)
     said = {key for log in sources.read(run) for key in log.settings}
     assert said == {"config/lr", "gamma"}
+
+
+def test_an_imported_run_holds_none(tmp_path):
+    secret = "q7Xb01234Kd9wTzR4"  # noqa: S105 - drawn for this test
+    now = np.array([1], np.int64)
+    log = Log(
+        "odd",
+        {"loss": Series(now, now.astype(float), np.ones(1))},
+        settings={"lr": 0.1, "hub_token/from": secret},
+        notes=(f"token={secret}",),
+        texts={"prompt": [Text(1, 0.0, f"password: {secret} canary")]},
+        tables={"t": Table(now, {f"api_key={secret}": [f"Authorization: Bearer {secret}"]})},
+        ending=Ending(None, f"ValueError: https://me:{secret}@host", reason=f"pw={secret}"),
+    )
+    assert secret not in repr(secrets.clean(log).ending)
+    assert secrets.clean(log).settings == {"lr": 0.1}
+    importing.write([log], tmp_path / "run", "name")
+    data = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
+    assert b"canary" in data
+    assert secret.encode() not in data

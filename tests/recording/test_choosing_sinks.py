@@ -182,7 +182,7 @@ def test_what_the_page_shows_works(tmp_path, monkeypatch):
     exec(first, {})  # noqa: S102 - our own page
     assert len(pd.read_csv("runs/first/metrics/train-1.csv")) == 100
     (tmp_path / "rlvitals.toml").write_text(toml)
-    settings = load(tmp_path)
+    settings = load(tmp_path, records=True)
     assert settings.monitoring == Monitoring()
     assert choosing.chosen(None, settings).keys() == {"console", "tensorboard", "csv"}
     shown = {}

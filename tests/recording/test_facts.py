@@ -11,7 +11,7 @@ import pytest
 
 import rlvitals
 from rlvitals.recording import facts
-from rlvitals.recording.redact import MARK
+from rlvitals.redact import MARK
 
 TOKEN = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT" + "1uV4wX7yZ0cD3fG6"
 

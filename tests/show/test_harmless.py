@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvitals.show.harmless import DANGEROUS, harmless
+from rlvitals.harmless import DANGEROUS, harmless
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from rlvitals import settings
+from rlvitals import config_files, settings
 from rlvitals.settings import FREE, Settings
 
 
@@ -32,7 +32,9 @@ def add_option(parser: ArgumentParser, section: str, key: str) -> None:
 
 
 def add_free(parser: ArgumentParser) -> None:
-    """Add `--map`, `--set` and `--threshold`."""
+    """Add `--config`, `--map`, `--set` and `--threshold`."""
+    text = "your own settings file, instead of the nearest rlvitals.toml"
+    parser.add_argument("--config", metavar="FILE", help=text)
     for section, (doc, flag) in FREE.items():
         target = {"metrics": "METRIC", "thresholds": "NUMBER"}.get(section, "VALUE")
         name = "RULE.WORD" if section == "thresholds" else "KEY"
@@ -49,7 +51,8 @@ def settings_for(path: Path, args: Namespace) -> Settings:
         section: settings.from_pairs(section, tuple(getattr(args, f"free_{section}") or ()), flag)
         for section, (_, flag) in FREE.items()
     }
-    return settings.load(path, {**said, **free}, os.environ)
+    named = {config_files.VARIABLE: args.config} if getattr(args, "config", None) else {}
+    return settings.load(path, {**said, **free}, {**os.environ, **named})
 
 
 def _said(section: str, args: Namespace) -> dict[str, Any]:

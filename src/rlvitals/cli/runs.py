@@ -20,9 +20,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals import settings
+from rlvitals import config_files, settings
 from rlvitals.cli.command import Command
 from rlvitals.errors import UnreadableLog, UsageError
+from rlvitals.harmless import harmless
 
 if TYPE_CHECKING:
     from rlvitals.sources import Run
@@ -92,9 +93,8 @@ def _judge(root: Path) -> str:
     """Tell what judges: another version, or other settings, may say otherwise."""
     import rlvitals
 
-    file = settings.find(root)
-    said = file.stat() if file is not None else None
-    return rlvitals.__version__ + (f" {said.st_size} {said.st_mtime_ns}" if said else "")
+    states = [file.path.stat() for file in config_files.find(root, os.environ)]
+    return rlvitals.__version__ + "".join(f" {one.st_size} {one.st_mtime_ns}" for one in states)
 
 
 def _verdicts(root: Path, paths: Sequence[str]) -> dict[str, str]:
@@ -110,7 +110,8 @@ def _verdicts(root: Path, paths: Sequence[str]) -> dict[str, str]:
             asked[path] = (run, settings.load(root / path, {}, os.environ))
         except UsageError as error:
             del found[path]
-            sys.stderr.write(f"{path} is not judged: {error.problem} ({error.where})\n")
+            text = f"{path} is not judged: {error.problem} ({error.where})"
+            sys.stderr.write(f"{harmless(text)}\n")
     answers = progress(many.diagnose([*asked.values()]), len(asked))
     for path, answer in zip(asked, answers, strict=True):
         if not isinstance(answer, UnreadableLog):

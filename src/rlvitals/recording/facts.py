@@ -17,7 +17,8 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from rlvitals.recording import redact
+from rlvitals import redact
+from rlvitals.secret_kinds import is_drawn
 
 GIT_SECONDS = 10.0  # a repository on a slow disk: then its facts are left out
 DIFF_BYTES = 256 * 1024  # of a diff that is kept
@@ -39,6 +40,12 @@ BEGINNINGS = (
 SEED = re.compile(r"(?:^|[/_.\-])(?:random_?)?seeds?(?:$|[/_.\-])|_rng$", re.IGNORECASE)
 # The names of folders are PyPA's: "Recording installed projects".
 INSTALLED = re.compile(r"([A-Za-z0-9][\w.]*)-([^-]+?)(?:-py[\d.]+)?\.(?:dist-info|egg-info|egg)")
+SECRET_FILE = re.compile(
+    r"[ /](?:[\w.-]*\.env|\.env\.[\w.-]+|\.(?:netrc|npmrc|pypirc|pgpass|htpasswd)"
+    r"|id_(?:rsa|dsa|ecdsa|ed25519)|[\w.-]+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|tfvars)"
+    r"|\.?(?:credentials|secrets?)(?:\.\w+)?)$"
+)
+QUOTED = re.compile(r"([\"'])([\w+/=.-]{16,200})\1")
 PEOPLE_S = 2**32  # torch starts from a larger number where nobody has set a seed
 
 
@@ -146,9 +153,28 @@ def git(folder: Path) -> dict[str, object]:
         "remote": redact.text((_git(folder, "remote", "get-url", "origin") or "").strip()),
         "untracked": untracked[:UNTRACKED],
         "untracked_count": len(untracked),
-        **_cut(redact.text(diff)),
+        **_cut(redact.text(_without_secret_files(diff))),
     }
     return {name: value for name, value in found.items() if value or name == "dirty"}
+
+
+def _without_secret_files(diff: str) -> str:
+    """Leave out what a diff says of files that hold secrets, and keys drawn by lot elsewhere.
+
+    In a program a quoted text that mixes cases and digits is an API key far more often than not.
+    """
+    parts = re.split(r"(?m)^(?=diff --git )", diff)
+    return "".join(
+        f"{part.splitlines()[0]}\n{redact.MARK}\n"
+        if SECRET_FILE.search(part.partition("\n")[0])
+        else QUOTED.sub(_unless_drawn, part)
+        for part in parts
+        if part
+    )
+
+
+def _unless_drawn(match: re.Match[str]) -> str:
+    return f"{match[1]}{redact.MARK}{match[1]}" if is_drawn(match[2]) else match[0]
 
 
 def _cut(diff: str) -> dict[str, object]:

@@ -23,7 +23,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TextIO
 
-from rlvitals.recording import beats, machine, redact
+from rlvitals import redact
+from rlvitals.recording import beats, machine
 from rlvitals.recording.beats import EXITING, ExitByte, Writer
 from rlvitals.recording.other_processes import OtherProcesses
 from rlvitals.store import files

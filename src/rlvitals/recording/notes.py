@@ -1,12 +1,16 @@
 """What went wrong without stopping anything: counted, and said once."""
 
 import re
+from functools import lru_cache
+
+from rlvitals import redact
 
 SHOWN = 200  # characters of a note: an error's text may be a page long
 MAX_NOTES = 200  # distinct texts; those that come later count together but for their numbers
 MAX_PATTERNS = 400  # distinct texts with the patterns; those that come later count as one
 NUMBER = re.compile(r"\d+(?:[.,_]\d+)*")
 OTHERS = "further notes, each of another text"
+READ = 20 * SHOWN  # characters in which secrets are looked for, before the cut divides one
 
 
 class Notes:
@@ -23,7 +27,7 @@ class Notes:
 
     def add(self, text: str, count: int = 1) -> None:
         """Count one more of a kind; waits for no other thread, nor for a signal's handler."""
-        text = text[:SHOWN]
+        text = _clean(text[:READ])
         if text not in self.counts:
             if len(self.counts) >= MAX_NOTES:
                 text = NUMBER.sub("#", text)
@@ -54,3 +58,8 @@ def error_text(error: BaseException) -> str:
         return f"{name}: {error}"
     except Exception:  # noqa: BLE001 - a stranger's exception
         return name
+
+
+@lru_cache(maxsize=1024)  # a note may come with every row
+def _clean(text: str) -> str:
+    return redact.text(text)[:SHOWN]

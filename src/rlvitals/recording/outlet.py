@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable
 from queue import SimpleQueue
 
+from rlvitals import redact
 from rlvitals.errors import VitalsError
+from rlvitals.harmless import harmless
 from rlvitals.recording.notes import Notes
 from rlvitals.recording.sinks.sink import Writing
 from rlvitals.store.outbox import Budget
@@ -18,6 +20,7 @@ WAITING_SHARE = 0.5  # of the budget, that calls may fill which wait for slow si
 CALL_BYTES = 200  # of a call that waits, without content
 CLOSING = 20.0  # seconds that the sinks of a finished run have
 LONGEST = 160  # characters of why: an error's text may be a page
+LONGEST_READ = 20 * LONGEST  # characters in which secrets are looked for, before the cut
 LOG = logging.getLogger(__name__)
 
 Call = Callable[[Writing], None]
@@ -96,5 +99,5 @@ def _why(error: Exception) -> str:
         text = "; ".join(filter(None, (error.problem, error.hint)))
     else:
         text = f"{type(error).__name__}: {error}"
-    text = " ".join(text.split())
+    text = harmless(redact.text(" ".join(text[:LONGEST_READ].split())))
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

@@ -12,6 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from rlvitals.recording.batches import FIELDS, Batcher
+from rlvitals.recording.gate import Gate, Names, NativeGate
 from rlvitals.recording.losses import AT_END, BLOCKED, FASTER, FULL, Losses
 from rlvitals.recording.notes import Notes, error_text
 from rlvitals.recording.outlet import Outlet
@@ -59,6 +60,9 @@ class Keeping(Writing, Protocol):
     def row(self, step: int, time: float, row: Mapping[str, object]) -> bool:
         """Write a row on the caller's own thread, where nothing waits before it."""
 
+    def rename(self, names: Callable[[tuple[str, ...]], tuple[str, ...]]) -> None:
+        """Write single rows under other names."""
+
     @property
     def pending(self) -> int:
         """Bytes that the system has not taken yet."""
@@ -100,8 +104,11 @@ class Pump:
         self.last_step: int | None = None  # of rows that were taken
         self.chores: list[Callable[[], object]] = []  # done each time the thread wakes
         self.beside: Callable[[], Mapping[str, float]] = dict  # what is logged with the last row
-        self._native = native
-        self._outlets = [Outlet(name, writing, notes, self.budget) for name, writing in others]
+        names = Names()  # of all gates: every sink writes a metric under the same name
+        self._native = NativeGate(native, names)
+        self._outlets = [
+            Outlet(name, Gate(writing, names), notes, self.budget) for name, writing in others
+        ]
         self._seconds = flush_seconds
         self._batcher = Batcher(notes)
         self._orders: SimpleQueue[_Order | None] = SimpleQueue()

@@ -12,8 +12,9 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Concatenate, NoReturn, ParamSpec, Self, cast, overload
 
+from rlvitals import redact
 from rlvitals.errors import UsageError
-from rlvitals.recording import beats, calls, compiled, content, control, redact, tensors
+from rlvitals.recording import beats, calls, compiled, content, control, tensors
 from rlvitals.recording.batches import FIELDS
 from rlvitals.recording.beats import EXITING, exit_code_of
 from rlvitals.recording.notes import error_text
@@ -194,11 +195,10 @@ class Run:
         facts = calls.changes(self._settings, new)
         if facts:
             self._settings |= new
-            kept, told = redact.written(new), redact.written(facts)
             if self._thinning.lets_through("settings"):
-                size = content.size(kept)
-                self._send(lambda writing: writing.settings(at, kept), "settings", size)
-                self._event("settings", at, {"changed": told})
+                size = content.size(new)
+                self._send(lambda writing: writing.settings(at, new), "settings", size)
+                self._event("settings", at, {"changed": facts})
 
     @_noted
     def event(self, /, kind: str, step: int | None = None, **facts: object) -> None:

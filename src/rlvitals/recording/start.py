@@ -12,9 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import cast
 
+from rlvitals import redact
 from rlvitals import settings as options
 from rlvitals.errors import UsageError, VitalsError
-from rlvitals.recording import beside, content, ranks, redact, tensors
+from rlvitals.recording import beside, content, ranks, tensors
 from rlvitals.recording.notes import Notes, error_text
 from rlvitals.recording.off import Off
 from rlvitals.recording.pump import Pump
@@ -132,7 +133,7 @@ def _chosen(said: Mapping[str, object]) -> options.Settings:
     given = {key: value for key, value in said.items() if value is not None}
     checked = options.check("recording", given, "rlvitals.start()")
     near = Path(checked.get("folder") or Path.cwd())
-    return options.load(near, {"recording": checked}, os.environ)
+    return options.load(near, {"recording": checked}, os.environ, records=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from rlvitals.errors import UsageError
+from rlvitals.harmless import harmless
 from rlvitals.resume import choosing, cleaning, conditions, disk, naming, ranks, retention
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume.background import Background
@@ -397,4 +398,4 @@ def _whole(one: Checkpoint) -> bool:
 
 
 def _to_stderr(text: str) -> None:
-    sys.stderr.write(f"rlvitals: {text}\n")
+    sys.stderr.write(f"rlvitals: {harmless(text)}\n")

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from importlib import metadata
 from json import dumps
 
-from rlvitals.recording import redact
+from rlvitals import redact
 from rlvitals.resume import naming
 from rlvitals.resume.manifest import Manifest
 from rlvitals.resume.training_code import code

@@ -21,6 +21,7 @@ from typing import Any
 from uuid import uuid4
 
 from rlvitals.errors import UsageError
+from rlvitals.harmless import harmless
 from rlvitals.resume import progress_file
 from rlvitals.resume.progress_file import FILE
 from rlvitals.store.files import lock
@@ -358,4 +359,4 @@ def _now() -> str:
 
 
 def _to_stderr(text: str) -> None:
-    sys.stderr.write(f"rlvitals: {text}\n")
+    sys.stderr.write(f"rlvitals: {harmless(text)}\n")

@@ -9,9 +9,9 @@ from rich.text import Text
 
 from rlvitals.comparison.apart import Apart, Changed
 from rlvitals.comparison.parting import Parting
+from rlvitals.harmless import harmless
 from rlvitals.show import wording
 from rlvitals.show.console import grid
-from rlvitals.show.harmless import harmless
 
 LABEL = 10  # columns: "suggests"
 GAP = 2

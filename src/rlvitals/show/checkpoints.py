@@ -6,9 +6,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rlvitals.harmless import harmless
 from rlvitals.resume.look import Look, Seen, State
 from rlvitals.show.console import grid
-from rlvitals.show.harmless import harmless
 from rlvitals.watch.spans import span
 
 COLOUR: Mapping[State, str] = {

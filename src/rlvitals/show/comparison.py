@@ -11,10 +11,10 @@ from rlvitals.comparison.compared import Against, Comparison, RunScore, verdict
 from rlvitals.comparison.compared import Group as Runs
 from rlvitals.comparison.gates import Gated
 from rlvitals.comparison.samples import Interval
+from rlvitals.harmless import harmless
 from rlvitals.rules import standing
 from rlvitals.show import wording
 from rlvitals.show.console import grid
-from rlvitals.show.harmless import harmless
 
 COLOURS = {"better": "green", "worse": "red", "cannot tell": "magenta"}
 GATES = {True: ("holds", "green"), False: ("broken", "red"), None: ("cannot tell", "magenta")}

@@ -8,10 +8,10 @@ from rich.text import Text
 
 from rlvitals.crucial import Crucial, Value
 from rlvitals.diagnosis import Diagnosis
+from rlvitals.harmless import harmless
 from rlvitals.metrics.metric import Bound
 from rlvitals.show import wording
 from rlvitals.show.console import grid
-from rlvitals.show.harmless import harmless
 
 PARTS = {"goals": "what it is trained for", "stability": "whether its updates are sound"}
 GAP = 2

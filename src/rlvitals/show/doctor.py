@@ -5,10 +5,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from rlvitals.doctor.trouble import Check, Examined, Trouble
+from rlvitals.harmless import harmless
 from rlvitals.rules.rule import Severity
 from rlvitals.show import wording
 from rlvitals.show.console import grid
-from rlvitals.show.harmless import harmless
 
 LABEL = 10  # columns
 INDENT = 2

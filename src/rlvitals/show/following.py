@@ -8,12 +8,12 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rlvitals.harmless import harmless
 from rlvitals.records import Trace
 from rlvitals.rules.answers import judged
 from rlvitals.rules.going_on import LIVE
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.show import wording
-from rlvitals.show.harmless import harmless
 from rlvitals.verdict import Word
 from rlvitals.watch import changes
 from rlvitals.watch.changes import Change

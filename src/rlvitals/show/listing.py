@@ -10,12 +10,12 @@ from rich.rule import Rule as Line
 from rich.table import Table as Grid
 from rich.text import Text
 
+from rlvitals.harmless import harmless
 from rlvitals.metrics import proposing
 from rlvitals.metrics.names.name import Table
 from rlvitals.readers import READERS
 from rlvitals.records import Trace
 from rlvitals.rules.rule import Rule
-from rlvitals.show.harmless import harmless
 from rlvitals.show.wording import number
 
 GAP, INDENT = 2, 4  # columns of the screen

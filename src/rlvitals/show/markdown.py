@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from rlvitals.diagnosis import Diagnosis
 from rlvitals.errors import VitalsError
 from rlvitals.folding import Case
+from rlvitals.harmless import harmless
 from rlvitals.records import Trace
 from rlvitals.show import wording
-from rlvitals.show.harmless import harmless
 from rlvitals.show.sparkline import sparkline
 
 CHART = 40  # columns of a sparkline

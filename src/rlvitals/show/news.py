@@ -8,7 +8,7 @@ from rich.text import Text
 
 from rlvitals.baseline import FAILED, UNTOLD, Gone, Judged, entries
 from rlvitals.diagnosis import Diagnosis
-from rlvitals.show.harmless import harmless
+from rlvitals.harmless import harmless
 
 Read = Sequence[tuple[str, Diagnosis]]  # runs by name
 MOST = 12  # muted findings that are named one by one

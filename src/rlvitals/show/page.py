@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from rlvitals.show.harmless import harmless
+from rlvitals.harmless import harmless
 
 SPANS = re.compile(r"(\*\*[^*]+\*\*|`[^`]+`)")
 

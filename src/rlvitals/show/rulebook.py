@@ -8,12 +8,12 @@ from rich.text import Text
 
 from rlvitals.coverage import Unlock, unlocks
 from rlvitals.diagnosis import Diagnosis
+from rlvitals.harmless import harmless
 from rlvitals.records import Profile
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rule import Rule
 from rlvitals.rules.standing import OUTCOME_METRICS
 from rlvitals.show import listing, wording
-from rlvitals.show.harmless import harmless
 
 LABEL = 12  # columns: "cannot judge"
 FEW = 3  # kinds of training that are named as those to which a rule does not apply

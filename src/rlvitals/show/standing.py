@@ -9,13 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from rlvitals import metrics
+from rlvitals.harmless import harmless
 from rlvitals.records import Trace
 from rlvitals.resume.look import Look, State
 from rlvitals.resume.progress import COMPLETED, FAILED, RUNNING, Chunk
 from rlvitals.rules.rule import Severity
 from rlvitals.show import listing, wording
 from rlvitals.show.console import grid
-from rlvitals.show.harmless import harmless
 from rlvitals.show.sparkline import sparkline
 from rlvitals.standing import BESIDE, BRIEF, Change, Standing
 from rlvitals.watch.spans import span

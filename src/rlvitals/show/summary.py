@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from rlvitals.harmless import harmless
 from rlvitals.records import NOTED
 from rlvitals.show import wording
-from rlvitals.show.harmless import harmless
 from rlvitals.summary import FLAT, LAST, Answered, Summary
 
 SIGNS: Mapping[Answered, str] = {"yes": "✓", "no": "✗", "unknown": "?"}

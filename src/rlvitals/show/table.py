@@ -12,10 +12,10 @@ from rich.text import Text
 
 from rlvitals.diagnosis import Diagnosis
 from rlvitals.errors import VitalsError
+from rlvitals.harmless import harmless
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import UNTOLD
 from rlvitals.show import wording
-from rlvitals.show.harmless import harmless
 from rlvitals.verdict import Word
 
 WHY = 28  # columns of the screen that a reason is left, beside the longest name

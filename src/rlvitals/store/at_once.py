@@ -1,7 +1,7 @@
 """Rows that are written when they are logged, by the thread that logs them."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct, error
@@ -38,6 +38,7 @@ class RowFile:
         self._repeat = repeat
         self._most = most
         self._layouts: dict[tuple[str, ...], _Layout] = {}
+        self.rename: Callable[[tuple[str, ...]], tuple[str, ...]] = tuple  # as they are written
 
     def write(self, step: int, time: float, row: Mapping[str, object]) -> bool:
         """Hand a row to the system; False where it took none of it or not all, or for no number."""
@@ -70,7 +71,7 @@ class RowFile:
             self._file.truncate(end - size)
 
     def _named(self, keys: tuple[str, ...]) -> _Layout:
-        number, names = next(self._numbers), payloads.to_json(keys)
+        number, names = next(self._numbers), payloads.to_json(self.rename(keys))
         frame = frames.pack(Kind.KEYS, names, columns=len(keys), table=number)
         if len(self._layouts) >= self._most:
             self._layouts = {}  # another thread may be writing by one of them

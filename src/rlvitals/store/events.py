@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rlvitals import redact
 from rlvitals.store import payloads, typed
 from rlvitals.store.files import Opener, open_append, open_regular
 from rlvitals.store.typed import Fields
@@ -124,8 +125,8 @@ def read(path: Path, cursor: EventCursor | None = None) -> EventScan:
 
 
 def line(event: Event) -> bytes:
-    """Lay out an event as a line of JSON. Raises ValueError, RecursionError."""
-    said = {**event.facts, "event": event.kind, "time": event.time}
+    """Lay out an event as a line of JSON without secrets. Raises ValueError, RecursionError."""
+    said = {**redact.written(event.facts), "event": redact.text(event.kind), "time": event.time}
     if event.step is not None:
         said["step"] = event.step
     return json.dumps(said, default=payloads.plain, separators=(",", ":")).encode() + b"\n"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rlvitals import redact
 from rlvitals.errors import UsageError
 from rlvitals.metrics.names import GENERIC, TABLES, lookup
 from rlvitals.records import Log, Series
@@ -94,7 +95,13 @@ def _others(writer: Writer, log: Log, prefix: str) -> None:
             writer.histogram(prefix + key, histogram)
     for key, texts in log.texts.items():
         for text in texts:
-            writer.text(prefix + key, text)
+            clean = str(redact.cell(key, text.text))
+            writer.text(prefix + redact.text(key), replace(text, text=clean))
     for key, table in log.tables.items():
-        writer.table(prefix + key, replace(table, steps=np.asarray(table.steps)))
+        columns = {
+            redact.text(name): [redact.cell(name, cell) for cell in cells]
+            for name, cells in table.columns.items()
+        }
+        made = replace(table, steps=np.asarray(table.steps), columns=columns)
+        writer.table(prefix + redact.text(key), made)
     writer.flush()

@@ -17,7 +17,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
+from rlvitals import redact
 from rlvitals.errors import UnreadableLog
 from rlvitals.store import files, litter, payloads, typed
 from rlvitals.store.events import Events
@@ -109,7 +111,7 @@ class RunFolder:
         files.make_folders(path)
         files.make_folder(path / BLOCKS)
         made = replace(
-            about,
+            without_secrets(about),
             id=about.id or os.urandom(16).hex(),
             name=about.name or path.resolve().name,
             created=about.created or clock.time(),
@@ -365,11 +367,23 @@ def _attempt(value: object, place: str, whole: Fields) -> Attempt | None:
     return attempt
 
 
+def without_secrets(about: About) -> About:
+    """Return what `run.json` may hold."""
+    texts = ("name", "project", "group", "notes", "framework")
+    clean: dict[str, Any] = {key: redact.text(str(getattr(about, key))) for key in texts}
+    groups = ("settings", "git", "host", "more")
+    clean |= {key: redact.written(getattr(about, key)) for key in groups}
+    clean["tags"] = tuple(redact.text(str(tag)) for tag in about.tags)
+    clean["command"] = tuple(map(redact.homeless, redact.command(about.command)))
+    return replace(about, **clean)
+
+
 def _write(path: Path, about: About, *, damaged: bool = False) -> None:
     """Write both files beside, then rename: a reader finds an old one whole or the new one.
 
     `damaged`: what lies there as `run.json` is set aside first.
     """
+    about = without_secrets(about)
     said = {
         "format": FORMAT,
         "written_by": WRITER,

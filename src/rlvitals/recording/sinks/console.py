@@ -10,6 +10,7 @@ import sys
 import time as clock
 from collections.abc import Mapping, Sequence
 
+from rlvitals.harmless import harmless
 from rlvitals.recording.sinks.sink import Opening, Rows, Sink
 from rlvitals.records import Histogram, Table, Text
 
@@ -91,6 +92,7 @@ class Lines:
         return dict(sorted(self._last.items(), key=lambda item: _rank(item[0])))
 
     def _write(self, text: str) -> None:
+        text = harmless(text)  # a metric's name must not move the cursor
         if "rich" in sys.modules and (console := _live_console()) is not None:
             console.print(text, markup=False, highlight=False, soft_wrap=True)  # type: ignore[attr-defined]
         elif tqdm := getattr(sys.modules.get("tqdm"), "tqdm", None):

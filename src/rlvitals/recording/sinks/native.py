@@ -4,7 +4,7 @@ import logging
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from rlvitals.recording.sinks.sink import Opening, Rows, Sink
@@ -73,6 +73,11 @@ class Native:
         """Hand one row to the system at once, from any thread; False where others go before it."""
         rows = self._rows
         return not self._blocks.pending and rows is not None and rows.write(step, time, row)
+
+    def rename(self, names: Callable[[tuple[str, ...]], tuple[str, ...]]) -> None:
+        """Write single rows under other names: asked once for each layout."""
+        if self._rows is not None:
+            self._rows.rename = names
 
     def scalars(self, rows: Rows) -> None:
         """Take rows."""

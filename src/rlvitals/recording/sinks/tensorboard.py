@@ -15,6 +15,7 @@ import time as clock
 from collections.abc import Mapping
 from pathlib import Path
 
+from rlvitals.harmless import harmless
 from rlvitals.recording.sinks.appending import Appending
 from rlvitals.recording.sinks.event_files import scalars, summaries
 from rlvitals.recording.sinks.flat import flat
@@ -102,7 +103,7 @@ def _open(opening: Opening) -> EventFile:
     port = opening.options.get("port")
     if port and not opening.rank:
         shown = shlex.quote(str(home))
-        sys.stderr.write(f"tensorboard --logdir {shown} --port {port}\n")
+        sys.stderr.write(f"tensorboard --logdir {harmless(shown)} --port {port}\n")
     # TensorBoard reads a folder's files in the order of their names.
     attempt = f"{int(clock.time()):010d}.{opening.attempt:04d}.{opening.run_id}.{os.getpid()}"
     path = folder / f"events.out.tfevents.{attempt}"

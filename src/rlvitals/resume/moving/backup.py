@@ -12,8 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from rlvitals import redact
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
-from rlvitals.recording import redact
+from rlvitals.harmless import harmless
 from rlvitals.resume.moving import content
 from rlvitals.resume.moving.copying import Patience, Stopped
 from rlvitals.resume.moving.limited import STALL
@@ -208,7 +209,7 @@ def _stand_back() -> None:
 
 
 def _to_stderr(text: str) -> None:
-    sys.stderr.write(f"rlvitals: {text}\n")
+    sys.stderr.write(f"rlvitals: {harmless(text)}\n")
 
 
 def until(

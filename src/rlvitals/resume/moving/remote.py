@@ -11,8 +11,8 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
+from rlvitals import redact
 from rlvitals.errors import UsageError, VitalsError, nearest
-from rlvitals.recording import redact
 from rlvitals.resume.moving.limited import STALL, Hung, Limited, within
 from rlvitals.resume.moving.places import CHUNK, SCHEME, partial
 

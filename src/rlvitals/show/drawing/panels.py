@@ -286,7 +286,7 @@ def _title(axes: Axes, panel: Panel, place: Place, said: Sequence[str], scaled: 
     room = place.inches - width(title.get_text(), SIZES["title"], bold=True) - GAP
     said_of_it = [text for text in ("" if plain else panel.unit, scaled) if text]
     unit = ", ".join(said_of_it)
-    if width(drawable(unit), SIZES["ticks"]) > room:
+    if unit and width(drawable(unit), SIZES["ticks"]) > room:
         unit = cut(said_of_it[-1], max(0.0, room), SIZES["ticks"])
     if unit:
         axes.annotate(

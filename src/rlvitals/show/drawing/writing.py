@@ -4,7 +4,7 @@ from functools import cache
 
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
-from rlvitals.show.harmless import harmless
+from rlvitals.harmless import harmless
 
 FAMILY = "DejaVu Sans"  # comes with matplotlib
 POINTS = 72.0  # to the inch

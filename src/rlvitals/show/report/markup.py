@@ -2,7 +2,7 @@
 
 from html import escape
 
-from rlvitals.show.harmless import harmless
+from rlvitals.harmless import harmless
 
 ALONE = ("meta", "input", "br")  # elements that hold nothing
 LONGEST = 4000  # characters of a text of several lines

@@ -5,6 +5,8 @@ A kind stands with a literal part of it, so that a long text is searched only fo
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,12 +14,13 @@ class Kind:
     """A secret that shows by itself, whatever it is called."""
 
     title: str
-    literal: str  # every one of its kind holds this
+    literals: tuple[str, ...]  # every secret of the kind holds one of these
     pattern: re.Pattern[str]
 
 
-def _kind(title: str, literal: str, pattern: str) -> Kind:
-    return Kind(title, literal, re.compile(pattern))
+def _kind(title: str, literal: str | tuple[str, ...], pattern: str) -> Kind:
+    literals = (literal,) if isinstance(literal, str) else literal
+    return Kind(title, literals, re.compile(pattern))
 
 
 # Sources: the vendors' own pages on secret scanning, and GitHub's list of supported patterns.
@@ -30,12 +33,20 @@ KINDS = (
         r"|[\sA-Za-z0-9+/=\\]*)",
     ),
     _kind("age key", "AGE-SECRET-KEY-", r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
-    _kind("AWS access key", "A", r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b"),
+    _kind(
+        "AWS access key",
+        ("AKIA", "ASIA", "ABIA", "ACCA"),
+        r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b",
+    ),
     _kind("Google API key", "AIza", r"AIza[\w-]{35}"),
     _kind("Google OAuth token", "ya29.", r"\bya29\.[\w.-]{20,}"),
     _kind("Google client secret", "GOCSPX-", r"GOCSPX-[\w-]{20,}"),
     _kind("Azure client secret", "Q~", r"(?<![\w.~-])[\w.~-]{3}\dQ~[\w.~-]{31,34}"),
-    _kind("GitHub token", "gh", r"\bgh[pousr]_[A-Za-z0-9]{36,255}"),
+    _kind(
+        "GitHub token",
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+        r"\bgh[pousr]_[A-Za-z0-9]{36,255}",
+    ),
     _kind("GitHub fine-grained token", "github_pat_", r"\bgithub_pat_\w{22,}"),
     _kind(
         "GitLab token", "gl", r"\bgl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|oas|soat|ffct)-[\w.-]{20,}"
@@ -64,7 +75,7 @@ KINDS = (
     _kind("Discord token", ".", r"\b[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27,}"),
     _kind("Teams webhook", "webhook.office.com", r"(?<=webhook\.office\.com/)\S+"),
     _kind("Telegram token", ":AA", r"\b\d{8,10}:AA[\w-]{33}"),
-    _kind("Stripe key", "_", r"\b[srp]k_(?:live|test)_[0-9A-Za-z]{16,}"),
+    _kind("Stripe key", ("k_live_", "k_test_"), r"\b[srp]k_(?:live|test)_[0-9A-Za-z]{16,}"),
     _kind("Stripe webhook secret", "whsec_", r"\bwhsec_[0-9A-Za-z+/=]{24,}"),
     _kind("JSON web token", "eyJ", r"\beyJ[\w-]{8,}={0,2}\.[\w-]{8,}={0,2}(?:\.[\w-]*)?"),
     _kind("Neptune token", "eyJhcGlf", r"\beyJhcGlf[\w+/=-]{40,}"),
@@ -91,13 +102,17 @@ KINDS = (
     _kind("Pulumi token", "pul-", r"\bpul-[0-9a-f]{40}\b"),
 )
 
+PATTERNS = tuple((literal, kind.pattern) for kind in KINDS for literal in kind.literals)
+
 # Words of a name. Of the first, any value is a secret, a number too; of pairs, any text; of the
 # weak ones, what does not look like a word of a language model, a number or a piece of a program.
 SECRETS = frozenset(
     {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "credential", "credentials"}
 )
 ENDS = ("password", "passwd", "passphrase", "apikey", "authtoken")  # PGPASSWORD is one word
-PLAIN = frozenset({"apikey", "authorization", "bearer", "cookie", "auth"})
+PLAIN = frozenset(
+    {"apikey", "authorization", "bearer", "cookie", "auth", "pw", "otp", "totp", "passcode"}
+)
 KEYS = frozenset(
     {"api", "access", "private", "account", "shared", "encryption", "signing", "ssh", "license",
      "master", "service", "app", "subscription", "deploy"}
@@ -109,9 +124,103 @@ OF_A_TEXT = frozenset(
      "first", "last", "next", "new", "start", "begin", "end", "think", "special", "step", "answer",
      "prompt", "tool", "user", "assistant", "system", "eot", "im", "extra", "decoder", "forced"}
 )  # fmt: skip
+LICENCE = frozenset({"license", "licence"})  # "license: mit" is none
+SESSION = frozenset({"session", "sid", "sig", "signature", "nonce", "hmac", "salt"})
+# "db_pass"; "n_pass" and "first_pass" are no passwords.
+OF_AN_ACCOUNT = frozenset(
+    {"user", "db", "database", "admin", "root", "sudo", "smtp", "imap", "mail", "email", "ftp",
+     "sftp", "ssh", "proxy", "login", "mysql", "postgres", "pg", "sql", "mongo", "redis", "http",
+     "api", "account", "wifi", "rabbitmq", "mqtt", "vnc", "jenkins"}
+)  # fmt: skip
+# Keys that say nothing of what their value is: the key above them, or beside them, does.
+NEUTRAL = frozenset(
+    {"from", "to", "value", "values", "val", "old", "new", "before", "after", "current",
+     "previous", "default", "content", "raw", "data", "text", "str", "string"}
+)  # fmt: skip
+LABELS = ("name", "key", "variable", "option", "flag", "header", "field", "setting")
 TRAILING = frozenset({"value", "text", "string", "id"})  # "hf_token_value" is one
 # Values that say nothing: a program's constants and types.
 EMPTY = frozenset(
     {"", "none", "null", "nil", "true", "false", "yes", "no", "str", "string", "bytes", "int",
      "optional", "any", "basic", "digest", "oauth", "default", "undefined", "..."}
 )  # fmt: skip
+
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+RANDOM_LETTERS = 16  # of a value that looks drawn by lot
+PIECE = re.compile(rf"[A-Za-z0-9]{{{RANDOM_LETTERS},}}")
+NO_LOT = re.compile(r"[a-z]{7}|[A-Z]{7}")  # so long a run of one case is a word
+PLACE = re.compile(r"~?/|[A-Za-z]:[\\/]|\.{1,2}/")  # PWD=/home/me is a place
+
+
+def _words(name: str) -> list[str]:
+    return [found[0].lower() for found in WORD.finditer(name)]
+
+
+def _path(name: str) -> list[str]:
+    """Split a name, without the end that says nothing: {"hub_token": {"from": "x", "to": "y"}}."""
+    path = name.split("/")
+    while len(path) > 1 and (path[-1].lower() in NEUTRAL or path[-1].isdigit()):
+        path.pop()
+    return path
+
+
+def inherited(name: str) -> str:
+    """Say what the group makes a secret of that a name stands in: {"hf_token": {"lab": "x"}}."""
+    group = "/".join(_path(name)[:-1])
+    of_group = strength(group) if group else ""
+    return {"any": "random", "text": "random", "token": "drawn"}.get(of_group, "")
+
+
+@lru_cache(maxsize=4096)
+def strength(name: str) -> str:
+    """Say what a name makes a secret: "any" value, a "text", a "token", a "random" text, a "drawn".
+
+    Of these, "random" holds letters and digits, and "drawn" mixes cases and digits besides.
+    """
+    words = _words(_path(name)[-1]) or _words(name)
+    if not SECRETS.isdisjoint(_words(name) if "/" in name else words):
+        return "any"
+    if any(word.endswith(ENDS) for word in words):
+        return "any" if not {"apikey"} & set(words) else "text"
+    pairs = {(one, two.removesuffix("s")) for one, two in pairwise(words)}
+    if any(one in KEYS and two == KEY for one, two in pairs):
+        return "text"
+    if ("connection", "string") in pairs or not PLAIN.isdisjoint(words):
+        return "text"
+    return _weak(words)
+
+
+def _weak(words: list[str]) -> str:
+    while len(words) > 1 and words[-1] in TRAILING:
+        words = words[:-1]
+    *_, before, last = ("", "", *words)
+    strength = ""
+    if last == "pass" and (len(words) == 1 or before in OF_AN_ACCOUNT):
+        strength = "text"  # "n_pass" and "first_pass" are counts and kinds
+    elif last in {TOKEN, f"{TOKEN}s"} and before not in OF_A_TEXT:
+        strength = "token" if last == TOKEN else "drawn"
+    elif last in LICENCE or words == ["sk"] or KEY in words:
+        strength = "random"
+    elif last in SESSION:
+        strength = "drawn"
+    return strength
+
+
+def is_random(value: str) -> bool:
+    """Tell what was drawn by lot from a word: long, letters and digits, no space, no place."""
+    if len(value) < RANDOM_LETTERS or re.search(r"[\s()\[\]{}<>,]", value):
+        return False
+    if PLACE.match(value) or value.count("/") > 1:
+        return False
+    digits = sum(letter.isdigit() for letter in value)
+    return digits >= 2 and any(letter.isalpha() for letter in value)  # noqa: PLR2004 - "v2" has one
+
+
+def is_drawn(value: str) -> bool:
+    """Tell a key from a name: a piece that mixes cases and digits, and holds no word."""
+    return any(
+        not NO_LOT.search(piece)
+        and piece.lower() != piece != piece.upper()
+        and len(re.findall(r"\d+", piece)) > 1
+        for piece in PIECE.findall(value)
+    )
