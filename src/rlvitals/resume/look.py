@@ -47,7 +47,7 @@ class Seen:
     state: State
     why: str = ""  # in words: what is wrong, or missing
     size: int = 0  # bytes of its files, as they are now
-    saved: float | None = None  # seconds since the epoch
+    saved: float | None = None  # seconds since the epoch, as its manifest says
     health: str = ""  # the diagnosis at its step
     kept: tuple[str, ...] = ()  # why it is not deleted
     sealed: Manifest | None = None
@@ -131,8 +131,7 @@ def differences(taken: Seen, about: About | None) -> tuple[str, ...]:
 
 
 def _seen(folder: Path, step: int, about: About | None, *, verify: bool) -> Seen:
-    size, saved = disk.size(folder), folder.stat().st_mtime
-    bare = Seen(folder, step, State.UNSEALED, size=size, saved=saved)
+    bare = Seen(folder, step, State.UNSEALED, size=disk.size(folder))
     try:
         sealed = manifests.read(folder, step)
     except NotSealed as error:
@@ -143,7 +142,7 @@ def _seen(folder: Path, step: int, about: About | None, *, verify: bool) -> Seen
         return replace(bare, why=f"{why}; {also}" if also else why, complete=complete)
     except BadCheckpoint as error:
         return replace(bare, state=State.DAMAGED, why=error.problem)
-    own = replace(bare, saved=sealed.created or saved, health=sealed.health, sealed=sealed)
+    own = replace(bare, saved=sealed.created or None, health=sealed.health, sealed=sealed)
     if about is not None and about.id and sealed.run_id not in {"", about.id}:
         return replace(own, state=State.FOREIGN, why="its manifest names another run")
     if sealed.facts.get("weights_only"):
@@ -224,7 +223,6 @@ def _aside(folder: Path) -> list[Seen]:
                     State.ASIDE,
                     why=_told(path),
                     size=disk.size(path),
-                    saved=path.stat().st_mtime,
                 )
             )
     return found
@@ -247,7 +245,6 @@ def _unfinished(folder: Path) -> list[Seen]:
             State.WRITING,
             why="it has no name yet: being written, or its process was killed",
             size=disk.size(one.path),
-            saved=one.path.stat().st_mtime,
         )
         for one in naming.unfinished(folder)
     ]

@@ -49,6 +49,7 @@ from rlvitals.metrics.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.value import LOSS_SUM as VALUE_LOSS_SUM
 from rlvitals.metrics.value import MEAN as VALUE_MEAN
 from rlvitals.records import Series, Trace
+from rlvitals.rules.going_on import budget_reached, goes_on
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 
 # In the order of their weight: the first that fails names the finding.
@@ -67,6 +68,8 @@ WATCHED = (
     GRAD_NORM,
     EVAL_LOSS,
 )
+LOSSES = tuple(metric.name for metric in (LOSS, POLICY_LOSS, VALUE_LOSS, VALUE_LOSS_SUM))
+MIN_BROKEN = 2  # losses that end in NaN, where no budget says that the log ends too early
 VARIANCE = (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE)
 LASTING = 3  # points at the end: one may be an overflow that the next update mends
 SHARE = 0.2  # of all points
@@ -80,6 +83,8 @@ def check(trace: Trace) -> Answer:
     watched = [(m.name, trace[m.name]) for m in WATCHED if len(trace.get(m.name) or ())]
     found = [f for name, series in watched if (f := _judge(name, series)) is not None]
     found += [f for f in (_storm(trace),) if f is not None]
+    if (broken := _broken_off(trace)) is not None:
+        return _with_others(broken, found)
     if found:
         worst = max(f.severity for f in found)
         first = min((f for f in found if f.severity == worst), key=lambda f: f.began)
@@ -120,6 +125,40 @@ def _judge(name: str, whole: Series) -> Finding | None:
         observed=float(series.values[where[-1]]),
         bound=BOUND,
         counter=() if lasts or tail else ("it was a number again afterwards",),
+    )
+
+
+def _broken_off(trace: Trace) -> Finding | None:
+    """Tell a log that ends early in a row where every loss has just become NaN.
+
+    One such row may be an overflow that the next update mends. Here no next update came: the run
+    has crashed, unless it is known to go on or to have done all its steps.
+    """
+    losses = {name: trace[name] for name in LOSSES if len(trace.get(name) or ())}
+    if not losses or goes_on(trace) or budget_reached(trace):
+        return None
+    if len(losses) < (MIN_BROKEN if trace.budget is None else 1):
+        return None
+    ends = {name: int(series.steps[-1]) for name, series in losses.items()}
+    # Rows without losses hold NaN in some tables: then it stands in earlier rows as well.
+    only_last = all(
+        np.isnan(s.values[-1]) and len(s) > 1 and np.isfinite(s.values[:-1]).all()
+        for s in losses.values()
+    )
+    if not only_last or len({*ends.values()}) > 1:
+        return None
+    name, step = next(iter(ends.items()))
+    of = "" if trace.budget is None else f" of {trace.budget.steps:,}"
+    which = "the loss is" if len(losses) == 1 else f"all {len(losses)} losses are"
+    return Finding(
+        f"{which} NaN in the last row, at step {step:,}{of}: the run broke off there",
+        severity=Severity.ERROR,
+        metric=name,
+        began=step,
+        ended=step,
+        observed=float("nan"),
+        bound=BOUND,
+        evidence=(f"NaN: {', '.join(losses)}",) if len(losses) > 1 else (),
     )
 
 
