@@ -167,7 +167,7 @@ def test_what_ended_a_run_is_said_with_its_step(cycle, said):
     assert cycle.failed == (diagnose(run).verdict.word is Word.FAILED)
 
 
-def test_a_log_that_was_watched_and_stopped_long_ago_is_over():
+def test_a_log_that_stopped_long_ago_is_over():
     found, word = silent(90 * 24 * HOUR)
     assert found.severity is Severity.NOTE
     assert word is Word.LEARNING
