@@ -272,7 +272,7 @@ def facts(found: Standing) -> dict[str, object]:
         "eta_seconds": found.eta,
         "eta_why": found.eta_why,
         "last_row": found.diagnosis.trace.lifecycle.last_row,
-        "silence_seconds": found.diagnosis.trace.lifecycle.silence,
+        "age_seconds": found.diagnosis.trace.lifecycle.silence,
         "attempts": found.diagnosis.trace.lifecycle.attempts,
         "verdict": verdict.word.value,
         "why": verdict.why,

@@ -3,8 +3,10 @@
 ## What it sees
 NaN or infinity, logged as such, in a loss, KL, ratio, gradient or weight norm. An error where the
 last 3 points of the metric are (all, where there are fewer), or more than a fifth of all are; else
-a note. The rest has its own measure. A gradient norm that is infinite now and then is mixed
-precision's loss scaler skipping a step, a note at most; where 8 of the last 20 are, more than
+a note. An error as well where every loss is NaN in the last row and was a number in each row
+before, unless the run is known to go on or its budget is reached; without a budget there have to be
+two such losses. The rest has its own measure. A gradient norm that is infinite now and then is
+mixed precision's loss scaler skipping a step, a note at most; where 8 of the last 20 are, more than
 before, or the loss scale was halved so often, no scale is found and most updates are skipped: a
 warning. Explained variance that is NaN in a fifth of the points says that returns had no variance,
 a note; a mean return that is NaN says that no episode ended, and an entropy or a length that is
@@ -132,7 +134,7 @@ def _broken_off(trace: Trace) -> Finding | None:
     """Tell a log that ends early in a row where every loss has just become NaN.
 
     One such row may be an overflow that the next update mends. Here no next update came: the run
-    has crashed, unless it is known to go on or to have done all its steps.
+    has failed, unless it is known to go on or to have done all its steps.
     """
     losses = {name: trace[name] for name in LOSSES if len(trace.get(name) or ())}
     if not losses or goes_on(trace) or budget_reached(trace):
@@ -151,7 +153,7 @@ def _broken_off(trace: Trace) -> Finding | None:
     of = "" if trace.budget is None else f" of {trace.budget.steps:,}"
     which = "the loss is" if len(losses) == 1 else f"all {len(losses)} losses are"
     return Finding(
-        f"{which} NaN in the last row, at step {step:,}{of}: the run broke off there",
+        f"{which} NaN in the last row, at step {step:,}{of}: the log ends there",
         severity=Severity.ERROR,
         metric=name,
         began=step,

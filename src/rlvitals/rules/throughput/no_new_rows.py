@@ -50,10 +50,10 @@ def check(trace: Trace) -> Answer:
     if cycle.over or (trace.budget is not None and _spent(trace, trace.budget.steps)):
         return Clear()
     silence = cycle.silence
-    if cycle.live is None and silence is None:
-        return Undecided("whether the run goes on is not known")
     if trace.budget is None and not cycle.live:
         return Undecided("how long the run is meant to be is not known", ("total_steps",))
+    if cycle.live is None and silence is None:
+        return Undecided("whether the run goes on is not known")
     if silence is None or not np.isfinite(silence) or (found := _longest(trace)) is None:
         return Undecided("when the log last grew is not known, or how fast it did")
     return _judged(trace, silence, *found)
