@@ -33,7 +33,7 @@ def failed(member: Member, found: Curve, longest: int, latest: float, *, short_f
         return ended(trace) or "crashed"
     if not np.isfinite(found.gains[-max(1, len(found.gains) // 20) :]).any():
         return "its outcome is NaN at the end"
-    over = cycle.over or (cycle.live is None and _left_behind(trace, latest))
+    over = cycle.over or (cycle.live is None and _is_over(trace, latest))
     if budget is not None and undone and short and over and not cycle.reason:
         return f"stopped at {trace.last_step:,} of {budget.steps:,} steps"
     if short and short_fails:
@@ -41,7 +41,7 @@ def failed(member: Member, found: Curve, longest: int, latest: float, *, short_f
     return ""
 
 
-def _left_behind(trace: Trace, latest: float) -> bool:
+def _is_over(trace: Trace, latest: float) -> bool:
     """Tell whether other runs logged on long after a run's last row: it had stopped by then."""
     last = trace.lifecycle.last_row
     if last is None:

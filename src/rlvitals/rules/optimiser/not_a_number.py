@@ -85,8 +85,8 @@ def check(trace: Trace) -> Answer:
     watched = [(m.name, trace[m.name]) for m in WATCHED if len(trace.get(m.name) or ())]
     found = [f for name, series in watched if (f := _judge(name, series)) is not None]
     found += [f for f in (_storm(trace),) if f is not None]
-    if (broken := _broken_off(trace)) is not None:
-        return _with_others(broken, found)
+    if (at_end := _nan_at_end(trace)) is not None:
+        return _with_others(at_end, found)
     if found:
         worst = max(f.severity for f in found)
         first = min((f for f in found if f.severity == worst), key=lambda f: f.began)
@@ -130,7 +130,7 @@ def _judge(name: str, whole: Series) -> Finding | None:
     )
 
 
-def _broken_off(trace: Trace) -> Finding | None:
+def _nan_at_end(trace: Trace) -> Finding | None:
     """Tell a log that ends early in a row where every loss has just become NaN.
 
     One such row may be an overflow that the next update mends. Here no next update came: the run

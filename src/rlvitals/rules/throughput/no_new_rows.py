@@ -56,10 +56,10 @@ def check(trace: Trace) -> Answer:
         return Undecided("whether the run goes on is not known")
     if silence is None or not np.isfinite(silence) or (found := _longest(trace)) is None:
         return Undecided("when the log last grew is not known, or how fast it did")
-    return _judged(trace, silence, *found)
+    return _long_silence(trace, silence, *found)
 
 
-def _judged(trace: Trace, silence: float, name: str, timed: Series) -> Answer:
+def _long_silence(trace: Trace, silence: float, name: str, timed: Series) -> Answer:
     gaps = np.diff(timed.times)
     shortest = SHORTEST.on(trace)
     limit = float(max(TYPICAL * np.median(gaps), LONGEST * gaps.max(), shortest))
