@@ -13,6 +13,7 @@ from rlvitals.watch import changes
 from rlvitals.watch.following import Watch
 
 CHOSEN = Settings()
+UNWATCHED = {"live": None, "live_by": "", "silence": None, "beat_age": None}  # what one look knows
 
 
 def judge(run, logs, now, grew):
@@ -63,14 +64,14 @@ def points(told):
 
 
 def assert_same_trace(found, expected):
-    """Two traces hold the same but for their notes and the age, which is the reader's."""
+    """Two traces hold the same but for their notes and what watching tells of their life."""
     assert sorted(found.series) == sorted(expected.series)
     for name, series in expected.series.items():
         for column in ("steps", "times", "values"):
             np.testing.assert_array_equal(
                 getattr(found[name], column), getattr(series, column), err_msg=f"{name} {column}"
             )
-    assert replace(found.lifecycle, age=None) == replace(expected.lifecycle, age=None)
+    assert replace(found.lifecycle, **UNWATCHED) == replace(expected.lifecycle, **UNWATCHED)
     # Of the columns of one row a reading of many rows may give another order.
     assert sorted(found.unmapped) == sorted(expected.unmapped)
     told = ("measured", "settings", "profile", "budget", "step_unit")
@@ -105,8 +106,8 @@ def assert_as_read_at_once(followed, path):
         if known is None:
             assert not any(len(series) for log in logs for series in log.series.values())
             continue
-        age = known.trace.lifecycle.age
+        watched = {name: getattr(known.trace.lifecycle, name) for name in UNWATCHED}
         expected = judge(run, logs, followed.now, None)
-        trace = replace(expected.trace, lifecycle=replace(expected.trace.lifecycle, age=age))
+        trace = replace(expected.trace, lifecycle=replace(expected.trace.lifecycle, **watched))
         assert_same_trace(known.trace, trace)
         assert_same_diagnosis(known, many.judge_trace((run, CHOSEN), trace))

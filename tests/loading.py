@@ -59,5 +59,5 @@ def _recorded(file, which):
 def _load(file, which, name):
     log, given = _recorded(file, which)
     loaded = trace([log], given, name=name)
-    age = tomllib.loads(file.read_text())[which].get("age")  # seconds, where the recipe says
-    return replace(loaded, lifecycle=replace(loaded.lifecycle, age=age))
+    silence = tomllib.loads(file.read_text())[which].get("silence")  # s, of a run that was watched
+    return replace(loaded, lifecycle=replace(loaded.lifecycle, silence=silence))

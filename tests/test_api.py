@@ -75,7 +75,7 @@ def test_diagnose_a_folder(tmp_path):
     assert isinstance(found, rlvitals.Diagnosis)
     assert found.verdict.word is rlvitals.Word.LEARNING
     assert found.trace.settings["target_kl"] == 0.02
-    assert found.trace.lifecycle.age >= 0
+    assert found.trace.lifecycle.silence is None
 
 
 def test_diagnose_a_trace_by_its_arguments_alone(tmp_path):
@@ -109,19 +109,21 @@ def test_read_gives_the_logs_as_they_are(tmp_path):
     assert "rollout/ep_rew_mean" in log.series
 
 
-def test_age_is_counted_from_the_newest_wall_time_else_the_file(tmp_path):
+def test_silence_is_counted_from_the_newest_wall_time_of_a_live_run_alone(tmp_path):
     from rlvitals import loading, sources
     from rlvitals.metrics.assemble import Given
 
+    live = Given(live=True)
     (run,) = sources.find(write(tmp_path / "one"))
-    written = (tmp_path / "one" / "progress.csv").stat().st_mtime
-    assert loading.load(run, Given(), now=written + 90).lifecycle.age == pytest.approx(90)
+    assert loading.load(run, live, now=2e9).lifecycle.silence is None  # its rows have no times
     monitor = tmp_path / "0.monitor.csv"
     head = '#{"t_start": 1700000000.0, "env_id": "CartPole-v1"}\nr,l,t\n'
     monitor.write_text(head + "".join(f"{i}.0,{i},{i}.5\n" for i in range(1, 61)))
     (run,) = sources.find(monitor)
-    age = loading.load(run, Given(), now=1.7e9 + 100).lifecycle.age
-    assert age == pytest.approx(100 - 60.5)
+    assert loading.load(run, Given(), now=1.7e9 + 100).lifecycle.silence is None
+    found = loading.load(run, live, now=1.7e9 + 100).lifecycle
+    assert found.silence == pytest.approx(100 - 60.5)
+    assert found.last_row == pytest.approx(1.7e9 + 60.5)
 
 
 def test_explain_returns_a_page():

@@ -62,14 +62,14 @@ def test_a_prefix_knows_nothing_of_what_comes(which, name):
     whole = recorded(which, name)
     *grown, last = prefixes(whole, PARTS)
     assert last is whole
-    assert all(one.budget is None and one.lifecycle.age == 0.0 for one in grown)
+    assert all(one.budget is None and one.lifecycle.live for one in grown)
     assert all(before.last_step < after.last_step for before, after in pairwise(grown))
     assert all(len(series) for one in grown for series in one.series.values())
 
 
 def test_the_end_is_known_of_the_whole_alone():
     run = load_run("ppo-cartpole-healthy")
-    over = Lifecycle(age=5.0, exit_code=1, ended=True, attempts=3)
+    over = Lifecycle(silence=5.0, exit_code=1, ended=True, attempts=3)
     *grown, last = prefixes(
         type(run)(run.series, run.measured, budget=Budget(9, "set"), lifecycle=over), PARTS
     )

@@ -151,10 +151,14 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
     ignore: Sequence[str] | None = None,
     thresholds: Mapping[str, float] | None = None,
     replay: bool = False,
+    live: bool | None = None,
+    now: float | str | None = None,
 ) -> Diagnosis:
     """Say what is wrong with a run: a log, a run's folder, or a trace.
 
-    `replay` also judges growing parts of it, to say what was warned of and taken back.
+    `replay` also judges growing parts of it, to say what was warned of and taken back. `live`
+    says that the run goes on, or that it is over (False); without it the evidence decides. `now`
+    is the moment of the judgement: seconds since the epoch, or a date of ISO 8601.
 
     What is not given comes from `RLVITALS_*` and `rlvitals.toml`, as on the command line; a
     trace is judged by the arguments alone. Raises UnreadableLog, UsageError.
@@ -164,9 +168,9 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
         if map:
             raise UsageError("a trace has its names already", hint="rlvitals.trace(path, map=...)")
         rules = loading.chosen_rules(only or (), ignore or ())
-        found = judge(_told(run, profile, settings, thresholds), rules)
+        found = judge(_told(run, profile, settings, thresholds, live=live), rules)
         return replayed(found, rules) if replay else found
-    chosen = _chosen(run, profile, settings, map, only, ignore, thresholds)
+    chosen = _chosen(run, profile, settings, map, only, ignore, thresholds, live=live, now=now)
     answer = many.judge((_one(run), chosen))
     if isinstance(answer, UnreadableLog):
         raise answer
@@ -189,21 +193,22 @@ def compare(  # noqa: PLR0913 - the command's options, each by its name
     axis: str = "steps",
     level: float | None = None,
     short_fails: bool = False,
+    live: bool | None = None,
 ) -> Comparison:
     """Say which of several groups of runs does better: paths of runs, folders of runs, or traces.
 
     Runs that share every setting but the seed are a group; `by` names the settings to group by.
     `level` is in the unit of the metric, `at` is "last", "best" or "mean of last N %". `axis`
     is "steps", "episodes", "tokens" or "time". A run that ends before the others cuts them, or
-    failed if `short_fails`. Raises UnreadableLog, UsageError.
+    failed if `short_fails`. `live` is that of `diagnose`. Raises UnreadableLog, UsageError.
     """
     members: list[Member] = []
     seen: set[tuple[Path, str]] = set()
     for run in runs:
         if isinstance(run, Trace):
-            members.append(Member(run))
+            members.append(Member(_told(run, live=live)))
             continue
-        found, wrong = loading.members(Path(run), loading.given(_chosen(run)), seen)
+        found, wrong = loading.members(Path(run), loading.given(_chosen(run, live=live)), seen)
         if wrong:
             raise wrong[0]
         members += found
@@ -224,9 +229,10 @@ def trace(
     profile: str | None = None,
     settings: Mapping[str, Setting] | None = None,
     map: Mapping[str, str] | None = None,  # noqa: A002 - as the command line calls it
+    live: bool | None = None,
 ) -> Trace:
     """Read one run under canonical names. Raises UnreadableLog, UsageError."""
-    chosen = _chosen(path, profile, settings, map)
+    chosen = _chosen(path, profile, settings, map, live=live)
     return loading.load(_one(path), loading.given(chosen))
 
 
@@ -246,11 +252,16 @@ def read(path: Where) -> tuple[Log, ...]:
 
 def _told(
     run: Trace,
-    profile: str | None,
-    settings: Mapping[str, Setting] | None,
-    thresholds: Mapping[str, float] | None,
+    profile: str | None = None,
+    settings: Mapping[str, Setting] | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    *,
+    live: bool | None = None,
 ) -> Trace:
     """Give a trace the profile and settings that a person names."""
+    if live is not None and not run.lifecycle.over:
+        cycle = replace(run.lifecycle, live=live, live_by=f"live={live} says so")
+        run = replace(run, lifecycle=cycle)
     if profile:
         options.check("diagnose", {"profile": profile}, "diagnose(profile=...)")
     kind = Profile(profile) if profile else run.profile
@@ -283,8 +294,14 @@ def _chosen(  # noqa: PLR0913, PLR0917 - diagnose's own arguments
     only: Sequence[str] | None = None,
     ignore: Sequence[str] | None = None,
     thresholds: Mapping[str, float] | None = None,
+    *,
+    live: bool | None = None,
+    now: float | str | None = None,
 ) -> options.Settings:
     said: dict[str, Any] = {"profile": profile, "only": only, "ignore": ignore}
+    if live is not None:  # over what a layer below says
+        said |= {"live": live, "finished": not live}
+    said["now"] = None if now is None else str(now)
     given = {key: value for key, value in said.items() if value is not None}
     flags = {
         "diagnose": options.check("diagnose", given, "diagnose(...)"),

@@ -2,7 +2,6 @@
 
 import os
 import re
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rlvitals import metrics, rules, sources, verdict
+from rlvitals import clock, metrics, rules, sources, verdict
 from rlvitals.comparison.grouping import Member
 from rlvitals.errors import UnreadableLog, UsageError, nearest
 from rlvitals.metrics import assemble
@@ -19,6 +18,7 @@ from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.names import TABLES, lookup
 from rlvitals.recording import presence
 from rlvitals.records import Lifecycle, Log, Profile, Series, Setting, Trace
+from rlvitals.rules.going_on import LIVE
 from rlvitals.rules.rule import Rule, Threshold
 from rlvitals.sections import Mute
 from rlvitals.settings import Settings
@@ -53,8 +53,12 @@ def _spelled(path: Path) -> Path:
 
 
 def load(run: Run, given: Given, now: float | None = None) -> Trace:
-    """Read a run's files and name what they hold; its age is counted up to `now`, in epoch s."""
-    return named(run, sources.read(run), given, time.time() if now is None else now)
+    """Read a run's files and name what they hold.
+
+    `now`, in epoch s, is what heartbeats and the rows of a live run are held against (default:
+    that of `given`, else the clock's).
+    """
+    return named(run, sources.read(run), given, now)
 
 
 def others(run: Run, given: Given, trace: Trace) -> dict[str, Series]:
@@ -117,26 +121,31 @@ def _run_file(run: Run) -> Path | None:
 
 
 def named(
-    run: Run, logs: Sequence[Log], given: Given, now: float, grew: float | None = None
+    run: Run,
+    logs: Sequence[Log],
+    given: Given,
+    now: float | None = None,
+    grew: float | None = None,
 ) -> Trace:
     """Name what a run's logs hold. `grew`: when they were last seen to grow, in epoch s."""
     trace = assemble.trace(logs, given, name=run.name)
-    age = _age(logs, (file for file, _ in run.files), now)
-    if grew is not None:  # the clock of the machine that logs, or of its disk, may be behind
-        age = min(max(0.0, now - grew), age if age is not None else now - grew)
     notes = (*trace.notes, *_unused(logs, given.mapping))
-    lifecycle = _seen(replace(trace.lifecycle, age=age), logs, now)
+    if now is None:
+        now = clock.now() if given.now is None else given.now
+    lifecycle = replace(trace.lifecycle, last_row=_last_row(logs))
+    lifecycle = _with_processes(lifecycle, logs, now, live=given.live is True)
+    lifecycle = _with_liveness(lifecycle, given, now, grew)
     trace = replace(trace, lifecycle=lifecycle, thresholds=given.thresholds)
     said = "" if lifecycle.failed else verdict.ended(trace)
     return replace(trace, notes=(*notes, *([f"ended: {said}"] if said else ())))
 
 
-def _seen(cycle: Lifecycle, logs: Sequence[Log], now: float) -> Lifecycle:
+def _with_processes(cycle: Lifecycle, logs: Sequence[Log], now: float, *, live: bool) -> Lifecycle:
     """Add whether the processes that recorded no end are there; one that failed has said all."""
     processes = [one for log in logs for one in log.processes]
     if cycle.failed or not processes:
         return cycle
-    found = presence.look(processes, now)
+    found = presence.look(processes, now, cycle.last_row, live=live)
     return replace(
         cycle,
         lost=found.lost,
@@ -146,9 +155,34 @@ def _seen(cycle: Lifecycle, logs: Sequence[Log], now: float) -> Lifecycle:
     )
 
 
+def _with_liveness(cycle: Lifecycle, given: Given, now: float, grew: float | None) -> Lifecycle:
+    """Add whether the run goes on: a recorded end, what a person says, a process, growth."""
+    watched, live = grew is not None and now - grew < LIVE, given.live
+    if cycle.over:
+        return cycle
+    if live is not None:
+        cycle = replace(cycle, live=live, live_by=f"--{'live' if live else 'finished'} says so")
+    elif cycle.alive:
+        cycle = replace(cycle, live=True, live_by="its process is there")
+    elif watched:
+        cycle = replace(cycle, live=True, live_by="it grew while it was watched")
+    if cycle.live is False or (cycle.live is None and grew is None):
+        return cycle
+    # What is watched may be logged by a machine whose clock is behind.
+    moments = [moment for moment in (cycle.last_row, grew) if moment is not None]
+    return replace(cycle, silence=max(0.0, now - max(moments)) if moments else None)
+
+
 def given(chosen: Settings) -> Given:
     """Check what a person says about a run. Raises UsageError for a name nobody knows."""
+    said = chosen.diagnose
+    if said.live and said.finished:
+        raise UsageError(
+            "a run cannot be both live and finished", where="--live, --finished", hint="one of them"
+        )
     return Given(
+        live=True if said.live else False if said.finished else None,
+        now=clock.now(said.now) if said.now else None,
         mapping={key: _metric(name) for key, name in chosen.metrics.items()},
         settings={**_priced(chosen), **canonical(chosen.settings)},
         profile=Profile(chosen.diagnose.profile) if chosen.diagnose.profile else None,
@@ -261,15 +295,12 @@ def _unused(logs: Sequence[Log], mapping: Mapping[str, Metric]) -> Iterable[str]
             yield f"{key} is mapped but not in the log" + (f": {guess}" if guess else "")
 
 
-def _age(logs: Sequence[Log], files: Iterable[Path], now: float) -> float | None:
-    """Seconds since the newest wall time that was logged, else since a file was written."""
-    newest = [
+def _last_row(logs: Sequence[Log]) -> float | None:
+    """Return the newest wall time that was logged, in epoch s; None where rows have none."""
+    newest = (
         float(times.max())
         for log in logs
         for series in log.series.values()
         if len(times := series.times[np.isfinite(series.times)])
-    ]
-    last = max(newest, default=None)
-    if last is None:
-        last = max((f.stat().st_mtime for f in files if f.exists()), default=None)
-    return None if last is None else max(0.0, now - last)
+    )
+    return max(newest, default=None)

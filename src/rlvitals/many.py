@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from rlvitals import diagnosis, loading, muting
+from rlvitals import clock, diagnosis, loading, muting
 from rlvitals.diagnosis import Diagnosis
 from rlvitals.errors import UnreadableLog
 from rlvitals.records import Trace
@@ -67,12 +67,12 @@ def judge_trace(asked: Asked, trace: Trace) -> Diagnosis:
     run, chosen = asked
     rules = loading.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
     found = diagnosis.diagnose(trace, rules)
-    return muting.mute(found, run.name, loading.muted(chosen.muted), today())
+    return muting.mute(found, run.name, loading.muted(chosen.muted), today(chosen))
 
 
-def today() -> date:
-    """Return the day on which a mute is asked whether it holds."""
-    return datetime.now().astimezone().date()
+def today(chosen: Settings) -> date:
+    """Return the day, here, on which a mute is asked whether it holds."""
+    return datetime.fromtimestamp(clock.now(chosen.diagnose.now)).astimezone().date()
 
 
 def cores() -> int:

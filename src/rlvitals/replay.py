@@ -74,7 +74,9 @@ def prefixes(trace: Trace, parts: int = PARTS) -> tuple[Trace, ...]:
     """
     first, last = trace.first_step, trace.last_step
     ends = sorted({first + round((last - first) * part / parts) for part in range(1, parts)})
-    now = Lifecycle(age=0.0, attempts=trace.lifecycle.attempts)
+    now = Lifecycle(
+        live=True, live_by="it was watched", silence=0.0, attempts=trace.lifecycle.attempts
+    )
     live = replace(trace, budget=None, lifecycle=now)
     return (*(_logged(live.until(step)) for step in ends if step < last), trace)
 

@@ -39,9 +39,7 @@ class Diagnose:
     )
     only: tuple[str, ...] = _option((), "ask these rules alone", item="RULE")
     ignore: tuple[str, ...] = _option((), "leave these rules out", item="RULE")
-    profile: str = _option(
-        "", "kind of training, where the log does not say it rightly", choices=PROFILES
-    )
+    profile: str = _option("", "kind of training, where the log is wrong", choices=PROFILES)
     baseline: str = _option(
         "", "known findings, as `--write-baseline` wrote them: only others fail", item="FILE"
     )
@@ -49,6 +47,9 @@ class Diagnose:
         0.0, "what an hour of the machine costs: what a fault has wasted is told in it", item="N"
     )
     jobs: int = _option(0, "processes that judge many runs (0: one for each core)", item="N")
+    live: bool = _option(default=False, doc="the runs go on, where no end is recorded")
+    finished: bool = _option(default=False, doc="the runs are over, even where no end is recorded")
+    now: str = _option("", "judge as of this moment: an epoch or a date", item="EPOCH|ISO")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from rlvitals.records import Series, Trace
 from rlvitals.resume.look import Look
 from rlvitals.resume.progress import COMPLETED, FAILED, RUNNING, STOPPED, Progress
 from rlvitals.rules.answers import judged
-from rlvitals.rules.going_on import LIVE
+from rlvitals.rules.going_on import LIVE, liveness
 
 BRIEF = 7  # metrics that are told unless all are asked for
 FIRST = (
@@ -31,7 +31,7 @@ FIRST = (
 )  # fmt: skip
 BESIDE = ("progress/", "throughput/")  # what is not learned: told last
 RECENT = 200  # intervals that tell the speed
-AT_ONCE = 2.0  # seconds: checkpoints that lie no further apart were copied
+AT_ONCE = 2.0  # seconds: checkpoints that lie no further apart do not tell a speed
 GAP = 10.0  # times the usual interval: longer, nobody trained
 LEFT_OFF = frozenset({"stopped", "interrupted"})  # how a recorder calls an end before the end
 SAID = {COMPLETED: "finished", FAILED: "failed", STOPPED: "stopped"}
@@ -60,7 +60,7 @@ class Standing:
     """Where a run stands now."""
 
     name: str
-    state: str  # "running", "quiet", "finished", "stopped", "failed", "killed"
+    state: str  # "running", "unknown", "finished", "stopped", "failed", "killed"
     state_why: str
     step: int
     total: int | None
@@ -137,24 +137,21 @@ def _state(  # noqa: PLR0911 - one for each way to know
         return "killed", cycle.lost
     if cycle.failed:
         return "failed", cycle.reason or cycle.signal or _last_line(cycle.traceback)
-    if cycle.alive:
-        return "running", "its process is there"
-    if cycle.over:
+    if cycle.over and cycle.live is None:
         state = "stopped" if cycle.reason in LEFT_OFF else "finished"
         return state, cycle.reason or "its log says so"
+    if cycle.live:
+        return "running", cycle.live_by
     if progress is not None and progress.status in SAID:
         return SAID[progress.status], progress.error or "its progress file says so"
-    age = cycle.age
-    if progress is not None and progress.updated is not None:
-        written = max(0.0, now - progress.updated)
-        age = written if age is None else min(age, written)
-    if trace.budget is not None and trace.last_step >= trace.budget.steps:
-        return "finished", "all its steps are done"
-    if age is None:
-        return "quiet", "nothing tells when its last row was written"
-    if age < LIVE:
-        return "running", "it may still be growing"
-    return "quiet", "nothing since"
+    known = liveness(trace)
+    if known.live is not None:
+        return "running" if known.live else "finished", known.why
+    # It is written with each step: a heartbeat, of which an old one says nothing.
+    updated = None if progress is None else progress.updated
+    if updated is not None and abs(now - updated) < LIVE:
+        return "running", "its progress file was written just now"
+    return "unknown", f"not known whether it goes on: {known.why}"
 
 
 def _last_line(text: str) -> str:
@@ -198,7 +195,7 @@ def _seconds_per_step(trace: Trace) -> float | None:
 
 
 def _by_checkpoints(look: Look) -> float | None:
-    """Return the usual time of a step by when checkpoints were saved; None after a copy."""
+    """Return the usual time of a step by when checkpoints were saved, as their manifests say."""
     saved = [(one.step, one.saved) for one in look.seen if one.usable or one.complete]
     pairs = [(step, when) for step, when in saved if when is not None]
     spans = [
@@ -206,7 +203,6 @@ def _by_checkpoints(look: Look) -> float | None:
         for (earlier, before), (step, when) in pairwise(pairs)
         if when - before > AT_ONCE
     ]
-    # Copied files are as old as the copy: all come within moments.
     return float(np.median(spans)) if len(spans) > 1 and len(spans) == len(pairs) - 1 else None
 
 

@@ -41,8 +41,6 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     if trace.lifecycle.failed:
         return Verdict(Word.FAILED, ended(trace))
     silent = next((finding for rule, finding in findings if rule.verdict == Word.HUNG), None)
-    if silent is not None and trace.lifecycle.alive:
-        return Verdict(Word.HUNG, silent.summary)
     now = judged(trace)
     # What the outcome shows says more than what explains it.
     ranked = sorted(findings, key=lambda pair: not _of_the_outcome(pair[1]))
@@ -51,6 +49,8 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
         for rule, finding in reversed(ranked)
         if rule.verdict and finding.severity >= _least(Word(rule.verdict))
     }
+    if silent is not None and trace.lifecycle.live and Word.FAILED not in said:
+        return Verdict(Word.HUNG, silent.summary)
     for word in Word:
         if word not in said:
             continue

@@ -33,11 +33,11 @@ def series(values, seconds=10.0, step=1):
     return Series(np.arange(1, n + 1) * step, times, np.asarray(values, float))
 
 
-def trace(total=500, age=5.0, seconds=10.0, **more):
+def trace(total=500, seconds=10.0, **more):
     found = {"optimiser/loss": series(np.linspace(3.2, 1.5, 100), seconds)}
     measured = {name: Measured("test", "test", name) for name in found}
     budget = Budget(total, "test") if total else None
-    more.setdefault("lifecycle", Lifecycle(age=age))
+    more.setdefault("lifecycle", Lifecycle(live=True, silence=5.0))
     return Trace(found, measured, budget=budget, name="run", **more)
 
 
@@ -109,16 +109,18 @@ def test_the_progress_file_knows_better_than_the_log(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("cycle", "state"),
     [
-        (Lifecycle(age=5.0), "running"),
-        (Lifecycle(age=5000.0), "quiet"),
-        (Lifecycle(age=5000.0, alive=True), "running"),
+        (Lifecycle(live=True, silence=5.0), "running"),
+        (Lifecycle(live=True, silence=5000.0), "running"),
+        (Lifecycle(alive=True), "running"),
+        (Lifecycle(live=False), "finished"),
+        (Lifecycle(last_row=NOW - 5.0), "unknown"),
         (Lifecycle(ended=True, exit_code=0), "finished"),
         (Lifecycle(ended=True, reason="finished"), "finished"),
         (Lifecycle(ended=True, reason="stopped"), "stopped"),
         (Lifecycle(ended=True, reason="interrupted"), "stopped"),
         (Lifecycle(exit_code=1, traceback="Traceback\nValueError: no"), "failed"),
         (Lifecycle(lost="killed for want of memory"), "killed"),
-        (Lifecycle(), "quiet"),
+        (Lifecycle(), "unknown"),
     ],
 )
 def test_how_it_lives(cycle, state):
@@ -129,34 +131,30 @@ def test_what_the_progress_file_says_of_the_end_counts(tmp_path):
     from rlvitals.resume import progress
 
     Keeper(tmp_path, 500).finish("stopped")
-    found = where(trace(lifecycle=Lifecycle(age=5000.0)), progress.read(tmp_path))
+    found = where(trace(lifecycle=Lifecycle()), progress.read(tmp_path))
     assert found.state == "stopped"
 
 
 def test_all_its_steps_done_is_finished_and_nothing_is_left():
-    found = where(trace(total=100, lifecycle=Lifecycle(age=9000.0)))
+    found = where(trace(total=100, lifecycle=Lifecycle()))
     assert (found.state, found.eta) == ("finished", None)
 
 
-def test_checkpoints_tell_the_speed_where_a_log_has_no_times_but_not_after_a_copy(tmp_path):
-    import torch
-    from safetensors.torch import save_file
-
-    for step in (50, 100, 150):
-        folder = trainer_folder(tmp_path, steps=step) / f"checkpoint-{step}"
-        save_file({"weight": torch.ones(3)}, folder / "model.safetensors")
-        for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth"):
-            torch.save({}, folder / name)
-        os.utime(folder, (NOW + step * 6, NOW + step * 6))
+def test_checkpoints_tell_the_speed_by_their_manifests_and_never_by_file_times(tmp_path):
     bare = trace()
     bare.series["optimiser/loss"] = Series(
         bare["optimiser/loss"].steps, np.full(100, np.nan), bare["optimiser/loss"].values
     )
     judged = diagnosis.diagnose(bare)
-    found = standing("run", judged, None, look.look(tmp_path), NOW)
+    sealed = tuple(
+        look.Seen(tmp_path / f"checkpoint-{step}", step, look.State.SEALED, saved=NOW + step * 6)
+        for step in (50, 100, 150)
+    )
+    found = standing("run", judged, None, look.Look(tmp_path, sealed, sealed[-1], ""), NOW)
     assert found.eta == pytest.approx(400 * 6)
-    for folder in tmp_path.iterdir():
-        os.utime(folder, (NOW, NOW))
+    for step in (50, 100, 150):
+        folder = trainer_folder(tmp_path, steps=step) / f"checkpoint-{step}"
+        os.utime(folder, (NOW + step * 6, NOW + step * 6))
     copied = standing("run", judged, None, look.look(tmp_path), NOW)
     assert (copied.eta, copied.eta_why) == (None, "the log has no times")
 

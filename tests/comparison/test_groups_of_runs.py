@@ -192,15 +192,29 @@ def test_a_group_of_nan_is_worse_than_one_that_learns():
     assert compare([*runs("a", 100, 104, 97), *nothing], Asked()).against[0].word == "worse"
 
 
-def test_a_run_that_stopped_before_its_budget_has_failed_once_it_is_silent():
-    gone = Lifecycle(age=86_400.0)
+def test_a_run_that_stopped_before_its_budget_has_failed_where_it_is_known_to_be_over():
+    gone = Lifecycle(live=False)
     short = run(100, 3, path="a", rows=40, end=40_000, budget=100_000, lifecycle=gone)
     found = compare([*runs("a", 100, 100, 100), short, *runs("b", 1, 2, 3)], Asked())
     assert found.groups[0].runs[-1].failed == "stopped at 40,000 of 100,000 steps"
-    live = replace(short, trace=replace(short.trace, lifecycle=Lifecycle(age=5.0)))
-    found = compare([*runs("a", 100, 100, 100), live, *runs("b", 1, 2, 3)], Asked())
-    assert not found.groups[0].failures
-    assert found.tasks[0].end == 40_000
+    for cycle in (Lifecycle(live=True), Lifecycle(), Lifecycle(last_row=1.7e9)):
+        other = replace(short, trace=replace(short.trace, lifecycle=cycle))
+        found = compare([*runs("a", 100, 100, 100), other, *runs("b", 1, 2, 3)], Asked())
+        assert not found.groups[0].failures
+        assert found.tasks[0].end == 40_000
+
+
+@pytest.mark.parametrize(("later", "failures"), [(500.0, 0), (7200.0, 1), (2e4, 1)])
+def test_a_run_of_which_nothing_is_known_is_over_once_others_logged_on_without_it(later, failures):
+    """Rows are held against rows: no clock, and no file's time."""
+    cycle = Lifecycle(last_row=1.7e9)
+    short = run(100, 3, path="a", rows=40, end=40_000, budget=100_000, lifecycle=cycle)
+    others = [
+        run(100, seed, path="a", budget=100_000, lifecycle=Lifecycle(last_row=1.7e9 + later))
+        for seed in range(3)
+    ]
+    found = compare([short, *others, *runs("b", 1, 2, 3)], Asked())
+    assert found.groups[0].failures == failures
 
 
 def test_a_short_run_of_no_known_budget_cuts_the_others_and_says_so():

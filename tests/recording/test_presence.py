@@ -49,6 +49,12 @@ def test_this_process_lives_however_long_it_is_silent():
     assert look([], NOW).alive is None
 
 
+def test_a_heartbeat_from_the_future_is_none():
+    far = process(boot="another", host="far", beat=NOW + 9999)
+    assert look([far], NOW).alive is None
+    assert look([replace(far, beat=NOW + 100)], NOW).alive
+
+
 def test_a_dead_process_is_lost(dead):
     found = look([process(pid=dead)], NOW)
     assert found.alive is False
@@ -78,10 +84,26 @@ def test_elsewhere_a_process_is_told_by_its_beats():
     far = process(boot="another", host="far")
     assert look([far], NOW).alive
     assert look([replace(far, beat=NOW - 200)], NOW).alive is None
-    found = look([replace(far, beat=NOW - 7300)], NOW)
-    assert found.lost == "killed or lost: no end was recorded; no sign of life from far for 2 h"
+    said = "killed or lost: no end was recorded; last heartbeat from far at 2023-11-14 22:13:20 UTC"
+    far = replace(far, beat=NOW)
+    for later in (301.0, 7300.0, 4e7):
+        assert look([far], NOW + later).lost == said
     container = process(namespace="pid:[1]", beat=NOW - 400)
-    assert look([container], NOW).lost.endswith("for 7 min")
+    assert look([container], NOW).lost.endswith("at 2023-11-14 22:06:40 UTC")
+
+
+def test_an_old_heartbeat_is_held_against_the_rows_that_came_with_it():
+    far = process(boot="another", host="far", beat=NOW)
+    assert look([far], NOW + 4e7, NOW - 10).lost.endswith("22:13:20 UTC")
+    assert look([far], NOW + 4e7, NOW - 7200).lost.endswith("UTC, 120 min after the last row")
+    # Rows that are newer by far: the file of heartbeats is older than the log beside it.
+    assert look([far], NOW + 4e7, NOW + 7200) == presence.Presence()
+
+
+def test_a_person_knows_that_an_old_heartbeat_is_that_of_a_copy(dead):
+    far = process(boot="another", host="far", beat=NOW)
+    assert look([far], NOW + 4e7, live=True) == presence.Presence()
+    assert look([process(pid=dead)], NOW, live=True).lost
 
 
 def test_of_several_processes_the_first_that_is_gone_is_named(dead):

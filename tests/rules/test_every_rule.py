@@ -137,7 +137,11 @@ def traces(draw, rule, lengths=LENGTHS):
         settings=told,
         profile=draw(st.sampled_from(rule.profiles or tuple(Profile))),
         budget=None if budget is None else Budget(budget, "the run's total_steps"),
-        lifecycle=Lifecycle(age=draw(st.sampled_from([None, 0.0, 1e9]))),
+        lifecycle=draw(
+            st.sampled_from(
+                [Lifecycle(), *(Lifecycle(live=True, silence=s) for s in (None, 0.0, 1e9))]
+            )
+        ),
     )
 
 

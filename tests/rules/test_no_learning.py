@@ -92,7 +92,7 @@ def test_a_return_that_only_fell_from_its_start_is_not_unknown():
 def test_a_stalled_run_is_held_against_a_random_policy():
     settings = {"env_id": "CartPole-v1"}
     run = made.trace(Profile.OFF_POLICY, settings, outcome__return=fallen_from_the_start())
-    now = replace(run, lifecycle=Lifecycle(age=1.0))  # it goes on: no rule calls it a fault yet
+    now = replace(run, lifecycle=Lifecycle(live=True))  # it goes on: no rule calls it a fault yet
     assert diagnose(now).verdict.why.endswith(
         "; no better than a random policy, which gets about 22 on CartPole"
     )

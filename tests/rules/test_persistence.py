@@ -9,12 +9,12 @@ import pytest
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Budget, Lifecycle
 from rlvitals.rules import CATALOGUE
-from rlvitals.rules.going_on import GRACE, LIVE, goes_on, in_grace
+from rlvitals.rules.going_on import GRACE, goes_on, in_grace
 from rlvitals.rules.outcome import no_learning
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided, persistence
 from rlvitals.rules.value import critic_explains_nothing
 
-JUST_NOW = Lifecycle(age=0.0)
+JUST_NOW = Lifecycle(live=True)
 PERSISTS = persistence("rings")
 RUN = made.trace(outcome__return=made.rising(), optimiser__loss=np.ones(100))
 LAST = RUN.last_step
@@ -40,8 +40,10 @@ def live(trace=RUN, **known):
     ("known", "expected"),
     [
         ({}, True),
-        ({"age": LIVE}, False),
-        ({"age": None}, False),
+        ({"live": None}, False),
+        ({"live": None, "silence": 1.0}, False),
+        ({"live": None, "alive": True}, True),
+        ({"live": False}, False),
         ({"ended": True}, False),
         ({"exit_code": 0}, False),
         ({"traceback": "ValueError: nan"}, False),
@@ -53,7 +55,8 @@ def test_what_goes_on(known, expected):
 
 def test_a_spent_budget_ends_a_run():
     assert not goes_on(replace(live(), budget=Budget(LAST, "set")))
-    assert goes_on(replace(live(), budget=Budget(LAST + 1, "set")))
+    assert not goes_on(replace(live(), budget=Budget(LAST + made.STEP - 1, "set")))
+    assert goes_on(replace(live(), budget=Budget(LAST + made.STEP, "set")))
 
 
 def test_what_has_not_stood_is_a_note_that_says_so():
@@ -70,7 +73,7 @@ def test_a_note_and_silence_stay_what_they_are():
     assert isinstance(rule(2 * LAST).ask(live()), Clear)
 
 
-@pytest.mark.parametrize("known", [{"ended": True}, {"age": None}, {"exit_code": 1}])
+@pytest.mark.parametrize("known", [{"ended": True}, {"live": None}, {"exit_code": 1}])
 def test_a_run_that_is_over_is_judged_as_it_is(known):
     found = rule(round(0.95 * LAST)).ask(live(**known))
     assert (found.severity, found.counter) == (Severity.WARNING, ())

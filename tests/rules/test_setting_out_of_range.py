@@ -83,7 +83,7 @@ def test_the_outcome_decides_whether_it_warns():
     flat, learning = run("fires", gamma=0.0), run("quiet", gamma=0.0)
     assert RULE.ask(flat).severity is Severity.WARNING
     assert RULE.ask(learning).severity is Severity.WARNING, "it is over, and short of its task"
-    growing = replace(learning, lifecycle=Lifecycle(age=1.0))
+    growing = replace(learning, lifecycle=Lifecycle(live=True))
     returns = learning["outcome/return"]
     solved = replace(returns, values=500.0 * returns.values / returns.values.max())
     solving = replace(learning, series={**learning.series, "outcome/return": solved})

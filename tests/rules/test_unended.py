@@ -105,13 +105,13 @@ def test_one_fall_is_a_collapse():
     assert isinstance(return_oscillates.RULE.ask(run), Clear)
 
 
-def silent(age, budget=200_000, **more):
+def silent(silence, budget=200_000, **more):
     steps = made.STEP * (1 + np.arange(100))
     series = Series(steps, 1e9 + 60.0 * np.arange(100), made.rising())
     run = replace(
         made.trace(outcome__return=series),
         budget=None if budget is None else Budget(budget, "the run's total_steps"),
-        lifecycle=Lifecycle(age=age, **more),
+        lifecycle=Lifecycle(silence=silence, **more),
     )
     return no_new_rows.RULE.ask(run), diagnose(run).verdict.word
 
@@ -123,17 +123,17 @@ def test_a_log_that_stopped_growing_hangs():
     assert "no new row for 2 h, at 50% of the budget" in found.summary
 
 
-@pytest.mark.parametrize("age", [2 * HOUR, 90 * 24 * HOUR])
-def test_a_process_that_lives_hangs_however_long_it_does(age):
-    found, word = silent(age, alive=True, beat_age=4.0)
+@pytest.mark.parametrize("silence", [2 * HOUR, 90 * 24 * HOUR])
+def test_a_process_that_lives_hangs_however_long_it_does(silence):
+    found, word = silent(silence, live=True, alive=True, beat_age=4.0)
     assert found.severity is Severity.WARNING
     assert word is Word.HUNG
     assert found.summary.endswith("at 50% of the budget, and the process is still there")
-    assert found.evidence == ("its last sign of life is 4 s old",)
+    assert found.evidence == ("its last heartbeat is 4 s old",)
 
 
 def test_a_process_that_lives_needs_no_budget_to_hang():
-    found, word = silent(2 * HOUR, budget=None, alive=True)
+    found, word = silent(2 * HOUR, budget=None, live=True, alive=True)
     assert word is Word.HUNG
     assert found.summary == "no new row for 2 h, and the process is still there"
     assert isinstance(silent(2 * HOUR, budget=None)[0], Undecided)
@@ -176,11 +176,13 @@ def test_a_log_that_stopped_long_ago_is_over():
 @pytest.mark.parametrize(
     ("given", "kind"),
     [
-        ({"age": 9 * 60.0}, Clear),  # below ten minutes, and ten median gaps
-        ({"age": 2 * HOUR, "budget": 100_000}, Clear),
-        ({"age": 2 * HOUR, "ended": True}, Clear),
-        ({"age": 2 * HOUR, "exit_code": 0}, Clear),
-        ({"age": None}, Undecided),
+        ({"silence": 9 * 60.0}, Clear),  # below ten minutes, and ten median gaps
+        ({"silence": 2 * HOUR, "budget": 100_000}, Clear),
+        ({"silence": 2 * HOUR, "ended": True}, Clear),
+        ({"silence": 2 * HOUR, "exit_code": 0}, Clear),
+        ({"silence": 2 * HOUR, "live": False}, Clear),
+        ({"silence": None}, Undecided),
+        ({"silence": None, "live": True}, Undecided),
     ],
 )
 def test_silence_that_says_nothing(given, kind):

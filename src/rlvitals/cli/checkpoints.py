@@ -17,7 +17,6 @@ examples:
   rlvitals checkpoints runs/my_run --json
 """
 
-import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,7 +59,7 @@ def run(args: Namespace) -> int:
     if args.json:
         print(as_json.document({"run": folder.resolve().name, **shown.facts(found, differs)}))
     else:
-        emit(shown.table(found, differs, time.time()))
+        emit(shown.table(found, differs))
     return _code(found)
 
 

@@ -13,11 +13,11 @@ examples:
   rlvitals doctor runs/my_run --json
 """
 
-import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlvitals import clock
 from rlvitals.cli import flags
 from rlvitals.cli.command import Command
 from rlvitals.errors import UnreadableLog
@@ -45,7 +45,8 @@ def run(args: Namespace) -> int:
     from rlvitals.show import doctor as shown
     from rlvitals.show.console import emit
 
-    now, path = time.time(), naming.run_of(args.path)
+    now = clock.now(flags.settings_for(args.path, args).diagnose.now)
+    path = naming.run_of(args.path)
     traces, problem = _read(path, args, now)
     found = examine(scene(path, traces, problem, now))
     if args.json:

@@ -8,16 +8,22 @@ from typing import Any
 from rlvitals import config_files, settings
 from rlvitals.settings import FREE, Settings
 
+LIVENESS = ("live", "finished", "now")  # options of [diagnose] that each command has that judges
+
 
 def add(parser: ArgumentParser, section: str) -> None:
     """Add one flag for each option of a section. No default: a layer below may have a word."""
     for option in settings.options(section):
-        add_option(parser, section, option.key)
+        if option.key not in LIVENESS:
+            add_option(parser, section, option.key)
 
 
 def add_option(parser: ArgumentParser, section: str, key: str) -> None:
     """Add the flag of one option."""
     option = next(one for one in settings.options(section) if one.key == key)
+    if isinstance(option.default, bool):
+        parser.add_argument(option.flag, action="store_true", default=None, help=option.doc)
+        return
     if isinstance(option.default, tuple):
         metavar = f"{option.item},..."
         parser.add_argument(option.flag, action="append", metavar=metavar, help=option.doc)
@@ -32,7 +38,7 @@ def add_option(parser: ArgumentParser, section: str, key: str) -> None:
 
 
 def add_free(parser: ArgumentParser) -> None:
-    """Add `--config`, `--map`, `--set` and `--threshold`."""
+    """Add `--config`, `--map`, `--set`, `--threshold`, `--live`, `--finished` and `--now`."""
     text = "your own settings file, instead of the nearest rlvitals.toml"
     parser.add_argument("--config", metavar="FILE", help=text)
     for section, (doc, flag) in FREE.items():
@@ -42,6 +48,8 @@ def add_free(parser: ArgumentParser) -> None:
         parser.add_argument(
             flag, action="append", metavar=f"{name}={target}", dest=f"free_{section}", help=text
         )
+    for key in LIVENESS:
+        add_option(parser, "diagnose", key)
 
 
 def settings_for(path: Path, args: Namespace) -> Settings:
@@ -63,6 +71,9 @@ def _said(section: str, args: Namespace) -> dict[str, Any]:
             value = tuple(name for text in value for name in settings.split(text))
         if value is not None:
             said[option.key] = value
+    if section == "diagnose" and (said.get("live") or said.get("finished")):
+        # Over a layer below that says the opposite; both flags are refused by who uses them.
+        said = {"live": False, "finished": False, **said}
     return settings.check(section, said, "the command line")
 
 

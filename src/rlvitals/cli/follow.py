@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlvitals import clock
 from rlvitals.cli import diagnose, flags
 from rlvitals.cli.command import Command
 from rlvitals.errors import UnreadableLog
@@ -74,7 +75,10 @@ def run(args: Namespace) -> int:
             raise UnreadableLog(
                 "there is nothing at this path", where=str(path), hint=f"ls {path.parent}"
             )
-    watch = Watch({path: _judge(said) for path, said in chosen.items()})
+    moment = next(iter(chosen.values())).diagnose.now
+    watch = Watch(
+        {path: _judge(said) for path, said in chosen.items()}, clock=lambda: clock.now(moment)
+    )
     show = _shown(args)
     if args.once:
         show(watch.look(patient=True))
@@ -148,7 +152,7 @@ def _rest(args: Namespace, watch: "Watch") -> "Callable[[float], None]":
     from rlvitals.show.following import status
 
     def rest(seconds: float) -> None:
-        sys.stdout.write(f"{WHOLE_LINE}{status(watch, time.time())}")
+        sys.stdout.write(f"{WHOLE_LINE}{status(watch, clock.now())}")
         sys.stdout.flush()
         time.sleep(seconds)
 

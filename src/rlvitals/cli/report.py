@@ -16,12 +16,12 @@ examples:
 
 import os
 import sys
-import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlvitals import clock
 from rlvitals.cli import flags, judging
 from rlvitals.cli.command import Command
 from rlvitals.errors import UsageError
@@ -62,7 +62,7 @@ def run(args: Namespace) -> int:
     if not found:
         raise unreadable[0]
     names = judging.labels(found, args.labels, len(args.runs))
-    now = time.time()
+    now = clock.now(flags.settings_for(args.runs[0], args).diagnose.now)
     told: list[Subject | Unread] = [
         _subject(name, one, answer, flags.settings_for(args.runs[at], args), now)
         for name, (at, one, answer) in zip(names, found, strict=True)

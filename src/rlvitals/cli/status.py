@@ -21,6 +21,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlvitals import clock
 from rlvitals.cli import flags
 from rlvitals.cli.command import Command
 from rlvitals.errors import UnreadableLog
@@ -84,7 +85,7 @@ def _standing(run: "Run", args: Namespace) -> "Standing":
     from rlvitals.standing import standing
 
     chosen = flags.settings_for(args.path, args)
-    now = time.time()
+    now = clock.now(chosen.diagnose.now)
     trace = loading.load(run, loading.given(chosen), now)
     judged = many.judge_trace((run, chosen), trace)
     return standing(run.name, judged, progress.read(run.root), look.try_to(run.root), now)
@@ -106,7 +107,8 @@ def _laid_out(args: Namespace, found: "list[Standing]") -> "RenderableType":
     from rlvitals.show import standing as shown
 
     if len(found) == 1:
-        return shown.one_run(found[0], time.time(), verbose=args.verbose)
+        now = clock.now(flags.settings_for(args.path, args).diagnose.now)
+        return shown.one_run(found[0], now, verbose=args.verbose)
     return shown.several(found)
 
 

@@ -38,10 +38,11 @@ def read(
         for i, group in enumerate(gathered)
         for one in group.members
     ]
-    longest = _longest([one for _, one, _ in curves])
+    members = [one for _, one, _ in curves]
+    longest, latest = _longest(members), _latest(members)
     kept, missing = [], []
     for i, one, found in curves:
-        why = failed(one, found, longest[one.task], short_fails=short_fails)
+        why = failed(one, found, longest[one.task], latest[one.task], short_fails=short_fails)
         if why or len(found.x):
             kept.append(Read(one, i, found, why))
         else:
@@ -56,6 +57,15 @@ def _longest(members: Sequence[Member]) -> dict[str, int]:
     found: dict[str, int] = {}
     for one in members:
         found[one.task] = max(found.get(one.task, 0), one.trace.last_step)
+    return found
+
+
+def _latest(members: Sequence[Member]) -> dict[str, float]:
+    """Return the wall time of the newest row of each task's runs, in epoch s; -inf for none."""
+    found: dict[str, float] = {}
+    for one in members:
+        last = one.trace.lifecycle.last_row
+        found[one.task] = max(found.get(one.task, -math.inf), -math.inf if last is None else last)
     return found
 
 

@@ -42,16 +42,14 @@ def look_at_progress(scene: Scene) -> Iterable[Trouble]:
             tuple(filter(None, (again, f"rlvitals diagnose {scene.path}"))),
         )
         return
-    ages = [trace.lifecycle.age for trace in scene.traces]
     alive = any(trace.lifecycle.alive for trace in scene.traces)
-    silent = min((age for age in ages if age is not None), default=None)
-    if found.updated is not None:
-        own = max(0.0, scene.now - found.updated)
-        silent = own if silent is None else min(own, silent)
-    if found.status == RUNNING and not alive and silent is not None and silent > LIVE:
+    moments = [found.updated, *(trace.lifecycle.last_row for trace in scene.traces)]
+    known = [moment for moment in moments if moment is not None]
+    silent = scene.now - max(known) if known else 0.0
+    if found.status == RUNNING and not alive and silent > LIVE:
         yield Trouble(
             Severity.WARNING,
-            f"it says running, yet nothing was written for {span(silent)}",
+            f"it says running, yet its last sign is {span(silent)} old by this machine's clock",
             (f"{FILE} was last written at step {found.step or 0:,}",),
             (f"rlvitals diagnose {scene.path}",),
         )

@@ -41,6 +41,8 @@ class Given:
     settings: Mapping[str, Setting] = field(default_factory=dict)  # canonical names
     profile: Profile | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)  # "rule.word" -> number
+    live: bool | None = None  # whether the run goes on; None: the evidence decides
+    now: float | None = None  # seconds since the epoch at which it is judged; None: the clock's
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlvitals import clock
 from rlvitals.recording import beats, machine
 from rlvitals.records import Process
 
@@ -25,26 +26,33 @@ class Presence:
     alive: bool | None = None  # False once one of them is gone; None where nobody can tell
     lost: str = ""  # in words, where one is gone
     step: int | None = None  # the last of the one that is gone
-    beat_age: float | None = None  # seconds since the newest sign of life
+    beat_age: float | None = None  # seconds since the newest heartbeat, where all are alive
 
 
-def look(processes: Sequence[Process], now: float) -> Presence:
-    """Look for the processes on this machine, and by their last signs of life elsewhere."""
+def look(
+    processes: Sequence[Process], now: float, last_row: float | None = None, *, live: bool = False
+) -> Presence:
+    """Look for the processes on this machine, and by their heartbeats elsewhere.
+
+    `now` and `last_row`, the wall time of the newest row, are seconds since the epoch. `live`: a
+    person says that the run goes on, so that an old heartbeat is that of a copy.
+    """
     if not processes:
         return Presence()
-    age = max(0.0, now - max(one.beat for one in processes))
-    seen = [(one, _one(one, now)) for one in processes]
+    seen = [(one, _one(one, now, last_row, live=live)) for one in processes]
     gone = [(one, why) for one, (alive, why) in seen if alive is False]
     if gone:
         one, why = min(gone, key=lambda pair: pair[0].beat)
         who = f"rank {one.rank} " if len(processes) > 1 or one.rank else ""
-        return Presence(False, f"{who}{why}", one.step, age)
-    known = all(alive for _, (alive, _) in seen)
-    return Presence(True if known else None, beat_age=age)
+        return Presence(False, f"{who}{why}", one.step)
+    if not all(alive for _, (alive, _) in seen):
+        return Presence()
+    return Presence(True, beat_age=max(0.0, now - max(one.beat for one in processes)))
 
 
-def _one(process: Process, now: float) -> tuple[bool | None, str]:
-    silent = max(0.0, now - process.beat)
+def _one(
+    process: Process, now: float, last_row: float | None, *, live: bool
+) -> tuple[bool | None, str]:
     boot = beats.boot()
     if boot and process.boot == boot and process.namespace == beats.namespace():
         born = beats.born(process.pid)
@@ -53,18 +61,24 @@ def _one(process: Process, now: float) -> tuple[bool | None, str]:
         return False, _cause(process)
     if boot and process.boot and process.boot != boot and process.host == socket.gethostname():
         return False, f"{NO_END}; the machine has been started again since"
-    if silent > LOST_SECONDS:
-        where = f" from {process.host}" if process.host else ""
-        return False, f"{NO_END}; no sign of life{where} for {_said(silent)}"
-    return (True if silent < LOST_SECONDS / 2 else None), ""
+    silent = now - process.beat  # below 0 where the clocks differ
+    if abs(silent) < LOST_SECONDS / 2:
+        return True, ""
+    # Rows that are much newer than the heartbeat: the file of heartbeats was not copied with them.
+    torn = last_row is not None and last_row - process.beat > LOST_SECONDS
+    if live or torn or silent <= LOST_SECONDS:
+        return None, ""
+    return False, f"{NO_END}; {_last_beat(process, last_row)}"
 
 
-def _said(seconds: float) -> str:
-    minute, hour, day = 60.0, 3600.0, 86_400.0
-    for unit, size in (("days", day), ("h", hour)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / minute:.0f} min"
+def _last_beat(process: Process, last_row: float | None) -> str:
+    """Say when the last heartbeat came, by its date and by the rows: never by the clock."""
+    where = f" from {process.host}" if process.host else ""
+    said = f"last heartbeat{where} at {clock.date(process.beat)}"
+    late = None if last_row is None else process.beat - last_row
+    if late is None or late < LOST_SECONDS:
+        return said
+    return f"{said}, {late / 60:.0f} min after the last row"
 
 
 def _cause(process: Process) -> str:

@@ -50,7 +50,7 @@ class Seen:
     state: State
     why: str = ""  # in words: what is wrong, or missing
     size: int = 0  # bytes of its files, as they are now
-    saved: float | None = None  # seconds since the epoch
+    saved: float | None = None  # seconds since the epoch, as its manifest says
     health: str = ""  # the diagnosis at its step
     kept: tuple[str, ...] = ()  # why it is not deleted
     sealed: Manifest | None = None
@@ -151,13 +151,12 @@ def differences(taken: Seen, about: About | None) -> tuple[str, ...]:
 
 
 def _seen(folder: Path, step: int, about: About | None, *, verify: bool) -> Seen:
-    saved = folder.stat().st_mtime
     try:
         with manifests.reading(folder):
-            bare = Seen(folder, step, State.UNSEALED, size=disk.size(folder), saved=saved)
+            bare = Seen(folder, step, State.UNSEALED, size=disk.size(folder))
             return _of_seal(bare, about, verify=verify)
     except UnreadableCheckpoint as error:
-        return Seen(folder, step, State.UNREADABLE, _unread(error), saved=saved)
+        return Seen(folder, step, State.UNREADABLE, _unread(error))
 
 
 def _of_seal(bare: Seen, about: About | None, *, verify: bool) -> Seen:
@@ -173,7 +172,7 @@ def _of_seal(bare: Seen, about: About | None, *, verify: bool) -> Seen:
         return replace(bare, why=f"{why}; {also}" if also else why, complete=complete)
     except BadCheckpoint as error:
         return replace(bare, state=State.DAMAGED, why=error.problem)
-    own = replace(bare, saved=sealed.created or bare.saved, health=sealed.health, sealed=sealed)
+    own = replace(bare, saved=sealed.created or None, health=sealed.health, sealed=sealed)
     if about is not None and about.id and sealed.run_id not in {"", about.id}:
         return replace(own, state=State.FOREIGN, why="its manifest names another run")
     if sealed.facts.get("weights_only"):
@@ -263,7 +262,6 @@ def _aside(folder: Path) -> list[Seen]:
                     State.ASIDE,
                     why=_told(path),
                     size=disk.size(path),
-                    saved=path.stat().st_mtime,
                 )
             )
     return found
@@ -288,7 +286,6 @@ def _unfinished(folder: Path) -> list[Seen]:
             State.WRITING,
             why="it has no name yet: being written, or its process was killed",
             size=disk.size(one.path),
-            saved=one.path.stat().st_mtime,
         )
         for one in naming.unfinished(folder)
     ]

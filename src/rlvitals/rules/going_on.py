@@ -1,8 +1,14 @@
-"""A run that goes on: its process lives or its log grew just now, and nothing says it is over.
+"""Whether a run goes on: by evidence, as a person says, or not known.
 
-What is said of such a run may be taken back a few rows later. So some rules warn of it only once
-what they see has stood for a while, and once it has had the time to learn anything at all.
+Evidence is a process that is there, a log that grows while it is watched, an end that is recorded,
+and a budget that is reached. The age of a log is none: the same bytes get the same answer. A run
+of which nothing is known is judged as it stands, like one that is over.
+
+What is said of a run that goes on may be taken back a few rows later. So some rules warn of it only
+once what they see has stood for a while, and once it has had the time to learn anything at all.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,20 +17,54 @@ from rlvitals.metrics.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.value import LOSS as VALUE_LOSS
 from rlvitals.records import Trace
 
-LIVE = 600.0  # seconds: a log that grew this recently belongs to a run that goes on
+LIVE = 600.0  # seconds: a log that was seen to grow this recently belongs to a run that goes on
+MAX_INTERVAL_SHARE = 0.05  # of the budget: a longer logging interval does not prove an end
 GRACE = 10  # updates since the first
 SHARE = 0.05  # of the run so far: what the updates must span, after a long warm-up
 LEARNS = (UPDATES.name, VALUE_LOSS.name, POLICY_LOSS.name, LOSS.name)  # logged once it does
+NO_EVIDENCE = "no process record, heartbeat, recorded end or reached budget tells"
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """Whether a run goes on (None: not known), and what tells so, in words."""
+
+    live: bool | None
+    why: str
+
+
+def liveness(trace: Trace) -> Liveness:
+    """Tell whether a run goes on, and by what that is known."""
+    cycle = trace.lifecycle
+    if cycle.live is not None:
+        return Liveness(cycle.live, cycle.live_by)
+    if cycle.over:
+        return Liveness(False, cycle.lost or cycle.reason or "its log records its end")
+    if cycle.alive:
+        return Liveness(True, "its process is there")
+    if trace.budget is not None and budget_reached(trace):
+        return Liveness(False, f"its budget of {trace.budget.steps:,} {trace.step_unit} is reached")
+    return Liveness(None, NO_EVIDENCE)
+
+
+def budget_reached(trace: Trace) -> bool:
+    """Tell whether less than one logging interval of the budget is left."""
+    if trace.budget is None:
+        return False
+    total, last = trace.budget.steps, trace.last_step
+    if last >= total or last < (1 - MAX_INTERVAL_SHARE) * total:
+        return last >= total
+    rows = max((np.unique(series.steps) for series in trace.series.values()), key=len)
+    interval = float(np.median(np.diff(rows))) if len(rows) > 1 else 0.0
+    return total - last < interval
 
 
 def goes_on(trace: Trace) -> bool:
-    """Tell whether a run is known to go on; one whose age nobody gave is taken as it is."""
+    """Tell whether a run is known to go on and has more of its budget before it."""
     cycle = trace.lifecycle
-    if cycle.over:
+    if cycle.over or not (cycle.live or cycle.alive):
         return False
-    if trace.budget is not None and trace.last_step >= trace.budget.steps:
-        return False
-    return bool(cycle.alive) or (cycle.age is not None and cycle.age < LIVE)
+    return not budget_reached(trace)
 
 
 def in_grace(trace: Trace) -> bool:

@@ -23,6 +23,7 @@ from rlvitals.metrics.metric import Metric
 from rlvitals.records import Series, Trace
 from rlvitals.replay import Retraction
 from rlvitals.rules import CATALOGUE
+from rlvitals.rules.going_on import liveness
 from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Rule
 from rlvitals.show import listing, rulebook
@@ -132,6 +133,7 @@ def _document(content: Json) -> str:
 def _diagnosis(found: Diagnosis) -> dict[str, Json]:
     return {
         "can_tell": found.can_tell,
+        "goes_on": _plain(liveness(found.trace)),
         **{f.name: _plain(getattr(found, f.name)) for f in fields(found)},
     }
 

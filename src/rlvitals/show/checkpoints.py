@@ -6,10 +6,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rlvitals import clock
 from rlvitals.harmless import harmless
 from rlvitals.resume.look import Look, Seen, State
 from rlvitals.show.console import grid
-from rlvitals.watch.spans import span
 
 COLOUR: Mapping[State, str] = {
     State.WHOLE: "green",
@@ -22,11 +22,11 @@ UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 HEADS = ("step", "saved", "size", "state", "health", "kept because")
 
 
-def table(found: Look, differs: Sequence[str], now: float) -> RenderableType:
+def table(found: Look, differs: Sequence[str]) -> RenderableType:
     """Lay out the answer, then a line for each checkpoint."""
     blocks: list[RenderableType] = [_answer(found, differs)]
     if found.seen:
-        blocks += [Text(), _rows(found, now)]
+        blocks += [Text(), _rows(found)]
     if wrong := [one for one in found.seen if one.why]:
         blocks += [Text(), _whys(wrong)]
     return Group(*blocks)
@@ -47,7 +47,7 @@ def _answer(found: Look, differs: Sequence[str]) -> RenderableType:
     return Group(*lines)
 
 
-def _rows(found: Look, now: float) -> RenderableType:
+def _rows(found: Look) -> RenderableType:
     rows = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
     for head in ("", *HEADS):
         rows.add_column(head, justify="right" if head in {"step", "size"} else "left")
@@ -55,7 +55,7 @@ def _rows(found: Look, now: float) -> RenderableType:
         rows.add_row(
             Text("▸" if _is(one, found.taken) else "", "bold green"),
             f"{one.step:,}",
-            Text(_when(one, now), "dim"),
+            Text("" if one.saved is None else clock.date(one.saved), "dim"),
             size(one.size),
             Text(one.state.value, COLOUR.get(one.state, "dim")),
             harmless(one.health, 40) if one.health else Text("-", "dim"),
@@ -74,12 +74,6 @@ def _whys(wrong: Sequence[Seen]) -> RenderableType:
     for name, one in zip(names, reversed(wrong), strict=True):
         rows.add_row(Text(name, "dim"), harmless(one.why))
     return rows
-
-
-def _when(one: Seen, now: float) -> str:
-    if one.saved is None:
-        return ""
-    return f"{span(max(0.0, now - one.saved))} ago"
 
 
 def size(count: int) -> str:

@@ -11,7 +11,7 @@ from rich.text import Text
 from rlvitals.harmless import harmless
 from rlvitals.records import Trace
 from rlvitals.rules.answers import judged
-from rlvitals.rules.going_on import LIVE
+from rlvitals.rules.going_on import liveness
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.show import wording
 from rlvitals.verdict import Word
@@ -134,7 +134,7 @@ def status(watch: Watch, now: float) -> str:
         counts[one.state(now)] += 1
     runs = len(watch.runs)
     said = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
-    ages = [one.silence(now) for one in watch.runs]
+    ages = [one.silence(now) for one in watch.runs if one.moves]
     last = f" · grew {span(min(ages))} ago" if ages and min(ages) > 0 else ""
     said = said if runs != 1 else next(word for word, count in counts.items() if count)
     return f"{clock(now)}  {runs:,} run{'' if runs == 1 else 's'}: {said}{last}"
@@ -161,11 +161,10 @@ def _judged(change: changes.Judged) -> Text:
         return Text(_progress(trace), "dim")
     word = change.diagnosis.verdict.word
     text = Text.assemble((word.value, f"bold {wording.VERDICT[word]}"), f": {_why(change)}")
-    age = trace.lifecycle.age
     if change.first:
         text.append(f" · step {trace.last_step:,}", "dim")
-    aged = age is not None and age >= LIVE and not trace.lifecycle.over
-    return text.append(f" · grew {span(age or 0.0)} ago", "dim") if aged else text
+    unknown = change.first and liveness(trace).live is None
+    return text.append(" · not known whether it goes on", "dim") if unknown else text
 
 
 def _why(change: changes.Judged) -> str:

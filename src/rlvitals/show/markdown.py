@@ -26,6 +26,7 @@ def answer(found: Diagnosis) -> list[str]:
         f"## {found.verdict.word.value.upper()}: {safe(found.verdict.why)}",
         "",
         f"{safe(wording.headline(found))} · {wording.counts(found)}",
+        *filter(None, (wording.liveness(found),)),
         "",
         *(f"- {MARKS[s.sign]} {safe(s.text)}" for s in found.tldr),
     ]

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rlvitals import metrics
+from rlvitals import clock, metrics
 from rlvitals.harmless import harmless
 from rlvitals.records import Trace
 from rlvitals.resume.look import Look, State
@@ -27,7 +27,7 @@ CHUNKS = 5  # that are shown unless all are asked for
 MOST = 3  # findings that are named
 DAY = 86_400.0  # seconds
 COLOUR: Mapping[str, str] = {
-    "running": "green", "finished": "green", "quiet": "yellow", "stopped": "yellow",
+    "running": "green", "finished": "green", "unknown": "yellow", "stopped": "yellow",
     "failed": "red", "killed": "red",
 }  # fmt: skip
 SIGN: Mapping[str, str] = {COMPLETED: "✓", FAILED: "✗", RUNNING: "▸"}
@@ -39,12 +39,12 @@ def one_run(found: Standing, now: float, *, verbose: bool = False) -> Renderable
     blocks: list[RenderableType] = [_head(found, now)]
     if found.fraction is not None:
         blocks.append(_bar(found.fraction))
-    blocks += [Text(), _facts(found, now), *_changes(found, verbose=verbose)]
+    blocks += [Text(), _facts(found), *_changes(found, verbose=verbose)]
     chunks = found.progress.chunks if found.progress is not None else ()
     if chunks:
         blocks += [Text(), _chunks(chunks, verbose=verbose)]
     if verbose:
-        blocks += [Text(), *_more(found, now)]
+        blocks += [Text(), *_more(found)]
     return Group(*blocks)
 
 
@@ -120,8 +120,10 @@ def _moment(when: float, now: float) -> str:
 
 
 def _age(found: Standing) -> str:
-    age = found.diagnosis.trace.lifecycle.age
-    return "" if age is None else f" · last row {span(age)} ago"
+    cycle = found.diagnosis.trace.lifecycle
+    if cycle.silence is not None:
+        return f" · last row {span(cycle.silence)} ago"
+    return "" if cycle.last_row is None else f" · last row {clock.date(cycle.last_row)}"
 
 
 def _bar(fraction: float) -> Text:
@@ -129,16 +131,16 @@ def _bar(fraction: float) -> Text:
     return Text.assemble((DONE * done, "green"), (TO_DO * (BAR - done), "dim"))
 
 
-def _facts(found: Standing, now: float) -> RenderableType:
+def _facts(found: Standing) -> RenderableType:
     rows = grid(LABEL)
-    for label, text in _said(found, now):
+    for label, text in _said(found):
         rows.add_row(Text(label, "dim"), Text(harmless(text)))
     return rows
 
 
-def _said(found: Standing, now: float) -> Iterator[tuple[str, str]]:
+def _said(found: Standing) -> Iterator[tuple[str, str]]:
     look, progress = found.checkpoints, found.progress
-    yield "checkpoint", "none was looked for" if look is None else checkpoint(look, now)
+    yield "checkpoint", "none was looked for" if look is None else checkpoint(look)
     if look is not None and look.trainers:
         yield "trainings", f"two in one folder: {'; '.join(look.trainers)}"
     yield "findings", _findings(found)
@@ -153,12 +155,12 @@ def _said(found: Standing, now: float) -> Iterator[tuple[str, str]]:
         yield "progress", progress.damage
 
 
-def checkpoint(look: Look, now: float) -> str:
+def checkpoint(look: Look) -> str:
     """Say which checkpoint a run would go on from."""
     taken = look.taken
     if taken is None:
         return look.why
-    when = "" if taken.saved is None else f", {span(max(0.0, now - taken.saved))} ago"
+    when = "" if taken.saved is None else f", saved {clock.date(taken.saved)}"
     read = "every byte verified" if taken.state is State.WHOLE else "sealed, bytes not read"
     more = sum(one.usable for one in look.seen) - 1
     others = f"; {more} older" if more else ""
@@ -232,7 +234,7 @@ def _chunks(chunks: Sequence[Chunk], *, verbose: bool) -> RenderableType:
     return Group(*([Text(f"{left} earlier chunks: -v", "dim")] if left else []), rows)
 
 
-def _more(found: Standing, now: float) -> Iterator[RenderableType]:
+def _more(found: Standing) -> Iterator[RenderableType]:
     """Yield the settings and the attempts."""
     trace = found.diagnosis.trace
     settings = [
@@ -242,16 +244,16 @@ def _more(found: Standing, now: float) -> Iterator[RenderableType]:
     if settings:
         yield listing.columns(("setting", "value"), settings)
         yield Text()
-    attempts = _attempts(found, now)
+    attempts = _attempts(found)
     if attempts:
         yield listing.columns(("attempt", "began", "processes", "on"), attempts)
 
 
-def _attempts(found: Standing, now: float) -> list[tuple[str, ...]]:
+def _attempts(found: Standing) -> list[tuple[str, ...]]:
     look = found.checkpoints
     known = look.about.attempts if look is not None and look.about is not None else ()
     return [
-        (str(one.number), _moment(one.started, now), str(one.world_size), harmless(one.host))
+        (str(one.number), clock.date(one.started), str(one.world_size), harmless(one.host))
         for one in known
     ]
 
@@ -271,7 +273,8 @@ def facts(found: Standing) -> dict[str, object]:
         "trained_seconds": found.trained,
         "eta_seconds": found.eta,
         "eta_why": found.eta_why,
-        "age_seconds": found.diagnosis.trace.lifecycle.age,
+        "last_row": found.diagnosis.trace.lifecycle.last_row,
+        "age_seconds": found.diagnosis.trace.lifecycle.silence,
         "attempts": found.diagnosis.trace.lifecycle.attempts,
         "verdict": verdict.word.value,
         "why": verdict.why,

@@ -11,7 +11,7 @@ from rlvitals.diagnosis import Diagnosis
 from rlvitals.folding import Alternative, Case
 from rlvitals.records import Profile, Trace
 from rlvitals.replay import Retraction
-from rlvitals.rules import causes
+from rlvitals.rules import causes, going_on
 from rlvitals.rules.rate import ENOUGH
 from rlvitals.rules.rule import Curve, Finding, Severity
 from rlvitals.verdict import Word
@@ -200,6 +200,13 @@ def headline(diagnosis: Diagnosis) -> str:
         steps += f" of {trace.budget.steps:,}"
     parts = [trace.name, f"profile {trace.profile}", steps, f"{points:,} rows"]
     return " · ".join(part for part in parts if part)
+
+
+def liveness(diagnosis: Diagnosis) -> str:
+    """Say that it is not known whether the run goes on; empty where it is."""
+    if going_on.liveness(diagnosis.trace).live is not None:
+        return ""
+    return "not known whether it goes on, judged as it stands: --live or --finished"
 
 
 def counts(diagnosis: Diagnosis) -> str:

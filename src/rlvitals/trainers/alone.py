@@ -23,7 +23,8 @@ def check(folder: Path) -> None:
         life = rlvitals.trace(folder).lifecycle
     except rlvitals.VitalsError:
         return  # what nobody can read, nobody is known to write
-    if life.alive and not life.over:
+    # Not `over`: what a person says by --finished lets no second training in.
+    if life.alive and not life.ended and life.exit_code is None:
         raise rlvitals.UsageError(
             "another training goes on here",
             where=str(folder),

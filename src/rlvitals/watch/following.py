@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from rlvitals import clock
 from rlvitals.sources import Run
 from rlvitals.watch.changes import Change, Renamed
 from rlvitals.watch.files import File
@@ -36,7 +37,7 @@ class Watch:
         self,
         judges: Mapping[Path, Judge],
         *,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = clock.now,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
         """Follow what lies at each path, or will."""

@@ -56,18 +56,23 @@ class Followed:
         self._found = False
         self._grew: float | None = None  # when it was last seen to grow
         self._gaps: deque[float] = deque(maxlen=GAPS)
-        self._since = 0.0  # when it grew last, as far as its log or its files say
+        self._since = 0.0  # when it grew last, or was found, as far as is known
         self._judged: float | None = None  # when
         self._points = 0  # when it was judged
         self._ask_at = 0.0  # the silence at which it is judged again, seconds
         self._patience = LIVE
-        self._quiet = self._over = self._spent = False
+        self._quiet = self._over = self._spent = self._live = False
         self._lost: float | None = None  # since when its files are gone
 
     @property
     def points(self) -> int:
         """How many points were read of it."""
         return sum(file.held.columns.points for file in self._files.values())
+
+    @property
+    def moves(self) -> bool:
+        """Whether it was seen to grow, or is known to go on: else its silence means nothing."""
+        return self._grew is not None or self._live
 
     @property
     def judged(self) -> float:
@@ -107,15 +112,17 @@ class Followed:
         """Say in a word how it stands: "growing", "quiet" or "over"."""
         if self._over or self._spent or self.vanished:
             return "over"
-        return "quiet" if self._quiet or self.silence(now) >= self._patience else "growing"
+        still = self._quiet or not self.moves or self.silence(now) >= self._patience
+        return "quiet" if still else "growing"
 
     def look(self, now: float) -> Iterator[Change]:
         """Read what is new and yield it, with what it says of the run's life."""
         first, self._found = not self._found, True
         news = [(file, file.look(now)) for file in self._files.values()]
         if first:
+            self._since = now
             if self._new:  # it has just been written, whatever the times in it
-                self._grew = self._since = now
+                self._grew = now
             yield self._as_found(now)
         grown = [(file, found) for file, found in news if found is not None]
         if grown:
@@ -153,13 +160,15 @@ class Followed:
         before, self.diagnosis = self.diagnosis, found
         first = self._judged is None
         self._judged, self._points = now, self.points
-        if self._grew is None:
-            self._since = now - (found.trace.lifecycle.age or 0.0)
+        cycle = found.trace.lifecycle
+        self._live = cycle.live is True
+        if self._grew is None and cycle.silence is not None:
+            self._since = now - cycle.silence
         silent = self.silence(now)
         if first and silent >= LIVE:
-            self._quiet = True  # nobody saw it grow: its age says so
+            self._quiet = True  # nobody saw it grow: its rows say so
         self._ask_at = max(self._patience, AGAIN * silent if silent >= self._patience else 0.0)
-        cycle, old = found.trace.lifecycle, before.trace.lifecycle if before else None
+        old = before.trace.lifecycle if before else None
         if old is not None and cycle.attempts > old.attempts and cycle.seams:
             step = cycle.seams[-1]
             yield Resumed(self.name, now, step, f"a new attempt goes on from step {step:,}")
@@ -236,12 +245,13 @@ class Followed:
         return max(SHORTEST, TYPICAL * median(self._gaps), LONGEST * max(self._gaps))
 
     def silence(self, now: float) -> float:
-        """Count the seconds since it grew, as far as its log, its files or who looks can say."""
+        """Count the seconds since it grew or was found, or since the last row of a live run."""
         return max(0.0, now - self._since)
 
     def _is_quiet(self, now: float) -> bool:
         known = self._judged is not None and not (self._quiet or self._over or self._spent)
-        return known and not self.vanished and self.silence(now) >= self._patience
+        still = self.moves and self.silence(now) >= self._patience
+        return known and not self.vanished and still
 
     def _troubles(self, now: float) -> Iterator[Change]:
         """Say which files cannot be read, which can be again, and whether all are gone."""

@@ -3,8 +3,10 @@
 ## What it sees
 NaN or infinity, logged as such, in a loss, KL, ratio, gradient or weight norm. An error where the
 last 3 points of the metric are (all, where there are fewer), or more than a fifth of all are; else
-a note. The rest has its own measure. A gradient norm that is infinite now and then is mixed
-precision's loss scaler skipping a step, a note at most; where 8 of the last 20 are, more than
+a note. An error as well where every loss is NaN in the last row and was a number in each row
+before, unless the run is known to go on or its budget is reached; without a budget there have to be
+two such losses. The rest has its own measure. A gradient norm that is infinite now and then is
+mixed precision's loss scaler skipping a step, a note at most; where 8 of the last 20 are, more than
 before, or the loss scale was halved so often, no scale is found and most updates are skipped: a
 warning. Explained variance that is NaN in a fifth of the points says that returns had no variance,
 a note; a mean return that is NaN says that no episode ended, and an entropy or a length that is
@@ -49,6 +51,7 @@ from rlvitals.metrics.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.value import LOSS_SUM as VALUE_LOSS_SUM
 from rlvitals.metrics.value import MEAN as VALUE_MEAN
 from rlvitals.records import Series, Trace
+from rlvitals.rules.going_on import budget_reached, goes_on
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 
 # In the order of their weight: the first that fails names the finding.
@@ -67,6 +70,8 @@ WATCHED = (
     GRAD_NORM,
     EVAL_LOSS,
 )
+LOSSES = tuple(metric.name for metric in (LOSS, POLICY_LOSS, VALUE_LOSS, VALUE_LOSS_SUM))
+MIN_BROKEN = 2  # losses that end in NaN, where no budget says that the log ends too early
 VARIANCE = (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE)
 LASTING = 3  # points at the end: one may be an overflow that the next update mends
 SHARE = 0.2  # of all points
@@ -80,6 +85,8 @@ def check(trace: Trace) -> Answer:
     watched = [(m.name, trace[m.name]) for m in WATCHED if len(trace.get(m.name) or ())]
     found = [f for name, series in watched if (f := _judge(name, series)) is not None]
     found += [f for f in (_storm(trace),) if f is not None]
+    if (at_end := _nan_at_end(trace)) is not None:
+        return _with_others(at_end, found)
     if found:
         worst = max(f.severity for f in found)
         first = min((f for f in found if f.severity == worst), key=lambda f: f.began)
@@ -120,6 +127,40 @@ def _judge(name: str, whole: Series) -> Finding | None:
         observed=float(series.values[where[-1]]),
         bound=BOUND,
         counter=() if lasts or tail else ("it was a number again afterwards",),
+    )
+
+
+def _nan_at_end(trace: Trace) -> Finding | None:
+    """Tell a log that ends early in a row where every loss has just become NaN.
+
+    One such row may be an overflow that the next update mends. Here no next update came: the run
+    has failed, unless it is known to go on or to have done all its steps.
+    """
+    losses = {name: trace[name] for name in LOSSES if len(trace.get(name) or ())}
+    if not losses or goes_on(trace) or budget_reached(trace):
+        return None
+    if len(losses) < (MIN_BROKEN if trace.budget is None else 1):
+        return None
+    ends = {name: int(series.steps[-1]) for name, series in losses.items()}
+    # Rows without losses hold NaN in some tables: then it stands in earlier rows as well.
+    only_last = all(
+        np.isnan(s.values[-1]) and len(s) > 1 and np.isfinite(s.values[:-1]).all()
+        for s in losses.values()
+    )
+    if not only_last or len({*ends.values()}) > 1:
+        return None
+    name, step = next(iter(ends.items()))
+    of = "" if trace.budget is None else f" of {trace.budget.steps:,}"
+    which = "the loss is" if len(losses) == 1 else f"all {len(losses)} losses are"
+    return Finding(
+        f"{which} NaN in the last row, at step {step:,}{of}: the log ends there",
+        severity=Severity.ERROR,
+        metric=name,
+        began=step,
+        ended=step,
+        observed=float("nan"),
+        bound=BOUND,
+        evidence=(f"NaN: {', '.join(losses)}",) if len(losses) > 1 else (),
     )
 
 

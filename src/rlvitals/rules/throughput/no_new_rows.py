@@ -1,11 +1,12 @@
 """The log has stopped growing, the budget is not spent, and nothing says that the run ended.
 
 ## What it sees
-The time since the last event longer than all of: 10 x the median gap between rows, 3 x the
-longest gap so far, 10 minutes. Only where no log says that the process ended, where rows have a
-time, and where either the process is known to live or the budget is known; never once 98 % of the
-budget is spent. After a day without a row this is a note, unless the process lives: then the run
-is over, however it ended, or the log was copied.
+The time since the last row longer than all of: 10 x the median gap between rows, 3 x the longest
+gap so far, 10 minutes. Only of a run that is known to go on: its process is there, `--live` says
+so, or `rlvitals follow` has seen it grow. The age of a log alone says nothing: without such
+evidence the rule is undecided. Never once 98 % of the budget is spent. A run that was only seen to
+grow needs a known budget, and after a day without a row it is a note: it is over, however it
+ended.
 
 ## Why it matters
 A reward function that waits for an answer, a worker that died under a barrier, a full disk: the
@@ -17,8 +18,8 @@ If it was killed, look for its last words: memory, time limit, preemption. Then 
 latest checkpoint.
 
 ## When it is wrong
-A long evaluation or upload that comes for the first time. A log that is flushed rarely, or was
-copied from elsewhere a while ago. A run that was stopped by hand looks the same.
+A long evaluation or upload that comes for the first time. A log that is flushed rarely. To
+`rlvitals follow`, a run that was stopped by hand looks the same.
 
 ## References
 - verl, issue 7155: a trainer that waits for its replay buffer for ever.
@@ -48,17 +49,23 @@ def check(trace: Trace) -> Answer:
         return Undecided("no row holds a number")
     if cycle.over or (trace.budget is not None and _spent(trace, trace.budget.steps)):
         return Clear()
-    if trace.budget is None and not cycle.alive:
+    silence = cycle.silence
+    if trace.budget is None and not cycle.live:
         return Undecided("how long the run is meant to be is not known", ("total_steps",))
-    if cycle.age is None or not np.isfinite(cycle.age) or (found := _longest(trace)) is None:
+    if cycle.live is None and silence is None:
+        return Undecided("whether the run goes on is not known")
+    if silence is None or not np.isfinite(silence) or (found := _longest(trace)) is None:
         return Undecided("when the log last grew is not known, or how fast it did")
-    name, timed = found
+    return _long_silence(trace, silence, *found)
+
+
+def _long_silence(trace: Trace, silence: float, name: str, timed: Series) -> Answer:
     gaps = np.diff(timed.times)
     shortest = SHORTEST.on(trace)
     limit = float(max(TYPICAL * np.median(gaps), LONGEST * gaps.max(), shortest))
-    if cycle.age <= limit:
+    if silence <= limit:
         return Clear()
-    return _finding(trace, name, cycle.age, limit)
+    return _finding(trace, name, silence, limit)
 
 
 def _spent(trace: Trace, steps: int) -> bool:
@@ -81,22 +88,22 @@ def _longest(trace: Trace) -> tuple[str, Series] | None:
     return name, timed[name].where(np.argsort(timed[name].times, kind="stable"))
 
 
-def _finding(trace: Trace, name: str, age: float, limit: float) -> Finding:
+def _finding(trace: Trace, name: str, silence: float, limit: float) -> Finding:
     budget, cycle = trace.budget, trace.lifecycle
     spent = "" if budget is None else f", at {trace.last_step / budget.steps:.0%} of the budget"
-    over = age > DAY and not cycle.alive
+    over = silence > DAY and not cycle.live
     there = "the process is still there" if cycle.alive else "nothing says that the run ended"
-    beat = "" if cycle.beat_age is None else f"its last sign of life is {_said(cycle.beat_age)} old"
+    beat = "" if cycle.beat_age is None else f"its last heartbeat is {_said(cycle.beat_age)} old"
     return Finding(
-        f"no new row for {_said(age)}{spent}, and {there}",
+        f"no new row for {_said(silence)}{spent}, and {there}",
         severity=Severity.NOTE if over else Severity.WARNING,
         metric=name,
         began=trace.last_step,
         ended=trace.last_step,
-        observed=age,
+        observed=silence,
         bound=Bound(limit, "seconds: 10 x the median gap, 3 x the longest, 10 minutes"),
         evidence=(beat,) if beat else (),
-        counter=("more than a day: the run is over, or the log a copy",) if over else (),
+        counter=("more than a day: the run is over",) if over else (),
     )
 
 

@@ -51,7 +51,7 @@ def page(one: Subject, number: int) -> Page:
         trace=found.trace,
         verdict=found.verdict,
         counts=wording.counts(found),
-        headline=wording.headline(found),
+        headline=" · ".join(filter(None, (wording.headline(found), wording.liveness(found)))),
         tldr=found.tldr,
         numbers=tuple(_numbers(one)),
         changes=changes(one.standing.changes[:MOST_CHANGES]),
