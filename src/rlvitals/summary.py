@@ -12,7 +12,6 @@ from rlvitals.diagnosis import Diagnosis
 from rlvitals.duration import trained
 from rlvitals.metrics.exploration import ENTROPY
 from rlvitals.metrics.optimiser import LEARNING_RATE, LOSS
-from rlvitals.records import Trace
 from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import Standing

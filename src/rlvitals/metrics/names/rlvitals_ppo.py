@@ -82,7 +82,7 @@ NAMES = Table(
         "update": Name(progress.ITERATION),
         "temperature": Name(exploration.TEMPERATURE, ROLLOUT),
         "temp_base_temperature": Name(exploration.BASE_TEMPERATURE),
-        "temp_is_pulsing": Name(exploration.IS_PULSING, LAST),
+        "temp_is_pulsing": Name(exploration.IS_PULSING, "of the rollout's last decision"),
         "temp_pulse_remaining": Name(exploration.PULSE_REMAINING, LAST),
         "temp_stagnation_level": Name(exploration.STAGNATION, "most of the last changes"),
         "temp_qps_pressure_ema": Name(scheduler.QPS_PRESSURE, LAST),
