@@ -36,6 +36,7 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     seed: int | None = None,
     settings: Mapping[str, object] | None = None,
     sinks: Sequence[str] | Mapping[str, Mapping[str, object]] | None = None,
+    columns: Sequence[str] = (),
     resume: str = "auto",
     tags: Sequence[str] = (),
     notes: str = "",
@@ -46,11 +47,13 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     """Record a run into a folder; a folder that holds one already gets another attempt of it.
 
     `framework` says whose names the logged keys are where they are not plain ones: "verl".
-    `sinks` names what else to write, or maps each name to its options. `durable` writes each call
-    before it returns, so that nothing logged is lost when the process is killed; else it is what
-    was logged in the last `flush_seconds`. `strict` makes wrong calls raise: the default under
-    pytest. Raises UsageError for arguments that make no sense. A folder that cannot be written
-    is a warning, and nothing is recorded; where `strict`, a VitalsError.
+    `sinks` names what else to write, or maps each name to its options. `columns`: names that
+    the CSV and Parquet sinks put into one table, whichever of them a row holds. `durable`
+    writes each call before it returns, so that nothing logged is lost when the process is
+    killed; else it is what was logged in the last `flush_seconds`. `strict` makes wrong calls
+    raise: the default under pytest. Raises UsageError for arguments that make no sense. A
+    folder that cannot be written is a warning, and nothing is recorded; where `strict`, a
+    VitalsError.
     """
     said: dict[str, object] = {"project": project, "name": name, "group": group}
     said |= {"framework": framework}
@@ -60,7 +63,7 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     chosen = every.recording
     if chosen.mode == "off":
         return Off(_path(chosen), chosen.name, content.settings(settings or {}))
-    own, kept = choosing.chosen(sinks, every), content.settings(settings or {})
+    own, kept = choosing.chosen(sinks, every, columns), content.settings(settings or {})
     checked = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
     return _begun(_Start(chosen, own, resume, kept, seed, notes), strict=checked)
 

@@ -60,6 +60,7 @@ class Training(Course):
             self.folder, seed=config.training.seed,
             settings=building.flat(config) | ({"n_actions": actions} if actions else {}),
             sinks=building.sinks(config.monitoring, actions),
+            columns=telemetry.columns(config, self.ppo, evaluated=held_out.wanted(config)),
         )  # fmt: skip
         building.write(config, self.folder)
         self.chunks = (
