@@ -9,6 +9,7 @@ from rlvitals.metrics import (
     progress,
     reward,
     scheduler,
+    surrogate,
     throughput,
     value,
 )
@@ -65,6 +66,12 @@ NAMES = Table(
         "approx_kl_k1": Name(policy.KL_SIGNED, f"k1, {MINIBATCHES}", estimator="k1"),
         "clipfrac": Name(policy.CLIP_FRACTION, f"|ratio - 1| > clip_ratio, {MINIBATCHES}"),
         "ratio_mean": Name(policy.RATIO, MINIBATCHES),
+        "first_kl": Name(surrogate.FIRST_KL, "k3", estimator="k3"),
+        "first_clipfrac": Name(surrogate.FIRST_CLIP_FRACTION, "|ratio - 1| > clip_ratio"),
+        "first_ratio_max": Name(surrogate.FIRST_RATIO_MAX),
+        "raw_advantage_min": Name(surrogate.ADVANTAGE_MIN, "over the rollout, before whitening"),
+        "raw_advantage_max": Name(surrogate.ADVANTAGE_MAX, "over the rollout, before whitening"),
+        "value_var": Name(value.VAR, "over the rollout"),
         "kl_ref": Name(
             policy.KL_TO_WARM_START,
             f"exact, to the frozen warm start, {MINIBATCHES}",
