@@ -23,12 +23,12 @@ def clock(trace: Trace) -> Series | None:
         gaps = np.diff(elapsed.values, prepend=0.0)
         # The clock of a resumed attempt starts anew: its first value is what it has taken so far.
         gaps = np.where(gaps < -CLOCK_STEP, elapsed.values, gaps)
-        return _worked(elapsed, gaps)
+        return _without_pauses(elapsed, gaps)
     timed = [s.where(np.isfinite(s.times)) for s in trace.series.values()]
     longest = max((s for s in timed if len(s) > 1), key=len, default=None)
     if longest is None:
         return None
-    return _worked(longest, np.diff(longest.times, prepend=longest.times[0]))
+    return _without_pauses(longest, np.diff(longest.times, prepend=longest.times[0]))
 
 
 def trained(trace: Trace) -> tuple[float | None, str]:
@@ -48,7 +48,7 @@ def trained(trace: Trace) -> tuple[float | None, str]:
     return float((per_step.values * steps).sum()), BY_STEPS
 
 
-def _worked(rows: Series, gaps: NDArray[np.float64]) -> Series | None:
+def _without_pauses(rows: Series, gaps: NDArray[np.float64]) -> Series | None:
     """Add up the seconds [n] before each row, pauses left out; None where they come to nothing."""
     between = gaps[1:]
     usual = float(np.median(between[between >= 0])) if (between >= 0).any() else 0.0
