@@ -11,6 +11,7 @@ from math import isfinite
 import numpy as np
 
 from rlvitals.diagnosis import Diagnosis
+from rlvitals.duration import trained
 from rlvitals.metrics.exploration import ENTROPY
 from rlvitals.metrics.language import NEGATIVE_SHARE, POSITIVE_SHARE
 from rlvitals.metrics.optimiser import GRAD_NORM, LEARNING_RATE, LOSS
@@ -32,7 +33,6 @@ FIRST = (
 BESIDE = ("progress/", "throughput/")  # what is not learned: told last
 RECENT = 200  # intervals that tell the speed
 AT_ONCE = 2.0  # seconds: checkpoints that lie no further apart do not tell a speed
-GAP = 10.0  # times the usual interval: longer, nobody trained
 LEFT_OFF = frozenset({"stopped", "interrupted"})  # how a recorder calls an end before the end
 SAID = {COMPLETED: "finished", FAILED: "failed", STOPPED: "stopped"}
 
@@ -114,7 +114,7 @@ def standing(
 
 def _seconds(trace: Trace, progress: Progress | None) -> float | None:
     told = progress.trained if progress is not None else None
-    return trained(trace) if told is None else told
+    return trained(trace)[0] if told is None else told
 
 
 def _reach(trace: Trace, progress: Progress | None) -> tuple[int, int | None]:
@@ -204,16 +204,6 @@ def _by_checkpoints(look: Look) -> float | None:
         if when - before > AT_ONCE
     ]
     return float(np.median(spans)) if len(spans) > 1 and len(spans) == len(pairs) - 1 else None
-
-
-def trained(trace: Trace) -> float | None:
-    """Return the seconds between the rows of a log, without its pauses."""
-    series = _times(trace)
-    if series is None:
-        return None
-    seconds = np.diff(np.sort(series.times))
-    usual = float(np.median(seconds[seconds > 0])) if (seconds > 0).any() else 0.0
-    return float(seconds[seconds <= GAP * usual].sum()) if usual else None
 
 
 def _changes(trace: Trace) -> Iterable[Change]:

@@ -8,20 +8,17 @@ policy learns, and is no proof by itself.
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from rlvitals.diagnosis import Diagnosis
+from rlvitals.duration import trained
 from rlvitals.metrics.exploration import ENTROPY
 from rlvitals.metrics.optimiser import LEARNING_RATE, LOSS
-from rlvitals.metrics.throughput import ELAPSED, STEP_TIME
-from rlvitals.records import Trace
 from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import Standing
 from rlvitals.scheduling import Coupling, Spread, coupling, spread
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.shape import tail_ratio
-from rlvitals.standing import Change, trained
+from rlvitals.standing import Change
 from rlvitals.tldr import SLOW
 from rlvitals.verdict import Word
 
@@ -66,7 +63,9 @@ def summary(name: str, found: Diagnosis, trained_for: float | None = None) -> Su
     """Sum a run up. `trained_for`: seconds, where its progress file tells them."""
     trace = found.trace
     rate, loss = trace.numbers(LEARNING_RATE.name), trace.numbers(LOSS.name)
-    seconds, source = _seconds(trace, trained_for)
+    seconds, source = trained(trace)
+    if trained_for is not None:
+        seconds, source = trained_for, "its progress file"
     converged, why = _converged(found)
     ends = None if loss is None else (float(loss.values[0]), float(loss.values[-1]))
     return Summary(
@@ -86,27 +85,6 @@ def summary(name: str, found: Diagnosis, trained_for: float | None = None) -> Su
         coupling=coupling(trace),
         spread=spread(trace),
     )
-
-
-def _seconds(trace: Trace, trained_for: float | None) -> tuple[float | None, str]:
-    """Return how long was trained, and who says so."""
-    if trained_for is not None:
-        return trained_for, "its progress file"
-    told = trace.number("train_runtime")  # as Hugging Face's Trainer writes at the end
-    if told is not None:
-        return told, "its log"
-    logged = trace.numbers(ELAPSED.name)
-    if logged is not None:
-        # A clock that starts anew with each attempt: what each came to is added up.
-        ends = np.append(np.flatnonzero(np.diff(logged.values) < 0), len(logged) - 1)
-        return float(logged.values[ends].sum()), "its log"
-    per_step = trace.numbers(STEP_TIME.name, least=2)
-    by_rows = trained(trace)
-    if by_rows is None and per_step is not None:
-        # A row speaks of the steps since the one before it; the first, of as many as the next.
-        steps = np.diff(per_step.steps, prepend=2 * per_step.steps[0] - per_step.steps[1])
-        return float((per_step.values * steps).sum()), "the times of its steps"
-    return by_rows, "the times of its rows"
 
 
 def _converged(found: Diagnosis) -> tuple[Answered, str]:

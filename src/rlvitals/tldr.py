@@ -54,26 +54,31 @@ def tldr(trace: Trace, found: Sequence[tuple[Rule, Finding]] = ()) -> tuple[Sent
     """Write the sentences: reward, KL, entropy, clipping, critic."""
     findings = {rule.name: finding for rule, finding in found}
     now = judged(trace)
+    # Nothing is may_praise beside a finding that asks for action.
+    may_praise = now.improves and all(f.severity <= Severity.NOTE for f in findings.values())
+    against = findings.get("return-collapse") or findings.get("return-up-success-flat")
     said = (
-        _reward(now, findings.get("return-collapse") or findings.get("return-up-success-flat")),
-        _kl(trace, now),
-        _entropy(trace, now, findings.get("entropy-collapse")),
-        _clipping(trace, now, findings),
-        _critic(trace, now),
+        _reward(now, against, may_praise=may_praise),
+        _kl(trace, may_praise=may_praise),
+        _entropy(trace, now, findings.get("entropy-collapse"), may_praise=may_praise),
+        _clipping(trace, findings, may_praise=may_praise),
+        _critic(trace, now, may_praise=may_praise),
     )
     unusual = UNUSUAL.get(trace.profile, ())
     return tuple(s for s in said if s.sign != "unknown" or s.topic not in unusual)
 
 
-def _reward(now: Standing, against: Finding | None) -> Sentence:
+def _reward(now: Standing, against: Finding | None, *, may_praise: bool) -> Sentence:
     if against is not None and against.severity > Severity.NOTE:
         return Sentence("reward", f"{_opened(against.summary)}.", "bad")
-    sign: Sign = "good" if now.improves else "bad" if now.stalled else "unknown"
+    sign: Sign = "good" if may_praise else "bad" if now.stalled else "unknown"
+    if now.improves and not may_praise:
+        sign = "neutral"
     text = _opened(now.sentence)
-    ending = {"good": ". Learning works.", "bad": ". It is not learning.", "unknown": "."}
+    ending = {"good": ". Learning works.", "bad": ". It is not learning."}
     if now.state == "at its ceiling" and now.last - now.first < now.material:
         return Sentence("reward", f"{text}. There is nothing left to gain.", sign)
-    return Sentence("reward", text + ending[sign], sign)
+    return Sentence("reward", text + ending.get(sign, "."), sign)
 
 
 def _levels(trace: Trace, *names: str) -> tuple[str, float, float] | None:
@@ -85,7 +90,7 @@ def _levels(trace: Trace, *names: str) -> tuple[str, float, float] | None:
     return None
 
 
-def _kl(trace: Trace, now: Standing) -> Sentence:
+def _kl(trace: Trace, *, may_praise: bool) -> Sentence:
     reference = _levels(trace, "policy/kl_to_reference")
     found = _levels(trace, "policy/approx_kl")
     signed = _levels(trace, "policy/kl_signed")
@@ -105,7 +110,7 @@ def _kl(trace: Trace, now: Standing) -> Sentence:
     text = f"KL per update is {middle:.2g} in the median and {values.max():.2g} at most"
     if ceiling is None or ceiling.origin == "default":
         return Sentence("KL", f"{text}; no target is set.", "neutral")
-    size, sign = "stable", _if_it_learns(now)
+    size, sign = "stable", _good_if(may_praise)
     if values.max() > kl_spike.OF_TARGET.on(trace) * ceiling.value:
         size, sign = "far too large now and then", "neutral"
     if middle > ceiling.value:
@@ -113,7 +118,9 @@ def _kl(trace: Trace, now: Standing) -> Sentence:
     return Sentence("KL", f"{text}, target {ceiling.value:g}: updates are {size}.", sign)
 
 
-def _entropy(trace: Trace, now: Standing, collapse: Finding | None) -> Sentence:
+def _entropy(
+    trace: Trace, now: Standing, collapse: Finding | None, *, may_praise: bool
+) -> Sentence:
     if collapse is not None:
         return Sentence("entropy", f"{_opened(collapse.summary)}.", "bad")
     found = _levels(trace, *ENTROPIES)
@@ -128,8 +135,8 @@ def _entropy(trace: Trace, now: Standing, collapse: Finding | None) -> Sentence:
         return Sentence("entropy", f"{text}.", "neutral")
     lost = 1 - last / first
     if lost <= SLOW or now.improves:
-        sign = _if_it_learns(now)
-        return Sentence("entropy", f"{text}: from exploring to exploiting.", sign)
+        praise = "" if now.improves and not may_praise else ": from exploring to exploiting"
+        return Sentence("entropy", f"{text}{praise}.", _good_if(may_praise))
     return Sentence("entropy", f"{text}: {lost:.0%} of it is gone with no gain to show.", "bad")
 
 
@@ -142,7 +149,7 @@ def _batch(trace: Trace) -> int:
     return int(said) if isinstance(said, int | float) else 0
 
 
-def _clipping(trace: Trace, now: Standing, findings: Mapping[str, Finding]) -> Sentence:
+def _clipping(trace: Trace, findings: Mapping[str, Finding], *, may_praise: bool) -> Sentence:
     clip = _levels(trace, "policy/clip_fraction", "policy/clip_fraction_effective")
     ratio = _levels(trace, "policy/ratio")
     if clip is None and ratio is None:
@@ -155,7 +162,7 @@ def _clipping(trace: Trace, now: Standing, findings: Mapping[str, Finding]) -> S
         share = f"{median(values) or 0.0:.2%} of samples are clipped, {values.max():.2%} at most"
         parts.append(share if values.any() else "no sample is clipped")
         if ceiling is not None:
-            sign = "bad" if np.mean(values > ceiling.value) >= OFTEN else _if_it_learns(now)
+            sign = "bad" if np.mean(values > ceiling.value) >= OFTEN else _good_if(may_praise)
     if ratio is not None:
         parts.append(f"the mean ratio ends at {ratio[2]:.3g}")
     if sign == "good" and any(name in findings for name in FAR):
@@ -166,12 +173,12 @@ def _clipping(trace: Trace, now: Standing, findings: Mapping[str, Finding]) -> S
     return Sentence("clipping", _opened("; ".join(parts)) + ending, sign)
 
 
-def _if_it_learns(now: Standing) -> Sign:
+def _good_if(may_praise: bool) -> Sign:  # noqa: FBT001 - the only thing that is asked
     """Call a number good only beside an outcome that improves: alone it proves nothing."""
-    return "good" if now.improves else "neutral"
+    return "good" if may_praise else "neutral"
 
 
-def _critic(trace: Trace, now: Standing) -> Sentence:
+def _critic(trace: Trace, now: Standing, *, may_praise: bool) -> Sentence:
     explained, loss = _levels(trace, "value/explained_variance"), _levels(trace, "value/loss")
     difference = _levels(trace, "optimiser/loss") if trace.profile is Profile.OFF_POLICY else None
     if explained is None and loss is None and difference is not None:
@@ -194,7 +201,7 @@ def _critic(trace: Trace, now: Standing) -> Sentence:
         if now.stalled and explained[2] < critic_explains_nothing.LIMIT.on(trace):
             sign = "bad"
         elif explained[2] > 0.5:  # noqa: PLR2004 - more than half
-            sign = _if_it_learns(now)
+            sign = _good_if(may_praise)
     return Sentence("critic", f"{_opened('; '.join(parts))}.", sign)
 
 

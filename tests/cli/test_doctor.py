@@ -429,3 +429,29 @@ def test_every_check_is_told_apart_and_asked():
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[A-Z].*\?", check.asks) for check in doctor.CHECKS)
     assert examine(scene(Path("nowhere-at-all"), (), "", 0.0)).fine
+
+
+def test_a_sink_that_fails_is_trouble_with_the_logs(tmp_path):
+    folder = tmp_path / "run"
+    run = rlvitals.start(folder, sinks=["csv"])
+    run.log(0, {"loss": 1.0})
+    run.flush()
+    shutil.rmtree(folder / "metrics")
+    (folder / "metrics").write_text("a file where the sink's folder was")
+    for step in range(1, 4):
+        run.log(step, {"loss": 1.0, f"other_{step}": 2.0})
+    run.finish()
+    found = examine(scene(folder, (rlvitals.diagnose(folder).trace,), "", time.time()))
+    assert "logs" not in [check.name for check in found.fine]
+    (said,) = [one for check, one in found.troubles if check.name == "logs"]
+    assert said.said == "the sink csv does not get all that is logged"
+    assert any("NotADirectoryError" in line or "FileExistsError" in line for line in said.evidence)
+
+
+def test_logs_are_fine_beside_sinks_that_work(tmp_path):
+    folder = tmp_path / "run"
+    run = rlvitals.start(folder, sinks=["csv"])
+    run.log(0, {"loss": 1.0})
+    run.finish()
+    found = examine(scene(folder, (rlvitals.diagnose(folder).trace,), "", time.time()))
+    assert "logs" in [check.name for check in found.fine]

@@ -45,6 +45,60 @@ def test_all_meanings_are_shown(name, heads):
     assert found == heads
 
 
+# Each as a guide's glossary writes it, and the page that it must lead to.
+GLOSSARY = [
+    ("Policy (π)", "# term policy"),
+    ("Value Function (V(s))", "# term value function"),
+    ("Advantage (A(s,a))", "# term advantage"),
+    ("Return (Gₜ)", "# term return"),
+    ("Entropy", "# term entropy"),
+    ("KL Divergence", "# term KL divergence"),
+    ("Clipping (PPO)", "# term clipping"),
+    ("GAE (Generalized Advantage Estimation)", "# term GAE"),
+    ("Explained Variance", "# term explained variance"),
+    ("Average episode return", "# metric outcome/return"),
+    ("Success / win rate", "# metric outcome/success_rate"),
+    ("EMA (exponential moving average)", "# term EMA"),
+    ("Policy loss / surrogate objective", "# metric policy/loss"),
+    ("Approximate KL divergence", "# term KL divergence"),
+    ("Steps per second (SPS)", "# metric throughput/steps_per_second"),
+    ("Updates per second", "# metric throughput/updates_per_second"),
+]
+
+
+def heads(name):
+    return [line for line in explain(name).splitlines() if line.startswith("# ")]
+
+
+@pytest.mark.parametrize(("name", "page"), GLOSSARY)
+def test_a_term_is_explained_as_the_guides_write_it(name, page):
+    assert page in heads(name)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "page"),
+    [
+        ("π", "# term policy"),
+        ("V(s)", "# term value function"),
+        ("A(s,a)", "# term advantage"),
+        ("Gₜ", "# term return"),
+        ("Generalized Advantage Estimation", "# term GAE"),
+        ("λ", "# term GAE"),
+    ],
+)
+def test_a_symbol_alone_is_explained(symbol, page):
+    assert page in heads(symbol)
+
+
+def test_both_names_beside_a_slash_are_explained():
+    assert {"# metric outcome/success_rate", "# key win rate"} <= set(heads("Success / win rate"))
+
+
+def test_an_unknown_name_in_brackets_stays_unknown():
+    with pytest.raises(UsageError, match="flux capacitor"):
+        explain("flux capacitor (F)")
+
+
 def test_a_key_says_how_its_framework_measures_it():
     assert "k3, mean over the minibatches of the last epoch" in explain("train/approx_kl")
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from rlvitals import UsageError
 from rlvitals.cli import main
 from rlvitals.cli.train import read
 from rlvitals.trainers import schema
 from rlvitals.trainers.ppo import building, demos
-from rlvitals.trainers.ppo.command import ALIASES
+from rlvitals.trainers.ppo.command import ALIASES, expectation
 from rlvitals.trainers.ppo.config import Config
 
 TINY = [
@@ -186,3 +187,27 @@ def test_the_settings_are_in_the_wheel(tmp_path):
     subprocess.run(command, check=True, cwd=root, capture_output=True)
     names = zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist()
     assert "rlvitals/trainers/ppo/configs/ppo_warmstart.json" in names
+
+
+VISUAL = {"plot_attention_heatmaps": False, "plot_policy_evolution": True,
+          "plot_reward_decomposition": True}  # fmt: skip
+
+
+def test_a_configuration_with_a_visualization_block_is_read_with_a_note(tmp_path, capsys):
+    file = tmp_path / "theirs.json"
+    file.write_text(json.dumps({"monitoring": {"tensorboard_port": 6007, "visualization": VISUAL}}))
+    assert config("--config", str(file)).monitoring.tensorboard_port == 6007
+    told = capsys.readouterr().out
+    assert told.count("monitoring.visualization is not read: rlvitals plot RUN draws") == 1
+    file.write_text(json.dumps({"monitoring": {"visualisations": VISUAL}}))
+    with pytest.raises(UsageError, match="visualisations"):
+        config("--config", str(file))
+
+
+def test_a_quick_test_says_what_to_expect():
+    said = expectation(config("--quick-test"))
+    assert f"{config('--quick-test').training.total_steps:,} of the usual" in said
+    assert f"{Config().training.total_steps:,} steps" in said
+    assert "Expect no better policy than at the start" in said
+    usual = config("--env", "CartPole-v1").training.total_steps
+    assert f"usual {usual:,} steps" in expectation(config("--quick-test", "--env", "CartPole-v1"))

@@ -213,3 +213,20 @@ def test_starting_loads_nothing_that_judges():
         "wire",
     }
     assert areas <= base | {"store", "recording"}
+
+
+def test_declared_columns_make_one_file_of_rows_that_differ(tmp_path):
+    run = rlvitals.start(tmp_path / "run", sinks=["csv"], columns=["loss", "return"])
+    run.log(0, {"return": 1.0})
+    run.log(1, {"loss": 2.0})
+    run.finish()
+    (file,) = (tmp_path / "run" / "metrics").glob("metrics-*.csv")
+    head, *rows = file.read_text().splitlines()
+    assert head == "step,time,loss,return"
+    assert [row.split(",")[2:] for row in rows] == [["", "1.0"], ["2.0", ""]]
+
+
+@pytest.mark.parametrize("columns", ["loss", [1, 2]])
+def test_columns_that_are_no_names_are_refused(tmp_path, columns):
+    with pytest.raises(rlvitals.UsageError, match="columns cannot be"):
+        rlvitals.start(tmp_path / "run", columns=columns)

@@ -334,3 +334,52 @@ def test_files_of_other_ranks_lie_apart(tmp_path):
 )
 def test_what_a_file_is_called(keys, name):
     assert kinds.base(keys) == name
+
+
+DECLARED = {"columns": ("loss", "return", "entropy")}
+
+
+def part(step, **values):
+    return Rows(
+        tuple(values), np.array([step]), np.array([100.0 + step]), np.array([[*values.values()]])
+    )
+
+
+PARTS = (
+    part(0, entropy=0.7),
+    part(1, **{"return": 3.0, "loss": float("nan")}),
+    part(2, loss=1.0, entropy=0.5, **{"return": 4.0}),
+)
+
+
+def test_rows_of_declared_columns_share_one_csv_file(tmp_path):
+    write(csv_sink, tmp_path, *PARTS[:2], options=DECLARED)
+    write(csv_sink, tmp_path, PARTS[2], options=DECLARED, attempt=2, resumed=True)
+    assert files(tmp_path) == ["metrics-1.csv"]
+    with (tmp_path / "metrics" / "metrics-1.csv").open(newline="") as file:
+        head, *cells = csv.reader(file)
+    assert head == ["step", "time", "loss", "return", "entropy"]
+    assert [row[2:] for row in cells] == [
+        ["", "", "0.7"],
+        ["nan", "3.0", ""],
+        ["1.0", "4.0", "0.5"],
+    ]
+    log = plain_csv.READER.read(tmp_path / "metrics" / "metrics-1.csv", None)[0]
+    assert {key: series.steps.tolist() for key, series in log.series.items()} == {
+        "loss": [1, 2], "return": [1, 2], "entropy": [0, 2]
+    }  # fmt: skip
+
+
+def test_rows_of_declared_columns_share_one_parquet_table(tmp_path):
+    write(parquet, tmp_path, *PARTS, options=DECLARED)
+    assert {name.partition("/")[0] for name in files(tmp_path)} == {"metrics-1"}
+    found = pd.read_parquet(tmp_path / "metrics" / "metrics-1", dtype_backend="pyarrow")
+    assert list(found.columns) == ["step", "time", "loss", "return", "entropy"]
+    assert found["return"].isna().tolist() == [True, False, False]
+    assert found["entropy"].tolist()[::2] == [0.7, 0.5]
+
+
+@pytest.mark.parametrize("sink", [csv_sink, parquet])
+def test_a_name_that_was_not_declared_is_not_lost(tmp_path, sink):
+    write(sink, tmp_path, *PARTS, part(3, loss=0.5, other=9.0), options=DECLARED)
+    assert len({name.split("/")[0] for name in files(tmp_path)}) == 2

@@ -188,3 +188,33 @@ def test_updates_are_not_gentle_beside_a_finding_that_they_are_large(rule):
     assert said.text.endswith("updates are gentle.")
     said = {s.topic: s for s in tldr(run, [(found, finding)])}["clipping"]
     assert (said.sign, "gentle" in said.text) == ("neutral", False)
+
+
+PRAISE = ("Learning works", "from exploring to exploiting", "updates are gentle")
+
+
+def praised_run():
+    return made.trace(
+        outcome__return=made.rising(), policy__clip_fraction=np.full(100, 0.18),
+        exploration__entropy=np.linspace(0.69, 0.4, 100),
+        value__explained_variance=np.full(100, 0.9),
+    )  # fmt: skip
+
+
+def test_a_run_that_learns_without_a_warning_is_praised():
+    said = " ".join(sentence.text for sentence in tldr(praised_run()))
+    assert all(words in said for words in PRAISE)
+
+
+@pytest.mark.parametrize("severity", [Severity.WARNING, Severity.ERROR])
+@pytest.mark.parametrize("rule", CATALOGUE, ids=lambda rule: rule.name)
+def test_nothing_is_praised_beside_a_finding_that_asks_for_action(rule, severity):
+    bound = Bound(0.2, "default")
+    finding = Finding("it is so", severity, "policy/clip_fraction", 0, 10, 0.4, bound)
+    said = tldr(praised_run(), [(rule, finding)])
+    assert "good" not in [sentence.sign for sentence in said]
+    assert not any(words in sentence.text for sentence in said for words in PRAISE)
+    note = Finding("it is so", Severity.NOTE, "policy/clip_fraction", 0, 10, 0.4, bound)
+    if rule.name not in ("return-collapse", "return-up-success-flat"):
+        (reward,) = [s for s in tldr(praised_run(), [(rule, note)]) if s.topic == "reward"]
+        assert reward.sign == "good"

@@ -6,7 +6,7 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Budget, Lifecycle, Profile, Series
+from rlvitals.records import Budget, Lifecycle, Measured, Profile, Series, Trace
 from rlvitals.rules.language import (
     experts_collapse,
     generation_starved,
@@ -323,6 +323,30 @@ def timed(rates, seconds=60.0, whole=False, **metrics):
         throughput__elapsed=made.series(clock, steps),
         **{name: made.series(values, steps) for name, values in metrics.items()},
     )
+
+
+def by_rate(rates, framework, steps_in_a_row=10_000):
+    """A run that logs steps per second, and wall times that an evaluation in each row fills."""
+    steps = steps_in_a_row * (1 + np.arange(len(rates)))
+    times = 1.7e9 + np.cumsum(steps_in_a_row / np.asarray(rates) + 600.0)
+    name = "throughput/steps_per_second"
+    logged = Series(steps, times, np.asarray(rates, float))
+    source = Measured(framework, "sps", "of the update")
+    return Trace({name: logged}, {name: source}, profile=Profile.SCHEDULER_PPO)
+
+
+def test_a_rate_of_each_interval_shows_a_drop_that_evaluations_hide():
+    slow = by_rate(np.where(np.arange(60) < 30, 1000.0, 300.0), "rlvitals-ppo")
+    found = throughput_drop.RULE.judge(slow)
+    assert isinstance(found, Finding)
+    assert found.metric == "throughput/steps_per_second"
+    assert "per second fell from 1,000 to 300 and stay there" in found.summary
+    assert isinstance(throughput_drop.RULE.judge(by_rate([1000.0] * 60, "rlvitals-ppo")), Clear)
+
+
+def test_a_mean_rate_since_the_start_is_no_clock():
+    slow = by_rate(np.where(np.arange(60) < 30, 1000.0, 300.0), "cleanrl")
+    assert not isinstance(throughput_drop.RULE.judge(slow), Finding)
 
 
 def test_trap_sb3s_clock_of_whole_seconds_is_looked_at_over_20_seconds():

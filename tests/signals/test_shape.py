@@ -44,6 +44,26 @@ def test_slow_noise_has_no_shape(noise, memory):
     assert sum(f in {"converged", "unstable"} for f in found) <= 5
 
 
+@pytest.mark.parametrize("count", [20, 21, 40, 400])
+@pytest.mark.parametrize(
+    "cycle", [(2.0, 5.3, 1.8, 4.2), (3.0, 1.0), (2.0, 5.0, 2.5, 6.0, 1.5, 4.0)]
+)
+def test_a_loss_that_swings_from_value_to_value_is_unstable(cycle, count):
+    curve = np.resize(cycle, count)
+    assert shape(curve) == "unstable"
+    assert shape(1e-3 * curve) == "unstable"  # whatever its unit
+
+
+@pytest.mark.parametrize("samples", [100, 1000])
+def test_noise_that_is_large_beside_the_loss_does_not_alternate(noise, samples):
+    found = [shape(9 + 3 * x) for x in noise(0, samples, 200)]
+    assert found.count("unstable") <= 2
+
+
+def test_small_alternation_is_not_unstable():
+    assert shape(np.resize([2.0, 2.2], 100)) == "flat"
+
+
 def test_growing_noise_is_unstable():
     x = 2 + 0.02 * np.random.default_rng(0).standard_normal(200)
     x[100:] += np.random.default_rng(1).standard_normal(100)

@@ -1,6 +1,7 @@
 """Whether logs appear: in the folder, or in another place."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from rlvitals.doctor.scene import FRESH, Scene
 from rlvitals.doctor.trouble import Check, Trouble
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import READERS, lookup
+from rlvitals.records import NOTED
 from rlvitals.rules.rule import Severity
 from rlvitals.sources import is_folder
 from rlvitals.watch.spans import span
@@ -18,11 +20,13 @@ ELSEWHERE = ("runs", "logs", "tensorboard", "tb", "tb_logs", "lightning_logs", "
 LOOKING = {"status", "follow", "doctor", "diagnose", "checkpoints", "watch", "serve", "backup"}
 MOST = 2000  # entries of such a folder that are looked at
 MOST_SHOWN = 3
+SINK = re.compile(rf"{NOTED}sink (?P<name>[\w-]+): (?P<why>.+)", re.DOTALL)
 
 
 def look(scene: Scene) -> Iterable[Trouble]:
     """Tell why nothing can be read, and where else there is something."""
     if scene.traces:
+        yield from _failing_sinks(scene)
         return
     tries = [f"rlvitals follow {scene.path}"]
     if not os.path.lexists(scene.path):
@@ -41,6 +45,22 @@ def look(scene: Scene) -> Iterable[Trouble]:
         evidence.append(f"logs lie in {place}, the last written {span(age)} ago")
         tries.insert(0, f"rlvitals diagnose {place}")
     yield Trouble(Severity.ERROR, said, tuple(filter(None, evidence)), tuple(tries))
+
+
+def _failing_sinks(scene: Scene) -> Iterator[Trouble]:
+    """Tell of what was to be written beside the run and was not, as the recorder noted it."""
+    reasons: dict[str, list[str]] = {}
+    for trace in scene.traces:
+        for note in trace.notes:
+            if (match := SINK.search(note)) and match["why"] not in reasons.get(match["name"], []):
+                reasons.setdefault(match["name"], []).append(match["why"])
+    for name, texts in reasons.items():
+        yield Trouble(
+            Severity.WARNING,
+            f"the sink {name} does not get all that is logged",
+            (*texts[:MOST_SHOWN], "the run's own files are written apart from it"),
+            (f"rlvitals export {scene.path}", f"rlvitals diagnose {scene.path}"),
+        )
 
 
 def _contents(scene: Scene) -> str:

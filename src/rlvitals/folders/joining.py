@@ -14,6 +14,7 @@ from rlvitals.records import Log, Series, Table
 
 T = TypeVar("T")
 MONITOR = "sb3-monitor"
+ELAPSED = "t"  # a monitor's key: seconds since its environment was made
 MAX_ROWS = 5000  # of a table: texts are held in memory
 PRINTED = "console"
 ANY_STEP = "steps"  # a unit that may be any
@@ -181,7 +182,26 @@ def _interleaved(logs: list[Log]) -> Log:
             parts[key].append((rows if len(series) != len(base) else _all(first, base), series))
         first += len(base)
     merged = {key: _ranked(found, ranks, steps) for key, found in parts.items()}
+    if ELAPSED in merged:  # each file's clock begins with its environment
+        if timed:
+            merged[ELAPSED] = _on_one_clock(merged[ELAPSED])
+        else:
+            del merged[ELAPSED]
     return _whole(logs, merged, note)
+
+
+def _on_one_clock(elapsed: Series) -> Series:
+    """Count episodes' ends from the start of the first environment, attempt by attempt.
+
+    `elapsed`: of all environments in the order of their times, each from its own start. An
+    attempt begins where an environment was started after all episodes before had ended.
+    """
+    starts, ends = elapsed.times - elapsed.values, elapsed.times
+    began = np.minimum.accumulate(starts[::-1])[::-1]  # the first start of those still to come
+    new = np.concatenate(([True], began[1:] > ends[:-1]))
+    attempts = np.flatnonzero(new)
+    first = began[attempts][np.cumsum(new) - 1]
+    return Series(elapsed.steps, elapsed.times, ends - first)
 
 
 def _all(first: int, base: Series) -> NDArray[np.int64]:

@@ -19,27 +19,27 @@ TERMS: tuple[Term, ...] = (
         "policy",
         "The function that maps a state to the probabilities of actions; for a language model,"
         " a text to the probabilities of the next token.",
-        also=("pi", "actor"),
+        also=("pi", "π", "actor"),
         see_also=("policy/loss", "exploration/entropy"),
     ),
     Term(
         "value function",
         "The return that the policy can expect from a state. The critic learns it, and the"
         " advantage is measured against it.",
-        also=("critic", "V(s)"),
+        also=("critic", "V(s)", "V"),
         see_also=("value/loss", "value/explained_variance"),
     ),
     Term(
         "advantage",
         "How much better an action turned out than the policy's average action in that state.",
-        also=("A(s,a)",),
+        also=("A(s,a)", "A"),
         see_also=("policy/advantage_mean", "policy/advantage_std"),
     ),
     Term(
         "return",
         "The sum of rewards from a step to the end of the episode, later ones discounted by gamma"
         " when the agent learns from it; the episode return that is logged is not discounted.",
-        also=("G", "episode return"),
+        also=("G", "Gₜ", "G_t", "episode return"),
         see_also=("outcome/return", "value/return_mean"),
     ),
     Term(
@@ -52,7 +52,7 @@ TERMS: tuple[Term, ...] = (
         "KL divergence",
         "How far one distribution is from another, 0 when they are equal. RL watches two: between"
         " the policies before and after an update, and between the policy and a frozen reference.",
-        also=("KL", "relative entropy"),
+        also=("KL", "relative entropy", "approximate KL divergence", "approx. KL"),
         see_also=("policy/approx_kl", "policy/kl_to_reference"),
     ),
     Term(
@@ -66,7 +66,12 @@ TERMS: tuple[Term, ...] = (
         "GAE",
         "Generalised advantage estimation: a mix of short and long estimates of the advantage."
         " Lambda near 0 trusts the critic (bias), near 1 the rewards (variance).",
-        also=("generalised advantage estimation", "generalized advantage estimation", "gae_lambda"),
+        also=(
+            "generalised advantage estimation",
+            "generalized advantage estimation",
+            "gae_lambda",
+            "λ",
+        ),
         see_also=("policy/advantage_std",),
     ),
     Term(

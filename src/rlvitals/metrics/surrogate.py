@@ -1,6 +1,6 @@
-"""What a language model's policy loss lets through: masks, dual clips, extremes, KL terms."""
+"""What a policy loss lets through: masks, dual clips, extremes, KL terms, a first minibatch."""
 
-from rlvitals.metrics.metric import SHARE, Metric
+from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Metric
 
 DUAL_CLIP_FRACTION = Metric(
     name="policy/dual_clip_fraction",
@@ -87,7 +87,47 @@ KL_LOSS = Metric(
     see_also=("policy/kl_to_reference_per_token",),
 )
 
+FIRST_KL = Metric(
+    name="policy/first_kl",
+    title="KL in an update's first minibatch",
+    unit="nats",
+    kind="health",
+    meaning="KL per update before the update's first gradient step: 0, as nothing has moved. Else"
+    " the old log-probabilities are not those of the policy that collected.",
+    formula="k3 over the first minibatch",
+    better="steady",
+    see_also=("policy/approx_kl", "policy/first_ratio_max"),
+)
+
+FIRST_CLIP_FRACTION = Metric(
+    name="policy/first_clip_fraction",
+    title="Clip fraction in an update's first minibatch",
+    unit="share",
+    kind="health",
+    meaning="Clip fraction before the update's first gradient step: 0, as nothing has moved.",
+    formula="mean(|r - 1| > clip_range) over the first minibatch",
+    better="steady",
+    possible=SHARE,
+    see_also=("policy/clip_fraction", "policy/first_kl"),
+)
+
+FIRST_RATIO_MAX = Metric(
+    name="policy/first_ratio_max",
+    title="Largest ratio in an update's first minibatch",
+    unit="",
+    kind="health",
+    meaning="The largest probability ratio before the update's first gradient step: 1, as nothing"
+    " has moved.",
+    formula="max(r) over the first minibatch",
+    better="steady",
+    possible=NOT_NEGATIVE,
+    see_also=("policy/ratio", "policy/first_kl"),
+)
+
 METRICS = (
+    FIRST_KL,
+    FIRST_CLIP_FRACTION,
+    FIRST_RATIO_MAX,
     DUAL_CLIP_FRACTION,
     MASKED_SHARE,
     MASKED_SHARE_LOW,

@@ -49,6 +49,7 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     seed: int | None = None,
     settings: Mapping[str, object] | None = None,
     sinks: Sequence[str] | Mapping[str, Mapping[str, object]] | None = None,
+    columns: Sequence[str] = (),
     resume: str = "auto",
     tags: Sequence[str] = (),
     notes: str = "",
@@ -59,12 +60,14 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     """Record a run into a folder; a folder that holds one already gets another attempt of it.
 
     `framework` says whose names the logged keys are where they are not plain ones: "verl".
-    `sinks` names what else to write, or maps each name to its options. `durable` writes each call
-    before it returns, so that nothing logged is lost when the process is killed; else it is what
-    was logged in the last `flush_seconds`. `strict` makes wrong calls raise: the default under
-    pytest. Raises UsageError for a folder, sinks, `resume` and options that make no sense; what
-    describes the run (`settings`, `tags`, `notes`, `seed`, names) is recorded as far as it can be
-    read. A folder that cannot be written is a warning; where `strict`, a VitalsError.
+    `sinks` names what else to write, or maps each name to its options. `columns`: names that
+    the CSV and Parquet sinks put into one table, whichever of them a row holds. `durable`
+    writes each call before it returns, so that nothing logged is lost when the process is
+    killed; else it is what was logged in the last `flush_seconds`. `strict` makes wrong calls
+    raise: the default under pytest. Raises UsageError for a folder, sinks, columns, `resume` and
+    options that make no sense; what describes the run (`settings`, `tags`, `notes`, `seed`, names)
+    is recorded as far as it can be read. A folder that cannot be written is a warning; where
+    `strict`, a VitalsError.
     """
     checked = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
     texts = {"project": project, "name": name, "group": group, "framework": framework}
@@ -75,7 +78,7 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     kept, wrong = _settings(settings, strict=checked)
     if chosen.mode == "off":
         return Off(_path(chosen), chosen.name, kept)
-    own = choosing.chosen(sinks, every)
+    own = choosing.chosen(sinks, every, columns)
     whole = seed if seed is None or checked else tensors.whole(seed)
     wanted = _Start(chosen, own, resume, kept, whole, content.text(notes))
     return _begun(wanted, wrong, strict=checked)

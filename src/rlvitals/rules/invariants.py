@@ -20,6 +20,7 @@ from rlvitals.metrics.policy import (
     RATIO,
 )
 from rlvitals.metrics.policy import LOSS as POLICY_LOSS
+from rlvitals.metrics.surrogate import FIRST_CLIP_FRACTION, FIRST_KL, FIRST_RATIO_MAX
 from rlvitals.records import Profile, Series, Table, Trace
 from rlvitals.rules import kinds
 
@@ -28,6 +29,7 @@ LATER = 20  # updates after it
 PER_TOKEN = 0.01  # nats: two passes of one model in bfloat16
 PER_SEQUENCE = 0.05  # nats, and so much for each token beside:
 EACH_TOKEN = 0.002
+SLACK_OF_MAX = 1e-3  # of the largest ratio of a minibatch: its rounding is that of the worst sample
 SINGLE, HALF = 1e-5, 0.01  # of a ratio: float32's and bfloat16's batches of another shape
 CENTRED = 1e-3  # of the advantages' spread, which is 1: what float32 leaves of their mean
 # These push samples up or down by themselves, and centre no group.
@@ -144,6 +146,20 @@ def single_update(trace: Trace) -> Reading | None:
             (CLIP_FRACTION_EFFECTIVE, 0.0),
         )
         if (found := _from(trace, metric, by))
+    ]
+    return max(read, key=lambda r: len(r.off), default=None)
+
+
+def first_minibatch(trace: Trace) -> Reading | None:
+    """Before an update's first gradient step the old policy is the new one, in every update."""
+    read = [
+        Reading(metric.name, found, expected, slack)
+        for metric, expected, slack in (
+            (FIRST_RATIO_MAX, 1.0, SLACK_OF_MAX),
+            (FIRST_KL, 0.0, SINGLE),
+            (FIRST_CLIP_FRACTION, 0.0, SINGLE),
+        )
+        if (found := _from(trace, metric, ("rlvitals-ppo",)))
     ]
     return max(read, key=lambda r: len(r.off), default=None)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.metrics.throughput import STEPS_PER_SECOND
 from rlvitals.records import Series, Trace
 from rlvitals.rules.shapes import LASTING
 
@@ -15,6 +16,9 @@ SLOWER = 0.7  # of the run's own past
 MOSTLY = 0.8  # of the windows since then
 BEFORE, AFTER = 3, 5  # windows that say what was usual, and that must be slow
 LEAST = BEFORE + AFTER
+# Who logs steps per second of each interval, over steps of the environments: of other rates it is
+# not known what they are a mean of, or they are means since the start.
+PER_INTERVAL = ("rlvitals-ppo",)
 WINDOWS = 30  # enough to date a change, few enough to be steady
 WARM_UP = 0.1  # of the run
 
@@ -58,9 +62,13 @@ def _past(values: NDArray[np.float64], share: float) -> NDArray[np.bool_]:
 
 
 def _clock(trace: Trace) -> Series | None:
-    """Return seconds by step, rising: the logged elapsed time, else the wall times of a series."""
+    """Return seconds by step, rising.
+
+    The logged elapsed time, else the sums of what each interval took by its logged rate, else the
+    wall times of a series.
+    """
     elapsed = trace.get("throughput/elapsed")
-    found = elapsed.finite() if elapsed is not None else None
+    found = elapsed.finite() if elapsed is not None else by_rate(trace)
     if found is None:
         by_length = sorted(trace.series.values(), key=len, reverse=True)
         timed = (s for s in by_length if np.count_nonzero(np.isfinite(s.times)) > 1)
@@ -73,6 +81,17 @@ def _clock(trace: Trace) -> Series | None:
     found = found.where(keep)
     # A resumed run's clock starts anew or has a gap: only a rising clock is a clock.
     return found if len(found) > 1 and (np.diff(found.values) >= 0).all() else None
+
+
+def by_rate(trace: Trace) -> Series | None:
+    """Return seconds of collecting and learning by step; None where no rate tells them."""
+    source = trace.measured.get(STEPS_PER_SECOND.name)
+    if source is None or source.framework not in PER_INTERVAL:
+        return None
+    logged = trace[STEPS_PER_SECOND.name].finite()
+    logged = logged.where(logged.values > 0)
+    steps = np.maximum(np.diff(logged.steps, prepend=logged.steps[:1]), 0)
+    return Series(logged.steps, logged.times, np.cumsum(steps / logged.values))
 
 
 def _after(values: NDArray[np.float64], edge: int, length: float) -> int:

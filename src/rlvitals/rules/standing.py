@@ -206,14 +206,16 @@ def way_gone(trace: Trace, now: Standing) -> str:
     return f"{share:.0%} of the way from a random to a solved {env.name}"
 
 
-def standing(trace: Trace, since: int | None = None, until: int | None = None) -> Standing:
-    """Judge the outcome between two steps (default: the whole run)."""
-    return _standing(trace, since, until)
+def standing(
+    trace: Trace, since: int | None = None, until: int | None = None, of: str = ""
+) -> Standing:
+    """Judge the outcome, or the metric `of`, between two steps (default: the whole run)."""
+    return _standing(trace, since, until, of)
 
 
 @remembered
-def _standing(trace: Trace, since: int | None, until: int | None) -> Standing:
-    picked = outcome(trace)
+def _standing(trace: Trace, since: int | None, until: int | None, of: str) -> Standing:
+    picked = (of, by_steps(trace[of].finite())) if of else outcome(trace)
     if picked is None:
         return Standing("unknown", why=_why_none(trace))
     name, whole = picked

@@ -1,5 +1,6 @@
 """The page of a name: a metric, a framework's key, a rule, a term, a setting, an environment."""
 
+import re
 from collections.abc import Iterator
 
 from rlvitals import metrics, settings
@@ -16,20 +17,37 @@ from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Rule
 from rlvitals.show.wording import number
 
+IN_BRACKETS = re.compile(r"(.+?)\s*\((.+)\)")  # "Policy (π)": a name, then its symbol
+ALTERNATIVES = re.compile(r"(.+?)\s+/\s+(.+)")  # "Success / win rate"
+
 
 def explain(name: str) -> str:
     """Return the page of a name as Markdown; a name with several meanings has several parts.
 
-    Raises UsageError with the nearest names where it has none.
+    A name may be followed by its symbol or its long form in brackets, and two names may be
+    separated by " / ". Raises UsageError with the nearest names where it has none.
     """
     wanted = name.strip()
-    kinds = (_terms, _rules, _metrics, _keys, _options, _environments)
-    found = [page for kind in kinds for page in kind(wanted)]
+    found = _pages(wanted)
     if not found:
         hint = _elsewhere(wanted) or nearest(wanted, known())
         hint = hint or "rlvitals metrics, or rlvitals rules"
         raise UsageError(f"nothing is called {wanted!r}", hint=hint)
     return "\n\n".join(found)
+
+
+def _pages(name: str) -> list[str]:
+    """Return all pages of a name; where it has none, those of the names it is made of."""
+    kinds = (_terms, _rules, _metrics, _keys, _options, _environments)
+    if pages := [page for kind in kinds for page in kind(name)]:
+        return pages
+    if parts := IN_BRACKETS.fullmatch(name):
+        return _pages(parts[1]) or _pages(parts[2])
+    if parts := ALTERNATIVES.fullmatch(name):
+        first, second = parts.groups()
+        pages = (_pages(first) or _pages(f"{first} {second.split()[-1]}")) + _pages(second)
+        return list(dict.fromkeys(pages))
+    return []
 
 
 def _elsewhere(name: str) -> str:
@@ -52,7 +70,7 @@ def known() -> set[str]:
 def _same(one: str, other: str) -> bool:
     """Compare as people type: no difference between explained_variance and Explained variance."""
     plain = str.maketrans("_ ", "--")
-    return one.lower().translate(plain) == other.lower().translate(plain)
+    return one.casefold().translate(plain) == other.casefold().translate(plain)
 
 
 def _terms(name: str) -> Iterator[str]:

@@ -24,6 +24,9 @@ REVERSALS = 3  # turns by 30 % of the range that make a curve unstable
 MATERIAL = 0.1  # share of the range by which a tail must change to be still moving
 LOUD = 0.1  # share of the range that the last half's noise must reach to be called unstable
 DEEP = 0.25  # share of the median loss that swings must reach to be called unstable
+# Correlation of neighbours below which a curve alternates: white noise of n values is below -3 of
+# its own standard errors, 1 / sqrt(n), once in 700 curves.
+ALTERNATES, STANDARD_ERRORS = -0.5, 3.0
 SLACK = 2.0  # standard deviations of scatter within which a flat curve's whole change must lie
 
 
@@ -54,7 +57,8 @@ def shape(values: Array) -> Shape | None:
     half with the last 30 % going along, by an interval that excludes 0 and by more than 10 % of
     the range. unstable: grew over 4 times as rough as it was (mean square step) with noise above
     10 % of its range, or turned 3 times by more than 30 % of its range and 25 % of the loss,
-    which must be positive throughout. flat: is flat and has not fallen, as white noise or a
+    which must be positive throughout, or goes up and down by 25 % of it from one value to the next.
+    flat: is flat and has not fallen, as white noise or a
     curve that rose to its plateau. Computed over the finite values. `None` for fewer than 20,
     and where noise hides the answer.
     """
@@ -75,7 +79,18 @@ def _unstable(values: Array) -> bool:
     loud = (noise_sd(values[values.size // 2 :]) or 0.0) > LOUD * _span(values)
     # A swing is large or small beside the loss itself, where the loss has a zero to stand on.
     deep = values.min() > 0 and found.amplitude > DEEP * float(np.median(values))
-    return (found.reversals >= REVERSALS and deep) or (found.ratio >= rougher and loud)
+    if (found.reversals >= REVERSALS and deep) or (found.ratio >= rougher and loud):
+        return True
+    return _alternates(values)
+
+
+def _alternates(values: Array) -> bool:
+    """Tell whether a positive curve swings widely from each value to the next."""
+    off = values - values.mean()
+    neighbours = float(np.mean(off[1:] * off[:-1])) / float(np.mean(off**2))
+    limit = min(ALTERNATES, -STANDARD_ERRORS / math.sqrt(values.size))
+    swing = float(np.median(np.abs(np.diff(values))))
+    return values.min() > 0 and neighbours < limit and swing > DEEP * float(np.median(values))
 
 
 def _course(values: Array) -> Shape | None:

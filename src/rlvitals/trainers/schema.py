@@ -173,14 +173,27 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - of any type
     return list(value) if isinstance(value, tuple) else value
 
 
-def load(schema: type[T], file: Path | None, said: Values, *, below: Values = EMPTY) -> T:
+def load(  # noqa: PLR0913 - what a file may be, each by its name
+    schema: type[T],
+    file: Path | None,
+    said: Values,
+    *,
+    below: Values = EMPTY,
+    unread: Mapping[str, str] = MappingProxyType({}),
+    tell: Callable[[str], None] = lambda _: None,
+) -> T:
     """Put what a command line said, by dotted names, over a JSON file, and that over the defaults.
 
-    `below`: values by dotted names between the file and the defaults.
+    `below`: values by dotted names between the file and the defaults. `unread`: sections of files
+    by other programs, with what does their part here, which is told where a file has one.
 
     Raises UsageError for a file that cannot be read, and as `read`.
     """
     values: dict[str, Any] = {} if file is None else content(file)
+    for name, instead in unread.items():
+        inner, key = _place(values, name) if name.partition(".")[0] in values else ({}, name)
+        if inner.pop(key, None) is not None:
+            tell(f"{file}: {name} is not read: {instead}")
     for name, value in said.items():
         inner, key = _place(values, name)
         inner[key] = value

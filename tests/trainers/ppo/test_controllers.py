@@ -75,6 +75,19 @@ def test_a_pulse_lasts_its_length_and_tells_its_cause():
     assert held.told()["pulse_remaining"] == 1.0
 
 
+def test_every_decision_of_a_pulse_is_marked_and_no_other():
+    held = led(stagnation_window=2, stagnation_memory=3, pulse_interval=30, pulse_duration=3)
+    drawn, marked, told = [], [], []
+    for _ in range(45):
+        drawn.append(held.value)
+        held.after(info())
+        marked.append(held.told()["is_pulsing"])
+        told.append(held.told()["current_temperature"])
+    assert marked == [float(value > 2.0) for value in drawn]
+    assert sum(marked) == 6.0  # two pulses of three decisions
+    assert told == drawn
+
+
 def test_no_pulse_while_things_change():
     held = led(stagnation_window=2, stagnation_memory=3)
     for i in range(60):

@@ -79,9 +79,49 @@ def test_cloning_beats_the_commonest_action_by_far():
     config = WarmStartConfig(bc_epochs=8, bc_batch_size=64, bc_learning_rate=3e-3)
     told = list(warm_start.clone(held, made(("lor",), steps=150), config))
     assert [one.epoch for one in told] == list(range(1, 9))
-    assert told[-1].loss < told[0].loss
-    assert told[-1].accuracy > 0.85 > told[-1].baseline + 0.2
+    assert told[-1].now.loss < told[0].now.loss
+    assert told[-1].now.accuracy > 0.85 > told[-1].blind.accuracy + 0.2
     assert held.observe.moments.count == 150 * 8 * 2
+
+
+def cloned(policies, **settings):
+    held = trainer()
+    config = WarmStartConfig(**{"bc_epochs": 8, "bc_batch_size": 64, **settings})
+    *_, last = warm_start.clone(held, made(policies, steps=150), config)
+    return held, last
+
+
+def test_a_warm_start_that_took_agrees_with_the_demonstrations():
+    _, last = cloned(("lor",), bc_learning_rate=3e-3)
+    assert last.untrained.loss > last.blind.loss  # an untrained network knows nothing
+    assert last.now.loss < 0.5 * last.blind.loss
+    assert last.verdict().startswith("the warm start took: agreement with the demonstrations ")
+    for one in (last.untrained, last.now):
+        assert f"{one.accuracy:.1%}" in last.verdict()
+        assert f"{one.loss:.3f}" in last.verdict()
+
+
+@pytest.mark.parametrize(
+    ("policies", "settings"),
+    [(("lor",), {"bc_learning_rate": 1e-12}), (("random",), {"bc_learning_rate": 1e-3})],
+    ids=["not taught", "nothing to learn"],
+)
+def test_a_warm_start_that_did_not_take_is_told(policies, settings):
+    held, last = cloned(policies, **settings)
+    assert last.verdict().startswith("the warm start did NOT take")
+    # The copy that is frozen now is 0 nats away from the policy, and says nothing of this.
+    held.hold_to_reference()
+    assert last.verdict(last.held_out.agreement(held)).startswith("the warm start did NOT take")
+
+
+def test_what_the_first_update_spoils_did_not_take():
+    held, last = cloned(("lor",), bc_learning_rate=3e-3)
+    for parameter in held.policy.actor.parameters():
+        torch.nn.init.zeros_(parameter)
+    later = last.held_out.agreement(held)
+    assert later.loss == pytest.approx(np.log(4), abs=1e-6)
+    assert last.verdict(later).startswith("the warm start did NOT take")
+    assert f"{last.now.loss:.3f} -> {later.loss:.3f} nats" in last.verdict(later)
 
 
 def test_a_scheduler_weighs_the_same_however_much_it_did():

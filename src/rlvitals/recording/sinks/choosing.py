@@ -14,16 +14,29 @@ from rlvitals.recording.sinks.sink import Opening, Writing
 from rlvitals.sections import Monitoring
 from rlvitals.settings import Settings
 
+TABLES = ("csv", "parquet")
 Options = Mapping[str, object]
 Named = Sequence[str] | Mapping[str, Options | None]
 
 
-def chosen(said: Named | None, settings: Settings) -> dict[str, Options]:
+def _columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Return what a call names as columns, each once. Raises UsageError for what is no name."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise UsageError(
+            f"columns cannot be {names!r}", where="start(columns=...)", hint='["loss", "reward"]'
+        )
+    return tuple(dict.fromkeys(names))
+
+
+def chosen(
+    said: Named | None, settings: Settings, columns: Sequence[str] = ()
+) -> dict[str, Options]:
     """Return the sinks beside the native one, by name, with their options.
 
-    `said` is what the call names. Raises UsageError for a name that is no sink.
+    `said` is what the call names, `columns` what it declares for tables. Raises UsageError for a
+    name that is no sink.
     """
-    section = settings.monitoring
+    section, names_of_rows = settings.monitoring, _columns(columns)
     names: list[str] = [said] if isinstance(said, str) else list(said or ())
     if said is None:
         names = [*settings.recording.sinks, *(_asked(section) if section else ())]
@@ -36,7 +49,8 @@ def chosen(said: Named | None, settings: Settings) -> dict[str, Options]:
             hint = nearest(name, known) or f"one of {', '.join(known)}"
             raise UsageError(f"no sink is called {name!r}", where="start(sinks=...)", hint=hint)
         if name != native.SINK.name:
-            found[name] = {**given.get(name, {}), **(own.get(name) or {})}
+            declared = {"columns": names_of_rows} if names_of_rows and name in TABLES else {}
+            found[name] = {**given.get(name, {}), **declared, **(own.get(name) or {})}
     return found
 
 

@@ -1,8 +1,8 @@
 """CSV files under `<run>/metrics/`: rectangular always, whatever is logged when.
 
-One file for each kind of row (`kinds.py`). No row is ever shifted or rewritten: a new column
-begins a new file. Numbers are written so that reading them gives the same float64; NaN and
-infinities as `nan`, `inf`, `-inf`. Quoting: RFC 4180.
+One file for each kind of row (`kinds.py`), and one for all rows of declared columns. No row is
+ever shifted or rewritten: a new column begins a new file. Numbers are written so that reading them
+gives the same float64; NaN and infinities as `nan`, `inf`, `-inf`. Quoting: RFC 4180.
 """
 
 import csv
@@ -37,8 +37,14 @@ class _Kind:
 class Tables:
     """The open files of one run."""
 
-    def __init__(self, folder: Path, interval: int, most: int) -> None:
-        """Write into a folder: `interval` rows together, thinned out above `most`."""
+    def __init__(
+        self, folder: Path, interval: int, most: int, declared: tuple[str, ...] = ()
+    ) -> None:
+        """Write into a folder: `interval` rows together, thinned out above `most`.
+
+        Rows of no other keys than those `declared` share a file, which has all of these columns.
+        """
+        self._declared = declared
         self._folder, self._interval, self._most = folder, max(interval, 1), most
         self._kinds: dict[frozenset[str], _Kind] = {}
         self._tables: dict[tuple[str, ...], Appending] = {}
@@ -47,12 +53,12 @@ class Tables:
         """Write rows of one kind into their file."""
         kind = self._kind(rows.keys)
         rows = kind.thinning.keep(rows)
-        values = rows.values
-        if kind.keys != rows.keys:  # the same columns in another order
-            values = values[:, [rows.keys.index(key) for key in kind.keys]]
-        cells = zip(rows.steps.tolist(), rows.times.tolist(), values.tolist(), strict=True)
+        place = {key: i for i, key in enumerate(rows.keys)}
+        order = [place.get(key, -1) for key in kind.keys]
+        cells = zip(rows.steps.tolist(), rows.times.tolist(), rows.values.tolist(), strict=True)
         kind.waiting += [
-            f"{step},{time!r},{','.join(map(repr, row))}\r\n" for step, time, row in cells
+            f"{step},{time!r},{','.join('' if i < 0 else repr(row[i]) for i in order)}\r\n"
+            for step, time, row in cells
         ]
         if len(kind.waiting) >= self._interval:
             _write(kind)
@@ -96,6 +102,8 @@ class Tables:
                 file.close()
 
     def _kind(self, keys: tuple[str, ...]) -> _Kind:
+        if set(keys) <= set(self._declared):
+            keys = self._declared
         names = frozenset(keys)
         if names not in self._kinds:
             self._room()
@@ -172,6 +180,7 @@ def _open(opening: Opening) -> Tables:
         kinds.home(opening.folder, opening.rank),
         kinds.whole(options.get("interval"), INTERVAL),
         kinds.whole(options.get("subsamples"), 0),
+        kinds.column_names(options.get("columns")),
     )
 
 

@@ -1,8 +1,9 @@
 """What exported files of rows are called, and which rows are left out of long ones.
 
-Rows of one kind have the same columns. Each kind has files of its own, so every file is
-rectangular: `train-1.csv` holds what is logged under `train/`; where a column is added, or the
-next kind has the same name, `train-2.csv` is begun. What has no such name is `metrics-1.csv`.
+Rows of one kind have the same columns, or hold some of those that were declared. Each kind has
+files of its own, so every file is rectangular: `train-1.csv` holds what is logged under `train/`;
+where a column is added, or the next kind has the same name, `train-2.csv` is begun. What has no
+such name is `metrics-1.csv`.
 """
 
 import os
@@ -55,6 +56,11 @@ def plain(name: str) -> str:
 def whole(value: object, default: int) -> int:
     """Return an option that is a count."""
     return value if isinstance(value, int) else default
+
+
+def column_names(value: object) -> tuple[str, ...]:
+    """Return an option that names columns."""
+    return tuple(map(str, value)) if isinstance(value, tuple | list) else ()
 
 
 def free(folder: Path, name: str, suffix: str) -> Iterator[Path]:

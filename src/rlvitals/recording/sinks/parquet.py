@@ -29,6 +29,7 @@ class _Kind:
     """One kind's folder, and the rows that wait to be written."""
 
     folder: Path
+    keys: tuple[str, ...]  # in the order of the files' columns
     thinning: kinds.Thinning
     written: int = 0  # rows
     files: int = 0
@@ -50,13 +51,15 @@ class Folders:
         self._interval = max(kinds.whole(options.get("interval"), INTERVAL), 1)
         self._most = kinds.whole(options.get("subsamples"), 0)
         self._part = f"{opening.attempt:04d}-{opening.rank}"
+        self._declared = kinds.column_names(options.get("columns"))
         self._kinds: dict[tuple[str, ...], _Kind] = {}
 
     def scalars(self, rows: Rows) -> None:
         """Take rows; a full interval becomes a file."""
-        if rows.keys not in self._kinds:
-            self._kinds[rows.keys] = self._begun(rows.keys)
-        kind = self._kinds[rows.keys]
+        keys = self._declared if set(rows.keys) <= set(self._declared) else rows.keys
+        if keys not in self._kinds:
+            self._kinds[keys] = self._begun(keys)
+        kind = self._kinds[keys]
         kept = kind.thinning.keep(rows)
         if len(kept):
             kind.waiting.append(kept)
@@ -103,37 +106,51 @@ class Folders:
             files = [] if folder.is_symlink() else sorted(folder.glob(f"*{SUFFIX}"))
             if files and self._parquet.read_schema(files[0]).names == names:
                 kept = sum(self._parquet.read_metadata(file).num_rows for file in files)
-                return _Kind(folder, kinds.Thinning(self._most, kept), kept, len(files))
+                thinning = kinds.Thinning(self._most, kept)
+                return _Kind(folder, keys, thinning, kept, len(files))
         for folder in kinds.free(self._home, base, ""):
             try:
                 folder.mkdir()
             except FileExistsError:  # another process was faster
                 continue
-            return _Kind(folder, kinds.Thinning(self._most))
+            return _Kind(folder, keys, kinds.Thinning(self._most))
         raise AssertionError  # there is always a next number
 
     def _write(self, kind: _Kind) -> None:
         waiting = kind.waiting
-        names = kinds.columns(waiting[0].keys)
-        values = np.concatenate([rows.values for rows in waiting])
+        names = kinds.columns(kind.keys)
         steps = np.concatenate([rows.steps for rows in waiting])
         times = np.concatenate([rows.times for rows in waiting])
-        columns = dict(zip(names, (steps, times, *values.T), strict=True))
+        values = [self._column(key, waiting) for key in kind.keys]
+        columns = dict(zip(names, (steps, times, *values), strict=True))
         try:
             self._save(kind.folder / f"{kind.files:06d}-{self._part}{SUFFIX}", columns)
         except OSError:
-            if values.size > MOST_HELD:  # else they are tried again with the next ones
+            if len(steps) * len(names) > MOST_HELD:  # else they are tried again with the next ones
                 kind.waiting = []
             raise
         kind.written, kind.files, kind.waiting = kind.written + len(steps), kind.files + 1, []
 
+    def _column(self, key: str, waiting: Sequence[Rows]) -> object:
+        """Return a key's numbers in all rows that wait; null where a row does not hold it."""
+        absent = np.concatenate([np.full(len(rows), key not in rows.keys) for rows in waiting])
+        parts = [
+            rows.values[:, rows.keys.index(key)] if key in rows.keys else np.zeros(len(rows))
+            for rows in waiting
+        ]
+        return self._arrow.array(np.concatenate(parts), mask=absent, from_pandas=False)
+
     def _save(self, path: Path, columns: Mapping[str, object]) -> None:
         table = self._arrow.table(
-            [self._arrow.array(column, from_pandas=False) for column in columns.values()],
+            [self._array(column) for column in columns.values()],
             names=list(columns),
         )
         with beside(path) as file:  # under a name that readers of a folder skip
             self._parquet.write_table(table, file)
+
+    def _array(self, column: object) -> object:
+        made = isinstance(column, self._arrow.Array)
+        return column if made else self._arrow.array(column, from_pandas=False)
 
 
 def _cells(column: Sequence[object]) -> list[object]:

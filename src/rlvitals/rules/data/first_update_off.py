@@ -8,6 +8,8 @@ What holds before the first gradient step, whatever the settings, and is logged 
   elsewhere than at its reference. It never stays exactly 0 afterwards: a warning.
 - With one gradient step per batch, by the run's own settings, the ratio is 1 and KL and clip
   fraction are 0 in every update.
+- `rlvitals train ppo` logs the KL, the clip fraction and the largest ratio of each update's first
+  minibatch: 0, 0 and 1 in every update.
 - Spinning Up's PPO logs its loss before each first step: minus the mean of centred advantages, 0.
 - On-policy GRPO's first loss is 0 where every response weighs the same.
 - In TRL's logged completions, advantages average to 0 in each prompt's group, and the first
@@ -90,6 +92,15 @@ INVARIANTS = (
         (
             "old log-probabilities are not the policy's: temperature, dropout, stale weights",
             "more updates are made of a batch than the settings say",
+        ),
+    ),
+    Invariant(
+        "in an update's first minibatch the ratio must be 1, KL and clip fraction 0",
+        invariants.first_minibatch,
+        Severity.WARNING,
+        (
+            "old log-probabilities are not the policy's: temperature, dropout, stale weights",
+            "states are normalised otherwise than when the policy acted on them",
         ),
     ),
     Invariant(

@@ -1,11 +1,12 @@
 """The reward rises and neither throughput nor latency follows.
 
 ## What it sees
-The reward is proven (or plain) to rise; throughput's level over the last fifth is not 5 % above
-the first; latency's is not 10 % below it, or latency stopped being measured: it repeats one value
-exactly over the last fifth. A note where latency is measured and so noisy that it may have fallen.
-Where the arrivals are logged and 85 % of them are finished, throughput cannot follow: there latency
-must have risen by 10 %, or have stopped being measured.
+The reward (`outcome/reward` or `reward/mean`, else what the run is judged by) is proven (or plain)
+to rise; throughput's level over the last fifth is not 5 % above the first; latency's is not 10 %
+below it, or latency stopped being measured: it repeats one value exactly over the last fifth. A
+note where latency is measured and so noisy that it may have fallen. Where the arrivals are logged
+and 85 % of them are finished, throughput cannot follow: there latency must have risen by 10 %, or
+have stopped being measured.
 
 ## Why it matters
 The reward is a proxy for what the cluster does. If it rises alone, the policy found a term that
@@ -27,6 +28,7 @@ A reward for balance may rise before latency does.
 import numpy as np
 
 from rlvitals.metrics.outcome import LATENCY, REWARD, THROUGHPUT
+from rlvitals.metrics.reward import MEAN
 from rlvitals.metrics.scheduler import ARRIVALS
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
@@ -44,7 +46,8 @@ LEAST = 20
 
 def check(trace: Trace) -> Answer:
     """Compare the reward's direction with what the cluster does."""
-    paid = standing(trace)
+    # A return needs episodes that end: a cluster's may outlast the run.
+    paid = standing(trace, of=next((m.name for m in (REWARD, MEAN) if m.name in trace), ""))
     if paid.state == "unknown":
         return Undecided(paid.sentence, (REWARD.name,))
     if paid.state != "rising":

@@ -1,9 +1,9 @@
 """The total reward is negative although the absolute score is positive: the delta part drowns it.
 
 ## What it sees
-By twelfths of the run, the mean of `outcome/reward` (else `reward/step`) below zero while the mean
-of `reward/absolute` is above zero: in a fifth of them and still at the end, or in half of them. A
-warning where the outcome does not improve.
+By twelfths of the run, the mean of `outcome/reward` (else `reward/step` or `reward/mean`) below
+zero while the mean of `reward/absolute` is above zero: in a fifth of them and still at the end, or
+in half of them. A warning where the outcome does not improve.
 
 ## Why it matters
 The policy is punished for states that are good by the absolute score, because they are a little
@@ -25,7 +25,7 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.metrics.outcome import REWARD
-from rlvitals.metrics.reward import ABSOLUTE, DELTA, STEP
+from rlvitals.metrics.reward import ABSOLUTE, COMPONENT, DELTA, MEAN, STEP
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
@@ -44,13 +44,15 @@ MOSTLY = Threshold(
     "share of the run, where it is over by the end",
     high=1.0,
 )
+TOTALS = (REWARD, STEP, MEAN)
 WINDOWS = 12  # of the run: short enough to date it, long enough that single rewards do not matter
 LEAST = 5  # numbers in each
 
 
 def check(trace: Trace) -> Answer:
     """Compare the signs of the two, window by window."""
-    paid = trace[REWARD.name if REWARD.name in trace else STEP.name].finite()
+    name = next(one.name for one in TOTALS if one.name in trace)
+    paid = trace[name].finite()
     beside = trace[ABSOLUTE.name].finite()
     steps = np.concatenate((paid.steps, beside.steps))
     first, last = int(steps.min()), int(steps.max())
@@ -58,7 +60,7 @@ def check(trace: Trace) -> Answer:
     total, absolute = _means(paid, edges), _means(beside, edges)
     known = np.isfinite(total) & np.isfinite(absolute)
     if known.sum() < WINDOWS // 2:
-        return Undecided("too few rewards to compare over the run", (STEP.name, ABSOLUTE.name))
+        return Undecided("too few rewards to compare over the run", (name, ABSOLUTE.name))
     held = known & (total < 0) & (absolute > 0)
     share = held.sum() / known.sum()
     if not held.any() or share < (GOES_ON.on(trace) if held[-1] else MOSTLY.on(trace)):
@@ -71,12 +73,12 @@ def check(trace: Trace) -> Answer:
         f"total reward is negative ({total[held].mean():.3g}) while the absolute score is positive "
         f"({absolute[held].mean():.3g}) in {share:.0%} of the run",
         severity=weigh.severity(now),
-        metric=REWARD.name if REWARD.name in trace else STEP.name,
+        metric=name,
         began=began,
         ended=min(int(edges[where[-1] + 1]), last),
         observed=float(total[held].mean()),
         bound=Bound(0.0, "zero"),
-        evidence=(*_delta(trace), *evidence),
+        evidence=(*_delta(trace), *_lowest_part(trace), *evidence),
         counter=counter,
     )
 
@@ -100,10 +102,21 @@ def _delta(trace: Trace) -> tuple[str, ...]:
     return (f"the delta part is {values.mean():.3g} on average",)
 
 
+def _lowest_part(trace: Trace) -> tuple[str, ...]:
+    """Name the part of the reward that takes most away."""
+    means = {
+        name: float(values.mean())
+        for name, series in trace.family(COMPONENT.name).items()
+        if len(values := series.finite().values)
+    }
+    worst = min(means, key=lambda name: means[name], default="")
+    return (f"{worst} is {means[worst]:.3g} on average",) if worst and means[worst] < 0 else ()
+
+
 RULE = Rule(
     name="total-negative-absolute-positive",
     needs=(ABSOLUTE,),
-    needs_any=(REWARD, STEP),
+    needs_any=TOTALS,
     at_least=WINDOWS,
     check=check,
     doc=__doc__,

@@ -1,13 +1,14 @@
 """The run became slower than it was, and stays slow.
 
 ## What it sees
-Steps per second over windows of at least 20 seconds, from `throughput/elapsed` or the log's wall
-times; of a language model tokens per second, where tokens or lengths are logged. The last five
-windows and a fifth of the run below 70 % of the median of what came before, but for one in five,
-is a note; below 55 % a warning. Where the machine was busier then than before, with half again as
-many processes as it has cores, the finding says so and stays a note: the run is slow for the
-machine's sake. Where the seconds of collecting and of learning are logged, the
-evidence names the phase that takes longer, and what recording takes.
+Steps per second over windows of at least 20 seconds, from `throughput/elapsed`, from
+`throughput/steps_per_second` where it is that of each interval (`rlvitals train ppo`), or from the
+log's wall times; of a language model tokens per second, where tokens or lengths are logged. The
+last five windows and a fifth of the run below 70 % of the median of what came before, but for one
+in five, is a note; below 55 % a warning. Where the machine was busier then than before, with half
+again as many processes as it has cores, the finding says so and stays a note: the run is slow for
+the machine's sake. Where the seconds of collecting and of learning are logged, the evidence names
+the phase that takes longer, and what recording takes.
 
 ## Why it matters
 Slower collection wastes hours and money and rarely repairs itself. Frameworks that log a mean
@@ -32,10 +33,17 @@ import numpy as np
 
 from rlvitals.metrics.language import LENGTH_MEAN
 from rlvitals.metrics.progress import TOKENS_NEW
-from rlvitals.metrics.throughput import CORES, LOAD, PHASE_TIME, RECORDER_SHARE, TOKENS
+from rlvitals.metrics.throughput import (
+    CORES,
+    LOAD,
+    PHASE_TIME,
+    RECORDER_SHARE,
+    STEPS_PER_SECOND,
+    TOKENS,
+)
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
-from rlvitals.rules.pace import LEAST, SLOWER, Pace, pace, slow_since
+from rlvitals.rules.pace import LEAST, SLOWER, Pace, by_rate, pace, slow_since
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.signals.spread import median
 
@@ -73,7 +81,7 @@ def check(trace: Trace) -> Answer:
     busy = _busy(trace, began)
     severe = after < HALVED.on(trace) * before and not busy
     return Finding(
-        f"{unit} per second fell from {before:,.3g} to {after:,.3g} and stay there{busy}",
+        f"{unit} per second fell from {_plain(before)} to {_plain(after)} and stay there{busy}",
         severity=Severity.WARNING if severe else Severity.NOTE,
         metric=_shown(trace),
         began=began,
@@ -87,6 +95,11 @@ def check(trace: Trace) -> Answer:
         ),
         causes=(OTHERS,) if busy else (),
     )
+
+
+def _plain(rate: float) -> str:
+    """Write a rate to three digits at least, without an exponent."""
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"  # noqa: PLR2004 - three digits
 
 
 def _busy(trace: Trace, since: int) -> str:
@@ -148,6 +161,8 @@ def _drawn(speed: Pace) -> Series:
 def _shown(trace: Trace) -> str:
     if "throughput/elapsed" in trace:
         return "throughput/elapsed"
+    if by_rate(trace) is not None:
+        return STEPS_PER_SECOND.name
     return max(trace.series, key=lambda name: int(np.isfinite(trace[name].times).sum()))
 
 

@@ -176,7 +176,9 @@ class MonitoringConfig:
         1, "rows between two that completions are recorded of", item="N"
     )
     console_seconds: float = option(
-        0.5, "between two generations that are shown on the console; the file has all", item="S"
+        0.5,
+        "between two generations that are shown on the console (0: show all); the file has all",
+        item="S",
     )
     progress_bar: bool = option(True, "show one, on the console")
     diagnose_seconds: float = option(

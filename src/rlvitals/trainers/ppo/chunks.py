@@ -17,8 +17,8 @@ from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import Rollout
 from rlvitals.trainers.ppo.telemetry import FORMAT, listed
+from rlvitals.trainers.ppo.warm_start import Cloned
 
-TOOK = 0.1  # nats to the warm start in the first update: more of it is not where training began
 RUNNING, COMPLETED = "running", "completed"
 
 
@@ -41,6 +41,7 @@ class Chunks:
         self._ppo, self._size, self._folder, self._log = ppo, size, folder, log
         self._file: LogFile | None = None
         self.keeper: rlvitals.Keeper | None = None
+        self.cloned: Cloned | None = None  # until chunk 1 has said whether the warm start took
 
     @property
     def count(self) -> int:
@@ -81,8 +82,10 @@ class Chunks:
         at.last_kl = told.get("kl_ref")
         if at.first_kl is None and at.last_kl is not None:
             at.first_kl = at.last_kl
-            if at.number == 1:
-                self._log.info("[chunk] %s", self._took(at.first_kl))
+        if self.cloned is not None:
+            later = self.cloned.held_out.agreement(self._ppo)
+            self._log.info("[chunk] %s", self.cloned.verdict(later))
+            self.cloned = None
         if self.over:
             self._sum_up(rollout)
 
@@ -124,11 +127,6 @@ class Chunks:
             requests=at.steps - at.chunk.began,
             checkpoint=f"checkpoint-{at.steps}" if done else None,
         )  # fmt: skip
-
-    @staticmethod
-    def _took(away: float) -> str:
-        took = "took" if away < TOOK else "did NOT take"
-        return f"the warm start {took}: {away:.4f} nats away from it in the first update"
 
     def _sum_up(self, rollout: Rollout) -> None:
         at = self._ppo.at

@@ -9,16 +9,22 @@ from typing import Any
 from rlvitals.trainers import full_disk, schema
 from rlvitals.trainers.ppo import building, presets
 from rlvitals.trainers.ppo.config import Config
+from rlvitals.trainers.saying import say
 
 ABOUT = "Proximal policy optimisation on any Gymnasium environment."
-QUICKLY = "see in 10 s that all of it runs"
+QUICKLY = "see within about a minute that all of it runs: too short to learn from"
+# Sections that configurations of the scheduler which this trainer follows have, and what does
+# their part here.
+UNREAD = MappingProxyType({
+    "monitoring.visualization": "rlvitals plot RUN draws policy, reward and action pictures",
+})  # fmt: skip
 ALIASES = MappingProxyType({
     "training.total_steps": ("--total-requests", "--ppo-requests"),
     "cluster.replicas": ("--num-replicas",),
     "warm_start.external_pretrain": ("--pretrained-actor-path",),
     "warm_start.skip_warmstart": ("--skip-bc-training",),
 })  # fmt: skip
-# About ten seconds from end to end.
+# About a minute of a CPU from end to end.
 QUICK = MappingProxyType({
     "training.total_steps": 20_000, "training.num_envs": 16, "training.chunk_size": 5000,
     "warm_start.demo_steps": 100, "warm_start.bc_epochs": 20, "checkpointing.interval": 10_000,
@@ -52,7 +58,21 @@ def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
         said = {**QUICK, **said}
     file = chosen["config"]
     place = file and building.settings_file(file)
-    return schema.load(Config, place, said, below=presets.preset(chosen["env_of_preset"]))
+    return schema.load(
+        Config, place, said, below=presets.preset(chosen["env_of_preset"]), unread=UNREAD,
+        tell=lambda note: say(f"[PPO:init] {note}\n"),
+    )  # fmt: skip
+
+
+def expectation(config: Config) -> str:
+    """Say what a quick test can show, and how long a training is that learns."""
+    usual = presets.preset(config.training.env).get(
+        "training.total_steps", Config().training.total_steps
+    )
+    return (
+        f"[PPO:init] quick test: {config.training.total_steps:,} of the usual {usual:,} steps show "
+        "that every part runs. Expect no better policy than at the start, and the verdict unknown"
+    )
 
 
 def train(config: Config, chosen: Mapping[str, Any]) -> None:
@@ -60,6 +80,8 @@ def train(config: Config, chosen: Mapping[str, Any]) -> None:
     from rlvitals.trainers.ppo.program import Training  # noqa: PLC0415 - loads torch
 
     source = chosen["config"] or ""
+    if chosen["quick_test"]:
+        say(f"{expectation(config)}\n")
     with full_disk.explained(Path(config.training.output_dir)):
         training = Training(config, verbose=chosen["verbose"], source=str(source))
         training.begin_as(fresh=chosen["fresh"], require_resume=chosen["require_resume"])

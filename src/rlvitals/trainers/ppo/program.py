@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -59,6 +60,7 @@ class Training(Course):
             self.folder, seed=config.training.seed,
             settings=building.flat(config) | ({"n_actions": actions} if actions else {}),
             sinks=building.sinks(config.monitoring, actions),
+            columns=telemetry.columns(config, self.ppo, evaluated=held_out.wanted(config)),
         )  # fmt: skip
         building.write(config, self.folder)
         self.chunks = (
@@ -167,9 +169,13 @@ class Training(Course):
             self.log.log(
                 logging.INFO if shown else logging.DEBUG,
                 "[PPO:warmstart] epoch=%d/%d loss=%.4f accuracy=%.3f (the commonest action: %.3f)",
-                at.epoch, config.bc_epochs, at.loss, at.accuracy, at.baseline,
+                at.epoch, config.bc_epochs, at.now.loss, at.now.accuracy, at.blind.accuracy,
             )  # fmt: skip
-            self.recorder.event("warm_start", 0, epoch=at.epoch, loss=at.loss, accuracy=at.accuracy)
+            self.recorder.event("warm_start", 0, epoch=at.epoch, **asdict(at.now))
+            if at.epoch == config.bc_epochs:
+                self.log.info("[PPO:warmstart] %s", at.verdict())
+                if self.chunks is not None:
+                    self.chunks.cloned = at
         warm_start.save(self.ppo, self.folder / warm_start.PRETRAINED)
 
     def _stabilise(self) -> None:

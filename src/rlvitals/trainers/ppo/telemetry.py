@@ -6,9 +6,12 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.trainers.ppo.cluster import ID as CLUSTER
+from rlvitals.trainers.ppo.cluster.reward import PARTS
 from rlvitals.trainers.ppo.config import Config, MonitoringConfig
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import Rollout
+from rlvitals.trainers.ppo.temperature import Fixed
 
 FORMAT = "%(asctime)s %(levelname)s %(message)s"
 Numbers = dict[str, float]
@@ -72,6 +75,31 @@ TRACKED = {
     "track_advantage_statistics": r"raw_advantage_(mean|min|max)",
 }
 TAIL = re.compile(r"latency_p(\d+)")
+# What an update's numbers may be, in the order of the exported table.
+UPDATE = (
+    "update", "pi_loss", "vf_loss", "loss", "entropy", "entropy_policy", "approx_kl",
+    "approx_kl_k1", "clipfrac", "ratio_mean", "ratio_max", "kl_ref", "first_kl", "first_clipfrac",
+    "first_ratio_max", "lr", "entropy_coef", "entropy_min", "kl_coef", "kl_ref_coef",
+    "explained_var", "advantage_std", "raw_advantage_mean", "raw_advantage_min",
+    "raw_advantage_max", "value_mean", "value_var", "return_mean", "return_std", "minibatch_size",
+    "minibatches", "pg_grad_norm", "skipped_minibatches", "stopped_early", "collect_seconds",
+    "learn_seconds", "sps", "reward", "reward_mean", "reward_std", "reward_min", "reward_max",
+    "ep_return", "ep_length", "episodes", "buffer_progress", "episode_mask", "temperature",
+    "obs_norm_count", "obs_norm_mean", "obs_norm_std", "reward_norm_count", "reward_norm_std",
+)  # fmt: skip
+SPIKES = ("gradient_spike", "lr_factor", "minibatch_size_next", "grad_norm_usual")
+CONTROLLER = (
+    "current_temperature", "base_temperature", "qps_pressure_ema", "latency_pressure_ema",
+    "is_pulsing", "pulse_remaining", "step_count", "stagnation_level",
+)  # fmt: skip
+SERVING = (
+    "throughput", "latency", "latency_p90", "latency_p95", "latency_p99", "tail_latency_samples",
+    "tail_latency_violations", "tail_latency_violation_rate", "tail_latency_alerts",
+    "delta_throughput", "delta_latency", "estimated_throughput", "estimated_latency",
+    "throughput_ema", "latency_ema", "qps", "target_qps", "queue", "utilisation_gap", "finished",
+    "rejected", "failed", "overridden", "curriculum_stage", "raw_reward",
+)  # fmt: skip
+SERVED = ("return", "latency", "latency_p95", "latency_p99")  # by whom: "eval" or "baseline"
 LABELS = frozenset({"replica"})  # what environments tell of which there is no mean
 BREAKDOWN = ("_score", "_penalty", "_bonus")  # how the reward's parts end
 
@@ -105,6 +133,37 @@ def is_slow(told: Mapping[str, float], config: MonitoringConfig) -> bool:
     """Tell whether the slowest requests are slower than they may be."""
     tail = config.tail_latency_tracking
     return tail.enable and 0.0 < tail.alert_threshold_p99 < told.get("latency_p99", 0.0)
+
+
+def columns(config: Config, ppo: PPO, *, evaluated: bool) -> tuple[str, ...]:
+    """Return the names of all that is recorded of updates and evaluations: one table's columns.
+
+    `evaluated`: whether the policy is evaluated as it goes.
+    Numbers that an environment of another kind tells are not known before it tells them.
+    """
+    names = [*UPDATE]
+    if ppo.spikes is not None:
+        names += SPIKES
+    if config.temperature_control.enabled:
+        names += [f"temp_{name}" for name in CONTROLLER]
+    if not ppo.envs.continuous:
+        for one in ("action_replica", "action_count"):
+            names += [f"{one}_{i}" for i in range(ppo.envs.actions)]
+        names += ["selected_replica"]
+    if config.training.env == CLUSTER:
+        percentiles = [
+            f"latency_p{each}" for each in config.monitoring.tail_latency_tracking.percentiles
+        ]
+        names += [*SERVING, *PARTS, *percentiles]
+        evaluation = [f"{whose}_{name}" for whose in ("eval", "baseline") for name in SERVED]
+        names += evaluation if evaluated else []
+    elif evaluated:
+        names += ["eval_return", "eval_length"]
+    never = {"kl_ref"} if ppo.frozen is None else set()
+    if isinstance(ppo.temperature, Fixed) and ppo.temperature.value == 1.0:
+        never.add("entropy_policy")
+    logged = recorded(dict.fromkeys(names, 0.0), config.monitoring)
+    return tuple(name for name in logged if name not in never)
 
 
 def numbers(ppo: PPO, rollout: Rollout, stats: Mapping[str, float]) -> Numbers:

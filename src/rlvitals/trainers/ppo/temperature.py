@@ -58,6 +58,7 @@ class Controller:
         """Start at the base temperature, without pressure."""
         self.config = config
         self.value = config.base_temperature
+        self._drawn_at, self._drawn_in_pulse = self.value, False  # of the last decision
         self.qps_pressure = self.latency_pressure = 0.0
         self.target_qps, self.target_latency = config.target_qps, config.target_latency
         self.step_count = 0
@@ -70,6 +71,7 @@ class Controller:
 
     def after(self, info: Mapping[str, Any]) -> None:
         """Take in the means over the environments: qps, latency, throughput, utilisation."""
+        self._drawn_at, self._drawn_in_pulse = self.value, self.pulse_remaining > 0
         missing = [name for name in NEEDED if name not in info]
         if missing:
             raise UsageError(
@@ -86,13 +88,13 @@ class Controller:
         self.value = self._temperature(imbalance)
 
     def told(self) -> dict[str, float]:
-        """Return the numbers to log."""
+        """Return the numbers to log; temperature and pulse are those of the last decision."""
         return {
-            "current_temperature": self.value,
+            "current_temperature": self._drawn_at,
             "base_temperature": self.config.base_temperature,
             "qps_pressure_ema": self.qps_pressure,
             "latency_pressure_ema": self.latency_pressure,
-            "is_pulsing": float(self.pulse_remaining > 0),
+            "is_pulsing": float(self._drawn_in_pulse),
             "pulse_remaining": float(self.pulse_remaining),
             "step_count": float(self.step_count),
             "stagnation_level": self.stagnation_level,

@@ -15,12 +15,45 @@ from torch import Tensor, nn
 from rlvitals import UsageError
 from rlvitals.trainers.ppo.config import WarmStartConfig
 from rlvitals.trainers.ppo.demos import Demos
-from rlvitals.trainers.ppo.networks import Policy, parameters_of
+from rlvitals.trainers.ppo.networks import parameters_of
 from rlvitals.trainers.ppo.ppo import PPO
 
 MAX_GRAD_NORM = 1.0
 PRETRAINED = "pretrained_actor.safetensors"
 MOMENTS = "observe."  # before the names of the normaliser's numbers
+# Of the cross-entropy of a policy that is blind to the state: a clone that does not get so much
+# below it has learned the shares of the actions alone.
+LEAST_GAIN = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How well an actor decides as in demonstrations."""
+
+    loss: float  # cross-entropy, nats a decision
+    accuracy: float  # share of decisions that the likeliest action hits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demonstrated:
+    """Decisions that were held out from cloning, to compare the policy with."""
+
+    observations: NDArray[np.float32]  # [n, features], not normalised
+    actions: Tensor  # int64 [n]
+
+    @property
+    def blind(self) -> Agreement:
+        """What the best policy that does not look at the state would come to."""
+        shares = torch.bincount(self.actions).double() / len(self.actions)
+        return Agreement(float(torch.special.entr(shares).sum()), float(shares.max()))
+
+    def agreement(self, ppo: PPO) -> Agreement:
+        """Compare the policy as it is now, at temperature 1."""
+        with torch.inference_mode():
+            seen = torch.from_numpy(ppo.observe(self.observations, learn=False))
+            logits = ppo.policy.actor(seen)
+            loss = float(nn.functional.cross_entropy(logits, self.actions))
+            return Agreement(loss, float((logits.argmax(1) == self.actions).float().mean()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +61,27 @@ class Cloned:
     """What an epoch of behaviour cloning came to, on decisions that were held out."""
 
     epoch: int
-    loss: float  # nats a decision
-    accuracy: float  # share of decisions that the likeliest action hits
-    baseline: float  # what always the commonest action would hit
+    untrained: Agreement  # before the first epoch
+    now: Agreement
+    blind: Agreement
+    held_out: Demonstrated
+
+    def verdict(self, later: Agreement | None = None) -> str:
+        """Say whether the warm start took, by its agreement with the demonstrations.
+
+        `later`: the agreement after the first update, which then decides.
+        """
+        last = later or self.now
+        took = last.loss < (1 - LEAST_GAIN) * self.blind.loss
+        stages = (self.untrained, self.now, *([later] if later else []))
+        hits = " -> ".join(f"{one.accuracy:.1%}" for one in stages)
+        losses = " -> ".join(f"{one.loss:.3f}" for one in stages)
+        when = "untrained, cloned, after the first update" if later else "untrained, cloned"
+        return (
+            f"the warm start {'took' if took else 'did NOT take'}: agreement with the "
+            f"demonstrations {hits} (always the commonest action: {self.blind.accuracy:.1%}), "
+            f"cross-entropy {losses} nats (blind to the state: {self.blind.loss:.3f}); {when}"
+        )
 
 
 def clone(ppo: PPO, demos: Demos, config: WarmStartConfig) -> Iterator[Cloned]:
@@ -51,8 +102,9 @@ def clone(ppo: PPO, demos: Demos, config: WarmStartConfig) -> Iterator[Cloned]:
     order = torch.from_numpy(ppo.rng.permutation(len(demos)))
     held = max(int(config.bc_holdout * len(demos)), 1)
     apart, taught = order[:held], order[held:]
+    held_out = Demonstrated(demos.observations[apart.numpy()], actions[apart])
+    untrained, blind = held_out.agreement(ppo), held_out.blind
     optimizer = torch.optim.Adam(ppo.policy.actor.parameters(), lr=config.bc_learning_rate)
-    common = float(torch.bincount(actions[apart]).max()) / held
     for epoch in range(config.bc_epochs):
         for index in torch.split(taught[_shuffled(len(taught), ppo.rng)], config.bc_batch_size):
             noise = ppo.rng.normal(0.0, config.bc_noise, (len(index), rows.shape[1]))
@@ -64,7 +116,7 @@ def clone(ppo: PPO, demos: Demos, config: WarmStartConfig) -> Iterator[Cloned]:
             (losses * weights[index]).mean().backward()
             nn.utils.clip_grad_norm_(ppo.policy.actor.parameters(), MAX_GRAD_NORM)
             optimizer.step()
-        yield Cloned(epoch + 1, *_measured(ppo.policy, seen[apart], actions[apart]), common)
+        yield Cloned(epoch + 1, untrained, held_out.agreement(ppo), blind, held_out)
 
 
 def _shuffled(rows: int, rng: np.random.Generator) -> Tensor:
@@ -76,13 +128,6 @@ def _weights(demos: Demos) -> NDArray[np.float32]:
     counts = np.bincount(demos.policies, minlength=len(demos.names))
     share = len(demos) / (np.count_nonzero(counts) * np.maximum(counts, 1))
     return share[demos.policies].astype(np.float32)
-
-
-def _measured(policy: Policy, seen: Tensor, actions: Tensor) -> tuple[float, float]:
-    with torch.inference_mode():
-        logits = policy.actor(seen)
-        loss = float(nn.functional.cross_entropy(logits, actions))
-        return loss, float((logits.argmax(1) == actions).float().mean())
 
 
 def save(ppo: PPO, file: Path) -> None:
