@@ -37,7 +37,7 @@ class Clock:
         self.costs: dict[str, float] = {}  # CPU seconds of a passed test, its processes' included
         self.began = 0.0
 
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
+    def pytest_runtest_logstart(self) -> None:
         self.began = _cpu()
 
     @pytest.hookimpl(wrapper=True)

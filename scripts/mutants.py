@@ -9,8 +9,8 @@ loaded the heavy libraries and nothing of ours, until the first of them fails.
     survived     all tests pass: printed with file, line and diff
     not covered  no test that passes executes the line
 
-Which test executes which line is recorded once and kept in `build/mutants`, anew for a test file
-that changes, and for all of them once the code changes. The summary is `build/mutants/summary.json`.
+Which test executes which line is recorded once and kept in `build/mutants`, anew for a test
+file that changes, and for all of them once the code changes. The summary is summary.json there.
 
     scripts/mutants.py --count 200 --seed 1             # sample
     scripts/mutants.py --only src/rlvitals/rules/rate.py --count 20
@@ -71,9 +71,7 @@ def main() -> int:
         preload(tree)
         covering = recorded(asked.tests or TESTS)
         sample = list(sampled(asked.count, asked.seed, asked.only))
-        results = [
-            (mutant, *judged(mutant, covering, asked.seconds)) for mutant in _told(sample)
-        ]
+        results = [(mutant, *judged(mutant, covering, asked.seconds)) for mutant in _told(sample)]
         return summed_up(results, asked, time.time() - began)
 
 
@@ -234,7 +232,9 @@ def _sources(folders: Sequence[str]) -> Iterator[Path]:
 
 def _told(sample: Sequence[Mutant]) -> Iterator[Mutant]:
     for i, mutant in enumerate(sample, 1):
-        print(f"[{i}/{len(sample)}] {mutant.path}:{mutant.line} {mutant.kind}: ", end="", flush=True)
+        print(
+            f"[{i}/{len(sample)}] {mutant.path}:{mutant.line} {mutant.kind}: ", end="", flush=True
+        )
         yield mutant
 
 
@@ -285,7 +285,10 @@ def summed_up(
     summary = {"seed": asked.seed, "seconds": round(took), "counts": counts, "mutants": rows}
     (CACHE / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
     for name, count in counts.items():
-        print(f"{name}: " + ", ".join(f"{count[one]} {one}" for one in (KILLED, SURVIVED, NOT_COVERED)))
+        print(
+            f"{name}: "
+            + ", ".join(f"{count[one]} {one}" for one in (KILLED, SURVIVED, NOT_COVERED))
+        )
     return int(any(found == SURVIVED for _, found, _, _ in results))
 
 

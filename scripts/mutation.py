@@ -92,7 +92,11 @@ def _changes(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST, str]
         match node:
             case ast.Compare(ops=[first, *rest]):
                 for other in COMPARISONS[type(first)]:
-                    yield node, ast.Compare(node.left, [other(), *rest], node.comparators), "compare"
+                    yield (
+                        node,
+                        ast.Compare(node.left, [other(), *rest], node.comparators),
+                        "compare",
+                    )
             case ast.BinOp(op=op) if not _is_text(node):
                 new = ast.BinOp(node.left, OPERATORS.get(type(op), type(op))(), node.right)
                 yield node, new, "arithmetic"
@@ -167,10 +171,14 @@ def _is_skipped(node: ast.AST) -> bool:
 def _is_text(node: ast.BinOp) -> bool:
     """Whether an operator joins or formats texts or lists, not numbers."""
     parts = (node.left, node.right)
-    return any(
-        isinstance(one, STRINGS) or (isinstance(one, ast.Constant) and isinstance(one.value, str))
-        for one in parts
-    ) or type(node.op) not in OPERATORS
+    return (
+        any(
+            isinstance(one, STRINGS)
+            or (isinstance(one, ast.Constant) and isinstance(one.value, str))
+            for one in parts
+        )
+        or type(node.op) not in OPERATORS
+    )
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -178,8 +186,10 @@ def _is_none(node: ast.expr) -> bool:
 
 
 def _negated(test: ast.expr) -> ast.expr:
-    return test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else (
-        ast.UnaryOp(ast.Not(), test)
+    return (
+        test.operand
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+        else (ast.UnaryOp(ast.Not(), test))
     )
 
 

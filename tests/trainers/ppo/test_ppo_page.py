@@ -226,7 +226,7 @@ def test_the_loss_and_its_gradient_are_those_of_the_formula(name):
     batch = held._batch(held.collect())
     with torch.no_grad():
         for weight in held.policy.parameters():
-            weight += 0.2 * torch.randn_like(weight)
+            weight.add_(0.2 * torch.randn_like(weight))
     weights = list(held.policy.parameters())
     reference = held._reference_distribution(batch)(slice(None))
     loss, _ = held._loss(batch, held.coefficients(), reference)

@@ -95,7 +95,7 @@ def steps(said):
 
 
 def uncentred(said):
-    ppo, batch = moved_policy(said)
+    _, batch = moved_policy(said)
     return abs(float(batch.advantages.mean()))
 
 
@@ -135,7 +135,9 @@ def after_spikes(name, said, count=40):
 
 
 def weights(part, said):
-    return sum(one.numel() for one in getattr(building.build(config(said)).policy, part).parameters())
+    return sum(
+        one.numel() for one in getattr(building.build(config(said)).policy, part).parameters()
+    )
 
 
 def slope_at_2(said):
