@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from rlvitals import UsageError, VitalsError
 from rlvitals.trainers.ppo import acting, environments, networks
-from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig
+from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig, ScheduleConfig
 from rlvitals.trainers.ppo.normalise import Moments, RewardNormaliser
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import (
@@ -21,7 +21,12 @@ from rlvitals.trainers.ppo.rollout import (
     moved,
     standardised,
 )
-from rlvitals.trainers.ppo.schedules import cosine_with_restarts, linear
+from rlvitals.trainers.ppo.schedules import (
+    Counters,
+    coefficients,
+    cosine_with_restarts,
+    linear,
+)
 
 SMALL = PPOConfig(rollout_length=32, minibatch_size=64, learning_rate=1e-3, entropy_coef=0.01)
 
@@ -378,6 +383,13 @@ def test_schedules():
     assert factor[4] == pytest.approx(0.55)
     assert factor[6] == 1.0
     assert min(factor[2:]) > 0.1
+
+
+@pytest.mark.parametrize(("final", "expected"), [(0.0, 0.0), (0.1, 0.1), (-1.0, 0.2)])
+def test_an_entropy_coefficient_goes_to_0_and_stays_below_it(final, expected):
+    config = PPOConfig(entropy_coef=0.2, entropy_coef_final=final)
+    found = coefficients(config, ScheduleConfig(), ReferenceConfig(), Counters(), 1.0)
+    assert found["entropy_coef"] == pytest.approx(expected)
 
 
 def test_standardised():
