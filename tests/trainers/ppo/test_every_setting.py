@@ -248,7 +248,7 @@ NUMBERS = {
     "evaluation.interval": (rows("eval_latency"), UP),
     "evaluation.held_out_clusters": (last("eval_latency"), OTHER),
     "evaluation.held_out_decisions": (last("eval_latency"), OTHER),
-    "evaluation.baseline_scheduler": (last("baseline_latency"), OTHER),
+    "evaluation.baseline_scheduler": (lines("step=0 random"), UP),
     "evaluation.held_out_episodes": (rows("eval_return"), UP),
     "checkpointing.enable": (SAVED, DOWN),
     "checkpointing.interval": (SAVED, DOWN),
