@@ -1,11 +1,13 @@
-# Eight verbs run everything. Each sets up what it needs.
+# Nine verbs run everything. Each sets up what it needs.
 PYTHON ?= python3
 VENV := .venv
 DEMO := .venv-demo
 BIN := $(VENV)/bin
 JOBS ?= 2
+COUNT ?= 200
+SEED ?= 1
 
-.PHONY: demo test setup check golden docs bench soak browser clean
+.PHONY: demo test setup check golden docs bench soak mutants browser clean
 
 demo: $(DEMO)/.installed ## install the core only, then diagnose a failing and a healthy run
 	@$(DEMO)/bin/rlvitals diagnose examples/failing --fail-on never
@@ -39,6 +41,9 @@ bench: $(VENV)/.installed ## every benchmark, with its peer beside it
 
 soak: $(VENV)/.installed ## the long tests
 	RLVITALS_TEST_EFFORT=full $(BIN)/python -m pytest -n $(JOBS) -m "soak or effort"
+
+mutants: $(VENV)/.installed ## wrong code that no test notices: COUNT mutants of a SEED (hours)
+	$(BIN)/python scripts/mutants.py --count $(COUNT) --seed $(SEED)
 
 $(DEMO)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DEMO)

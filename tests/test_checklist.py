@@ -48,6 +48,17 @@ def test_what_shows_a_row_exists(name):
         assert parameter.removesuffix("]") in _parameters(path), name
 
 
+def test_what_shows_a_row_is_collected(collected_whole):
+    """Of the files that this session collects: by its whole id, or as a test with cases."""
+    missing = [
+        name
+        for name in SHOWN_BY
+        if (ids := collected_whole.get(name.partition("::")[0])) is not None
+        and not (name in ids or any(one.startswith(f"{name}[") for one in ids))
+    ]
+    assert missing == []
+
+
 def test_the_count_is_the_one_that_is_said():
     count = Counter(row["status"] for row in ROWS)
     begun = sum(row["status"] == "open" and "by" in row for row in ROWS)

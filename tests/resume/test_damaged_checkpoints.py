@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rlvitals.errors import UsageError
-from rlvitals.resume import manifest
+from rlvitals.resume import conditions, manifest, naming
 from rlvitals.resume.checkpoints import Checkpoints
 from rlvitals.resume.manifest import BadCheckpoint
 from rlvitals.resume.state.program import State
@@ -218,3 +218,46 @@ def test_the_seal_of_a_hash_made_while_writing_is_that_of_the_file(tmp_path):
     folder = tmp_path / "checkpoint-150"
     for name, file in manifest.read(folder).files.items():
         assert manifest.look(folder, name) == file
+
+
+def test_a_link_as_long_as_its_file_is_no_file_of_the_checkpoint(tmp_path):
+    """Its size is the length of the path it leads to, which may be that of the file."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(b"x" * len(str(elsewhere)))
+    with quiet(tmp_path / "run").save(1) as folder:
+        shutil.copy(elsewhere, folder / "model.bin")
+    saved = tmp_path / "run" / "checkpoint-1"
+    manifest.verify(saved)
+    (saved / "model.bin").unlink()
+    (saved / "model.bin").symlink_to(elsewhere)
+    with pytest.raises(BadCheckpoint):
+        manifest.verify(saved)
+
+
+def test_a_file_of_another_size_is_told_by_its_sizes(tmp_path):
+    with quiet(tmp_path / "run").save(1) as folder:
+        (folder / "model.bin").write_bytes(b"x" * 1000)
+    (tmp_path / "run" / "checkpoint-1" / "model.bin").write_bytes(b"x" * 10)
+    with pytest.raises(BadCheckpoint, match="has 10 bytes, 1,000 were sealed"):
+        manifest.verify(tmp_path / "run" / "checkpoint-1")
+
+
+def test_refused_ones_are_counted_up(tmp_path):
+    names = []
+    for _ in range(3):
+        free = naming.aside(tmp_path, 50)
+        free.mkdir()
+        names.append(free.name)
+    assert names == ["checkpoint-50.corrupt", "checkpoint-50.corrupt-1", "checkpoint-50.corrupt-2"]
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "end"),
+    [
+        (2, 1, "the random streams of process 1 are lost"),
+        (4, 1, "the random streams of processes 1 to 3 are lost"),
+        (1, 3, "processes 1 to 2 had no random streams"),
+    ],
+)
+def test_which_processes_lost_their_random_streams(then, now, end):
+    assert conditions._other_world(then, now).endswith(end)

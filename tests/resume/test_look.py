@@ -278,3 +278,14 @@ def test_looking_changes_nothing(tmp_path):
     main(["status", str(folder)])
     main(["doctor", str(folder)])
     assert {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))} == before
+
+
+def test_a_damaged_older_one_is_no_reason_why_the_newest_is_taken(tmp_path):
+    folder = tmp_path / "run"
+    one = made(folder)
+    save(one, 50)
+    save(one, 100)
+    flip(folder / "checkpoint-50" / "optimizer.bin")
+    found = look.look(folder, verify=True)
+    assert states(found)["checkpoint-50"] is State.DAMAGED
+    assert found.why == "the newest whole"

@@ -345,3 +345,23 @@ def test_killed_at_any_moment_the_file_is_whole_and_never_goes_back(tmp_path):
         assert found.attempts == last + 1
         last = found.attempts
     assert progress_file._parsed(tmp_path / progress_file.PREVIOUS)[0]
+
+
+def test_a_slow_disk_is_written_to_a_share_of_the_time(tmp_path, clock, monkeypatch):
+    kept = keeper(tmp_path)
+    writes, write = [], kept._write
+
+    def slowly():
+        writes.append(clock.now)
+        clock.now += 10.0
+        write()
+
+    monkeypatch.setattr(kept, "_write", slowly)
+    clock.now += 100.0
+    kept.update(1)
+    clock.now += 10.0 / progress.SHARE - 1.0
+    kept.update(2)
+    assert len(writes) == 1
+    clock.now += 2.0
+    kept.update(3)
+    assert len(writes) == 2

@@ -62,34 +62,54 @@ VALUES = {
     "monitoring.wandb_project": "trams", "monitoring.report_to": ("wandb",),
 }  # fmt: skip
 
+FILLED_IN = {"training.output_dir": "runs/grpo"}
+
 
 def arguments(**said):
     made = config(**said)
     return building.arguments(made, building.folder(made)).to_dict()
 
 
+TRLS_NAMES = {
+    "training.num_epochs": "num_train_epochs",
+    "training.batch_size": "per_device_train_batch_size",
+    "training.cliprange": "epsilon",
+    "training.gradient_checkpointing": "activation_checkpointing",
+    "checkpointing.keep": "save_total_limit",
+}
+
+
 @pytest.mark.parametrize("name", sorted(ARGUMENTS))
 def test_trls_arguments_have_it(name):
     value = VALUES.get(name) or other(KEYS[name])
     was, now = arguments(), arguments(**{name: value})
-    assert [key for key in was if was[key] != now[key]] != []
+    key = TRLS_NAMES.get(name) or name.split(".")[1]
+    assert now[key] == FILLED_IN.get(name, value) != was[key]
 
 
 SINKS = {
-    "monitoring.report_to", "monitoring.logging_dir", "monitoring.wandb_steps",
-    "monitoring.wandb_project", "monitoring.wandb_entity",
-}  # fmt: skip
+    "monitoring.logging_dir": ("tensorboard", "folder"),
+    "monitoring.wandb_steps": ("wandb", "every"),
+    "monitoring.wandb_project": ("wandb", "project"),
+    "monitoring.wandb_entity": ("wandb", "entity"),
+}
 
 
 @pytest.mark.parametrize("name", sorted(SINKS))
 def test_sinks_have_it(name):
     both = {"monitoring.report_to": ("tensorboard", "wandb")}
     value = VALUES.get(name) or other(KEYS[name])
+    sink, option = SINKS[name]
     was, now = (
-        building.sinks(config(**{**both, **more}).monitoring, "run", "nsr")
+        building.sinks(config(**{**both, **more}).monitoring, "run", "nsr")[sink].get(option)
         for more in ({}, {name: value})
     )
-    assert was != now
+    assert now == value != was
+
+
+def test_reports_go_where_they_are_wanted():
+    found = building.sinks(config(monitoring__report_to=("wandb",)).monitoring, "run", "nsr")
+    assert list(found) == ["wandb"]
 
 
 # -- the data, the model, the rewards -------------------------------------------------------------
@@ -239,6 +259,17 @@ LEFT = {
     "monitoring.progress_bar": (False, {}),
     "monitoring.diagnose_seconds": (0.001, {}),
 }  # fmt: skip
+# What each changes; where there is a count of it, which way: 1 more, -1 less.
+CHANGED = {
+    **dict.fromkeys(LEFT, ("weights", 0)),
+    "training.threads": ("threads", 1),
+    "checkpointing.resume": ("resumed", -1),
+    "monitoring.log_completions": ("tables", -1),
+    "monitoring.completions_every": ("tables", 0),
+    "monitoring.console_seconds": ("shown", 1),
+    "monitoring.progress_bar": ("progress", -1),
+    "monitoring.diagnose_seconds": ("judged", 1),
+}
 PLOTS = "monitoring.plots_dir"  # by the command, of what its training came to
 
 
@@ -260,15 +291,15 @@ def _left(out, tiny, said):
     given = {**trained.SAID, "training.max_steps": 2, "monitoring.console_seconds": 99.0, **said}
     if given.pop("again", False):
         trained.train(out, base=tiny, **{**given, "checkpointing.save_steps": 1})
-    made = trained.train(out, base=tiny, **{"mode": given.pop("training.mode", "nsr"), **given})
+    trained.train(out, base=tiny, **{"mode": given.pop("training.mode", "nsr"), **given})
     lines = (out / "logs" / "debug.log").read_text().splitlines()
     (about,) = rlvitals.read(out)[:1]
     return {
         "weights": trained.weights(out),
         "threads": torch.get_num_threads(),
-        "judged": made.config.monitoring.diagnose_seconds and "[diagnosis]" in "".join(lines),
+        "judged": sum("[diagnosis]" in line for line in lines),
         "tables": {name: repr(table) for name, table in about.tables.items()},
-        "shown": [line.split(" ", 3)[2] for line in lines if "NSR [Step" in line],
+        "shown": sum("NSR [Step" in line and line.split(" ", 3)[2] == "INFO" for line in lines),
         "progress": sum("Training progress" in line for line in lines),
         "resumed": sum("resumed at step" in line for line in lines),
     }  # fmt: skip
@@ -279,7 +310,15 @@ def test_a_training_leaves_something_else(name, left):
     value, beside = LEFT[name]
     was, now = left(beside), left({**beside, name: value})
     torch.set_num_threads(1)
-    assert [part for part in was if was[part] != now[part]] != []
+    part, sign = CHANGED[name]
+    assert was[part] != now[part]
+    if sign:
+        before, after = (_count(left[part]) for left in (was, now))
+        assert sign * (after - before) > 0, (before, after)
+
+
+def _count(part):
+    return len(part) if isinstance(part, list | dict) else part
 
 
 def test_the_seed_draws_other_answers_of_the_same_model(tmp_path, tiny):
@@ -309,8 +348,9 @@ def test_no_setting_is_left_out():
         "model.lora_dropout", "model.lora_targets", "model.warm_start_steps",
         "model.warm_start_noise",
         "rewards.functions", "rewards.weights", "rewards.on_error", "rewards.process_model",
+        "monitoring.report_to",
     }  # fmt: skip
-    assert KEYS.keys() == ARGUMENTS | SINKS | by_name | LEFT.keys() | {PLOTS}
+    assert KEYS.keys() == ARGUMENTS | SINKS.keys() | by_name | LEFT.keys() | {PLOTS}
 
 
 # -- RLHF: what differs from the sections above ---------------------------------------------------

@@ -1,6 +1,11 @@
-"""Every setting of a training changes something: its weights, its numbers, lines, events, files."""
+"""Every setting of a training changes something: its weights, its numbers, lines, events, files.
+
+Settings of the program have a number here that must move their way. Those of an update, a cluster
+and a temperature have theirs in test_setting_effects.py, where a moment's work shows it.
+"""
 
 import json
+from fnmatch import fnmatch
 
 import numpy as np
 import programs
@@ -165,6 +170,106 @@ APART = {
     "monitoring.metrics_export_interval", "monitoring.tensorboard_port", "monitoring.wandb",
     "monitoring.wandb_project",
 }  # fmt: skip
+
+
+def rows(column):
+    """How many rows have a column."""
+    return lambda left: sum(column in told for _, told in left["rows"])
+
+
+def last(column):
+    return lambda left: [float(told[column]) for _, told in left["rows"] if column in told][-1]
+
+
+def lines(text):
+    return lambda left: sum(text in line for line in left["lines"])
+
+
+def files(pattern):
+    return lambda left: sum(fnmatch(name, pattern) for name in left["files"])
+
+
+def events_of(kind):
+    return lambda left: sum(name == kind for name, _ in left["events"])
+
+
+def cloning_loss(left):
+    return [float(facts["loss"]) for kind, facts in left["events"] if kind == "warm_start"][-1]
+
+
+def decisions(left):
+    """How many demonstrations were cloned."""
+    told = next(line for line in left["lines"] if " decisions of " in line)
+    return int(told.split()[1])
+
+
+def steps(left):
+    return max(step for step, _ in left["rows"])
+
+
+def exported(left):
+    return sum(left["csv"])
+
+
+UP, DOWN, OTHER = 1, -1, 0
+SAVED, CHUNKS = files("checkpoint-*"), files("chunk_*.log")
+CLONED = "[PPO:warmstart] epoch"
+# Settings of the program: the number that each moves from the value before to the one after, and
+# its way. OTHER: what it names is another, neither more nor less.
+NUMBERS = {
+    "training.env": (rows("action_replica_2"), DOWN),
+    "training.num_envs": (rows("update"), DOWN),
+    "training.total_steps": (steps, UP),
+    "training.chunk_mode": (CHUNKS, UP),
+    "training.chunk_size": (CHUNKS, UP),
+    "training.seed": (lambda left: left["weights"], OTHER),
+    "training.diagnose_seconds": (lines(""), UP),
+    "warm_start.skip_warmstart": (lines(CLONED), DOWN),
+    "warm_start.demo_policies": (lines("decisions of random"), UP),
+    "warm_start.demo_steps": (decisions, UP),
+    "warm_start.demo_loads": (decisions, DOWN),
+    "warm_start.bc_epochs": (events_of("warm_start"), UP),
+    "warm_start.bc_batch_size": (cloning_loss, DOWN),
+    "warm_start.bc_learning_rate": (cloning_loss, DOWN),
+    "warm_start.bc_noise": (cloning_loss, OTHER),
+    "warm_start.bc_holdout": (cloning_loss, OTHER),
+    "warm_start.hold_to_reference": (rows("kl_ref"), DOWN),
+    "statistics_stabilization.statistics_stabilization_steps": (last("obs_norm_count"), UP),
+    "statistics_stabilization.stabilization_policy": (last("obs_norm_mean"), OTHER),
+    "statistics_stabilization.stabilization_action_distribution": (last("obs_norm_mean"), OTHER),
+    "statistics_stabilization.freeze_normalizers_during_stabilization": (
+        last("obs_norm_count"), DOWN
+    ),
+    "statistics_stabilization.freeze_normalizers_after_stabilization": (
+        last("obs_norm_count"), DOWN
+    ),
+    "statistics_stabilization.collect_baseline_stats": (rows("baseline/reward"), DOWN),
+    "evaluation.enable": (rows("eval_latency"), DOWN),
+    "evaluation.interval": (rows("eval_latency"), UP),
+    "evaluation.held_out_clusters": (last("eval_latency"), OTHER),
+    "evaluation.held_out_decisions": (last("eval_latency"), OTHER),
+    "evaluation.baseline_scheduler": (lines("step=0 random"), UP),
+    "evaluation.held_out_episodes": (rows("eval_return"), UP),
+    "checkpointing.enable": (SAVED, DOWN),
+    "checkpointing.interval": (SAVED, DOWN),
+    "checkpointing.keep": (SAVED, UP),
+    "checkpointing.keep_best": (lambda left: left["files"], OTHER),
+    "checkpointing.keep_every": (SAVED, UP),
+    "monitoring.metrics_export_enabled": (exported, DOWN),
+    "monitoring.metrics_export_format": (exported, DOWN),
+    "monitoring.metrics_subsamples": (exported, DOWN),
+    "monitoring.tensorboard_enabled": (files("tensorboard"), UP),
+    f"{TRACK}.track_policy_entropy": (rows("entropy_policy"), DOWN),
+    f"{TRACK}.track_value_function_variance": (rows("value_var"), DOWN),
+    f"{TRACK}.track_action_distribution": (rows("action_replica_0"), DOWN),
+    f"{TRACK}.track_kl_divergence": (rows("first_kl"), DOWN),
+    f"{TRACK}.track_advantage_statistics": (rows("raw_advantage_mean"), DOWN),
+    f"{TAIL}.enable": (rows("latency_p99"), DOWN),
+    f"{TAIL}.percentiles": (rows("latency_p90"), DOWN),
+    f"{TAIL}.alert_threshold_p99": (events_of("tail_latency"), UP),
+}  # fmt: skip
+PROGRAM = {"training", "warm_start", "statistics_stabilization", "evaluation", "checkpointing",
+           "monitoring"}  # fmt: skip
 ECHOES = ("[PPO:init]", "[PPO:end]", "[PPO:preset]")  # settings and paths: no effect of them
 KEYS = {key.name: key for key in schema.keys(Config)}
 
@@ -196,19 +301,19 @@ def left(tmp_path_factory):
 
 def trained(folder, said):
     made = programs.training(folder, said)
-    rows = []
+    logged = []
     record = made.recorder.log
-    made.recorder.log = lambda step, told: (rows.append((step, told)), record(step, told))
+    made.recorder.log = lambda step, told: (logged.append((step, told)), record(step, told))
     made.run()
-    rows = [row for row in rows if not any(name.startswith("machine/") for name in row[1])]
+    logged = [row for row in logged if not any(name.startswith("machine/") for name in row[1])]
     tables = (folder / "metrics").glob("metrics-*.csv")
     held = events.read(folder / "events.jsonl").events
     skipped = ("time", "pid", "attempt")
     return {
         "weights": [weight.detach().numpy().tobytes() for weight in made.ppo.policy.parameters()],
         "rows": [
-            (step, {name: repr(v) for name, v in told.items() if name not in programs.CLOCK})
-            for step, told in rows
+            (step, {name: repr(float(v)) for name, v in told.items() if name not in programs.CLOCK})
+            for step, told in logged
         ],
         "lines": [line for line in programs.log(folder) if not line.startswith(ECHOES)],
         "events": [
@@ -229,6 +334,14 @@ def test_a_setting_changes_something(name, left):
     assert before != after
     was, now = left(before), left(after)
     assert [part for part in was if was[part] != now[part]] != []
+    if name in NUMBERS:
+        number, sign = NUMBERS[name]
+        before, after = number(was), number(now)
+        assert before != after if sign == OTHER else sign * (after - before) > 0, (before, after)
+
+
+def test_every_setting_of_the_program_has_its_number():
+    assert NUMBERS.keys() == {name for name in KEYS if name.split(".")[0] in PROGRAM} - APART
 
 
 def test_nothing_is_said_of_settings_that_there_are_not():

@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from rlvitals import UsageError, VitalsError
 from rlvitals.trainers.ppo import acting, environments, networks
-from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig
+from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig, ScheduleConfig
 from rlvitals.trainers.ppo.normalise import Moments, RewardNormaliser
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import (
@@ -21,7 +21,12 @@ from rlvitals.trainers.ppo.rollout import (
     moved,
     standardised,
 )
-from rlvitals.trainers.ppo.schedules import cosine_with_restarts, linear
+from rlvitals.trainers.ppo.schedules import (
+    Counters,
+    coefficients,
+    cosine_with_restarts,
+    linear,
+)
 
 SMALL = PPOConfig(rollout_length=32, minibatch_size=64, learning_rate=1e-3, entropy_coef=0.01)
 
@@ -170,36 +175,86 @@ def test_the_stated_estimators():
     assert 0 < float(stats["clipfrac"]) == pytest.approx(float(outside))
 
 
+ALONE = {"rollout_length": 16, "value_coef": 0.0, "entropy_coef": 0.0}  # no other term of the loss
+
+
+def without_advantages(batch):
+    return replace(batch, advantages=torch.zeros_like(batch.advantages))
+
+
+def slope_of(held, batch):
+    """The gradient at the biases of the two actions, and what the loss is made of."""
+    reference = held._reference_distribution(batch)(slice(None))
+    loss, stats = held._loss(batch, held.coefficients(), reference)
+    held.policy.zero_grad()
+    loss.backward()
+    return held.policy.actor[-1].bias.grad, stats
+
+
 def test_the_entropy_floor_has_a_gradient():
-    config = PPOConfig(rollout_length=16, entropy_min=0.69, entropy_floor_coef=1.0, value_coef=0.0)
+    config = PPOConfig(**ALONE, entropy_min=0.69, entropy_floor_coef=1.0)
     held = trainer(config=config)
     with torch.no_grad():
         held.policy.actor[-1].bias += torch.tensor([3.0, -3.0])
-    batch = held._batch(held.collect())
-    flat = batch.__class__(*(getattr(batch, n) for n in batch.__slots__[:5]),
-                           torch.zeros_like(batch.advantages), batch.returns)  # fmt: skip
-    loss, stats = held._loss(flat, held.coefficients(), None)
-    loss.backward()
-    slope = held.policy.actor[-1].bias.grad
+    slope, stats = slope_of(held, without_advantages(held._batch(held.collect())))
     assert float(stats["entropy"]) < 0.69
     assert slope[0] > 0 > slope[1]  # a step down it makes the likelier action less likely
+    with torch.no_grad():
+        held.policy.actor[-1].bias.zero_()  # an entropy of ln 2, above the floor
+    assert not slope_of(held, without_advantages(held._batch(held.collect())))[0].any()
 
 
-def test_the_kl_penalty_and_the_reference_pull_back():
-    config = PPOConfig(rollout_length=16, kl_coef=1.0, value_coef=0.0)
-    held = trainer(config=config, reference=ReferenceConfig(kl_ref_coef_initial=1.0))
+@pytest.mark.parametrize("weights", [(1.0, 0.0), (0.0, 1.0)], ids=["kl_coef", "kl_ref_coef"])
+def test_the_kl_penalty_and_the_reference_pull_back(weights):
+    to_collector, to_reference = weights
+    config = PPOConfig(**ALONE, kl_coef=to_collector)
+    reference = ReferenceConfig(to_reference, to_reference)
+    held = trainer(config=config, reference=reference)
     held.hold_to_reference()
-    batch = held._batch(held.collect())
-    batch = batch.__class__(*(getattr(batch, n) for n in batch.__slots__[:5]),
-                            torch.zeros_like(batch.advantages), batch.returns)  # fmt: skip
+    batch = without_advantages(held._batch(held.collect()))
     with torch.no_grad():
         held.policy.actor[-1].bias += torch.tensor([1.0, 0.0])
-    reference = held._reference_distribution(batch)(slice(None))
-    loss, stats = held._loss(batch, held.coefficients(), reference)
-    loss.backward()
-    slope = held.policy.actor[-1].bias.grad
+    slope, stats = slope_of(held, batch)
     assert stats["kl_ref"] > 0
     assert slope[0] > 0 > slope[1]
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1"])
+def test_the_loss_and_its_gradient_are_those_of_the_formula(name):
+    """Every term at work, and a policy that left the one that collected by more than the clip."""
+    config = PPOConfig(
+        rollout_length=64, clip_ratio=0.1, value_coef=0.7, entropy_coef=0.3, entropy_min=9.0,
+        entropy_floor_coef=0.4, kl_coef=0.6,
+    )  # fmt: skip
+    held = trainer(name, config=config, reference=ReferenceConfig(kl_ref_coef_initial=0.8))
+    held.hold_to_reference()
+    batch = held._batch(held.collect())
+    with torch.no_grad():
+        for weight in held.policy.parameters():
+            weight.add_(0.2 * torch.randn_like(weight))
+    weights = list(held.policy.parameters())
+    reference = held._reference_distribution(batch)(slice(None))
+    loss, _ = held._loss(batch, held.coefficients(), reference)
+    found = torch.autograd.grad(loss, weights)
+
+    now = held.policy.distribution(batch.observations, batch.temperatures)
+    away = now.log_prob(batch.actions) - batch.log_probs
+    ratio, gain = away.exp(), batch.advantages
+    gain = (gain - gain.mean()) / gain.std(correction=0)
+    good = gain > 0
+    assert ((ratio > 1.1) & good).any()
+    assert ((ratio < 0.9) & ~good).any()
+    clipped = torch.where(good, ratio.clamp(max=1.1), ratio.clamp(min=0.9))
+    error = held.policy.value(batch.observations) - batch.returns
+    entropy = now.entropy().mean()
+    expected = (
+        -(clipped * gain).mean() + 0.7 * 0.5 * (error**2).mean() - 0.3 * entropy
+        + 0.4 * (9.0 - entropy) + 0.6 * (ratio - 1 - away).mean() + 0.8 * now.kl(reference).mean()
+    )  # fmt: skip
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    for one, other in zip(found, torch.autograd.grad(expected, weights), strict=True):
+        assert torch.allclose(one, other, rtol=1e-3, atol=1e-5)
+        assert other.abs().max() > 0
 
 
 def test_target_kl_ends_the_epochs():
@@ -328,6 +383,13 @@ def test_schedules():
     assert factor[4] == pytest.approx(0.55)
     assert factor[6] == 1.0
     assert min(factor[2:]) > 0.1
+
+
+@pytest.mark.parametrize(("final", "expected"), [(0.0, 0.0), (0.1, 0.1), (-1.0, 0.2)])
+def test_an_entropy_coefficient_goes_to_0_and_stays_below_it(final, expected):
+    config = PPOConfig(entropy_coef=0.2, entropy_coef_final=final)
+    found = coefficients(config, ScheduleConfig(), ReferenceConfig(), Counters(), 1.0)
+    assert found["entropy_coef"] == pytest.approx(expected)
 
 
 def test_standardised():

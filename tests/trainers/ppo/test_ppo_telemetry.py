@@ -2,6 +2,7 @@
 
 import logging
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -150,6 +151,20 @@ def test_every_column_of_the_guide_is_in_the_csv(updates):
     assert np.allclose(counts.div(counts.sum(axis=1), axis=0), shares)
     assert (frame["approx_kl"] >= -1e-7).all()
     assert (frame["temp_current_temperature"] > 0).all()
+
+
+def test_action_shares_by_hand():
+    actions = np.array([[0, 1], [2, 2], [2, 3]])
+    held = SimpleNamespace(
+        actions=actions, valid=np.array([[True, True], [True, True], [True, False]])
+    )
+    found = telemetry.action_shares(held, 4)
+    assert [found[f"action_count_{i}"] for i in range(4)] == [1, 1, 3, 0]
+    assert [found[f"action_replica_{i}"] for i in range(4)] == [0.2, 0.2, 0.6, 0.0]
+    assert found["selected_replica"] == 2
+    by_environment = telemetry.shares_by_environment(held, 4)
+    assert by_environment[0] == pytest.approx([1 / 3, 0, 2 / 3, 0])
+    assert by_environment[1] == pytest.approx([0, 0.5, 0.5, 0])  # its last step is no decision
 
 
 def test_only_whole_episodes_are_told(recorded):

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -170,6 +171,29 @@ def test_a_chunk_that_was_done_but_not_said_so_is_said_on_the_way_back(tmp_path)
     programs.run(tmp_path, CHUNKED)
     again = programs.progress(tmp_path)
     assert (again["completed_chunks"], again["chunks"][2]["requests"]) == (3, requests)
+
+
+def test_a_chunk_says_how_often_it_took_each_action(tmp_path):
+    made = programs.training(tmp_path, CHUNKED)
+    taken, after = {}, made.chunks.after
+
+    def note(rollout, told):
+        taken.setdefault(made.ppo.at.chunk.number, []).append(rollout.actions[rollout.valid])
+        after(rollout, told)
+
+    made.chunks.after = note
+    made.run()
+    assert sorted(taken) == [1, 2, 3]
+    shares = {
+        number: np.bincount(np.concatenate(parts), minlength=4) / sum(map(len, parts))
+        for number, parts in taken.items()
+    }
+    for number, expected in shares.items():
+        text = (tmp_path / f"chunk_{number}.log").read_text()
+        (said,) = re.findall(r"\[chunk\] .* act=\[([^]]+)\]", text)
+        assert [float(one) for one in said.split(", ")] == pytest.approx(expected, abs=0.0051)
+        assert np.ptp(expected) > 0.02  # not the shares of any policy
+    assert np.abs(shares[1] - shares[3]).max() > 0.01
 
 
 def test_chunks_need_checkpoints(tmp_path):
