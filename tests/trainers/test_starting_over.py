@@ -9,6 +9,7 @@ pytest.importorskip("torch")
 from rlvitals.cli import main
 from rlvitals.trainers import schema
 
+pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")  # transformers' own
 HERE = Path(__file__).parent
 
 
@@ -44,6 +45,8 @@ def nsr(folder, monkeypatch):
 
 @pytest.mark.parametrize("trainer", [ppo, rlhf, nsr])
 def test_a_start_at_step_0_is_refused_or_asked_for(tmp_path, monkeypatch, capfd, trainer):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("WANDB_MODE", "offline")
     folder, file = tmp_path / "run", tmp_path / "settings.json"
     name, config = trainer(folder, monkeypatch)
     file.write_text(schema.text(config), encoding="utf-8")
