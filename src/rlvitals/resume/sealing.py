@@ -10,6 +10,7 @@ from rlvitals.resume import cleaning, disk, naming
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume.manifest import BadCheckpoint, File, Manifest, UnreadableCheckpoint
 from rlvitals.resume.ranks import Group, agree, each
+from rlvitals.store.run_folder import sync
 
 
 def commit(  # noqa: PLR0913, PLR0917 - what is sealed, by whom
@@ -36,7 +37,7 @@ def commit(  # noqa: PLR0913, PLR0917 - what is sealed, by whom
         complete(folder, there, holds)
         found = {name: asdict(manifests.look(folder, name)) for name in share}
         for name in (*share, *known):
-            disk.sync(folder / name)
+            sync(folder / name)
         return dict(found)
 
     for part in each(group, hashed):

@@ -32,8 +32,8 @@ def files(index: Index, sizes: Mapping[str, int]) -> Iterator[str]:
     for name, versions in index.files.items():
         size = max((version.size for version in versions), default=0)
         if 0 <= size < sizes.get(name, 0):
-            more = sizes[name] - size
-            yield f"the last {more:,} bytes of {name} are not restored: the index ends before them"
+            size = sizes[name] - size
+            yield f"the last {size:,} bytes of {name} are not restored: the index ends before them"
     extra = [name for name in sorted(sizes) if name not in index.files and not is_of_a_backup(name)]
     if extra:
         more = f" and {len(extra) - MAX_NAMES:,} more" if len(extra) > MAX_NAMES else ""
