@@ -21,15 +21,15 @@ from rlvitals.store.outbox import Budget
 
 BURST_ROWS = 1200  # logged faster than flushed: laid out in about 1.5 ms for 20 numbers a row
 CHUNK_ROWS = 65_536  # laid out before they are handed to the disk: they are in memory twice
-ROW_BYTES, NUMBER_BYTES = 200, 100  # of a row that waits in a list, and of each number in a dict
-MESSAGE_BYTES = 500  # of a call that waits, beside its content
+# Of a row that waits in a list, of each number in its dict, of a call beside its content.
+ROW_BYTES, NUMBER_BYTES, MESSAGE_BYTES = 200, 100, 500
 CONTENT_SHARE = 0.75  # of the budget, that texts, tables and histograms may fill
 STUCK = 2.0  # seconds that a durable log waits for another thread's write
 BLOCKED_SECONDS = 0.2  # of one write: the disk blocks, and nobody waits for it
 PATIENCE = 0.005  # seconds that a loop faster than its recorder lets it catch up
 MAX_PATIENCE = 0.25  # seconds that such a loop waits where the budget is half used
 POLL_SECONDS = 0.002
-MAX_SECONDS = 1e6  # that `flush` can be asked to wait
+ALIVE_SECONDS = 1.0  # after which a caller that waits looks whether the thread is still there
 
 Message = Callable[[Writing], None]
 
@@ -230,7 +230,7 @@ class Pump:
 
     def flush(self, timeout: float) -> bool:
         """Wait until what is logged by now is with the system; False where it is not."""
-        return self._order(None, min(max(timeout, 0.0), MAX_SECONDS))
+        return self._order(None, timeout)
 
     def close(self, status: str, timeout: float) -> bool:
         """Hand on what waits, close the sinks, end the thread. May be called again."""
@@ -238,13 +238,14 @@ class Pump:
         return self.closed
 
     def _order(self, status: str | None, timeout: float, *, all_sinks: bool = True) -> bool:
-        if not self.alive:
-            return self.closed and not self.losses.total
-        done = threading.Lock()
-        done.acquire()
-        order = _Order(done, status, all_sinks)
-        self._orders.put(order)
-        return done.acquire(timeout=timeout) and all(order.written)
+        (done := threading.Lock()).acquire()
+        order, until = _Order(done, status, all_sinks), time.monotonic() + timeout
+        if self.alive:
+            self._orders.put(order)
+        while self.alive and time.monotonic() < until:
+            if done.acquire(timeout=min(max(0.0, until - time.monotonic()), ALIVE_SECONDS)):
+                return all(order.written)
+        return self.closed and not self.losses.total
 
     def _run(self) -> None:
         try:
@@ -293,6 +294,7 @@ class Pump:
     def _settle(self, order: _Order) -> None:
         if order.status is not None:
             self._safely(partial(self._close, order.status))
+            self._ended = True  # before the caller goes on, who may ask for more
         elif order.all_sinks:
             for outlet in self._outlets:
                 outlet.flush()
