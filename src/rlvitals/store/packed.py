@@ -25,7 +25,7 @@ from rlvitals.records import Series
 from rlvitals.store import columns, frames, payloads, typed
 from rlvitals.store.blocks import BlockCursor, Scalars
 from rlvitals.store.frames import SIZE, Damage, Frame, Header, Kind, Tail
-from rlvitals.store.typed import Fields
+from rlvitals.store.typed import Fields, WrongTypeError
 
 START = Struct("<qqqdQ")
 CHECK = Struct("<II")
@@ -60,13 +60,17 @@ class Origin:
     def parse(cls, frame: Frame) -> Self:
         """Read it from its frame. Raises ValueError."""
         record = Fields(payloads.from_json(frame.payload), "origin")
-        numbers = [record.take(name, typed.count, 0) for name in ("covers", "rows", "others")]
         tables = record.values.get("tables")
-        if not isinstance(tables, dict) or record.wrong:
-            raise ValueError("; ".join(record.wrong) or "it has no key tables")
-        named = {int(number): typed.texts(keys) for number, keys in tables.items()}
-        head = bytes.fromhex(record.take("head", typed.text, ""))
-        return cls(*numbers, named, head, ended=record.values.get("ended") is True)
+        if not isinstance(tables, dict):
+            raise WrongTypeError("it has no key tables")
+        return cls(
+            covers=typed.count(record.values.get("covers")),
+            rows=typed.count(record.values.get("rows")),
+            others=typed.count(record.values.get("others")),
+            tables={int(number): typed.texts(keys) for number, keys in tables.items()},
+            head=bytes.fromhex(typed.text(record.values.get("head"))),
+            ended=record.values.get("ended") is True,
+        )
 
     def frame(self) -> bytes:
         """Lay it out as a frame."""
