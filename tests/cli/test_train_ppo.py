@@ -99,7 +99,7 @@ def test_mistakes_are_named_and_leave_nothing(words, said, tmp_path, monkeypatch
     ("section", "said"),
     [
         ({"ppo_config": {"clip_range": 0.1}}, "there is no ppo_config.clip_range"),
-        ({"monitoring": {"visualization": {}}}, "there is no monitoring.visualization"),
+        ({"monitoring": {"visualisation": {}}}, "there is no monitoring.visualisation"),
         ({"ppo_config": {"epochs": "4"}}, "'4' is not a number"),
         ({"ppo_config": 3}, "ppo_config is no table"),
         ([], "the settings are no table"),
