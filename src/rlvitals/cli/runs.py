@@ -50,9 +50,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Bring the index up to date, and list what fits."""
+    from rlvitals.harmless import harmless
     from rlvitals.show import listing
     from rlvitals.show.console import emit
-    from rlvitals.show.harmless import harmless
     from rlvitals.store import folders
     from rlvitals.store.index import Index
 

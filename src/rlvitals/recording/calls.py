@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from rlvitals import redact
 from rlvitals.errors import UsageError, nearest
-from rlvitals.recording import content, redact, tensors
+from rlvitals.recording import content, tensors
 from rlvitals.recording.notes import Notes
 from rlvitals.recording.sinks.sink import AXIS
 

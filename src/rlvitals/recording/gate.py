@@ -76,7 +76,7 @@ class Gate:
     def text(self, key: str, text: Text) -> None:
         """Pass a text on."""
         clean = redact.cell(key, text.text)
-        self._sink.text(self._names.name(key), replace(text, text=clean))
+        self._sink.text(self._names.name(key), replace(text, text=str(clean)))
 
     def table(self, key: str, table: Table) -> None:
         """Pass rows of a table on."""

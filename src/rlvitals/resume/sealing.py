@@ -10,7 +10,7 @@ from rlvitals.resume import cleaning, disk, naming
 from rlvitals.resume import manifest as manifests
 from rlvitals.resume.manifest import BadCheckpoint, File, Manifest, UnreadableCheckpoint
 from rlvitals.resume.ranks import Group, agree, each
-from rlvitals.store.run_folder import sync
+from rlvitals.store.files import sync
 
 
 def commit(  # noqa: PLR0913, PLR0917 - what is sealed, by whom

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from rlvitals import metrics, settings
+from rlvitals import config_files, metrics, settings
 from rlvitals.errors import UsageError, nearest
 from rlvitals.knobs import neutral
 from rlvitals.metrics import environments, glossary
@@ -265,6 +265,6 @@ def _options(name: str) -> Iterator[str]:
             *([choices] if choices else []),
             f"- **command line**: `{option.flag}`",
             f"- **environment**: `{option.variable}`",
-            f"- **{settings.FILE}**: `{option.key}` under `[{option.section}]`",
+            f"- **{config_files.FILE}**: `{option.key}` under `[{option.section}]`",
         ]
         yield "\n".join(lines)

@@ -5,8 +5,8 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO
 
 import rlvitals
 
@@ -48,16 +48,12 @@ def saved(checkpoints: rlvitals.Checkpoints, step: int, *, last: bool) -> bool:
 class LogFile(logging.FileHandler):
     """A file of log lines; what a full disk does not take is left out, without a word."""
 
-    def _open(self) -> TextIO:
+    def _open(self) -> TextIOWrapper:
         """Open the file to append; a link or a pipe in its place is an OSError."""
         strict = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        return open(
-            self.baseFilename,
-            self.mode,
-            encoding=self.encoding,
-            errors=self.errors,
-            opener=lambda path, flags: os.open(path, flags | strict, 0o666),
-        )
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | strict
+        file = os.fdopen(os.open(self.baseFilename, flags, 0o666), "ab")
+        return TextIOWrapper(file, encoding=self.encoding, errors=self.errors)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - as logging calls it
         """Print a traceback, as logging does, for anything but a full disk."""
