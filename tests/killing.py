@@ -13,6 +13,7 @@ import random
 import sys
 import tempfile
 from contextlib import contextmanager, suppress
+from multiprocessing import forkserver
 from pathlib import Path
 
 from waiting import HANG_SECONDS
@@ -27,9 +28,11 @@ PRELOADED = [
 
 
 def processes():
-    """What makes processes."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
+    """What makes processes; a server that other tests started with other modules is ended."""
+    context, server = multiprocessing.get_context("forkserver"), forkserver._forkserver
+    if server._preload_modules != PRELOADED:
+        server._stop()
+        context.set_forkserver_preload(PRELOADED)
     return context
 
 

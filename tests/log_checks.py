@@ -38,7 +38,7 @@ def cuts(size, seed=0):
 
 
 def check_truncations(reader, path, data, *, refusals=False):
-    """Cut a log: what reads is a prefix that only grows. Returns how many cuts read.
+    """Cut a log: what reads is a prefix that only grows. Returns the share of cuts that read.
 
     Formats that are written as a whole may refuse a part of it (`refusals`), by its name.
     """
@@ -47,7 +47,8 @@ def check_truncations(reader, path, data, *, refusals=False):
     assert whole
     count = _size(whole)
     read = 0
-    for size in reversed(cuts(len(data))):
+    sizes = cuts(len(data))
+    for size in reversed(sizes):
         os.truncate(path, size)
         try:
             found = points(reader.read(path, None)[0])
@@ -61,7 +62,7 @@ def check_truncations(reader, path, data, *, refusals=False):
         assert _size(found) <= count, f"a shorter file reads as more, at {size} bytes"
         count = _size(found)
         read += 1
-    return read
+    return read / len(sizes)
 
 
 def _size(found):

@@ -284,7 +284,7 @@ def test_a_progress_file_that_nobody_writes_to_any_more(tmp_path, capsys):
     said["last_update"] = "2020-01-01T00:00:00+00:00"
     (folder / FILE).write_text(json.dumps(said))
     (one,) = examined(capsys, folder)["progress"]
-    assert "nothing was written for" in one["said"]
+    assert "its last sign is" in one["said"]
 
 
 TWO = """

@@ -29,7 +29,7 @@ def test_once(call, healthy, failing, poor, tmp_path):
     assert "note[" not in out
     assert "note[" in call("follow", "--once", "--notes", failing, *KL)[1]
     assert call("follow", "--once", failing, *KL, "--fail-on", "never")[0] == 0
-    without = ("--ignore", "kl-above-target")
+    without = ("--ignore", "kl-above-target,clip-fraction-high,no-learning")
     once = call("follow", "--once", failing, *KL, *without)[0]
     assert once == call("diagnose", failing, *KL, *without)[0] != 1
     assert call("follow", "--once", poor)[0] == 4
@@ -120,9 +120,12 @@ def test_a_person_at_a_terminal_sees_a_line_that_lives(tmp_path):
     )
     os.close(theirs)
     seen = b""
-    while b"1 run: growing" not in seen:
+    while b"1 run: quiet" not in seen:  # nobody has seen it grow
         seen += os.read(ours, 4096)
     assert b"learning" in seen
+    write(tmp_path / "ppo", rows=61)
+    while b"1 run: growing" not in seen:
+        seen += os.read(ours, 4096)
     process.send_signal(signal.SIGINT)
     rest = b""
     with suppress(OSError):  # the other end is closed: everything is read

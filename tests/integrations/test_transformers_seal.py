@@ -391,11 +391,11 @@ def test_weights_alone_are_said_to_be_no_checkpoint(tmp_path, capsys):
     twins.plain(tmp_path, save_only_model=True).train()
     assert "save_only_model: the checkpoints hold weights alone" in capsys.readouterr().err
     assert manifest.verify(tmp_path / "checkpoint-24").facts["weights_only"]
-    assert rlvitals.resume_from(tmp_path) is None
-    said = capsys.readouterr().err
-    assert "checkpoint-24 is not used: it holds weights alone" in said
-    assert "this is a fresh start" in said
+    with pytest.raises(rlvitals.CannotResume, match="checkpoint-24: it holds weights alone"):
+        rlvitals.resume_from(tmp_path)
     assert "checkpoint-24" in folders(tmp_path)
+    assert rlvitals.resume_from(tmp_path, fresh=True) is None
+    assert "checkpoint-24.before-fresh" in folders(tmp_path)
 
 
 def test_a_run_without_a_seal_is_not_begun_over(straight, tmp_path, capsys):

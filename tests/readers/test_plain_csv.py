@@ -185,17 +185,17 @@ TABLE = "step,loss,note\n" + "".join(
 def test_cuts_read_as_prefixes(write):
     path = write(TABLE)
     assert path.stat().st_size > 700
-    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 500
+    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 0.8
 
 
 def test_cuts_without_a_step_column_read_as_prefixes(write):
     path = write("loss,acc\n" + "".join(f"{n},{n / 7:.4f}\n" for n in range(80)))
-    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 500
+    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 0.8
 
 
 def test_500_cuts_of_a_long_log_read_as_prefixes(write):
     path = write("step,loss\n" + "".join(f"{n},{n / 7:.9f}\n" for n in range(1500)))
-    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 400
+    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 0.8
 
 
 @pytest.mark.parametrize("text", [TABLE, "loss,acc\n" + "1,2\n" * 300])

@@ -159,13 +159,13 @@ ARRAY = "[" + ",\n".join(LOG.splitlines()) + "]\n"
 @pytest.mark.parametrize("text", [LOG, ARRAY], ids=["lines", "array"])
 def test_cuts_read_as_prefixes(write, text):
     path = write(text)
-    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 500
+    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 0.8
 
 
 def test_500_cuts_of_a_long_log_read_as_prefixes(write):
     text = lines(*({"step": n, "loss": n / 7} for n in range(1000)))
     path = write(text)
-    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 400
+    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 0.8
 
 
 def test_a_growing_file_reads_once(write):

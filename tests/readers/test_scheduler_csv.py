@@ -194,7 +194,7 @@ def test_numbers_that_are_none_are_kept_as_logged(tmp_path, rows):
 
 def test_cuts_read_as_prefixes(mixed):
     assert mixed.stat().st_size > 2000
-    assert log_checks.check_truncations(READER, mixed, mixed.read_bytes(), refusals=True) > 100
+    assert log_checks.check_truncations(READER, mixed, mixed.read_bytes(), refusals=True) > 0.8
 
 
 def test_cuts_of_a_shifting_file_read_as_prefixes(tmp_path, rows):
@@ -205,7 +205,7 @@ def test_cuts_of_a_shifting_file_read_as_prefixes(tmp_path, rows):
         for row in rows[1:12]
     ]
     path = write(tmp_path / "m.csv", names, cells)
-    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 100
+    assert log_checks.check_truncations(READER, path, path.read_bytes(), refusals=True) > 0.8
 
 
 def test_a_growing_file_reads_once(mixed):
@@ -277,4 +277,4 @@ def test_a_real_table_that_loads_and_lies_comes_out_right(real_logs):
 def test_cuts_of_real_tables_read_as_prefixes(real_logs, tmp_path):
     data = (real_logs / REAL.format("0918_232535", "0918_233015")).read_bytes()[:150_000]
     path = tmp_path / "part.csv"
-    assert log_checks.check_truncations(READER, path, data, refusals=True) > 400
+    assert log_checks.check_truncations(READER, path, data, refusals=True) > 0.8

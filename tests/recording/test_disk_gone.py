@@ -222,13 +222,25 @@ def test_a_run_that_cannot_be_recorded_answers_flush_with_false(tmp_path):
     assert not run.flush(LONG)
 
 
-def test_a_damaged_run_file_is_a_warning_and_the_training_goes_on(tmp_path):
+def test_a_run_of_a_newer_format_is_a_warning_and_the_training_goes_on(tmp_path):
     rlvitals.start(tmp_path, strict=False).finish()
-    (tmp_path / "run.json").write_text("{")
-    with pytest.warns(RuntimeWarning, match=r"nothing is recorded: run\.json is damaged"):
+    for name in ("run.json", ".run.json.copy"):
+        (tmp_path / name).write_text('{"format": 999}')
+    with pytest.warns(RuntimeWarning, match="nothing is recorded: .*newer"):
         run = rlvitals.start(tmp_path, strict=False)
     run.log(1, {"x": 1.0})
     assert not run.flush(LONG)
+
+
+def test_a_damaged_run_file_is_written_anew_and_the_run_is_recorded(tmp_path):
+    rlvitals.start(tmp_path, strict=False).finish()
+    for name in ("run.json", ".run.json.copy"):
+        (tmp_path / name).write_text("{")
+    run = rlvitals.start(tmp_path, strict=False)
+    run.log(1, {"x": 1.0})
+    assert run.flush(LONG)
+    run.finish()
+    assert values(tmp_path, "x") == [1.0]
 
 
 def test_notes_with_a_counter_in_them_are_few(tmp_path):

@@ -18,6 +18,7 @@ from rlvitals.recording import gate, outlet
 from rlvitals.recording.notes import Notes
 from rlvitals.recording.sinks.sink import Rows, Writing
 from rlvitals.redact import MARK
+from rlvitals.store.outbox import Budget
 
 SINKS = ("csv", "jsonl", "tensorboard", "console")
 SCRIPT = Path(__file__).parent / "secrets_script.py"
@@ -222,7 +223,7 @@ def test_a_sink_s_error_is_told_without_its_secrets(caplog):
             raise RuntimeError(f"Authorization: Bearer {SECRET}")
 
     notes = Notes()
-    one = outlet.Outlet("odd", Failing(), notes)
+    one = outlet.Outlet("odd", Failing(), notes, Budget())
     one.start()
     rows = Rows(("a",), np.zeros(1, np.int64), np.zeros(1), np.zeros((1, 1)))
     with caplog.at_level(logging.WARNING):

@@ -141,6 +141,7 @@ def test_the_data_server_loads_the_same(tmp_path):
 def test_the_same_as_torch_s_writer(tmp_path):
     torch_tensorboard = pytest.importorskip("torch.utils.tensorboard")
     batch = rows(count=300)
+    (tmp_path / "ours").mkdir()
     path = write(tmp_path / "ours", batch)
     with torch_tensorboard.SummaryWriter(str(tmp_path / "torch")) as writer:
         for step, time, row in zip(batch.steps, batch.times, batch.values, strict=True):

@@ -78,7 +78,8 @@ def same_as_uninterrupted(folder):
     resumed = Training()
     resumed.train()  # what a program does before it restores does not matter
     found = Checkpoints(folder, tell=lambda _: None).restore_state(resumed.state)
-    assert found.differs == ()
+    # This process has loaded other files of tests than the one that saved.
+    assert not [text for text in found.differs if not text.endswith((" is new", " are new"))]
     for _ in range(FURTHER):
         resumed.train()
     streams = resumed.bits()

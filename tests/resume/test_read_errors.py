@@ -113,8 +113,8 @@ def restored_by(user, folder, pipe):
                                   "checkpoint-100"])  # fmt: skip
 def test_another_user_who_may_not_read_it(saved, path, tmp_path_factory):
     base = tmp_path_factory.getbasetemp()
-    for one in (saved, base, base.parent):  # pytest keeps its folders to itself
-        one.chmod(0o755)
+    for folder in (saved, base, base.parent, base.parent.parent):  # pytest keeps them to itself
+        folder.chmod(0o755)
     saved.chmod(0o777)
     (saved / path).chmod(0)
     before = names(saved)

@@ -59,7 +59,7 @@ def _failing_sinks(scene: Scene) -> Iterator[Trouble]:
             Severity.WARNING,
             f"the sink {name} does not get all that is logged",
             (*texts[:MOST_SHOWN], "the run's own files are written apart from it"),
-            (f"rlvitals export {scene.path}", f"rlvitals diagnose {scene.path}"),
+            (f"rlvitals export {scene.path} numbers.csv", f"rlvitals diagnose {scene.path}"),
         )
 
 

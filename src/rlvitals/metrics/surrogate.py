@@ -114,7 +114,7 @@ FIRST_CLIP_FRACTION = Metric(
 FIRST_RATIO_MAX = Metric(
     name="policy/first_ratio_max",
     title="Largest ratio in an update's first minibatch",
-    unit="",
+    unit="ratio",
     kind="health",
     meaning="The largest probability ratio before the update's first gradient step: 1, as nothing"
     " has moved.",

@@ -6,16 +6,13 @@ the sinks have the same gate at their own writer: `store.events` and `store.run_
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from rlvitals import redact
 from rlvitals.recording.sinks.sink import Rows, Writing
 from rlvitals.records import Histogram, Table, Text
-
-if TYPE_CHECKING:
-    from rlvitals.recording.pump import Keeping
 
 MAX_LAYOUTS = 10_000  # remembered; the dictionary is emptied when names are new at every step
 MAX_RENAMED = 10_000  # names with a secret that are told apart by a number; the others share one
@@ -103,10 +100,32 @@ class Gate:
         self._sink.close(redact.text(status))
 
 
+class Keeping(Writing, Protocol):
+    """The native sink: it keeps what the disk does not take, and counts what it gave up."""
+
+    def row(self, step: int, time: float, row: Mapping[str, object]) -> bool:
+        """Write a row on the caller's own thread, where nothing waits before it."""
+
+    def rename(self, names: Callable[[tuple[str, ...]], tuple[str, ...]]) -> None:
+        """Write single rows under other names."""
+
+    @property
+    def pending(self) -> int:
+        """Bytes that the system has not taken yet."""
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """Rows and other calls given up, by kind."""
+
+    @property
+    def waiting(self) -> Counter[str]:
+        """Rows and other calls that the system has not taken yet, by kind."""
+
+
 class NativeGate(Gate):
     """The native sink behind the gate, with the calls that it alone has."""
 
-    def __init__(self, sink: "Keeping", names: Names) -> None:
+    def __init__(self, sink: Keeping, names: Names) -> None:
         """Stand before the native sink; single rows ask for their names once for each layout."""
         super().__init__(sink, names)
         self._native = sink

@@ -43,14 +43,14 @@ def _is_this_process(beat: Beat) -> bool:
 
 
 def recording(folder: Path, time_now: float) -> tuple[Beat, ...]:
-    """Return the processes that record into a run's folder now, one of each attempt."""
-    return tuple(
-        beat
-        for beat in _beats(folder)
-        if beat.exit_code is None
-        and time_now - beat.time < FRESH_SECONDS
-        and _is_alive(beat, time_now)
-    )
+    """Return the newest beat of each process that records into a run's folder now."""
+    newest: dict[tuple[str, str, str, int], Beat] = {}
+    for beat in _beats(folder):
+        is_fresh = beat.exit_code is None and time_now - beat.time < FRESH_SECONDS
+        if is_fresh and _is_alive(beat, time_now):
+            writer = beat.writer  # a process may record several attempts, one after the other
+            newest[writer.host, writer.boot, writer.namespace, writer.pid] = beat
+    return tuple(newest.values())
 
 
 def _is_alive(beat: Beat, time_now: float) -> bool:

@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from rlvitals.recording.batches import FIELDS, Batcher
-from rlvitals.recording.gate import Gate, Names, NativeGate
+from rlvitals.recording.gate import Gate, Keeping, Names, NativeGate
 from rlvitals.recording.losses import AT_END, BLOCKED, FASTER, FULL, Losses
 from rlvitals.recording.notes import Notes, error_text
 from rlvitals.recording.outlet import Outlet
@@ -54,28 +54,6 @@ class _Order:
     written: list[bool] = field(default_factory=list)  # the answer: whether all is with the system
 
 
-class Keeping(Writing, Protocol):
-    """The native sink: it keeps what the disk does not take, and counts what it gave up."""
-
-    def row(self, step: int, time: float, row: Mapping[str, object]) -> bool:
-        """Write a row on the caller's own thread, where nothing waits before it."""
-
-    def rename(self, names: Callable[[tuple[str, ...]], tuple[str, ...]]) -> None:
-        """Write single rows under other names."""
-
-    @property
-    def pending(self) -> int:
-        """Bytes that the system has not taken yet."""
-
-    @property
-    def dropped(self) -> Counter[str]:
-        """Rows and other calls given up, by kind."""
-
-    @property
-    def waiting(self) -> Counter[str]:
-        """Rows and other calls that the system has not taken yet, by kind."""
-
-
 class Pump:
     """Takes rows and messages from any thread and hands them to the sinks from its own.
 
@@ -84,13 +62,9 @@ class Pump:
     """
 
     def __init__(
-        self,
-        native: Keeping,
-        others: Sequence[tuple[str, Writing]],
-        notes: Notes,
-        flush_seconds: float,
-        budget: Budget | None = None,
-    ) -> None:
+        self, native: Keeping, others: Sequence[tuple[str, Writing]], notes: Notes,
+        flush_seconds: float, budget: Budget | None = None,
+    ) -> None:  # fmt: skip
         """Own the sinks from now on; `start` begins."""
         self.rows: list[object] = []  # step, time, dict, None; step, time, dict, None; ...
         self.gather: Callable[[], object] = int  # brings rows that wait elsewhere; this: nothing
@@ -106,9 +80,8 @@ class Pump:
         self.beside: Callable[[], Mapping[str, float]] = dict  # what is logged with the last row
         names = Names()  # of all gates: every sink writes a metric under the same name
         self._native = NativeGate(native, names)
-        self._outlets = [
-            Outlet(name, Gate(writing, names), notes, self.budget) for name, writing in others
-        ]
+        gates = ((name, Gate(writing, names)) for name, writing in others)
+        self._outlets = [Outlet(name, gate, notes, self.budget) for name, gate in gates]
         self._seconds = flush_seconds
         self._batcher = Batcher(notes)
         self._orders: SimpleQueue[_Order | None] = SimpleQueue()

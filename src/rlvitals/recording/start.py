@@ -64,14 +64,11 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     the CSV and Parquet sinks put into one table, whichever of them a row holds. `durable`
     writes each call before it returns, so that nothing logged is lost when the process is
     killed; else it is what was logged in the last `flush_seconds`. `strict` makes wrong calls
-    raise: the default under pytest. Raises UsageError for a folder, sinks, columns, `resume` and
-    options that make no sense; what describes the run (`settings`, `tags`, `notes`, `seed`, names)
-    is recorded as far as it can be read. A folder that cannot be written is a warning; where
-    `strict`, a VitalsError.
+    raise: the default under pytest. Raises UsageError for a wrong folder, sink, column or option;
+    a folder that cannot be written is a warning; where `strict`, a VitalsError.
     """
     checked = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
-    texts = {"project": project, "name": name, "group": group, "framework": framework}
-    said: dict[str, object] = {**texts} if checked else _texts(texts)
+    said = _texts(strict=checked, project=project, name=name, group=group, framework=framework)
     said |= {"folder": None if folder is None else str(folder), "tags": _tags(tags) or None}
     every = _chosen(said | {"durable": durable or None, "flush_seconds": flush_seconds})
     chosen = every.recording
@@ -79,13 +76,15 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     if chosen.mode == "off":
         return Off(_path(chosen), chosen.name, kept)
     own = choosing.chosen(sinks, every, columns)
-    whole = seed if seed is None or checked else tensors.whole(seed)
-    wanted = _Start(chosen, own, resume, kept, whole, content.text(notes))
+    number = seed if seed is None or checked else tensors.whole(seed)
+    wanted = _Start(chosen, own, resume, kept, number, content.text(notes))
     return _begun(wanted, wrong, strict=checked)
 
 
-def _texts(values: Mapping[str, object]) -> dict[str, object]:
-    return {key: None if value is None else content.text(value) for key, value in values.items()}
+def _texts(*, strict: bool, **values: object) -> dict[str, object]:
+    """Return what is not None as texts; as it is where `strict`, to be refused where it is none."""
+    said = ((key, value) for key, value in values.items() if value is not None)
+    return {key: value if strict else content.text(value) for key, value in said}
 
 
 def _tags(tags: object) -> tuple[str, ...]:

@@ -87,18 +87,19 @@ class Checkpoints:
         self._begin()
 
     def _begin(self) -> None:
-        self._sequence, self._shelf.attempt = ranks.each(self._group, self._counts)[0]
+        self._sequence, self._shelf.attempt, process = ranks.each(self._group, self._counts)[0]
         self._shelf.sequence = self._sequence
+        self._shelf.process = "" if isinstance(self._group, ranks.Alone) else process
 
-    def _counts(self) -> list[int]:
-        """Clear away what is unfinished; return the last sequence and attempt. CannotResume."""
+    def _counts(self) -> tuple[int, int, str]:
+        """Clear away what is unfinished; return last sequence, attempt, process. CannotResume."""
         with manifests.reading(self.folder):
             if self._group.rank == 0:
                 for text in cleaning.clean(self.folder):
                     self._tell(text)
             known = [one.manifest for one in self._shelf.sealed()]
         attempt = self._owner.attempt or 1 + max((one.attempt for one in known), default=0)
-        return [max((one.sequence for one in known), default=0), attempt]
+        return max((one.sequence for one in known), default=0), attempt, this_process()
 
     @property
     def attempt(self) -> int:
@@ -274,10 +275,8 @@ class Checkpoints:
 
     def pin(self, step: int) -> None:
         """Keep a checkpoint for good. Raises BadCheckpoint where there is none."""
-        self._writer.join()
-        folder = naming.final(self.folder, step)
-        sealed = manifests.verify(folder)
-        manifests.write(folder, replace(sealed, pinned=True))
+        one = self.at(step)
+        manifests.write(one.folder, replace(one.manifest, pinned=True))
 
     def _resumed(
         self, one: Checkpoint, refused: tuple[str, ...], load: Callable[[Path], object] | None
@@ -325,7 +324,7 @@ class Checkpoints:
             metrics=dict(metrics or {}),
             pinned=pinned,
             facts={"kept": retention.written(self.policy), **(facts or {})},
-            process=this_process(),
+            process=self._shelf.process or this_process(),
         )
 
     @contextmanager

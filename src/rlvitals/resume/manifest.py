@@ -284,10 +284,12 @@ def _manifest(content: Mapping[str, object]) -> Manifest:
         world_size=record.take("world_size", typed.count, 1),
         settings_hash=record.take("settings_hash", typed.text, ""),
         versions={name: typed.text(item) for name, item in record.mapping("versions").items()},
+        code={name: typed.text(item) for name, item in record.mapping("code").items()},
         health=record.take("health", typed.text, ""),
         metrics={name: metrics.take(name, typed.real, 0.0) for name in metrics.values},
         pinned=record.values.get("pinned") is True,
         facts=record.mapping("facts"),
+        process=record.take("process", typed.text, ""),
     )
     if wrong := [*record.wrong, *metrics.wrong]:
         raise ValueError(wrong[0])

@@ -30,13 +30,18 @@ def label(process: str) -> str:
     return f"process {number.partition('-')[0]}{machine}"
 
 
-def newer_than(sequence: int, manifests: Iterable[Manifest]) -> tuple[Manifest, ...]:
-    """Return what other processes saved after this one had found `sequence` as the highest."""
+def newer_than(
+    sequence: int, manifests: Iterable[Manifest], process: str = ""
+) -> tuple[Manifest, ...]:
+    """Return what others than `process` saved after it had found `sequence` as the highest.
+
+    `process`: this one where it is empty.
+    """
     return tuple(
         manifest
         for manifest in manifests
         if manifest.sequence > sequence
-        and manifest.process not in {"", this_process()}
+        and manifest.process not in {"", process or this_process()}
         and not manifest.facts.get("adopted")
     )
 

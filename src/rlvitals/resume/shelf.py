@@ -55,6 +55,7 @@ class Shelf:
         self.attempt = 0  # of this process
         self.base: int | None = None  # the step it went on from; None: not asked yet
         self.sequence = 0  # the highest when this process began
+        self.process = ""  # that saves for a group of processes; empty: this one, for itself
         self.others: frozenset[str] = frozenset()  # processes that save here at the same time
 
     def sealed(self) -> Iterator[Checkpoint]:
@@ -158,7 +159,11 @@ class Shelf:
         Their checkpoints are neither used nor deleted from now on. Returns the highest sequence
         of theirs, or 0.
         """
-        theirs = other_trainers.newer_than(self.sequence, (each.manifest for each in self.sealed()))
+        try:
+            saved = [each.manifest for each in self.sealed()]
+        except UnreadableCheckpoint:
+            return 0  # a save goes on; the next one that can read all of them tells
+        theirs = other_trainers.newer_than(self.sequence, saved, self.process)
         for manifest in theirs:
             if manifest.process not in self.others:
                 self.others |= {manifest.process}

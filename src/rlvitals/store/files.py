@@ -12,6 +12,7 @@ import stat
 import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from hashlib import blake2b
 from io import FileIO
 from pathlib import Path
 from typing import IO
@@ -158,6 +159,19 @@ def beside(path: Path) -> Iterator[IO[bytes]]:
         sync(path.parent)
     finally:
         made.unlink(missing_ok=True)
+
+
+def free_name(path: Path) -> Path:
+    """Return a name beside a damaged file to set it aside under: nothing has it yet."""
+    target, count = path.with_name(f"{path.name}.corrupt"), 1
+    while os.path.lexists(target):
+        target, count = path.with_name(f"{path.name}.corrupt-{count}"), count + 1
+    return target
+
+
+def checksum(data: bytes) -> bytes:
+    """Return a checksum of a small file, as 32 hexadecimal digits."""
+    return blake2b(data, digest_size=16).hexdigest().encode()
 
 
 @contextmanager

@@ -15,7 +15,6 @@ import time as clock
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -281,7 +280,7 @@ def choose(run: FileState, copy: FileState, path: Path) -> Stored:
 def examine(data: bytes, path: Path) -> FileState:
     """Read the bytes of a `run.json` or of its copy."""
     body, mark, end = data.rpartition(CHECKSUM)
-    same = end == _checksum(body) + b'"\n}' if mark else None
+    same = end == files.checksum(body) + b'"\n}' if mark else None
     try:
         return FileState(parse_about(data, path), same)
     except UnreadableLog as error:
@@ -392,20 +391,9 @@ def _write(path: Path, about: About, *, damaged: bool = False) -> None:
     said["attempts"] = [asdict(one) for one in about.attempts]
     body = json.dumps(said, indent=1, default=payloads.plain).encode().removesuffix(b"\n}")
     if damaged and os.path.lexists(path):
-        path.replace(_aside(path))
-    data = body + CHECKSUM + _checksum(body) + b'"\n}'
+        path.replace(files.free_name(path))
+    data = body + CHECKSUM + files.checksum(body) + b'"\n}'
     with files.beside(path) as file:
         file.write(data)
     with suppress(OSError), files.beside(path.with_name(RUN_COPY)) as file:
         file.write(data)  # without room for it, the next rewrite makes it
-
-
-def _aside(path: Path) -> Path:
-    target, count = path.with_name(f"{path.name}.corrupt"), 1
-    while os.path.lexists(target):
-        target, count = path.with_name(f"{path.name}.corrupt-{count}"), count + 1
-    return target
-
-
-def _checksum(data: bytes) -> bytes:
-    return blake2b(data, digest_size=16).hexdigest().encode()

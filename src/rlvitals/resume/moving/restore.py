@@ -79,7 +79,8 @@ def restore(
         _room(made, known, here, there)
         _checkpoints(work, [one for one in here if not _is_foreign(work, known, one)], tell)
         usable = {naming.final(Path(), one.manifest.step).name for one in here}
-        done.damaged += unaccounted.checkpoints(known, sizes, usable)
+        done.damaged += unaccounted.damaged(sizes, usable)
+        done.left += unaccounted.missing(known, sizes, usable)
         _logs(work, known)
         _forget(work)
         work.done.aside = put_in_place(made, target)

@@ -15,16 +15,23 @@ from rlvitals.resume.moving.places import partial
 MAX_NAMES = 3  # of files in one sentence
 
 
-def checkpoints(index: Index, sizes: Mapping[str, int], usable: Collection[str]) -> Iterator[str]:
-    """Yield a sentence for each checkpoint that is there or announced, and not usable."""
-    sealed = {match[1] for path in sizes if (match := SEALED.fullmatch(path))}
-    for name in sorted(sealed - set(usable)):
+def damaged(sizes: Mapping[str, int], usable: Collection[str]) -> Iterator[str]:
+    """Yield a sentence for each checkpoint that is there with a seal, and not usable."""
+    for name in sorted(_sealed(sizes) - set(usable)):
         yield f"{name} is damaged in the backup, not restored: its seal does not fit its files"
+
+
+def missing(index: Index, sizes: Mapping[str, int], usable: Collection[str]) -> Iterator[str]:
+    """Yield a sentence for each newer checkpoint that the index names, and that is not there."""
+    sealed = _sealed(sizes)
     newest = max((_step(name) for name in usable), default=-1)
     for name in sorted(set(index.checkpoints) - sealed - set(usable)):
         is_partial = any(path.startswith((f"{name}/", f"{partial(name)}/")) for path in sizes)
         if not is_partial and _step(name) > newest:
-            yield f"{name} is missing in the backup: its index names it, and it is not there"
+            yield (
+                f"{name} is missing in the backup, although its index names it:"
+                " its copy was broken off, or it was deleted"
+            )
 
 
 def files(index: Index, sizes: Mapping[str, int]) -> Iterator[str]:
@@ -45,6 +52,10 @@ def is_of_a_backup(name: str) -> bool:
     """Tell what is of a backup itself, or of a checkpoint."""
     top = name.partition("/")[0]
     return name in OWN or top.startswith(".") or naming.FINAL.fullmatch(top) is not None
+
+
+def _sealed(sizes: Mapping[str, int]) -> set[str]:
+    return {match[1] for path in sizes if (match := SEALED.fullmatch(path))}
 
 
 def _step(name: str) -> int:

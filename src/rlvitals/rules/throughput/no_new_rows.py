@@ -3,7 +3,7 @@
 ## What it sees
 The time since the last row longer than all of: 10 x the median gap between rows, 3 x the longest
 gap so far, 10 minutes. Only of a run that is known to go on: its process is there, `--live` says
-so, or `rlvitals follow` has seen it grow. The age of a log alone says nothing: without such
+so, or the command `follow` has seen it grow. The age of a log alone says nothing: without such
 evidence the rule is undecided. Never once 98 % of the budget is spent. A run that was only seen to
 grow needs a known budget, and after a day without a row it is a note: it is over, however it
 ended.
@@ -19,7 +19,7 @@ latest checkpoint.
 
 ## When it is wrong
 A long evaluation or upload that comes for the first time. A log that is flushed rarely. To
-`rlvitals follow`, a run that was stopped by hand looks the same.
+the command `follow`, a run that was stopped by hand looks the same.
 
 ## References
 - verl, issue 7155: a trainer that waits for its replay buffer for ever.
