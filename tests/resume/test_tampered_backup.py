@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+from effort import cases
 from moving_runs import checkpoints, content, moved, quiet, recorded, save, whole
 
 from rlvitals.errors import VitalsError
@@ -212,7 +213,7 @@ def pack(run):
 def test_what_happens_before_each_write_leaves_a_backup_that_is_whole(tmp_path, happen):
     at, reached = 0, False
     while not reached:
-        at += 1
+        at += cases(4, 1)
         run, backup = recorded(tmp_path / f"run-{at}"), tmp_path / f"backup-{at}"
         place = Busy(backup, at, lambda run=run: happen(run))
         mirror(run, place)

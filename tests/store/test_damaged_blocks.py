@@ -12,7 +12,7 @@ from rlvitals.store.frames import Kind, walk
 from rlvitals.store.run_folder import RunFolder, block_files
 from rlvitals.store.verify import verify
 
-QUICK, LONG = 2000, 20_000
+QUICK, LONG = 400, 20_000
 
 
 @pytest.fixture(params=["growing", "packed"])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from effort import cases
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from native_runs import points, record
@@ -76,7 +77,7 @@ def content(folder):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=cases(12, 40), deadline=None)
 @given(st.lists(LOGGED, max_size=12))
 @example([("log_histogram", 1, "h", [2**62, 2**62 + 1000, -(2**62)])])
 @example([("log_histogram", 1, "h", [2.0**62])])

@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from effort import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from native_runs import points
@@ -50,7 +51,7 @@ def written(writer, rows):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(20, 60), deadline=None)
 @given(ROWS)
 def test_any_rows(rows):
     with tempfile.TemporaryDirectory() as folder:
@@ -73,7 +74,7 @@ def read(run):
     return points(whole.series(whole.read(run.path).parts, 0))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=cases(12, 30), deadline=None)
 @given(st.lists(ROWS, min_size=1, max_size=4))
 def test_read_in_parts_is_read_as_a_whole(batches):
     with tempfile.TemporaryDirectory() as folder:

@@ -19,6 +19,7 @@ SPAN = 0.05  # of the run: what the average is over
 FEWEST = 100  # means that an average is made of, of a longer series
 ENOUGH = 40  # points below which an average says no more than they do
 NOISY = 0.04  # of the average's range, by which points must lie off it
+ROUNDING = 1e-12  # relative error of a mean of equal numbers, with room
 FLATTENED = 30.0  # times its usual range: a spike as high flattens a linear axis
 DECADES = 1e6  # that a log scale shows at most
 MIDDLE = (5, 95)  # per cent of the points that make up the usual range
@@ -92,7 +93,8 @@ def _noisy(points: m4.Points, smooth: tuple[NDArray[np.int64], Numbers]) -> bool
     if not np.isfinite(values).all():
         return False
     off = np.abs(points.values / 2 - np.interp(points.steps, steps, values) / 2)
-    return bool(np.median(off) > NOISY * np.ptp(values / 2))
+    rounding = ROUNDING * float(np.abs(values / 2).max())  # of the mean of a constant
+    return bool(np.median(off) > max(NOISY * np.ptp(values / 2), rounding))
 
 
 def scale(panel: Panel, drawn: Sequence[Curve]) -> tuple[Scale, float]:
