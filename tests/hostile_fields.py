@@ -153,14 +153,15 @@ FILES = {
 
 
 def fields(folder, file):
-    """List the places of a file's fields, of nested packages and machine facts a few."""
+    """List the places of a file's fields; of packages, training code and machine facts a few."""
     counts = {}
-    found = []
+    places = []
     for place in paths(FILES[file].load(folder)):
-        counts[place[:2]] = counts.get(place[:2], 0) + 1
-        if counts[place[:2]] <= 3:
-            found.append(place)
-    return found
+        group = place[:1] if place[0] in {"code", "versions"} else place[:2]
+        counts[group] = counts.get(group, 0) + 1
+        if counts[group] <= 3:
+            places.append(place)
+    return places
 
 
 def change(folder, file, place, wrong):

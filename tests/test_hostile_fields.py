@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import xxhash
+from effort import cases
 from hostile_fields import (
     FILES,
     VALUES,
@@ -119,7 +120,7 @@ def test_each_field_is_read_as_its_type_or_dropped(run, tmp_path, file):
     name = FILES[file].name
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     for place in fields(fresh(run, tmp_path / "other"), file):
-        for word, value in VALUES.items():
+        for word, value in list(VALUES.items())[:: cases(2, 1)]:
             change(folder, file, place, value)
             try:
                 with contextlib.suppress(VitalsError):  # it is refused in words

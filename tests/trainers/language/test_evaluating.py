@@ -18,7 +18,7 @@ from rlvitals.trainers.language.program import Training
 from rlvitals.trainers.language.tiny import base as tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")  # transformers' own
-QUESTIONS, SAMPLES = 40, 6
+QUESTIONS, SAMPLES = 100, 6
 
 
 def trained(folder, **said):

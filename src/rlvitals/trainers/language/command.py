@@ -61,7 +61,9 @@ def train(config: Config, chosen: Mapping[str, Any]) -> tuple[Path, str] | None:
 
     with full_disk.explained(building.folder(config)):
         training = Training(config)
-        training.begin_as(fresh=chosen["fresh"], require_resume=chosen["require_resume"])
+        training.begin_as(
+            fresh=bool(chosen.get("fresh")), require_resume=bool(chosen.get("require_resume"))
+        )
         training.run()
     wanted = config.monitoring.plots_dir
     return (training.folder, wanted) if wanted and training.first else None

@@ -84,5 +84,7 @@ def train(config: Config, chosen: Mapping[str, Any]) -> None:
         say(f"{expectation(config)}\n")
     with full_disk.explained(Path(config.training.output_dir)):
         training = Training(config, verbose=chosen["verbose"], source=str(source))
-        training.begin_as(fresh=chosen["fresh"], require_resume=chosen["require_resume"])
+        training.begin_as(
+            fresh=bool(chosen.get("fresh")), require_resume=bool(chosen.get("require_resume"))
+        )
         training.run()
