@@ -1,6 +1,7 @@
 """Every name has a page, and a name with several meanings shows them all."""
 
 import pytest
+from effort import cases
 
 from rlvitals import metrics, settings
 from rlvitals.errors import UsageError
@@ -12,7 +13,7 @@ from rlvitals.show.page import blocks
 
 
 def test_every_known_name_has_a_page():
-    for name in sorted(known()):
+    for name in sorted(known())[:: cases(5, 1)]:
         assert explain(name).startswith("# "), name
 
 

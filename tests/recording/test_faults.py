@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from effort import cases
 from recording_checks import happened, notes, points, scans, values
 from waiting import HANG_SECONDS
 
@@ -101,12 +102,12 @@ MOMENTS = np.random.default_rng(5).uniform(0.01, 0.4, 500)
 
 
 @pytest.mark.parametrize("how", ["plain", "python"])
-@pytest.mark.parametrize("after", MOMENTS[:15].round(3))
+@pytest.mark.parametrize("after", MOMENTS[: cases(6, 15)].round(3))
 def test_killed_at_any_moment_every_flushed_block_is_read(tmp_path, after, how):
     check_killed(tmp_path, how, after)
 
 
-@pytest.mark.parametrize("after", MOMENTS[20:30].round(3))
+@pytest.mark.parametrize("after", MOMENTS[20 : cases(24, 30)].round(3))
 def test_killed_at_any_moment_a_durable_run_has_every_row(tmp_path, after):
     check_killed(tmp_path, "durable", after)
 

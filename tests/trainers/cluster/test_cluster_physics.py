@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cluster_plain import PlainReplica, Request
+from effort import cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -37,7 +38,7 @@ def test_one_request_alone_takes_what_its_iterations_take(backend):
     assert replicas.cached.sum() == replicas.reserved.sum() == replicas.outstanding.sum() == 0
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=cases(8, 25), deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     gap=st.sampled_from([0.01, 0.1, 0.5]),
@@ -84,7 +85,7 @@ def configs(draw):
     )
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=cases(6, 20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(config=configs(), seed=st.integers(0, 1000))
 def test_requests_are_conserved_and_no_limit_is_broken(config, seed):
     cluster, rng = Cluster(config, 6), np.random.default_rng(seed)
@@ -136,7 +137,7 @@ def test_both_backends_give_the_same_bits(kind, tmp_path):
     assert all(np.array_equal(one[name], two[name]) for name in one)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=cases(5, 15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(config=configs(), seed=st.integers(0, 1000))
 def test_both_backends_agree_on_any_cluster(config, seed):
     found = []

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from effort import cases
 from waiting import HANG_SECONDS
 
 from rlvitals.cli import main
@@ -65,8 +66,9 @@ def test_accelerate_launches_the_module(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "mode"), [([], "grpo"), (["--config", "said.json"], "psr"),
-                        (["--config", "said.json", "--mode", "nsr"], "nsr")],
+    ("words", "mode"),
+    [([], "grpo"), (["--config", "said.json"], "psr"),
+     (["--config", "said.json", "--mode", "nsr"], "nsr")][cases(2, 0) :],
 )  # fmt: skip
 def test_the_module_trains_in_the_mode_of_its_file(tmp_path, words, mode):
     (tmp_path / "said.json").write_text(json.dumps({"training": {"mode": "psr"}}))

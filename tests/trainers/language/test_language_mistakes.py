@@ -152,16 +152,16 @@ def test_what_the_recorder_has_to_tell_is_on_the_console_and_in_the_file(tmp_pat
 
 
 def _enter(folder, outside, barrier):
-    """Enter a folder; whoever is inside leaves only once the other is inside too or was refused."""
+    """Enter a folder, and stay alive until the other has been inside too or was refused."""
     barrier.wait()
     with suppress(rlvitals.UsageError), alone.entered(folder):
         run = rlvitals.start(folder)
         run.log(1, {"loss": 1.0})
         run.flush()
         (folder / f"in-{os.getpid()}").touch()
-        while not list(outside.iterdir()) and len(list(folder.glob("in-*"))) < 2:
-            time.sleep(0.01)
     (outside / f"{os.getpid()}").touch()
+    while len(list(outside.iterdir())) < 2:
+        time.sleep(0.01)
 
 
 def test_of_two_that_start_at_once_one_gets_the_folder(tmp_path):
