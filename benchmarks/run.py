@@ -12,6 +12,7 @@ import diagnosing_peers
 import drawing
 import following
 import hooks
+import kills
 import language
 import many_runs
 import modes
@@ -36,6 +37,7 @@ BENCHMARKS = (
     diagnosing_peers,
     drawing,
     recording,
+    kills,
     store,
     tensorboard_sink,
     checkpointing,
