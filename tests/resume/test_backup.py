@@ -491,7 +491,7 @@ def test_a_training_ends_though_its_backup_hangs_and_is_told_what_is_not_there(t
             time.sleep(0.005)
         hanging.calls = itertools.repeat(True)
         save(kept, 100)
-    assert "the link hangs" in said[-1]
+    assert "hangs" in said[-1]  # the link, or the round that waits for it: which is first is chance
     assert said[-1].endswith("not backed up: checkpoint-100")
     assert "rlvitals-backup" not in {thread.name for thread in threading.enumerate()}
     hanging.calls = iter(())
