@@ -1,9 +1,9 @@
 import pytest
-from conftest import compare_golden
+from golden_files import compare_golden
 
 
 def test_a_golden_file_that_differs_is_named_with_its_line_and_the_flag(monkeypatch, tmp_path):
-    monkeypatch.setattr("conftest.ROOT", tmp_path)
+    monkeypatch.setattr("golden_files.ROOT", tmp_path)
     path = tmp_path / "report.txt"
     compare_golden(path, "first\nsecond", update=True)
     compare_golden(path, "first\nsecond", update=False)
