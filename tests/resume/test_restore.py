@@ -160,7 +160,7 @@ def test_one_that_is_as_new_or_holds_something_else_is_left_unless_told(tmp_path
     assert f"lies in {tmp_path / 'mine.before'}" in capsys.readouterr().out
     assert (tmp_path / "mine.before" / "thesis.tex").read_text() == "years of work"
     assert main(command) == 0
-    assert whole(tmp_path / "mine.before-2") == [50, 100]
+    assert whole(tmp_path / "mine.before-1") == [50, 100]
 
 
 def test_an_empty_folder_is_used_and_the_name_is_remembered(tmp_path, monkeypatch):

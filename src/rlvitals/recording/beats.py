@@ -92,6 +92,14 @@ def read(path: Path) -> Beat | None:
         return None
 
 
+def read_or_skip(path: Path) -> Beat | None:
+    """Read a file of beats; None also where it cannot be read."""
+    try:
+        return read(path)
+    except OSError:
+        return None
+
+
 def _writer(record: Fields) -> Writer:
     texts = ("host", "boot", "namespace", "born", "cgroup")
     names = {name: record.take(name, typed.text, "") for name in texts}

@@ -45,7 +45,7 @@ def read(run: Path, events: Iterable[Event], newest: int = 0) -> Found:
     One that failed ends the run, whatever the others do. What cannot be read was not noted. Of an
     attempt `newest` of which no process noted anything its events alone tell.
     """
-    noted = [one for path in _files(run) if (one := _beat(path)) is not None]
+    noted = [one for path in _files(run) if (one := beats.read_or_skip(path)) is not None]
     attempt = max((one.attempt for one in noted), default=0)
     last = [one for one in noted if one.attempt == attempt]
     events = list(events)
@@ -69,13 +69,6 @@ def _files(run: Path) -> list[Path]:
         return sorted((run / beats.FOLDER).glob("*.beat"))
     except OSError:
         return []
-
-
-def _beat(path: Path) -> Beat | None:
-    try:
-        return beats.read(path)
-    except OSError:
-        return None
 
 
 def _failed(end: Ending) -> bool:

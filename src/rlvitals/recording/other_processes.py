@@ -74,14 +74,7 @@ def _beats(folder: Path) -> list[Beat]:
             number = path.stem.partition("-")[0]
             if number.isdecimal():
                 paths[int(number)] = path
-        newest = sorted(paths)[-MAX_ATTEMPTS:]
-        return [beat for number in newest if (beat := _beat(paths[number])) is not None]
     except OSError:
         return []
-
-
-def _beat(path: Path) -> Beat | None:
-    try:
-        return beats.read(path)
-    except OSError:
-        return None
+    newest = (beats.read_or_skip(paths[number]) for number in sorted(paths)[-MAX_ATTEMPTS:])
+    return [beat for beat in newest if beat is not None]

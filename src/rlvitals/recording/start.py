@@ -12,7 +12,6 @@ from itertools import islice
 from pathlib import Path
 from typing import cast
 
-from rlvitals import redact
 from rlvitals import settings as options
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.recording import beside, content, ranks, tensors
@@ -199,10 +198,10 @@ class _Start:
             group=self.chosen.group,
             framework=self.chosen.framework,
             seed=self.seed,
-            settings=redact.written(self.settings),
+            settings=self.settings,
             tags=self.chosen.tags,
-            notes=redact.homeless(redact.text(self.notes)),
-            command=tuple(map(redact.homeless, redact.command(sys.argv))),
+            notes=self.notes,
+            command=tuple(sys.argv),
         )
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from uuid import uuid4
 from zlib import crc32
 
+from rlvitals.store import files
+
 MANIFEST = "manifest.json"
 LATEST = "latest"
 PREFIX = "checkpoint-"
@@ -56,10 +58,7 @@ def temporary(folder: Path, step: int) -> Path:
 
 def aside(folder: Path, step: int, why: str = CORRUPT) -> Path:
     """Return a free name for a checkpoint that is refused, or gives its place to another."""
-    path, count = folder / f"{PREFIX}{step}.{why}", 1
-    while os.path.lexists(path):
-        path, count = folder / f"{PREFIX}{step}.{why}-{count}", count + 1
-    return path
+    return files.free_name(final(folder, step), why)
 
 
 def steps(folder: Path) -> dict[int, Path]:

@@ -161,11 +161,11 @@ def beside(path: Path) -> Iterator[IO[bytes]]:
         made.unlink(missing_ok=True)
 
 
-def free_name(path: Path) -> Path:
-    """Return a name beside a damaged file to set it aside under: nothing has it yet."""
-    target, count = path.with_name(f"{path.name}.corrupt"), 1
+def free_name(path: Path, why: str = "corrupt") -> Path:
+    """Return a name beside a file or folder to set it aside under: nothing has it yet."""
+    target, count = path.with_name(f"{path.name}.{why}"), 1
     while os.path.lexists(target):
-        target, count = path.with_name(f"{path.name}.corrupt-{count}"), count + 1
+        target, count = path.with_name(f"{path.name}.{why}-{count}"), count + 1
     return target
 
 

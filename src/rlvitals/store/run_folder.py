@@ -110,7 +110,7 @@ class RunFolder:
         files.make_folders(path)
         files.make_folder(path / BLOCKS)
         made = replace(
-            without_secrets(about),
+            about,
             id=about.id or os.urandom(16).hex(),
             name=about.name or path.resolve().name,
             created=about.created or clock.time(),
@@ -119,8 +119,7 @@ class RunFolder:
             try:
                 stored = read_stored(path / RUN_FILE)
             except LostRun:
-                _write(path / RUN_FILE, made, damaged=True)
-                return cls(path, made)
+                return cls(path, _write(path / RUN_FILE, made, damaged=True))
             if stored.damage:
                 _write(path / RUN_FILE, stored.about, damaged=stored.from_copy)
         return cls(path, stored.about)
@@ -369,7 +368,9 @@ def _attempt(value: object, place: str, whole: Fields) -> Attempt | None:
 def without_secrets(about: About) -> About:
     """Return what `run.json` may hold."""
     texts = ("name", "project", "group", "notes", "framework")
-    clean: dict[str, Any] = {key: redact.text(str(getattr(about, key))) for key in texts}
+    clean: dict[str, Any] = {
+        key: redact.homeless(redact.text(str(getattr(about, key)))) for key in texts
+    }
     groups = ("settings", "git", "host", "more")
     clean |= {key: redact.written(getattr(about, key)) for key in groups}
     clean["tags"] = tuple(redact.text(str(tag)) for tag in about.tags)
@@ -377,8 +378,10 @@ def without_secrets(about: About) -> About:
     return replace(about, **clean)
 
 
-def _write(path: Path, about: About, *, damaged: bool = False) -> None:
+def _write(path: Path, about: About, *, damaged: bool = False) -> About:
     """Write both files beside, then rename: a reader finds an old one whole or the new one.
+
+    Returns what was written: without secrets.
 
     `damaged`: what lies there as `run.json` is set aside first.
     """
@@ -397,3 +400,4 @@ def _write(path: Path, about: About, *, damaged: bool = False) -> None:
         file.write(data)
     with suppress(OSError), files.beside(path.with_name(RUN_COPY)) as file:
         file.write(data)  # without room for it, the next rewrite makes it
+    return about

@@ -63,10 +63,7 @@ def put_in_place(made: Path, target: Path) -> Path | None:
     if target.is_dir() and not any(target.iterdir()):
         target.rmdir()
     if target.exists():
-        aside, count = target.with_name(f"{target.name}.before"), 1
-        while os.path.lexists(aside):
-            count += 1
-            aside = target.with_name(f"{target.name}.before-{count}")
+        aside = files.free_name(target, "before")
         target.rename(aside)
     made.rename(target)
     files.sync(target.parent)
