@@ -98,6 +98,7 @@ class Sensor(gym.ObservationWrapper):
 def test_a_sensor_that_breaks_and_one_that_stands_still(run):
     env = Record(Sensor(gym.make("CartPole-v1"), 8), run, every=10)
     env.reset(seed=0)
+    env.action_space.seed(0)
     for _ in range(10):
         env.step(env.action_space.sample())
     run.flush()
