@@ -1,4 +1,7 @@
-"""Runs of the real services, offline and in a process of their own: FOLDER SERVICE."""
+"""Runs of the real services, offline and in a process of their own: FOLDER SERVICE.
+
+What follows on the command line is a secret: it is put into every call that takes a text.
+"""
 
 import json
 import os
@@ -8,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 folder, service = Path(sys.argv[1]), sys.argv[2]
+planted = f"password={sys.argv[-1]}" if len(sys.argv) > 3 else ""
 os.environ |= {
     "WANDB_MODE": "offline",
     "WANDB_SILENT": "true",
@@ -22,7 +26,7 @@ options = {"tracking_uri": f"file://{folder}/mlruns"} if service == "mlflow" els
 for attempt in (1, 2):
     run = rlvitals.start(
         folder / "run", project="cart", name="first", group="g", settings=SETTINGS,
-        sinks={service: options},
+        sinks={service: options}, notes=planted, tags=[planted] if planted else [],
     )  # fmt: skip
     for step in range(20 * attempt, 20 * attempt + 20):
         row = {"train/loss": 1 / (step + 1), "odd": [np.nan, np.inf, 0.1][step % 3]}
@@ -34,6 +38,13 @@ for attempt in (1, 2):
     table = {"completion": ["a", None], "reward": [0.5, 1.0]}
     run.log_table(27, "completions", table)
     run.update_settings({"learning_rate": 1e-5})
+    if planted:
+        run.log_text(28, f"name {planted}", planted)
+        run.log_table(29, "secrets", {planted: [planted], "n": [1.0]})
+        run.log(30, {f"row {planted}": 1.0})
+        run.update_settings({"password": sys.argv[-1], "a": {"hub_token": sys.argv[-1]}})
+        run.event("secret", 31, fact=planted)
+        run.note(planted)
     run.finish("finished" if attempt == 2 else "failed")
 found = {}
 if service == "mlflow":

@@ -27,10 +27,10 @@ STEPS = list(range(20, 60))
 ODD = [np.nan, np.inf, 0.1]
 
 
-def record(folder, service):
-    pytest.importorskip(service)
+def record(folder, service, *arguments):
+    pytest.importorskip({"parquet": "pyarrow"}.get(service, service))
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", SCRIPT, folder, service],
+        [sys.executable, "-W", "ignore", SCRIPT, folder, service, *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -38,8 +38,18 @@ def record(folder, service):
     )
     assert done.returncode == 0, done.stderr
     notes, found = json.loads(done.stdout.splitlines()[-1])
-    assert notes == {}
+    assert arguments or notes == {}
     return found
+
+
+@pytest.mark.parametrize("service", ["wandb", "trackio", "mlflow", "parquet"])
+def test_no_file_of_a_service_holds_a_secret(tmp_path, service):
+    """Nor what the service itself notes of the program's arguments."""
+    secret = "q7Xb00000Kd9wTzR4"
+    record(tmp_path, service, "--password", secret)
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) > 3
+    assert [path for path in written if secret.encode() in path.read_bytes()] == []
 
 
 def assert_as_logged(logs, *, timed):

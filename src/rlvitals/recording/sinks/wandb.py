@@ -12,11 +12,13 @@ never go back, and would drop the rows of a second kind, or of a resumed run, wi
 """
 
 import logging
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from rlvitals import redact
 from rlvitals.recording.sinks import kinds
 from rlvitals.recording.sinks.later import later
 from rlvitals.recording.sinks.sink import Opening, Rows, Sink
@@ -49,7 +51,10 @@ class Passing:
             "config": dict(opening.settings),
             "resume": "allow",
             "reinit": "create_new",  # a run that the script has there is its own
-            "settings": wandb.Settings(console="off"),
+            # W&B notes the command line as it is.
+            "settings": wandb.Settings(
+                console="off", x_disable_meta=redact.command(sys.argv) != tuple(sys.argv)
+            ),
             **{name: said for name, said in opening.options.items() if name not in OWN},
         }
         if not {"mode", "settings"} & opening.options.keys() and nobody(wandb):
