@@ -45,11 +45,11 @@ def record(folder, service, *arguments):
 @pytest.mark.parametrize("service", ["wandb", "trackio", "mlflow", "parquet"])
 def test_no_file_of_a_service_holds_a_secret(tmp_path, service):
     """Nor what the service itself notes of the program's arguments."""
-    secret = "q7Xb00000Kd9wTzR4"
-    record(tmp_path, service, "--password", secret)
+    planted = "q7Xb00000Kd9wTzR4"
+    record(tmp_path, service, "--password", planted)
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(written) > 3
-    assert [path for path in written if secret.encode() in path.read_bytes()] == []
+    assert [path for path in written if planted.encode() in path.read_bytes()] == []
 
 
 def assert_as_logged(logs, *, timed):
