@@ -3,7 +3,7 @@
 from functools import cache
 
 import pytest
-from effort import cases
+from effort import sampled
 from matplotlib.image import imread
 
 from rlvitals import api
@@ -37,7 +37,7 @@ def judged(path):
     return api.diagnose(path)
 
 
-@pytest.mark.parametrize("name", LOGS[:: cases(4, 1)])
+@pytest.mark.parametrize("name", sampled(LOGS, 12))
 def test_every_picture_is_drawn(name, real_logs, tmp_path):
     one = Subject(name, judged(real_logs / name))
     drawn = [found for figure in FIGURES if (found := picture(figure, [one]))]

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from effort import sampled
 
 import rlvitals
 from rlvitals import clock, loading
@@ -63,7 +64,9 @@ def traces(folder, now):
         return [error.problem]
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: f"{path.parent.name}-{path.name}")
+@pytest.mark.parametrize(
+    "folder", sampled(FOLDERS, 3), ids=lambda path: f"{path.parent.name}-{path.name}"
+)
 def test_no_trace_depends_on_file_times_or_the_clock(folder, tmp_path):
     """Judging is pure (`test_architecture`): of equal traces the answers are equal."""
     copy = shutil.copytree(folder, tmp_path / folder.name)
@@ -117,7 +120,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", sampled(CASES, 3))
 def test_every_command_says_the_same_at_once_and_a_year_later(case, tmp_path, capsys, monkeypatch):
     first = CASES[case](tmp_path / "here" / "run")
     clone = shutil.copytree(first, tmp_path / "there" / "run")

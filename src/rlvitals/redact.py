@@ -148,6 +148,11 @@ def written(said: M) -> M:
     return cast("M", _moved(mapping(said)))
 
 
+def written_text(raw: object) -> str:
+    """Return a text as it may be written: without secrets, and `~` for the home folder."""
+    return homeless(text(str(raw)))
+
+
 def _moved(value: object) -> object:
     if isinstance(value, str):
         return homeless(value)

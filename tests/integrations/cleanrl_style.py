@@ -17,7 +17,7 @@ class Args:
     exp_name = "ppo"
     seed = 1
     env_id = "CartPole-v1"
-    total_timesteps = 2048
+    total_timesteps = 1024
     learning_rate = 2.5e-4
     num_envs = 4
     num_steps = 64

@@ -38,7 +38,7 @@ def test_a_cleanrl_script_records_with_one_changed_import(both):
     frameworks = {m.framework for m in found.measured.values() if "machine/" not in m.key}
     assert frameworks == {"cleanrl"}
     assert found.profile == "control-ppo"
-    assert found.budget.steps == 2048
+    assert found.budget.steps == 1024
     expected = {"env_id": "CartPole-v1", "clip_range": 0.2, "n_envs": 4, "gamma": 0.99}
     assert expected.items() <= found.settings.items()
     assert rlvitals.diagnose(both / "ours").verdict.word is not None

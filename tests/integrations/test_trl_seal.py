@@ -9,6 +9,7 @@ import forked
 import hf_twins as plain
 import pytest
 import trl_twins as twins
+from effort import sampled
 from trl import RLOOConfig, RLOOTrainer
 
 import rlvitals
@@ -76,7 +77,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", sampled(WAYS, 3))
 def test_resumed_where_it_saves_it_ends_to_the_bit_as_it_would_have(base, tmp_path, way, capsys):
     options, steps = WAYS[way]
     straight = tmp_path / "straight"

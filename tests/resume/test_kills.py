@@ -106,7 +106,7 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize("background", [False, True], ids=["waiting", "beside"])
 def test_killed_at_random_moments_it_goes_on_to_the_same_bits(folder, background):
-    kills(folder, cases(8, 20), background=background)
+    kills(folder, cases(4, 20), background=background)
 
 
 @pytest.mark.soak

@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from effort import sampled
 
 import rlvitals
 from rlvitals.cli import main
@@ -138,7 +139,7 @@ PLANTS = {
 
 
 @pytest.mark.parametrize("how", PLANTS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled(NAMES, 3))
 def test_a_name_of_the_run_folder_is_not_written_through(tmp_path, victim, name, how):
     folder = tmp_path / "run"
     path = folder / name

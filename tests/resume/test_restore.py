@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from effort import sampled
 from moving_runs import (
     QUICK,
     at_work,
@@ -115,7 +116,7 @@ def from_the_backup_itself(run, there):
 WAYS = (by_backup, by_bundle, by_zip, by_tar, by_cp, by_rename, from_the_backup_itself)
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", sampled(WAYS, 3), ids=lambda way: way.__name__)
 def test_the_same_program_goes_on_bit_for_bit(tmp_path, begun, straight, way):
     elsewhere = way(begun, tmp_path)
     out, err = train(elsewhere, 45)

@@ -151,7 +151,7 @@ def same(one, other):
 
 
 hard = settings(
-    max_examples=cases(6, 60),
+    max_examples=cases(3, 60),
     deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),

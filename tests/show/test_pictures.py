@@ -10,7 +10,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from drawn import HERE, MADE, RECORDED, RUNS, SPREAD, subject
-from effort import cases
+from effort import cases, sampled
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 from matplotlib.text import Annotation, Text
@@ -92,7 +92,7 @@ def _ticks(axis):
     return {text for tick in ticks for text in (tick.label1, tick.label2)}
 
 
-@pytest.mark.parametrize("names", GROUPS, ids=lambda names: "+".join(names)[:60])
+@pytest.mark.parametrize("names", sampled(GROUPS, 3), ids=lambda names: "+".join(names)[:60])
 def test_no_text_is_cut_off_or_lies_over_another(names):
     for figure in FIGURES:
         found = picture(figure, subjects(names))
@@ -201,6 +201,7 @@ def test_texts_are_made_fit_to_draw():
     assert middle_cut("ppo-seed-12", 7) == "ppo…-12"
 
 
+@pytest.mark.soak
 def test_the_manual_s_pictures_are_what_is_drawn(tmp_path):
     root = HERE.parent.parent
     command = [sys.executable, root / "scripts" / "draw_pictures.py", tmp_path]

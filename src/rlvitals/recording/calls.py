@@ -153,7 +153,7 @@ def end(status: str, trace: object, exit_code: int | None) -> dict[str, object]:
     """Return what is recorded of a run's end."""
     facts: dict[str, object] = {"status": status, "time": clock.time()}
     if trace is not None and (lines := content.text(trace)):
-        facts["traceback"] = redact.homeless(redact.text(lines))
+        facts["traceback"] = redact.written_text(lines)
     if exit_code is not None:
         facts["exit_code"] = exit_code
     return facts

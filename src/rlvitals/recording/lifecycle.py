@@ -255,7 +255,7 @@ def begin(  # noqa: PLR0913 - what tells the run and where it stands
 
 
 def _kept(told: str) -> str:
-    return redact.homeless(redact.text(told))[-TRACEBACK_LETTERS:]
+    return redact.written_text(told)[-TRACEBACK_LETTERS:]
 
 
 def _remove_empty(path: Path) -> None:

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import cast
 
+from rlvitals import redact
 from rlvitals import settings as options
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.recording import beside, content, ranks, tensors
@@ -198,10 +199,10 @@ class _Start:
             group=self.chosen.group,
             framework=self.chosen.framework,
             seed=self.seed,
-            settings=self.settings,
+            settings=redact.written(self.settings),
             tags=self.chosen.tags,
-            notes=self.notes,
-            command=tuple(sys.argv),
+            notes=redact.written_text(self.notes),
+            command=tuple(map(redact.homeless, redact.command(sys.argv))),
         )
 
 

@@ -368,12 +368,10 @@ def _attempt(value: object, place: str, whole: Fields) -> Attempt | None:
 def without_secrets(about: About) -> About:
     """Return what `run.json` may hold."""
     texts = ("name", "project", "group", "notes", "framework")
-    clean: dict[str, Any] = {
-        key: redact.homeless(redact.text(str(getattr(about, key)))) for key in texts
-    }
+    clean: dict[str, Any] = {key: redact.written_text(getattr(about, key)) for key in texts}
     groups = ("settings", "git", "host", "more")
     clean |= {key: redact.written(getattr(about, key)) for key in groups}
-    clean["tags"] = tuple(redact.text(str(tag)) for tag in about.tags)
+    clean["tags"] = tuple(map(redact.written_text, about.tags))
     clean["command"] = tuple(map(redact.homeless, redact.command(about.command)))
     return replace(about, **clean)
 
@@ -381,9 +379,7 @@ def without_secrets(about: About) -> About:
 def _write(path: Path, about: About, *, damaged: bool = False) -> About:
     """Write both files beside, then rename: a reader finds an old one whole or the new one.
 
-    Returns what was written: without secrets.
-
-    `damaged`: what lies there as `run.json` is set aside first.
+    `damaged`: what lies there as `run.json` is set aside first. Returns what was written.
     """
     about = without_secrets(about)
     said = {

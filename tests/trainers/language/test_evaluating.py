@@ -18,7 +18,7 @@ from rlvitals.trainers.language.program import Training
 from rlvitals.trainers.language.tiny import base as tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")  # transformers' own
-QUESTIONS, SAMPLES = 100, 6
+QUESTIONS, SAMPLES = 50, 6
 
 
 def trained(folder, **said):
@@ -124,7 +124,7 @@ def test_it_shows_how_far_it_is_beside_what_it_prints(run, capsys, monkeypatch):
     assert json.loads(told.out)["samples"] == 4
     lines = told.err.splitlines()
     assert len(lines) == 10
-    assert lines[-1].startswith("Evaluating step 4: 100% 500/500 [")
+    assert lines[-1].startswith("Evaluating step 4: 100% 250/250 [")
 
 
 def test_nothing_of_the_run_is_changed(run):

@@ -11,6 +11,7 @@ import pytest
 import torch
 import trained
 from accelerate.state import AcceleratorState
+from effort import sampled
 from rlhf_parts import reward_model
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
@@ -305,7 +306,7 @@ def _left(out, tiny, said):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted(LEFT))
+@pytest.mark.parametrize("name", sampled(sorted(LEFT), 3))
 def test_a_training_leaves_something_else(name, left):
     value, beside = LEFT[name]
     was, now = left(beside), left({**beside, name: value})
@@ -438,7 +439,7 @@ def _rlhf_left(out, base, said):
     }
 
 
-@pytest.mark.parametrize("name", sorted(RLHF_LEFT))
+@pytest.mark.parametrize("name", sampled(sorted(RLHF_LEFT), 4))
 def test_an_rlhf_training_leaves_something_else(name, rlhf_left):
     value, beside = RLHF_LEFT[name]
     was, now = rlhf_left(beside), rlhf_left({**beside, name: value})

@@ -39,6 +39,7 @@ def launched(folder, *words):
     return done.stdout
 
 
+@pytest.mark.soak
 def test_torchrun_trains_with_two_processes(tmp_path):
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     module = ["-m", "rlvitals.trainers.language", "--mode", "nsr"]

@@ -13,6 +13,7 @@ import rlhf_two
 import torch
 from waiting import HANG_SECONDS
 
+pytestmark = pytest.mark.soak  # two processes that load all of TRL
 PROGRAM = Path(__file__).parent / "rlhf_two.py"
 LAUNCH = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 
