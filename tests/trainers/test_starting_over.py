@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from effort import sampled
 
 pytest.importorskip("torch")
 
@@ -43,7 +44,7 @@ def nsr(folder, monkeypatch):
     return "nsr", trained.config(folder, "nsr")
 
 
-@pytest.mark.parametrize("trainer", [ppo, rlhf, nsr])
+@pytest.mark.parametrize("trainer", sampled([nsr, ppo, rlhf], 3))
 def test_a_start_at_step_0_is_refused_or_asked_for(tmp_path, monkeypatch, capfd, trainer):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("WANDB_MODE", "offline")

@@ -11,7 +11,7 @@ from dataclasses import replace
 import forked
 import pytest
 import trained
-from effort import cases
+from effort import cases, sampled
 from trained import SAID, train
 
 import rlvitals
@@ -213,7 +213,7 @@ COUNTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", COUNTED)
+@pytest.mark.parametrize("mode", sampled(COUNTED, 3))
 def test_tensorboard_has_the_guides_tags(tiny, tmp_path, mode):
     """Each at every step, in order."""
     train(tmp_path, mode, tiny, **SAID, monitoring__report_to=("tensorboard",))
@@ -248,7 +248,7 @@ WAYS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", WAYS)
+@pytest.mark.parametrize("mode", sampled(WAYS, 4))
 def test_killed_and_run_again_it_ends_to_the_bit_as_it_would_have(tiny, tmp_path, mode):
     way = WAYS[mode]
     straight, out = tmp_path / "straight", tmp_path / "out"
@@ -297,7 +297,7 @@ def flipped(folder):
     (folder / "model.safetensors").write_bytes(held)
 
 
-@pytest.mark.parametrize("spoil", [cut, emptied, flipped])
+@pytest.mark.parametrize("spoil", sampled([cut, emptied, flipped], 3))
 def test_moved_and_its_newest_checkpoint_spoilt_it_goes_on_from_the_one_before(
     tiny, tmp_path, spoil
 ):
@@ -381,7 +381,9 @@ WITHOUT_DIFFERENCE = [
 ]
 
 
-@pytest.mark.parametrize(("mode", "name"), WITHOUT_DIFFERENCE)
+@pytest.mark.parametrize(
+    ("mode", "name"), sampled([pytest.param(*one) for one in WITHOUT_DIFFERENCE], 3)
+)
 def test_rewards_without_a_difference_harm_nothing(tiny, tmp_path, mode, name):
     train(tmp_path, mode, tiny, **paid(name), training__max_steps=2, checkpointing__save_steps=2)
     assert len(row(tmp_path, "loss")) == 2

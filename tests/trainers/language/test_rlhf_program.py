@@ -279,6 +279,7 @@ def test_a_run_is_evaluated_like_those_of_other_modes(whole, capsys, flags):
     assert [one["step"] for one in said["policies"]] == ([6, 0] if flags else [6])
 
 
+@pytest.mark.soak
 def test_one_process_in_bfloat16_and_with_a_reward_model(tmp_path, reward_model):
     """In a process of its own: what it computes in is set once for each."""
     flags = [
