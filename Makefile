@@ -1,4 +1,4 @@
-# Nine verbs run everything. Each sets up what it needs.
+# Ten verbs run everything. Each sets up what it needs.
 PYTHON ?= python3
 VENV := .venv
 DEMO := .venv-demo
@@ -7,7 +7,11 @@ JOBS ?= 2
 COUNT ?= 200
 SEED ?= 1
 
-.PHONY: demo test setup check golden docs bench soak mutants browser clean
+# What decides and what it reads: no training, no program of its own.
+FAST := $(addprefix tests/,comparison metrics preflights rules signals store watch \
+        test_architecture.py test_docs.py test_examples.py test_rules.py test_traps.py test_twins.py)
+
+.PHONY: demo test test-fast setup check golden docs bench soak mutants browser clean
 
 demo: $(DEMO)/.installed ## install the core only, then diagnose a failing and a healthy run
 	@$(DEMO)/bin/rlvitals diagnose examples/failing --fail-on never
@@ -16,6 +20,9 @@ demo: $(DEMO)/.installed ## install the core only, then diagnose a failing and a
 
 test: $(VENV)/.installed browser ## every test but the soak
 	$(BIN)/python -m pytest -n $(JOBS) -m "not soak"
+
+test-fast: $(VENV)/.installed ## the tests of what decides, for the edit loop: under a minute
+	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not effort" -q $(FAST)
 
 setup: $(VENV)/.installed browser ## the development environment
 
