@@ -18,7 +18,7 @@ examples:
 import json
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
@@ -136,25 +136,40 @@ def _language(args: Namespace) -> int:
         told.append({"step": trained.step, **_told(found, args.seed)})
     at = {"mode": trained.config.training.mode, "task": trained.config.data.dataset_name}
     asked = {"questions": found.questions, "samples": found.samples, "seed": args.seed}
+    asked |= {"judge": trained.judge}
     temperature = trained.policy.temperature
     if args.json:
         print(json.dumps({**at, **asked, "temperature": temperature, "policies": told}))
         return 0
     print(f"{at['mode']} on {at['task']}, {found.questions:,} questions\n")
     heads = [f"step {one['step']:,}" if one["step"] else "as training began" for one in told]
-    names = ["right", *(f"pass@{one['k']}" for one in told[0]["pass_at_k"]), "entropy"]
+    others = list(told[0]["rewards"])
+    names = ["right", *(f"pass@{one['k']}" for one in told[0]["pass_at_k"]), "entropy", *others]
     emit(columns(["", *heads], zip(names, *map(_cells, told), strict=True)))
-    config = trained.config
     print(
-        f"\nright: {config.rewards.correctness} pays the likeliest answer "
-        f"{config.signal.reward_threshold:g} or more. pass@k: at least one of k answers\n"
-        f"is right, told from {found.samples} to each question, drawn at temperature "
+        f"\nright: the likeliest answer, judged by {trained.judge}. pass@k: at least one of k\n"
+        f"answers is right, told from {found.samples} to each question, drawn at temperature "
         f"{temperature:g}. In brackets: 95 % intervals,\n"
         "Wilson's and a bootstrap over questions."
+        + (f" {', '.join(others)}: mean reward of the likeliest answer." if others else "")
     )
     for note in trained.notes:
         print(f"{note}.")
+    print(f"\n{_sentence(at, found.questions, told)}")
     return 0
+
+
+def _sentence(at: Mapping[str, str], questions: int, told: Sequence[Mapping[str, Any]]) -> str:
+    """Say in one sentence what the evaluation came to."""
+    right = told[0]["right"]
+    before = "".join(
+        f"; as training began {one['right']['value']:.1%}" for one in told[1:] if not one["step"]
+    )
+    return (
+        f"After {told[0]['step']:,} steps of {at['mode']}, {right['value']:.1%} of {questions:,} "
+        f"held-out questions are answered right "
+        f"({right['low']:.1%} to {right['high']:.1%}){before}."
+    )
 
 
 def _evaluated(args: Namespace) -> Iterator[tuple["Trained", "Evaluated"]]:
@@ -187,13 +202,15 @@ def _told(found: "Evaluated", seed: int) -> dict[str, Any]:
             for one in pass_at_k.estimate(found.right_samples, found.samples, ks, seed=seed)
         ],
         "entropy": found.entropy,
+        "rewards": dict(found.rewards),
     }
 
 
 def _cells(told: Mapping[str, Any]) -> list[str]:
     rows = [told["right"], *told["pass_at_k"]]
     shares = [f"{one['value']:.1%} ({one['low']:.1%} to {one['high']:.1%})" for one in rows]
-    return [*shares, f"{told['entropy']:.2f} nats a token"]
+    means = ["-" if value is None else f"{value:.3g}" for value in told["rewards"].values()]
+    return [*shares, f"{told['entropy']:.2f} nats a token", *means]
 
 
 # What the folder of a run holds says who trained it.

@@ -13,6 +13,7 @@ from rlvitals.errors import UsageError, VitalsError
 from rlvitals.resume.manifest import BadCheckpoint
 from rlvitals.trainers import schema
 from rlvitals.trainers.language import building, evaluating, models, presets
+from rlvitals.trainers.language.asking import Answers
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.program import Training
 from rlvitals.trainers.language.tiny import base as tiny
@@ -222,3 +223,36 @@ def test_a_task_that_keeps_no_questions_back_is_said(run, tmp_path):
     (tmp_path / models.BASE).symlink_to(run / models.BASE)
     with pytest.raises(UsageError, match="no questions"):
         evaluating.load(tmp_path, step=0)
+
+
+def test_an_answer_in_the_right_form_is_not_right_for_that():
+    """The correctness of the training is a reward of the form: the answer is what is judged."""
+    config = schema.load(
+        Config, None, {"rewards.correctness": "format_reward", "signal.reward_threshold": 2.0}
+    )
+    thought = '<think>\n<type>bar</type>\n<table>{"rows":[["A",3]]}</table>\nx</think>\n'
+    rows = [{"prompt": "?", "query": "What is the value of A?", "label": "3"}] * 3
+    answers = Answers([f"{thought}<answer>{value}</answer>" for value in "39"] + ["3"], [[1]] * 3)
+    assert evaluating.judge_name(config) == "accuracy_reward"
+    assert evaluating.judge(config, ())(rows, answers) == [True, False, False]
+    others = evaluating._others(config, ("accuracy_reward", "format_reward"))
+    assert {name: paid(rows, answers) for name, paid in others.items()} == {
+        "format_reward": [2.0, 2.0, 0.0]
+    }
+
+
+def test_a_persons_own_correctness_is_what_is_judged_by():
+    said = {"rewards.functions": ("trained:alternating",), "rewards.correctness": "alternating"}
+    config = schema.load(Config, None, said)
+    rows = [{"prompt": "?", "answer": "3"}] * 2
+    assert evaluating.judge_name(config) == "alternating"
+    assert evaluating.judge(config, ())(rows, Answers(["3", "4"], [[1], [1]])) == [False, True]
+
+
+def test_the_last_line_is_one_sentence_to_repeat(run, capsys):
+    assert main(["evaluate", str(run), "--samples", "2", "--base"]) == 0
+    sentence = capsys.readouterr().out.rstrip().rpartition("\n")[2]
+    at = evaluating.evaluate(evaluating.load(run), samples=0).right / QUESTIONS
+    base = evaluating.evaluate(evaluating.load(run, step=0), samples=0).right / QUESTIONS
+    assert sentence.startswith(f"After 4 steps of psr, {at:.1%} of 50 held-out questions")
+    assert sentence.endswith(f"as training began {base:.1%}.")

@@ -1,9 +1,10 @@
 """How good a trained language model is, on questions that it was not trained on."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -22,7 +23,11 @@ from rlvitals.trainers.language.tiny import base as tiny
 TINY_BATCH = 512  # answers of a tiny model at once: a forward pass is all overhead
 ADAPTER = "adapter_config.json"
 
+ACCURACY = "accuracy_reward"
+RIGHT = 0.5  # of the accuracy reward, which pays 0 or 1
+
 Right = Callable[[Sequence[Row], Answers], list[bool]]
+Paid = Callable[[Sequence[Row], Answers], list[float | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,8 @@ class Evaluated:
     samples: int  # of each question
     right_samples: tuple[int, ...]  # of each question
     entropy: float  # of the tempered distributions that tokens were drawn from: nats a token
+    # Mean of each other reward function over the likeliest answers that it could score, or None.
+    rewards: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,9 @@ class Trained:
     config: Config
     step: int  # 0: as training began
     questions: Sequence[Row]
+    judge: str  # the reward function that says whether an answer is right
     right: Right
+    others: Mapping[str, Paid]  # the other reward functions, by name
     batch: int  # answers at once
     notes: tuple[str, ...]  # what the task says of its questions
 
@@ -75,7 +84,9 @@ def load(folder: Path, *, step: int | None = None) -> Trained:
         config=config,
         step=found.step if found else 0,
         questions=task.held_out,
+        judge=judge_name(config),
         right=judge(config, task.rewards),
+        others=_others(config, task.rewards),
         batch=TINY_BATCH if loaded.tiny else max(at.batch_size, 1),
         notes=task.notes,
     )
@@ -137,27 +148,51 @@ def _with(model: Any, folder: Path) -> Any:
     return PeftModel.from_pretrained(model, folder)
 
 
-def judge(config: Config, default: tuple[str, ...]) -> Right:
-    """Return what says of answers whether they are right: the run's correctness reward.
+def judge_name(config: Config) -> str:
+    """Return the reward function that says whether an answer is right.
 
-    An answer that it cannot judge is not right.
+    It is the run's correctness reward, or the accuracy where that is one of the form: an answer in
+    the right form is not a right answer.
     """
     name = config.rewards.correctness
+    return ACCURACY if name in {measure.name for measure in rewards.CATALOGUE} else name
+
+
+def judge(config: Config, default: tuple[str, ...]) -> Right:
+    """Return what says of answers whether they are right. One that it cannot judge is not right."""
+    name = judge_name(config)
     # A person's own is called by its name alone, and found by module:name.
-    found = next((one for one in config.rewards.functions if one.endswith(f":{name}")), name)
-    asked = replace(config.rewards, functions=(found,), weights=(), on_error="skip")
-    (reward,) = rewards.functions(asked, default, failed=lambda _: None)
-    threshold = config.signal.reward_threshold
+    path = next((path for path in config.rewards.functions if path.endswith(f":{name}")), name)
+    ((_, paid),) = _paid(config, default, (path,)).items()
+    threshold = RIGHT if name == ACCURACY else config.signal.reward_threshold
 
     def right(rows: Sequence[Row], answers: Answers) -> list[bool]:
-        columns = {name: [row[name] for row in rows] for name in rows[0] if name != "prompt"}
-        prompts = [row["prompt"] for row in rows]
-        values = reward(
-            prompts=prompts, completions=answers.completions, completion_ids=answers.ids, **columns
-        )
-        return [value is not None and value >= threshold for value in values]
+        return [value is not None and value >= threshold for value in paid(rows, answers)]
 
     return right
+
+
+def _others(config: Config, default: tuple[str, ...]) -> dict[str, Paid]:
+    """Return the reward functions of the training that do not say what is right."""
+    paid = _paid(config, default, config.rewards.functions)
+    return {name: score for name, score in paid.items() if name != judge_name(config)}
+
+
+def _paid(config: Config, default: tuple[str, ...], names: tuple[str, ...]) -> dict[str, Paid]:
+    asked = replace(config.rewards, functions=names, weights=(), on_error="skip")
+    functions = rewards.functions(asked, default, failed=lambda _: None)
+    return {reward.name: _scores(reward) for reward in functions}
+
+
+def _scores(reward: rewards.Reward) -> Paid:
+    def scores(rows: Sequence[Row], answers: Answers) -> list[float | None]:
+        columns = {name: [row[name] for row in rows] for name in rows[0] if name != "prompt"}
+        return reward(
+            prompts=[row["prompt"] for row in rows],
+            completions=answers.completions, completion_ids=answers.ids, **columns,
+        )  # fmt: skip
+
+    return scores
 
 
 def evaluate(
@@ -174,10 +209,12 @@ def evaluate(
     """
     rows = [trained.questions[i] for i in range(questions or len(trained.questions))]
     said = _counted(progress, len(rows) * (1 + samples))
-    right = sum(
-        sum(said(trained.right(batch, asking.greedy(trained.policy, batch))))
-        for batch in _batches(rows, trained.batch)
-    )
+    right, paid = 0, {name: list[float | None]() for name in trained.others}
+    for batch in _batches(rows, trained.batch):
+        likeliest = asking.greedy(trained.policy, batch)
+        right += sum(said(trained.right(batch, likeliest)))
+        for name, scores in trained.others.items():
+            paid[name] += scores(batch, likeliest)
     total, marks = Entropy(), list[bool]()
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -185,7 +222,12 @@ def evaluate(
             answers = asking.sampled(trained.policy, batch, total, each=each)
             marks += said(trained.right([row for row in batch for _ in range(each)], answers))
     shares = tuple(sum(marks[i : i + samples]) for i in range(0, len(marks), samples or 1))
-    return Evaluated(right, len(rows), samples, shares, total.mean())
+    return Evaluated(right, len(rows), samples, shares, total.mean(), _means(paid))
+
+
+def _means(paid: Mapping[str, Sequence[float | None]]) -> dict[str, float | None]:
+    numbers = {name: [v for v in values if v is not None] for name, values in paid.items()}
+    return {name: fmean(values) if values else None for name, values in numbers.items()}
 
 
 def _samples(rows: Sequence[Row], samples: int, size: int) -> Iterator[tuple[Sequence[Row], int]]:
