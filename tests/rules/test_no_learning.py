@@ -5,6 +5,7 @@ from dataclasses import replace
 import made_traces as made
 import numpy as np
 import pytest
+from loading import MEASURED
 
 from rlvitals.diagnosis import diagnose
 from rlvitals.records import Lifecycle, Profile
@@ -110,3 +111,15 @@ def test_what_was_learned_at_once_is_held_only_while_it_is_there():
     run = made.trace(outcome__return=values + 2 * made.noise(100))
     assert standing(run, since=4_000, until=60_000).state == "holding its best"
     assert standing(run, since=65_000).state == "flat"
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.3])
+def test_a_composed_reward_is_flat_where_its_easy_parts_are_full(gain):
+    """Right answers rise by 0.3 while the sum stays within a tenth of its 8: that is learning."""
+    right = 0.5 + np.linspace(0.0, gain, 100) + 0.02 * made.noise(100)
+    run = made.trace(
+        Profile.GRPO, settings={"total_steps": 100 * made.STEP},
+        outcome__reward=7.5 + right + 0.2 * made.noise(100, 1), outcome__accuracy=right,
+    )  # fmt: skip
+    assert isinstance(RULE.ask(run), Clear) == (gain > 0)
+    assert (diagnose(run, rates=MEASURED).verdict.word is Word.LEARNING) == (gain > 0)

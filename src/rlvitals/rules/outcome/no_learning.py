@@ -30,8 +30,8 @@ interval comes from the run's own noise, so a noisy return is not judged.
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
-from rlvitals.rules import causes
-from rlvitals.rules.answers import evaluated, since_the_start
+from rlvitals.rules import causes, kinds
+from rlvitals.rules.answers import evaluated, learned, since_the_start
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -74,6 +74,10 @@ def check(trace: Trace) -> Answer:
         return Undecided(now.sentence, ("outcome/return",) if not now.metric else ())
     if not now.stalled or now.state == "fallen back":
         return Clear()  # it did learn: whether it kept that is return_collapse's business
+    if trace.profile in kinds.LANGUAGE and learned(trace).improves:
+        return (
+            Clear()
+        )  # right answers rise; a composed reward is flat where its easy parts are full
     if now.metric == SELF_PLAY:
         return Undecided("a win rate may be one half by construction: log a score besides")
     picked = outcome(trace)
