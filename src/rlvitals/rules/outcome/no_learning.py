@@ -20,8 +20,10 @@ a known-good configuration learns on this code.
 ## When it is wrong
 Sparse rewards pay late: MountainCar stays at -200 for hundreds of episodes before it learns.
 A run resumed from a good checkpoint is flat at the top (a scheduler that is known to begin from
-another's decisions is not judged for it); a win rate in self-play is one half by construction. The
-interval comes from the run's own noise, so a noisy return is not judged.
+another's decisions is not judged for it); a win rate in self-play is one half by construction.
+A composed reward is flat once its easy parts are full: a language model whose right answers rise
+is learning, and is cleared. The interval comes from the run's own noise, so a noisy return is not
+judged.
 
 ## References
 - Henderson et al. 2018, "Deep Reinforcement Learning that Matters".
