@@ -112,3 +112,9 @@ def test_a_writer_remembers_so_many_layouts_and_loses_no_row(tmp_path, monkeypat
     assert sorted((one.keys[0], *one.steps.tolist()) for one in found.scalars) == sorted(
         (f"name/{i % 5}", i) for i in range(40)
     )
+
+
+@pytest.mark.soak
+def test_a_hundred_thousand_rows_of_a_new_name_each_are_all_kept(tmp_path):
+    found = points(written(tmp_path / "run", 100_000))
+    assert all(found[f"name/{i}"] == [(i, float(i))] for i in range(100_000))
