@@ -30,7 +30,7 @@ def flat(level, noise=1e-4, n=100):
 def test_the_guide_s_own_numbers_are_put_right():
     said = lines(summed({"optimiser/loss": series(np.linspace(3.165, 1.523, 50), step=1)}))
     assert "Total steps: 50" in said
-    assert "Final loss: 1.523" in said
+    assert "Final loss: 1.523, no score: the loss of a policy need not fall as it learns" in said
     assert "Loss reduction: 51.9 % (3.165 → 1.523)" in said  # 52.1 in the guide
 
 
@@ -128,8 +128,15 @@ def test_the_training_time_is_found_wherever_it_is(found, settings, trained, sec
     if seconds is None:
         assert "Training time: not known" in said
     else:
-        assert f"Training time: {seconds / 3600:.2f} hours" in said
+        hours = f"{seconds / 3600:.2f} hours"
+        shown = {50.0: "50 s", 90.0: "2 min", 100.0: "2 min"}.get(seconds, hours)
+        assert f"Training time: {shown}" in said
         assert f"from {source}" in said
+
+
+def test_a_supervised_loss_is_a_score():
+    falls = {"optimiser/loss": series(np.linspace(3.0, 1.5, 50), step=1)}
+    assert "Final loss: 1.5" in lines(summed(falls, profile=Profile.SUPERVISED))
 
 
 def test_the_three_goals_are_answered_by_the_outcome_and_the_rules():

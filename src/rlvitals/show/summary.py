@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from rlvitals.harmless import harmless
-from rlvitals.records import NOTED
+from rlvitals.records import NOTED, Profile
 from rlvitals.show import wording
 from rlvitals.summary import FLAT, LAST, Answered, Summary
 
@@ -17,6 +17,8 @@ UNTOLD = "whether the outcome improves, and so whether it converged, cannot be t
 FAILED = f"{NOTED}sink "
 REWARD = "reward"  # topic of the sentence that says whether the outcome improves
 HOUR = 3600.0  # seconds
+MIN_HOURS = 0.1  # a shorter training is written in minutes or seconds alone
+NO_SCORE = ", no score: the loss of a policy need not fall as it learns"
 NAMED = 3  # findings, and sinks that failed
 
 
@@ -65,7 +67,8 @@ def _loss(one: Summary) -> Iterator[str]:
         yield "  Final loss: not logged"
         return
     course = f"({wording.number(loss.first)} → {wording.number(loss.last)})"
-    yield f"  Final loss: {wording.number(loss.last)}"
+    is_score = one.found.trace.profile is Profile.SUPERVISED
+    yield f"  Final loss: {wording.number(loss.last)}{'' if is_score else NO_SCORE}"
     if loss.first <= 0 or loss.share is None:
         yield f"  Loss change: {loss.last - loss.first:+.4g} {course}"
     elif loss.share <= 0:
@@ -77,6 +80,8 @@ def _loss(one: Summary) -> Iterator[str]:
 def _time(one: Summary) -> str:
     if one.seconds is None:
         return "not known: neither the log nor a progress file has times"
+    if one.seconds < MIN_HOURS * HOUR:
+        return f"{wording.duration(one.seconds)}, from {one.seconds_from}"
     short = f" ({wording.duration(one.seconds)})" if one.seconds < HOUR else ""
     return f"{one.seconds / HOUR:.2f} hours{short}, from {one.seconds_from}"
 
