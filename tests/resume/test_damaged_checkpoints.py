@@ -113,9 +113,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("make", "name", "how"), sampled([pytest.param(*wrong) for wrong in WRONG], 4)
-)
+@pytest.mark.parametrize(("make", "name", "how"), sampled(WRONG, 4))
 def test_a_checkpoint_with_one_wrong_file_is_refused(saved, tmp_path, make, name, how):
     shutil.copytree(saved / make.__name__, tmp_path, dirs_exist_ok=True)
     older = contents(tmp_path / "checkpoint-100"), contents(tmp_path / "checkpoint-50")
