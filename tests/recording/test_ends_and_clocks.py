@@ -203,7 +203,7 @@ def sink_steps(folder):
     packed = [pyarrow.parquet.read_table(path).to_pydict() for path in parts]
     return {
         "jsonl": [line["step"] for line in whole if "x" in line],
-        "csv": [int(row[0]) for table in tables if "x" in table[0] for row in table[1:]],
+        "csv": [int(row[0]) for table in tables if table and "x" in table[0] for row in table[1:]],
         "tensorboard": events,
         "parquet": [step for part in packed if "x" in part for step in part["step"]],
     }
