@@ -278,7 +278,7 @@ def sees(model, processor, count):
 
 
 def test_no_chart_that_is_held_out_is_taught_or_trained_on():
-    """By what it shows, whatever the question, the colours, and the kind of the chart."""
+    """By its table, whatever the question, the axis, the colours, and the kind of the chart."""
 
     def contents(found):
         return {one.table for one in found}

@@ -1,8 +1,8 @@
 """What a training of a tiny model starts from: the defaults are those of models of billions.
 
 Measured by benchmarks/modes.py: a model of some hundred thousand weights wants a higher learning
-rate that falls to zero, and many short completions. tiny-lm trains its weights, since adapters would
-have more; tiny-vlm trains adapters, as models of billions do.
+rate that falls to zero, and many short completions. tiny-lm trains its weights, since adapters
+would have more; tiny-vlm trains adapters, as models of billions do.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """A model that sees: it reads charts of 48 pixels and answers in the form that guides ask for.
 
 Its weights before the warm start are shipped: `chart_reader.safetensors`, which
-`scripts/make_chart_reader.py` makes from a seed by teaching right answers alone. The warm start of a
-run then teaches wrong answers too, so that rewards have something to mend.
+`scripts/make_chart_reader.py` makes from a seed by teaching right answers alone. The warm start of
+a run then teaches wrong answers too, so that rewards have something to mend.
 """
 
 from collections.abc import Sequence
