@@ -1,8 +1,8 @@
 """What each mode teaches a tiny model, beside what the paper found of large ones.
 
 Each training is the whole program with no flag but its model, steps, seed and folder; then
-`rlvitals evaluate` asks it 1,024 held-out questions, and the model that it began with the same. What is
-there already is not trained again: a folder can be filled in parts.
+`rlvitals evaluate` asks it 1,024 held-out questions, and the model that it began with the same.
+What is there already is not trained again: a folder can be filled in parts.
 
     python benchmarks/modes.py                                five seeds of every mode
     python benchmarks/modes.py --folder modes --seeds 1 2 --modes nsr --jobs 2
