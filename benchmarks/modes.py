@@ -1,11 +1,12 @@
-"""What each mode teaches the tiny language model, beside what the paper found of large ones.
+"""What each mode teaches a tiny model, beside what the paper found of large ones.
 
-Each training is the whole program with no flag but its task, seed and folder; then `rlvitals
-evaluate` asks it 1,024 held-out questions, and the model that it began with the same. What is
-there already is not trained again: a folder can be filled in parts.
+Each training is the whole program with no flag but its model, steps, seed and folder; then
+`rlvitals evaluate` asks it 1,024 held-out questions, and the model that it began with the same.
+What is there already is not trained again: a folder can be filled in parts.
 
     python benchmarks/modes.py                                five seeds of every mode
     python benchmarks/modes.py --folder modes --seeds 1 2 --modes nsr --jobs 2
+    python benchmarks/modes.py --model tiny-vlm               the model that reads charts
 """
 
 import argparse
@@ -25,10 +26,11 @@ import numpy as np
 
 import rlvitals
 from rlvitals.comparison.samples import CONFIDENCE, Interval, welch
+from rlvitals.trainers.language import presets
 
-# Greedy accuracy that a mode must come to from about 0.34, in so many steps.
+# Greedy accuracy that a mode must come to from about 0.34.
 WANTED = {"grpo": 0.70, "psr": 0.70, "nsr": 0.60, "w-reinforce": 0.60}
-SEEDS, STEPS = (1, 2, 3, 4, 5), 300
+SEEDS, MODELS = (1, 2, 3, 4, 5), ("tiny-lm", "tiny-vlm")
 BASE = "base"
 MARGIN = 0.02  # of pass@k, within which it is kept
 Told = Mapping[str, Any]  # what `rlvitals evaluate --json` says of one policy
@@ -59,12 +61,13 @@ class Claim:
 def main() -> None:
     """Train what is not there, and print the tables."""
     args = _arguments()
+    steps = args.steps or presets.preset(args.model)["training.max_steps"]
     with tempfile.TemporaryDirectory() as place:
         folder = args.folder or Path(place)
         wanted = [(mode, seed) for seed in args.seeds for mode in args.modes]
         with ThreadPoolExecutor(args.jobs) as pool:
-            done = list(pool.map(lambda one: evaluated(folder, *one, args.steps), wanted))
-            first = [_run(folder, args.modes[0], seed, args.steps) for seed in args.seeds]
+            done = list(pool.map(lambda one: evaluated(folder, args.model, *one, steps), wanted))
+            first = [_run(folder, args.modes[0], seed, steps) for seed in args.seeds]
             kept = [folder / f"{BASE}-{seed}.json" for seed in args.seeds]
             began = list(pool.map(lambda *one: asked(*one, "--checkpoint", "0"), first, kept))
     found: dict[str, list[Told]] = {}
@@ -73,7 +76,7 @@ def main() -> None:
         found.setdefault(mode, []).append(one["policies"][0])
         words.setdefault(mode, []).append(one["diagnosis"])
     found[BASE] = [one["policies"][0] for one in began]
-    count = f"{len(args.seeds)} seeds, {args.steps} steps, {done[0]['questions']:,} questions"
+    count = f"{len(args.seeds)} seeds, {steps} steps, {done[0]['questions']:,} questions"
     print(f"{count}; means over the seeds with {CONFIDENCE:.0%} t intervals, approximate\n")
     print("\n".join([*learnt(found, words), "", *passed(found), "", *paper(found)]))
 
@@ -83,17 +86,18 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help="of the runs (one that is thrown away)")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument("--modes", nargs="+", default=tuple(WANTED), choices=tuple(WANTED))
-    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--model", default=MODELS[0], choices=MODELS)
+    parser.add_argument("--steps", type=int, default=0, help="of a training (0: the preset's)")
     parser.add_argument("--jobs", type=int, default=1, help="trainings at once (1)")
     return parser.parse_args()
 
 
-def evaluated(folder: Path, mode: str, seed: int, steps: int) -> dict[str, Any]:
+def evaluated(folder: Path, model: str, mode: str, seed: int, steps: int) -> dict[str, Any]:
     """Train and evaluate, unless that is done; returns what was said, with the diagnosis."""
     run = _run(folder, mode, seed, steps)
     kept = folder / f"{run.name}.json"
     if not kept.is_file():
-        task = ("--vlm-name", "tiny-lm", "--dataset-name", "sums", "--max-steps", str(steps))
+        task = ("--vlm-name", model, "--max-steps", str(steps))
         rlvitals_("train", mode, *task, "--seed", str(seed), "--output-dir", str(run))
     said = asked(run, kept)
     print(f"{run.name}: {said['policies'][0]['right']['value']:.3f}", file=sys.stderr, flush=True)

@@ -10,6 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from PIL import Image, ImageDraw, ImageFont
+
 from rlvitals import api
 from rlvitals.cli import main as command
 from rlvitals.comparison.compare import Asked, compare
@@ -19,6 +21,8 @@ from rlvitals.show.drawing import files
 from rlvitals.show.figures import FIGURES, groups
 from rlvitals.show.figures.figure import Picture, Subject
 from rlvitals.show.figures.panels import picture
+from rlvitals.trainers.language.data import charts
+from rlvitals.trainers.language.data.task import EVALUATED
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURED = ROOT / "tests" / "show" / "pictured"
@@ -61,7 +65,24 @@ def main(folder: Path) -> None:
         print(f"{name}.png: {(folder / f'{name}.png').stat().st_size:,} bytes")
     for drawn in compared():
         files.write(drawn, folder / f"{drawn.name.replace('_', '-')}.png", "light", DPI)
+    tiny_charts(folder / "tiny-charts.png")
     report(folder / "report.png")
+
+
+def tiny_charts(file: Path) -> None:
+    """Draw the first twelve charts that tiny-vlm is evaluated on, with questions and answers."""
+    wide, high, edge = 4 * charts.PIXELS, 4 * charts.PIXELS + 44, 10
+    page = Image.new("RGB", (4 * (wide + edge) + edge, 3 * (high + edge) + edge), "white")
+    pen = ImageDraw.Draw(page)
+    for place in range(12):
+        chart = charts.chart(EVALUATED, place, held_out=True)
+        row, column = divmod(place, 4)
+        left, top = edge + column * (wide + edge), edge + row * (high + edge)
+        page.paste(chart.image.resize((wide, wide), Image.Resampling.NEAREST), (left, top))
+        pen.text((left, top + wide + 4), chart.query, "black", ImageFont.load_default(13))
+        pen.text((left, top + wide + 22), chart.label, "#1f77b4", ImageFont.load_default(13))
+    page.save(file, optimize=True)
+    print(f"{file.name}: {file.stat().st_size:,} bytes")
 
 
 def compared() -> tuple[Picture, ...]:

@@ -153,7 +153,7 @@ def test_demonstrations_take_a_trainings_settings(tmp_path, capsys):
     [
         ("psr", "--mode", "psr"), ("nsr", "--mode", "nsr"),
         ("w-reinforce", "--mode", "w-reinforce"),
-        ("nsr", "--max-completion-length", "64, preset of tiny-vlm"),
+        ("nsr", "--max-completion-length", "24, preset of tiny-vlm"),
         ("nsr --quick-test", "--subset-size", "100, --quick-test"), ("nsr", "--subset-size", "0"),
         ("rlhf", "--vlm-name", "tiny-lm"), ("rlhf --vlm-name gpt2", "--vlm-name", "tiny-lm"),
         ("rlhf", "--lora", "false, preset of tiny-lm"),

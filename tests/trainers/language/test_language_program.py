@@ -481,18 +481,17 @@ def test_the_console_shows_each_generation_or_one_now_and_then(tiny, tmp_path, c
 
 @pytest.mark.soak
 def test_the_trial_of_the_guide(tmp_path, monkeypatch):
-    """100 charts, one epoch, four generations: minutes."""
+    """100 charts, four generations: about a minute, and more answers are right after it."""
     from rlvitals.cli import main
 
     monkeypatch.chdir(tmp_path)
     assert main(["train", "nsr", "--quick-test"]) == 0
     (run,) = (tmp_path / "grpo-start-ckpts").iterdir()
     assert run.name == "tiny-vlm-prm-large-train-v2-nsr-2025"
-    assert {path.name for path in run.glob("checkpoint-*")} == {"checkpoint-50", "checkpoint-100"}
+    assert {path.name for path in run.glob("checkpoint-*")} == {"checkpoint-50", "checkpoint-60"}
     lines = said(run)
     assert "  Training samples: 100" in lines
-    assert "  Epochs: 1" in lines
-    paid = row(run, "rewards/format_reward/mean")
-    assert sum(paid[-20:]) / 20 > sum(paid[:20]) / 20
+    paid = row(run, "rewards/accuracy_reward/mean")
+    assert sum(paid[-20:]) / 20 > sum(paid[:20]) / 20 + 0.1
     drawn = {path.name for path in (tmp_path / "training_plots").iterdir()}
     assert drawn >= {"training_loss.png", "rewards.png", "nsr_metrics.png", "summary.txt"}

@@ -11,9 +11,11 @@ import torch
 from trl.data_utils import apply_chat_template, prepare_multimodal_messages
 
 from rlvitals import VitalsError
-from rlvitals.trainers.language import models, warm_start
+from rlvitals.trainers.language import asking, models, presets, warm_start
 from rlvitals.trainers.language.config import DataConfig, ModelConfig
 from rlvitals.trainers.language.data import charts, sums, task, template
+from rlvitals.trainers.language.rewards import accuracy_reward, table_style_reward
+from rlvitals.trainers.language.rewards.reward import Sample
 from rlvitals.trainers.language.tiny import base, lm, tokens, vlm
 
 STEPS = 8  # of the warm starts here: what is asked is not whether they take
@@ -124,9 +126,10 @@ def test_a_base_that_was_taught_another_task_is_not_taken_for_ours(made, tmp_pat
     with pytest.raises(VitalsError, match="two digits; it is taught sums of four") as caught:
         models.load(LM, seed=1, base=folder)
     assert "another folder" in caught.value.hint
-    untold(shutil.copytree(made[vlm.NAME][1], tmp_path / "charts"))  # they are asked as ever
+    untold(shutil.copytree(made[vlm.NAME][1], tmp_path / "charts"))
     seeing = ModelConfig(vlm_name=vlm.NAME, warm_start_steps=STEPS)
-    assert models.load(seeing, seed=1, base=tmp_path / "charts").tiny
+    with pytest.raises(VitalsError, match="taught charts; it is taught charts of different values"):
+        models.load(seeing, seed=1, base=tmp_path / "charts")
 
 
 @pytest.mark.parametrize("file", [base.WEIGHTS, base.RECIPE])
@@ -179,7 +182,7 @@ def test_its_losses_are_kept_and_told(made, tmp_path):
     for name in NAMES:
         losses = json.loads((made[name][1] / base.LOSSES).read_text())["loss"]
         assert len(losses) == STEPS
-        assert losses[-1] < losses[0] - 0.5
+        assert losses[-1] < losses[0]
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.2, 0.5, 0.9, 1.0])
@@ -238,20 +241,55 @@ def test_an_answer_is_short_and_a_tag_one_token(made):
         assert tokenizer.decode(ids, skip_special_tokens=True) == text
         assert tokenizer.unk_token_id not in ids
         lengths.append(len(ids))
-    assert max(lengths) <= 48
+    assert max(lengths) <= 23
     for tag in vlm.TAGS:
         assert len(tokenizer(tag).input_ids) == 1
 
 
-def test_a_share_of_the_charts_lacks_a_tag():
-    def broken(noise):
-        teach = vlm.lessons(None, noise=noise, seed=2)
-        taught = [lesson for step in range(20) for lesson in teach(step)]
-        return np.mean([vlm.FORGOTTEN not in one.answer for one in taught])
+@pytest.mark.parametrize(("noise", "share"), [(0.0, 0.0), (0.5, 0.5), (1.0, 1 - vlm.HARMLESS)])
+def test_a_share_of_the_charts_is_answered_wrong(noise, share):
+    """Every table is right; the answer is not, in the share that is asked for."""
+    teach = vlm.lessons(None, noise=noise, seed=2)
+    wrong = 0
+    for place, lesson in enumerate(one for step in range(20) for one in teach(step)):
+        chart = charts.chart("warm start 2", place)
+        columns = {"label": chart.label, "table": chart.table, "query": chart.query}
+        sample = Sample(lesson.answer, columns)
+        assert table_style_reward.REWARD.score(sample) == table_style_reward.REWARD.high
+        wrong += not accuracy_reward.score(sample)
+    assert wrong / 640 == pytest.approx(share, abs=0.06)
 
-    assert broken(0.0) == 0
-    assert broken(0.5) == pytest.approx(0.5, abs=0.08)
-    assert broken(1.0) == 1
+
+def test_the_reader_that_is_shipped_is_small_and_reads():
+    """Fewer than 1.5 million weights, below 6 MB; nearly all charts that it never saw are read."""
+    assert vlm.READER.stat().st_size < 6_000_000
+    model, processor = vlm.make(1)
+    assert sum(one.numel() for one in model.parameters()) < 1_500_000
+    assert sees(model.eval(), processor, 128) >= 0.95
+
+
+def sees(model, processor, count):
+    """Return the share of right greedy answers to charts that are held out."""
+    asked = task.load(DataConfig(subset_size=1, held_out=count), vision=True, seed=0).held_out
+    rows = [asked[place] for place in range(count)]
+    said = asking.greedy(asking.Policy(model, processor, 1.0, 32), rows).completions
+    pairs = zip(said, rows, strict=True)
+    return np.mean([accuracy_reward.score(Sample(one[0]["content"], row)) for one, row in pairs])
+
+
+def test_no_chart_that_is_held_out_is_taught_or_trained_on():
+    """By its table, whatever the question, the axis, the colours, and the kind of the chart."""
+
+    def contents(found):
+        return {one.table for one in found}
+
+    held_out = contents(charts.chart("evaluation", i, held_out=True) for i in range(1024))
+    taught = contents(charts.chart("warm start 2025", i) for i in range(4000))
+    trained = contents(charts.chart(seed, i) for seed in (1, 2025) for i in range(1000))
+    assert len(held_out) > 800
+    assert not held_out & (taught | trained)
+    asked = task.load(DataConfig(subset_size=1, held_out=200), vision=True, seed=0).held_out
+    assert {*asked["table"]} <= held_out
 
 
 def test_the_warm_start_learns_answers_and_their_end_alone():
@@ -286,6 +324,15 @@ def right(loaded):
         made[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True
     )
     return np.mean([text == one["answer"] for text, one in zip(said, asked, strict=True)])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(5))
+def test_greedy_answers_to_charts_begin_at_a_third(tmp_path, seed):
+    steps = presets.preset(vlm.NAME)["model.warm_start_steps"]
+    config = ModelConfig(vlm_name=vlm.NAME, warm_start_steps=steps, lora=False)
+    loaded = models.load(config, seed=seed, base=tmp_path / "base")
+    assert 0.30 <= sees(loaded.model, loaded.processor, 1024) <= 0.40
 
 
 @pytest.mark.soak

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 READABLE = 160  # pixels of a side from which words fit
 SMOOTH = 2  # a readable chart is drawn so many times larger, and made smaller
 UNITS = 10  # of a tiny chart's scale
+SLOTS = 4  # of a tiny chart's width: a bar is in one column of the model's patches
 WHITE, BLACK, GRID, AXIS = "#ffffff", "#202020", "#e4e4e4", "#707070"
 COLOURS = ("#1f77b4", "#d6604d", "#2ca02c", "#9467bd", "#e6a117", "#17becf")
 GLYPHS = {  # five rows from the top, each an octal digit of three pixels
@@ -40,6 +41,7 @@ class Plan:
     tick: float
     shown: Callable[[float], str]  # a value as the axis writes it
     title: str
+    style: int = 0  # the place in `COLOURS` of the first bar's colour, or of the line's
 
 
 def draw(plan: Plan, side: int) -> Image:
@@ -52,9 +54,9 @@ def _tiny(plan: Plan, side: int) -> Image:
 
     image = Image.new("RGB", (side, side), WHITE)
     pen = ImageDraw.Draw(image)
-    left, right, unit = 9, side - 1, (side - 8) // UNITS
+    left, right, unit = side // 3, side - 1, (side - 8) // UNITS
     bottom = side - 7  # below it are the names
-    across, up = (right - left) / len(plan.names), unit * UNITS / (plan.high - plan.low)
+    across, up = (side - left) / SLOTS, unit * UNITS / (plan.high - plan.low)
 
     def height(value: float) -> int:
         return bottom - round((value - plan.low) * up)
@@ -69,14 +71,14 @@ def _tiny(plan: Plan, side: int) -> Image:
             _glyphs(pen, text, left - 1 - 4 * len(text), min(max(height(tick) - 2, 0), bottom - 3))
     if plan.shown(0).endswith("%"):
         _glyphs(pen, "%", 0, 0)
-    middles = [left + round((place + 0.5) * across) for place in range(len(plan.names))]
+    middles = [left + int((place + 0.5) * across) for place in range(len(plan.names))]
     for name, middle in zip(plan.names, middles, strict=True):
         _glyphs(pen, name, middle - 1, side - 5)
     points = [(float(x), float(height(v))) for x, v in zip(middles, plan.values, strict=True)]
     if plan.kind == "line":
-        _line(pen, points, 1)
+        _line(pen, points, 1, plan.style)
     else:
-        _bars(pen, points, height(0), max(1, round(across * 0.28)))
+        _bars(pen, points, height(0), max(1, round(across * 0.28)), plan.style)
     return image
 
 
@@ -112,9 +114,9 @@ def _readable(plan: Plan, side: int) -> Image:
         pen.text((middle, bottom + large * 0.045), name, BLACK, _fitting(font, name, across), "mm")
     points = [(float(x), float(height(v))) for x, v in zip(middles, plan.values, strict=True)]
     if plan.kind == "line":
-        _line(pen, points, 2 * SMOOTH)
+        _line(pen, points, 2 * SMOOTH, plan.style)
     else:
-        _bars(pen, points, height(0), across * 0.34)
+        _bars(pen, points, height(0), across * 0.34, plan.style)
     return image.resize((side, side), Image.Resampling.LANCZOS)
 
 
@@ -132,14 +134,17 @@ def _ticks(plan: Plan) -> list[float]:
     return [round(plan.low + place * plan.tick, 6) for place in range(count + 1)]
 
 
-def _line(pen: ImageDraw, points: list[tuple[float, float]], width: int) -> None:
-    pen.line(points, COLOURS[0], width)
+def _line(pen: ImageDraw, points: list[tuple[float, float]], width: int, style: int) -> None:
+    line, mark = (COLOURS[place % len(COLOURS)] for place in (style, style + 1))
+    pen.line(points, line, width)
     for x, y in points:
-        pen.rectangle((x - width, y - width, x + width, y + width), COLOURS[1])
+        pen.rectangle((x - width, y - width, x + width, y + width), mark)
 
 
-def _bars(pen: ImageDraw, points: list[tuple[float, float]], zero: float, half: float) -> None:
+def _bars(
+    pen: ImageDraw, points: list[tuple[float, float]], zero: float, half: float, style: int
+) -> None:
     """Draw bars from `zero`; `half` of a bar's width. All in pixels."""
     for place, (x, y) in enumerate(points):
-        colour = COLOURS[place % len(COLOURS)]
+        colour = COLOURS[(style + place) % len(COLOURS)]
         pen.rectangle((x - half, min(y, zero), x + half, max(y, zero)), colour)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SUMS, CHARTS = 2000, 1000  # samples that are made where no number is given
 EVALUATED = "evaluation"  # the seed of what evaluation asks: the same of every training
 LEAST = 28  # pixels of a side: two for each of a tiny chart's units, and its letters
-TRIES = 20  # drawn for each held-out chart, at the most, to find one that is not trained on
+TRIES = 20  # drawn for each held-out chart, at the most, to find another question
 CHART = ("image", "query", "label")
 TEXT = (("prompt", "query", "question"), ("answer", "label"))
 KEPT = ("table", "chart_type", "reasoning")
@@ -127,14 +127,13 @@ def _charts(config: DataConfig, seed: int) -> Task:
         )
     count = config.subset_size or CHARTS
     train = [charts.chart(seed, index, pixels=config.chart_pixels) for index in range(count)]
-    asked = {_question(sample) for sample in train}
-    held_out: list[charts.Sample] = []
+    drawn: dict[tuple[str, ...], charts.Sample] = {}  # by question: each is asked once
     for index in range(TRIES * config.held_out):
-        if len(held_out) == config.held_out:
+        if len(drawn) == config.held_out:
             break
-        sample = charts.chart(EVALUATED, index, pixels=config.chart_pixels)
-        if _question(sample) not in asked:
-            held_out.append(sample)
+        sample = charts.chart(EVALUATED, index, pixels=config.chart_pixels, held_out=True)
+        drawn.setdefault(_question(sample), sample)
+    held_out = list(drawn.values())
     rewards = (*CHART_REWARDS, *BY_COLUMN.values())
     notes = _few(len(held_out), config)
     return Task(_drawn(train, config), _drawn(held_out, config), rewards, "charts", notes)

@@ -31,7 +31,7 @@ from rlvitals.trainers.language.warm_start import Lessons
 RECIPE, LOSSES, WEIGHTS = "made.json", "warm_start.json", "model.safetensors"
 LOG = logging.getLogger(__name__)
 # What a model was taught whose folder does not say it: the first ones did not.
-FIRST_TASKS = MappingProxyType({lm.NAME: "sums of two digits", vlm.NAME: vlm.TASK})
+FIRST_TASKS = MappingProxyType({lm.NAME: "sums of two digits", vlm.NAME: "charts"})
 
 
 @dataclass(frozen=True, slots=True)
