@@ -146,13 +146,14 @@ def _language(args: Namespace) -> int:
     others = list(told[0]["rewards"])
     names = ["right", *(f"pass@{one['k']}" for one in told[0]["pass_at_k"]), "entropy", *others]
     emit(columns(["", *heads], zip(names, *map(_cells, told), strict=True)))
-    print(
-        f"\nright: the likeliest answer, judged by {trained.judge}. pass@k: at least one of k\n"
-        f"answers is right, told from {found.samples} to each question, drawn at temperature "
-        f"{temperature:g}. In brackets: 95 % intervals,\n"
-        "Wilson's and a bootstrap over questions."
-        + (f" {', '.join(others)}: mean reward of the likeliest answer." if others else "")
-    )
+    print(f"\nright: the likeliest answer, judged by {trained.judge} (95 % interval: Wilson's).")
+    if found.samples:
+        print(
+            f"pass@k: at least one of k answers is right, told from {found.samples} to each\n"
+            f"question, drawn at temperature {temperature:g} (95 % interval: bootstrap over questions)."
+        )
+    if others:
+        print(f"{', '.join(others)}: mean reward of the likeliest answer.")
     for note in trained.notes:
         print(f"{note}.")
     print(f"\n{_sentence(at, found.questions, told)}")
@@ -194,23 +195,25 @@ def _told(found: "Evaluated", seed: int) -> dict[str, Any]:
     from rlvitals.trainers.language import pass_at_k
 
     share = wilson(found.right, found.questions)
-    ks = pass_at_k.powers(found.samples)
-    return {
+    told: dict[str, Any] = {
         "right": {"value": found.right / found.questions, **asdict(share)},
-        "pass_at_k": [
-            asdict(one)
-            for one in pass_at_k.estimate(found.right_samples, found.samples, ks, seed=seed)
-        ],
-        "entropy": found.entropy,
+        "pass_at_k": [],
+        "entropy": None,
         "rewards": dict(found.rewards),
     }
+    if found.samples:
+        ks = pass_at_k.powers(found.samples)
+        chances = pass_at_k.estimate(found.right_samples, found.samples, ks, seed=seed)
+        told |= {"pass_at_k": [asdict(one) for one in chances], "entropy": found.entropy}
+    return told
 
 
 def _cells(told: Mapping[str, Any]) -> list[str]:
     rows = [told["right"], *told["pass_at_k"]]
     shares = [f"{one['value']:.1%} ({one['low']:.1%} to {one['high']:.1%})" for one in rows]
     means = ["-" if value is None else f"{value:.3g}" for value in told["rewards"].values()]
-    return [*shares, f"{told['entropy']:.2f} nats a token", *means]
+    entropy = "-" if told["entropy"] is None else f"{told['entropy']:.2f} nats a token"
+    return [*shares, entropy, *means]
 
 
 # What the folder of a run holds says who trained it.

@@ -256,3 +256,13 @@ def test_the_last_line_is_one_sentence_to_repeat(run, capsys):
     base = evaluating.evaluate(evaluating.load(run, step=0), samples=0).right / QUESTIONS
     assert sentence.startswith(f"After 4 steps of psr, {at:.1%} of 50 held-out questions")
     assert sentence.endswith(f"as training began {base:.1%}.")
+
+
+def test_without_samples_the_likeliest_answers_are_all_that_is_told(run, capsys):
+    assert main(["evaluate", str(run), "--samples", "0", "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["policies"]
+    assert (told["pass_at_k"], told["entropy"]) == ([], None)
+    assert main(["evaluate", str(run), "--samples", "0"]) == 0
+    shown = capsys.readouterr().out
+    assert "pass@" not in shown
+    assert f"{told['right']['value']:.1%}" in shown
