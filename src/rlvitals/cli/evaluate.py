@@ -150,7 +150,8 @@ def _language(args: Namespace) -> int:
     if found.samples:
         print(
             f"pass@k: at least one of k answers is right, told from {found.samples} to each\n"
-            f"question, drawn at temperature {temperature:g} (95 % interval: bootstrap over questions)."
+            f"question, drawn at temperature {temperature:g} (95 % interval: a bootstrap over "
+            "questions)."
         )
     if others:
         print(f"{', '.join(others)}: mean reward of the likeliest answer.")
