@@ -18,8 +18,9 @@ demo: $(DEMO)/.installed ## install the core only, then diagnose a failing and a
 	@echo
 	@$(DEMO)/bin/rlvitals diagnose examples/healthy --fail-on never
 
+# What the tests of a file share, as a training, is made once: each file is one worker's.
 test: $(VENV)/.installed browser ## every test but the soak
-	$(BIN)/python -m pytest -n $(JOBS) -m "not soak"
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not soak"
 
 test-fast: $(VENV)/.installed ## the tests of what decides, for the edit loop: under a minute
 	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not effort" -q $(FAST)

@@ -199,6 +199,7 @@ def test_questions_that_are_no_more_are_not_asked():
     assert sorted(order.take(4)) == [0, 1, 2, 3]
 
 
+@pytest.mark.soak
 def test_a_console_that_goes_ends_no_training():
     """As `rlvitals train nsr | head -1` does."""
     source = str(Path(rlvitals.__file__).parents[1])

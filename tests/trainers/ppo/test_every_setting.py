@@ -327,7 +327,7 @@ def trained(folder, said):
     }
 
 
-@pytest.mark.parametrize("name", sampled(sorted(KEYS.keys() - APART), 10))
+@pytest.mark.parametrize("name", sampled(sorted(KEYS.keys() - APART), 20))
 def test_a_setting_changes_something(name, left):
     value, beside = CASES.get(name, (None, {}))
     value = other(KEYS[name]) if value is None else value
