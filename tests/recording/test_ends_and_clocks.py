@@ -107,6 +107,7 @@ def test_cancelled_tasks_and_a_closed_loop(tmp_path):
     assert found["after"] == [(7, 1.0)]
 
 
+@pytest.mark.soak  # its count of objects takes a minute beside torch
 @both_ways
 def test_hours_of_logging_keep_no_object(tmp_path):
     run = rlvitals.start(tmp_path, strict=False, sinks=["csv", "jsonl", "tensorboard"])

@@ -15,6 +15,7 @@ from collections import OrderedDict, defaultdict
 
 import numpy as np
 import pytest
+from effort import sampled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recording_checks import happened, notes, points, values
@@ -314,7 +315,7 @@ class Cycle:
         self.last()
 
 
-@pytest.mark.parametrize("what", ["log", "log many", "move", "stop"])
+@pytest.mark.parametrize("what", sampled(["log", "log many", "move", "stop"], 2))
 def test_code_that_runs_while_names_are_learnt(what):
     direct, inside = Direct(), []
     row = {f"new {i}": 1.0 for i in range(30)}  # shorter tuples may come from a store of old ones

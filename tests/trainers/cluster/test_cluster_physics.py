@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cluster_plain import PlainReplica, Request
-from effort import cases
+from effort import cases, sampled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -106,7 +106,7 @@ def test_requests_are_conserved_and_no_limit_is_broken(config, seed):
         assert (replicas.clock >= cluster.now[:, None])[busy].all()
 
 
-@pytest.mark.parametrize("kind", ["poisson", "gamma", "trace"])
+@pytest.mark.parametrize("kind", sampled(["poisson", "gamma", "trace"], 3))
 def test_both_backends_give_the_same_bits(kind, tmp_path):
     trace = ""
     if kind == "trace":

@@ -58,6 +58,7 @@ def test_killed_and_resumed_is_bit_for_bit_what_never_stopped(tmp_path, said):
     assert programs.last(tmp_path / "cut") == programs.last(tmp_path / "whole")
 
 
+@pytest.mark.soak
 def test_two_runs_of_one_seed_are_one_and_of_two_seeds_are_two(tmp_path):
     for name in ("one", "two"):
         programs.run(tmp_path / name, programs.ALL)
