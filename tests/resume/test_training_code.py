@@ -1,5 +1,6 @@
 """A resume compares the training code with the code that saved the checkpoint."""
 
+import gc
 import importlib
 import os
 import subprocess
@@ -229,6 +230,30 @@ def test_a_process_that_loads_more_after_its_save_is_the_same_program(tmp_path, 
     loaded(monkeypatch, tmp_path, "loaded_after_the_save", b"X = 1\n")
     assert code.compare(sealed).differs == ()
     assert TrainingCode().compare(sealed).differs == ("loaded_after_the_save.py is new",)
+
+
+class _ImportedWhenCollected:
+    def __init__(self):
+        self.cycle = self
+
+    def __del__(self):
+        sys.modules[f"collected_{id(self)}"] = types.ModuleType("collected")
+
+
+def test_modules_may_be_loaded_by_a_garbage_collection_in_between():
+    threshold, loaded = gc.get_threshold(), set(sys.modules)
+    code = TrainingCode()
+    try:
+        for _ in range(100):
+            gc.set_threshold(0)
+            gc.collect()
+            _ImportedWhenCollected()
+            gc.set_threshold(300)  # reached within a loop over all modules
+            code.record()
+    finally:
+        gc.set_threshold(*threshold)
+        for name in set(sys.modules) - loaded:
+            del sys.modules[name]
 
 
 def test_the_thread_s_locks_are_not_inherited_by_a_fork():

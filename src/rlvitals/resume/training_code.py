@@ -126,8 +126,8 @@ class TrainingCode:
     def _read(self) -> dict[str, _File]:
         """Read the files of modules that were loaded since the last call."""
         with self._reading:
-            loaded = list(sys.modules.items())
-            new = [(name, module) for name, module in loaded if self._is_new(name, module)]
+            loaded = sys.modules.copy()  # a garbage collection within a loop over it may import
+            new = [(name, module) for name, module in loaded.items() if self._is_new(name, module)]
             for name, path, spec in _modules(new):
                 previous = self._files.get(name)
                 if previous is None or (spec is not None and previous.spec is not spec):
