@@ -25,7 +25,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from results_page import ROWS, SEEDS, Line, Row, incomplete, page, without_rise
+from results_page import ROWS, SEEDS, Line, Row, missing_runs, page, without_rise
 
 ROOT = Path(__file__).resolve().parent.parent
 LINES = ROOT / "docs/trainers/results.jsonl"
@@ -36,8 +36,8 @@ EVAL_LATENCY = "eval_latency"  # of the same unseen arrivals at each evaluation,
 
 
 @dataclass(frozen=True)
-class Ran:
-    """A command that ended."""
+class CommandResult:
+    """What a command printed and cost."""
 
     output: str
     exit_code: int
@@ -48,18 +48,18 @@ class Ran:
 def main() -> None:
     """Train what is missing, and write the page."""
     args = _arguments()
-    chosen = [row for row in ROWS if _named(row, args.only)]
-    lines = read(LINES)
+    chosen = [row for row in ROWS if _matches(row, args.only)]
     if not args.page:
-        for row, seed in planned(chosen, args.seeds, [] if args.again else lines):
+        for row, seed in plan(chosen, args.seeds, [] if args.again else read(LINES)):
             print(f"{row.name}, seed {seed} ...", file=sys.stderr, flush=True)
             line = finish(row, seed, args.folder)
-            lines = [one for one in lines if (one.row, one.seed) != (row.name, seed)] + [line]
-            write(LINES, lines)
+            others = [one for one in read(LINES) if (one.row, one.seed) != (row.name, seed)]
+            write(LINES, [*others, line])
             print(f"  {line.before:.3f} -> {line.after:.3f}, {line.verdict}", file=sys.stderr)
+    lines = read(LINES)
     PAGE.write_text(page(lines), encoding="utf-8")
     print(PAGE.relative_to(ROOT))
-    for name in incomplete(lines):
+    for name in missing_runs(lines):
         print(f"not run: {name}")
     for row in (flat := without_rise(lines)):
         print(f"no rise: {row.name}")
@@ -81,11 +81,11 @@ def _arguments() -> argparse.Namespace:
     return args
 
 
-def _named(row: Row, only: Sequence[str]) -> bool:
+def _matches(row: Row, only: Sequence[str]) -> bool:
     return not only or row.name in only or row.trainer in only
 
 
-def planned(
+def plan(
     rows: Sequence[Row], seeds: Sequence[int], lines: Sequence[Line]
 ) -> Iterator[tuple[Row, int]]:
     """Yield the runs that have no line: one seed of every row, then the next seed."""
@@ -105,9 +105,11 @@ def write(file: Path, lines: Sequence[Line]) -> None:
     """Replace the file in one step, so that a process that is killed leaves whole lines."""
     order = [row.name for row in ROWS]
     ranked = sorted(lines, key=lambda line: (order.index(line.row), line.seed))
-    beside = file.with_suffix(".part")
-    beside.write_text("".join(f"{json.dumps(asdict(line))}\n" for line in ranked), encoding="utf-8")
-    beside.replace(file)
+    partial = file.with_suffix(".part")
+    partial.write_text(
+        "".join(f"{json.dumps(asdict(line))}\n" for line in ranked), encoding="utf-8"
+    )
+    partial.replace(file)
 
 
 def finish(row: Row, seed: int, folder: Path) -> Line:
@@ -116,18 +118,18 @@ def finish(row: Row, seed: int, folder: Path) -> Line:
     shutil.rmtree(run, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     options = (*row.options, "--seed", str(seed))
-    trained = rlvitals("train", *options, "--output-dir", str(run))
+    training = rlvitals("train", *options, "--output-dir", str(run))
     before, after, baseline = latency(run) if row.trainer == "ppo" else right(run)
-    diagnosed = rlvitals("diagnose", str(run), "--json", failing=True)
-    found = json.loads(diagnosed.output)
+    diagnosis = rlvitals("diagnose", str(run), "--json", failing=True)
+    document = json.loads(diagnosis.output)
     shutil.rmtree(run.with_suffix(""), ignore_errors=True)
     run.rename(run.with_suffix(""))
     return Line(
         row=row.name, seed=seed, command=" ".join(("rlvitals train", *options)),
         before=before, after=after, baseline=baseline,
-        cpu_seconds=round(trained.cpu_seconds, 1), wall_seconds=round(trained.wall_seconds, 1),
-        verdict=found["verdict"]["word"], exit_code=diagnosed.exit_code,
-        warnings=alarms(found["cases"]),
+        cpu_seconds=round(training.cpu_seconds, 1), wall_seconds=round(training.wall_seconds, 1),
+        verdict=document["verdict"]["word"], exit_code=diagnosis.exit_code,
+        warnings=alarms(document["cases"]),
         machine=f"{platform.machine()}, {os.cpu_count()} cores",
         versions={name: version(name) for name in ("torch", "transformers", "trl", "numpy")},
     )  # fmt: skip
@@ -135,8 +137,8 @@ def finish(row: Row, seed: int, folder: Path) -> Line:
 
 def right(run: Path) -> tuple[float, float, None]:
     """Return the share of unseen questions answered right before and after; no baseline."""
-    said = json.loads(rlvitals("evaluate", str(run), "--base", "--samples", "0", "--json").output)
-    after, before = (one["right"]["value"] for one in said["policies"])
+    evaluation = rlvitals("evaluate", str(run), "--base", "--samples", "0", "--json")
+    after, before = (one["right"]["value"] for one in json.loads(evaluation.output)["policies"])
     return before, after, None
 
 
@@ -150,14 +152,14 @@ def latency(run: Path) -> tuple[float, float, dict[str, list[float]]]:
     table = run.with_suffix(".jsonl")
     rlvitals("export", str(run), str(table), "--keys", EVAL_LATENCY, "--force")
     rows = [json.loads(text) for text in table.read_text(encoding="utf-8").splitlines()]
-    logged = [row[EVAL_LATENCY] for row in rows if row.get(EVAL_LATENCY) is not None]
-    said = json.loads(rlvitals("evaluate", str(run), "--baselines", "--json").output)
-    each = said["evaluations"]
-    beside = {
-        key: [a[key] / b[key] - 1 for a, b in zip(each["ppo"], each["lor"], strict=True)]
-        for key in ("mean", "p95")
+    latencies = [row[EVAL_LATENCY] for row in rows if row.get(EVAL_LATENCY) is not None]
+    evaluation = rlvitals("evaluate", str(run), "--baselines", "--json")
+    schedulers = json.loads(evaluation.output)["evaluations"]
+    pairs = list(zip(schedulers["ppo"], schedulers["lor"], strict=True))
+    differences = {
+        key: [ours[key] / lor[key] - 1 for ours, lor in pairs] for key in ("mean", "p95")
     }
-    return logged[0], logged[-1], beside
+    return latencies[0], latencies[-1], differences
 
 
 def alarms(cases: Sequence[dict[str, Any]]) -> list[str]:
@@ -170,21 +172,20 @@ def alarms(cases: Sequence[dict[str, Any]]) -> list[str]:
     return names
 
 
-def rlvitals(*options: str, failing: bool = False) -> Ran:
+def rlvitals(*options: str, failing: bool = False) -> CommandResult:
     """Run the program with one thread; a command that fails ends the script unless `failing`."""
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline"}
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     began = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "rlvitals", *options],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
     )  # fmt: skip
-    before = os.times()
+    before = sum(os.times()[2:4])  # user and system seconds of ended children
     output, errors = process.communicate()
-    now = os.times()
-    spent = now.children_user + now.children_system - before.children_user - before.children_system
+    cpu_seconds = sum(os.times()[2:4]) - before
     if process.returncode and not failing:
         sys.exit(f"rlvitals {' '.join(options)}: {process.returncode}\n{errors[-4000:]}")
-    return Ran(output, process.returncode, spent, time.monotonic() - began)
+    return CommandResult(output, process.returncode, cpu_seconds, time.monotonic() - began)
 
 
 if __name__ == "__main__":

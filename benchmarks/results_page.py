@@ -78,17 +78,24 @@ does. *Diagnosis* is the verdict of `rlvitals diagnose RUN`, its exit code, and 
 
 def page(lines: Sequence[Line]) -> str:
     """Return the page in Markdown."""
-    rows = [row for row in ROWS if _of(row, lines)]
+    rows = [row for row in ROWS if _runs(row, lines)]
     parts = [HEAD, conclusion(lines), "", *_table(rows, lines)]
-    parts += ["", *_beside_lor(lines), *_how(lines), "## Each run", "", *_each(lines)]
+    parts += [
+        "",
+        *_scheduler_comparison(lines),
+        *_method(lines),
+        "## Each run",
+        "",
+        *_run_table(lines),
+    ]
     return "\n".join(parts) + "\n"
 
 
 def conclusion(lines: Sequence[Line]) -> str:
     """Say whether every row shows a rise, and what was not run."""
-    flat, missing = without_rise(lines), incomplete(lines)
-    shown = sum(rises(row, _of(row, lines)) for row in ROWS if _of(row, lines))
-    begin = f"**{shown} of {len(ROWS)} rows show a rise.**"
+    flat, missing = without_rise(lines), missing_runs(lines)
+    count = sum(rises(row, _runs(row, lines)) for row in ROWS if _runs(row, lines))
+    begin = f"**{count} of {len(ROWS)} rows show a rise.**"
     if flat:
         begin += f" No rise is shown of {', '.join(row.name for row in flat)}."
     if missing:
@@ -98,16 +105,18 @@ def conclusion(lines: Sequence[Line]) -> str:
 
 def without_rise(lines: Sequence[Line]) -> list[Row]:
     """Return the rows of two seeds and more whose interval shows no rise."""
-    return [row for row in ROWS if len(own := _of(row, lines)) > 1 and not rises(row, own)]
+    return [row for row in ROWS if len(runs := _runs(row, lines)) > 1 and not rises(row, runs)]
 
 
-def incomplete(lines: Sequence[Line]) -> list[str]:
-    """Return which seeds of which rows have no line."""
+def missing_runs(lines: Sequence[Line]) -> list[str]:
+    """Return the rows and seeds that have no line."""
     missing = []
     for row in ROWS:
-        finished = {line.seed for line in _of(row, lines)}
+        finished = {line.seed for line in _runs(row, lines)}
         seeds = [str(seed) for seed in SEEDS if seed not in finished]
-        if seeds:
+        if len(seeds) == len(SEEDS):
+            missing.append(f"{row.name}, any seed")
+        elif seeds:
             missing.append(f"{row.name} seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}")
     return missing
 
@@ -127,11 +136,11 @@ def _interval(values: Sequence[float]) -> Interval:
     return welch([np.array(values)], None, CONFIDENCE)
 
 
-def _of(row: Row, lines: Sequence[Line]) -> list[Line]:
+def _runs(row: Row, lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if line.row == row.name]
 
 
-def _shown(values: Sequence[float], digits: int, sign: str = "") -> str:
+def _cell(values: Sequence[float], digits: int, sign: str = "") -> str:
     interval = _interval(values)
     half = interval.high - interval.value
     spread = f" ± {half:.{digits}f}" if isfinite(half) else ""
@@ -143,47 +152,47 @@ def _table(rows: Sequence[Row], lines: Sequence[Line]) -> Iterator[str]:
              "wall s", "diagnosis")  # fmt: skip
     yield from _header(heads)
     for row in rows:
-        own = _of(row, lines)
-        before, after = [line.before for line in own], [line.after for line in own]
-        gains = [line.after - line.before for line in own]
+        runs = _runs(row, lines)
+        before, after = [line.before for line in runs], [line.after for line in runs]
+        gains = [line.after - line.before for line in runs]
         cells = (
-            f"`{row.trainer}`", row.task, str(len(own)), _shown(before, row.digits),
-            _shown(after, row.digits), _shown(gains, row.digits, "+"),
-            "yes" if rises(row, own) else "**no**" if len(own) > 1 else "one seed: no interval",
-            f"{np.mean([line.cpu_seconds for line in own]):.0f}",
-            f"{np.mean([line.wall_seconds for line in own]):.0f}", _diagnosis(own),
+            f"`{row.trainer}`", row.task, str(len(runs)), _cell(before, row.digits),
+            _cell(after, row.digits), _cell(gains, row.digits, "+"),
+            "yes" if rises(row, runs) else "**no**" if len(runs) > 1 else "one seed: no interval",
+            f"{np.mean([line.cpu_seconds for line in runs]):.0f}",
+            f"{np.mean([line.wall_seconds for line in runs]):.0f}", _diagnosis(runs),
         )  # fmt: skip
         yield _line(cells)
 
 
 def _diagnosis(lines: Sequence[Line]) -> str:
-    verdicts = _counted([line.verdict for line in lines])
-    codes = _counted([f"exit {line.exit_code}" for line in lines])
+    verdicts = _tally([line.verdict for line in lines])
+    codes = _tally([f"exit {line.exit_code}" for line in lines])
     names = [name for line in lines for name in line.warnings]
-    warnings = f"{len(names)} warnings: {_counted(names)}" if names else "no warning"
+    warnings = f"{len(names)} warnings: {_tally(names)}" if names else "no warning"
     return f"{verdicts}; {codes}; {warnings}"
 
 
-def _counted(words: Sequence[str]) -> str:
+def _tally(words: Sequence[str]) -> str:
     return ", ".join(f"{word} ({count})" for word, count in sorted(Counter(words).items()))
 
 
-def _beside_lor(lines: Sequence[Line]) -> Iterator[str]:
+def _scheduler_comparison(lines: Sequence[Line]) -> Iterator[str]:
     """Compare the scheduler with the one that sends a request where the fewest are."""
-    own = [line for line in lines if line.baseline]
-    if not own:
+    runs = [line for line in lines if line.baseline]
+    if not runs:
         return
     means = {
-        key: [100 * float(np.mean(line.baseline[key])) for line in own if line.baseline]
+        key: [100 * float(np.mean(line.baseline[key])) for line in runs if line.baseline]
         for key in ("mean", "p95")
     }
     yield "The scheduler beside `lor`, which learns nothing and sends each request where the fewest"
-    yield f"are (`rlvitals evaluate RUN --baselines`, other unseen arrivals, {len(own)} seeds):"
-    yield f"mean latency {_shown(means['mean'], 1, '+')} %, p95 {_shown(means['p95'], 1, '+')} %."
+    yield f"are (`rlvitals evaluate RUN --baselines`, other unseen arrivals, {len(runs)} seeds):"
+    yield f"mean latency {_cell(means['mean'], 1, '+')} %, p95 {_cell(means['p95'], 1, '+')} %."
     yield ""
 
 
-def _how(lines: Sequence[Line]) -> Iterator[str]:
+def _method(lines: Sequence[Line]) -> Iterator[str]:
     machines = sorted({line.machine for line in lines})
     versions = sorted({f"{k} {v}" for line in lines for k, v in line.versions.items()})
     yield "## How it was made"
@@ -196,11 +205,11 @@ def _how(lines: Sequence[Line]) -> Iterator[str]:
     yield ""
 
 
-def _each(lines: Sequence[Line]) -> Iterator[str]:
+def _run_table(lines: Sequence[Line]) -> Iterator[str]:
     heads = ("command", "before", "after", "CPU s", "wall s", "verdict", "exit code", "warnings")
     yield from _header(heads)
     for row in ROWS:
-        for line in sorted(_of(row, lines), key=lambda line: line.seed):
+        for line in sorted(_runs(row, lines), key=lambda line: line.seed):
             yield _line(
                 (
                     f"`{line.command}`", f"{line.before:.{row.digits}f}",

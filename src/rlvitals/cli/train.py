@@ -28,7 +28,7 @@ from rlvitals.cli.command import Command
 from rlvitals.cli.program import Parser, tell
 
 if TYPE_CHECKING:  # it loads torch
-    from rlvitals.trainers.language.course import Ended
+    from rlvitals.trainers.language.course import TrainingResult
 
 LANGUAGE = ("grpo", "psr", "nsr", "w-reinforce")
 ALGORITHMS = ("ppo", *LANGUAGE, "rlhf")
@@ -52,7 +52,7 @@ def run(args: Namespace) -> int:
     from rlvitals.trainers.stopping import Terminated
 
     try:
-        ended = trainer.train(config, chosen)
+        result = trainer.train(config, chosen)
     except Terminated as asked:
         return BY_SIGNAL + asked.number
     except UsageError:
@@ -60,10 +60,10 @@ def run(args: Namespace) -> int:
     except VitalsError as error:
         tell(error)
         return FAILED
-    if ended is None:
+    if result is None:
         return 0
-    code = _drawn(ended.folder, ended.plots_dir) if ended.plots_dir else 0
-    return _quick_test(ended) or code if chosen["quick_test"] else code
+    code = _drawn(result.folder, result.plots_dir) if result.plots_dir else 0
+    return _quick_test(result) or code if chosen["quick_test"] else code
 
 
 def read(algorithm: str, options: list[str]) -> tuple[Any, dict[str, Any]]:
@@ -135,12 +135,12 @@ def _drawn(run: Path, folder: str) -> int:
     return plot.COMMAND.run(parser.parse_args([str(run), "--output-dir", folder]))
 
 
-def _quick_test(ended: "Ended") -> int:
+def _quick_test(result: "TrainingResult") -> int:
     """Print what a quick test showed as its last line; FAILED unless all of its parts ran."""
     from rlvitals.harmless import harmless
     from rlvitals.trainers.language import quick_test
 
-    line, all_ran = quick_test.last_line(ended)
+    line, all_ran = quick_test.last_line(result)
     print(f"\n{harmless(line)}")
     return 0 if all_ran else FAILED
 

@@ -8,7 +8,7 @@ import trained
 import rlvitals
 from rlvitals.cli import main
 from rlvitals.trainers.language import evaluating
-from rlvitals.trainers.language.course import Ended
+from rlvitals.trainers.language.course import TrainingResult
 from rlvitals.trainers.language.quick_test import Comparison, compare, last_line
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")  # transformers' own
@@ -30,7 +30,7 @@ def run(tmp_path_factory):
     """A run with checkpoints whose training was too short to learn."""
     folder = tmp_path_factory.mktemp("quick") / "run"
     trained.train(folder, "psr", training__max_steps=2, data__held_out=16)
-    return Ended(folder, "finished", 0, "")
+    return TrainingResult(folder, "finished", 0, "")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_rewards_that_failed_are_counted(run):
 def test_without_held_out_questions_the_log_is_judged(tmp_path, tiny):
     folder = tmp_path / "run"
     trained.train(folder, "psr", tiny, data__held_out=0, **trained.SAID)
-    line, all_ran = last_line(Ended(folder, "finished", 0, ""))
+    line, all_ran = last_line(TrainingResult(folder, "finished", 0, ""))
     verdict = rlvitals.diagnose(folder).verdict
     assert line == (
         "Quick test: all parts ran; no unseen questions were asked (its task keeps no questions "

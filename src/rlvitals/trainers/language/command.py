@@ -12,7 +12,7 @@ from rlvitals.trainers.language import presets
 from rlvitals.trainers.language.config import Config
 
 if TYPE_CHECKING:  # it loads torch
-    from rlvitals.trainers.language.course import Ended
+    from rlvitals.trainers.language.course import TrainingResult
 
 ABOUT = "Post-training of a language model, or of one that sees, with rewards."
 QUICKLY = (
@@ -60,7 +60,7 @@ def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
     return schema.load(Config, file, said, below=presets.preset(chosen["preset_of"]))
 
 
-def train(config: Config, chosen: Mapping[str, Any]) -> "Ended | None":
+def train(config: Config, chosen: Mapping[str, Any]) -> "TrainingResult | None":
     """Train; returns how it ended, None on other processes than the first."""
     from rlvitals.trainers.language import building
     from rlvitals.trainers.language.program import Training
@@ -70,4 +70,4 @@ def train(config: Config, chosen: Mapping[str, Any]) -> "Ended | None":
         training.begin_as(
             fresh=bool(chosen.get("fresh")), require_resume=bool(chosen.get("require_resume"))
         )
-        return training.ended(training.run(), config.monitoring.plots_dir)
+        return training.result(training.run(), config.monitoring.plots_dir)

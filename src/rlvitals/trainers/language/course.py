@@ -15,7 +15,7 @@ ERRORS = "language/error_share"  # a name of rlvitals' own, whatever else a log'
 FAILURES = 5  # of reward functions, on the console; all are in the file
 
 
-class Ended(NamedTuple):
+class TrainingResult(NamedTuple):
     """A training that is over, as the command line needs it."""
 
     folder: Path
@@ -47,9 +47,9 @@ class Course(course.Course):
         with self.lines:
             return super().run()
 
-    def ended(self, status: str, plots_dir: str) -> Ended | None:
+    def result(self, status: str, plots_dir: str) -> TrainingResult | None:
         """Return what `run` came to; None on other processes than the first."""
-        return Ended(self.folder, status, self.failures, plots_dir) if self.first else None
+        return TrainingResult(self.folder, status, self.failures, plots_dir) if self.first else None
 
     def say_interrupted(self) -> None:
         """Say how to go on."""

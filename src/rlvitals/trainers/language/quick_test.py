@@ -12,7 +12,7 @@ from pathlib import Path
 import rlvitals
 from rlvitals.trainers.language import evaluating
 from rlvitals.trainers.language.console import Progress
-from rlvitals.trainers.language.course import Ended
+from rlvitals.trainers.language.course import TrainingResult
 
 MAX_QUESTIONS = 256
 SIGNIFICANCE = 0.05  # two-sided p-value at which a change is called a rise or a fall
@@ -75,32 +75,32 @@ def _answers(folder: Path, step: int | None, questions: int) -> tuple[tuple[bool
     trained = evaluating.load(folder, step=step)
     title = f"Asking unseen questions at step {trained.step:,}"
     progress = Progress(wanted=sys.stderr.isatty(), title=title, stream=sys.stderr)
-    asked = min(questions, len(trained.questions))
-    evaluation = evaluating.evaluate(trained, questions=asked, samples=0, progress=progress)
+    count = min(questions, len(trained.questions))
+    evaluation = evaluating.evaluate(trained, questions=count, samples=0, progress=progress)
     progress.close()
     return evaluation.right_questions, trained.step
 
 
-def last_line(ended: Ended) -> tuple[str, bool]:
+def last_line(result: TrainingResult) -> tuple[str, bool]:
     """Return what a quick test showed, and whether all of its parts ran.
 
     Where no unseen questions can be asked, the verdict on the training's own rewards is shown.
     """
-    sentence, all_ran = _outcome(ended)
+    sentence, all_ran = _outcome(result)
     return f"Quick test: {sentence}.", all_ran
 
 
-def _outcome(ended: Ended) -> tuple[str, bool]:
-    if ended.status != "finished":
-        return f"not all parts ran: the training was {ended.status}", False
-    if ended.failed_rewards:
-        return f"not all parts ran: {ended.failed_rewards} rewards could not be computed", False
+def _outcome(result: TrainingResult) -> tuple[str, bool]:
+    if result.status != "finished":
+        return f"not all parts ran: the training was {result.status}", False
+    if result.failed_rewards:
+        return f"not all parts ran: {result.failed_rewards} rewards could not be computed", False
     try:
-        return compare(ended.folder).sentence(), True
+        return compare(result.folder).sentence(), True
     except rlvitals.UsageError as error:
-        if any(ended.folder.glob("checkpoint-*")) and not _has_whole_checkpoint(ended.folder):
+        if any(result.folder.glob("checkpoint-*")) and not _has_whole_checkpoint(result.folder):
             return "not all parts ran: no checkpoint is whole", False
-        verdict = rlvitals.diagnose(ended.folder).verdict
+        verdict = rlvitals.diagnose(result.folder).verdict
         log = f"by its log the training is {verdict.word.value}: {verdict.why}"
         return f"all parts ran; no unseen questions were asked ({error.problem}); {log}", True
     except rlvitals.VitalsError as error:

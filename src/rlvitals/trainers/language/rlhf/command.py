@@ -11,7 +11,7 @@ from rlvitals.trainers.language import command
 from rlvitals.trainers.language.rlhf.config import Config
 
 if TYPE_CHECKING:  # it loads torch
-    from rlvitals.trainers.language.course import Ended
+    from rlvitals.trainers.language.course import TrainingResult
 
 ABOUT = "RLHF by PPO: a causal language model against a reward model or reward functions."
 QUICKLY = (
@@ -63,7 +63,7 @@ def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
     return schema.load(Config, file, said, below=preset(chosen["preset_of"]))
 
 
-def train(config: Config, chosen: Mapping[str, Any]) -> "Ended | None":
+def train(config: Config, chosen: Mapping[str, Any]) -> "TrainingResult | None":
     """Train; returns how it ended, None on other processes than the first."""
     from rlvitals.trainers.language.rlhf import building
     from rlvitals.trainers.language.rlhf.program import Training
@@ -73,4 +73,4 @@ def train(config: Config, chosen: Mapping[str, Any]) -> "Ended | None":
         training.begin_as(
             fresh=bool(chosen.get("fresh")), require_resume=bool(chosen.get("require_resume"))
         )
-        return training.ended(training.run(), config.monitoring.plots_dir)
+        return training.result(training.run(), config.monitoring.plots_dir)
