@@ -94,13 +94,15 @@ def page(lines: Sequence[Line]) -> str:
 def conclusion(lines: Sequence[Line]) -> str:
     """Say whether every row shows a rise, and what was not run."""
     flat, missing = without_rise(lines), missing_runs(lines)
-    count = sum(rises(row, _runs(row, lines)) for row in ROWS if _runs(row, lines))
-    begin = f"**{count} of {len(ROWS)} rows show a rise.**"
+    judged = [row for row in ROWS if len(_runs(row, lines)) > 1]
+    single = [row.name for row in ROWS if len(_runs(row, lines)) == 1]
+    count = len(judged) - len(flat)
+    text = f"**{count} of {len(judged)} rows of two seeds and more show a rise.**"
     if flat:
-        begin += f" No rise is shown of {', '.join(row.name for row in flat)}."
-    if missing:
-        begin += f" Not run: {'; '.join(missing)}."
-    return begin
+        text += f" No rise is shown of {', '.join(row.name for row in flat)}."
+    if single:
+        text += f" One seed, which has no interval: {', '.join(single)}."
+    return f"{text} Not run: {'; '.join(missing)}." if missing else text
 
 
 def without_rise(lines: Sequence[Line]) -> list[Row]:

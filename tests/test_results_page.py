@@ -76,7 +76,8 @@ def test_a_rise_needs_an_interval_on_the_better_side_of_zero(afters, row, shown)
 def test_the_page_says_what_shows_no_rise_and_what_was_not_run():
     mixed = lines([0.9, 0.91, 0.92]) + lines([0.3, 0.31], ROWS[0])
     text = page(mixed)
-    assert f"**1 of {len(ROWS)} rows show a rise.** No rise is shown of {ROWS[0].name}." in text
+    assert "**1 of 2 rows of two seeds and more show a rise.**" in text
+    assert f"No rise is shown of {ROWS[0].name}." in text
     assert "rlhf seeds 4, 5" in missing_runs(mixed)
     assert "; ppo, any seed." in text
     (row,) = [one for one in text.splitlines() if one.startswith("| `rlhf` |")]
@@ -87,9 +88,18 @@ def test_the_page_says_what_shows_no_rise_and_what_was_not_run():
 
 def test_one_seed_is_no_claim():
     text = page([LINE])
-    assert "**0 of" in text
+    assert "**0 of 0 rows of two seeds and more show a rise.** One seed" in text
     assert "one seed: no interval" in text
     assert "No rise" not in text
+
+
+def test_a_page_without_gaps_says_nothing_of_them():
+    text = page([replace(LINE, row=row.name, seed=i) for row in ROWS[:-1] for i in SEEDS])
+    assert "Not run: ppo, any seed." in text
+    whole = [*(replace(LINE, row=row.name, seed=i) for row in ROWS[:-1] for i in SEEDS)]
+    whole += [replace(LINE, row="ppo", seed=i, before=6.0, after=3.0) for i in SEEDS]
+    assert f"**{len(ROWS)} of {len(ROWS)} rows of two seeds and more show a rise.**" in page(whole)
+    assert "Not run" not in page(whole)
 
 
 def test_warnings_and_exit_codes_are_on_the_page():
