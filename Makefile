@@ -1,4 +1,4 @@
-# Ten verbs run everything. Each sets up what it needs.
+# These verbs run everything. Each sets up what it needs.
 PYTHON ?= python3
 VENV := .venv
 DEMO := .venv-demo
@@ -11,7 +11,7 @@ SEED ?= 1
 FAST := $(addprefix tests/,comparison metrics preflights rules signals store watch \
         test_architecture.py test_docs.py test_examples.py test_rules.py test_traps.py test_twins.py)
 
-.PHONY: demo test test-fast setup check golden docs bench soak mutants browser clean
+.PHONY: demo test test-fast setup check golden docs bench results soak mutants browser clean
 
 demo: $(DEMO)/.installed ## install the core only, then diagnose a failing and a healthy run
 	@$(DEMO)/bin/rlvitals diagnose examples/failing --fail-on never
@@ -46,6 +46,9 @@ docs: $(VENV)/.installed ## write the generated pages and build the site into si
 bench: $(VENV)/.installed ## every benchmark, with its peer beside it
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable .[bench]
 	$(BIN)/python benchmarks/run.py
+
+results: $(VENV)/.installed ## every trainer with its defaults and five seeds: docs/trainers/results.md (hours)
+	$(BIN)/python benchmarks/results.py $(ARGS)
 
 soak: $(VENV)/.installed ## the long tests
 	RLVITALS_TEST_EFFORT=full $(BIN)/python -m pytest -n $(JOBS) -m "soak or effort"

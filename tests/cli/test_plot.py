@@ -53,7 +53,7 @@ def test_a_trainer_s_folder_gets_the_guide_s_pictures_and_its_summary(trained, c
     assert said.endswith(summary)
     assert "  Total steps: 40\n" in summary
     assert "  Final loss: 2, no score" in summary  # not the row of totals'
-    assert "  Loss reduction: 36.9 % (3.17 → 2)\n" in summary
+    assert " (3.17 → 2; std/mean of the last 10: 0.0404)\n" in summary
     assert "  Training time: 0.50 hours (30 min), from its log\n" in summary
     assert "left out, as the log holds nothing for them: value, actions, temperature" in said
 

@@ -157,7 +157,7 @@ def test_demonstrations_take_a_trainings_settings(tmp_path, capsys):
         ("nsr --quick-test", "--subset-size", "100, --quick-test"), ("nsr", "--subset-size", "0"),
         ("rlhf", "--vlm-name", "tiny-lm"), ("rlhf --vlm-name gpt2", "--vlm-name", "tiny-lm"),
         ("rlhf", "--lora", "false, preset of tiny-lm"),
-        ("rlhf --quick-test", "--total-episodes", "1920, --quick-test"),
+        ("rlhf --quick-test", "--total-episodes", "6400, --quick-test"),
         ("ppo --quick-test", "--num-envs", "16, --quick-test"),
         ("ppo", "--trace", "none"),
     ],

@@ -55,7 +55,8 @@ def test_a_flat_loss_alone_is_no_convergence(level):
         {"optimiser/loss": flat(level), "outcome/return": rising}, profile=Profile.CONTROL_PPO
     )
     assert found.converged == "no"
-    assert "⚠ Not fully converged (learning: return is rising" in page([found])
+    assert "Verdict: learning: return is rising" in page([found])
+    assert "⚠ Not fully converged (learning)" in lines(found)
 
 
 def test_a_noisy_loss_does_not_speak_against_a_solved_task():
@@ -67,7 +68,8 @@ def test_a_noisy_loss_does_not_speak_against_a_solved_task():
         settings={"env_id": "CartPole-v1"},
     )
     assert found.converged == "yes"
-    assert "✓ Converged (return is at its ceiling" in page([found])
+    assert "Verdict: converged: return is at its ceiling" in page([found])
+    assert "✓ Converged" in lines(found)
 
 
 def test_a_plateau_is_converged_unless_a_warning_speaks_against_it():
@@ -137,6 +139,26 @@ def test_the_training_time_is_found_wherever_it_is(found, settings, trained, sec
 def test_a_supervised_loss_is_a_score():
     falls = {"optimiser/loss": series(np.linspace(3.0, 1.5, 50), step=1)}
     assert "Final loss: 1.5" in lines(summed(falls, profile=Profile.SUPERVISED))
+
+
+@pytest.mark.parametrize("profile", [Profile.GRPO, Profile.NSR, Profile.RLHF_PPO])
+def test_the_loss_of_a_policy_is_one_line_that_offers_no_progress(profile):
+    falls = {"optimiser/loss": series(np.linspace(3.0, 1.5, 50), step=1)}
+    shown = lines(summed(falls, profile=profile))
+    last = falls["optimiser/loss"].values[-10:]
+    said = (
+        "Final loss: 1.5, no score: the loss of a policy need not fall as it learns "
+        f"(3 → 1.5; std/mean of the last 10: {np.std(last) / np.mean(last):.4f})"
+    )
+    assert [line for line in shown if "loss" in line.lower()] == [said]
+
+
+def test_a_sentence_about_the_outcome_is_written_once():
+    rising = series(np.linspace(0, 10, 100) + RNG.normal(0, 0.1, 100))
+    found = summed({"outcome/return": rising}, profile=Profile.CONTROL_PPO)
+    assert (
+        sum(found.outcome.sentence in line for line in lines(found)[: -len(found.found.tldr)]) == 1
+    )
 
 
 def test_the_three_goals_are_answered_by_the_outcome_and_the_rules():

@@ -19,6 +19,7 @@ import json
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
@@ -126,14 +127,13 @@ def _episodes(env: str, step: int, returns: tuple[float, ...]) -> str:
 def _language(args: Namespace) -> int:
     from rlvitals.show.console import emit
     from rlvitals.show.listing import columns
-    from rlvitals.trainers.language import evaluating
 
     if args.checkpoint == BEST:
         raise UsageError("no checkpoint of a language model is the best", hint="--checkpoint STEP")
-    evaluating.quiet()
     told = []
-    for trained, found in _evaluated(args):
-        told.append({"step": trained.step, **_told(found, args.seed)})
+    with redirect_stdout(sys.stderr):  # transformers prints there, as with WANDB_MODE=offline
+        for trained, found in _evaluated(args):
+            told.append({"step": trained.step, **_told(found, args.seed)})
     at = {"mode": trained.config.training.mode, "task": trained.config.data.dataset_name}
     asked = {"questions": found.questions, "samples": found.samples, "seed": args.seed}
     asked |= {"judge": trained.judge}
@@ -165,12 +165,13 @@ def _sentence(at: Mapping[str, str], questions: int, told: Sequence[Mapping[str,
     """Say in one sentence what the evaluation came to."""
     right = told[0]["right"]
     before = "".join(
-        f"; as training began {one['right']['value']:.1%}" for one in told[1:] if not one["step"]
+        f"; before training {one['right']['value']:.1%}" for one in told[1:] if not one["step"]
     )
+    unit = "updates" if at["mode"] == "rlhf" else "steps"
     return (
-        f"After {told[0]['step']:,} steps of {at['mode']}, {right['value']:.1%} of {questions:,} "
+        f"After {told[0]['step']:,} {unit} of {at['mode']}, {right['value']:.1%} of {questions:,} "
         f"held-out questions are answered right "
-        f"({right['low']:.1%} to {right['high']:.1%}){before}."
+        f"(95% interval {right['low']:.1%} to {right['high']:.1%}){before}."
     )
 
 
@@ -179,6 +180,7 @@ def _evaluated(args: Namespace) -> Iterator[tuple["Trained", "Evaluated"]]:
     from rlvitals.trainers.language import evaluating
     from rlvitals.trainers.language.console import Progress
 
+    evaluating.quiet()
     for step in (args.checkpoint, 0) if args.base else (args.checkpoint,):
         trained = evaluating.load(args.run, step=step)
         title = f"Evaluating step {trained.step:,}"

@@ -22,10 +22,13 @@ examples:
 
 from argparse import REMAINDER, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlvitals.cli.command import Command
 from rlvitals.cli.program import Parser, tell
+
+if TYPE_CHECKING:  # it loads torch
+    from rlvitals.trainers.language.course import TrainingResult
 
 LANGUAGE = ("grpo", "psr", "nsr", "w-reinforce")
 ALGORITHMS = ("ppo", *LANGUAGE, "rlhf")
@@ -49,7 +52,7 @@ def run(args: Namespace) -> int:
     from rlvitals.trainers.stopping import Terminated
 
     try:
-        wanted = trainer.train(config, chosen)
+        result = trainer.train(config, chosen)
     except Terminated as asked:
         return BY_SIGNAL + asked.number
     except UsageError:
@@ -57,7 +60,10 @@ def run(args: Namespace) -> int:
     except VitalsError as error:
         tell(error)
         return FAILED
-    return _drawn(*wanted) if wanted else 0
+    if result is None:
+        return 0
+    code = _drawn(result.folder, result.plots_dir) if result.plots_dir else 0
+    return _quick_test(result) or code if chosen["quick_test"] else code
 
 
 def read(algorithm: str, options: list[str]) -> tuple[Any, dict[str, Any]]:
@@ -127,6 +133,16 @@ def _drawn(run: Path, folder: str) -> int:
     parser = ArgumentParser()
     plot.COMMAND.add_arguments(parser)
     return plot.COMMAND.run(parser.parse_args([str(run), "--output-dir", folder]))
+
+
+def _quick_test(result: "TrainingResult") -> int:
+    """Print what a quick test showed as its last line; FAILED unless all of its parts ran."""
+    from rlvitals.harmless import harmless
+    from rlvitals.trainers.language import quick_test
+
+    line, all_ran = quick_test.last_line(result)
+    print(f"\n{harmless(line)}")
+    return 0 if all_ran else FAILED
 
 
 COMMAND = Command("train", __doc__, add_arguments, run)

@@ -18,7 +18,9 @@ FAILED = f"{NOTED}sink "
 REWARD = "reward"  # topic of the sentence that says whether the outcome improves
 HOUR = 3600.0  # seconds
 MIN_HOURS = 0.1  # a shorter training is written in minutes or seconds alone
-NO_SCORE = ", no score: the loss of a policy need not fall as it learns"
+NO_SCORE = "no score: the loss of a policy need not fall as it learns"
+# What may be trained without a policy: there a loss that falls may be progress.
+WITHOUT_POLICY = (Profile.SUPERVISED, Profile.UNKNOWN)
 NAMED = 3  # findings, and sinks that failed
 
 
@@ -36,16 +38,15 @@ def lines(one: Summary) -> Iterator[str]:
     yield f"  Run: {harmless(one.name)}"
     yield f"  Verdict: {verdict.word.value}: {harmless(why)}"
     yield f"  Total steps: {one.steps:,}{unit}"
-    yield from _loss(one)
-    if not untold:
+    if one.outcome.sentence != verdict.why:
         yield f"  Reward: {harmless(one.outcome.sentence)}"
     rate = "not logged" if one.learning_rate is None else wording.number(one.learning_rate)
     yield f"  Final learning rate: {rate}"
     yield f"  Training time: {_time(one)}"
     if not untold:
-        yield f"  {CONVERGED[one.converged]} ({harmless(one.why)})"
-    if one.loss is not None:
-        yield f"  Last {LAST} losses: {_scatter(one)}"
+        reason = one.why.removesuffix(verdict.why).removesuffix(": ")  # the verdict is above
+        yield f"  {CONVERGED[one.converged]}{f' ({harmless(reason)})' if reason else ''}"
+    yield from _loss(one)
     yield f"  Goals: {' · '.join(f'{SIGNS[goal.had]} {goal.text}' for goal in one.goals)}"
     if one.spread is not None:
         yield f"  Replicas: {one.spread.sentence}"
@@ -62,19 +63,25 @@ def lines(one: Summary) -> Iterator[str]:
 
 
 def _loss(one: Summary) -> Iterator[str]:
-    loss = one.loss
+    """Write the last loss; of a policy in one line, which offers no progress."""
+    loss, profile = one.loss, one.found.trace.profile
     if loss is None:
         yield "  Final loss: not logged"
         return
-    course = f"({wording.number(loss.first)} → {wording.number(loss.last)})"
-    is_score = one.found.trace.profile is Profile.SUPERVISED
-    yield f"  Final loss: {wording.number(loss.last)}{'' if is_score else NO_SCORE}"
+    last = wording.number(loss.last)
+    course = f"{wording.number(loss.first)} → {last}"
+    if profile not in WITHOUT_POLICY:
+        scatter = "" if one.ratio is None else f"; std/mean of the last {LAST}: {one.ratio:.4f}"
+        yield f"  Final loss: {last}, {NO_SCORE} ({course}{scatter})"
+        return
+    yield f"  Final loss: {last}{'' if profile is Profile.SUPERVISED else f', {NO_SCORE}'}"
     if loss.first <= 0 or loss.share is None:
-        yield f"  Loss change: {loss.last - loss.first:+.4g} {course}"
+        yield f"  Loss change: {loss.last - loss.first:+.4g} ({course})"
     elif loss.share <= 0:
-        yield f"  Loss reduction: {abs(100 * loss.share):.1f} % {course}"
+        yield f"  Loss reduction: {abs(100 * loss.share):.1f} % ({course})"
     else:
-        yield f"  Loss increase: {100 * loss.share:.1f} % {course}"
+        yield f"  Loss increase: {100 * loss.share:.1f} % ({course})"
+    yield f"  Last {LAST} losses: {_scatter(one)}"
 
 
 def _time(one: Summary) -> str:

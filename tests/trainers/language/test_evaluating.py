@@ -1,7 +1,10 @@
 """How good a run is, is told from its checkpoint as it lies there, and nothing of it is changed."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -180,6 +183,15 @@ def test_the_command_shows_what_it_found(run, capsys):
     assert "held out" not in shown  # there are as many as were asked for
 
 
+def test_json_is_all_that_stdout_holds(run):
+    """transformers prints a line to stdout where Weights & Biases is offline."""
+    done = subprocess.run(
+        [sys.executable, "-m", "rlvitals", "evaluate", str(run), "--samples", "0", "--json"],
+        check=True, capture_output=True, text=True, env={**os.environ, "WANDB_MODE": "offline"},
+    )  # fmt: skip
+    assert json.loads(done.stdout)["questions"] == QUESTIONS
+
+
 def test_a_checkpoint_is_named_by_step_or_folder(run, capsys):
     for name in ("2", "checkpoint-2", f"{run}/checkpoint-2/"):
         options = ["--checkpoint", name, "--samples", "1", "--questions", "2", "--json"]
@@ -255,7 +267,7 @@ def test_the_last_line_is_one_sentence_to_repeat(run, capsys):
     at = evaluating.evaluate(evaluating.load(run), samples=0).right / QUESTIONS
     base = evaluating.evaluate(evaluating.load(run, step=0), samples=0).right / QUESTIONS
     assert sentence.startswith(f"After 4 steps of psr, {at:.1%} of 50 held-out questions")
-    assert sentence.endswith(f"as training began {base:.1%}.")
+    assert sentence.endswith(f"before training {base:.1%}.")
 
 
 def test_without_samples_the_likeliest_answers_are_all_that_is_told(run, capsys):

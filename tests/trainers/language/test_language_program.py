@@ -480,12 +480,14 @@ def test_the_console_shows_each_generation_or_one_now_and_then(tiny, tmp_path, c
 
 
 @pytest.mark.soak
-def test_the_trial_of_the_guide(tmp_path, monkeypatch):
+def test_the_trial_of_the_guide(tmp_path, monkeypatch, capsys):
     """100 charts, four generations: about a minute, and more answers are right after it."""
     from rlvitals.cli import main
 
     monkeypatch.chdir(tmp_path)
     assert main(["train", "nsr", "--quick-test"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("Quick test: all parts ran, and 60 steps show a rise: ")
     (run,) = (tmp_path / "grpo-start-ckpts").iterdir()
     assert run.name == "tiny-vlm-prm-large-train-v2-nsr-2025"
     assert {path.name for path in run.glob("checkpoint-*")} == {"checkpoint-50", "checkpoint-60"}

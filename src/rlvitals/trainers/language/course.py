@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from typing import NamedTuple
 
 import rlvitals
 from rlvitals.trainers import course
@@ -12,6 +13,15 @@ from rlvitals.trainers.language.rewards import Failure
 
 ERRORS = "language/error_share"  # a name of rlvitals' own, whatever else a log's names are
 FAILURES = 5  # of reward functions, on the console; all are in the file
+
+
+class TrainingResult(NamedTuple):
+    """A training that is over, as the command line needs it."""
+
+    folder: Path
+    status: str  # "finished", or "stopped" where someone asked for it
+    failed_rewards: int  # samples that a reward function failed on
+    plots_dir: str  # where to draw pictures, "" for nowhere
 
 
 class Course(course.Course):
@@ -36,6 +46,10 @@ class Course(course.Course):
         """Train, with the lines open: as any course."""
         with self.lines:
             return super().run()
+
+    def result(self, status: str, plots_dir: str) -> TrainingResult | None:
+        """Return what `run` came to; None on other processes than the first."""
+        return TrainingResult(self.folder, status, self.failures, plots_dir) if self.first else None
 
     def say_interrupted(self) -> None:
         """Say how to go on."""

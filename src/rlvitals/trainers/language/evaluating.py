@@ -34,13 +34,22 @@ Paid = Callable[[Sequence[Row], Answers], list[float | None]]
 class Evaluated:
     """How a policy did."""
 
-    right: int  # questions whose likeliest answer is right
-    questions: int
+    right_questions: tuple[bool, ...]  # by question: whether the likeliest answer is right
     samples: int  # of each question
     right_samples: tuple[int, ...]  # of each question
     entropy: float  # of the tempered distributions that tokens were drawn from: nats a token
     # Mean of each other reward function over the likeliest answers that it could score, or None.
     rewards: Mapping[str, float | None] = field(default_factory=dict)
+
+    @property
+    def right(self) -> int:
+        """Number of questions whose likeliest answer is right."""
+        return sum(self.right_questions)
+
+    @property
+    def questions(self) -> int:
+        """Number of questions."""
+        return len(self.right_questions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +218,10 @@ def evaluate(
     """
     rows = [trained.questions[i] for i in range(questions or len(trained.questions))]
     said = _counted(progress, len(rows) * (1 + samples))
-    right, paid = 0, {name: list[float | None]() for name in trained.others}
+    right, paid = list[bool](), {name: list[float | None]() for name in trained.others}
     for batch in _batches(rows, trained.batch):
         likeliest = asking.greedy(trained.policy, batch)
-        right += sum(said(trained.right(batch, likeliest)))
+        right += said(trained.right(batch, likeliest))
         for name, scores in trained.others.items():
             paid[name] += scores(batch, likeliest)
     total, marks = Entropy(), list[bool]()
@@ -222,7 +231,7 @@ def evaluate(
             answers = asking.sampled(trained.policy, batch, total, each=each)
             marks += said(trained.right([row for row in batch for _ in range(each)], answers))
     shares = tuple(sum(marks[i : i + samples]) for i in range(0, len(marks), samples or 1))
-    return Evaluated(right, len(rows), samples, shares, total.mean(), _means(paid))
+    return Evaluated(tuple(right), samples, shares, total.mean(), _means(paid))
 
 
 def _means(paid: Mapping[str, Sequence[float | None]]) -> dict[str, float | None]:
