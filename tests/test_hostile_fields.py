@@ -142,6 +142,15 @@ def test_no_verb_ends_in_a_traceback(run, tmp_path, verb, first):
     ends_well(*verbs(folder, run, tmp_path / "out")[verb])
 
 
+def test_an_event_at_a_time_that_no_calendar_holds_is_left_out(run, tmp_path):
+    folder = fresh(run, tmp_path / "runs" / "r")
+    count = len(events.read(folder / "events.jsonl").events)
+    change(folder, "end", ("time",), VALUES["2^63"])
+    assert len(events.read(folder / "events.jsonl").events) == count - 1
+    (tmp_path / "out").mkdir()
+    ends_well(*verbs(folder, run, tmp_path / "out")["report"])
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("verb", VERBS)

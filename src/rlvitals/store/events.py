@@ -133,10 +133,10 @@ def line(event: Event) -> bytes:
 
 
 def _event(line: bytes) -> tuple[Event | None, list[str]]:
-    """Read a line, and name its fields of a wrong type; without a kind and a time it is none."""
+    """Read a line, and name its fields of a wrong type; it is none without a kind and a moment."""
     try:
         record = Fields(typed.load(line), "an event")
-        kind, time = typed.text(record.values["event"]), typed.number(record.values["time"])
+        kind, time = typed.text(record.values["event"]), typed.moment(record.values["time"])
     except (ValueError, KeyError):
         return None, []
     record.where = f"event {kind}"
