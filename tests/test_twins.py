@@ -1,7 +1,7 @@
 """Pairs of runs that look alike in one metric and differ in what is wrong: both must be right."""
 
 import numpy as np
-from loading import load, load_run
+from loading import MEASURED, load, load_run
 
 from rlvitals.diagnosis import diagnose
 from rlvitals.rules.rule import Severity
@@ -69,4 +69,21 @@ def test_answers_that_grow_because_length_pays_and_a_run_whose_answers_do_not():
     assert median_of_tail(paid, "outcome/reward") > head(paid, "outcome/reward")
     assert median_of_tail(healthy, "outcome/reward") > head(healthy, "outcome/reward")
     assert "return-up-success-flat" in warned(paid)
+    assert warned(healthy) == set()
+
+
+def test_charts_that_are_learned_and_their_broken_twins():
+    """The same training, healthy and with one fault: each fault is the first that is named."""
+    first = {
+        name: diagnose(load_run(name), rates=MEASURED).cases[0]
+        for name in ("psr-form-threshold", "psr-blank-images", "grpo-shuffled-images")
+    }
+    assert {name: case.rule.name for name, case in first.items()} == {
+        "psr-form-threshold": "threshold-off-correctness",
+        "psr-blank-images": "image-not-seen",
+        "grpo-shuffled-images": "image-mismatched",
+    }
+    assert all(case.severity >= Severity.WARNING for case in first.values())
+    healthy = load_run("psr-charts-healthy")
+    assert diagnose(healthy).verdict.word is Word.LEARNING
     assert warned(healthy) == set()

@@ -13,6 +13,7 @@ from rlvitals.duration import trained
 from rlvitals.metrics.exploration import ENTROPY
 from rlvitals.metrics.optimiser import LEARNING_RATE, LOSS
 from rlvitals.rules.answers import judged
+from rlvitals.rules.form import form_alone
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import Standing
 from rlvitals.scheduling import Coupling, Spread, coupling, spread
@@ -55,6 +56,7 @@ class Summary:
     ratio: float | None  # std / mean of the last losses; None where it says nothing
     goals: tuple[Goal, ...]
     found: Diagnosis
+    form: str = ""  # where the form of the answers improved and right answers did not
     coupling: Coupling | None = None  # of a scheduler: temperature and latency
     spread: Spread | None = None  # its choices beside the best ones
 
@@ -82,6 +84,7 @@ def summary(name: str, found: Diagnosis, trained_for: float | None = None) -> Su
         ratio=None if loss is None else tail_ratio(loss.values, LAST),
         goals=_goals(found),
         found=found,
+        form=form_alone(trace),
         coupling=coupling(trace),
         spread=spread(trace),
     )

@@ -14,6 +14,7 @@ from rlvitals.metrics.progress import BATCH_SIZE
 from rlvitals.records import Profile, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import judged
+from rlvitals.rules.form import form_alone
 from rlvitals.rules.policy import kl_spike
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import Standing
@@ -58,7 +59,7 @@ def tldr(trace: Trace, found: Sequence[tuple[Rule, Finding]] = ()) -> tuple[Sent
     may_praise = now.improves and all(f.severity <= Severity.NOTE for f in findings.values())
     against = findings.get("return-collapse") or findings.get("return-up-success-flat")
     said = (
-        _reward(now, against, may_praise=may_praise),
+        _reward(now, against, form_alone(trace), may_praise=may_praise),
         _kl(trace, may_praise=may_praise),
         _entropy(trace, now, findings.get("entropy-collapse"), may_praise=may_praise),
         _clipping(trace, findings, may_praise=may_praise),
@@ -68,9 +69,11 @@ def tldr(trace: Trace, found: Sequence[tuple[Rule, Finding]] = ()) -> tuple[Sent
     return tuple(s for s in said if s.sign != "unknown" or s.topic not in unusual)
 
 
-def _reward(now: Standing, against: Finding | None, *, may_praise: bool) -> Sentence:
+def _reward(now: Standing, against: Finding | None, form: str, *, may_praise: bool) -> Sentence:
     if against is not None and against.severity > Severity.NOTE:
         return Sentence("reward", f"{_opened(against.summary)}.", "bad")
+    if form:
+        return Sentence("reward", f"{form} {_opened(now.sentence)}.", "bad")
     sign: Sign = "good" if may_praise else "bad" if now.stalled else "unknown"
     if now.improves and not may_praise:
         sign = "neutral"

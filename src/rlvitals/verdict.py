@@ -7,6 +7,7 @@ from rlvitals.metrics.throughput import MACHINE
 from rlvitals.records import Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import evaluated, judged
+from rlvitals.rules.form import form_alone
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import Standing, lost_again, way_gone
 
@@ -107,6 +108,7 @@ def _of_the_outcome(finding: Finding) -> bool:
 # lost has collapsed, even if its end is above its start.
 OUTCOME_LOST = (Word.COLLAPSED, Word.UNSTABLE)
 OUTCOME_DECIDES = (Word.COLLAPSED, Word.UNSTABLE, Word.STALLED)
+PRAISE = (Word.CONVERGED, Word.LEARNING)  # never said without what speaks against it
 
 
 def _by_outcome(trace: Trace, now: Standing) -> Verdict:
@@ -120,4 +122,6 @@ def _by_outcome(trace: Trace, now: Standing) -> Verdict:
     }
     word = words.get(now.state, Word.UNKNOWN)
     way = way_gone(evaluated(trace), now) if word is Word.STALLED else ""
-    return Verdict(word, f"{now.sentence}; {way}" if way else now.sentence)
+    why = f"{now.sentence}; {way}" if way else now.sentence
+    form = form_alone(trace) if word in PRAISE else ""
+    return Verdict(word, f"{why}. {form}" if form else why)

@@ -141,6 +141,8 @@ def _language(args: Namespace) -> int:
     if args.json:
         print(json.dumps({**at, **asked, "temperature": temperature, "policies": told}))
         return 0
+    if form := _form(args.run, told):
+        print(f"{form}\n")
     print(f"{at['mode']} on {at['task']}, {found.questions:,} questions\n")
     heads = [f"step {one['step']:,}" if one["step"] else "as training began" for one in told]
     others = list(told[0]["rewards"])
@@ -159,6 +161,23 @@ def _language(args: Namespace) -> int:
         print(f"{note}.")
     print(f"\n{_sentence(at, found.questions, told)}")
     return 0
+
+
+def _form(run: Path, told: Sequence[Mapping[str, Any]]) -> str:
+    """Say that the form of the answers improved and right answers did not; empty where not so.
+
+    By the evaluation where it is beside one of the policy as training began, else by the log.
+    """
+    import rlvitals
+    from rlvitals.rules import form
+
+    base = next((one for one in told[1:] if not one["step"]), None)
+    if base is not None:
+        return form.of_evaluations(base, told[0])
+    try:
+        return form.form_alone(rlvitals.trace(run))
+    except rlvitals.VitalsError:  # the checkpoint is what is evaluated, and may be all there is
+        return ""
 
 
 def _sentence(at: Mapping[str, str], questions: int, told: Sequence[Mapping[str, Any]]) -> str:

@@ -20,12 +20,12 @@ from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import only_fell
 from rlvitals.rules.remembered import remembered
+from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.standing import (
     LEAST,
     OUTCOME_METRICS,
     Standing,
     beyond,
-    checks_the_answer,
     label,
     learned_before,
     outcome,

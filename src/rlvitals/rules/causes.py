@@ -25,6 +25,8 @@ LEARNING = (
     "sampler-mismatch",
     "ratio-off-one",
     "threshold-off-correctness",
+    "image-not-seen",
+    "image-mismatched",
     "return-up-success-flat",
     # The step: too large, too small, or changed.
     "learning-rate-too-high",

@@ -22,7 +22,8 @@ from rlvitals.metrics.reward import COMPONENT, EVAL_COMPONENT
 from rlvitals.metrics.throughput import EVAL_ELAPSED, EVAL_SAMPLES_PER_SECOND
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.answers import alone
-from rlvitals.rules.standing import OUTCOMES, RIGHT, Standing, label, standing
+from rlvitals.rules.reward_names import pays_right_answers
+from rlvitals.rules.standing import OUTCOMES, Standing, label, standing
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median, noise_sd
 
@@ -72,7 +73,7 @@ def evaluations(trace: Trace) -> list[HeldOut]:
     named += [
         (f"{EVAL_COMPONENT.name}/{own}", f"{COMPONENT.name}/{own}")
         for own in trace.family(EVAL_COMPONENT.name)
-        if RIGHT.search(own)
+        if pays_right_answers(own)
     ]
     named += [
         (f"{EVAL_TASK.name}/{own}", "")

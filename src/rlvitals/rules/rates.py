@@ -7,7 +7,7 @@ from rlvitals.rules.rate import Rate
 # family, healthy runs judged, of these rang, of these as an error, faulted, caught, named first
 RATES: Mapping[str, tuple[Rate, ...]] = {
     "accounting-broken": (
-        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 0, 0, 0),
         Rate("on-policy control", 208, 0, 0, 0, 0, 0),
@@ -25,9 +25,9 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("on-policy control", 149, 0, 0, 66, 11, 1),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
-    "component-dominates": (Rate("GRPO-like", 35, 0, 0, 0, 0, 0),),
+    "component-dominates": (Rate("GRPO-like", 47, 0, 0, 0, 0, 0),),
     "constant-reward": (
-        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 6, 6, 6),
         Rate("on-policy control", 208, 0, 0, 30, 29, 29),
@@ -40,7 +40,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     ),
     "critic-target-frozen": (Rate("off-policy control", 23, 0, 0, 9, 3, 0),),
     "entropy-collapse": (
-        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 23, 0, 0, 0, 0, 0),
         Rate("on-policy control", 208, 0, 0, 71, 46, 1),
@@ -68,7 +68,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "experts-collapse": (Rate("GRPO-like", 2, 0, 0, 0, 0, 0),),
     "exploration-cut-under-load": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
     "exploration-explodes": (
-        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 23, 0, 0, 2, 0, 0),
         Rate("on-policy control", 208, 0, 0, 37, 17, 14),
@@ -84,7 +84,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
     ),
     "frozen-metric": (
-        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("on-policy control", 208, 0, 0, 23, 19, 8),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
@@ -98,20 +98,22 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "gradient-explosion": (
-        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
         Rate("off-policy control", 0, 0, 0, 16, 0, 0),
         Rate("on-policy control", 0, 0, 0, 57, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "gradient-not-settling": (
-        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
+    "image-mismatched": (Rate("GRPO-like", 12, 0, 0, 0, 0, 0),),
+    "image-not-seen": (Rate("GRPO-like", 12, 0, 0, 0, 0, 0),),
     "imbalance-unresolved": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
     "impossible-value": (
-        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 20, 17, 17),
         Rate("on-policy control", 208, 0, 0, 69, 65, 62),
@@ -119,7 +121,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "judge-outage": (
-        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
     ),
     "kl-above-target": (
@@ -142,7 +144,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "learning-rate-jump": (
-        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 23, 3, 3),
         Rate("on-policy control", 208, 0, 0, 59, 12, 12),
@@ -156,7 +158,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     ),
     "learning-starts-late": (Rate("off-policy control", 58, 0, 0, 10, 10, 10),),
     "loss-not-decreasing": (
-        Rate("GRPO-like", 10, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 19, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "loss-oscillating": (
@@ -167,7 +169,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     ),
     "memory-grows": (Rate("GRPO-like", 1, 0, 0, 0, 0, 0),),
     "no-learning": (
-        Rate("GRPO-like", 33, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 45, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 0, 0, 0),
         Rate("on-policy control", 208, 0, 0, 0, 0, 0),
@@ -175,14 +177,14 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "no-new-rows": (
-        Rate("GRPO-like", 34, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 0, 0, 0),
         Rate("on-policy control", 208, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "not-a-number": (
-        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 10, 7, 7),
         Rate("on-policy control", 208, 0, 0, 23, 0, 0),
@@ -190,7 +192,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "plateau": (
-        Rate("GRPO-like", 34, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 0, 0, 0),
         Rate("on-policy control", 208, 0, 0, 0, 0, 0),
@@ -204,12 +206,12 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "policy-loss-flat": (
-        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("on-policy control", 208, 0, 0, 23, 15, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
-    "positive-share-falls": (Rate("GRPO-like", 10, 0, 0, 0, 0, 0),),
+    "positive-share-falls": (Rate("GRPO-like", 19, 0, 0, 0, 0, 0),),
     "pulses-without-stagnation": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
     "q-divergence": (
         Rate("off-policy control", 58, 0, 0, 50, 4, 0),
@@ -224,11 +226,11 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("GRPO-like", 2, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
     ),
-    "response-length-collapses": (Rate("GRPO-like", 35, 0, 0, 0, 0, 0),),
-    "response-length-explodes": (Rate("GRPO-like", 35, 0, 0, 0, 0, 0),),
-    "responses-truncated": (Rate("GRPO-like", 35, 0, 0, 0, 0, 0),),
+    "response-length-collapses": (Rate("GRPO-like", 47, 0, 0, 0, 0, 0),),
+    "response-length-explodes": (Rate("GRPO-like", 47, 0, 0, 0, 0, 0),),
+    "responses-truncated": (Rate("GRPO-like", 47, 0, 0, 0, 0, 0),),
     "return-collapse": (
-        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 44, 38, 38),
         Rate("on-policy control", 208, 1, 1, 132, 102, 42),
@@ -236,30 +238,30 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "return-oscillates": (
-        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 56, 0, 0, 0, 0, 0),
         Rate("on-policy control", 203, 0, 0, 0, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
-    "return-up-success-flat": (Rate("GRPO-like", 34, 0, 0, 0, 0, 0),),
+    "return-up-success-flat": (Rate("GRPO-like", 46, 0, 0, 0, 0, 0),),
     "reward-spread-grows": (
-        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
         Rate("off-policy control", 0, 0, 0, 10, 0, 0),
         Rate("on-policy control", 0, 0, 0, 47, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "reward-up-throughput-flat": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
     "sampler-mismatch": (Rate("GRPO-like", 4, 0, 0, 0, 0, 0),),
-    "samples-all-filtered": (Rate("GRPO-like", 10, 0, 0, 0, 0, 0),),
+    "samples-all-filtered": (Rate("GRPO-like", 19, 0, 0, 0, 0, 0),),
     "setting-out-of-range": (
         Rate("off-policy control", 58, 0, 0, 68, 61, 61),
         Rate("on-policy control", 208, 0, 0, 210, 168, 168),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "temperature-out-of-range": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
-    "threshold-off-correctness": (Rate("GRPO-like", 8, 0, 0, 0, 0, 0),),
+    "threshold-off-correctness": (Rate("GRPO-like", 19, 0, 0, 0, 0, 0),),
     "throughput-drop": (
         Rate("off-policy control", 58, 0, 0, 10, 9, 9),
         Rate("on-policy control", 208, 0, 0, 23, 23, 23),
@@ -291,5 +293,5 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("on-policy control", 208, 0, 0, 27, 13, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
-    "zero-variance-groups": (Rate("GRPO-like", 35, 0, 0, 0, 0, 0),),
+    "zero-variance-groups": (Rate("GRPO-like", 47, 0, 0, 0, 0, 0),),
 }

@@ -1,8 +1,6 @@
 """Where a run's outcome stands: what a rule asks first, before it calls a symptom a fault."""
 
-import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -11,7 +9,6 @@ from numpy.typing import NDArray
 from rlvitals import metrics
 from rlvitals.metrics import environments, proposing
 from rlvitals.metrics.environments import Environment
-from rlvitals.metrics.reward import COMPONENT
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.curves import (
     AT_ONCE,
@@ -23,6 +20,7 @@ from rlvitals.rules.curves import (
     rose_at_once,
 )
 from rlvitals.rules.remembered import remembered
+from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.plateau import plateau_start
@@ -66,7 +64,6 @@ OF_A_SHARE = 0.05  # of a success rate
 OF_THE_NOISE = 2.0  # sd from point to point, where the zero is arbitrary: see OFFSET
 AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left to learn
 LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
-RIGHT = re.compile(r"correct|accura|success|solve|pass", re.IGNORECASE)
 HOLDS = 0.1  # of the outcome's range: this near to its best block it holds what it learned
 RESCALED = 3.0  # x what a random policy earns, in returns beyond what is possible
 TAIL = 3.0  # times the span of the log: a log from the start begins within its first interval
@@ -325,12 +322,6 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
     if nearly or rose_at_once(whole.values, last, material) or _holds(whole, series, material):
         return "holding its best"
     return "flat"
-
-
-@lru_cache(maxsize=4096)
-def checks_the_answer(name: str) -> bool:
-    """See a reward component that is named for right answers."""
-    return name.startswith(f"{COMPONENT.name}/") and bool(RIGHT.search(name))
 
 
 def _always_succeeds(trace: Trace, name: str) -> bool:

@@ -34,6 +34,8 @@ def lines(one: Summary) -> Iterator[str]:
     verdict, unit = one.found.verdict, "" if one.unit == "steps" else f" {one.unit}"
     untold = one.outcome.state == "unknown" and verdict.why == one.outcome.sentence
     why = f"{UNTOLD}{one.outcome.why}" if untold else verdict.why
+    if one.form:
+        yield harmless(one.form)
     yield "TRAINING SUMMARY:"
     yield f"  Run: {harmless(one.name)}"
     yield f"  Verdict: {verdict.word.value}: {harmless(why)}"

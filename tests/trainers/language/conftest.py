@@ -1,11 +1,14 @@
 """One tiny model for all trainings of a session."""
 
 import sys
+from pathlib import Path
 
 import pytest
 import trained
 
 from rlvitals.trainers.language import models
+
+sys.path.append(str(Path(__file__).resolve().parents[3] / "scripts"))
 
 
 @pytest.fixture(scope="session")

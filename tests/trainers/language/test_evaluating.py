@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+import trained as small
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rlvitals.cli import main
@@ -278,3 +279,44 @@ def test_without_samples_the_likeliest_answers_are_all_that_is_told(run, capsys)
     shown = capsys.readouterr().out
     assert "pass@" not in shown
     assert f"{told['right']['value']:.1%}" in shown
+
+
+def test_pass_at_k_counts_right_answers_whatever_the_training_called_correct(run, tmp_path):
+    """The run's correctness is one of the form: its samples are judged by the answer."""
+    other = shutil.copytree(run, tmp_path / "run")
+    config = json.loads((other / building.SAVED_AS).read_text())
+    config["rewards"] |= {
+        "functions": ["accuracy_reward", "num_token_reward"], "correctness": "num_token_reward",
+    }  # fmt: skip
+    (other / building.SAVED_AS).write_text(json.dumps(config))
+    made = evaluating.load(other)
+    assert made.judge == "accuracy_reward"
+    assert "num_token_reward" in made.others
+    found = evaluating.evaluate(made, samples=SAMPLES)
+    expected = evaluating.evaluate(evaluating.load(run), samples=SAMPLES)
+    assert found.right_samples == expected.right_samples
+    assert 0 < sum(found.right_samples) < QUESTIONS * SAMPLES
+
+
+def test_a_run_that_learned_the_form_alone_is_told_so_first(tiny, tmp_path, capsys):
+    run = tmp_path / "run"
+    said = {
+        "rewards__functions": ("accuracy_reward", "trained:format_bonus"),
+        "rewards__correctness": "accuracy_reward", "training__max_steps": 12,
+        "training__learning_rate": 0.0, "data__held_out": QUESTIONS,
+    }  # fmt: skip
+    assert small.train(run, "psr", base=tiny, **said)
+    form = "The form of the answers improved (format bonus reward 0.167 -> 0.875); right answers"
+    lines = [line.partition("rlvitals: ")[2] for line in (run / "logs" / "debug.log").open()]
+    at = lines.index("TRAINING SUMMARY:\n")
+    assert lines[at - 1].startswith(form)
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--samples", "0"]) == 0
+    assert capsys.readouterr().out.startswith(form)
+    assert main(["evaluate", str(run), "--samples", "0", "--base"]) == 0
+    # On the same questions before and after, this form is paid alike.
+    assert capsys.readouterr().out.startswith("psr on sums")
+
+
+def test_more_questions_than_there_are_is_all_of_them(run):
+    assert evaluating.evaluate(evaluating.load(run), questions=500, samples=0).questions == 50

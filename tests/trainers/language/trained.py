@@ -103,6 +103,12 @@ def turns(trainer_state, completions, **_):
     return [float(trainer_state.global_step < 2) for _ in completions]
 
 
+def format_bonus(completions, trainer_state=None, **_):
+    """More with each step, whatever is written: a form that is learned. A quarter outside one."""
+    step = 3 if trainer_state is None else trainer_state.global_step
+    return [step / 12 for _ in completions]
+
+
 def weights(folder):
     """Return the bytes of a checkpoint's weights."""
     return (folder / "model.safetensors").read_bytes()

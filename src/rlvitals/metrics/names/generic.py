@@ -5,6 +5,7 @@ How they were measured is not known, so no estimator is claimed.
 
 from rlvitals.metrics import (
     exploration,
+    images,
     language,
     observation,
     optimiser,
@@ -110,6 +111,7 @@ CANONICAL = (
     *value.METRICS,
     *optimiser.METRICS,
     *language.METRICS,
+    *images.METRICS,
     *rollouts.METRICS,
     *observation.METRICS,
     *preference.METRICS,

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvitals.metrics.language import (
-    NEGATIVE_SAMPLES,
     NEGATIVE_SHARE,
     POSITIVE_SAMPLES,
     POSITIVE_SHARE,
@@ -36,6 +35,7 @@ from rlvitals.metrics.language import (
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
+from rlvitals.rules.positives import positive_share
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.signals.blocks import block_means
@@ -71,7 +71,7 @@ class Fall:
 
 def check(trace: Trace) -> Answer:
     """Judge the course of the run, the course since its best, and the level against the start."""
-    found = _share(trace)
+    found = positive_share(trace)
     if found is None or len(found[1]) < LEAST:
         return Undecided("the positive share cannot be worked out", (POSITIVE_SHARE.name,))
     name, share = found
@@ -140,24 +140,6 @@ def _below_start(trace: Trace, share: Series) -> Fall | None:
 
 def _material(trace: Trace, before: float) -> float:
     return max(FALLS.on(trace), PART.on(trace) * before)
-
-
-def _share(trace: Trace) -> tuple[str, Series] | None:
-    """Return the positive share as finite points, and the metric it was taken from."""
-    if POSITIVE_SHARE.name in trace:
-        return POSITIVE_SHARE.name, trace[POSITIVE_SHARE.name].finite()
-    if NEGATIVE_SHARE.name in trace:
-        rest = trace[NEGATIVE_SHARE.name].finite()
-        return NEGATIVE_SHARE.name, Series(rest.steps, rest.times, 1.0 - rest.values)
-    if POSITIVE_SAMPLES.name not in trace or NEGATIVE_SAMPLES.name not in trace:
-        return None
-    positive, negative = trace[POSITIVE_SAMPLES.name], trace[NEGATIVE_SAMPLES.name]
-    _, at, within = np.intersect1d(positive.steps, negative.steps, return_indices=True)
-    found = positive.where(at)
-    total = found.values + negative.values[within]
-    keep = total > 0
-    kept = found.where(keep)
-    return POSITIVE_SAMPLES.name, Series(kept.steps, kept.times, kept.values / total[keep]).finite()
 
 
 RULE = Rule(

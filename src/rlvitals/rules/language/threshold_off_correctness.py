@@ -1,23 +1,25 @@
-"""The reward threshold does not separate right answers from wrong ones: the filter keeps both.
+"""The reward threshold does not separate right answers from wrong ones.
 
 ## What it sees
-PSR: 99 % or more of the samples count as positive in at least half of 20 successive updates,
-while right answers are below 90 %. NSR: 99 % or more count as negative while more than 5 % of the
-answers are right. A warning, an error where right answers do not improve.
+PSR, NSR and W-REINFORCE: the share of samples that count as positive differs from the share of
+right answers by a tenth or more, in the same direction, in at least half of 20 successive updates.
+Both shares must be logged for the same updates. An error where right answers do not improve, a
+warning where that cannot be told, and also where they improve if 99 % of the samples count alike;
+else a note.
 
 ## Why it matters
-PSR then reinforces wrong answers, and NSR pushes right ones down: both unlearn what they should
-teach, at full speed and with a healthy-looking gradient.
-
-A filter that agrees with the answers is no finding, whatever chance does to batches of four: the
-samples that it takes for what they are not must be more than 5 % of all.
+Where wrong answers count as positive, PSR reinforces them, and NSR and W-REINFORCE do not push
+them down. Where right answers count as negative, NSR and W-REINFORCE push them down. The reward
+that the threshold is compared with may rise all the same: a policy that learns the form of an
+answer is not one that learns the answer.
 
 ## What to do
-Put `reward_threshold` above what a wrong answer can earn (with every format bonus) and at or below
-what a right one earns. Best filter on correctness itself.
+Compare the threshold with a reward that checks the answer, not with one for its form and not with
+the sum of both (`correctness`, `threshold_on`). If it is the sum, put `reward_threshold` above what
+a wrong answer can earn, with every bonus, and at or below what a right one earns.
 
 ## When it is wrong
-A reward for right answers that is stricter than the one the filter is meant to use.
+The logged reward for right answers is stricter than the one that the filter is meant to use.
 
 ## References
 - Zhu et al. 2025, "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning".
@@ -25,101 +27,136 @@ A reward for right answers that is stricter than the one the filter is meant to 
 
 import numpy as np
 
-from rlvitals.metrics.language import NEGATIVE_SHARE, POSITIVE_SHARE
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.metrics.language import NEGATIVE_SHARE, POSITIVE_SAMPLES, POSITIVE_SHARE
+from rlvitals.metrics.metric import Bound
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
 from rlvitals.rules.answers import answers, learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
-from rlvitals.rules.shapes import above
+from rlvitals.rules.positives import positive_share
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Curve,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+)
+from rlvitals.rules.shapes import Stretch, above
 from rlvitals.rules.weigh import sides
 
-ALL = Threshold(
-    "threshold-off-correctness.share", 0.99, "share of the samples that count alike", high=1.0
-)
-RIGHT = Threshold(
-    "threshold-off-correctness.right",
-    0.9,
-    "PSR: share of right answers from which on nearly all samples are rightly positive",
+GAP = Threshold(
+    "threshold-off-correctness.gap",
+    0.1,
+    "share of the samples that the filter takes for right or wrong and that are not",
     high=1.0,
 )
-SOME_RIGHT = Threshold(
-    "threshold-off-correctness.some-right",
-    0.05,
-    "NSR: share of right answers up to which nearly all samples are rightly negative; of samples"
-    " that count as what they are not",
-    high=1.0,
-)
+ALL = 0.99  # of the samples count alike: the filter filters nothing
 WINDOW = 20  # updates
+MIN_SHARED = 0.9  # of the updates: both shares are of the same samples
 
 
 def check(trace: Trace) -> Answer:
-    """Hold the filter's share against the share of right answers."""
-    psr = trace.profile is Profile.PSR
-    metric = POSITIVE_SHARE if psr else NEGATIVE_SHARE
-    if metric.name not in trace:
-        return Undecided(f"{metric.name} is not logged", (metric.name,))
-    found = answers(trace)
-    if found is None:
+    """Compare the share of positive samples with the share of right answers."""
+    positive = positive_share(trace)
+    if positive is None:
+        return Undecided("the positive share cannot be worked out", (POSITIVE_SHARE.name,))
+    right = answers(trace)
+    if right is None:
         return Undecided("no reward for right answers is logged", ("outcome/accuracy",))
-    side = "positive" if psr else "negative"
-    limit = ALL.bound(trace, "default: everything but rounding")
-    stretch = above(trace[metric.name], limit.value, WINDOW)
-    if stretch is None:
-        return Clear()
-    level = _during(found[1], stretch.began, stretch.ended)
-    if level is None or (level >= RIGHT.on(trace) if psr else level <= SOME_RIGHT.on(trace)):
-        return Clear()
-    kept = _during(trace[metric.name], stretch.began, stretch.ended) or 0.0
-    if kept - (level if psr else 1 - level) <= SOME_RIGHT.on(trace):
-        return Clear()
+    name, share = positive
+    shared, gap = _gap(share, right[1])
+    if shared < MIN_SHARED:
+        return Undecided(f"{name} and {right[0]} are logged at different steps", (right[0],))
+    limit = GAP.bound(trace, "default: a tenth of the samples")
+    for sign in (1.0, -1.0):
+        stretch = above(_times(sign, gap), limit.value, WINDOW)
+        if stretch is not None:
+            return _finding(trace, (name, share), right[1], stretch, limit, sign)
+    return Clear()
+
+
+def _gap(share: Series, right: Series) -> tuple[float, Series]:
+    """Return the part of the updates that log both, and positive less right share at those."""
+    _, at, within = np.intersect1d(share.steps, right.steps, return_indices=True)
+    both = share.where(at)
+    gap = Series(both.steps, both.times, both.values - right.values[within])
+    return len(both) / max(len(share), 1), gap
+
+
+def _times(sign: float, series: Series) -> Series:
+    return Series(series.steps, series.times, sign * series.values)
+
+
+def _finding(  # noqa: PLR0913, PLR0917 - the two shares, where they differ, and how
+    trace: Trace,
+    positive: tuple[str, Series],
+    right: Series,
+    stretch: Stretch,
+    limit: Bound,
+    sign: float,
+) -> Finding:
+    name, share = positive
+    level, right_level = _level(stretch.of(share)), _level(stretch.of(right))
     now = learned(trace, since=stretch.began)
+    unfiltered = max(level, 1 - level) >= ALL
+    severity = Severity.ERROR if now.stalled else Severity.WARNING
+    if now.improves and not unfiltered:
+        severity = Severity.NOTE
     evidence, counter = sides(now)
+    mistake = "wrong answers for right ones" if sign > 0 else "right answers for wrong ones"
     return Finding(
-        f"{limit.value:.0%} or more of the samples count as {side}, but {level:.0%} of the answers "
-        f"are right: the threshold {'rewards wrong' if psr else 'punishes right'} answers",
-        severity=stretch.severity(Severity.ERROR if now.stalled else Severity.WARNING),
-        metric=metric.name,
+        f"{level:.0%} of the samples count as positive, but {right_level:.0%} of the answers are"
+        f" right: the threshold takes {mistake}",
+        severity=stretch.severity(severity),
+        metric=name,
         began=stretch.began,
         ended=stretch.ended,
         observed=stretch.worst,
         bound=limit,
-        evidence=(*_threshold(trace), *evidence),
+        evidence=(*_compared(trace), *evidence),
         counter=counter,
+        curve=Curve("positive share", share),
         remedies=(
+            "compare the threshold with a reward that checks the answer, not its form",
             "raise {reward_threshold} above what a wrong answer earns"
-            if psr
+            if sign > 0
             else "lower {reward_threshold} to what a right answer earns",
-            "filter on correctness, not on the sum of all rewards",
         ),
     )
 
 
-def _during(right: Series, began: int, ended: int) -> float | None:
-    """Return the mean share of right answers over the first tenth of the stretch, at least 10.
-
-    The first, because the fault itself drives it to zero later.
-    """
-    values = right.since(began).until(ended).values
-    head = values[: max(10, len(values) // 10)]
-    return float(np.mean(head)) if len(head) else None
+def _level(series: Series) -> float:
+    """Return the mean over the first tenth, at least 10 points: the fault itself moves it later."""
+    values = series.finite().values
+    return float(np.mean(values[: max(10, len(values) // 10)]))
 
 
-def _threshold(trace: Trace) -> tuple[str, ...]:
-    own = trace.number("reward_threshold")
-    return () if own is None else (f"the run's reward_threshold is {own:g}",)
+def _compared(trace: Trace) -> tuple[str, ...]:
+    """Say what the settings tell of the filter."""
+    threshold, reward = trace.number("reward_threshold"), trace.settings.get("correctness")
+    sentences = [] if threshold is None else [f"the run's reward_threshold is {threshold:g}"]
+    if trace.settings.get("threshold_on") == "total":
+        sentences.append("it is compared with the sum of all rewards")
+    elif reward:
+        sentences.append(f"it is compared with {reward}")
+    return tuple(sentences)
 
 
 RULE = Rule(
     name="threshold-off-correctness",
     needs=(),
-    needs_any=(POSITIVE_SHARE, NEGATIVE_SHARE),
+    needs_any=(POSITIVE_SHARE, NEGATIVE_SHARE, POSITIVE_SAMPLES),
     at_least=WINDOW,
     check=check,
     doc=__doc__,
     causes=(
+        "a threshold that is compared with a reward for the form, not for the answer",
         "a threshold on another scale than the reward",
         "bonuses for format or length that pass the threshold without a right answer",
     ),
     remedies=("put {reward_threshold} between what a wrong and what a right answer earns",),
-    profiles=(Profile.PSR, Profile.NSR),
-    thresholds=(ALL, RIGHT, SOME_RIGHT),
+    profiles=kinds.FILTERED,
+    thresholds=(GAP,),
 )

@@ -126,7 +126,14 @@ RULE = Rule(
         "find the reward term that grew, and cap it or tie it to success",
         "judge checkpoints by success, not by return",
     ),
-    explained_by=("response-length-explodes", "responses-truncated", "component-dominates"),
+    explained_by=(
+        "threshold-off-correctness",
+        "image-not-seen",
+        "image-mismatched",
+        "response-length-explodes",
+        "responses-truncated",
+        "component-dominates",
+    ),
     verdict="stalled",
     thresholds=(FOLLOWS, SATURATED),
 )

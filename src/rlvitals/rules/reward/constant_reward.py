@@ -44,9 +44,10 @@ from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share
 from rlvitals.rules.falling import SHOWS, memory
 from rlvitals.rules.paid import paid
+from rlvitals.rules.reward_names import pays_right_answers
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
-from rlvitals.rules.standing import RIGHT, environment, label, standing
+from rlvitals.rules.standing import environment, label, standing
 from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.level import stays_above
 
@@ -117,7 +118,7 @@ def _dead_part(trace: Trace) -> Finding | None:
     if trace.profile is Profile.SCHEDULER_PPO:  # a part without weight, or nothing to take off
         dead = [own for own in dead if parts[own].values[0] != 0]
     # Right answers throughout are no fault, and where no part varies the whole is judged alone.
-    dead = [o for o in dead if not (RIGHT.search(o) and parts[o].values[0] >= SOLVED)]
+    dead = [o for o in dead if not (pays_right_answers(o) and parts[o].values[0] >= SOLVED)]
     if not dead or len(dead) == len(parts):
         return None
     own, series = dead[0], parts[dead[0]]

@@ -191,6 +191,18 @@ class MonitoringConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ChecksConfig:
+    """What is checked of a model that sees, while it is trained (`checks`)."""
+
+    image_check_steps: int = option(
+        200, "steps between checks that right answers depend on the image shown (0: none)", item="N"
+    )
+    image_check_questions: int = option(
+        16, "training questions of such a check, each answered with two images", item="N"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All settings of a training."""
 
@@ -201,3 +213,4 @@ class Config:
     rewards: RewardsConfig = field(default_factory=RewardsConfig)
     checkpointing: CheckpointingConfig = field(default_factory=CheckpointingConfig)
     monitoring: MonitoringConfig = field(default_factory=MonitoringConfig)
+    checks: ChecksConfig = field(default_factory=ChecksConfig)

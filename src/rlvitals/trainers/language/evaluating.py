@@ -216,7 +216,8 @@ def evaluate(
 
     The same seed, batch and machine give the same answers; the caller's random numbers stay.
     """
-    rows = [trained.questions[i] for i in range(questions or len(trained.questions))]
+    count = min(questions or len(trained.questions), len(trained.questions))
+    rows = [trained.questions[i] for i in range(count)]
     said = _counted(progress, len(rows) * (1 + samples))
     right, paid = list[bool](), {name: list[float | None]() for name in trained.others}
     for batch in _batches(rows, trained.batch):

@@ -22,6 +22,7 @@ KNOWN: Mapping[str, Values] = MappingProxyType({
         "data.dataset_name": "charts", "model.warm_start_steps": 80, "training.max_steps": 60,
         "training.batch_size": 64, "signal.num_generations": 8,
         "training.learning_rate": 2e-3, "training.max_completion_length": 24,
+        "checks.image_check_steps": 10, "checks.image_check_questions": 256,
     },
 })  # fmt: skip
 

@@ -16,6 +16,7 @@ from rlvitals.trainers.language import (
     building,
     console,
     data,
+    evaluating,
     finite,
     models,
     presets,
@@ -23,9 +24,11 @@ from rlvitals.trainers.language import (
     sharded,
     talking,
 )
+from rlvitals.trainers.language.asking import Policy
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.course import ERRORS, Course
 from rlvitals.trainers.language.following import Following
+from rlvitals.trainers.language.image_check import ImageCheck
 from rlvitals.trainers.language.modes import ModesTrainer, Told
 from rlvitals.trainers.language.schedule import Schedule
 
@@ -137,11 +140,32 @@ class Training(Course):
                 skip_empty=config.signal.skip_empty_steps,
             )
         )  # fmt: skip
+        if (check := self._image_check(trainer, loaded, task)) is not None:
+            trainer.add_callback(check)
         every = config.monitoring.completions_every if config.monitoring.log_completions else 0
         health = None if judge is None else judge.health
         seal = vitals.Seal(keep=config.checkpointing.keep or None, health=health, tell=self._tell)
         trainer.add_callback(vitals.Record(trainer, every=every, run=self.recorder, seal=seal))
         return trainer
+
+    def _image_check(
+        self, trainer: ModesTrainer, loaded: models.Loaded, task: data.Task
+    ) -> ImageCheck | None:
+        """Return the check of the images; None without images, or with several processes."""
+        wanted = self.config.checks
+        steps, questions = wanted.image_check_steps, wanted.image_check_questions
+        shown = "image" in task.train.column_names and self.args.world_size == 1
+        if not (shown and steps and questions):
+            return None
+        training = self.config.training
+        policy = Policy(
+            trainer.model, loaded.processor, training.temperature, training.max_completion_length
+        )
+        return ImageCheck(
+            trainer, policy, task.train, evaluating.judge(self.config, task.rewards),
+            questions, steps, evaluating.TINY_BATCH if loaded.tiny else training.batch_size,
+            self.log.info,
+        )  # fmt: skip
 
     def _paid(self, default: tuple[str, ...]) -> list[rewards.Reward]:
         paid = rewards.functions(self.config.rewards, default, failed=self.failed)

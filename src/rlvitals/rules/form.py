@@ -1,0 +1,86 @@
+"""Answers that gain in form and not in being right: what no verdict on a run leaves out.
+
+A reward for the form of an answer is the first that a policy earns. It is no sign of learning what
+the training is about.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rlvitals.metrics.reward import COMPONENT
+from rlvitals.records import Series, Trace
+from rlvitals.rules import kinds
+from rlvitals.rules.answers import learned
+from rlvitals.rules.remembered import remembered
+from rlvitals.rules.reward_names import FORM, checks_the_answer
+from rlvitals.rules.standing import LEAST, OF_A_SHARE, SHARES, label
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.spread import noise_sd
+
+HEAD = 5  # points that tell the level before training
+NOISES = 2.0  # standard errors of that level
+
+
+def form_alone(trace: Trace) -> str:
+    """Say that the form of the answers improved and right answers did not; empty where not so."""
+    return _form_alone(trace)
+
+
+@remembered
+def _form_alone(trace: Trace) -> str:
+    gain = _form(trace) if trace.profile in kinds.LANGUAGE else None
+    if gain is None:
+        return ""
+    name, before, after = gain
+    form = f"The form of the answers improved ({label(name)} {before:.3g} -> {after:.3g})"
+    now = learned(trace)
+    if not (now.metric in SHARES or checks_the_answer(now.metric)):
+        return f"{form}; whether they are right is not logged."
+    if now.improves or now.state == "holding its best":
+        return ""
+    result = "did not" if now.stalled else "did not measurably"
+    return f"{form}; right answers {result} ({now.first:.3g} -> {now.last:.3g})."
+
+
+def of_evaluations(base: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Say the same of two evaluations: dicts with `right` (a dict with `value`) and `rewards`."""
+    gains = [
+        (value - before, name, before, value)
+        for name, value in now["rewards"].items()
+        if FORM.search(name) and value is not None
+        if (before := base["rewards"].get(name)) is not None
+        if value - before >= OF_A_SHARE * max(1.0, abs(value))
+    ]
+    start, end = base["right"]["value"], now["right"]["value"]
+    if not gains or end - start >= OF_A_SHARE:
+        return ""
+    _, name, before, value = max(gains)
+    form = f"The form of the answers improved ({name} {before:.3g} -> {value:.3g})"
+    return f"{form}; right answers did not ({start:.3g} -> {end:.3g})."
+
+
+def _form(trace: Trace) -> tuple[str, float, float] | None:
+    """Return the part of the reward for the form that gained most, and its levels."""
+    parts = [
+        (name, *levels)
+        for name in sorted(trace.series)
+        if name.startswith(f"{COMPONENT.name}/") and FORM.search(name)
+        if (levels := _gain(trace[name].finite())) is not None
+    ]
+    return max(parts, key=lambda part: part[2] - part[1], default=None)
+
+
+def _gain(series: Series) -> tuple[float, float] | None:
+    """Return the level of the first points and of the last fifth; None where it is no gain.
+
+    The first points alone: a form is often learned within a tenth of a run.
+    """
+    levels = first_last_change(series.values)
+    if len(series) < LEAST or levels is None:
+        return None
+    before, after = float(np.mean(series.values[:HEAD])), levels[1]
+    scale = max(1.0, float(np.abs(series.values).max()))
+    error = (noise_sd(series.values) or 0.0) / HEAD**0.5
+    return (before, after) if after - before >= max(OF_A_SHARE * scale, NOISES * error) else None

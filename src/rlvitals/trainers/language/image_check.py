@@ -1,0 +1,132 @@
+"""Check while a model trains whether its right answers depend on the images it is shown.
+
+Some questions of the training data are answered twice with the likeliest tokens: with their own
+image, and with the image of another of these questions. The shares of right answers are logged;
+the rules `image-not-seen` and `image-mismatched` read them. Nothing is drawn at random but the
+choice of questions, whose generator is its own, so that a resumed training stays the same.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from rlvitals.trainers.language import asking
+from rlvitals.trainers.language.asking import Policy, Row
+from rlvitals.trainers.language.evaluating import Right
+
+# Names of rlvitals' own, whatever else a log's names are.
+QUESTIONS = "language/image_questions"
+RIGHT_OWN = "language/image_right_own"
+RIGHT_OTHER = "language/image_right_other"
+MARKS_CHANGED = "language/image_marks_changed"
+DISTINCT_SHARE = "language/image_distinct_share"
+BLANK_SHARE = "language/image_blank_share"
+
+
+def measure(policy: Policy, rows: Sequence[Row], right: Right, *, batch: int) -> dict[str, float]:
+    """Return the metrics of a check of `rows`, each with a column `image`; two rows or more.
+
+    Where all images are equal, the second answers are the first: no other image can be shown.
+    """
+    pixels = [(row["image"].size, row["image"].tobytes()) for row in rows]
+    own_marks = _marks(policy, rows, right, batch)
+    other_marks = own_marks
+    if len(set(pixels)) > 1:
+        swaps = [{**row, "image": rows[_next(pixels, i)]["image"]} for i, row in enumerate(rows)]
+        other_marks = _marks(policy, swaps, right, batch)
+    flips = sum(own != other for own, other in zip(own_marks, other_marks, strict=True))
+    blank = sum(all(low == high for low, high in _bands(row["image"])) for row in rows)
+    counts = {
+        RIGHT_OWN: sum(own_marks),
+        RIGHT_OTHER: sum(other_marks),
+        MARKS_CHANGED: flips,
+        DISTINCT_SHARE: len(set(pixels)),
+        BLANK_SHARE: blank,
+    }
+    shares = {name: count / len(rows) for name, count in counts.items()}
+    return {QUESTIONS: float(len(rows)), **shares}
+
+
+def sentence(shares: Mapping[str, float]) -> str:
+    """Say what a check came to, and what it cannot tell."""
+    count, own = shares[QUESTIONS], shares[RIGHT_OWN]
+    start = f"Images: {own:.0%} of {count:.0f} training questions are answered right"
+    if shares[BLANK_SHARE] == 1:
+        return f"{start}; all of their images are blank"
+    if shares[DISTINCT_SHARE] * count == 1 < count:
+        return f"{start}; all have the same image, which is no fault where the task has only one"
+    if not own:
+        return f"{start}: whether answers depend on the image cannot be told yet"
+    return f"{start}, and {shares[RIGHT_OTHER]:.0%} with the image of another one"
+
+
+def _marks(policy: Policy, rows: Sequence[Row], right: Right, batch: int) -> list[bool]:
+    parts = (rows[i : i + batch] for i in range(0, len(rows), batch))
+    return [mark for part in parts for mark in right(part, asking.greedy(policy, part))]
+
+
+def _next(pixels: Sequence[Any], row: int) -> int:
+    """Return the first row after one, in a circle, whose image is another one."""
+    places = ((row + shift) % len(pixels) for shift in range(1, len(pixels)))
+    return next(place for place in places if pixels[place] != pixels[row])
+
+
+def _bands(image: Any) -> list[tuple[int, int]]:
+    return list(image.convert("RGB").getextrema())
+
+
+@dataclass(slots=True)
+class ImageCheck(TrainerCallback):
+    """Checks before training and every `steps` optimizer steps, `questions` of `rows` each time.
+
+    The numbers join the trainer's next row of metrics, and so every place that it is logged to.
+    """
+
+    trainer: Any
+    policy: Policy
+    rows: Any  # a data set with the columns image and prompt, and those that `right` looks at
+    right: Right
+    questions: int
+    steps: int
+    batch: int  # answers at once
+    tell: Callable[[str], None]  # hears of the first check, and of one that failed
+    failed: bool = False
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Check the policy as training begins; a resumed training did so before."""
+        if state.global_step == 0:
+            self._check(0)
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Check the policy where a check is due."""
+        if state.global_step % self.steps == 0:
+            self._check(state.global_step)
+
+    def _check(self, step: int) -> None:
+        if self.failed:
+            return
+        model = self.policy.model
+        training = model.training
+        count = min(self.questions, len(self.rows))
+        places = Random(step).sample(range(len(self.rows)), count)  # noqa: S311 - no secret
+        model.eval()
+        try:
+            rows = [self.rows[place] for place in places]
+            shares = measure(self.policy, rows, self.right, batch=self.batch)
+        except Exception as error:  # noqa: BLE001 - as of a machine without memory for it
+            self.failed = True
+            self.tell(f"no check of the images from now on: {type(error).__name__}: {error}")
+            return
+        finally:
+            model.train(training)
+        if not step:
+            self.tell(sentence(shares))
+        for name, value in shares.items():
+            self.trainer._metrics["train"][name].append(value)  # noqa: SLF001 - as TRL does
