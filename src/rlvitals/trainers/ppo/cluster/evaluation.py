@@ -83,6 +83,7 @@ def evaluate(  # noqa: PLR0913 - who decides, for what, and for how long
     """
     cluster, generator = _begun(config or ClusterConfig(), envs, seed, begin)
     warm = int(WARM_UP * steps)
+    refusals = ("rejected",) if cluster.failures is None else ("rejected", "lost")
     latencies, rejected, earned, began = [], 0, 0.0, cluster.now.copy()
     for step in range(steps):
         outcome = cluster.step(policy(cluster.observe(), cluster), generator)
@@ -90,9 +91,7 @@ def evaluate(  # noqa: PLR0913 - who decides, for what, and for how long
             began = cluster.now.copy()
         if step >= warm:
             latencies.append(cluster.finished.latency)
-            rejected += int(outcome.info["rejected"].sum())
-            if "lost" in outcome.info:
-                rejected += int(outcome.info["lost"].sum())
+            rejected += sum(int(outcome.info[name].sum()) for name in refusals)
             earned += float(outcome.reward.sum())
     found = np.concatenate(latencies)
     p50, p90, p95, p99 = np.percentile(found, (50, 90, 95, 99)) if len(found) else [np.nan] * 4
