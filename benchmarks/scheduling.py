@@ -1,11 +1,13 @@
 """What `rlvitals train ppo` learns: end-to-end latency on held-out arrivals, beside schedulers.
 
-Each training is the whole program with its default settings, on one thread, with a seed of its
-own; each is judged by arrivals that neither it nor another saw, and every scheduler by the same.
-The interval is Student's t over the trainings: it holds the luck of training and of arrivals.
+Each training is the whole program with its default settings, on one thread, with a seed of its own.
+Its policy then schedules for clusters of other sizes and loads, without being trained again, and
+every scheduler meets the same arrivals. The interval is Student's t over the trainings: it contains
+the luck of training and of arrivals. What is done is kept in a folder and not done again.
 
-    python benchmarks/scheduling.py               five trainings of the default cluster
-    python benchmarks/scheduling.py --seeds 1 --others    other loads, sizes and arrivals too
+    python benchmarks/scheduling.py                        the whole table; 4 + 25 minutes of CPU
+    python benchmarks/scheduling.py --replicas 8 --loads 0.9    one cell of it
+    python benchmarks/scheduling.py --seeds 1 --set cluster.arrivals=gamma --folder /tmp/gamma
 """
 
 import os
@@ -13,9 +15,10 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
-import tempfile
+import json
 import time
 from contextlib import redirect_stdout
+from dataclasses import asdict
 from io import StringIO
 from math import isnan
 from pathlib import Path
@@ -26,85 +29,127 @@ from rlvitals.trainers.ppo import cluster, evaluate
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.program import Training
 
-STREAMS, ENVS, STEPS = 5, 64, 1200  # of held-out arrivals: a training's own are counted as one
-SCHEDULERS = ("lor", "lor/speed", "tokens/speed")
-OTHERS = {
-    "load 0.5": {"cluster.load": 0.5},
-    "load 0.9": {"cluster.load": 0.9},
-    "8 replicas": {"cluster.replicas": 8},
-    "gamma arrivals, cv 2": {"cluster.arrivals": "gamma"},
-}
+REPLICAS, LOADS = (4, 8, 16), (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+SEEDS = 1, 2, 3, 4, 5
+ENVS = 32  # clusters of an evaluation
+STEPS = 300  # decisions for each replica of a cluster: the same time at every size
+ROWS = Path("evaluations.jsonl")
+COMPARED = "mean against the best", "p95 against the best", "p95 against lor/speed"
+SMALLEST_SHARE = 0.0005  # of refused requests that is shown
 
 
-def trained(folder: Path, said: dict) -> tuple[evaluate.Trained, float, str]:
-    """Train by settings; returns the policy, CPU seconds and what the diagnosis says."""
-    config = schema.load(Config, None, said | {"training.output_dir": str(folder)})
+def train(folder: Path, settings: dict[str, object]) -> None:
+    """Train, or finish a training, and print what it took and what its diagnosis says."""
+    config = schema.load(Config, None, settings | {"training.output_dir": str(folder)})
+    done = folder / "trained.json"
+    if done.exists():
+        return
     began = time.process_time()
     with redirect_stdout(StringIO()):
         Training(config).run()
     spent = time.process_time() - began
     found = rlvitals.diagnose(folder)
     alarms = [rule.name for rule, one in found.findings if one.severity > rlvitals.Severity.NOTE]
-    return evaluate.load(folder), spent, " ".join([found.verdict.word.value, *alarms])
+    words = " ".join([found.verdict.word.value, *alarms])
+    print(f"{folder.name}: {spent:.0f} CPU s, {words}", flush=True)
+    done.write_text(json.dumps({"cpu_seconds": spent, "verdict": words}))
 
 
-def judged(made: evaluate.Trained, seed: int) -> dict[str, cluster.Evaluation]:
-    """Evaluate a policy and the schedulers by the held-out arrivals of a training's number."""
-    policies = {name: one for name, one in cluster.baselines().items() if name in SCHEDULERS}
-    policies["ppo"] = made.schedule
-    streams = range(seed * STREAMS, (seed + 1) * STREAMS)
+def evaluate_cell(trained: evaluate.Trained, replicas: int, load: float, seed: int) -> dict:
+    """Let the policy and every scheduler meet the arrivals of one cell of the table."""
+    moved = evaluate.on_other_cluster(trained, {"replicas": replicas, "load": load})
+    began = time.process_time()
+    found = evaluate.on_cluster(
+        moved, seeds=[seed], envs=ENVS, steps=STEPS * replicas, baselines=True
+    )
     return {
-        name: pooled(
-            [
-                cluster.evaluate(one, made.config.environment, seed=at, envs=ENVS, steps=STEPS)
-                for at in streams
-            ]
-        )
-        for name, one in policies.items()
+        "replicas": replicas, "load": load, "seed": seed, "step": trained.step,
+        "cpu_seconds": round(time.process_time() - began, 1),
+        "schedulers": {name: asdict(each[0]) for name, each in found.items()},
+    }  # fmt: skip
+
+
+def read(folder: Path) -> dict[tuple[int, float, int], dict[str, cluster.Evaluation]]:
+    """Return the evaluations that are there, by replicas, load and seed."""
+    file = folder / ROWS
+    rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return {
+        (row["replicas"], row["load"], row["seed"]): {
+            name: cluster.Evaluation(**each) for name, each in row["schedulers"].items()
+        }
+        for row in rows
     }
 
 
-def pooled(each: list[cluster.Evaluation]) -> cluster.Evaluation:
-    """The mean over streams of arrivals."""
-    fields = cluster.Evaluation.__slots__
-    return cluster.Evaluation(*(sum(getattr(one, f) for one in each) / len(each) for f in fields))
+def table(folder: Path) -> str:
+    """Return the evaluations that are there as a table in Markdown."""
+    found = read(folder)
+    names = list(next(iter(found.values())))
+    lines = [
+        f"| {' | '.join(['replicas', 'load', 'trainings', *names, *COMPARED])} |",
+        f"| --- | --- | --- |{' --- |' * (len(names) + len(COMPARED))}",
+    ]
+    for replicas, load in sorted({key[:2] for key in found}):
+        cells = [each for key, each in sorted(found.items()) if key[:2] == (replicas, load)]
+        rows = {name: [each[name] for each in cells] for name in names}
+        shown = [numbers(rows[name]) for name in names]
+        for metric in ("mean", "p95"):
+            best = min((n for n in names if n != "ppo"), key=lambda n: average(rows[n], metric))
+            shown.append(f"{interval(cluster.lead(rows['ppo'], rows[best], metric))} {best}")
+        shown.append(interval(cluster.lead(rows["ppo"], rows["lor/speed"], "p95")))
+        lines.append(f"| {replicas} | {load:g} | {len(cells)} | {' | '.join(shown)} |")
+    return "\n".join(lines)
 
 
-def compare(seeds: int, said: dict, folder: Path) -> None:
-    rows: dict[str, list[cluster.Evaluation]] = {}
-    for seed in range(seeds):
-        made, spent, word = trained(folder / str(seed), said | {"training.seed": seed})
-        for name, one in judged(made, seed).items():
-            rows.setdefault(name, []).append(one)
-        own = rows["ppo"][-1]
-        print(
-            f"  seed {seed}: {made.step:,} steps, {spent:.0f} CPU s, "
-            f"mean {own.mean:.2f} s, p95 {own.p95:.2f} s, {word}",
-            flush=True,
-        )
-    print(cluster.table(rows))
-    for name in SCHEDULERS:
-        leads = (cluster.lead(rows["ppo"], rows[name], metric) for metric in ("mean", "p95"))
-        told = (said_of(one) for one in leads)
-        print(f"  ppo against {name:13} mean and p95: {', '.join(told)}", flush=True)
+def numbers(each: list[cluster.Evaluation]) -> str:
+    """Return mean and p95, and the share of requests that were refused where there are any."""
+    refused, done = average(each, "rejected"), average(each, "finished")
+    share = refused / (refused + done)
+    text = f"{average(each, 'mean'):.2f}, {average(each, 'p95'):.2f}"
+    return f"{text} ({share:.1%})" if share >= SMALLEST_SHARE else text
 
 
-def said_of(lead: cluster.Lead) -> str:
-    interval = "" if isnan(lead.low) else f" ({lead.low:+.1%} to {lead.high:+.1%})"
-    return f"{lead.mean:+.1%}{interval}"
+def average(each: list[cluster.Evaluation], field: str) -> float:
+    return sum(getattr(one, field) for one in each) / len(each)
+
+
+def interval(lead: cluster.Lead) -> str:
+    bounds = "" if isnan(lead.low) else f" ({lead.low:+.1%} to {lead.high:+.1%})"
+    return f"{lead.mean:+.1%}{bounds}"
+
+
+def setting(text: str) -> tuple[str, object]:
+    """Return name and value of `NAME=VALUE`; a value that is no JSON is a text."""
+    name, _, value = text.partition("=")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=5, help="trainings of each (5)")
-    parser.add_argument("--steps", type=int, default=0, help="of each (the default settings')")
-    parser.add_argument("--others", action="store_true", help="other clusters and arrivals too")
+    parser.add_argument("--folder", type=Path, default=Path("outputs/scheduling"))
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    parser.add_argument("--replicas", type=int, nargs="+", default=REPLICAS)
+    parser.add_argument("--loads", type=float, nargs="+", default=LOADS)
+    parser.add_argument(
+        "--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings to train with"
+    )
     args = parser.parse_args()
-    said = {"training.total_steps": args.steps} if args.steps else {}
-    with tempfile.TemporaryDirectory() as place:
-        for name, own in {"the default cluster": {}, **(OTHERS if args.others else {})}.items():
-            print(f"\n{name}", flush=True)
-            compare(args.seeds, said | own, Path(place) / name.replace(" ", "-"))
+    settings = dict(setting(text) for text in args.set)
+    for seed in args.seeds:
+        run = args.folder / f"seed-{seed}"
+        train(run, settings | {"training.seed": seed})
+        trained = evaluate.load(run)
+        for replicas in args.replicas:
+            for load in args.loads:
+                if (replicas, load, seed) in read(args.folder):
+                    continue
+                row = evaluate_cell(trained, replicas, load, seed)
+                with (args.folder / ROWS).open("a") as file:
+                    file.write(f"{json.dumps(row)}\n")
+    print(table(args.folder))
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from rlvitals import UsageError
+from rlvitals import UsageError, VitalsError
 from rlvitals.cli import main
 from rlvitals.cli.train import read
 from rlvitals.trainers import schema
 from rlvitals.trainers.ppo import building, demos
-from rlvitals.trainers.ppo.command import ALIASES, expectation
+from rlvitals.trainers.ppo.command import ALIASES, conclusion, expectation
 from rlvitals.trainers.ppo.config import Config
 
 TINY = [
@@ -73,7 +73,7 @@ def test_every_other_spelling_means_the_same():
 
 
 def test_a_quick_test_is_small_and_what_is_said_is_above_it():
-    assert config("--quick-test").training.total_steps == 20_000
+    assert config("--quick-test").training.total_steps == 120_000
     assert config("--quick-test", "--total-steps", "500").training.total_steps == 500
 
 
@@ -117,8 +117,15 @@ def test_it_trains_and_says_how_to_go_on(tmp_path, capsys):
     told = capsys.readouterr()
     assert "[PPO:init]" in told.out
     assert "[PPO:checkpoint]" in told.out
-    assert main(["evaluate", str(tmp_path / "run"), "--seeds", "1", "--steps", "20"]) == 0
-    assert "ppo" in capsys.readouterr().out
+    few = ["evaluate", str(tmp_path / "run"), "--seeds", "1", "--steps", "20"]
+    assert main(few) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert re.match(r"On 1 stream .*, ppo has a mean latency .* other schedulers\)", last)
+    assert main([*few, "--no-baselines", "--replicas", "6", "--load", "0.9"]) == 0
+    told = capsys.readouterr().out
+    assert "6 replicas, load 0.9" in told
+    assert "lor" not in told
+    assert main([*few, "--replicas", "1"]) == 2
 
 
 def test_demonstrations_are_collected_and_cloned(tmp_path, capsys):
@@ -158,7 +165,7 @@ def test_demonstrations_take_a_trainings_settings(tmp_path, capsys):
         ("rlhf", "--vlm-name", "tiny-lm"), ("rlhf --vlm-name gpt2", "--vlm-name", "tiny-lm"),
         ("rlhf", "--lora", "false, preset of tiny-lm"),
         ("rlhf --quick-test", "--total-episodes", "6400, --quick-test"),
-        ("ppo --quick-test", "--num-envs", "16, --quick-test"),
+        ("ppo --quick-test", "--demo-steps", "300, --quick-test"),
         ("ppo", "--trace", "none"),
     ],
 )  # fmt: skip
@@ -204,10 +211,44 @@ def test_a_configuration_with_a_visualization_block_is_read_with_a_note(tmp_path
         config("--config", str(file))
 
 
+@pytest.mark.parametrize(
+    ("returns", "said"),
+    [
+        ([-420.0, -500.0, -291.5], "and the held-out return rose from -420.0 to -291.5"),
+        ([-323.0, -380.2], "too short to learn: the held-out return went from -323.0 to -380.2"),
+        ([-323.0, -323.0], "too short to learn: the held-out return went from -323.0 to -323.0"),
+        ([-323.0], "nothing was evaluated before and after"),
+    ],
+)
+def test_a_quick_test_ends_by_saying_what_it_showed(returns, said):
+    assert conclusion(returns).startswith("[PPO:end] quick test: all parts ran")
+    assert conclusion(returns).endswith(said)
+
+
+def test_a_quick_test_whose_return_is_not_finite_fails():
+    with pytest.raises(VitalsError, match="not finite"):
+        conclusion([-323.0, float("nan")])
+
+
+def test_the_last_line_of_a_quick_test_is_about_its_own_evaluations(tmp_path, capsys):
+    words = ["train", "ppo", "--quick-test", *TINY, "--evaluation-interval", "64"]
+    assert main([*words, "--output-dir", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    returns = [
+        float(re.search(r" return=(\S+)", line)[1]) for line in lines if "] step=" in line and
+        " ppo return=" in line
+    ]  # fmt: skip
+    assert len(returns) > 2
+    ends = re.search(r"return (?:rose|went) from (\S+) to (\S+)$", lines[-1])
+    found = [float(ends[1]), float(ends[2])]
+    assert found == pytest.approx([returns[0], returns[-1]], rel=2e-3)
+    assert (" rose " in lines[-1]) == (returns[-1] > returns[0])
+
+
 def test_a_quick_test_says_what_to_expect():
     said = expectation(config("--quick-test"))
     assert f"{config('--quick-test').training.total_steps:,} of the usual" in said
     assert f"{Config().training.total_steps:,} steps" in said
-    assert "Expect no better policy than at the start" in said
+    assert "the last line says whether the held-out return rose" in said
     usual = config("--env", "CartPole-v1").training.total_steps
     assert f"usual {usual:,} steps" in expectation(config("--quick-test", "--env", "CartPole-v1"))

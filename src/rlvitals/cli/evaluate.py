@@ -1,14 +1,16 @@
 """Say how good a trained policy is: its newest whole checkpoint, on what it was not trained on.
 
 A run of `rlvitals train ppo`: a scheduler by the latency of held-out arrivals, beside schedulers
-that do not learn with --baselines; any other policy by the return of whole episodes. A language
-model of `rlvitals train grpo | psr | nsr | w-reinforce | rlhf`: its likeliest answers to held-out
-questions, and pass@k: how likely one of k sampled answers is right. The run is not touched.
+that do not learn (--no-baselines: alone); any other policy by the return of whole episodes. A
+language model of `rlvitals train grpo | psr | nsr | w-reinforce | rlhf`: its likeliest answers to
+held-out questions, and pass@k: how likely one of k sampled answers is right. The run is not
+touched.
 
 exit code: 0; 2 where the folder holds no such run.
 
 examples:
-  rlvitals evaluate outputs/ppo --baselines
+  rlvitals evaluate outputs/ppo
+  rlvitals evaluate outputs/ppo --replicas 16 --load 0.9
   rlvitals evaluate outputs/ppo --checkpoint best
   rlvitals evaluate runs/cartpole --episodes 100 --json
   rlvitals evaluate runs/sums --base
@@ -17,7 +19,7 @@ examples:
 
 import json
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from rlvitals.trainers.language.evaluating import Evaluated, Trained
 
 BEST: Final = "best"
+STEPS = 300  # decisions for each replica: the same time at every size
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -45,12 +48,20 @@ def add_arguments(parser: ArgumentParser) -> None:
         " by its --keep-best",
     )  # fmt: skip
     ppo = parser.add_argument_group("a run of rlvitals train ppo")
-    ppo.add_argument("--baselines", action="store_true", help="schedulers that do not learn too")
+    ppo.add_argument(
+        "--baselines", action=BooleanOptionalAction, default=True,
+        help="schedulers that do not learn too (default: yes)",
+    )  # fmt: skip
     ppo.add_argument("--seeds", type=int, default=5, metavar="N", help="streams of arrivals (5)")
     ppo.add_argument("--envs", type=int, default=32, metavar="N", help="clusters of each (32)")
     ppo.add_argument(
-        "--steps", type=int, default=1200, metavar="N", help="decisions of each cluster (1200)"
+        "--steps",
+        type=int,
+        metavar="N",
+        help=f"decisions of each cluster ({STEPS} for each of its replicas)",
     )
+    ppo.add_argument("--replicas", type=int, metavar="N", help="of another cluster (the run's)")
+    ppo.add_argument("--load", type=float, metavar="X", help="another load (the run's)")
     ppo.add_argument(
         "--episodes", type=int, default=100, metavar="N", help="of other environments (100)"
     )
@@ -91,20 +102,28 @@ def _ppo(args: Namespace) -> int:
     best = args.checkpoint == BEST
     trained = evaluate.load(args.run, step=None if best else args.checkpoint, best=best)
     env = trained.config.training.env
+    other = {name: getattr(args, name) for name in ("replicas", "load")}
+    other = {name: value for name, value in other.items() if value is not None}
+    if other and env != cluster.ID:
+        raise UsageError(f"{env} has no {' or '.join(other)}", where=f"--{next(iter(other))}")
     if env == cluster.ID:
+        if other:
+            trained = evaluate.on_other_cluster(trained, other)
         found = evaluate.on_cluster(
             trained,
             seeds=range(args.seed, args.seed + args.seeds),
             envs=args.envs,
-            steps=args.steps,
+            steps=args.steps or STEPS * trained.config.cluster.replicas,
             baselines=args.baselines,
         )
         if args.json:
             rows = {name: [asdict(one) for one in each] for name, each in found.items()}
             print(json.dumps({"env": env, "step": trained.step, "evaluations": rows}))
         else:
-            print(f"{env} at step {trained.step:,}, {args.seeds} streams of held-out arrivals\n")
-            print(cluster.table(found))
+            serving = trained.config.cluster
+            print(f"{env} at step {trained.step:,}, {args.seeds} streams of held-out arrivals")
+            print(f"{serving.replicas} replicas, load {serving.load:g}\n")
+            print(f"{cluster.table(found)}\n\n{cluster.sentence(found)}")
         return 0
     played = evaluate.on_episodes(trained, seed=args.seed + 10_000, episodes=args.episodes)
     if args.json:

@@ -14,6 +14,7 @@ from rlvitals.trainers.ppo.cluster import (
     evaluate,
     evaluate_all,
     lead,
+    sentence,
     table,
 )
 
@@ -99,6 +100,29 @@ def test_a_lead_is_taken_seed_by_seed():
     assert found.high - found.mean == pytest.approx(4.303 * shares.std(ddof=1) / np.sqrt(3))
     assert found.mean - found.low == pytest.approx(found.high - found.mean)
     assert np.isnan(lead([evaluation], [evaluation]).low)
+
+
+def test_the_sentence_compares_with_the_best_in_each_and_says_when_nothing_can_be_told():
+    base = evaluate(baselines()["lor"], envs=2, steps=40)
+    made = lambda mean, p95: replace(base, mean=mean, p95=p95, finished=99, rejected=1)
+    found = {
+        "lor": [made(2.0, 9.0), made(2.2, 9.2)],
+        "lor/speed": [made(4.0, 5.0), made(4.4, 5.0)],
+        "ppo": [made(1.80, 5.0), made(1.98, 5.2)],
+    }
+    assert sentence(found) == (
+        "On 2 streams of held-out arrivals, ppo has a mean latency of 1.89 s, 10.0% below that of"
+        " lor (95 % interval -10.0% to -10.0%), and a p95 latency of 5.10 s, not distinguishable"
+        " from that of lor/speed (+2.0%, 95 % interval -23.4% to +27.4%) (each time the best of 2"
+        " other schedulers); it refuses 1.0% of the requests."
+    )
+    alone = sentence({"ppo": [replace(base, mean=2.0, p95=5.0, rejected=0)]})
+    assert alone == (
+        "On 1 stream of held-out arrivals, ppo has a mean latency of 2.00 s, and a p95 latency of"
+        " 5.00 s."
+    )
+    one = sentence({name: each[:1] for name, each in found.items()})
+    assert "10.0% below that of lor, and a p95 latency of 5.00 s, 0.0% above that" in one
 
 
 def test_heterogeneous_replicas_are_where_scheduling_matters():

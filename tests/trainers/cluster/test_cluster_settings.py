@@ -45,6 +45,7 @@ OTHER = {
     "reward": {"alpha": 1.0},
     "curriculum": {"decisions": 1000},
     "safety": {"queue_limit": 1},
+    "failures": {"mean_time_to_failure": 1.0},
 }
 
 
@@ -91,6 +92,8 @@ def test_all_settings_are_tried():
         ({"reward": {"mode": "both"}}, "one of instant"),
         ({"reward": {"sigma": 0}}, "sigma"),
         ({"safety": {"queue_limit": -1}}, "safety.queue_limit"),
+        ({"failures": {"mean_time_to_failure": -1}}, "mean_time_to_failure"),
+        ({"failures": {"mean_time_to_repair": 0}}, "mean_time_to_repair"),
         ({"curriculum": {"start_load": -1}}, "start_load"),
     ],
 )

@@ -33,7 +33,8 @@ ALL = {
     "ppo_config.entropy_coef_final": 0.0, "curriculum_learning.decisions": 400,
     "statistics_stabilization.statistics_stabilization_steps": 6, "training.chunk_mode": True,
     "reward_config.action_balance": 0.1, "cluster.queued_requests": 2,
-    "training.chunk_size": 300,
+    "training.chunk_size": 300, "cluster.failures.mean_time_to_failure": 2.0,
+    "cluster.failures.mean_time_to_repair": 1.0,
 }  # fmt: skip
 NEVER_THE_SAME = ("manifest.json",)  # names, times and attempts
 CLOCK = {"collect_seconds", "learn_seconds", "sps"}

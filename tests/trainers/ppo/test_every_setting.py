@@ -36,6 +36,7 @@ KL = {"ppo_config.kl_coef": 0.1}
 HELD = {"kl_regularization.kl_ref_coef_initial": 0.5}
 CLONED = {"warm_start.bc_epochs": 20, "warm_start.bc_learning_rate": 0.05}
 SETTLE = {"statistics_stabilization.statistics_stabilization_steps": 5}
+FAILING = {"cluster.failures.mean_time_to_failure": 1.0}
 TEMPERATURE = {
     "temperature_control.enabled": True, "temperature_control.stagnation_window": 3,
     "temperature_control.stagnation_memory": 2, "temperature_control.stagnation_threshold": 5.0,
@@ -43,7 +44,7 @@ TEMPERATURE = {
 PERIODIC = {"temperature_control.enabled": True, "temperature_control.periodic_pulses": True}
 SPIKES = {
     "training.total_steps": 900, "advanced_optimization.adaptive_batch_size.enable": True,
-    "advanced_optimization.adaptive_batch_size.spike_threshold": 0.9,
+    "advanced_optimization.adaptive_batch_size.spike_threshold": 0.6,
     "advanced_optimization.adaptive_batch_size.min": 24,
 }  # fmt: skip
 COSINE = {"advanced_optimization.learning_rate_schedule.type": "cosine_annealing_with_warmup"}
@@ -99,6 +100,9 @@ CASES = {
     "cluster.max_output": (60, {}),
     "cluster.horizon": (20, {}),
     "cluster.window": (8, {}),
+    "cluster.failures.mean_time_to_failure": (1.0, {}),
+    "cluster.failures.mean_time_to_repair": (0.5, FAILING),
+    "ppo_config.mask_actions": (False, FAILING),
     "cluster.safety.queue_limit": (1, {}),
     "cluster.safety.max_latency": (0.05, {"cluster.horizon": 200}),
     "cluster.safety.failure_penalty": (2.0, {"cluster.safety.max_latency": 0.05,

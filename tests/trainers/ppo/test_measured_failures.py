@@ -91,7 +91,7 @@ def test_a_comparison_has_numbers_of_every_scheduler(tmp_path, capsys):
     programs.run(tmp_path, programs.CLUSTER)
     capsys.readouterr()
     play = ["--seeds", "2", "--envs", "4", "--steps", "40"]
-    assert main(["evaluate", str(tmp_path), "--baselines", "--json", *play]) == 0
+    assert main(["evaluate", str(tmp_path), "--json", *play]) == 0
     found = json.loads(capsys.readouterr().out)["evaluations"]
     assert {"ppo", "random", "round_robin", "lor", "lor/speed"} <= found.keys()
     for rows in found.values():
@@ -99,7 +99,7 @@ def test_a_comparison_has_numbers_of_every_scheduler(tmp_path, capsys):
         assert len(rows) == 2
         assert np.isfinite(list(numbers.values())).all()
         assert min(value for key, value in numbers.items() if key not in {"reward", "return"}) >= 0
-    assert main(["evaluate", str(tmp_path), "--baselines", *play]) == 0
+    assert main(["evaluate", str(tmp_path), *play]) == 0
     text = capsys.readouterr().out
     assert "N/A" not in text
     assert "nan" not in text.lower()

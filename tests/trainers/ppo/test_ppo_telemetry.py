@@ -25,7 +25,7 @@ TOLD = {
 UNNAMED = {
     "compression", "curriculum_stage",
     "entropy_min", "entropy_policy",
-    "failed", "finished",
+    "failed", "finished", "lost", "replicas_up", "sent_again",
     "grad_norm_usual", "gradient_spike", "kl_ref_coef", "latency_ema", "lr_factor",
     "minibatch_size", "minibatch_size_next", "obs_norm_mean", "obs_norm_std", "overridden",
     "ratio_max", "rejected", "return_std", "reward_norm_count", "reward_norm_std",

@@ -13,6 +13,7 @@ import torch
 from rlvitals.trainers import schema
 from rlvitals.trainers.ppo import building, networks
 from rlvitals.trainers.ppo.cluster import Cluster
+from rlvitals.trainers.ppo.cluster.observation import REPLICA
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.reactions import SpikeReaction
 from rlvitals.trainers.ppo.rollout import Rollout
@@ -104,6 +105,19 @@ def spread(said):
     ppo = building.build(config(said))
     ppo.collect()
     return -abs(float(np.log(ppo.collect().observations.std((0, 1)).min())))
+
+
+def speed_range(said):
+    """How different the speeds of replicas look after normalisation."""
+    ppo = building.build(config({**said, "training.env": "rlvitals/Cluster-v0"}))
+    rows = ppo.collect(4).observations[-1][:, : 4 * len(REPLICA)].reshape(4, 4, -1)
+    return float(np.ptp(rows[:, :, [one.name for one in REPLICA].index("speed")]))
+
+
+def chosen_up(said):
+    """The share of decisions for a replica that is up."""
+    failing = {"training.env": "rlvitals/Cluster-v0", "cluster.failures.mean_time_to_failure": 1.0}
+    return 1.0 - building.build(config({**said, **failing})).collect(90).facts["overridden"]
 
 
 def greatest_reward(said):
@@ -204,6 +218,8 @@ UPDATE = {
     "network.shared_scorer": (
         False, True, partial(weights, "actor"), DOWN, {"training.env": "rlvitals/Cluster-v0"}
     ),
+    "network.shared_normaliser": (False, True, speed_range, UP, {}),
+    "ppo_config.mask_actions": (False, True, chosen_up, UP, {}),
     f"{RATE}type": ("linear", "constant", partial(rate, progress=0.5), UP, {}),
     f"{RATE}warmup_steps": (0, 4, partial(rate, updates=1), DOWN, COSINE),
     f"{RATE}restart_period": (10, 40, partial(rate, updates=5), UP, COSINE),
@@ -327,6 +343,9 @@ CLUSTER = {
     "window": (8, 64, partial(most, "tail_latency_samples"), UP, {}),
     "queued_requests": (0, 2, features, UP, {}),
     "horizon": (10, 50, partial(mean, "ended"), DOWN, {}),
+    "failures.mean_time_to_failure": (1.0, 9.0, partial(mean, "replicas_up"), UP, {}),
+    "failures.mean_time_to_repair": (0.5, 5.0, partial(mean, "replicas_up"), DOWN,
+                                     {"cluster.failures.mean_time_to_failure": 2.0}),
     "safety.queue_limit": (1, 8, partial(most, "queue_lengths"), UP, {"cluster.load": 1.0}),
     "safety.max_latency": (0.05, 5.0, partial(mean, "failed"), DOWN, {}),
     "safety.failure_penalty": (1.0, 9.0, partial(mean, "reward"), DOWN,

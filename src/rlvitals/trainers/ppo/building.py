@@ -30,11 +30,14 @@ def build(config: Config) -> PPO:
     torch.manual_seed(at.seed)
     ours = at.env == cluster.ID
     envs = environment(config)
+    layout = _layout(config) if ours and config.network.shared_scorer else None
     policy = networks.build(
         envs.features, envs.actions, continuous=envs.continuous,
-        hidden=config.network.hidden_sizes, activation=config.network.activation,
-        layout=_layout(config) if ours and config.network.shared_scorer else None,
+        hidden=config.network.hidden_sizes, activation=config.network.activation, layout=layout,
     )  # fmt: skip
+    replica_shape = None
+    if layout is not None and config.network.shared_normaliser:
+        replica_shape = layout.replicas, layout.features
     led, spikes = config.temperature_control, config.advanced_optimization.adaptive_batch_size
     made = PPO(
         envs, policy, own, total_steps=at.total_steps, seed=at.seed,
@@ -42,6 +45,7 @@ def build(config: Config) -> PPO:
         reference=config.kl_regularization,
         temperature=Controller(led) if led.enabled else Fixed(led.base_temperature),
         spikes=SpikeReaction(spikes, own.minibatch_size) if spikes.enable else None,
+        replica_shape=replica_shape,
     )  # fmt: skip
     begins = config.warm_start
     if (

@@ -13,6 +13,7 @@ import torch
 
 import rlvitals
 from rlvitals.trainers.full_disk import LogFile
+from rlvitals.trainers.ppo import networks
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import Rollout
@@ -144,8 +145,12 @@ class Chunks:
         frozen = self._ppo.frozen
         if frozen is None or self._ppo.envs.continuous:
             return ""
+        masks = None
+        if rollout.masks is not None:
+            masks = torch.from_numpy(rollout.masks[rollout.valid])
         with torch.inference_mode():
-            shares = torch.softmax(frozen.actor(seen), -1).mean(0)
+            logits = networks.mask_logits(frozen.actor(seen), masks)
+            shares = torch.softmax(logits, -1).mean(0)
         return f" warm={listed(shares.tolist())}"
 
     def _close(self) -> None:

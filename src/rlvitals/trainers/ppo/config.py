@@ -31,6 +31,9 @@ class PPOConfig:
     normalise_advantages: str = option(
         "minibatch", "over which rows advantages get mean 0", choices=("minibatch", "rollout", "no")
     )
+    mask_actions: bool = option(
+        True, "actions that the environment rules out (`action_masks`) have probability 0"
+    )
     normalise_observations: bool = option(True, "by running moments")
     normalise_rewards: bool = option(True, "by the deviation of the discounted return")
     value_coef: float = option(0.5, "weight of the value loss", item="C")
@@ -79,6 +82,10 @@ class NetworkConfig:
     shared_scorer: bool = option(
         True, "one network scores each replica of a cluster; else one for all of them at once"
     )
+    shared_normaliser: bool = option(
+        True, "with it, a feature is normalised by its moments over all replicas; else by those of"
+        " the replica, where its speed, which is constant, is always 0",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +284,7 @@ class TrainingConfig:
     env: str = option("rlvitals/Cluster-v0", "a Gymnasium id", item="ID")
     num_envs: int = option(64, "environments at once", item="N")
     processes: bool = option(False, "each environment in a process of its own")
-    total_steps: int = option(5_000_000, "environment steps of the whole run", item="N")
+    total_steps: int = option(1_000_000, "environment steps of the whole run", item="N")
     chunk_mode: bool = option(
         False, "train in chunks, each with a checkpoint, a log and an entry of its own"
     )

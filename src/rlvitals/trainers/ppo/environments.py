@@ -75,6 +75,15 @@ class Environments:
         self.episode_return[:], self.episode_length[:] = 0.0, 0
         self._partial[:] = getattr(self.vector.unwrapped, "stagger", False)
 
+    def action_masks(self) -> Bools | None:
+        """Return which actions the vector allows now, [n, actions]; None where it does not say.
+
+        A vector says so by a method of this name, as environments of sb3-contrib do.
+        """
+        ask = getattr(self.vector.unwrapped, "action_masks", None)
+        masks = None if ask is None else ask()
+        return None if masks is None else np.array(masks, np.bool_)
+
     def step(self, actions: NDArray[Any]) -> tuple[Step, list[tuple[float, int]]]:
         """Act in each; returns the step, and return and length of the episodes that ended.
 

@@ -1,8 +1,9 @@
 """How good a trained policy is: on arrivals that it never saw, or over episodes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,13 +24,21 @@ class Trained:
     config: Config
     step: int
 
-    def act(self, observations: NDArray[np.float32]) -> NDArray[np.generic]:
-        """Return the likeliest action [n] for observations [n, features] of the environment."""
-        return acting.best(self.ppo.policy, self.ppo.observe(observations, learn=False))
+    def act(
+        self, observations: NDArray[np.float32], masks: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.generic]:
+        """Return the likeliest action [n] for observations [n, features] of the environment.
 
-    def schedule(self, observations: NDArray[np.float32], _: cluster.Cluster) -> NDArray[np.int64]:
+        None is chosen that is False in `masks`, [n, actions].
+        """
+        return acting.best(self.ppo.policy, self.ppo.observe(observations, learn=False), masks)
+
+    def schedule(
+        self, observations: NDArray[np.float32], serving: cluster.Cluster
+    ) -> NDArray[np.int64]:
         """Return the replica [n] for each cluster's request, as schedulers do."""
-        return self.act(observations).astype(np.int64)
+        masked = self.config.ppo_config.mask_actions and serving.failures is not None
+        return self.act(observations, serving.up if masked else None).astype(np.int64)
 
 
 def load(folder: Path, *, step: int | None = None, best: bool = False) -> Trained:
@@ -53,6 +62,30 @@ def load(folder: Path, *, step: int | None = None, best: bool = False) -> Traine
     ppo = building.build(config)
     ppo.state().load(found.folder)
     return Trained(ppo, config, found.step)
+
+
+def on_other_cluster(trained: Trained, changes: Mapping[str, Any]) -> Trained:
+    """Return the same policy for another cluster: `changes` are settings of `cluster` by name.
+
+    The network and the normaliser that replicas share serve any number of them. Raises UsageError
+    for a policy without these.
+    """
+    before = trained.config.cluster
+    replicas = changes.get("replicas", before.replicas)
+    speeds = changes.get("speeds", before.speeds[:replicas])
+    serving = replace(before, **{**changes, "speeds": tuple(speeds)})
+    moments = trained.ppo.observe.moments.for_replicas(replicas)
+    if moments is None:
+        raise rlvitals.UsageError(
+            f"the policy is for its own {before.replicas} replicas alone",
+            where="cluster.replicas",
+            hint="train with network.shared_scorer and network.shared_normaliser, the defaults",
+        )
+    config = replace(trained.config, cluster=serving)
+    ppo = building.build(config)
+    ppo.policy.actor.load_state_dict(trained.ppo.policy.actor.state_dict())
+    ppo.observe.moments = moments
+    return Trained(ppo, config, trained.step)
 
 
 def on_cluster(

@@ -65,6 +65,7 @@ class HeldOut:
         self._every = self._own.interval or max(ppo.total_steps // EVALUATIONS, 1)
         self._before = 0  # the step up to which evaluations are made
         self._busy: cluster.Busy | None = None
+        self.returns: list[float] = []  # of each evaluation since the program began
 
     def begin(self) -> None:
         """Before the first update of a run: evaluate its baseline and the policy it begins with."""
@@ -94,6 +95,7 @@ class HeldOut:
                 "eval_return": float(np.mean(each.returns)),
                 "eval_length": float(np.mean(each.lengths)),
             }
+        self.returns.append(found["eval_return"])
         self._say("ppo", found)
         return found
 

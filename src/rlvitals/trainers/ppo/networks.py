@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from rlvitals.trainers.ppo.dense import Mlp
 
+MASKED = -1e8  # a logit whose probability is exactly 0 in float32
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU}
 
 
@@ -82,12 +83,22 @@ class Policy(nn.Module):
         values: Tensor = self.critic(observations)
         return values[..., 0]
 
-    def distribution(self, observations: Tensor, temperature: Tensor) -> "Categorical | Gaussian":
-        """Return what actions are drawn from; `temperature` [n, 1] widens it where above 1."""
+    def distribution(
+        self, observations: Tensor, temperature: Tensor, masks: Tensor | None = None
+    ) -> "Categorical | Gaussian":
+        """Return what actions are drawn from; `temperature` [n, 1] widens it where above 1.
+
+        Discrete actions that are False in `masks`, [n, actions], have probability 0.
+        """
         out: Tensor = self.actor(observations)
         if self.log_std is None:
-            return Categorical(torch.log_softmax(out / temperature, -1))
+            return Categorical(torch.log_softmax(mask_logits(out / temperature, masks), -1))
         return Gaussian(out, self.log_std + torch.log(temperature))
+
+
+def mask_logits(logits: Tensor, masks: Tensor | None) -> Tensor:
+    """Return logits [n, actions] that give probability 0 where `masks` is False."""
+    return logits if masks is None else logits.masked_fill(~masks, MASKED)
 
 
 @dataclass(frozen=True, slots=True)

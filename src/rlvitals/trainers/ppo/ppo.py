@@ -63,8 +63,12 @@ class PPO:
         reference: ReferenceConfig | None = None,
         temperature: Temperature | None = None,
         spikes: SpikeReaction | None = None,
+        replica_shape: tuple[int, int] | None = None,
     ) -> None:
-        """Bring the parts together, and begin the first episodes."""
+        """Bring the parts together, and begin the first episodes.
+
+        `replica_shape`: replicas and features that share a normaliser, see `Moments`.
+        """
         self.envs, self.policy, self.config = envs, policy, config
         self.total_steps = total_steps
         self.schedule = schedule or ScheduleConfig()
@@ -72,7 +76,9 @@ class PPO:
         self.temperature = temperature or Fixed()
         self.spikes = spikes
         self.rng = np.random.default_rng(seed)
-        self.observe = ObservationNormaliser(envs.features, enabled=config.normalise_observations)
+        self.observe = ObservationNormaliser(
+            envs.features, enabled=config.normalise_observations, replica_shape=replica_shape
+        )
         self.scale = RewardNormaliser(envs.count, config.gamma, enabled=config.normalise_rewards)
         self.optimizer = FlatAdam(policy, config.learning_rate)
         self.frozen: Policy | None = None
@@ -106,21 +112,30 @@ class PPO:
         seen = np.empty((length + 1, count, self.envs.features), np.float32)
         log_probs = np.empty((length, count), np.float32)
         temperatures = np.empty(length, np.float32)
-        actions, steps, ended = [], [], []
+        actions, steps, ended, masks = [], [], [], []
         for t in range(length):
             seen[t] = self.observe(self.envs.observations, learn=True)
             temperatures[t] = self.temperature.value
-            action, log_probs[t] = acting.draw(self.policy, seen[t], temperatures[t], self.rng)
+            mask = self.masks()
+            action, log_probs[t] = acting.draw(
+                self.policy, seen[t], temperatures[t], self.rng, mask
+            )
             step, over = self.envs.step(action)
             self.temperature.after(step.info)
             if self.on_step is not None:
                 self.on_step(t + 1, step)
             actions.append(action)
+            masks += [] if mask is None else [mask]
             steps.append(step)
             ended += over
         seen[length] = self.observe(self.envs.observations, learn=False)
         self.at.steps += int(sum(step.valid.sum() for step in steps))
-        return self._rollout(seen, np.stack(actions), log_probs, temperatures, steps, ended)
+        rollout = self._rollout(seen, np.stack(actions), log_probs, temperatures, steps, ended)
+        return replace(rollout, masks=np.stack(masks)) if masks else rollout
+
+    def masks(self) -> NDArray[np.bool_] | None:
+        """Return which actions may be drawn, [n, actions]; None: all of them."""
+        return self.envs.action_masks() if self.config.mask_actions else None
 
     def _rollout(  # noqa: PLR0913, PLR0917 - the columns of a rollout
         self,
@@ -199,6 +214,8 @@ class PPO:
             (gained + rollout.values)[keep],
         )  # fmt: skip
         batch = Batch(*(torch.from_numpy(np.ascontiguousarray(column)) for column in columns))
+        if rollout.masks is not None:
+            batch = replace(batch, masks=torch.from_numpy(rollout.masks[keep]))
         if self.config.normalise_advantages == "rollout":
             return replace(batch, advantages=standardised(batch.advantages))
         return batch
@@ -220,7 +237,7 @@ class PPO:
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the loss of a minibatch and what it is made of."""
         clip, weight = self.config.clip_ratio, coefficients
-        now = self.policy.distribution(rows.observations, rows.temperatures)
+        now = self.policy.distribution(rows.observations, rows.temperatures, rows.masks)
         log_ratio = now.log_prob(rows.actions) - rows.log_probs
         ratio = log_ratio.exp()
         gain = rows.advantages
@@ -260,7 +277,7 @@ class PPO:
         if self.frozen is None:
             return lambda _: None
         with torch.no_grad():
-            whole = self.frozen.distribution(batch.observations, batch.temperatures)
+            whole = self.frozen.distribution(batch.observations, batch.temperatures, batch.masks)
         return whole.rows
 
     def _too_far(self, stats: Mapping[str, Tensor]) -> bool:
@@ -312,7 +329,8 @@ class PPO:
     def _plain_entropy(self, batch: Batch) -> float:
         """Return the entropy of the policy itself, at temperature 1, after the update."""
         with torch.inference_mode():
-            plain = self.policy.distribution(batch.observations, torch.ones(len(batch), 1))
+            ones = torch.ones(len(batch), 1)
+            plain = self.policy.distribution(batch.observations, ones, batch.masks)
             return float(plain.entropy().mean())
 
     def iterate(self, length: int | None = None) -> tuple[Rollout, dict[str, float]]:

@@ -131,6 +131,7 @@ class Training(Course):
         if resumed is None:
             return False
         self.log.info("[Resume] %s", resumed.sentence)
+        self.ppo.observe.moments.keep_separate()
         self._saved = self.ppo.at.steps
         if self.chunks is not None:
             self.chunks.resumed()

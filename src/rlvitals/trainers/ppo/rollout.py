@@ -31,6 +31,7 @@ class Rollout:
     next_values: F32  # [t, n]: of where each action led
     facts: Mapping[str, float]  # means of what the environments told, by name
     episodes: tuple[tuple[float, int], ...]  # return and length of those that ended
+    masks: Bools | None = None  # [t, n, actions]: False for an action with probability 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Batch:
     values: Tensor  # [m]
     advantages: Tensor  # [m]
     returns: Tensor  # [m]
+    masks: Tensor | None = None  # bool [m, actions]
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -51,7 +53,8 @@ class Batch:
 
     def rows(self, index: Tensor | slice) -> "Batch":
         """Return the rows at `index`."""
-        return Batch(*(getattr(self, name)[index] for name in self.__slots__))
+        columns = (getattr(self, name) for name in self.__slots__)
+        return Batch(*(None if column is None else column[index] for column in columns))
 
 
 def advantages(rollout: Rollout, gamma: float, lam: float) -> F32:

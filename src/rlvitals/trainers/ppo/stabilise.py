@@ -59,7 +59,9 @@ def _actor(
     ppo: PPO, config: StabilisationConfig
 ) -> Callable[[NDArray[np.float32]], NDArray[np.generic]]:
     if config.stabilization_policy == "policy":
-        return lambda seen: acting.draw(ppo.policy, seen, ppo.temperature.value, ppo.rng)[0]
+        return lambda seen: acting.draw(
+            ppo.policy, seen, ppo.temperature.value, ppo.rng, ppo.masks()
+        )[0]
     envs = ppo.envs
     if envs.continuous:
         return lambda _: ppo.rng.uniform(-1.0, 1.0, (envs.count, envs.actions)).astype(np.float32)

@@ -99,6 +99,7 @@ SERVING = (
     "throughput_ema", "latency_ema", "qps", "target_qps", "queue", "utilisation_gap", "finished",
     "rejected", "failed", "overridden", "curriculum_stage", "raw_reward",
 )  # fmt: skip
+FAILURES = ("replicas_up", "sent_again", "lost")  # where replicas fail
 SERVED = ("return", "latency", "latency_p95", "latency_p99")  # by whom: "eval" or "baseline"
 LABELS = frozenset({"replica"})  # what environments tell of which there is no mean
 BREAKDOWN = ("_score", "_penalty", "_bonus")  # how the reward's parts end
@@ -155,6 +156,7 @@ def columns(config: Config, ppo: PPO, *, evaluated: bool) -> tuple[str, ...]:
             f"latency_p{each}" for each in config.monitoring.tail_latency_tracking.percentiles
         ]
         names += [*SERVING, *PARTS, *percentiles]
+        names += FAILURES if config.cluster.failures.mean_time_to_failure else ()
         evaluation = [f"{whose}_{name}" for whose in ("eval", "baseline") for name in SERVED]
         names += evaluation if evaluated else []
     elif evaluated:

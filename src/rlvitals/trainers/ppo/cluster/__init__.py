@@ -11,6 +11,7 @@ from rlvitals.trainers.ppo.cluster.baselines import Policy, baselines
 from rlvitals.trainers.ppo.cluster.config import (
     ClusterConfig,
     CurriculumConfig,
+    FailureConfig,
     RewardConfig,
     SafetyConfig,
 )
@@ -22,6 +23,7 @@ from rlvitals.trainers.ppo.cluster.evaluation import (
     evaluate,
     evaluate_all,
     lead,
+    sentence,
     table,
 )
 from rlvitals.trainers.ppo.cluster.registration import ID, register
@@ -36,6 +38,7 @@ __all__ = [
     "ClusterConfig",
     "CurriculumConfig",
     "Evaluation",
+    "FailureConfig",
     "Lead",
     "Policy",
     "RewardConfig",
@@ -46,6 +49,7 @@ __all__ = [
     "evaluate_all",
     "lead",
     "register",
+    "sentence",
     "table",
 ]
 

@@ -97,6 +97,21 @@ class SafetyConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureConfig:
+    """Replicas that fail and return; both times are exponential."""
+
+    mean_time_to_failure: float = option(
+        0.0, "of a replica that is up (0: none fails)", item="SECONDS"
+    )
+    mean_time_to_repair: float = option(30.0, "of a replica that is down", item="SECONDS")
+
+    def __post_init__(self) -> None:
+        """Check what a table of types cannot. Raises UsageError."""
+        _within(self, 0, inf, "mean_time_to_failure")
+        _within(self, 1e-6, inf, "mean_time_to_repair")
+
+
+@dataclass(frozen=True, slots=True)
 class ServingConfig:
     """A cluster that serves a language model, and the requests it gets (`cluster`)."""
 
@@ -136,6 +151,7 @@ class ServingConfig:
         "auto", "what runs the replicas: numba where installed", choices=("auto", "numba", "numpy")
     )
     safety: SafetyConfig = field(default_factory=SafetyConfig)
+    failures: FailureConfig = field(default_factory=FailureConfig)
 
     def __post_init__(self) -> None:
         """Check what a table of types cannot. Raises UsageError."""

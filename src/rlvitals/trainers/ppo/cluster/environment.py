@@ -40,6 +40,10 @@ class ClusterEnv(gym.Env[Observation, np.int64]):
         self.cluster.reset(self.np_random)
         return self.cluster.observe()[0], {}
 
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return which replicas are up, [N]."""
+        return np.array(self.cluster.up[0])
+
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Send the request to a replica. Raises UsageError for one that there is not."""
         found = self.cluster.step(np.array([action], np.int64), self.np_random)

@@ -83,6 +83,7 @@ def evaluate(  # noqa: PLR0913 - who decides, for what, and for how long
     """
     cluster, generator = _begun(config or ClusterConfig(), envs, seed, begin)
     warm = int(WARM_UP * steps)
+    refusals = ("rejected",) if cluster.failures is None else ("rejected", "lost")
     latencies, rejected, earned, began = [], 0, 0.0, cluster.now.copy()
     for step in range(steps):
         outcome = cluster.step(policy(cluster.observe(), cluster), generator)
@@ -90,7 +91,7 @@ def evaluate(  # noqa: PLR0913 - who decides, for what, and for how long
             began = cluster.now.copy()
         if step >= warm:
             latencies.append(cluster.finished.latency)
-            rejected += int(outcome.info["rejected"].sum())
+            rejected += sum(int(outcome.info[name].sum()) for name in refusals)
             earned += float(outcome.reward.sum())
     found = np.concatenate(latencies)
     p50, p90, p95, p99 = np.percentile(found, (50, 90, 95, 99)) if len(found) else [np.nan] * 4
@@ -141,6 +142,40 @@ def lead(mine: Sequence[Evaluation], theirs: Sequence[Evaluation], metric: str =
     return Lead(mean, mean - half, mean + half)
 
 
+def sentence(found: Mapping[str, Sequence[Evaluation]], name: str = "ppo") -> str:
+    """Return one sentence: a scheduler's mean and p95 against the best of the others in each."""
+    others = {other: each for other, each in found.items() if other != name}
+    mine, count = found[name], len(found[name])
+    streams = f"{count} stream{'s' if count > 1 else ''} of held-out arrivals"
+    parts = []
+    for metric, label in (("mean", "mean latency"), ("p95", "p95 latency")):
+        text = f"a {label} of {_mean(mine, metric):.2f} s"
+        if others:
+            best = min(others, key=lambda other: _mean(others[other], metric))
+            text += f", {_compare(lead(mine, others[best], metric), best)}"
+        parts.append(text)
+    refused = _refusal_share(mine)
+    end = f"; it refuses {refused:.1%} of the requests" if refused else ""
+    best_of = f" (each time the best of {len(others)} other schedulers)" if others else ""
+    return f"On {streams}, {name} has {', and '.join(parts)}{best_of}{end}."
+
+
+def _compare(found: Lead, other: str) -> str:
+    side = "below" if found.mean < 0 else "above"
+    if isnan(found.low):
+        return f"{abs(found.mean):.1%} {side} that of {other}"
+    interval = f"95 % interval {found.low:+.1%} to {found.high:+.1%}"
+    if found.low < 0 < found.high:
+        return f"not distinguishable from that of {other} ({found.mean:+.1%}, {interval})"
+    return f"{abs(found.mean):.1%} {side} that of {other} ({interval})"
+
+
+def _refusal_share(each: Sequence[Evaluation]) -> float:
+    """Return the share of the requests that were refused."""
+    refused = _mean(each, "rejected")
+    return refused / max(refused + _mean(each, "finished"), 1)
+
+
 def table(found: Mapping[str, Sequence[Evaluation]], *, against: str = "lor") -> str:
     """Return the evaluations as lines of text, means over the seeds, the best mean last.
 
@@ -152,9 +187,7 @@ def table(found: Mapping[str, Sequence[Evaluation]], *, against: str = "lor") ->
     for name in sorted(found, key=lambda name: -_mean(found[name], "mean")):
         each = found[name]
         numbers = "".join(f"{_mean(each, key):7.2f}" for key in SHOWN)
-        refused = _mean(each, "rejected")
-        share = refused / max(refused + _mean(each, "finished"), 1)
-        line = f"{name:{width}}{numbers}{share:8.2%}"
+        line = f"{name:{width}}{numbers}{_refusal_share(each):8.2%}"
         if against in found and name != against:
             line += "".join(_cell(lead(each, found[against], key)) for key in ("mean", "p95"))
         lines.append(line.rstrip())

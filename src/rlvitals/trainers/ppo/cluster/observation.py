@@ -62,6 +62,7 @@ CLUSTER = (
     Feature("qps_trend", -4, 4, "qps_recent - qps"),
     Feature("burstiness", 0, 4, "coefficient of variation of the window's gaps"),
 )
+UP = Feature("up", 0, 1, "1 where it is up, 0 where it is down")  # where replicas fail
 REQUEST = (
     Feature("age", 0, 1, "ln(1 + s) / ln(1 + 10) since it arrived"),
     Feature("prompt", 0, 1, "its prompt tokens / max_prompt"),
@@ -70,13 +71,14 @@ CLUSTER_FEATURES = tuple(feature.name for feature in CLUSTER)
 
 
 def of_replica(config: ClusterConfig) -> tuple[Feature, ...]:
-    """Return what is seen of each replica: its features, then those of its oldest requests."""
+    """Return the features of a replica: its own, those of its oldest requests, `up`."""
     waiting = (
         one._replace(name=f"request_{i}_{one.name}")
         for i in range(config.queued_requests)
         for one in REQUEST
     )
-    return (*REPLICA, *waiting)
+    fails = config.failures.mean_time_to_failure > 0
+    return (*REPLICA, *waiting, *([UP] if fails else []))
 
 
 def bounds(config: ClusterConfig) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -128,9 +130,15 @@ class Observer:
         prompt: Ints,
         speeds: Floats,
         rate: Floats,
+        up: Bools | None = None,
     ) -> NDArray[np.float32]:
-        """Return the observations, [B, N * F + G] in float32."""
+        """Return the observations, [B, N * F + G] in float32.
+
+        `up` is [B, N], None where no replica fails.
+        """
         each = self._replicas(replicas, now, speeds)
+        if up is not None:
+            each.append(up.astype(np.float64))
         whole = self._cluster(replicas, windows, prompt, speeds, rate)
         batch = len(now)
         found = np.concatenate([np.stack(each, axis=2).reshape(batch, -1), *whole], axis=1)

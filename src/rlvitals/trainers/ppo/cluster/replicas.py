@@ -124,18 +124,36 @@ def clear(replicas: Replicas, clusters: Bools) -> None:
     replicas.next_end[clusters] = NEVER
 
 
+def least_work(replicas: Replicas, speeds: Floats, usable: Bools) -> Ints:
+    """Return the usable replica, [B, N], with the least outstanding requests for its speed, [B].
+
+    The request to route is counted.
+    """
+    work = (replicas.outstanding + 1) / speeds
+    return np.asarray(np.where(usable, work, np.inf).argmin(axis=1))
+
+
 def route(  # noqa: PLR0913, PLR0917 - a request, and where it goes
-    replicas: Replicas, clusters: Ints, chosen: Ints, now: Floats, prompt: Ints, output: Ints
+    replicas: Replicas,
+    clusters: Ints,
+    chosen: Ints,
+    now: Floats,
+    prompt: Ints,
+    output: Ints,
+    *,
+    born: Floats | None = None,
 ) -> Bools:
     """Put one request into the queue of the chosen replica of each of some clusters.
 
-    All arguments have one length; returns which were refused, because the queue is full.
+    All arguments have one length; `born` is when the requests arrived, in s, where not `now`.
+    Returns which were refused, because the queue is full.
     """
     limit = replicas.queue_prompt.shape[2]
     size = replicas.size[clusters, chosen]
     refused: Bools = size >= limit
     taken = ~refused
     at = clusters[taken], chosen[taken]
+    born = (now if born is None else born)[taken]
     now, prompt, output, size = now[taken], prompt[taken], output[taken], size[taken]
     idle = replicas.outstanding[at] == 0
     clock = replicas.clock[at]
@@ -143,9 +161,9 @@ def route(  # noqa: PLR0913, PLR0917 - a request, and where it goes
     place = (*at, (replicas.head[at] + size) % limit)
     replicas.queue_prompt[place] = prompt
     replicas.queue_output[place] = output
-    replicas.queue_born[place] = now
+    replicas.queue_born[place] = born
     replicas.size[at] += 1
     replicas.waiting_tokens[at] += prompt + output
     replicas.waiting_prompts[at] += prompt
-    replicas.waiting_born[at] += now
+    replicas.waiting_born[at] += born
     return refused

@@ -9,6 +9,7 @@ import rlvitals
 from rlvitals.trainers.ppo.cluster.arrivals import Arrivals
 from rlvitals.trainers.ppo.cluster.backends import advance_of, chosen_backend
 from rlvitals.trainers.ppo.cluster.config import ClusterConfig
+from rlvitals.trainers.ppo.cluster.failures import Failures, send_again
 from rlvitals.trainers.ppo.cluster.observation import Observer
 from rlvitals.trainers.ppo.cluster.replicas import (
     Bools,
@@ -19,6 +20,7 @@ from rlvitals.trainers.ppo.cluster.replicas import (
     clear,
     costs,
     idle_replicas,
+    least_work,
     route,
 )
 from rlvitals.trainers.ppo.cluster.reward import Reward
@@ -48,6 +50,9 @@ class Cluster:
         self.windows = Windows(batch, config.window)
         self.reward = Reward(config.reward, batch, config.safety.failure_penalty)
         self.observer = Observer(config, batch)
+        fails = config.failures.mean_time_to_failure > 0
+        shape = (batch, config.replicas)
+        self.failures = Failures(config.failures, shape) if fails else None
         self.speeds = np.tile(np.array(config.all_speeds), (batch, 1))
         self.now = np.zeros(batch)  # s
         self.prompt = np.zeros(batch, np.int64)  # tokens of the request to route
@@ -55,6 +60,13 @@ class Cluster:
         self.age = np.zeros(batch, np.int64)  # decisions of the episode
         self.decisions = 0  # of all clusters, ever: the curriculum's clock
         self.finished = Finished(np.zeros(0, np.int64), np.zeros(0))  # in the last step
+
+    @property
+    def up(self) -> Bools:
+        """Which replicas are up, [B, N]."""
+        if self.failures is None:
+            return np.ones((self.batch, self.config.replicas), np.bool_)
+        return self.failures.up
 
     @property
     def stage(self) -> float:
@@ -71,6 +83,8 @@ class Cluster:
         self.now[chosen], self.age[chosen] = 0, 0
         self._set_stage(chosen)
         self.arrivals.begin(generator, chosen)
+        if self.failures is not None:
+            self.failures.begin(generator, chosen)
         self._next_request(generator, chosen)
 
     def step(
@@ -98,6 +112,7 @@ class Cluster:
         advance = advance_of(self.backend)
         self.finished = advance(self.replicas, self.costs, self.now, self.speeds)
         done = self.windows.add(self.finished, gap, active)
+        failure_info = self._fail(generator, active)
         self.observer.note(self.replicas, active)
         self._next_request(generator, active)
         self.age += active
@@ -106,14 +121,15 @@ class Cluster:
         faster, slower = self.reward.changes(signals)
         reward, parts = self.reward(signals)
         told = {"replica": chosen, "overridden": overridden & active, **parts}
-        told |= {"delta_throughput": faster, "delta_latency": slower}
+        told |= {"delta_throughput": faster, "delta_latency": slower, **failure_info}
         truncated = active & (self.age >= self.config.horizon) & ~signals.failed
         return Outcome(reward, signals.failed, truncated, self._info(signals, told, done))
 
     def observe(self) -> NDArray[np.float32]:
         """Return what a scheduler sees, [B, N * F + G]."""
+        up = None if self.failures is None else self.failures.up
         return self.observer(
-            self.replicas, self.windows, self.now, self.prompt, self.speeds, self.arrivals.rate
+            self.replicas, self.windows, self.now, self.prompt, self.speeds, self.arrivals.rate, up
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -135,7 +151,9 @@ class Cluster:
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         found = dict(zip(Replicas._fields, self.replicas, strict=True))
-        parts = (self, self.arrivals, self.windows, self.reward, self.observer)
+        parts = [self, self.arrivals, self.windows, self.reward, self.observer]
+        if self.failures is not None:
+            parts.append(self.failures)
         for part in parts:
             kind = type(part).__name__.lower()
             for name, value in vars(part).items():
@@ -151,14 +169,23 @@ class Cluster:
             hint = f"{self.batch} numbers from 0 to {count - 1}"
             raise rlvitals.UsageError(problem, where="Cluster.step", hint=hint)
         limit = self.config.safety.queue_limit
-        if not limit:
+        if not limit and self.failures is None:
             return chosen, np.zeros(self.batch, np.bool_)
-        full = self.replicas.size >= limit
-        work = (self.replicas.outstanding + 1) / self.speeds
-        other = np.where(full, np.inf, work).argmin(axis=1)
-        rows = np.arange(self.batch)
-        moved = full[rows, chosen] & ~full.all(axis=1)
-        return np.where(moved, other, chosen), moved
+        usable = self.up
+        if limit:
+            below = usable & (self.replicas.size < limit)
+            usable = np.where(np.any(below, axis=1, keepdims=True), below, usable)
+        moved = ~usable[np.arange(self.batch), chosen]
+        return np.where(moved, least_work(self.replicas, self.speeds, usable), chosen), moved
+
+    def _fail(self, generator: np.random.Generator, active: Bools) -> dict[str, NDArray[Any]]:
+        """Let replicas fail and return by now; returns what `info` says of it."""
+        if self.failures is None:
+            return {}
+        failed = self.failures.advance(self.now, generator, active)
+        up = self.failures.up
+        resent, lost = send_again(self.replicas, failed, up, self.speeds, self.now)
+        return {"replicas_up": up.sum(axis=1), "sent_again": resent, "lost": lost}
 
     def _set_stage(self, clusters: Bools) -> None:
         stage, curriculum = self.stage, self.config.curriculum
@@ -179,6 +206,7 @@ class Cluster:
     def _signals(self, chosen: Ints, done: Ints, rejected: Bools, active: Bools) -> Signals:
         replicas, rate, windows = self.replicas, self.arrivals.rate, self.windows
         outstanding, limit = replicas.outstanding, self.config.safety.max_latency
+        cached = self._fill_down(replicas.cached.astype(np.float64))
         failed = np.zeros(self.batch, np.bool_)
         if limit:
             failed = active & (windows.look().latency > limit)
@@ -189,14 +217,25 @@ class Cluster:
             p95=windows.look().p95,
             rate=rate,
             chosen=chosen,
-            gap=np.ptp(replicas.cached, axis=1) / self.config.kv_capacity,
-            work=outstanding / self.speeds,
+            gap=np.ptp(cached, axis=1) / self.config.kv_capacity,
+            work=self._fill_down(outstanding / self.speeds),
             queue=replicas.size,
             queue_limit=self.config.queue_limit,
             rejected=rejected,
             failed=failed,
             active=active,
         )
+
+    def _fill_down(self, values: Floats) -> Floats:
+        """Return values of replicas, [B, N], with the mean of the others for those that are down.
+
+        A policy is not penalised for sending nothing to a replica that is down.
+        """
+        if self.failures is None or self.failures.up.all():
+            return values
+        up = self.failures.up
+        mean = (values * up).sum(axis=1) / up.sum(axis=1)
+        return np.where(up, values, mean[:, None])
 
     def _info(
         self, signals: Signals, told: dict[str, NDArray[Any]], done: Ints

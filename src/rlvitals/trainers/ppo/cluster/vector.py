@@ -71,6 +71,10 @@ class ClusterVectorEnv(VectorEnv[Observation, Ints, NDArray[Any]]):
         self.over[chosen] = False
         return self.cluster.observe(), {}
 
+    def action_masks(self) -> Bools | None:
+        """Return which replicas are up, [B, N]; None where no replica fails."""
+        return None if self.cluster.failures is None else self.cluster.failures.up
+
     def step(self, actions: Ints) -> Step:
         """Send each cluster's request to a replica. Raises UsageError for one that is not there."""
         active = ~self.over if self.mode is AutoresetMode.NEXT_STEP else np.ones_like(self.over)

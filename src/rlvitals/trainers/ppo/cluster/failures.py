@@ -1,0 +1,103 @@
+"""Replicas that fail and return, and what becomes of their requests.
+
+A failure or a return takes effect at the next arrival. A replica that fails loses its KV cache. Its
+requests are sent again at once, the oldest first, each to the replica with the least outstanding
+requests for its speed: their prompts and the tokens generated so far are prefilled there, and their
+latency counts from when they first arrived. One that finds every queue full is lost. A replica
+returns empty. The last replica of a cluster that is up does not fail.
+"""
+
+import numpy as np
+
+from rlvitals.trainers.ppo.cluster.config import FailureConfig
+from rlvitals.trainers.ppo.cluster.replicas import (
+    NEVER,
+    Bools,
+    Floats,
+    Ints,
+    Replicas,
+    least_work,
+    route,
+)
+
+
+class Failures:
+    """Which replicas of B clusters are up, and when each fails or returns.
+
+    Times are drawn from the generator alone: they are the same whatever a scheduler decides.
+    """
+
+    def __init__(self, config: FailureConfig, shape: tuple[int, int]) -> None:
+        """Begin with all replicas up; `shape` is (B, N)."""
+        self.config = config
+        self.up = np.ones(shape, np.bool_)
+        self.due = np.full(shape, np.inf)  # s, when it fails or returns
+
+    def begin(self, generator: np.random.Generator, clusters: Bools) -> None:
+        """Begin anew in some clusters, [B]: all replicas up, at time 0."""
+        times = generator.exponential(self.config.mean_time_to_failure, self.up.shape)
+        self.up[clusters], self.due[clusters] = True, times[clusters]
+
+    def advance(self, now: Floats, generator: np.random.Generator, active: Bools) -> Bools:
+        """Run to `now`, [B] in s, in the active clusters; returns which replicas failed, [B, N]."""
+        due = (self.due <= now[:, None]) & active[:, None]
+        failed = due & self.up
+        if not due.any():
+            return failed
+        up = self.up ^ due
+        some_left: Bools = np.any(up, axis=1, keepdims=True)  # else the last ones stay up
+        failed = failed & some_left
+        self.up = np.where(some_left, up, self.up)
+        means = np.where(self.up, self.config.mean_time_to_failure, self.config.mean_time_to_repair)
+        self.due = np.where(due, now[:, None] + generator.exponential(means), self.due)
+        return failed
+
+
+def send_again(
+    replicas: Replicas, failed: Bools, up: Bools, speeds: Floats, now: Floats
+) -> tuple[Ints, Ints]:
+    """Empty the replicas that failed, [B, N], and route their requests to those that are up.
+
+    Returns how many requests of each cluster were sent again and how many were lost, [B] each.
+    """
+    resent, lost = np.zeros(len(now), np.int64), np.zeros(len(now), np.int64)
+    for cluster in np.flatnonzero(failed.any(axis=1)):
+        requests = [
+            request
+            for replica in np.flatnonzero(failed[cluster])
+            for request in _remove_requests(replicas, int(cluster), int(replica))
+        ]
+        here = np.array([cluster])
+        for born, prompt, output in sorted(requests):
+            room = up & (replicas.size < replicas.queue_prompt.shape[2])
+            if not room[cluster].any():
+                lost[cluster] += 1
+                continue
+            chosen = least_work(replicas, speeds, room)[here]
+            route(
+                replicas, here, chosen, now[here], np.array([prompt]), np.array([output]),
+                born=np.array([born]),
+            )  # fmt: skip
+            resent[cluster] += 1
+    return resent, lost
+
+
+def _remove_requests(
+    replicas: Replicas, cluster: int, replica: int
+) -> list[tuple[float, int, int]]:
+    """Empty one replica; returns arrival, tokens to prefill and tokens to generate of each."""
+    at, s = (cluster, replica), replicas
+    running = np.flatnonzero(s.ends[at] != NEVER)
+    output = s.ends[at][running] - s.tick[at]
+    requests = [*zip(s.born[at][running], s.totals[at][running] - output, output, strict=True)]
+    if s.todo[at]:
+        prompt = s.prefill_total[at] - s.prefill_output[at]
+        requests.append((s.prefill_born[at], prompt, s.prefill_output[at]))
+    queue = (s.head[at] + np.arange(s.size[at])) % s.queue_prompt.shape[2]
+    queued = s.queue_born[at][queue], s.queue_prompt[at][queue], s.queue_output[at][queue]
+    requests += zip(*queued, strict=True)
+    for array in (s.decoding, s.cached, s.reserved, s.todo, s.head, s.size, s.waiting_tokens,
+                  s.waiting_prompts, s.waiting_born):  # fmt: skip
+        array[at] = 0
+    s.ends[at], s.next_end[at] = NEVER, NEVER
+    return requests
