@@ -17,13 +17,11 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForImageTextToText,
-    AutoProcessor,
-    AutoTokenizer,
 )
-from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 from transformers.pytorch_utils import Conv1D
 
 from rlvitals import UsageError, VitalsError, nearest
+from rlvitals.trainers.language import processors
 from rlvitals.trainers.language.config import ModelConfig
 from rlvitals.trainers.language.tiny import base as tiny
 from rlvitals.trainers.language.tiny import tokens
@@ -134,18 +132,20 @@ def _fetched(config: ModelConfig) -> tuple[Any, Any]:
         raise UsageError("there is no such model", where=f"{WHERE}: {name}", hint=meant)
     with _explained(name):
         about = AutoConfig.from_pretrained(name)
-    model, processor = _classes(about, name)
-    with _explained(name, PROCESSOR_MAPPING_NAMES.get(about.model_type, "")):
+    model, vision = _class(about, name)
+    processors.check(about, f"{WHERE}: {name}", vision=vision)
+    with _explained(name):
         # The processor first: where it cannot be had, no weights are fetched.
-        made = processor.from_pretrained(name, padding_side="left")
+        made = processors.load(about, name, vision=vision)
         return model.from_pretrained(name, config=about, dtype=_dtype(config)), made
 
 
-def _classes(about: Any, name: str) -> tuple[Any, Any]:
+def _class(about: Any, name: str) -> tuple[Any, bool]:
+    """Return what loads a model, and whether it reads images."""
     if type(about) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
-        return AutoModelForImageTextToText, AutoProcessor
+        return AutoModelForImageTextToText, True
     if type(about) in MODEL_FOR_CAUSAL_LM_MAPPING:
-        return AutoModelForCausalLM, AutoTokenizer
+        return AutoModelForCausalLM, False
     raise UsageError(
         f"{about.model_type} is neither a causal language model nor one of images and text",
         where=f"{WHERE}: {name}",
@@ -163,16 +163,15 @@ def _dtype(config: ModelConfig) -> Any:
 
 
 @contextmanager
-def _explained(name: str, processor: str = "") -> Iterator[None]:
-    """Say in a sentence what of a model, or of its `processor`, is missing."""
+def _explained(name: str) -> Iterator[None]:
+    """Say in a sentence what of a model is missing."""
     where = f"{WHERE}: {name}"
     try:
         yield
     except (ImportError, OSError, ValueError, KeyError) as error:
         said = str(error)
         if isinstance(error, ImportError) or "torchvision" in said:
-            lacking, hint = _needs(said, processor), _install(said)
-            raise VitalsError(lacking, where=where, hint=hint) from error
+            raise VitalsError(_needs(said), where=where, hint=_install(said)) from error
         known = ", ".join((*tiny.KINDS, *ALIASES))
         hint = next(text for word, text in HUB if word in said)
         raise VitalsError(
@@ -186,24 +185,20 @@ def _first(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "no reason is given")
 
 
-def _needs(text: str, processor: str) -> str:
-    """Say which part of a model needs what. Of torchvision, transformers may name no class."""
+def _needs(text: str) -> str:
+    """Say which part of a model needs what."""
     found = re.search(r"(\w+) requires the (\w+) library", text)
-    if found:
-        return f"its {found[1]} needs {found[2].lower()}, which is not installed"
-    if "torchvision" in text:
-        return f"its {processor or 'processor'} needs torchvision, which is not installed"
-    return _first(text)
+    return (
+        f"its {found[1]} needs {found[2].lower()}, which is not installed"
+        if found
+        else _first(text)
+    )
 
 
 def _install(text: str) -> str:
     if "torchvision" not in text.lower():
         return "install it beside transformers; tiny-vlm needs nothing more"
-    own = torch.__version__.partition("+")[2] or "cpu"
-    return (
-        f"pip install torchvision --index-url https://download.pytorch.org/whl/{own} (that of this "
-        "torch: another one breaks transformers), or --vlm-name tiny-vlm"
-    )
+    return processors.install(processors.TORCHVISION)
 
 
 def _end(model: Any, processor: Any) -> None:
