@@ -145,4 +145,4 @@ class Bare:
 
 def test_a_processor_that_cannot_be_asked_is_refused():
     with pytest.raises(VitalsError, match="its Bare has no chat template, and no image token"):
-        models._talk(Bare(), print)
+        models.give_template(Bare(), print)

@@ -107,7 +107,7 @@ def test_of_the_default_layers_those_that_are_there_are_enough(tmp_path):
     tiny = load(vlm.NAME, tmp_path, warm_start_steps=0)
     gone = replace(ModelConfig(), lora_targets=("q_proj", "out_proj"))
     assert tiny.lora.target_modules == set(ModelConfig().lora_targets)
-    assert models._lora(gone, tiny.model, print).target_modules == {"q_proj", "out_proj"}
+    assert models.lora(gone, tiny.model, print).target_modules == {"q_proj", "out_proj"}
 
 
 def test_a_model_of_another_kind_is_refused(tmp_path):

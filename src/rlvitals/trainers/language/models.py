@@ -108,19 +108,34 @@ def load(
     if small:
         model, processor = tiny.load(_recipe(config, seed), base, tell)
         if config.dtype != AUTO:
-            model = model.to(_dtype(config))
+            model = model.to(dtype(config))
     else:
         model, processor = _fetched(config)
     _end(model, processor)
     vision = tokenizer_of(processor) is not processor
     if vision:
-        _talk(processor, tell)
-    lora = _lora(config, model, tell) if config.lora else None
-    return Loaded(model, processor, vision=vision, lora=lora, tiny=small)
+        give_template(processor, tell)
+    adapters = lora(config, model, tell) if config.lora else None
+    return Loaded(model, processor, vision=vision, lora=adapters, tiny=small)
 
 
 def _fetched(config: ModelConfig) -> tuple[Any, Any]:
     """Load a model of Hugging Face and its processor, by what its configuration says it is."""
+    about, kind, vision = described(config)
+    name = about.name_or_path
+    with _explained(name):
+        # The processor first: where it cannot be had, no weights are fetched.
+        processor = processors.load(about, name, vision=vision)
+        return kind.from_pretrained(name, config=about, dtype=dtype(config)), processor
+
+
+def described(config: ModelConfig) -> tuple[Any, Any, bool]:
+    """Return a model's configuration, the class that loads it, and whether it reads images.
+
+    Nothing but its config.json is fetched. Raises VitalsError, or UsageError for a name, where
+    there is no such model, it is of no kind that is trained here, or it needs a package or a GPU
+    that is not there.
+    """
     name = ALIASES.get(config.vlm_name, config.vlm_name)
     path = Path(name).expanduser()
     if path.is_dir():
@@ -132,12 +147,9 @@ def _fetched(config: ModelConfig) -> tuple[Any, Any]:
         raise UsageError("there is no such model", where=f"{WHERE}: {name}", hint=meant)
     with _explained(name):
         about = AutoConfig.from_pretrained(name)
-    model, vision = _class(about, name)
+    kind, vision = _class(about, name)
     processors.check(about, f"{WHERE}: {name}", vision=vision)
-    with _explained(name):
-        # The processor first: where it cannot be had, no weights are fetched.
-        made = processors.load(about, name, vision=vision)
-        return model.from_pretrained(name, config=about, dtype=_dtype(config)), made
+    return about, kind, vision
 
 
 def _class(about: Any, name: str) -> tuple[Any, bool]:
@@ -152,7 +164,7 @@ def _class(about: Any, name: str) -> tuple[Any, bool]:
     )
 
 
-def _dtype(config: ModelConfig) -> Any:
+def dtype(config: ModelConfig) -> Any:
     """Return the weights' type: by default their own under adapters, else float32.
 
     Weights of 16 bits that are trained themselves lose what small learning rates add.
@@ -220,7 +232,7 @@ def _end(model: Any, processor: Any) -> None:
         told.eos_token_id = tokenizer.eos_token_id
 
 
-def _talk(processor: Any, tell: Callable[[str], None]) -> None:
+def give_template(processor: Any, tell: Callable[[str], None]) -> None:
     """See that a model that sees can be asked in conversations, as all data with images does."""
     if processor.chat_template is not None:
         return
@@ -235,7 +247,7 @@ def _talk(processor: Any, tell: Callable[[str], None]) -> None:
     tell("the model has no chat template: it reads an image, and then the question as it is")
 
 
-def _lora(config: ModelConfig, model: Any, tell: Callable[[str], None]) -> LoraConfig:
+def lora(config: ModelConfig, model: Any, tell: Callable[[str], None]) -> LoraConfig:
     """Return the adapters' configuration: on those of the layers asked for that the model has.
 
     The default names the layers of many families: a model that lacks some has them elsewhere, or

@@ -69,16 +69,16 @@ def install(package: str) -> str:
     )
 
 
-def load(about: Any, name: str, *, vision: bool) -> Any:
+def load(about: Any, name: str, *, vision: bool, **options: Any) -> Any:
     """Return a model's tokenizer, or its processor if it reads images.
 
     Video processors need torchvision. Where it is missing the processor is built without one:
-    prompts have images only.
+    prompts have images only. `options`: of `from_pretrained`.
     """
     if not vision:
-        return AutoTokenizer.from_pretrained(name, padding_side="left")
+        return AutoTokenizer.from_pretrained(name, padding_side="left", **options)
     kind = AutoProcessor if is_torchvision_available() else _for_images(about)
-    return kind.from_pretrained(name, padding_side="left")
+    return kind.from_pretrained(name, padding_side="left", **options)
 
 
 def _for_images(about: Any) -> Any:
