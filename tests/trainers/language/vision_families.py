@@ -78,7 +78,8 @@ def _idefics(folder, version, images):
     edge = {"longest_edge": 56}
     pixels = {
         "image_processor_type": f"{version}ImageProcessor",
-        "processor_class": f"{version}Processor", "size": edge, "max_image_size": edge, **images, **PIXELS,
+        "processor_class": f"{version}Processor",
+        "size": edge, "max_image_size": edge, **images, **PIXELS,
     }  # fmt: skip
     both = {"processor_class": f"{version}Processor", "image_seq_len": 4}
     model = getattr(hf, f"{version}ForConditionalGeneration")(config)

@@ -38,9 +38,8 @@ def plan(config: Config | rlhf.Config, stated: Stated) -> Plan:
     Raises VitalsError, or UsageError for a setting, as a training does before its weights load,
     and for a model whose layers depend on the numbers that they compute.
     """
-    policy = isinstance(config, rlhf.Config)
     own = config.rlhf if isinstance(config, rlhf.Config) else config.training
-    reference = True if isinstance(config, rlhf.Config) else config.training.beta > 0
+    reference = isinstance(config, rlhf.Config) or config.training.beta > 0
     if threads := own.threads or (1 if config.model.vlm_name in tiny.KINDS else 0):
         torch.set_num_threads(threads)
     asked = prompts.read(config.model, config.data, seed=own.seed, tokens=stated.tokens)
@@ -49,7 +48,7 @@ def plan(config: Config | rlhf.Config, stated: Stated) -> Plan:
         if isinstance(config, rlhf.Config)
         else updates.of_trl(config, asked)
     )
-    overheads = overhead.measured()
+    overhead.measured()  # outside of fake tensors
     with shell.made(config.model, seed=own.seed) as found:
         with unset_fake_temporarily():
             dtype = torch.bfloat16 if update.bf16 else _largest_dtype(found)
@@ -58,7 +57,7 @@ def plan(config: Config | rlhf.Config, stated: Stated) -> Plan:
             sides = update.rows * (asked.tokens + update.completion), text.hidden_size, inner
             rates = device.rates(dtype, sides, flops=stated.flops, bandwidth=stated.bandwidth)
         traced = updates.trace(
-            found, config.model, update, rates, overheads, policy=policy,
+            found, config.model, update, updates.speeds(rates, overhead.measured()),
             reference=reference and not config.model.lora,
         )  # fmt: skip
         made = Plan(

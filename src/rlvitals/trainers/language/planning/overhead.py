@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from statistics import median
 from typing import Any
 
@@ -27,6 +28,7 @@ class Overheads:
     generating: float  # a token of `generate`
 
 
+@cache
 def measured() -> Overheads:
     """Time a small Llama on this machine in one thread, and divide by its operations."""
     threads = torch.get_num_threads()

@@ -99,10 +99,10 @@ def _read(shell: Shell, rows: int, tokens: int, *, all_logits: bool) -> Any:
     )  # fmt: skip
 
 
-def forward(model: Any, rates: Rates, score: Callable[[], Any]) -> Pass:
+def forward(model: Any, rates: Rates, score: Callable[[], Iterable[Tensor]]) -> Pass:
     """Score completions without a gradient."""
     with torch.no_grad():
-        return traced(model, rates, lambda: score() and None)
+        return traced(model, rates, lambda: list(score()))
 
 
 def learn(model: Any, rates: Rates, score: Callable[[], Iterable[Tensor]], *, bf16: bool) -> Pass:

@@ -44,6 +44,7 @@ class Update:
     accumulated: bool  # gradients of several passes are added up
     checkpointing: bool
     bf16: bool
+    policy: bool  # RLHF's, with a value head
 
 
 def of_trl(config: Config, prompts: Prompts) -> Update:
@@ -59,6 +60,7 @@ def of_trl(config: Config, prompts: Prompts) -> Update:
         prompts, own.max_completion_length, generated, generations, own.batch_size,
         scored=times * generations * generated, learned=own.batch_size * forwards, steps=1,
         accumulated=forwards > 1, checkpointing=own.gradient_checkpointing, bf16=own.bf16,
+        policy=False,
     )  # fmt: skip
 
 
@@ -70,7 +72,7 @@ def of_rlhf(config: RLHFConfig, prompts: Prompts) -> Update:
         prompts, config.response_length, config.batch_size, 1.0, rows,
         scored=2 * config.batch_size, learned=config.batch_size * config.num_ppo_epochs,
         steps=config.num_ppo_epochs * config.num_mini_batches, accumulated=rows < minibatch,
-        checkpointing=False, bf16=config.bf16,
+        checkpointing=False, bf16=config.bf16, policy=True,
     )  # fmt: skip
 
 
@@ -82,22 +84,102 @@ class Traced:
     phases: list[Phase]
 
 
-def trace(  # noqa: PLR0913 - what an update is made of, each by its name
-    shell: Shell,
-    config: ModelConfig,
-    update: Update,
-    rates: Rates,
-    overheads: Overheads,
-    *,
-    policy: bool,
-    reference: bool,
-) -> Traced:
-    """Trace the passes of an update; `policy`: with RLHF's value head.
+@dataclass(frozen=True, slots=True)
+class Speeds:
+    """The rates of a device in each kind of work: an operation's overhead differs."""
 
-    `reference`: a second copy of the weights is held.
-    """
-    with _tile(shell, rates):
-        return _traced(shell, config, update, rates, overheads, policy=policy, reference=reference)
+    learning: Rates
+    generating: Rates
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """The passes of an update."""
+
+    read: Pass  # all prompts of a generation
+    drawn: Pass  # the last token of each completion
+    scored: Pass
+    learned: Pass
+    checkpointed: Pass  # the same with gradient checkpointing; RLHF has none
+
+
+def speeds(rates: Rates, overheads: Overheads) -> Speeds:
+    """Return a device's rates with the overheads of its operations."""
+    return Speeds(
+        replace(rates, overhead=overheads.learning), replace(rates, overhead=overheads.generating)
+    )
+
+
+def trace(
+    shell: Shell, config: ModelConfig, update: Update, rates: Speeds, *, reference: bool
+) -> Traced:
+    """Trace the passes of an update. `reference`: a second copy of the weights is held."""
+    shell.model.train()
+    with _tile(shell, rates.learning):
+        model, score = _policy(shell, update) if update.policy else _trl(shell, update)
+        weights = _bytes((*model.parameters(), *model.buffers()))
+        trained = _bytes(one for one in model.parameters() if one.requires_grad)
+        found = _passes(shell, config, update, rates, model, score)
+        moments = MOMENTS * trained
+        parts = {
+            "weights": weights, "reference model": weights * reference, "gradients": trained,
+            "optimizer state": moments, "activations": found.learned.kept,
+            "activations, gradient checkpointing":
+                0 if update.policy else found.checkpointed.kept,
+            "logits": _logits(shell, update), "KV cache": found.drawn.kept,
+        }  # fmt: skip
+    held = weights * (1 + reference) + moments
+    phases = _phases(update, found, rates.learning, held, trained)
+    return Traced(parts, [one for one in phases if one.seconds])
+
+
+def _passes(  # noqa: PLR0913, PLR0917 - what is traced, each by its name
+    shell: Shell, config: ModelConfig, update: Update, rates: Speeds, model: Any, score: Score
+) -> Passes:
+    asked, total = update.prompts, update.prompts.tokens + update.completion
+    seen, learned_seeing = Pass(), Pass()
+    if asked.images:
+        seen, learned_seeing = passes.encoder(
+            shell, config, rates.learning, update.rows * asked.images, asked.patches
+        )
+    read = passes.prefill(
+        shell, rates.generating, update.generated, asked.tokens, all_logits=update.policy
+    )
+    learned = passes.learn(model, rates.learning, score, bf16=update.bf16)
+    again = learned
+    if not update.policy:
+        with _checkpointing(shell):
+            again = passes.learn(model, rates.learning, score, bf16=update.bf16)
+    return Passes(
+        read + seen.times(update.generated / update.rows),
+        passes.decode(shell, rates.generating, update.generated, total - 1),
+        seen + passes.forward(model, rates.learning, score),
+        learned_seeing + learned,
+        _less(learned_seeing, shell) + again,
+    )
+
+
+def _phases(update: Update, found: Passes, rates: Rates, held: int, trained: int) -> list[Phase]:
+    """Return the phases of an update, with `held` bytes all the time and `trained` of gradients."""
+    tokens = found.drawn.times(update.completion)
+    generated = Pass(
+        found.read.seconds + tokens.seconds, found.read.flops + tokens.flops,
+        max(found.read.peak, found.drawn.peak),
+    )  # fmt: skip
+    step = Pass(
+        STEP_TRAFFIC * trained / rates.bandwidth + STEP_OPERATIONS * rates.overhead,
+        peak=2 * trained,  # the gradients, and what the step computes from them
+    )
+    learned = found.checkpointed if update.checkpointing else found.learned
+    return [
+        phase("generation", generated.times(update.generations), held),
+        phase("scoring", found.scored.times(update.scored / update.rows), held),
+        phase(
+            "gradients", learned.times(update.learned / update.rows),
+            held + trained * update.accumulated,
+        ),
+        phase("optimizer step", step.times(update.steps), held),
+    ]  # fmt: skip
 
 
 @contextmanager
@@ -119,70 +201,13 @@ def _vocabulary(shell: Shell) -> int:
     return int(shell.about.get_text_config().vocab_size)
 
 
-def _traced(  # noqa: PLR0913 - as `trace`
-    shell: Shell,
-    config: ModelConfig,
-    update: Update,
-    rates: Rates,
-    overheads: Overheads,
-    *,
-    policy: bool,
-    reference: bool,
-) -> Traced:
-    shell.model.train()
-    total = update.prompts.tokens + update.completion
-    learning = replace(rates, overhead=overheads.learning)
-    generating = replace(rates, overhead=overheads.generating)
-    model, score = _policy(shell, update.rows, total, update) if policy else _trl(shell, update)
-    weights = _bytes((*model.parameters(), *model.buffers()))
-    trained = _bytes(one for one in model.parameters() if one.requires_grad)
-    seen, learned_seeing = Pass(), Pass()
-    if update.prompts.images:
-        seen, learned_seeing = passes.encoder(
-            shell, config, learning, update.rows * update.prompts.images, update.prompts.patches
-        )
-    read = passes.prefill(
-        shell, generating, update.generated, update.prompts.tokens, all_logits=policy
-    )
-    read += seen.times(update.generated / update.rows)
-    drawn = passes.decode(shell, generating, update.generated, total - 1)
-    scored = seen + passes.forward(model, learning, score)
-    learned = learned_seeing + passes.learn(model, learning, score, bf16=update.bf16)
-    again = learned
-    if not policy:
-        with _checkpointing(shell):
-            again = _less(learned_seeing, shell) + passes.learn(
-                model, learning, score, bf16=update.bf16
-            )
-    moments = MOMENTS * trained
-    held = weights * (2 if reference else 1) + moments
-    taken = again if update.checkpointing else learned
-    step = Pass(
-        STEP_TRAFFIC * trained / rates.bandwidth + STEP_OPERATIONS * learning.overhead,
-        peak=2 * trained,  # the gradients, and what the step computes from them
-    )
-    generated = read + drawn.times(update.completion)
-    grown = Pass(generated.seconds, generated.flops, max(read.peak, drawn.peak + drawn.kept))
-    found = [
-        phase("generation", grown.times(update.generations), held),
-        phase("scoring", scored.times(update.scored / update.rows), held),
-        phase(
-            "gradients", taken.times(update.learned / update.rows),
-            held + trained * update.accumulated,
-        ),
-        phase("optimizer step", step.times(update.steps), held),
-    ]  # fmt: skip
-    logits = update.rows * total * _vocabulary(shell)
-    if not policy:
-        tile = trl._CHUNKED_LOGPROB_CHUNK_SIZE  # noqa: SLF001
-        logits = min(update.rows * total, TOKEN_CHUNK_SIZE) * tile
-    parts = {
-        "weights": weights, "reference model": weights * reference, "gradients": trained,
-        "optimizer state": moments, "activations": learned.kept,
-        "activations, gradient checkpointing": 0 if policy else again.kept,
-        "logits": logits * 4, "KV cache": drawn.kept,
-    }  # fmt: skip
-    return Traced(parts, [one for one in found if one.seconds])
+def _logits(shell: Shell, update: Update) -> int:
+    """Return the bytes of logits in 32 bits: all of RLHF's, of TRL's one tile."""
+    rows = update.rows * (update.prompts.tokens + update.completion)
+    if update.policy:
+        return rows * _vocabulary(shell) * 4
+    tile: int = trl._CHUNKED_LOGPROB_CHUNK_SIZE  # noqa: SLF001
+    return int(min(rows, TOKEN_CHUNK_SIZE) * tile * 4)
 
 
 def _bytes(tensors: Iterable[Tensor]) -> int:
@@ -206,8 +231,9 @@ def _trl(shell: Shell, update: Update) -> tuple[Any, Score]:
     return shell.model, score
 
 
-def _policy(shell: Shell, rows: int, total: int, update: Update) -> tuple[Any, Score]:
+def _policy(shell: Shell, update: Update) -> tuple[Any, Score]:
     """Return RLHF's policy, and how it scores responses."""
+    rows, total = update.rows, update.prompts.tokens + update.completion
     policy = Policy(shell.model)
     fake(policy)
 
