@@ -16,6 +16,7 @@ import kills
 import language
 import many_runs
 import modes
+import plan
 import read_wandb
 import reading
 import recording
@@ -47,6 +48,7 @@ BENCHMARKS = (
     control,
     scheduling,
     modes,
+    plan,
 )
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 Gymnasium. grpo, psr, nsr and w-reinforce train a language model, or one that sees, on what its own
 answers are paid; rlhf does so by PPO, and holds it to what it was. Each takes every setting as a
 flag, or a JSON file of them by --config, and --write-config writes what a command line comes to.
+--plan prints what memory and time an update of a language model takes, and trains nothing.
 The defaults of ppo are configs/ppo_warmstart.json, for another environment than the cluster its
 preset over them (shown by --env ID --help).
 
@@ -17,6 +18,7 @@ examples:
   rlvitals train nsr --quick-test
   rlvitals train grpo --vlm-name tiny-lm --dataset-name sums
   rlvitals train rlhf --quick-test
+  rlvitals train grpo --vlm-name qwen2-5-3b --bf16 --device-flops 312e12 --plan
   rlvitals train ppo --help
 """
 
@@ -48,6 +50,11 @@ def run(args: Namespace) -> int:
     config = trainer.configure(args.algorithm, chosen)
     if chosen["write_config"]:
         return _written(config, chosen["write_config"])
+    if chosen.get("plan"):
+        from rlvitals.cli import training_plan
+
+        training_plan.show(trainer.plan(config, chosen), as_json=chosen["json"])
+        return 0
     from rlvitals.errors import UsageError, VitalsError
     from rlvitals.trainers.stopping import Terminated
 

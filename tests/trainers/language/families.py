@@ -141,21 +141,3 @@ def paligemma(folder):
     }  # fmt: skip
     model = hf.PaliGemmaForConditionalGeneration(config)
     return save(folder, reads, model, preprocessor_config=images)
-
-
-def internvl(folder):
-    """What stands beside the weights of a model whose processor's videos need torchvision."""
-    context = "<IMG_CONTEXT>"
-    reads = tokenizer(special=("<img>", "</img>", context, "<video>"))
-    reads.save_pretrained(folder)
-    hf.InternVLConfig(
-        vision_config={**SIGHT, "image_size": [28, 28], "patch_size": [14, 14]},
-        text_config={"model_type": "qwen2", **SMALL, **ids(reads)},
-        image_token_id=reads.convert_tokens_to_ids(context),
-    ).save_pretrained(folder)
-    images = {
-        "image_processor_type": "GotOcr2ImageProcessor", "processor_class": "InternVLProcessor",
-        "size": {"height": 28, "width": 28}, "crop_to_patches": False, **PIXELS,
-    }  # fmt: skip
-    (folder / "preprocessor_config.json").write_text(json.dumps(images))
-    return folder

@@ -41,6 +41,40 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
         (presets.preset(model), presets.source(model)),
     )
     schema.add_flags(parser, Config, aliases=ALIASES, shown=shown)
+    add_plan_flags(parser)
+
+
+def add_plan_flags(parser: ArgumentParser) -> None:
+    """Give a parser the flags of an estimate."""
+    group = parser.add_argument_group("plan")
+    group.add_argument(
+        "--plan", action="store_true",
+        help="print the memory and time of an update and train nothing; of a model that is not "
+        "here, config.json alone is downloaded",
+    )  # fmt: skip
+    group.add_argument("--json", action="store_true", help="print the plan as one object")
+    group.add_argument(
+        "--device-flops", type=float, default=0.0, metavar="FLOPS",
+        help="peak of the device in FLOP/s, as 312e12 (default: measured on this machine)",
+    )  # fmt: skip
+    group.add_argument(
+        "--device-bandwidth", type=float, default=0.0, metavar="BYTES",
+        help="peak of its memory in bytes/s, as 2e12 (default: a byte for 200 FLOP)",
+    )  # fmt: skip
+    group.add_argument(
+        "--prompt-tokens", type=int, default=0, metavar="N",
+        help="tokens of a prompt (default: of the data, where they and the tokenizer are here)",
+    )  # fmt: skip
+
+
+def plan(config: Any, chosen: Mapping[str, Any]) -> Any:
+    """Return the estimate of a training. Raises VitalsError."""
+    from rlvitals.trainers.language.planning import estimate
+
+    given = (chosen["device_flops"], chosen["device_bandwidth"], chosen["prompt_tokens"])
+    if min(given) < 0:
+        raise UsageError("a rate or a length cannot be below 0", where="--plan")
+    return estimate.plan(config, estimate.Stated(*given))
 
 
 def asked_model(options: Sequence[str], default: str) -> str:

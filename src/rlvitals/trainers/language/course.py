@@ -2,7 +2,7 @@
 
 import logging
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rlvitals
 from rlvitals.trainers import course
@@ -10,9 +10,14 @@ from rlvitals.trainers.course import GO_ON
 from rlvitals.trainers.language import console
 from rlvitals.trainers.language.config import MonitoringConfig
 from rlvitals.trainers.language.rewards import Failure
+from rlvitals.trainers.language.usage import Usage
 
 ERRORS = "language/error_share"  # a name of rlvitals' own, whatever else a log's names are
+PEAK = "machine/peak_gib"  # memory at the highest: of the GPU, else of the process
 FAILURES = 5  # of reward functions, on the console; all are in the file
+
+if TYPE_CHECKING:
+    from rlvitals.trainers.language.planning.plan import Plan
 
 
 class TrainingResult(NamedTuple):
@@ -29,6 +34,8 @@ class Course(course.Course):
 
     failures = 0  # of reward functions, each at a sample
     recorder: rlvitals.Run | None = None
+    usage: Usage  # from before the model is loaded
+    plan: "Plan | None" = None
 
     def __init__(self, folder: Path, monitoring: MonitoringConfig, *, first: bool) -> None:
         """Open what is written to; other processes than the first are silent."""
@@ -50,6 +57,25 @@ class Course(course.Course):
     def result(self, status: str, plots_dir: str) -> TrainingResult | None:
         """Return what `run` came to; None on other processes than the first."""
         return TrainingResult(self.folder, status, self.failures, plots_dir) if self.first else None
+
+    def begin_usage(self, config: Any, seed: int) -> None:
+        """Plan a training of a large model, and measure from here on."""
+        from rlvitals.trainers.language.planning import start
+
+        if self.first:
+            self.plan = start.plan(config, self.folder, seed, self.log.info)
+        self.usage = Usage()
+
+    def end_usage(self, step: int) -> None:
+        """Record the peak of memory beside the plan's, where there is one."""
+        from rlvitals.trainers.language.planning import start
+
+        if self.plan is None:
+            return
+        used = self.usage.used()
+        if self.recorder is not None and used.memory is not None:
+            self.recorder.log(step, {PEAK: used.memory / start.GIB})
+        self.log.info("%s", start.compared(self.plan, used))
 
     def say_interrupted(self) -> None:
         """Say how to go on."""

@@ -10,6 +10,7 @@ from transformers.trainer_utils import SaveStrategy
 import rlvitals
 from rlvitals.trainers.judging import Judge
 from rlvitals.trainers.language.console import Lines, Progress
+from rlvitals.trainers.language.usage import Usage
 from rlvitals.trainers.stopping import Stopping
 
 
@@ -28,11 +29,13 @@ class Following(TrainerCallback):
         judge: Judge | None,
         run: rlvitals.Run | None,
         *,
+        usage: Usage,
         skip_empty: bool,
     ) -> None:
         """Follow nothing yet. Other processes than the first have no judge and no run."""
         self._log, self._progress, self._stopping = lines.log, progress, stopping
         self._judge, self._run, self._skip_empty = judge, run, skip_empty
+        self._usage = usage
         self._asked = False  # by a signal, on any process
         self.skipped = 0  # optimizer steps
 
@@ -64,6 +67,7 @@ class Following(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Show the step; save, or stop, where a signal came."""
+        self._usage.step()
         if line := self._progress.update(state.global_step):
             self._log.info("%s", line)
         if not self._agreed(args, control):

@@ -17,13 +17,11 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForImageTextToText,
-    AutoProcessor,
-    AutoTokenizer,
 )
-from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 from transformers.pytorch_utils import Conv1D
 
 from rlvitals import UsageError, VitalsError, nearest
+from rlvitals.trainers.language import processors
 from rlvitals.trainers.language.config import ModelConfig
 from rlvitals.trainers.language.tiny import base as tiny
 from rlvitals.trainers.language.tiny import tokens
@@ -110,19 +108,34 @@ def load(
     if small:
         model, processor = tiny.load(_recipe(config, seed), base, tell)
         if config.dtype != AUTO:
-            model = model.to(_dtype(config))
+            model = model.to(dtype(config))
     else:
         model, processor = _fetched(config)
     _end(model, processor)
     vision = tokenizer_of(processor) is not processor
     if vision:
-        _talk(processor, tell)
-    lora = _lora(config, model, tell) if config.lora else None
-    return Loaded(model, processor, vision=vision, lora=lora, tiny=small)
+        give_template(processor, tell)
+    adapters = lora(config, model, tell) if config.lora else None
+    return Loaded(model, processor, vision=vision, lora=adapters, tiny=small)
 
 
 def _fetched(config: ModelConfig) -> tuple[Any, Any]:
     """Load a model of Hugging Face and its processor, by what its configuration says it is."""
+    about, kind, vision = described(config)
+    name = about.name_or_path
+    with _explained(name):
+        # The processor first: where it cannot be had, no weights are fetched.
+        processor = processors.load(about, name, vision=vision)
+        return kind.from_pretrained(name, config=about, dtype=dtype(config)), processor
+
+
+def described(config: ModelConfig) -> tuple[Any, Any, bool]:
+    """Return a model's configuration, the class that loads it, and whether it reads images.
+
+    Nothing but its config.json is fetched. Raises VitalsError, or UsageError for a name, where
+    there is no such model, it is of no kind that is trained here, or it needs a package or a GPU
+    that is not there.
+    """
     name = ALIASES.get(config.vlm_name, config.vlm_name)
     path = Path(name).expanduser()
     if path.is_dir():
@@ -134,25 +147,24 @@ def _fetched(config: ModelConfig) -> tuple[Any, Any]:
         raise UsageError("there is no such model", where=f"{WHERE}: {name}", hint=meant)
     with _explained(name):
         about = AutoConfig.from_pretrained(name)
-    model, processor = _classes(about, name)
-    with _explained(name, PROCESSOR_MAPPING_NAMES.get(about.model_type, "")):
-        # The processor first: where it cannot be had, no weights are fetched.
-        made = processor.from_pretrained(name, padding_side="left")
-        return model.from_pretrained(name, config=about, dtype=_dtype(config)), made
+    kind, vision = _class(about, name)
+    processors.check(about, f"{WHERE}: {name}", vision=vision)
+    return about, kind, vision
 
 
-def _classes(about: Any, name: str) -> tuple[Any, Any]:
+def _class(about: Any, name: str) -> tuple[Any, bool]:
+    """Return what loads a model, and whether it reads images."""
     if type(about) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
-        return AutoModelForImageTextToText, AutoProcessor
+        return AutoModelForImageTextToText, True
     if type(about) in MODEL_FOR_CAUSAL_LM_MAPPING:
-        return AutoModelForCausalLM, AutoTokenizer
+        return AutoModelForCausalLM, False
     raise UsageError(
         f"{about.model_type} is neither a causal language model nor one of images and text",
         where=f"{WHERE}: {name}",
     )
 
 
-def _dtype(config: ModelConfig) -> Any:
+def dtype(config: ModelConfig) -> Any:
     """Return the weights' type: by default their own under adapters, else float32.
 
     Weights of 16 bits that are trained themselves lose what small learning rates add.
@@ -163,16 +175,15 @@ def _dtype(config: ModelConfig) -> Any:
 
 
 @contextmanager
-def _explained(name: str, processor: str = "") -> Iterator[None]:
-    """Say in a sentence what of a model, or of its `processor`, is missing."""
+def _explained(name: str) -> Iterator[None]:
+    """Say in a sentence what of a model is missing."""
     where = f"{WHERE}: {name}"
     try:
         yield
     except (ImportError, OSError, ValueError, KeyError) as error:
         said = str(error)
         if isinstance(error, ImportError) or "torchvision" in said:
-            lacking, hint = _needs(said, processor), _install(said)
-            raise VitalsError(lacking, where=where, hint=hint) from error
+            raise VitalsError(_needs(said), where=where, hint=_install(said)) from error
         known = ", ".join((*tiny.KINDS, *ALIASES))
         hint = next(text for word, text in HUB if word in said)
         raise VitalsError(
@@ -186,24 +197,20 @@ def _first(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "no reason is given")
 
 
-def _needs(text: str, processor: str) -> str:
-    """Say which part of a model needs what. Of torchvision, transformers may name no class."""
+def _needs(text: str) -> str:
+    """Say which part of a model needs what."""
     found = re.search(r"(\w+) requires the (\w+) library", text)
-    if found:
-        return f"its {found[1]} needs {found[2].lower()}, which is not installed"
-    if "torchvision" in text:
-        return f"its {processor or 'processor'} needs torchvision, which is not installed"
-    return _first(text)
+    return (
+        f"its {found[1]} needs {found[2].lower()}, which is not installed"
+        if found
+        else _first(text)
+    )
 
 
 def _install(text: str) -> str:
     if "torchvision" not in text.lower():
         return "install it beside transformers; tiny-vlm needs nothing more"
-    own = torch.__version__.partition("+")[2] or "cpu"
-    return (
-        f"pip install torchvision --index-url https://download.pytorch.org/whl/{own} (that of this "
-        "torch: another one breaks transformers), or --vlm-name tiny-vlm"
-    )
+    return processors.install(processors.TORCHVISION)
 
 
 def _end(model: Any, processor: Any) -> None:
@@ -225,7 +232,7 @@ def _end(model: Any, processor: Any) -> None:
         told.eos_token_id = tokenizer.eos_token_id
 
 
-def _talk(processor: Any, tell: Callable[[str], None]) -> None:
+def give_template(processor: Any, tell: Callable[[str], None]) -> None:
     """See that a model that sees can be asked in conversations, as all data with images does."""
     if processor.chat_template is not None:
         return
@@ -240,7 +247,7 @@ def _talk(processor: Any, tell: Callable[[str], None]) -> None:
     tell("the model has no chat template: it reads an image, and then the question as it is")
 
 
-def _lora(config: ModelConfig, model: Any, tell: Callable[[str], None]) -> LoraConfig:
+def lora(config: ModelConfig, model: Any, tell: Callable[[str], None]) -> LoraConfig:
     """Return the adapters' configuration: on those of the layers asked for that the model has.
 
     The default names the layers of many families: a model that lacks some has them elsewhere, or

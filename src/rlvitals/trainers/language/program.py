@@ -66,6 +66,7 @@ class Training(Course):
         seed = config.training.seed
         base = self.folder / models.BASE
         found = data.find(config.data, self.log.info)  # before a model is loaded for nothing
+        self.begin_usage(config, seed)  # before weights are fetched
         with self.args.main_process_first(local=False):  # a tiny model is made once
             models.prepare(config.model, seed=seed, base=base, tell=self.log.info)
         loaded = models.load(config.model, seed=seed, base=base, tell=self.log.info)
@@ -89,6 +90,7 @@ class Training(Course):
             schema.write(self.folder / building.SAVED_AS, config)
         with finite.told(self.folder):
             trainer.train(resume_from_checkpoint=goes_on)
+        self.end_usage(trainer.state.global_step)
         self.stopping.check()
         if trainer.state.global_step < trainer.state.max_steps:
             return "stopped"
@@ -137,7 +139,7 @@ class Training(Course):
         trainer.add_callback(
             Following(
                 self.lines, self.progress, self.stopping, judge, self.recorder,
-                skip_empty=config.signal.skip_empty_steps,
+                usage=self.usage, skip_empty=config.signal.skip_empty_steps,
             )
         )  # fmt: skip
         if (check := self._image_check(trainer, loaded, task)) is not None:

@@ -51,6 +51,12 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
         (preset(model), f"preset of {model}"),
     )
     schema.add_flags(parser, Config, aliases=ALIASES, shown=shown)
+    command.add_plan_flags(parser)
+
+
+def plan(config: Config, chosen: Mapping[str, Any]) -> Any:
+    """Return the estimate of a training. Raises VitalsError."""
+    return command.plan(config, chosen)
 
 
 def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:

@@ -43,7 +43,7 @@ class Policy(nn.Module):
         super().__init__()
         self._positions = "position_ids" in inspect.signature(lm.forward).parameters
         if lora is not None:
-            lm = _adapted(lm, lora)
+            lm = adapted(lm, lora)
         self.lm = lm
         self.value_head = ValueHead(lm.config.get_text_config().hidden_size)
         self.eval()
@@ -75,7 +75,8 @@ class Policy(nn.Module):
         return chosen(logits, drawn) * drawn.mask, entropy, values * drawn.mask
 
 
-def _adapted(lm: Any, lora: Any) -> Any:
+def adapted(lm: Any, lora: Any) -> Any:
+    """Return a model with adapters, which alone are trained."""
     import peft
 
     with warnings.catch_warnings():  # peft asks for an attribute by a name that is going away

@@ -48,6 +48,7 @@ class Training(Course):
         sinks = building.sinks(config.monitoring, name)
         super().__init__(folder, config.monitoring, first=first)
         with self.lines:  # a model may take minutes
+            self.begin_usage(config, config.rlhf.seed)
             self.ppo = building.build(
                 config, folder, self.accelerator, failed=self.failed, tell=self.log.info
             )
@@ -78,6 +79,7 @@ class Training(Course):
         told: Mapping[str, float] = {}
         while ppo.at.updates < ppo.updates:
             update = ppo.iterate()
+            self.usage.step()
             speed = (ppo.at.episodes - episodes) / (time.monotonic() - began)
             told = {**update.numbers, "eps": speed, ERRORS: self._errors()}
             self._tell(update, told)
@@ -85,6 +87,7 @@ class Training(Course):
             self.stopping.check()
             if stop:
                 return "stopped"
+        self.end_usage(ppo.at.updates)
         self._save("the end", told)
         if self.first:
             saving.save_model(ppo, self.folder)

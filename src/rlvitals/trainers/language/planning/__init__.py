@@ -1,0 +1,1 @@
+"""Memory and time of an update, estimated before any weight is downloaded."""

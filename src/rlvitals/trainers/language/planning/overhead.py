@@ -1,0 +1,75 @@
+"""What an operation costs however small it is: Python, the library and the dispatcher."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from statistics import median
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from rlvitals.trainers.language.planning.device import Rates
+from rlvitals.trainers.language.planning.meter import Meter
+
+WIDTH, LAYERS, ROWS, TOKENS = 32, 4, 2, 8  # so small that arithmetic takes no time
+NEW_TOKENS = 16
+REPEATS = 9  # the median counts
+COUNTED = Rates(1.0, 1.0, 0.0, 0, "", "")  # any: operations are counted alone
+
+
+@dataclass(frozen=True, slots=True)
+class Overheads:
+    """Seconds of an operation."""
+
+    learning: float  # forward and backward
+    generating: float  # a token of `generate`
+
+
+@cache
+def measured() -> Overheads:
+    """Time a small Llama on this machine in one thread, and divide by its operations."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _measured()
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _measured() -> Overheads:
+    config = LlamaConfig(
+        vocab_size=64, hidden_size=WIDTH, intermediate_size=2 * WIDTH, num_hidden_layers=LAYERS,
+        num_attention_heads=4, eos_token_id=None, pad_token_id=0,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        model = LlamaForCausalLM(config)
+        tokens = torch.ones(ROWS, TOKENS, dtype=torch.long)
+        learning = _seconds(lambda: _learn(model, tokens))
+        generating = _seconds(lambda: model.generate(tokens, max_new_tokens=NEW_TOKENS))
+    with FakeTensorMode():
+        model = LlamaForCausalLM(config)
+        tokens = torch.ones(ROWS, TOKENS, dtype=torch.long)
+        with Meter(COUNTED) as learned:
+            _learn(model, tokens)
+        with torch.no_grad():
+            cache = model(tokens, use_cache=True).past_key_values
+            with Meter(COUNTED) as decoded:
+                model(tokens[:, :1], past_key_values=cache, use_cache=True)
+    return Overheads(learning / learned.operations, generating / NEW_TOKENS / decoded.operations)
+
+
+def _learn(model: Any, tokens: Any) -> None:
+    model(input_ids=tokens, labels=tokens).loss.backward()
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    work()
+    found = []
+    for _ in range(REPEATS):
+        began = time.process_time()
+        work()
+        found.append(time.process_time() - began)
+    return median(found)

@@ -1,0 +1,92 @@
+"""How long the prompts of a training are, and how large their images: from some of its rows."""
+
+from dataclasses import dataclass, replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from rlvitals import VitalsError
+from rlvitals.trainers.language import asking, data, models, processors
+from rlvitals.trainers.language.config import DataConfig, ModelConfig
+from rlvitals.trainers.language.tiny import base as tiny
+
+ROWS = 8  # that are read; the longest counts
+TOKENS = 512  # of a prompt where nothing is known of it
+BUILT_IN = ("charts", "sums")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """The questions of an update, as the model reads them."""
+
+    tokens: int  # of the longest, those of its images among them
+    images: int  # of a question, or tiles of one image, as the image encoder reads them; 0: none
+    patches: int  # of each
+    source: str  # how these are known
+
+
+def read(model: ModelConfig, config: DataConfig, *, seed: int, tokens: int) -> Prompts:
+    """Return what some prompts come to, without a download.
+
+    `tokens`: a stated length (0: not stated). It is assumed where the processor's files or the
+    data are neither here nor in the hub's cache. Raises as `models.described` and `data.load`.
+    """
+    processor, about, vision = _processor(model, seed)
+    known = config.dataset_name in BUILT_IN or Path(config.dataset_name).exists()
+    if tokens or processor is None or not known:
+        images, patches = _assumed_image(about, tokens or TOKENS) if vision else (0, 0)
+        return Prompts(
+            tokens or TOKENS, images, patches,
+            "as stated" if tokens else "assumed: the processor or the data are not here yet",
+        )  # fmt: skip
+    few = replace(config, subset_size=ROWS, held_out=0)
+    rows = data.load(few, vision=vision, seed=seed).train
+    length = images = patches = 0
+    for row in rows:
+        shown = [row["image"]] if row.get("image") is not None else None
+        inputs = asking.inputs(processor, [row["prompt"]], shown)
+        length = max(length, int(inputs["input_ids"].shape[1]))
+        if shown:
+            images, patches = max((images, patches), _image(inputs, about), key=prod)
+    return Prompts(length, images, patches, f"the longest of {len(rows)} rows of the data")
+
+
+def _processor(model: ModelConfig, seed: int) -> tuple[Any, Any, bool]:
+    """Return the processor, None where its files are not on this machine, and what is known."""
+    if model.vlm_name in tiny.KINDS:
+        made, processor = tiny.KINDS[model.vlm_name].make(seed)
+        return processor, made.config, models.tokenizer_of(processor) is not processor
+    about, _, vision = models.described(model)
+    try:
+        processor = processors.load(about, about.name_or_path, vision=vision, local_files_only=True)
+    except (OSError, ValueError, VitalsError):
+        return None, about, vision
+    tokenizer = models.tokenizer_of(processor)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    if vision:
+        models.give_template(processor, lambda _: None)
+    return processor, about, vision
+
+
+def _patch(about: Any) -> int:
+    size = about.vision_config.patch_size
+    return int(size if isinstance(size, int) else size[0])
+
+
+def _image(inputs: Any, about: Any) -> tuple[int, int]:
+    """Return the images that the encoder reads of a question, and the patches of each."""
+    grid = inputs.get("image_grid_thw")
+    if grid is not None:
+        return len(grid), int(grid.prod(-1).max())
+    *rows, _, height, width = inputs["pixel_values"].shape
+    return prod(rows), (height // _patch(about)) * (width // _patch(about))
+
+
+def _assumed_image(about: Any, tokens: int) -> tuple[int, int]:
+    """Return one image as large as the encoder takes it, else of as many tokens as the prompt."""
+    side = getattr(about.vision_config, "image_size", None)
+    if side is None:
+        return 1, tokens * getattr(about.vision_config, "spatial_merge_size", 1) ** 2
+    side = side if isinstance(side, int) else side[0]
+    return 1, (side // _patch(about)) ** 2

@@ -1,0 +1,94 @@
+"""A model by its configuration alone: all its layers and adapters, and no memory for weights."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from accelerate import init_empty_weights
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from rlvitals.trainers.language import models
+from rlvitals.trainers.language.config import ModelConfig
+from rlvitals.trainers.language.rlhf.policy import adapted
+from rlvitals.trainers.language.tiny import base as tiny
+
+VISION = ("vision", "visual")  # in the names of an image encoder's modules
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """A model whose weights are fake tensors, and how many there are."""
+
+    model: Any
+    about: Any  # its configuration
+    vision: bool
+    tiny: bool
+    parameters: int
+    trainable: int
+    adapters: str  # "rank 8 on k_proj, q_proj"; empty without
+    notes: tuple[str, ...]  # what a person should know of the adapters
+
+    def weights(self, *, trainable: bool = False, vision: bool = False) -> Iterator[nn.Parameter]:
+        """Yield the weights: all, those that are trained, those of the image encoder."""
+        for name, weight in self.model.named_parameters():
+            if (weight.requires_grad or not trainable) and (_in_vision(name) or not vision):
+                yield weight
+
+
+def _in_vision(name: str) -> bool:
+    return any(word in name for word in VISION)
+
+
+@contextmanager
+def made(config: ModelConfig, *, seed: int) -> Iterator[Shell]:
+    """Give a model as it would be trained; under `with`, tensors that are made are fake.
+
+    Its config.json is read, from a folder, the hub's cache or the hub. Raises as `models.load`.
+    """
+    notes: list[str] = []
+    small = config.vlm_name in tiny.KINDS
+    if small:
+        model, processor = tiny.KINDS[config.vlm_name].make(seed)
+        model = model.to(torch.float32 if config.dtype == models.AUTO else models.dtype(config))
+        about, vision = model.config, models.tokenizer_of(processor) is not processor
+    else:
+        about, kind, vision = models.described(config)
+        with init_empty_weights(include_buffers=True):
+            model = kind.from_config(about, dtype=_own_dtype(about, config))
+    adapters = ""
+    if config.lora:
+        lora = models.lora(config, model, notes.append)
+        adapters = f"rank {lora.r} on {', '.join(sorted(lora.target_modules))}"
+        with nullcontext() if small else init_empty_weights(include_buffers=True):
+            model = adapted(model, lora)
+    with FakeTensorMode():
+        fake(model)
+        weights = list(model.parameters())
+        learned = sum(one.numel() for one in weights if one.requires_grad)
+        total = sum(one.numel() for one in weights)
+        yield Shell(model, about, vision, small, total, learned, adapters, tuple(notes))
+
+
+def _own_dtype(about: Any, config: ModelConfig) -> torch.dtype:
+    found = models.dtype(config)
+    return found if found != models.AUTO else about.dtype or torch.float32
+
+
+def fake(model: nn.Module) -> None:
+    """Replace weights and buffers by fake ones; what is tied stays tied."""
+    replaced: dict[int, Any] = {}
+    for module in model.modules():
+        for held in (module._parameters, module._buffers):  # noqa: SLF001 - setattr checks kinds
+            for name, value in held.items():
+                if value is None:
+                    continue
+                if id(value) not in replaced:
+                    empty = torch.empty(value.shape, dtype=value.dtype)
+                    learned = isinstance(value, nn.Parameter)
+                    replaced[id(value)] = (
+                        nn.Parameter(empty, requires_grad=value.requires_grad) if learned else empty
+                    )
+                held[name] = replaced[id(value)]

@@ -1,0 +1,52 @@
+"""The plan of a training that starts, and how it compares with what was used."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from rlvitals import VitalsError
+from rlvitals.trainers.language.config import Config
+from rlvitals.trainers.language.planning import estimate, shell
+from rlvitals.trainers.language.planning.plan import Plan
+from rlvitals.trainers.language.rlhf import config as rlhf
+from rlvitals.trainers.language.tiny import base as tiny
+from rlvitals.trainers.language.usage import Used
+
+FILE = "plan.json"  # in the run's folder
+# Parameters below which a training is not planned: it fits anywhere, and estimating takes seconds.
+MIN_PARAMETERS = 50_000_000
+GIB = 2.0**30
+
+
+def plan(
+    config: Config | rlhf.Config, folder: Path, seed: int, tell: Callable[[str], None]
+) -> Plan | None:
+    """Plan a training before its weights are fetched, and keep the plan in the run's folder.
+
+    None for a small model, and for one that cannot be estimated; `tell` hears the outcome.
+    """
+    if config.model.vlm_name in tiny.KINDS:
+        return None
+    try:
+        with shell.made(config.model, seed=seed) as found:
+            if found.parameters < MIN_PARAMETERS:
+                return None
+        made = estimate.plan(config, estimate.Stated())
+    except VitalsError as error:
+        tell(f"no plan: {error.problem}")
+        return None
+    tell(f"plan: {made.memory / GIB:,.1f} GiB, {made.seconds:,.3g} s an update (--plan shows more)")
+    for line in made.warnings:
+        tell(f"plan: {line}")
+    (folder / FILE).write_text(json.dumps(made.document()), encoding="utf-8")
+    return made
+
+
+def compared(made: Plan, used: Used) -> str:
+    """Say what an update used beside what was planned."""
+    lines = []
+    if used.memory is not None:
+        lines.append(f"{used.memory / GIB:,.2f} GiB, planned {made.memory / GIB:,.2f}")
+    if used.seconds == used.seconds:
+        lines.append(f"{used.seconds:,.3g} s an update, planned {made.seconds:,.3g}")
+    return f"used: {'; '.join(lines)}"

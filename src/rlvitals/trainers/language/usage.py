@@ -1,0 +1,65 @@
+"""Memory and time that a training used, to compare with its plan."""
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import torch
+
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+RESET_PEAK = "5"  # to CLEAR: the peak of resident memory begins anew (proc(5), since Linux 4.0)
+PEAK = "VmHWM:"
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What updates used."""
+
+    memory: int | None  # bytes at the peak beside those before the model; None: not known here
+    seconds: float  # of an update; NaN before the second
+    cpu_seconds: float  # of all threads
+
+
+class Usage:
+    """Measures from its making on; `step` is called after each update.
+
+    The time of the first update does not count: libraries are loaded in it.
+    """
+
+    def __init__(self) -> None:
+        """Begin, before the model is loaded."""
+        self._gpu = torch.cuda.is_available()
+        if self._gpu:
+            torch.cuda.reset_peak_memory_stats()
+        elif sys.platform == "linux":
+            CLEAR.write_text(RESET_PEAK, encoding="ascii")
+        self._before = psutil.Process().memory_info().rss
+        self._first = self._last = (0.0, 0.0)
+        self._steps = 0
+
+    def step(self) -> None:
+        """Note that an update is done."""
+        self._last = time.perf_counter(), time.process_time()
+        if not self._steps:
+            self._first = self._last
+        self._steps += 1
+
+    def used(self) -> Used:
+        """Return the peak and the mean time so far."""
+        count = self._steps - 1
+        spans = [
+            (last - first) / count if count > 0 else float("nan")
+            for first, last in zip(self._first, self._last, strict=True)
+        ]
+        return Used(self._peak(), *spans)
+
+    def _peak(self) -> int | None:
+        if self._gpu:
+            return int(torch.cuda.max_memory_allocated())
+        if sys.platform != "linux":
+            return None
+        lines = STATUS.read_text(encoding="ascii").splitlines()
+        kib = next(int(line.split()[1]) for line in lines if line.startswith(PEAK))
+        return int(kib * 1024 - self._before)

@@ -1,0 +1,290 @@
+"""Estimates of memory and time before a training starts: `--plan`."""
+
+import json
+import math
+
+import families
+import pytest
+import torch
+import vision_families
+from effort import sampled
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from rlvitals import VitalsError
+from rlvitals.cli import main
+from rlvitals.cli.training_plan import size, span
+from rlvitals.trainers.language import models, usage
+from rlvitals.trainers.language.config import ModelConfig
+from rlvitals.trainers.language.planning import device, passes, shell, start
+from rlvitals.trainers.language.planning.meter import Meter
+from rlvitals.trainers.language.planning.passes import Pass
+from rlvitals.trainers.language.rlhf.policy import adapted
+
+pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")
+RATES = device.Rates(1e9, 1e9, 1e-6, 1 << 40, "cpu", "stated")
+STATED = ("--device-flops", "1e12", "--device-bandwidth", "1e11", "--json")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return the folder of a family, made once."""
+    made = {}
+
+    def of(name):
+        if name not in made:
+            make = vision_families.FAMILIES.get(name) or getattr(families, name)
+            made[name] = make(tmp_path_factory.mktemp("model"))
+        return made[name]
+
+    return of
+
+
+def planned(capsys, mode, *options):
+    """Return the plan of a command line, from its JSON."""
+    capsys.readouterr()
+    assert main(["train", mode, *options, "--plan", *STATED]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def phases(plan):
+    return {phase["name"]: phase for phase in plan["phases"]}
+
+
+# -- counting -------------------------------------------------------------------------------------
+
+
+def test_a_product_is_counted_by_hand():
+    with FakeTensorMode():
+        left, right = torch.ones(30, 20), torch.ones(20, 10)
+        with Meter(RATES) as meter:
+            product = left @ right
+        assert meter.operations == 1
+        assert meter.flops == 2 * 30 * 20 * 10
+        assert meter.bytes_now == meter.bytes_peak == 30 * 10 * 4
+        moved = 4 * (30 * 20 + 20 * 10 + 30 * 10)
+        assert meter.seconds == pytest.approx(1e-6 + max(meter.flops, moved) / 1e9)
+        del product
+        assert meter.bytes_now == 0
+        assert meter.bytes_peak == 30 * 10 * 4
+
+
+def test_a_view_and_a_tensor_that_is_not_written_move_nothing():
+    with FakeTensorMode():
+        table, rows = torch.ones(1000, 8), torch.zeros(2, dtype=torch.long)
+        with Meter(RATES) as meter:
+            table.t()
+            torch.empty(1 << 20)
+        assert meter.seconds == pytest.approx(2e-6)
+        with Meter(RATES) as meter:
+            torch.nn.functional.embedding(rows, table)
+        assert meter.seconds == pytest.approx(1e-6 + 2 * 2 * 8 * 4 / 1e9)
+
+
+def test_what_a_pass_keeps_is_held_by_the_next():
+    first, then = Pass(1.0, 2.0, peak=10, kept=3), Pass(0.5, 1.0, peak=8, kept=1)
+    assert first + then == Pass(1.5, 3.0, peak=11, kept=4)
+    assert then.times(4) == Pass(2.0, 4.0, peak=8, kept=1)
+
+
+@pytest.mark.parametrize(("count", "said"), [(512, "0.50 KiB"), (3 << 20, "3.00 MiB"),
+                                             (5 << 30, "5.00 GiB")])  # fmt: skip
+def test_bytes_are_said_in_a_unit_that_fits(count, said):
+    assert size(count) == said
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0.0123, "12.3 ms"), (12.34, "12.3 s"),
+                                               (600.0, "10 min"), (36_000.0, "10 h")])  # fmt: skip
+def test_seconds_are_said_in_a_unit_that_fits(seconds, said):
+    assert span(seconds) == said
+
+
+# -- parameters -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lora", [True, False])
+@pytest.mark.parametrize("name", sampled(["qwen2", "gpt2", "neox", "phi3"], 4))
+def test_parameters_are_those_of_the_model_that_is_loaded(name, lora, folder, tmp_path):
+    config = ModelConfig(vlm_name=str(folder(name)), lora=lora)
+    loaded = models.load(config, seed=0, base=tmp_path / "base")
+    model = adapted(loaded.model, loaded.lora) if lora else loaded.model
+    with shell.made(config, seed=0) as made:
+        assert made.parameters == sum(one.numel() for one in model.parameters())
+        assert made.trainable == sum(one.numel() for one in model.parameters() if one.requires_grad)
+        dtypes = {name: one.dtype for name, one in model.named_parameters()}
+        assert {name: one.dtype for name, one in made.model.named_parameters()} == dtypes
+
+
+def test_config_json_is_enough(folder, tmp_path, capsys):
+    """No tokenizer, no processor, no weights: prompts and images are assumed, and that is said."""
+    (tmp_path / "config.json").write_bytes((folder("qwen2.5-vl") / "config.json").read_bytes())
+    plan = planned(capsys, "grpo", "--vlm-name", str(tmp_path))
+    assert any("assumed: the processor" in line for line in plan["assumptions"])
+    assert plan["memory"] > plan["parts"]["weights"] > 0
+    longer = planned(capsys, "grpo", "--vlm-name", str(tmp_path), "--prompt-tokens", "1024")
+    assert longer["parts"]["KV cache"] > plan["parts"]["KV cache"]
+
+
+@pytest.mark.parametrize("name", sampled(list(vision_families.FAMILIES), 11))
+def test_every_family_that_reads_images_is_planned(name, folder, capsys):
+    plan = planned(capsys, "nsr", "--vlm-name", str(folder(name)), "--chart-pixels", "56")
+    assert list(phases(plan)) == ["generation", "gradients", "optimizer step"]
+    assert all(phase["memory"] >= plan["parts"]["weights"] for phase in plan["phases"])
+    assert any("patches of images: the longest of 8 rows" in line for line in plan["assumptions"])
+
+
+# -- what an update takes -------------------------------------------------------------------------
+
+
+def test_parts_follow_the_settings(capsys):
+    common = ("grpo", "--vlm-name", "tiny-lm")
+    plan = planned(capsys, *common)
+    weights = plan["parts"]["weights"]
+    assert plan["parameters"] == plan["trainable"] == 129_280
+    assert weights == 4 * 129_280 + 2 * 4 * 8  # and twice the frequencies of the positions
+    assert plan["parts"]["gradients"] == 4 * 129_280
+    assert plan["parts"]["optimizer state"] == 2 * 4 * 129_280
+    assert plan["parts"]["reference model"] == 0
+    # Two layers of two heads of 16, keys and values, of 64 completions of 8 + 6 tokens.
+    assert plan["parts"]["KV cache"] == 4 * 64 * 14 * 2 * 2 * 2 * 16
+    with_reference = planned(capsys, *common, "--beta", "0.1")
+    assert with_reference["parts"]["reference model"] == weights
+    assert "scoring" in phases(with_reference)
+    adapters = planned(capsys, *common, "--beta", "0.1", "--lora")
+    assert adapters["parts"]["reference model"] == 0
+    assert adapters["parts"]["optimizer state"] == 2 * 4 * adapters["trainable"]
+
+
+def test_work_grows_with_what_is_asked(capsys):
+    common = ("grpo", "--vlm-name", "tiny-lm")
+    plan, twice = planned(capsys, *common), planned(capsys, *common, "--batch-size", "128")
+    assert phases(twice)["gradients"]["flops"] == 2 * phases(plan)["gradients"]["flops"]
+    assert twice["parts"]["activations"] == pytest.approx(
+        2 * plan["parts"]["activations"], rel=0.01
+    )
+
+
+@pytest.mark.soak
+def test_gradients_that_are_summed_take_time_and_no_memory(capsys):
+    common = ("grpo", "--vlm-name", "tiny-lm")
+    plan = planned(capsys, *common)
+    summed = planned(capsys, *common, "--gradient-accumulation-steps", "2")
+    assert phases(summed)["gradients"]["flops"] == 2 * phases(plan)["gradients"]["flops"]
+    assert summed["parts"]["activations"] == plan["parts"]["activations"]
+
+
+@pytest.mark.soak
+def test_a_generation_that_serves_several_updates_costs_each_a_share(capsys):
+    common = ("grpo", "--vlm-name", "tiny-lm")
+    plan = planned(capsys, *common)
+    reused = planned(capsys, *common, "--num-iterations", "4")
+    assert phases(reused)["generation"]["flops"] == phases(plan)["generation"]["flops"] / 4
+
+
+def test_checkpointing_trades_memory_for_work(capsys):
+    common = ("grpo", "--vlm-name", "tiny-lm")
+    plan = planned(capsys, *common)
+    saved = planned(capsys, *common, "--gradient-checkpointing")
+    assert saved["parts"] == plan["parts"]
+    assert plan["parts"]["activations, gradient checkpointing"] < plan["parts"]["activations"] / 2
+    assert phases(saved)["gradients"]["memory"] < phases(plan)["gradients"]["memory"]
+    assert phases(saved)["gradients"]["flops"] > 1.2 * phases(plan)["gradients"]["flops"]
+
+
+def test_rlhf_holds_a_reference_and_makes_each_pass(capsys):
+    plan = planned(capsys, "rlhf", "--num-ppo-epochs", "1")
+    assert list(phases(plan)) == ["generation", "scoring", "gradients", "optimizer step"]
+    assert plan["parts"]["reference model"] == plan["parts"]["weights"]
+    again = planned(capsys, "rlhf", "--num-ppo-epochs", "3")
+    assert phases(again)["gradients"]["flops"] == 3 * phases(plan)["gradients"]["flops"]
+    assert plan["trainable"] == 129_280
+
+
+@pytest.mark.soak
+def test_a_faster_device_takes_less_time(capsys):
+    capsys.readouterr()
+    common = ["train", "grpo", "--vlm-name", "tiny-lm", "--plan", "--json", "--device-flops"]
+    seconds = []
+    for flops in ("1e9", "1e15"):
+        assert main([*common, flops]) == 0
+        seconds.append(json.loads(capsys.readouterr().out)["seconds_per_update"])
+    assert seconds[0] > 2 * seconds[1] > 0
+
+
+# -- the command ----------------------------------------------------------------------------------
+
+
+def test_a_plan_is_a_table_and_trains_nothing(tmp_path, capsys):
+    run = tmp_path / "run"
+    asked = ["train", "nsr", "--vlm-name", "tiny-lm", "--output-dir", str(run), "--plan"]
+    assert main(asked) == 0
+    said = capsys.readouterr().out
+    assert "tiny-lm: 129,280 parameters, 129,280 trained (100.00%)" in said
+    for word in ("weights", "KV cache", "an update", "at its peak", "Assumed:", "measured on this"):
+        assert word in said
+    assert not run.exists()
+
+
+def test_a_rate_below_zero_is_refused(capsys):
+    assert main(["train", "nsr", "--vlm-name", "tiny-lm", "--plan", "--device-flops", "-1"]) == 2
+    assert "below 0" in capsys.readouterr().err
+
+
+def test_a_model_that_depends_on_its_numbers_cannot_be_planned():
+    error = pytest.raises(VitalsError, match="cannot be estimated: DataDependentOutput")
+    with FakeTensorMode(), error:
+        passes.traced(torch.nn.Linear(2, 2), RATES, lambda: bool(torch.ones(1).sum()))
+
+
+# -- beside what was used -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["nsr", "rlhf"])
+def test_a_training_says_what_it_used_beside_its_plan(mode, folder, tmp_path, monkeypatch, capsys):
+    import rlvitals
+
+    monkeypatch.setattr(start, "MIN_PARAMETERS", 0)
+    rows = [{"prompt": f"What is {a}+1?", "answer": str(a + 1)} for a in range(8)]
+    file = tmp_path / "sums.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    size = {
+        "nsr": ["--max-steps", "3", "--max-completion-length", "4", "--num-generations", "2"],
+        "rlhf": ["--total-episodes", "12", "--response-length", "4"],
+    }  # fmt: skip
+    run = tmp_path / "run"
+    asked = [
+        "train", mode, "--vlm-name", str(folder("qwen2")), "--dataset-name", str(file),
+        "--batch-size", "4", "--held-out", "0", "--threads", "1", "--diagnose-seconds", "0",
+        "--report-to", "none", "--functions", "trained:alternating", "--output-dir", str(run),
+        *size[mode],
+    ]  # fmt: skip
+    asked += ["--correctness", "alternating"] if mode == "nsr" else []
+    assert main(asked) == 0
+    said = capsys.readouterr().out
+    assert said.index("plan: ") < said.index("used: ")
+    assert "s an update, planned " in said
+    plan = json.loads((run / start.FILE).read_text())
+    (log, *_) = rlvitals.read(run)
+    peak = log.series["machine/peak_gib"]
+    assert peak.steps[-1] == 3
+    assert 0 < peak.values[-1] < 16
+    assert plan["memory"] > 0
+
+
+def test_a_tiny_model_is_not_planned_by_itself(tmp_path):
+    from rlvitals.trainers.language.config import Config
+
+    assert start.plan(Config(), tmp_path, 0, print) is None
+
+
+def test_usage_is_of_what_was_held_since(monkeypatch):
+    times = iter([1.0, 3.0, 7.0])
+    monkeypatch.setattr(usage.time, "perf_counter", lambda: next(times))
+    measured = usage.Usage()
+    assert math.isnan(measured.used().seconds)
+    held = torch.ones(25_000_000)
+    for _ in range(3):
+        measured.step()
+    del held
+    used = measured.used()
+    assert used.seconds == 3.0
+    assert used.memory is None or 0.9e8 < used.memory < 3e8
