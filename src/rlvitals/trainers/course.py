@@ -3,7 +3,9 @@
 import logging
 import traceback
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import rlvitals
 from rlvitals.trainers import full_disk
@@ -23,13 +25,14 @@ class Course(ABC):
         self.folder, self.log = folder, log
         self.stopping = Stopping()
 
-    def begin_as(self, *, fresh: bool, require_resume: bool) -> None:
-        """Say where `run` may begin.
+    def begin_as(self, flags: Mapping[str, Any]) -> None:
+        """Say where `run` may begin, by the flags of the command; by default it resumes.
 
         `fresh`: at step 0, with the checkpoints of the folder set aside. `require_resume`: from a
-        checkpoint, else `run` raises CannotResume. By default it resumes where there is one.
+        checkpoint, else `run` raises CannotResume.
         """
-        self.fresh, self.require_resume = fresh, require_resume
+        self.fresh = bool(flags.get("fresh"))
+        self.require_resume = bool(flags.get("require_resume"))
 
     @abstractmethod
     def trained(self) -> str:

@@ -336,9 +336,9 @@ def test_the_seed_draws_other_answers_of_the_same_model(tmp_path, tiny):
 def test_pictures_are_wanted_where_a_folder_is_named(tmp_path, tiny):
     shutil.copytree(tiny, tmp_path / "base")
     said = {**trained.SAID, "training.max_steps": 1}
-    assert language.train(trained.config(tmp_path, **said), {}) is None
-    wanted = trained.config(tmp_path, **said, monitoring__plots_dir="drawn")
-    assert language.train(wanted, {}) == (tmp_path, "drawn")
+    assert language.train(trained.config(tmp_path, **said), {}).plots_dir == ""
+    result = language.train(trained.config(tmp_path, **said, monitoring__plots_dir="drawn"), {})
+    assert (result.folder, result.plots_dir) == (tmp_path, "drawn")
 
 
 def test_no_setting_is_left_out():

@@ -105,9 +105,7 @@ def train(config: Config, chosen: Mapping[str, Any]) -> None:
         say(f"{expectation(config)}\n")
     with full_disk.explained(Path(config.training.output_dir)):
         training = Training(config, verbose=chosen["verbose"], source=str(source))
-        training.begin_as(
-            fresh=bool(chosen.get("fresh")), require_resume=bool(chosen.get("require_resume"))
-        )
+        training.begin_as(chosen)
         training.run()
     if chosen["quick_test"]:
         say(f"{conclusion(training.held_out.returns)}\n")

@@ -76,7 +76,5 @@ def train(config: Config, chosen: Mapping[str, Any]) -> "TrainingResult | None":
 
     with full_disk.explained(building.folder(config)):
         training = Training(config)
-        training.begin_as(
-            fresh=bool(chosen.get("fresh")), require_resume=bool(chosen.get("require_resume"))
-        )
+        training.begin_as(chosen)
         return training.result(training.run(), config.monitoring.plots_dir)
