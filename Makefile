@@ -11,6 +11,9 @@ SEED ?= 1
 FAST := $(addprefix tests/,comparison metrics preflights rules signals store watch \
         test_architecture.py test_docs.py test_examples.py test_rules.py test_traps.py test_twins.py)
 
+# Tests start hundreds of programs: each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-fast setup check golden docs bench soak mutants browser clean
 
 demo: $(DEMO)/.installed ## install the core only, then diagnose a failing and a healthy run
