@@ -51,7 +51,7 @@ bench: $(VENV)/.installed ## every benchmark, with its peer beside it
 	$(BIN)/python benchmarks/run.py
 
 soak: $(VENV)/.installed ## the long tests
-	RLVITALS_TEST_EFFORT=full $(BIN)/python -m pytest -n $(JOBS) -m "soak or effort"
+	RLVITALS_TEST_EFFORT=full $(BIN)/python -m pytest -n $(JOBS) -m "soak or effort or hypothesis"
 
 mutants: $(VENV)/.installed ## wrong code that no test notices: COUNT mutants of a SEED (hours)
 	$(BIN)/python scripts/mutants.py --count $(COUNT) --seed $(SEED)
