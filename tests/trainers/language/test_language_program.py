@@ -269,6 +269,7 @@ def test_killed_and_run_again_it_ends_to_the_bit_as_it_would_have(tiny, tmp_path
     assert forked.state(out / "checkpoint-9") == forked.state(straight / "checkpoint-9")
 
 
+@pytest.mark.soak  # test_language_families resumes one in a few steps
 def test_a_model_that_sees_goes_on_to_the_bit_too(tmp_path):
     """Its adapters, on a model that was taught nothing; from a folder that was moved."""
     way = {
