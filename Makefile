@@ -11,6 +11,9 @@ SEED ?= 1
 FAST := $(addprefix tests/,comparison metrics preflights rules signals store watch \
         test_architecture.py test_docs.py test_examples.py test_rules.py test_traps.py test_twins.py)
 
+# Tests start hundreds of programs: each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-fast setup check golden docs bench results soak mutants browser clean
 
 demo: $(DEMO)/.installed ## install the core only, then diagnose a failing and a healthy run
@@ -51,7 +54,7 @@ results: $(VENV)/.installed ## every trainer with its defaults and five seeds: d
 	$(BIN)/python benchmarks/results.py $(ARGS)
 
 soak: $(VENV)/.installed ## the long tests
-	RLVITALS_TEST_EFFORT=full $(BIN)/python -m pytest -n $(JOBS) -m "soak or effort"
+	RLVITALS_TEST_EFFORT=full $(BIN)/python -m pytest -n $(JOBS) -m "soak or effort or hypothesis"
 
 mutants: $(VENV)/.installed ## wrong code that no test notices: COUNT mutants of a SEED (hours)
 	$(BIN)/python scripts/mutants.py --count $(COUNT) --seed $(SEED)

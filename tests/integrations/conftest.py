@@ -1,6 +1,5 @@
 """A language model of 130,000 weights, built here: nothing is downloaded."""
 
-import gc
 import os
 import sys
 from pathlib import Path
@@ -19,8 +18,3 @@ def base(tmp_path_factory):
 
     torch.set_num_threads(1)  # more only wait for each other on a model this small
     return tiny_language.warm_folder(tmp_path_factory.mktemp("base"), steps=0)
-
-
-def pytest_collection_finish():
-    """Take what is loaded out of each collection: a Trainer begins with a full one, of 0.4 s."""
-    gc.freeze()

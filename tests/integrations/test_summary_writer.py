@@ -1,8 +1,7 @@
 """The look-alike of torch's SummaryWriter, beside torch's own."""
 
-import os
-import subprocess
-import sys
+import runpy
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +24,13 @@ def both(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cleanrl")
     text = SCRIPT.read_text()
     assert text.count(THEIRS) == 1
-    source = str(Path(rlvitals.__file__).parent.parent)
-    known = {**os.environ, "PYTHONPATH": source, "PYTHONWARNINGS": "ignore"}
-    for name, code in (("theirs", text), ("ours", text.replace(THEIRS, OURS))):
-        (folder / f"{name}.py").write_text(code)
-        subprocess.run([sys.executable, f"{name}.py", name], check=True, cwd=folder, env=known)
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.chdir(folder)
+        for name, code in (("theirs", text), ("ours", text.replace(THEIRS, OURS))):
+            Path(f"{name}.py").write_text(code)
+            patch.setattr("sys.argv", [f"{name}.py", name])
+            runpy.run_path(f"{name}.py", run_name="__main__")
     return folder / "runs"
 
 

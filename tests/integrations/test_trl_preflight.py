@@ -60,21 +60,28 @@ def test_what_trl_leaves_out_is_said_and_not_counted_as_health(checked):
 LONG = {"max_completion_length": 24}  # some answers end before that
 
 
+def again(*case):
+    """One more way to fail a check that another twin fails."""
+    return pytest.param(*case, marks=pytest.mark.soak)
+
+
 @pytest.mark.parametrize(
     ("twin", "options", "check", "variable"),
     [
         (twins.MaskShifted, LONG, "loss-covers-generated", "loss weight["),
-        (twins.MaskLate, {}, "loss-covers-generated", "loss weight[0, 0]"),
-        (twins.MaskOverPadding, LONG, "loss-covers-generated", "loss weight["),
+        again(twins.MaskLate, {}, "loss-covers-generated", "loss weight[0, 0]"),
+        again(twins.MaskOverPadding, LONG, "loss-covers-generated", "loss weight["),
         (twins.NotCentred, {}, "group-advantages-centred", "mean of advantages in group"),
-        (twins.CentredOverBatch, {}, "group-advantages-centred", "mean of advantages in group"),
+        again(
+            twins.CentredOverBatch, {}, "group-advantages-centred", "mean of advantages in group"
+        ),
         (twins.GroupsMixed, {}, "group-advantages-centred", "prompts of group 0"),
         (twins.OldPolicyIsOff, OLD, "ratio-is-one", "ratio["),
         (twins.ShiftedByOne, {}, "logps-of-tokens", "exp(logp in the loss - logp)["),
         (twins.OtherReference, {"beta": 0.04}, "kl-to-reference-is-zero", "kl (k3"),
         (twins.StaleSampler, {}, "sampler-has-weights", "the sampler's model."),
         (twins.Forgotten, {}, "weights-moved", "change of model.layers.0.mlp.up_proj.weight["),
-        (twins.NoStep, {}, "weights-moved", "change of model."),
+        again(twins.NoStep, {}, "weights-moved", "change of model."),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )

@@ -261,8 +261,10 @@ def test_a_folder_that_is_gone_stops_nothing(tmp_path):
     folder.rmdir()
     run.log(1, {"x": 1.0})
     run.event("checkpoint", 1)
-    run.requests()
+    assert not run.requests().stop
     run.finish()
+    assert values(folder, "x") == [1.0]
+    assert any("files of the run folder were removed" in note for note in notes(folder))
 
 
 @both_ways

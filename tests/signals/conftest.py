@@ -2,11 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import settings
-
-# A busy machine is no fault of a signal: no test fails for being slow.
-settings.register_profile("unhurried", deadline=None, max_examples=60)
-settings.load_profile("unhurried")
 
 EDGE_CASES = {
     "empty": [],

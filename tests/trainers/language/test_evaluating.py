@@ -29,7 +29,7 @@ QUESTIONS, SAMPLES = 50, 6
 def trained(folder, **said):
     said |= {
         "training.output_dir": str(folder), "training.mode": "psr", "model.vlm_name": "tiny-lm",
-        "training.max_steps": 4, "checkpointing.save_steps": 2, "model.warm_start_steps": 400,
+        "training.max_steps": 4, "checkpointing.save_steps": 2, "model.warm_start_steps": 200,
         "training.learning_rate": 1e-3, "data.held_out": QUESTIONS, "monitoring.report_to": (),
         "monitoring.progress_bar": False,
     }  # fmt: skip

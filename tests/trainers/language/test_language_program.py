@@ -35,6 +35,14 @@ def row(out, key):
             if key in row]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def finished(tiny, tmp_path_factory):
+    """The folder of a run that was trained to its end, once for all."""
+    out = tmp_path_factory.mktemp("finished") / "run"
+    train(out, "nsr", tiny, **SAID)
+    return out
+
+
 # -- what is said ------------------------------------------------------------------------------
 
 
@@ -261,6 +269,7 @@ def test_killed_and_run_again_it_ends_to_the_bit_as_it_would_have(tiny, tmp_path
     assert forked.state(out / "checkpoint-9") == forked.state(straight / "checkpoint-9")
 
 
+@pytest.mark.soak  # test_language_families resumes one in a few steps
 def test_a_model_that_sees_goes_on_to_the_bit_too(tmp_path):
     """Its adapters, on a model that was taught nothing; from a folder that was moved."""
     way = {
@@ -299,10 +308,10 @@ def flipped(folder):
 
 @pytest.mark.parametrize("spoil", sampled([cut, emptied, flipped], 3))
 def test_moved_and_its_newest_checkpoint_spoilt_it_goes_on_from_the_one_before(
-    tiny, tmp_path, spoil
+    finished, tmp_path, spoil
 ):
     first, moved = tmp_path / "first", tmp_path / "elsewhere" / "moved"
-    train(first, "nsr", tiny, **SAID)
+    shutil.copytree(finished, first)
     end = forked.state(first / "checkpoint-9")
     spoil(first / "checkpoint-9")
     moved.parent.mkdir()
@@ -312,15 +321,14 @@ def test_moved_and_its_newest_checkpoint_spoilt_it_goes_on_from_the_one_before(
     assert forked.state(moved / "checkpoint-9") == end
 
 
-def test_run_again_after_its_end_it_changes_nothing(tiny, tmp_path):
-    train(tmp_path, "nsr", tiny, **SAID)
-    before = trained.weights(tmp_path)
-    train(tmp_path, "nsr", **SAID)
-    assert trained.weights(tmp_path) == before
-    assert said(tmp_path).count("✓ Training completed successfully") == 2
+def test_run_again_after_its_end_it_changes_nothing(finished, tmp_path):
+    out = shutil.copytree(finished, tmp_path / "run")
+    train(out, "nsr", **SAID)
+    assert trained.weights(out) == trained.weights(finished)
+    assert said(out).count("✓ Training completed successfully") == 2
 
 
-def test_sigterm_saves_and_says_how_to_go_on(tiny, tmp_path):
+def test_sigterm_saves_and_says_how_to_go_on(tiny, finished, tmp_path):
     ends = {**SAID, "rewards__functions": ("trained:terminated",)}
     ends["rewards__correctness"] = "terminated"
 
@@ -331,10 +339,9 @@ def test_sigterm_saves_and_says_how_to_go_on(tiny, tmp_path):
     assert forked.apart(end) == 0
     assert (tmp_path / "out" / "checkpoint-5").is_dir()
     assert any("run the same command again" in line for line in said(tmp_path / "out"))
-    train(tmp_path / "straight", "nsr", tiny, **SAID)
     train(tmp_path / "out", "nsr", **SAID)
     end = "checkpoint-9"
-    assert forked.state(tmp_path / "out" / end) == forked.state(tmp_path / "straight" / end)
+    assert forked.state(tmp_path / "out" / end) == forked.state(finished / end)
 
 
 def test_asked_to_stop_it_saves_and_stops(tiny, tmp_path, monkeypatch):
@@ -353,15 +360,15 @@ def test_asked_to_stop_it_saves_and_stops(tiny, tmp_path, monkeypatch):
     assert max(saved) == row(tmp_path, "step")[-1] < 4000
 
 
-def test_another_number_of_processes_goes_on_and_says_what_is_lost(tiny, tmp_path):
+def test_another_number_of_processes_goes_on_and_says_what_is_lost(finished, tmp_path):
     def two(rank, out):
         train(out, "nsr", **SAID, training__batch_size=4, training__max_steps=12)
         return rank
 
-    train(tmp_path, "nsr", tiny, **SAID)
-    assert forked.ranks(two, tmp_path) == [0, 1]
-    assert (tmp_path / "checkpoint-12").is_dir()
-    told = "\n".join(said(tmp_path))
+    out = shutil.copytree(finished, tmp_path / "run")
+    assert forked.ranks(two, out) == [0, 1]
+    assert (out / "checkpoint-12").is_dir()
+    told = "\n".join(said(out))
     assert "resumed at step 9 from checkpoint-9" in told
     assert "not bit-exact" in told
     assert told.count("NSR [Step 9]: 4/8 negative samples") == 1  # one process speaks

@@ -69,7 +69,7 @@ def test_an_optimizer_that_cannot_be_read_is_not_begun_anew(args, parts, said, c
 
 @pytest.mark.parametrize(("args", "parts"), [(PLAIN, 0), (SHARED, 2)])
 def test_a_launch_as_before_is_welcome(args, parts, checkpoint):
-    sharded.check_resume(args, checkpoint(parts))
+    assert sharded.check_resume(args, checkpoint(parts)) is None
 
 
 def test_no_step_can_be_left_out_where_deepspeed_takes_it():
