@@ -1,0 +1,36 @@
+"""Lists of numbers with names, one a column, as scripts save them at the end of training.
+
+The axis of a list is one of the lists of its length that counts steps and never decreases; without
+one, points are numbered from 1.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats.columns import MAX_STEP, Columns
+
+MIN_POINTS = 2  # of a list: one number is a setting or a result
+NUMBERED = "no step-like list: points are numbered by their place"
+
+
+def columns(lists: Mapping[str, NDArray[np.float64]]) -> tuple[Columns, str]:
+    """Return lists [n] as columns, and what their steps are ("rows": their place)."""
+    steps = {key: axis for key in guesses.step_keys(lists) if (axis := _axis(lists[key])) is not None}
+    found, units = Columns(), set()
+    for key, values in lists.items():
+        if key in steps:
+            continue
+        name = next((name for name, axis in steps.items() if len(axis) == len(values)), None)
+        axis = np.arange(1, len(values) + 1) if name is None else steps[name]
+        units.add("rows" if name is None else guesses.step_unit(name))
+        found.extend(key, axis.astype(np.int64), values)
+    return found, units.pop() if len(units) == 1 else "rows"
+
+
+def _axis(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    known = np.isfinite(values).all() and (np.abs(values) < MAX_STEP).all()
+    counts = known and (values == np.rint(values)).all() and (np.diff(values) >= 0).all()
+    return values if counts and values[0] < values[-1] else None
