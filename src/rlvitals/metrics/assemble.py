@@ -101,7 +101,11 @@ def trace(
         profile=given.profile or profile.infer(best.keys(), measured, settings),
         budget=_budget(settings.get("total_steps")),
         lifecycle=lifecycle or _lifecycle(logs, resumed),
-        notes=(*_notes(logs, resumed, shuffled), *found.notes, *_merging(logs, ticking, columns, best)),
+        notes=(
+            *_notes(logs, resumed, shuffled),
+            *found.notes,
+            *_merging(logs, ticking, columns, best),
+        ),
         unmapped=tuple(dict.fromkeys(found.unmapped)),  # two logs of a run may hold the same
         step_unit=clocks.unit(sources),
         name=name,
@@ -186,7 +190,9 @@ def _take_outcomes(found: _Gathered) -> None:
             taken = Measured("unknown", key, "taken by its name", where=log.where)
             column = Series(series.steps, series.times, values)
             found.columns[order].append(_Column(name, column, taken, order=order))
-        beside = f"; {', '.join(f'`{one}`' for one in others[:MAX_NAMED])} beside it" if others else ""
+        beside = (
+            f"; {', '.join(f'`{one}`' for one in others[:MAX_NAMED])} beside it" if others else ""
+        )
         found.notes.append(f"`{key}` is taken for {name} by its name{beside}")
         found.unmapped = [one for one in found.unmapped if one != key]
 

@@ -6,12 +6,14 @@ it.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import guesses
 from rlvitals.readers.formats.columns import Columns, parse_number, whole
-from rlvitals.readers.formats.lines import Lines, Position, opened
+from rlvitals.readers.formats.compressed import bare
+from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, opened
 from rlvitals.readers.formats.rows import Refused
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log
@@ -61,7 +63,7 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
         lines = Lines(file, seen.position if seen else None)
         if lines.replaced or seen is None:
             file.seek(0)
-            shape = _shape(path, file.read(2**16))
+            shape = _shape(bare(path), file.read(HEAD_BYTES))
             if shape is None:
                 raise UnreadableLog(
                     "no table of numbers", where=str(path), hint="name its columns in the first row"
@@ -72,7 +74,11 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
         for line in lines:
             cells = _cells(line.text, shape.delimiter)
             if cells is None or len(cells) != shape.width:
-                if line.text.strip() and not line.text.startswith("#") and line.text.strip() != shape.name:
+                if (
+                    line.text.strip()
+                    and not line.text.startswith("#")
+                    and line.text.strip() != shape.name
+                ):
                     refused.add(line.number, f"is no row of {shape.width} numbers")
                 continue
             rows += 1
@@ -121,7 +127,7 @@ def _shape(path: Path, head: bytes) -> _Shape | None:
             return None
         first = [row[0] for row in rows if row]
         counts = all(whole(value) is not None for value in first)
-        steps = width > 1 and counts and all(a < b for a, b in zip(first, first[1:], strict=False))
+        steps = width > 1 and counts and all(a < b for a, b in pairwise(first))
         return _Shape(name, width, delimiter, steps)
     return None
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import guesses, lists
 from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
+from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.documents import content, grown
 from rlvitals.readers.formats.objects import flatten
 from rlvitals.readers.formats.partial_json import CutShortError, items, members
@@ -23,7 +24,9 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log, Setting
 
 NUMBER = rb"(?:-?\d[\d.eE+-]*|NaN|-?Infinity|null)"
-LIST = re.compile(rb'"([^"\\\n]{1,200})"\s*:\s*\[\s*' + NUMBER + rb"\s*,\s*" + NUMBER + rb"\s*[,\]]")
+LIST = re.compile(
+    rb'"([^"\\\n]{1,200})"\s*:\s*\[\s*' + NUMBER + rb"\s*,\s*" + NUMBER + rb"\s*[,\]]"
+)
 TRIPLES = re.compile(
     rb"\s*\[\s*\[\s*1\d{9}(?:\.\d+)?\s*,\s*\d+\s*,\s*" + NUMBER + rb"\s*\]\s*,", re.ASCII
 )
@@ -63,7 +66,8 @@ Content = tuple[Columns, dict[str, Setting], str, list[str]]  # unit of the step
 
 def _curve(path: Path, text: str) -> Content:
     """Return the points of TensorBoard's download, under the tag that the file is named by."""
-    tag = TAG.fullmatch(path.stem)
+    stem = bare(path).stem
+    tag = TAG.fullmatch(stem)
     found, notes, refused = Columns(), [], 0
     try:
         for item in items(text):
@@ -72,7 +76,7 @@ def _curve(path: Path, text: str) -> Content:
             if (count := whole(step)) is None or value is None:
                 refused += 1
             else:
-                found.add(tag[1] if tag else path.stem, count, value, NAN if time is None else time)
+                found.add(tag[1] if tag else stem, count, value, NAN if time is None else time)
     except CutShortError:
         notes.append(CUT)
     if refused:

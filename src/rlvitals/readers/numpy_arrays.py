@@ -44,13 +44,17 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
         raise UnreadableLog(str(error), where=str(path), hint=hint) from error
     notes: list[str] = []
     curves = {
-        key: curve for key, values in found.items() if (curve := _curve(key, values, notes)) is not None
+        key: curve
+        for key, values in found.items()
+        if (curve := _curve(key, values, notes)) is not None
     }
     columns, unit = lists.columns(curves)
     if not len(columns):
         shapes = ", ".join(f"{key} {values.shape}" for key, values in found.items())
         raise UnreadableLog(
-            "no array that is a curve", where=f"{path} ({shapes[:200]})", hint="one number an episode"
+            "no array that is a curve",
+            where=f"{path} ({shapes[:200]})",
+            hint="one number an episode",
         )
     if unit == "rows":
         notes.append(lists.NUMBERED)
@@ -69,7 +73,8 @@ def _curve(key: str, values: NDArray[np.float64], notes: list[str]) -> NDArray[n
     if values.ndim == 2 and min(values.shape) <= MAX_AVERAGED:  # noqa: PLR2004
         axis = int(np.argmin(values.shape))
         notes.append(f"`{key}`: mean over its axis {axis} of {values.shape[axis]}")
-        values = values.mean(axis=axis)
+        with np.errstate(all="ignore"):  # infinities of both signs, and overflow
+            values = values.mean(axis=axis)
     return values if values.ndim == 1 and len(values) >= lists.MIN_POINTS else None
 
 

@@ -64,7 +64,8 @@ def _points(value: object, steps: object) -> Iterator[Point]:
     """Yield the points of one metric, in the order they were logged."""
     times: object = None
     if isinstance(value, dict):
-        value, steps, times = value.get("values"), value.get("steps"), value.get("timestamps")
+        steps, times = value.get("steps"), value.get("timestamps")
+        value = value.get("values")
     if not isinstance(value, list) or not isinstance(steps, list):
         return
     stamps = times if isinstance(times, list) and len(times) == len(value) else [None] * len(value)

@@ -10,7 +10,7 @@ import numpy as np
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import arrays
-from rlvitals.readers.formats.columns import Columns
+from rlvitals.readers.formats.columns import MAX_STEP, Columns
 from rlvitals.readers.formats.documents import content, grown
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.sb3_csv import STEP_UNIT
@@ -42,13 +42,14 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     except ValueError as error:
         raise UnreadableLog(str(error), where=str(path), hint="wait for the next one") from error
     steps = found.get(STEPS, np.empty(0))
+    whole = steps.ndim == 1 and len(steps) > 0 and bool((np.abs(steps) < MAX_STEP).all())
     columns = Columns()
     for name, key in KEYS.items():
         values = found.get(name, np.empty(0))
-        if steps.ndim == 1 and len(steps) and values.ndim and len(values) == len(steps):
-            means = values.reshape(len(steps), -1).mean(axis=1) if values.size else np.empty(0)
-            if len(means) == len(steps):
-                columns.extend(key, steps.astype(np.int64), means)
+        if whole and values.ndim and values.size and len(values) == len(steps):
+            with np.errstate(all="ignore"):  # infinities of both signs, and overflow
+                means = values.reshape(len(steps), -1).mean(axis=1)
+            columns.extend(key, steps.astype(np.int64), means)
     if not len(columns):
         raise UnreadableLog(
             "no evaluation with its timesteps", where=str(path), hint="wait for the first"

@@ -1,4 +1,4 @@
-"""Numbers that their file does not name: a single array, or a table without a first row of names."""
+"""Numbers that their file does not name: one array, or a table without a row of names."""
 
 from rlvitals.metrics import outcome
 from rlvitals.metrics.names.name import Name, Table
@@ -10,4 +10,5 @@ NAMES = Table(
     sources=("numpy", "headerless-csv"),
     loose=True,
     yields=True,
+    read_from="numpy: lib/_npyio_impl.py (save, savetxt): neither writes a name",
 )

@@ -5,6 +5,9 @@ taken.
 """
 
 import io
+import math
+import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -21,6 +24,7 @@ MAX_ARRAYS = 1000  # of a .npz
 DAMAGE = (
     *(ValueError, TypeError, KeyError, EOFError, OSError, OverflowError, SyntaxError),
     *(RuntimeError, NotImplementedError, MemoryError, zipfile.BadZipFile, zlib.error),
+    tokenize.TokenError,  # numpy reads a header as Python's words
 )
 
 
@@ -28,18 +32,24 @@ def load(data: bytes) -> NDArray[np.float64]:
     """Return the numbers of an `.npy`, in its shape. Raises ValueError for anything else."""
     problem = "not a whole array of numbers"
     try:
-        file = io.BytesIO(data)
-        version = npy.read_magic(file)
-        header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, _, kind = header(file)
-        count = int(np.prod(shape, dtype=np.float64)) if shape else 1
-        if kind.hasobject or kind.kind not in "biuf" or count * kind.itemsize > len(data):
-            raise ValueError(problem)
-        file.seek(0)
-        found = npy.read_array(file, allow_pickle=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a header of Python 2
+            found = _numbers(io.BytesIO(data), len(data))
     except DAMAGE as error:
         raise ValueError(problem) from error
-    return np.asarray(found, dtype=np.float64)
+    if found is None:
+        raise ValueError(problem)
+    return found
+
+
+def _numbers(file: io.BytesIO, size: int) -> NDArray[np.float64] | None:
+    version = npy.read_magic(file)
+    header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, _, kind = header(file)
+    if kind.hasobject or kind.kind not in "biuf" or math.prod(shape) * kind.itemsize > size:
+        return None
+    file.seek(0)
+    return np.asarray(npy.read_array(file, allow_pickle=False), dtype=np.float64)
 
 
 def members(data: bytes) -> Iterator[tuple[str, NDArray[np.float64]]]:

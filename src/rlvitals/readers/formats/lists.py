@@ -18,19 +18,20 @@ NUMBERED = "no step-like list: points are numbered by their place"
 
 def columns(lists: Mapping[str, NDArray[np.float64]]) -> tuple[Columns, str]:
     """Return lists [n] as columns, and what their steps are ("rows": their place)."""
-    steps = {key: axis for key in guesses.step_keys(lists) if (axis := _axis(lists[key])) is not None}
+    steps = {key: lists[key] for key in guesses.step_keys(lists) if _counts(lists[key])}
     found, units = Columns(), set()
     for key, values in lists.items():
         if key in steps:
             continue
         name = next((name for name, axis in steps.items() if len(axis) == len(values)), None)
-        axis = np.arange(1, len(values) + 1) if name is None else steps[name]
+        axis = np.arange(1.0, len(values) + 1) if name is None else steps[name]
         units.add("rows" if name is None else guesses.step_unit(name))
         found.extend(key, axis.astype(np.int64), values)
     return found, units.pop() if len(units) == 1 else "rows"
 
 
-def _axis(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    known = np.isfinite(values).all() and (np.abs(values) < MAX_STEP).all()
-    counts = known and (values == np.rint(values)).all() and (np.diff(values) >= 0).all()
-    return values if counts and values[0] < values[-1] else None
+def _counts(values: NDArray[np.float64]) -> bool:
+    """Tell whether a list counts: whole numbers that never decrease, and grow."""
+    known = bool(np.isfinite(values).all() and (np.abs(values) < MAX_STEP).all())
+    return known and bool((values == np.rint(values)).all() and (np.diff(values) >= 0).all()
+                          and values[0] < values[-1])  # fmt: skip
