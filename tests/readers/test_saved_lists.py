@@ -180,6 +180,19 @@ def test_numbers_of_a_folder_that_are_no_measures(tmp_path):
     assert claim(tmp_path / "weights.csv") is None
 
 
+@pytest.mark.parametrize("name", ["eval_rewards.npy", "test_rewards.csv", "eval-scores.json"])
+def test_tables_of_results_are_read_only_where_they_are_named(tmp_path, name):
+    path = tmp_path / name
+    if path.suffix == ".npy":
+        np.save(path, RISING)
+    elif path.suffix == ".csv":
+        np.savetxt(path, RISING)
+    else:
+        path.write_text(json.dumps({"scores": list(RISING)}))
+    assert claim(path) is None
+    assert len(read_log(path).series) == 1
+
+
 def test_a_counter_that_is_none_does_not_order_the_rows(tmp_path):
     chance = np.random.default_rng(1)
     lengths = chance.integers(10, 300, size=60)

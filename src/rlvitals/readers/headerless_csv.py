@@ -48,7 +48,9 @@ class _Seen:
 def claims(path: Path, head: bytes) -> bool:
     """Tell whether the file is such a table, and its name or its column's is a measure's."""
     shape = _shape(path, head)
-    return shape is not None and guesses.is_measure(shape.name or path.stem)
+    if shape is None or guesses.ASIDE.match(path.stem.lower()):
+        return False
+    return guesses.is_measure(shape.name or path.stem)
 
 
 def alone(path: Path, head: bytes) -> bool:

@@ -36,6 +36,11 @@ CUT = "the file is cut short: what stands before the cut was read"
 
 
 def claims(path: Path, head: bytes) -> bool:
+    """Tell whether the document holds lists as `alone` says, and is not named as a side table."""
+    return guesses.ASIDE.match(path.stem.lower()) is None and alone(path, head)
+
+
+def alone(path: Path, head: bytes) -> bool:
     """Tell whether the document starts with named lists of numbers, one of them a measure."""
     if path.suffix.lower() != ".json" or b"\x00" in head:
         return False
@@ -117,4 +122,5 @@ READER = Reader(
     files=("*.json",),
     claims=claims,
     read=read,
+    alone=alone,
 )

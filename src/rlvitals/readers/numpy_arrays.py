@@ -22,7 +22,7 @@ MAX_AVERAGED = 256  # length of the axis that is averaged: beyond, the array is 
 
 def claims(path: Path, head: bytes) -> bool:
     """Tell whether the file holds arrays and is named as training logs name their measures."""
-    return alone(path, head) and guesses.is_measure(path.stem)
+    return alone(path, head) and guesses.is_curve(path.stem)
 
 
 def alone(path: Path, head: bytes) -> bool:

@@ -71,6 +71,8 @@ MEASURES = re.compile(
     r"|fitness|profits?|win_?rate)"
     r"(?:[^a-z]|$)"
 )
+# Files of results beside a run's: "eval_scores", "test-rewards", "results_table".
+ASIDE = re.compile(r"(?:eval|evaluation|test|val|validation|baseline|random)[_ -]|.*table")
 SECONDS = (1e8, 1e10)  # since the epoch: from 1973 to 2286
 MILLISECONDS = (1e11, 1e13)
 
@@ -107,6 +109,11 @@ def step_unit(name: str) -> str:
 def is_measure(name: str) -> bool:
     """Tell whether a name is one that training logs use for what they measure."""
     return MEASURES.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()) is not None
+
+
+def is_curve(name: str) -> bool:
+    """Tell whether a file's name is a measure's of training: no evaluation's, no table's."""
+    return is_measure(name) and ASIDE.match(name.lower()) is None
 
 
 def seconds(value: str | float) -> float | None:
