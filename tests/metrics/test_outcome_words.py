@@ -53,7 +53,7 @@ def test_of_several_the_most_trusted_is_taken_and_the_others_are_named():
     trace = assemble.trace([log(winrate=[0.5] * 40, profits=range(40))])
     assert RETURN in trace.series
     assert "outcome/success_rate" not in trace.series
-    assert any("`winrate` beside it" in note for note in trace.notes)
+    assert any("beside it: `winrate`" in note for note in trace.notes)
 
 
 def test_a_known_outcome_is_enough():

@@ -180,20 +180,19 @@ def _take_outcomes(found: _Gathered) -> None:
     """Where no table knows an outcome, take the keys that name one in words of their own."""
     if any(column.name in outcome_words.JUDGED for own in found.columns for column in own):
         return
-    for name, (key, others) in outcome_words.chosen(found.unmapped).items():
+    for name, (key, others) in outcome_words.choose(found.unmapped).items():
         for order, log in enumerate(found.logs):
             if (series := log.series.get(key)) is None:
                 continue
-            values = series.values
-            if name in outcome_words.SHARES and np.nanmax(values, initial=0.0) > 1.0:
-                values = values / PERCENT
+            is_percent = (
+                name in outcome_words.SHARES and np.nanmax(series.values, initial=0.0) > 1.0
+            )
+            values = series.values / PERCENT if is_percent else series.values
             taken = Measured("unknown", key, "taken by its name", where=log.where)
             column = Series(series.steps, series.times, values)
             found.columns[order].append(_Column(name, column, taken, order=order))
-        beside = (
-            f"; {', '.join(f'`{one}`' for one in others[:MAX_NAMED])} beside it" if others else ""
-        )
-        found.notes.append(f"`{key}` is taken for {name} by its name{beside}")
+        beside = [f"beside it: `{other}`" for other in others[:MAX_NAMED]]
+        found.notes.append("; ".join((f"`{key}` is taken for {name} by its name", *beside)))
         found.unmapped = [one for one in found.unmapped if one != key]
 
 

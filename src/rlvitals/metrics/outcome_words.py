@@ -70,7 +70,7 @@ def meaning(key: str) -> tuple[int, Metric] | None:
     return RANKS.index(own), tested if evaluated else trained
 
 
-def chosen(keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
+def choose(keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
     """Choose a key for each outcome that keys name; return {metric: (key, the keys passed over)}.
 
     Of several outcomes of training one is chosen, and of several of evaluation one.
@@ -81,7 +81,7 @@ def chosen(keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
             rank, metric = known
             ranked.setdefault("eval" in metric.name, []).append((rank, metric.name, key))
     picked = {}
-    for found in ranked.values():
-        _, name, key = min(found, key=lambda one: one[0])  # of equals the first
-        picked[name] = (key, [other for _, _, other in found if other != key])
+    for candidates in ranked.values():
+        _, name, key = min(candidates, key=lambda one: one[0])  # of equals the first
+        picked[name] = (key, [other for _, _, other in candidates if other != key])
     return picked

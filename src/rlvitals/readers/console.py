@@ -49,7 +49,7 @@ def claims(path: Path, head: bytes) -> bool:
     return _speaks(state) or (state.end.failed and _is_of_a_run(path))
 
 
-def alone(path: Path, head: bytes) -> bool:
+def claims_single(path: Path, head: bytes) -> bool:
     """Tell whether a text that a person names holds such lines, or how a process failed.
 
     A log that ends in a traceback before the first row of numbers is a run that crashed; a
@@ -164,5 +164,5 @@ READER = Reader(
     claims=claims,
     read=read,
     sums_up=True,
-    alone=alone,
+    claims_single=claims_single,
 )

@@ -53,7 +53,7 @@ def claims(path: Path, head: bytes) -> bool:
     return guesses.is_measure(shape.name or path.stem)
 
 
-def alone(path: Path, head: bytes) -> bool:
+def claims_single(path: Path, head: bytes) -> bool:
     """Tell whether the file is such a table, whatever it is called."""
     return _shape(path, head) is not None
 
@@ -152,5 +152,5 @@ READER = Reader(
     files=("*.csv", "*.tsv", "*.txt"),
     claims=claims,
     read=read,
-    alone=alone,
+    claims_single=claims_single,
 )

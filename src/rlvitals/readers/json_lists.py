@@ -16,7 +16,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import guesses, lists
 from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
 from rlvitals.readers.formats.compressed import bare
-from rlvitals.readers.formats.documents import content, grown
+from rlvitals.readers.formats.documents import content, points_after
 from rlvitals.readers.formats.objects import flatten
 from rlvitals.readers.formats.partial_json import CutShortError, items, members
 from rlvitals.readers.plain_jsonl import CONFIGS, ROLLOUTS
@@ -36,11 +36,12 @@ CUT = "the file is cut short: what stands before the cut was read"
 
 
 def claims(path: Path, head: bytes) -> bool:
-    """Tell whether the document holds lists as `alone` says, and is not named as a side table."""
-    return guesses.ASIDE.match(path.stem.lower()) is None and alone(path, head)
+    """Tell whether the document holds such lists, and is not named as a side table."""
+    aside = guesses.ASIDE.match(path.stem.lower()) is not None
+    return not aside and claims_single(path, head)
 
 
-def alone(path: Path, head: bytes) -> bool:
+def claims_single(path: Path, head: bytes) -> bool:
     """Tell whether the document starts with named lists of numbers, one of them a measure."""
     if path.suffix.lower() != ".json" or b"\x00" in head:
         return False
@@ -59,11 +60,11 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the points after a cursor. Raises UnreadableLog."""
     text = content(path).decode("utf-8-sig", errors="replace")
     is_curve = text.lstrip().startswith("[")
-    found, settings, unit, notes = _curve(path, text) if is_curve else _lists(text)
-    if not len(found):
+    columns, settings, unit, notes = _curve(path, text) if is_curve else _lists(text)
+    if not len(columns):
         raise UnreadableLog("no list of numbers", where=str(path), hint="wait until it is written")
-    series, seen, said = grown(found.series(), since)
-    return Log("json-lists", series, settings, (*said, *notes), str(path), unit), seen
+    series, cursor, replaced = points_after(columns.series(), since)
+    return Log("json-lists", series, settings, (*replaced, *notes), str(path), unit), cursor
 
 
 Content = tuple[Columns, dict[str, Setting], str, list[str]]  # unit of the steps, notes
@@ -73,7 +74,7 @@ def _curve(path: Path, text: str) -> Content:
     """Return the points of TensorBoard's download, under the tag that the file is named by."""
     stem = bare(path).stem
     tag = TAG.fullmatch(stem)
-    found, notes, refused = Columns(), [], 0
+    columns, notes, refused = Columns(), [], 0
     try:
         for item in items(text):
             numbers = item if isinstance(item, list) else []
@@ -81,12 +82,12 @@ def _curve(path: Path, text: str) -> Content:
             if (count := whole(step)) is None or value is None:
                 refused += 1
             else:
-                found.add(tag[1] if tag else stem, count, value, NAN if time is None else time)
+                columns.add(tag[1] if tag else stem, count, value, NAN if time is None else time)
     except CutShortError:
         notes.append(CUT)
     if refused:
         notes.append(f"{refused:,} points refused: no [time, step, value]")
-    return found, {}, "steps", notes
+    return columns, {}, "steps", notes
 
 
 def _lists(text: str) -> Content:
@@ -108,10 +109,10 @@ def _lists(text: str) -> Content:
             settings[key] = value[:MAX_TEXT]
         elif isinstance(value, bool | int | float):
             settings[key] = value
-    found, unit = lists.columns(named)
+    columns, unit = lists.columns(named)
     if unit == "rows":
         notes.append(lists.NUMBERED)
-    return found, settings, unit, notes
+    return columns, settings, unit, notes
 
 
 READER = Reader(
@@ -122,5 +123,5 @@ READER = Reader(
     files=("*.json",),
     claims=claims,
     read=read,
-    alone=alone,
+    claims_single=claims_single,
 )

@@ -68,7 +68,7 @@ def reader_of(path: Path) -> Reader:
         return reader
     head = read_head(path)
     name = bare(path)
-    reader = next((one for one in READERS if one.alone and one.alone(name, head)), None)
+    reader = next((r for r in READERS if r.claims_single and r.claims_single(name, head)), None)
     if reader is not None:
         return _unpacking(reader) if is_packed(path) else reader
     problem = "not a training log that any reader knows" if head else "the file is empty"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import arrays, guesses, lists
-from rlvitals.readers.formats.documents import content, grown
+from rlvitals.readers.formats.documents import content, points_after
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log
 
@@ -22,10 +22,10 @@ MAX_AVERAGED = 256  # length of the axis that is averaged: beyond, the array is 
 
 def claims(path: Path, head: bytes) -> bool:
     """Tell whether the file holds arrays and is named as training logs name their measures."""
-    return alone(path, head) and guesses.is_curve(path.stem)
+    return claims_single(path, head) and guesses.is_curve(path.stem)
 
 
-def alone(path: Path, head: bytes) -> bool:
+def claims_single(path: Path, head: bytes) -> bool:
     """Tell whether the file holds arrays, whatever its name."""
     start = {".npy": arrays.MAGIC, ".npz": arrays.PACKED}.get(path.suffix.lower())
     return start is not None and head.startswith(start)
@@ -36,21 +36,21 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     data = content(path)
     try:
         if data.startswith(arrays.PACKED):
-            found = dict(arrays.members(data))
+            by_name = dict(arrays.members(data))
         else:
-            found = {_name(path): arrays.load(data)}
+            by_name = {_name(path): arrays.load(data)}
     except ValueError as error:
         hint = "save an array of numbers; arrays of objects are pickles, which are never loaded"
         raise UnreadableLog(str(error), where=str(path), hint=hint) from error
     notes: list[str] = []
     curves = {
         key: curve
-        for key, values in found.items()
+        for key, values in by_name.items()
         if (curve := _curve(key, values, notes)) is not None
     }
     columns, unit = lists.columns(curves)
     if not len(columns):
-        shapes = ", ".join(f"{key} {values.shape}" for key, values in found.items())
+        shapes = ", ".join(f"{key} {values.shape}" for key, values in by_name.items())
         raise UnreadableLog(
             "no array that is a curve",
             where=f"{path} ({shapes[:200]})",
@@ -58,8 +58,8 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
         )
     if unit == "rows":
         notes.append(lists.NUMBERED)
-    series, seen, said = grown(columns.series(), since)
-    return Log("numpy", series, {}, (*said, *notes), str(path), unit), seen
+    series, cursor, replaced = points_after(columns.series(), since)
+    return Log("numpy", series, {}, (*replaced, *notes), str(path), unit), cursor
 
 
 def _name(path: Path) -> str:
@@ -86,5 +86,5 @@ READER = Reader(
     files=("*.npy", "*.npz"),
     claims=claims,
     read=read,
-    alone=alone,
+    claims_single=claims_single,
 )

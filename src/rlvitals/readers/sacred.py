@@ -15,7 +15,7 @@ from pathlib import Path
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import guesses
 from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
-from rlvitals.readers.formats.documents import content, grown
+from rlvitals.readers.formats.documents import content, points_after
 from rlvitals.readers.formats.partial_json import CutShortError, members
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log
@@ -56,8 +56,8 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
         raise UnreadableLog("no metric with its steps", where=str(path), hint="wait for the first")
     if left_out:
         notes.append(f"no numbers, or no steps beside them: {', '.join(left_out[:4])}")
-    series, seen, said = grown(columns.series(), since)
-    return Log("sacred", series, {}, (*said, *notes), str(path), "environment steps"), seen
+    series, cursor, replaced = points_after(columns.series(), since)
+    return Log("sacred", series, {}, (*replaced, *notes), str(path), "environment steps"), cursor
 
 
 def _points(value: object, steps: object) -> Iterator[Point]:

@@ -11,7 +11,7 @@ import numpy as np
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import arrays
 from rlvitals.readers.formats.columns import MAX_STEP, Columns
-from rlvitals.readers.formats.documents import content, grown
+from rlvitals.readers.formats.documents import content, points_after
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.sb3_csv import STEP_UNIT
 from rlvitals.records import Log
@@ -38,14 +38,14 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     Raises UnreadableLog.
     """
     try:
-        found = dict(arrays.members(content(path)))
+        by_name = dict(arrays.members(content(path)))
     except ValueError as error:
         raise UnreadableLog(str(error), where=str(path), hint="wait for the next one") from error
-    steps = found.get(STEPS, np.empty(0))
+    steps = by_name.get(STEPS, np.empty(0))
     whole = steps.ndim == 1 and len(steps) > 0 and bool((np.abs(steps) < MAX_STEP).all())
     columns = Columns()
     for name, key in KEYS.items():
-        values = found.get(name, np.empty(0))
+        values = by_name.get(name, np.empty(0))
         if whole and values.ndim and values.size and len(values) == len(steps):
             with np.errstate(all="ignore"):  # infinities of both signs, and overflow
                 means = values.reshape(len(steps), -1).mean(axis=1)
@@ -54,8 +54,8 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
         raise UnreadableLog(
             "no evaluation with its timesteps", where=str(path), hint="wait for the first"
         )
-    series, seen, notes = grown(columns.series(), since)
-    return Log("sb3-evaluations", series, {}, tuple(notes), str(path), STEP_UNIT), seen
+    series, cursor, notes = points_after(columns.series(), since)
+    return Log("sb3-evaluations", series, {}, tuple(notes), str(path), STEP_UNIT), cursor
 
 
 def _folder(file: Path) -> Path:

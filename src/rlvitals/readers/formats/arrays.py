@@ -34,12 +34,12 @@ def load(data: bytes) -> NDArray[np.float64]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a header of Python 2
-            found = _numbers(io.BytesIO(data), len(data))
+            numbers = _numbers(io.BytesIO(data), len(data))
     except DAMAGE as error:
         raise ValueError(problem) from error
-    if found is None:
+    if numbers is None:
         raise ValueError(problem)
-    return found
+    return numbers
 
 
 def _numbers(file: io.BytesIO, size: int) -> NDArray[np.float64] | None:
@@ -64,10 +64,10 @@ def members(data: bytes) -> Iterator[tuple[str, NDArray[np.float64]]]:
                     with archive.open(info) as file:
                         content = file.read(MAX_BYTES)
                     try:
-                        found = load(content)
+                        numbers = load(content)
                     except ValueError:
                         continue
-                    yield info.filename.removesuffix(".npy"), found
+                    yield info.filename.removesuffix(".npy"), numbers
     except DAMAGE as error:
         problem = "the archive is damaged or not whole"
         raise ValueError(problem) from error

@@ -1,6 +1,6 @@
 """A log that is rewritten as a whole: what of it is new since the last reading.
 
-    series, seen, notes = grown(columns.series(), since)
+    series, cursor, notes = points_after(columns.series(), since)
 
 A cursor holds, of each column, how many points were read and a checksum of them.
 """
@@ -37,7 +37,9 @@ def content(path: Path) -> bytes:
     return data
 
 
-def grown(series: Mapping[str, Series], since: object) -> tuple[dict[str, Series], Seen, list[str]]:
+def points_after(
+    series: Mapping[str, Series], since: object
+) -> tuple[dict[str, Series], Seen, list[str]]:
     """Return the points after a cursor, the new cursor, and a note where the old one is void."""
     now = Seen({key: (len(one), _checksum(one)) for key, one in series.items()})
     before = since.columns if isinstance(since, Seen) else {}

@@ -19,15 +19,15 @@ NUMBERED = "no step-like list: points are numbered by their place"
 def columns(lists: Mapping[str, NDArray[np.float64]]) -> tuple[Columns, str]:
     """Return lists [n] as columns, and what their steps are ("rows": their place)."""
     steps = {key: lists[key] for key in guesses.step_keys(lists) if _counts(lists[key])}
-    found, units = Columns(), set()
+    points, units = Columns(), set()
     for key, values in lists.items():
         if key in steps:
             continue
         name = next((name for name, axis in steps.items() if len(axis) == len(values)), None)
         axis = np.arange(1.0, len(values) + 1) if name is None else steps[name]
         units.add("rows" if name is None else guesses.step_unit(name))
-        found.extend(key, axis.astype(np.int64), values)
-    return found, units.pop() if len(units) == 1 else "rows"
+        points.extend(key, axis.astype(np.int64), values)
+    return points, units.pop() if len(units) == 1 else "rows"
 
 
 def _counts(values: NDArray[np.float64]) -> bool:
