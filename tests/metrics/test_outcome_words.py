@@ -18,7 +18,7 @@ TESTED = "outcome/eval_return"
         ("cumulative_reward", RETURN), ("returns", RETURN), ("return_mean", RETURN),
         ("scores", SCORE), ("avg_score", SCORE), ("fitness", RETURN),
         ("winrate", "outcome/success_rate"), ("profit", RETURN), ("portfolio_value", RETURN),
-        ("mean_reward", REWARD), ("Eval_AverageReturn", TESTED), ("test_reward_mean", TESTED),
+        ("mean_reward", REWARD), ("rewards4", REWARD), ("Eval_AverageReturn", TESTED), ("test_reward_mean", TESTED),
         ("Last 10 mean_episode_rewards", RETURN), ("train/episode_reward", RETURN),
     ],
 )  # fmt: skip
@@ -29,7 +29,7 @@ def test_names_of_an_outcome(key, metric):
 @pytest.mark.parametrize(
     "key",
     ["reward_std", "max_reward", "step_reward", "reward_scale", "Eval_StdReturn", "loss", "",
-     "intrinsic_reward", "best_score", "agent_0/reward", "reward" * 20],
+     "intrinsic_reward", "best_score", "agent_0/reward", "train/0_reward", "reward" * 20],
 )  # fmt: skip
 def test_names_of_something_else(key):
     assert outcome_words.meaning(key) is None

@@ -13,6 +13,9 @@ from rlvitals.metrics import outcome
 from rlvitals.metrics.metric import Metric
 
 MAX_KEY = 60  # characters: a longer key is no name
+# A number of its own tells agents or environments apart ("0_reward"), unless it is a window's.
+NUMBERED = re.compile(r"(?<![A-Za-z])\d")
+WINDOW = frozenset({"last", "avg", "average", "mean", "running", "moving", "smoothed"})
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 NOISE = frozenset(
     {
@@ -59,6 +62,8 @@ def meaning(key: str) -> tuple[int, Metric] | None:
     words = {word.lower() for word in WORD.findall(key)}
     words = {word.removesuffix("s") if word not in {"loss", "success", "fitness"} else word
              for word in words}  # fmt: skip
+    if NUMBERED.search(key) and not words & WINDOW:
+        return None
     words -= NOISE
     evaluated, whole_episodes = bool(words & EVALUATION), bool(words & EPISODES)
     own = frozenset(words - EVALUATION - EPISODES)
