@@ -18,7 +18,8 @@ TESTED = "outcome/eval_return"
         ("cumulative_reward", RETURN), ("returns", RETURN), ("return_mean", RETURN),
         ("scores", SCORE), ("avg_score", SCORE), ("fitness", RETURN),
         ("winrate", "outcome/success_rate"), ("profit", RETURN), ("portfolio_value", RETURN),
-        ("mean_reward", REWARD), ("rewards4", REWARD), ("Eval_AverageReturn", TESTED), ("test_reward_mean", TESTED),
+        ("mean_reward", REWARD), ("rewards4", REWARD), ("Eval_AverageReturn", TESTED),
+        ("test_reward_mean", TESTED),
         ("Last 10 mean_episode_rewards", RETURN), ("train/episode_reward", RETURN),
     ],
 )  # fmt: skip
