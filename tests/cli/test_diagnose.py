@@ -1,5 +1,6 @@
 """What `rlvitals diagnose` prints, and what its exit code promises."""
 
+import io
 import json
 import re
 import shutil
@@ -48,6 +49,21 @@ def test_a_poor_run_is_never_a_pass(call, poor):
 @pytest.mark.parametrize(("fail_on", "code"), [("never", 0), ("note", 1), ("warning", 1)])
 def test_fail_on(call, failing, fail_on, code):
     assert call("diagnose", failing, *TARGET, "--fail-on", fail_on)[0] == code
+
+
+def test_a_paste_on_standard_input(call, monkeypatch):
+    rows = "".join(f"Episode {n} Reward {n / 2}\n" for n in range(200)).rstrip()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(rows.encode())))
+    code, out, _ = call("diagnose", "-", "--json", "--finished")
+    assert code == 0
+    assert json.loads(out)["verdict"]["word"] == "learning"
+
+
+def test_an_empty_paste_is_wrong_usage(call, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\n")))
+    code, _, err = call("diagnose", "-")
+    assert code == 2
+    assert "standard input holds nothing" in err
 
 
 def test_nothing_readable_is_3(call, tmp_path):

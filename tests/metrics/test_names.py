@@ -15,6 +15,7 @@ SETTINGS = {metric.name for metric in CATALOGUE if metric.kind == "setting"}
 READERS = {
     "sb3-csv", "sb3-json", "sb3-monitor", "rllib", "trainer-state", "scheduler-csv",
     "tensorboard", "csv", "jsonl", "lightning", "trl-completions",
+    "sacred", "sb3-evaluations", "numpy", "headerless-csv",
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import os
 import sys
 import time
@@ -123,6 +124,36 @@ def samples(factor):
     return held.getvalue()
 
 
+def sacred(factor):
+    """Return `metrics.json` as Sacred's FileStorageObserver writes it."""
+    times = [f"2026-01-01T10:{n:02d}:00.000000" for n in range(40)]
+    values = [n / factor for n in range(40)]
+    steps = [n * 100 for n in range(40)]
+    metrics = {key: {"steps": steps, "timestamps": times, "values": values} for key in "ab"}
+    return json.dumps(metrics, sort_keys=True, indent=2).encode()
+
+
+def evaluations(factor):
+    """Return `evaluations.npz` as EvalCallback saves it."""
+    held = io.BytesIO()
+    results = np.arange(200.0).reshape(40, 5) / factor
+    np.savez(
+        held, timesteps=np.arange(1, 41) * 500, results=results, ep_lengths=results.astype(int)
+    )
+    return held.getvalue()
+
+
+def array(factor):
+    held = io.BytesIO()
+    np.save(held, np.arange(60) / factor)
+    return held.getvalue()
+
+
+def lists(factor):
+    rewards = [n / factor for n in range(60)]
+    return json.dumps({"gamma": 0.99, "training_rewards": rewards, "losses": rewards}).encode()
+
+
 CASES = (
     Case("rlvitals", "run/run.json", *blocks(7, 9), checked=True, target="run/blocks/1-0.rlv",
          beside=(("run/run.json", RUN),)),
@@ -157,6 +188,11 @@ CASES = (
     text("console", "grpo.log", (CONSOLE / "grpo.log").read_bytes()[:12000]),
     text("csv", "run.csv", ROWS),
     text("jsonl", "run.jsonl", JSON_ROWS),
+    Case("sacred", "metrics.json", sacred(7), sacred(9), appended=False),
+    Case("sb3-evaluations", "evaluations.npz", evaluations(7), evaluations(9), appended=False),
+    Case("json-lists", "rewards.json", lists(7), lists(9), appended=False),
+    Case("numpy", "rewards.npy", array(7), array(9), appended=False),
+    text("headerless-csv", "rewards.csv", table("0.5", lambda n: n / 7)),
 )  # fmt: skip
 ADDED = {"sb3-csv", "rllib", "lightning", "csv"}  # tables that get a new column
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rlvitals.metrics import axes, clocks, names, profile, seams
+from rlvitals.metrics import axes, clocks, names, outcome_words, profile, seams
 from rlvitals.metrics.clocks import UNSAID, Clock, Source
 from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.names import lookup
@@ -29,6 +29,8 @@ from rlvitals.records import (
 # The same metrics once more, of another process; and other counts that rows stand at.
 BESIDE = re.compile(r"rank/\d+/|axis/")
 ADDED = re.compile(rf"{BESIDE.pattern}|machine/")
+PERCENT = 100.0
+MAX_NAMED = 5  # keys that a note names
 BY_HAND = "KeyboardInterrupt"
 SPANS = 0.5  # of the run's last step: a column that ends before counts other steps, or stopped
 
@@ -64,6 +66,7 @@ class _Gathered:
     columns: list[list[_Column]] = field(default_factory=list)  # of each log
     settings: dict[str, Setting] = field(default_factory=dict)
     unmapped: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     logs: Sequence[Log] = ()  # each on its main steps, which its table may name
 
 
@@ -98,7 +101,11 @@ def trace(
         profile=given.profile or profile.infer(best.keys(), measured, settings),
         budget=_budget(settings.get("total_steps")),
         lifecycle=lifecycle or _lifecycle(logs, resumed),
-        notes=(*_notes(logs, resumed, shuffled), *_merging(logs, ticking, columns, best)),
+        notes=(
+            *_notes(logs, resumed, shuffled),
+            *found.notes,
+            *_merging(logs, ticking, columns, best),
+        ),
         unmapped=tuple(dict.fromkeys(found.unmapped)),  # two logs of a run may hold the same
         step_unit=clocks.unit(sources),
         name=name,
@@ -165,7 +172,28 @@ def _gather(logs: Sequence[Log], given: Given) -> _Gathered:
         found.unmapped += [
             key for key, column in named.items() if column is None and not BESIDE.match(key)
         ]
+    _take_outcomes(found)
     return found
+
+
+def _take_outcomes(found: _Gathered) -> None:
+    """Where no table knows an outcome, take the keys that name one in words of their own."""
+    if any(column.name in outcome_words.JUDGED for own in found.columns for column in own):
+        return
+    for name, (key, others) in outcome_words.choose(found.unmapped).items():
+        for order, log in enumerate(found.logs):
+            if (series := log.series.get(key)) is None:
+                continue
+            is_percent = (
+                name in outcome_words.SHARES and np.nanmax(series.values, initial=0.0) > 1.0
+            )
+            values = series.values / PERCENT if is_percent else series.values
+            taken = Measured("unknown", key, "taken by its name", where=log.where)
+            column = Series(series.steps, series.times, values)
+            found.columns[order].append(_Column(name, column, taken, order=order))
+        beside = [f"beside it: `{other}`" for other in others[:MAX_NAMED]]
+        found.notes.append("; ".join((f"`{key}` is taken for {name} by its name", *beside)))
+        found.unmapped = [one for one in found.unmapped if one != key]
 
 
 def _on_one_axis(log: Log, table: Table | None) -> Log:

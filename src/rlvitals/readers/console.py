@@ -19,6 +19,7 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.records import Log
 
 SUFFIXES = (".log", ".txt", ".out", ".err")
+PASTED = (".md", ".markdown")  # read where a person names the file
 JSON = (b'{"', b"[{", b"{\n", b"{}")
 TAIL_BYTES = 2**18  # looked at where the head holds no numbers yet
 TRACKED = "wandb-metadata.json"  # beside the output.log of a run that W&B tracks
@@ -46,6 +47,21 @@ def claims(path: Path, head: bytes) -> bool:
     if len(head) >= HEAD_BYTES:
         state = _sampled(_tail(path))
     return _speaks(state) or (state.end.failed and _is_of_a_run(path))
+
+
+def claims_single(path: Path, head: bytes) -> bool:
+    """Tell whether a text that a person names holds such lines, or how a process failed.
+
+    A log that ends in a traceback before the first row of numbers is a run that crashed; a
+    Markdown file may have a log pasted into it.
+    """
+    if path.suffix.lower() not in {*SUFFIXES, *PASTED} or b"\x00" in head:
+        return False
+    sample = head if len(head) < HEAD_BYTES else _tail(path)
+    if path.suffix.lower() in PASTED:
+        return any(map(_speaks, (_sampled(head), _sampled(sample))))
+    end = _sampled(sample).end
+    return end.failed and not end.interrupted
 
 
 def _is_of_a_run(path: Path) -> bool:
@@ -148,4 +164,5 @@ READER = Reader(
     claims=claims,
     read=read,
     sums_up=True,
+    claims_single=claims_single,
 )

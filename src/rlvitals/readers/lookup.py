@@ -67,6 +67,10 @@ def reader_of(path: Path) -> Reader:
     if reader := claim(path):
         return reader
     head = read_head(path)
+    name = bare(path)
+    reader = next((r for r in READERS if r.claims_single and r.claims_single(name, head)), None)
+    if reader is not None:
+        return _unpacking(reader) if is_packed(path) else reader
     problem = "not a training log that any reader knows" if head else "the file is empty"
     if head and len(head) < HEAD_BYTES and b"\n" not in head and b"\0" not in head:
         problem += ": it ends within its first line, so it may be one that has just begun"

@@ -9,9 +9,12 @@ import csv
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import guesses
@@ -26,6 +29,10 @@ DELIMITERS = (",", "\t", ";")
 MAX_TEXTS = 4  # columns of text that a note names
 MAX_TEXT = 200  # characters of a setting
 MAX_COLUMNS = 100_000
+MAX_ORDERED = 10_000  # rows whose order is looked at
+MIN_ORDERED = 8  # numbers: of fewer nobody can say
+MOST_FALLS = 0.2  # share of rows: a counter that was resumed falls less often
+FAR = 0.1  # share of the rows: how far, on average, a number stands from its place in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +43,12 @@ class Table:
     delimiter: str
     start: int  # byte offset of the first row
     lines: int  # lines before it
+    unordered: frozenset[str] = frozenset()  # step-like names whose numbers count nothing
 
     @property
     def steps(self) -> tuple[str, ...]:
         """The step-like names, the most trusted first."""
-        return tuple(guesses.step_keys(self.names))
+        return tuple(key for key in guesses.step_keys(self.names) if key not in self.unordered)
 
     @property
     def readable(self) -> bool:
@@ -133,15 +141,49 @@ def _is_number(cell: str) -> bool:
 
 def _table(file: BinaryIO, path: Path) -> Table:
     file.seek(0)
-    table = head_of(file.read(2**20))
+    data = file.read(2**20)
+    table = head_of(data)
     if table is not None and table.readable:
-        return table
+        return replace(table, unordered=_unordered(table, data))
     found = f" among the columns {', '.join(table.names[:12])}" if table else ""
     raise UnreadableLog(
         f"no table with a step-like column{found}",
         where=str(path),
         hint=f"name one of its columns {', '.join(guesses.PLAIN[:1] + guesses.ENVIRONMENT[:2])}",
     )
+
+
+def _unordered(table: Table, data: bytes) -> frozenset[str]:
+    """Return the step-like names whose numbers are in no order in the first rows.
+
+    `Total_Steps` may be the steps of that episode: rows are never put in the order of those.
+    """
+    columns = {name: table.names.index(name) for name in table.steps}
+    found: dict[str, list[float]] = {name: [] for name in columns}
+    rows = data[table.start :].split(b"\n")[:MAX_ORDERED]
+    for raw in rows:
+        cells = raw.decode(errors="replace").split(table.delimiter)
+        if len(cells) != len(table.names):
+            continue
+        for name, column in columns.items():
+            value = _number(cells[column].strip().strip('"'))
+            if value is not None and math.isfinite(value):
+                found[name].append(value)
+    return frozenset(name for name, values in found.items() if _goes_back(np.array(values)))
+
+
+def _goes_back(values: NDArray[np.float64]) -> bool:
+    """Tell whether numbers [n] fall often, and stand far from where order would put them.
+
+    A run that was resumed falls once or a few times; rows that several processes wrote are only a
+    little out of order.
+    """
+    count = len(values)
+    if count < MIN_ORDERED or (np.diff(values) < 0).mean() <= MOST_FALLS:
+        return False
+    places = np.empty(count)
+    places[np.argsort(values, kind="stable")] = np.arange(count)
+    return float(np.abs(places - np.arange(count)).mean()) > FAR * count
 
 
 class _Reading:
@@ -221,7 +263,10 @@ class _Reading:
     def notes(self) -> list[str]:
         """Say how rows were numbered, and which columns hold text."""
         notes = []
-        if self.step == "":
+        if self.step == "" and self._table.unordered:
+            names = ", ".join(f"`{name}`" for name in sorted(self._table.unordered))
+            notes.append(f"{names} counts no steps, it goes back: points are numbered by row")
+        elif self.step == "":
             notes.append("no step-like column: points are numbered by row")
         constant = self.settings()
         texts = [key for key in self._texts if key not in constant]

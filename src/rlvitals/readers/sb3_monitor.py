@@ -6,6 +6,7 @@ columns: `r,l,t` and what `info_keywords` asked for. Source: `common/monitor.py`
 
 import csv
 import math
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from rlvitals.readers.sb3_csv import STEP_UNIT, row_numbers
 from rlvitals.records import Log, Setting
 
 RETURN, LENGTH, ELAPSED = "r", "l", "t"
+NAMED = re.compile(r"monitor(?: ?\(\d+\))?\.csv$")  # "monitor (1).csv": downloaded twice
 CLOCK_STEP = 1.0  # seconds that a clock may be set back within one attempt
 
 
@@ -35,7 +37,7 @@ class MonitorCursor:
 
 def claims(path: Path, head: bytes) -> bool:
     """Claim what is named like a monitor file and starts like one."""
-    named = path.name.endswith("monitor.csv")
+    named = NAMED.search(path.name) is not None
     return named and head.removeprefix(b"\xef\xbb\xbf").startswith((b"#", b"r,l,t"))
 
 
@@ -129,7 +131,7 @@ READER = Reader(
     title="Stable-Baselines3 episode monitor",
     looks_for="*.monitor.csv",
     example="logs/ppo/0.monitor.csv",
-    files=("*monitor.csv",),
+    files=("*monitor.csv", "*monitor*([0-9]*).csv"),
     claims=claims,
     read=read,
     in_parts=True,

@@ -35,6 +35,7 @@ INTERRUPTED = re.compile(r"(?:\w+\.)*KeyboardInterrupt\b|\^C")
 KILLED, SEGMENTATION, ABORTED, BUS = 137, 139, 134, 135  # 128 + the signal's number
 SIGNALS = (
     (re.compile(r"Killed|(?:.*: line \d+: +\d+|\[\d+\][+-]?(?: +\d+)?) +Killed\b.*"), KILLED),
+    (re.compile(r".*srun: error: .*: tasks? [\d,-]+: Killed"), KILLED),
     (re.compile(r".*Segmentation fault(?: +\(core dumped\))?.*"), SEGMENTATION),
     (re.compile(r"(?:.*: line \d+: +\d+ )?Aborted(?: +\(core dumped\).*)?"), ABORTED),
     (re.compile(r"(?:.*: line \d+: +\d+ )?Bus error(?: +\(core dumped\).*)?"), BUS),

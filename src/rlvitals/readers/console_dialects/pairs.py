@@ -32,13 +32,16 @@ BARE = re.compile(
     r"|s|sec|seconds|[GM]i?B|\d+[dhm] \d+[hms])",
     re.IGNORECASE,
 )
-SPLIT = re.compile(r"[,|;\t]+| [-–] |\s{2,}|(?:(?<=\d)|(?<=\d[.%)]))\s+(?=[A-Za-z_])")
+SPLIT = re.compile(r"[,|;\t]+| [-–] |\s{2,}|(?:(?<=\d)|(?<=\d[.%):]))\s+(?=[A-Za-z_])")
 ALIGNED = re.compile(r"([:=])\s+(?=[-+.\d]|nan|inf)")
+# "Epoch:[1/3](20/4292)": the epoch, and the batch within it.
+BATCHES = re.compile(r"\b(epoch):? ?\[(\d+)/\d+\] ?\((\d+/\d+)\)", re.IGNORECASE)
+COUNTED = frozenset({"step", "episode", "epoch", "iteration", "update", "generation"})
 NO_BRACKETS = str.maketrans("", "", "[]")
 # A step-like word and its number, which every row has.
 STEPPED = re.compile(
     r"(?:[Ss]teps?|STEPS?|[Ee]pisodes?|EPISODE|[Ee]pochs?|EPOCH|[Ii]ter(?:ation)?s?|ITER(?:ATION)?"
-    r"|[Uu]pdates?|UPDATE|[Ff]rames?|\b[Ee]p)\W{0,12}\d"
+    r"|[Uu]pdates?|UPDATE|[Gg]en(?:eration)?s?|GENERATION|[Ff]rames?|\b[Ee]p)\W{0,12}\d"
 )
 VERL = re.compile(r"\bstep:(\d{1,15}) - (?=\S{1,200}:)")
 VERL_PAIR = re.compile(r"(\S{1,200}):(?:np\.\w{1,10}\()?([-+\w.]{1,40})\)?")
@@ -141,6 +144,7 @@ class Pairs:
 
 def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     """Return a line's pairs as {key: (value, total)}; None where it holds anything else."""
+    text = BATCHES.sub(r"\1: \2, step: \3", text)
     text = ALIGNED.sub(r"\1", text.translate(NO_BRACKETS))
     segments = SPLIT.split(text)
     if not 2 <= len(segments) <= MAX_SEGMENTS:  # noqa: PLR2004 - a step and a measure
@@ -157,7 +161,16 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
         name = _plain(found["key"])
         total = number(found["total"]) if found["total"] else None
         row[name] = (value / 100.0 if found["percent"] else value, total)
+    if not _steps(tuple(row)):
+        row = {_step_of(name): cell for name, cell in row.items()}  # "GRPO step 10/500"
     return row if len(row) > 1 and _steps(tuple(row)) else None
+
+
+@lru_cache(maxsize=1024)
+def _step_of(name: str) -> str:
+    """Return the step-like word that a name ends with; else the name."""
+    last = name.rpartition("_")[2]
+    return last if last in COUNTED else name
 
 
 @lru_cache(maxsize=1024)
@@ -186,6 +199,21 @@ def _name(name: str, step: str) -> str:
 DIALECT = Dialect(
     "pairs",
     "lines of key: value pairs",
-    ("tep", "TEP", "pisode", "EPISODE", "poch", "EPOCH", "ter", "ITER", "pdate", "Ep", "rame"),
+    (
+        "tep",
+        "TEP",
+        "pisode",
+        "EPISODE",
+        "poch",
+        "EPOCH",
+        "ter",
+        "ITER",
+        "pdate",
+        "Ep",
+        "rame",
+        "enerat",
+        "en ",
+        "en=",
+    ),
     Pairs,
 )

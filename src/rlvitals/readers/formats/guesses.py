@@ -51,7 +51,8 @@ UPDATES = (
 ITERATIONS = ("iteration", "iterations", "iter", "training_iteration", "itr", "it")
 EPOCHS = ("epoch", "epochs")
 EPISODES = ("episode", "episodes", "num_episodes", "episode_num", "ep", "game", "games")
-STEPS = (*ENVIRONMENT, *PLAIN, *ITERATIONS, *UPDATES, *EPOCHS, *EPISODES)
+GENERATIONS = ("generation", "generations", "gen")  # of an evolution strategy
+STEPS = (*ENVIRONMENT, *PLAIN, *ITERATIONS, *UPDATES, *EPOCHS, *EPISODES, *GENERATIONS)
 # Beside an episode's number these are its length.
 LENGTHS = ("steps", "timesteps", "timestep", "frames", "num_frames")
 UNITS = {
@@ -61,13 +62,17 @@ UNITS = {
     **dict.fromkeys(ITERATIONS, "iterations"),
     **dict.fromkeys(EPOCHS, "epochs"),
     **dict.fromkeys(EPISODES, "episodes"),
+    **dict.fromkeys(GENERATIONS, "generations"),
 }
 TIMES = ("_timestamp", "timestamp", "wall_time", "walltime", "time", "datetime", "date")
 # A table with one of these words in a column's name is a training log, step or no step.
 MEASURES = re.compile(
-    r"(?:^|[^a-z])(?:loss|rewards?|returns?|kl|entropy|grad|accuracy|acc|score)"
+    r"(?:^|[^a-z])(?:loss|rewards?|returns?|kl|entropy|grad|accuracy|acc|scores?"
+    r"|fitness|profits?|win_?rate)"
     r"(?:[^a-z]|$)"
 )
+# Files of results beside a run's: "eval_scores", "test-rewards", "results_table".
+ASIDE = re.compile(r"(?:eval|evaluation|test|val|validation|baseline|random)[_ -]|.*table")
 SECONDS = (1e8, 1e10)  # since the epoch: from 1973 to 2286
 MILLISECONDS = (1e11, 1e13)
 
@@ -104,6 +109,11 @@ def step_unit(name: str) -> str:
 def is_measure(name: str) -> bool:
     """Tell whether a name is one that training logs use for what they measure."""
     return MEASURES.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()) is not None
+
+
+def is_curve(name: str) -> bool:
+    """Tell whether a file's name is a measure's of training: no evaluation's, no table's."""
+    return is_measure(name) and ASIDE.match(name.lower()) is None
 
 
 def seconds(value: str | float) -> float | None:

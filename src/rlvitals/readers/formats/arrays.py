@@ -1,0 +1,73 @@
+"""Arrays that numpy saved: `.npy`, and those in a `.npz`. Objects (pickles) are never loaded.
+
+The size that a header claims is checked against the bytes that are there before any memory is
+taken.
+"""
+
+import io
+import math
+import tokenize
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+MAGIC = b"\x93NUMPY"
+PACKED = b"PK\x03\x04"
+MAX_BYTES = 2**28  # of one array, unpacked
+MAX_ARRAYS = 1000  # of a .npz
+# What a damaged file raises in zipfile, zlib and numpy.
+DAMAGE = (
+    *(ValueError, TypeError, KeyError, EOFError, OSError, OverflowError, SyntaxError),
+    *(RuntimeError, NotImplementedError, MemoryError, zipfile.BadZipFile, zlib.error),
+    tokenize.TokenError,  # numpy reads a header as Python's words
+)
+
+
+def load(data: bytes) -> NDArray[np.float64]:
+    """Return the numbers of an `.npy`, in its shape. Raises ValueError for anything else."""
+    problem = "not a whole array of numbers"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a header of Python 2
+            numbers = _numbers(io.BytesIO(data), len(data))
+    except DAMAGE as error:
+        raise ValueError(problem) from error
+    if numbers is None:
+        raise ValueError(problem)
+    return numbers
+
+
+def _numbers(file: io.BytesIO, size: int) -> NDArray[np.float64] | None:
+    version = npy.read_magic(file)
+    header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, _, kind = header(file)
+    if kind.hasobject or kind.kind not in "biuf" or math.prod(shape) * kind.itemsize > size:
+        return None
+    file.seek(0)
+    return np.asarray(npy.read_array(file, allow_pickle=False), dtype=np.float64)
+
+
+def members(data: bytes) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """Yield the arrays of numbers in a `.npz` by name; others are passed over.
+
+    Raises ValueError for a file that is no whole archive.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for info in archive.infolist()[:MAX_ARRAYS]:
+                if info.filename.endswith(".npy") and info.file_size <= MAX_BYTES:
+                    with archive.open(info) as file:
+                        content = file.read(MAX_BYTES)
+                    try:
+                        numbers = load(content)
+                    except ValueError:
+                        continue
+                    yield info.filename.removesuffix(".npy"), numbers
+    except DAMAGE as error:
+        problem = "the archive is damaged or not whole"
+        raise ValueError(problem) from error

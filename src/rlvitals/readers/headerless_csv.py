@@ -1,0 +1,156 @@
+"""A table of numbers without names, or with one: `np.savetxt("rewards.csv", rewards)`.
+
+One column is called as its file is. Of several, the first is the step where it holds whole numbers
+that grow, and the others are numbered. A file without a measure's name is read where a person names
+it.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats.columns import Columns, parse_number, whole
+from rlvitals.readers.formats.compressed import bare
+from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, opened
+from rlvitals.readers.formats.rows import Refused
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.records import Log
+
+SUFFIXES = (".csv", ".tsv", ".txt", ".dat")
+DELIMITERS = (",", "\t", ";", " ")
+MIN_ROWS = 3  # of numbers, at the start of the file
+MAX_COLUMNS = 8  # of a table without names: a wider one is data
+UNNAMED = "values"
+NUMBERED = "no step-like column: points are numbered by row"
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How a file's rows are read: what the first of them show."""
+
+    name: str  # of the only column; "" where there are several, or where the file's name says it
+    width: int
+    delimiter: str
+    steps: bool  # whether the first column is the step
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Where the last reading ended, how rows are read, and the rows so far."""
+
+    position: Position
+    shape: _Shape
+    rows: int
+
+
+def claims(path: Path, head: bytes) -> bool:
+    """Tell whether the file is such a table, and its name or its column's is a measure's."""
+    shape = _shape(path, head)
+    if shape is None or guesses.ASIDE.match(path.stem.lower()):
+        return False
+    return guesses.is_measure(shape.name or path.stem)
+
+
+def claims_single(path: Path, head: bytes) -> bool:
+    """Tell whether the file is such a table, whatever it is called."""
+    return _shape(path, head) is not None
+
+
+def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+    """Read the rows after a cursor. Raises UnreadableLog."""
+    seen = since if isinstance(since, _Seen) else None
+    with opened(path) as file:
+        lines = Lines(file, seen.position if seen else None)
+        if lines.replaced or seen is None:
+            file.seek(0)
+            shape = _shape(bare(path), file.read(HEAD_BYTES))
+            if shape is None:
+                raise UnreadableLog(
+                    "no table of numbers", where=str(path), hint="name its columns in the first row"
+                )
+            seen = _Seen(Position(), shape, 0)
+        columns, refused, rows = Columns(), Refused(), seen.rows
+        shape = seen.shape
+        for line in lines:
+            cells = _cells(line.text, shape.delimiter)
+            if cells is None or len(cells) != shape.width:
+                if (
+                    line.text.strip()
+                    and not line.text.startswith("#")
+                    and line.text.strip() != shape.name
+                ):
+                    refused.add(line.number, f"is no row of {shape.width} numbers")
+                continue
+            rows += 1
+            step = whole(cells[0]) if shape.steps else rows
+            if step is None:
+                refused.add(line.number, "has no whole number as its first")
+                continue
+            for key, value in zip(_keys(path, shape), cells[int(shape.steps) :], strict=True):
+                columns.add(key, step, value)
+        end = lines.position()
+    notes = [*lines.notes(), *refused.notes(), *([] if shape.steps else [NUMBERED])]
+    log = Log("headerless-csv", columns.series(), {}, tuple(notes), str(path), "rows")
+    return log, _Seen(end, shape, rows)
+
+
+def _keys(path: Path, shape: _Shape) -> list[str]:
+    count = shape.width - shape.steps
+    stem = path.name.split(".")[0]
+    name = shape.name or (stem if guesses.is_measure(stem) else UNNAMED)
+    return [name] if count == 1 else [f"{name} ({n})" for n in range(1, count + 1)]
+
+
+def _shape(path: Path, head: bytes) -> _Shape | None:
+    """Tell how the rows of a file are read; None where it is no such table."""
+    if path.suffix.lower() not in SUFFIXES or b"\x00" in head:
+        return None
+    texts = [
+        text
+        for raw in head.split(b"\n")[:-1][:200]
+        if (text := raw.decode("utf-8-sig", errors="replace").strip()) and text[0] != "#"
+    ]
+    if len(texts) <= MIN_ROWS:
+        return None
+    name = ""
+    if _cells(texts[0], ",") is None and not set(texts[0]) & {"{", "[", "<", "="}:
+        name = texts.pop(0)
+        if any(delimiter in name for delimiter in ",\t;") or len(name.split()) > 4:  # noqa: PLR2004
+            return None
+    for delimiter in DELIMITERS:
+        rows = [_cells(text, delimiter) for text in texts]
+        widths = {0 if row is None else len(row) for row in rows}
+        if len(widths) != 1 or 0 in widths:
+            continue
+        width = widths.pop()
+        if width > (1 if name else MAX_COLUMNS):
+            return None
+        first = [row[0] for row in rows if row]
+        counts = all(whole(value) is not None for value in first)
+        steps = width > 1 and counts and all(a < b for a, b in pairwise(first))
+        return _Shape(name, width, delimiter, steps)
+    return None
+
+
+def _cells(text: str, delimiter: str) -> list[float] | None:
+    """Return a row's numbers; None where one of its cells is none."""
+    cells = text.split() if delimiter == " " else text.strip().split(delimiter)
+    try:
+        numbers = [parse_number(cell) for cell in cells]
+    except ValueError:
+        return None
+    return None if None in numbers else [n for n in numbers if n is not None]
+
+
+READER = Reader(
+    name="headerless-csv",
+    title="A table of numbers without names",
+    looks_for="*.csv or *.txt named for rewards, returns, scores or losses",
+    example="results/episode_rewards.csv",
+    files=("*.csv", "*.tsv", "*.txt"),
+    claims=claims,
+    read=read,
+    claims_single=claims_single,
+)

@@ -1,0 +1,127 @@
+"""A JSON document of lists: one list a metric, and what `json.dump(history)` leaves of a run.
+
+    {"gamma": 0.99, "training_rewards": [-9.5, 14.9, ...], "epsilon": [...]}
+    [[wall time, step, value], ...]                 TensorBoard's download of one curve
+
+Numbers and texts beside the lists are settings. Nested objects are flattened with "/".
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers.formats import guesses, lists
+from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
+from rlvitals.readers.formats.compressed import bare
+from rlvitals.readers.formats.documents import content, points_after
+from rlvitals.readers.formats.objects import flatten
+from rlvitals.readers.formats.partial_json import CutShortError, items, members
+from rlvitals.readers.plain_jsonl import CONFIGS, ROLLOUTS
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.records import Log, Setting
+
+NUMBER = rb"(?:-?\d[\d.eE+-]*|NaN|-?Infinity|null)"
+LIST = re.compile(
+    rb'"([^"\\\n]{1,200})"\s*:\s*\[\s*' + NUMBER + rb"\s*,\s*" + NUMBER + rb"\s*[,\]]"
+)
+TRIPLES = re.compile(
+    rb"\s*\[\s*\[\s*1\d{9}(?:\.\d+)?\s*,\s*\d+\s*,\s*" + NUMBER + rb"\s*\]\s*,", re.ASCII
+)
+TAG = re.compile(r"(?:.*-)?tag-(.+)")  # TensorBoard calls the file "run-NAME-tag-Epoch_reward"
+MAX_TEXT = 200  # characters of a setting
+CUT = "the file is cut short: what stands before the cut was read"
+
+
+def claims(path: Path, head: bytes) -> bool:
+    """Tell whether the document holds such lists, and is not named as a side table."""
+    aside = guesses.ASIDE.match(path.stem.lower()) is not None
+    return not aside and claims_single(path, head)
+
+
+def claims_single(path: Path, head: bytes) -> bool:
+    """Tell whether the document starts with named lists of numbers, one of them a measure."""
+    if path.suffix.lower() != ".json" or b"\x00" in head:
+        return False
+    stem = path.stem.lower()
+    if stem.startswith(CONFIGS) or stem in ROLLOUTS:
+        return False
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith(b"["):
+        return TRIPLES.match(text) is not None
+    return text.startswith(b"{") and any(
+        guesses.is_measure(name.decode(errors="replace")) for name in LIST.findall(text)
+    )
+
+
+def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+    """Read the points after a cursor. Raises UnreadableLog."""
+    text = content(path).decode("utf-8-sig", errors="replace")
+    is_curve = text.lstrip().startswith("[")
+    columns, settings, unit, notes = _curve(path, text) if is_curve else _lists(text)
+    if not len(columns):
+        raise UnreadableLog("no list of numbers", where=str(path), hint="wait until it is written")
+    series, cursor, replaced = points_after(columns.series(), since)
+    return Log("json-lists", series, settings, (*replaced, *notes), str(path), unit), cursor
+
+
+Content = tuple[Columns, dict[str, Setting], str, list[str]]  # unit of the steps, notes
+
+
+def _curve(path: Path, text: str) -> Content:
+    """Return the points of TensorBoard's download, under the tag that the file is named by."""
+    stem = bare(path).stem
+    tag = TAG.fullmatch(stem)
+    columns, notes, refused = Columns(), [], 0
+    try:
+        for item in items(text):
+            numbers = item if isinstance(item, list) else []
+            time, step, value = map(json_number, numbers if len(numbers) == 3 else [None] * 3)  # noqa: PLR2004
+            if (count := whole(step)) is None or value is None:
+                refused += 1
+            else:
+                columns.add(tag[1] if tag else stem, count, value, NAN if time is None else time)
+    except CutShortError:
+        notes.append(CUT)
+    if refused:
+        notes.append(f"{refused:,} points refused: no [time, step, value]")
+    return columns, {}, "steps", notes
+
+
+def _lists(text: str) -> Content:
+    """Return the lists of numbers of a document, and the settings beside them."""
+    document: dict[str, object] = {}
+    notes = []
+    try:
+        document.update(members(text))
+    except CutShortError:
+        notes.append(CUT)
+    named: dict[str, NDArray[np.float64]] = {}
+    settings: dict[str, Setting] = {}
+    for key, value in flatten(document):
+        if isinstance(value, list):
+            numbers = [json_number(item) for item in value]
+            if len(value) >= lists.MIN_POINTS and any(n is not None for n in numbers):
+                named[key] = np.array([NAN if n is None else n for n in numbers])
+        elif isinstance(value, str):
+            settings[key] = value[:MAX_TEXT]
+        elif isinstance(value, bool | int | float):
+            settings[key] = value
+    columns, unit = lists.columns(named)
+    if unit == "rows":
+        notes.append(lists.NUMBERED)
+    return columns, settings, unit, notes
+
+
+READER = Reader(
+    name="json-lists",
+    title="A JSON document of lists",
+    looks_for="*.json with a list of numbers for each metric",
+    example="results/training_rewards.json",
+    files=("*.json",),
+    claims=claims,
+    read=read,
+    claims_single=claims_single,
+)

@@ -1,0 +1,90 @@
+"""Arrays that a script saved with numpy: `np.save("rewards.npy", rewards)`, or several in a `.npz`.
+
+One number an episode or evaluation, in order. Of two dimensions the longer one is the axis and the
+shorter one (seeds, environments, episodes of one evaluation) is averaged, and the notes say so. An
+array whose file has no measure's name ("pendulum_2021.npy") is read where a person names the file.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers.formats import arrays, guesses, lists
+from rlvitals.readers.formats.documents import content, points_after
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.records import Log
+
+UNNAMED = "values"  # the key of an array that has no measure's name
+MAX_AVERAGED = 256  # length of the axis that is averaged: beyond, the array is data
+
+
+def claims(path: Path, head: bytes) -> bool:
+    """Tell whether the file holds arrays and is named as training logs name their measures."""
+    return claims_single(path, head) and guesses.is_curve(path.stem)
+
+
+def claims_single(path: Path, head: bytes) -> bool:
+    """Tell whether the file holds arrays, whatever its name."""
+    start = {".npy": arrays.MAGIC, ".npz": arrays.PACKED}.get(path.suffix.lower())
+    return start is not None and head.startswith(start)
+
+
+def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+    """Read the points after a cursor. Raises UnreadableLog."""
+    data = content(path)
+    try:
+        if data.startswith(arrays.PACKED):
+            by_name = dict(arrays.members(data))
+        else:
+            by_name = {_name(path): arrays.load(data)}
+    except ValueError as error:
+        hint = "save an array of numbers; arrays of objects are pickles, which are never loaded"
+        raise UnreadableLog(str(error), where=str(path), hint=hint) from error
+    notes: list[str] = []
+    curves = {
+        key: curve
+        for key, values in by_name.items()
+        if (curve := _curve(key, values, notes)) is not None
+    }
+    columns, unit = lists.columns(curves)
+    if not len(columns):
+        shapes = ", ".join(f"{key} {values.shape}" for key, values in by_name.items())
+        raise UnreadableLog(
+            "no array that is a curve",
+            where=f"{path} ({shapes[:200]})",
+            hint="one number an episode",
+        )
+    if unit == "rows":
+        notes.append(lists.NUMBERED)
+    series, cursor, replaced = points_after(columns.series(), since)
+    return Log("numpy", series, {}, (*replaced, *notes), str(path), unit), cursor
+
+
+def _name(path: Path) -> str:
+    stem = path.name.split(".")[0]
+    return stem if guesses.is_measure(stem) else UNNAMED
+
+
+def _curve(key: str, values: NDArray[np.float64], notes: list[str]) -> NDArray[np.float64] | None:
+    """Return an array as one number a point [n]; None where it is none."""
+    values = values.squeeze()
+    if values.ndim == 2 and min(values.shape) <= MAX_AVERAGED:  # noqa: PLR2004
+        axis = int(np.argmin(values.shape))
+        notes.append(f"`{key}`: mean over its axis {axis} of {values.shape[axis]}")
+        with np.errstate(all="ignore"):  # infinities of both signs, and overflow
+            values = values.mean(axis=axis)
+    return values if values.ndim == 1 and len(values) >= lists.MIN_POINTS else None
+
+
+READER = Reader(
+    name="numpy",
+    title="Arrays that numpy saved",
+    looks_for="*.npy or *.npz named for rewards, returns, scores or losses",
+    example="results/episode_rewards.npy",
+    files=("*.npy", "*.npz"),
+    claims=claims,
+    read=read,
+    claims_single=claims_single,
+)

@@ -1,0 +1,68 @@
+"""Keys that no table knows: which of them name the outcome."""
+
+import numpy as np
+import pytest
+
+from rlvitals.metrics import assemble, outcome_words
+from rlvitals.records import Log, Series
+
+RETURN, REWARD, SCORE = "outcome/return", "outcome/reward", "outcome/score"
+TESTED = "outcome/eval_return"
+
+
+@pytest.mark.parametrize(
+    ("key", "metric"),
+    [
+        ("rewards", REWARD), ("Total_Reward", RETURN), ("totalReward", RETURN),
+        ("EpisodeReward", RETURN), ("ep_rew", RETURN), ("average_reward", REWARD),
+        ("cumulative_reward", RETURN), ("returns", RETURN), ("return_mean", RETURN),
+        ("scores", SCORE), ("avg_score", SCORE), ("fitness", RETURN),
+        ("winrate", "outcome/success_rate"), ("profit", RETURN), ("portfolio_value", RETURN),
+        ("mean_reward", REWARD), ("rewards4", REWARD), ("Eval_AverageReturn", TESTED),
+        ("test_reward_mean", TESTED),
+        ("Last 10 mean_episode_rewards", RETURN), ("train/episode_reward", RETURN),
+    ],
+)  # fmt: skip
+def test_names_of_an_outcome(key, metric):
+    assert outcome_words.meaning(key)[1].name == metric
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["reward_std", "max_reward", "step_reward", "reward_scale", "Eval_StdReturn", "loss", "",
+     "intrinsic_reward", "best_score", "agent_0/reward", "train/0_reward", "reward" * 20],
+)  # fmt: skip
+def test_names_of_something_else(key):
+    assert outcome_words.meaning(key) is None
+
+
+def log(**columns):
+    steps = np.arange(40)
+    empty = np.full(40, np.nan)
+    series = {key: Series(steps, empty, np.asarray(v, dtype=float)) for key, v in columns.items()}
+    return Log("csv", series)
+
+
+def test_one_candidate_is_taken_and_said():
+    trace = assemble.trace([log(totalReward=range(40), other=range(40))])
+    assert trace.series[RETURN].values.tolist() == list(range(40))
+    assert trace.unmapped == ("other",)
+    assert any("`totalReward` is taken for outcome/return" in note for note in trace.notes)
+
+
+def test_of_several_the_most_trusted_is_taken_and_the_others_are_named():
+    trace = assemble.trace([log(winrate=[0.5] * 40, profits=range(40))])
+    assert RETURN in trace.series
+    assert "outcome/success_rate" not in trace.series
+    assert any("beside it: `winrate`" in note for note in trace.notes)
+
+
+def test_a_known_outcome_is_enough():
+    trace = assemble.trace([log(episode_return=range(40), totalReward=[0.0] * 40)])
+    assert trace.series[RETURN].values[-1] == 39.0
+    assert "totalReward" in trace.unmapped
+
+
+def test_a_win_rate_in_per_cent():
+    trace = assemble.trace([log(winrate=[50.0] * 40)])
+    assert trace.series["outcome/success_rate"].values[0] == 0.5

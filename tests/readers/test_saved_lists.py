@@ -1,0 +1,256 @@
+"""What scripts save at the end of training: arrays, documents of lists, tables without names."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from loading import read_log
+
+import rlvitals
+from rlvitals import sources
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers.lookup import claim, reader_of
+
+RISING = np.linspace(-20.0, 20.0, 200)
+
+
+def jsonpickled(value):
+    return {"dtype": "float64", "py/object": "numpy.float64", "value": value}
+
+
+def info(values):
+    """Return `info.json` as Sacred writes what PyMARL's logger appends."""
+    steps = [n * 500 for n in range(len(values))]
+    tensor = {"py/reduce": [{"py/function": "torch._utils._rebuild_tensor_v2"}]}
+    return {
+        "ep_length_mean": [40.0] * len(values), "ep_length_mean_T": steps,
+        "grad_norm": [tensor] * len(values), "grad_norm_T": steps,
+        "return_mean": [jsonpickled(v) for v in values], "return_mean_T": steps,
+        "test_return_mean": list(values), "test_return_mean_T": steps,
+    }  # fmt: skip
+
+
+def test_the_info_of_a_sacred_run(tmp_path):
+    path = tmp_path / "4" / "info.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(info(RISING), sort_keys=True, indent=2))
+    log = read_log(path)
+    assert log.source == "sacred"
+    assert log.series["return_mean"].values.tolist() == RISING.tolist()
+    assert log.series["return_mean"].steps[:3].tolist() == [0, 500, 1000]
+    assert "return_mean_T" not in log.series
+    assert "grad_norm" not in log.series
+    assert any("grad_norm" in note for note in log.notes)
+    (trace,) = rlvitals.runs(tmp_path)
+    assert {"outcome/return", "outcome/eval_return", "outcome/episode_length"} <= set(trace.series)
+    assert trace.step_unit == "environment steps"
+
+
+def test_the_times_of_a_sacred_run(tmp_path):
+    path = tmp_path / "metrics.json"
+    held = {"steps": [5, 10], "timestamps": ["2026-01-01T10:00:00", None], "values": [1.5, 2.5]}
+    path.write_text(json.dumps({"return_mean": held}))
+    series = read_log(path).series["return_mean"]
+    assert series.times[0] == 1767261600.0
+    assert np.isnan(series.times[1])
+    assert series.values.tolist() == [1.5, 2.5]
+
+
+def test_evaluations_are_means_over_their_episodes(tmp_path):
+    results = np.array([[1.0, 3.0], [5.0, 7.0]])
+    np.savez(
+        tmp_path / "evaluations.npz",
+        timesteps=[1000, 2000],
+        results=results,
+        ep_lengths=results.astype(int),
+        successes=results > 2,
+    )
+    log = read_log(tmp_path / "evaluations.npz")
+    assert log.series["eval/mean_reward"].values.tolist() == [2.0, 6.0]
+    assert log.series["eval/mean_reward"].steps.tolist() == [1000, 2000]
+    assert log.series["eval/success_rate"].values.tolist() == [0.5, 1.0]
+    (trace,) = rlvitals.runs(tmp_path)
+    assert "outcome/eval_return" in trace.series
+
+
+def test_evaluations_belong_to_the_run_beside_them(tmp_path):
+    np.savez(tmp_path / "evaluations.npz", timesteps=[1000], results=[[1.0]], ep_lengths=[[5]])
+    rows = "time/total_timesteps,train/loss\n1000,0.5\n2000,0.25\n"
+    (tmp_path / "progress.csv").write_text(rows)
+    (run,) = sources.find(tmp_path)
+    assert {file.name for file, _ in run.files} == {"progress.csv", "evaluations.npz"}
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("episode_rewards", "episode_rewards"), ("td3", "values")]
+)
+def test_an_array_is_one_number_a_row(tmp_path, name, key):
+    path = tmp_path / f"{name}.npy"
+    np.save(path, RISING)
+    series = read_log(path).series[key]
+    assert series.values.tolist() == RISING.tolist()
+    assert series.steps.tolist() == list(range(1, 201))
+    (trace,) = rlvitals.runs(path)
+    assert "outcome/return" in trace.series
+
+
+def test_the_shorter_axis_of_an_array_is_averaged(tmp_path):
+    path = tmp_path / "rewards.npy"
+    np.save(path, np.stack([RISING, RISING + 2.0]))
+    log = read_log(path)
+    np.testing.assert_allclose(log.series["rewards"].values, RISING + 1.0)
+    assert any("mean over its axis 0 of 2" in note for note in log.notes)
+
+
+def test_an_array_of_objects_is_never_loaded(tmp_path):
+    path = tmp_path / "rewards.npy"
+    np.save(path, np.array([{"a": 1}, None], dtype=object), allow_pickle=True)
+    with pytest.raises(UnreadableLog, match="not a whole array of numbers"):
+        read_log(path)
+    path.write_bytes(pickle.dumps([1.0, 2.0]))
+    with pytest.raises(UnreadableLog):
+        reader_of(path)
+
+
+def test_a_header_that_claims_more_than_there_is(tmp_path):
+    path = tmp_path / "rewards.npy"
+    np.save(path, RISING)
+    path.write_bytes(path.read_bytes().replace(b"(200,)", b"(9**9,)"[:6].replace(b"**", b"99")))
+    with pytest.raises(UnreadableLog):
+        read_log(path)
+
+
+def test_arrays_of_a_folder_need_a_measures_name(tmp_path):
+    np.save(tmp_path / "observations.npy", RISING)
+    assert claim(tmp_path / "observations.npy") is None
+
+
+def test_lists_with_settings_beside_them(tmp_path):
+    path = tmp_path / "training_rewards.json"
+    held = {"gamma": 0.99, "algorithm": "dqn", "training_rewards": list(RISING)}
+    path.write_text(json.dumps(held, indent=2))
+    log = read_log(path)
+    assert log.settings["gamma"] == 0.99
+    assert log.series["training_rewards"].values.tolist() == RISING.tolist()
+
+
+def test_a_list_that_counts_is_the_axis(tmp_path):
+    path = tmp_path / "history.json"
+    held = {"episode": [10, 20, 30], "reward": [1.0, float("nan"), 3.0], "loss": [0.5, 0.25]}
+    path.write_text(json.dumps({"train": held}))
+    log = read_log(path)
+    assert log.series["train/reward"].steps.tolist() == [10, 20, 30]
+    assert log.series["train/loss"].steps.tolist() == [1, 2]
+    assert np.isnan(log.series["train/reward"].values[1])
+
+
+def test_a_curve_that_tensorboard_downloaded(tmp_path):
+    path = tmp_path / "run-id53-tag-Epoch_reward.json"
+    path.write_text(json.dumps([[1575580452.08, 1, 83.9], [1575580829.43, 2, -575.2]]))
+    series = read_log(path).series["Epoch_reward"]
+    assert series.steps.tolist() == [1, 2]
+    assert series.times[0] == 1575580452.08
+
+
+def test_one_column_without_a_name(tmp_path):
+    path = tmp_path / "scores.csv"
+    np.savetxt(path, RISING)
+    assert claim(path).name == "headerless-csv"
+    assert read_log(path).series["scores"].values.tolist() == pytest.approx(RISING.tolist())
+
+
+def test_one_column_with_a_name(tmp_path):
+    path = tmp_path / "rewards4.csv"
+    path.write_text("Total Reward\n" + "".join(f"{v}\n" for v in RISING))
+    (trace,) = rlvitals.runs(path)
+    assert "outcome/return" in trace.series
+    assert read_log(path).series["Total Reward"].values.tolist() == RISING.tolist()
+
+
+def test_the_first_of_several_columns_may_be_the_step(tmp_path):
+    path = tmp_path / "rewards.csv"
+    path.write_text("".join(f"{n * 10},{n / 2}\n" for n in range(9)))
+    series = read_log(path).series["rewards"]
+    assert series.steps.tolist() == [n * 10 for n in range(9)]
+
+
+def test_numbers_of_a_folder_that_are_no_measures(tmp_path):
+    np.savetxt(tmp_path / "weights.csv", RISING)
+    assert claim(tmp_path / "weights.csv") is None
+
+
+@pytest.mark.parametrize("name", ["eval_rewards.npy", "test_rewards.csv", "eval-scores.json"])
+def test_tables_of_results_are_read_only_where_they_are_named(tmp_path, name):
+    path = tmp_path / name
+    if path.suffix == ".npy":
+        np.save(path, RISING)
+    elif path.suffix == ".csv":
+        np.savetxt(path, RISING)
+    else:
+        path.write_text(json.dumps({"scores": list(RISING)}))
+    assert claim(path) is None
+    assert len(read_log(path).series) == 1
+
+
+def test_a_counter_that_is_none_does_not_order_the_rows(tmp_path):
+    chance = np.random.default_rng(1)
+    lengths = chance.integers(10, 300, size=60)
+    path = tmp_path / "train.csv"
+    rows = "".join(f"{length},{n}\n" for n, length in enumerate(lengths))
+    path.write_text(f"Total_Steps,Reward\n{rows}")
+    log = read_log(path)
+    assert log.series["Reward"].values.tolist() == list(range(60))
+    assert log.series["Reward"].steps.tolist() == list(range(1, 61))
+    assert log.series["Total_Steps"].values.tolist() == lengths.tolist()
+    assert any("`Total_Steps` counts no steps" in note for note in log.notes)
+
+
+def test_a_counter_that_starts_again_stays_the_axis(tmp_path):
+    path = tmp_path / "train.csv"
+    rows = "".join(f"{n % 30},{n}\n" for n in range(60))
+    path.write_text(f"Episode,Reward\n{rows}")
+    assert read_log(path).series["Reward"].steps.tolist() == [*range(30), *range(30)]
+
+
+def test_a_log_that_holds_only_how_it_crashed(tmp_path):
+    path = tmp_path / "train_42.txt"
+    raised = (
+        'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    main()\n'
+    )
+    path.write_text(f"PyTorch 2.3\nseed 1\n{raised}ZeroDivisionError: division by zero\n")
+    (trace,) = rlvitals.runs(path)
+    found = rlvitals.diagnose(trace, live=False)
+    assert found.verdict.word.value == "failed"
+    assert "ZeroDivisionError" in trace.lifecycle.traceback
+    assert claim(path) is None, "in a folder other files say more of the run"
+
+
+def test_a_log_pasted_into_markdown(tmp_path):
+    path = tmp_path / "issue.md"
+    rows = "\n".join(f"Episode {n} Reward {n / 2}" for n in range(30))
+    path.write_text(f"# It does not learn\n\n```\n{rows}\n```\n\nWhat is wrong?\n")
+    assert read_log(path).series["episode_reward"].values.tolist() == [n / 2 for n in range(30)]
+
+
+def test_a_monitor_that_was_downloaded_twice(tmp_path):
+    path = tmp_path / "monitor (1).csv"
+    path.write_text('#{"t_start": 1.7e9, "env_id": "CartPole-v1"}\nr,l,t\n9.0,9,0.1\n12.0,12,0.2\n')
+    assert claim(path).name == "sb3-monitor"
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("step={n} | reward={v} | loss=0.5", "reward"),
+        ("Epoch:[1/1]({n}/4292), Reward: {v}, KL: 0.01, lr: 1e-5", "reward"),
+        ("GRPO step {n}/500 | loss: 0.0000 | mean_reward: {v} | KL: 0.0004", "avg_reward"),
+        ("Generation {n}: best fitness 9.0, mean fitness {v}", "mean_fitness"),
+    ],
+)
+def test_printed_lines(tmp_path, line, key):
+    path = tmp_path / "run.log"
+    path.write_text("".join(line.format(n=n, v=n / 2) + "\n" for n in range(1, 31)))
+    series = read_log(path).series[key]
+    assert series.values.tolist() == [n / 2 for n in range(1, 31)]
+    assert series.steps.tolist() == list(range(1, 31))
