@@ -349,7 +349,7 @@ def test_no_setting_is_left_out():
         "model.lora_dropout", "model.lora_targets", "model.warm_start_steps",
         "model.warm_start_noise",
         "rewards.functions", "rewards.weights", "rewards.on_error", "rewards.process_model",
-        "monitoring.report_to",
+        "monitoring.report_to", "checks.image_check_steps", "checks.image_check_questions",
     }  # fmt: skip
     assert KEYS.keys() == ARGUMENTS | SINKS.keys() | by_name | LEFT.keys() | {PLOTS}
 

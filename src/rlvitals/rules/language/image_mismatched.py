@@ -2,7 +2,7 @@
 
 ## What it sees
 A check that answers some training questions with their own image and with another question's logs
-how many answers were right (`language/image_*`; `rlvitals train` does so for any task with images).
+how many answers were right (`language/image_*`; our trainers do so for any task with images).
 Over all checks:
 
 - the image matters: in a share of 5 % or more of the questions the answer is right with exactly

@@ -2,7 +2,7 @@
 
 ## What it sees
 A check that answers some training questions with their own image and with another question's
-logs what it was shown and how many answers were right (`language/image_*`; `rlvitals train` does so
+logs what it was shown and how many answers were right (`language/image_*`; our trainers do so
 for any task with images). Over all checks, one of:
 
 - 99 % of the images have one colour;
