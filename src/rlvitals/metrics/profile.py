@@ -33,7 +33,7 @@ FRAMEWORKS = {
 }
 CLIPPED = frozenset({"rsl-rl"})  # log neither KL nor clipping, yet are PPO
 # Trainers of language models: with a critic or without one, and some of them supervised too.
-LANGUAGE = frozenset({"verl", "openrlhf", "prime-rl", "areal", "slime"})
+LANGUAGE = frozenset({"verl", "openrlhf", "prime-rl", "areal", "slime", "language-loop"})
 GROUPED = frozenset({"trl-grpo", "unsloth", "ms-swift"})  # where they log responses with rewards
 CRITIC = ("gae", "ppo")  # what their advantage estimator may be called where it needs a critic
 VALUES = frozenset({"value/loss", "value/mean", "value/prediction_mean"})

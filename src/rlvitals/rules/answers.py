@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from rlvitals.metrics import preference
 from rlvitals.metrics.outcome import (
     ACCURACY,
     EVAL_RETURN,
@@ -16,9 +17,11 @@ from rlvitals.metrics.outcome import (
     SCORE,
     SUCCESS_RATE,
 )
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.reward import COMPONENT, COMPONENT_STD, SCORE_STD, STD
+from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import only_fell
+from rlvitals.rules.gains import SURE, gain
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.standing import (
     LEAST,
@@ -31,18 +34,44 @@ from rlvitals.rules.standing import (
     outcome,
     standing,
 )
+from rlvitals.signals.spread import noise_sd
 
 JUDGED_BY = {metric.name for metric in OUTCOME_METRICS}
+SMALL = 0.2  # sd of a single reward: Cohen's small effect
+OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
+AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
+SOLVED = 0.9  # share of right answers, from the start on: there is little left to learn
 
 
 def answers(trace: Trace) -> tuple[str, Series] | None:
     """Return the share of right answers, as finite points in [0, 1], and its canonical name."""
     named = [(m.name, trace[m.name]) for m in (ACCURACY, SUCCESS_RATE) if m.name in trace]
     for name, series in (*named, *checks(trace)):
-        found = series.finite()
+        found = one_or_nothing(trace, name, series.finite())
         if len(found) >= LEAST and found.values.min() >= 0 and found.values.max() <= 1:
             return name, found
     return None
+
+
+def one_or_nothing(trace: Trace, name: str, series: Series) -> Series:
+    """Return a reward part that pays one sum or nothing as the share of responses it paid for.
+
+    Of such a part with the mean m and the standard deviation s, the sum is m + s^2 / m: where the
+    batches agree on it, it is divided out. Every other part is given back as it is.
+    """
+    sd = trace.get(name.replace(COMPONENT.name, COMPONENT_STD.name, 1))
+    if sd is None or name in JUDGED_BY or not len(series) or series.values.max() <= 1:
+        return series
+    scatter = sd.finite()
+    _, here, there = np.intersect1d(series.steps, scatter.steps, return_indices=True)
+    mean, spread = series.values[here], scatter.values[there]
+    mixed = (mean > 0) & (spread > 0)
+    if mixed.sum() < LEAST or series.values.min() < 0:
+        return series
+    low, paid, high = np.quantile(mean[mixed] + spread[mixed] ** 2 / mean[mixed], (0.1, 0.5, 0.9))
+    if high - low > AGREE * paid:
+        return series
+    return Series(series.steps, series.times, np.minimum(series.values / paid, 1.0))
 
 
 def checks(trace: Trace) -> list[tuple[str, Series]]:
@@ -62,12 +91,52 @@ def _learned(trace: Trace, since: int | None) -> Standing:
         name, series = found
         now = standing(alone(trace, SUCCESS_RATE.name, series), since)
         why = now.why.replace(SUCCESS_RATE.name, name)
-        return replace(now, metric=name, why=why.replace(label(SUCCESS_RATE.name), label(name)))
+        now = replace(now, metric=name, why=why.replace(label(SUCCESS_RATE.name), label(name)))
+        return by_batches(trace, now, series, since)
     score = trace.get(SCORE.name)
     if score is not None and len(score.finite()) >= LEAST:
         rest = {k: s for k, s in trace.series.items() if k != RLHF_REWARD.name}
-        return standing(replace(trace, series=rest), since)
-    return standing(trace, since)
+        trace = replace(trace, series=rest)
+    picked, now = outcome(trace), standing(trace, since)
+    return now if picked is None else by_batches(trace, now, trace[picked[0]].finite(), since)
+
+
+def by_batches(trace: Trace, now: Standing, series: Series, since: int | None) -> Standing:
+    """Judge again what a test for sluggish noise calls flat, or cannot tell.
+
+    A mean over new prompts has no memory, so that much smaller gains can be told. What rose early
+    and stays there holds its best; right answers that are nearly all there from the start have
+    nothing to rise to.
+    """
+    during = series if since is None else series.since(since)
+    found = gain(during.values)
+    if found is None or now.state not in {"flat", "unknown"} or learned_before(trace):
+        return now
+    share = now.metric in {ACCURACY.name, SUCCESS_RATE.name} or checks_the_answer(now.metric)
+    if share and during.values.min() >= 0 and during.values.max() <= 1:
+        if min(found.first, found.last) >= SOLVED and not found.falls:
+            return replace(now, state="at its ceiling", why="")
+        least = OF_ALL
+    else:
+        least = SMALL * single_sd(trace, now.metric, during)
+    if (found.proven or now.low > 0) and found.size >= least and not found.falls:
+        return replace(now, state="rising" if found.goes_on else "holding its best", why="")
+    if now.state == "flat" and not now.hardly and found.size > max(SURE * found.error, least):
+        why = f"{label(now.metric)} goes {found.first:.4g} to {found.last:.4g}"
+        return replace(now, state="unknown", why=f"{why}, within twice its standard error of 0")
+    return now
+
+
+def single_sd(trace: Trace, name: str, series: Series) -> float:
+    """Return the standard deviation of a single response's reward, in the unit of `series`.
+
+    As logged for each batch, else the scatter of its means, which is less.
+    """
+    own = name.replace(COMPONENT.name, COMPONENT_STD.name, 1)
+    for logged in (own if own != name else "", STD.name, SCORE_STD.name):
+        if logged in trace and len(found := trace[logged].finite()):
+            return float(found.values.mean())
+    return noise_sd(series.values) or 0.0
 
 
 def alone(trace: Trace, name: str, series: Series) -> Trace:
@@ -87,7 +156,24 @@ def judged(trace: Trace) -> Standing:
     """
     if trace.profile in kinds.LANGUAGE:
         return learned(trace)
+    if trace.profile is Profile.SUPERVISED and (pairs := paired(trace)) is not None:
+        return pairs
     return since_the_start(trace, standing(evaluated(trace)))
+
+
+def paired(trace: Trace) -> Standing | None:
+    """Return the standing of the share of pairs that are ordered rightly, where it is good.
+
+    None where it is not, or is not logged: then the loss is judged. The loss of preference training
+    is a mean over new pairs, whose scatter hides what the share shows.
+    """
+    name = preference.ACCURACY.name
+    series = None if name not in trace else trace[name].finite()
+    if series is None or len(series) < LEAST:
+        return None
+    now = replace(standing(alone(trace, SUCCESS_RATE.name, series)), metric=name)
+    now = by_batches(trace, now, series, None)
+    return now if now.improves or now.state == "holding its best" else None
 
 
 def since_the_start(trace: Trace, now: Standing) -> Standing:
