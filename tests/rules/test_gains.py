@@ -145,7 +145,7 @@ def test_a_policy_that_earns_all_there_is_has_converged():
     rewards = np.minimum(early(400, 1.0, 10.6, 120, 0.05), 10.5)
     run = dead(rewards, since=150)
     assert diagnose(run).verdict.word in {Word.PLATEAU, Word.CONVERGED}
-    assert "constant-reward" not in severities(run)
+    assert severities(run)["constant-reward"] is Severity.NOTE
 
 
 def test_responses_that_never_end_are_a_warning_even_while_the_reward_rises():
@@ -177,3 +177,21 @@ def test_pairs_that_are_guessed_are_not():
         preference__accuracy=0.5 + 0.06 * made.noise(100, 5),
     )
     assert diagnose(run).verdict.word is Word.STALLED
+
+
+def test_held_out_answers_tell_where_batches_are_drawn_for_their_difficulty():
+    level = 0.5 + 0.05 * made.noise(200)
+    held = np.linspace(0.4, 0.7, 20) + 0.01 * made.noise(20, 6)
+    run = grpo(outcome__reward=level, outcome__eval_accuracy=held)
+    assert judged(run).metric == "outcome/eval_accuracy"
+    assert diagnose(run).verdict.word is Word.LEARNING
+    assert "no-learning" not in severities(run)
+
+
+def test_the_best_of_several_held_out_answers_tells_nothing():
+    level = 0.5 + 0.05 * made.noise(200)
+    held = np.linspace(0.4, 0.7, 20)
+    run = grpo(
+        outcome__reward=level, **{"outcome__eval_task__math__acc__best@8__mean": held.copy()}
+    )
+    assert not judged(run).improves

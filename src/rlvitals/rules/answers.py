@@ -4,6 +4,8 @@ A composed reward rises by its easy parts, and a reward less a KL penalty rises 
 what was learned. The share of right answers, or the plain score, does not.
 """
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +13,10 @@ import numpy as np
 from rlvitals.metrics import preference
 from rlvitals.metrics.outcome import (
     ACCURACY,
+    EVAL_ACCURACY,
     EVAL_RETURN,
+    EVAL_SUCCESS_RATE,
+    EVAL_TASK,
     RETURN,
     RLHF_REWARD,
     SCORE,
@@ -37,6 +42,7 @@ from rlvitals.rules.standing import (
 from rlvitals.signals.spread import noise_sd
 
 JUDGED_BY = {metric.name for metric in OUTCOME_METRICS}
+MEAN = re.compile(r"(?:acc|reward|score|correct).*mean@|mean@.*(?:acc|reward|score)|accuracy")
 SMALL = 0.2  # sd of a single reward: Cohen's small effect
 OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
 AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
@@ -86,6 +92,35 @@ def learned(trace: Trace, since: int | None = None) -> Standing:
 
 @remembered
 def _learned(trace: Trace, since: int | None) -> Standing:
+    now = _by_training(trace, since)
+    if now.state not in {"flat", "unknown"}:
+        return now
+    # Batches that are drawn for their difficulty stay level while the policy gets better.
+    held = next((h for h in _held_out(trace, since) if h.improves), None)
+    return now if held is None else held
+
+
+def _held_out(trace: Trace, since: int | None) -> Iterator[Standing]:
+    """Judge the right answers on prompts that are not trained on, wherever they are logged."""
+    names = [EVAL_ACCURACY.name, EVAL_SUCCESS_RATE.name, *members(trace)]
+    for name in names:
+        series = trace[name].finite() if name in trace else None
+        during = series if series is None or since is None else series.since(since)
+        if during is None or len(during) < LEAST:
+            continue
+        if during.values.min() < 0 or during.values.max() > 1:
+            continue
+        now = standing(alone(trace, SUCCESS_RATE.name, series), since)
+        yield by_batches(trace, replace(now, metric=name), series, since)
+
+
+def members(trace: Trace) -> list[str]:
+    """Return the evaluations of one task each that are means over answers, none of the best."""
+    own = f"{EVAL_TASK.name}/"
+    return [name for name in sorted(trace.series) if name.startswith(own) and MEAN.search(name)]
+
+
+def _by_training(trace: Trace, since: int | None) -> Standing:
     found = answers(trace)
     if found is not None:
         name, series = found

@@ -2,7 +2,8 @@
 
 A log is taken for one only where a key says that responses are graded: a reward's part for right
 answers, accuracy of answers beside format, groups of one prompt. The rest are plain names. Tinker's
-cookbook is such a loop: "env/all/" holds means over the rollouts of a batch.
+cookbook is such a loop, whose "env/all/" holds means over the rollouts of a batch, and so is NeMo
+RL's.
 """
 
 from rlvitals.metrics import (
@@ -38,13 +39,19 @@ TINKER = {
     "test/env/all/correct": Name(outcome.EVAL_ACCURACY, "mean over the test set"),
 }
 
+NEMO = {  # without the "train/" before them
+    "approx_entropy": Name(exploration.ENTROPY, "estimated from sampled tokens"),
+    "mean_gen_tokens_per_sample": Name(language.LENGTH_MEAN, ROLLOUTS),
+    "validation/accuracy": Name(outcome.EVAL_ACCURACY, "mean over the validation set"),
+}
+
 NAMES = Table(
     "language-loop",
     "hand-written loops around a language model",
     loose=True,
     keys={
-        **generic.NAMES.keys,
         **TINKER,
+        **NEMO,
         "train_answer_accuracy": Name(outcome.ACCURACY, HOW),
         "answer_accuracy": Name(outcome.ACCURACY, HOW),
         "batch_accuracy": Name(outcome.ACCURACY, HOW),
@@ -63,15 +70,14 @@ NAMES = Table(
         "avg_gen_tokens": Name(language.LENGTH_MEAN, HOW),
     },
     families=(
-        *generic.NAMES.families,
         Family(rf"reward/((?!(?:{STATISTICS})\Z)[^/]+)", Name(reward.COMPONENT, HOW)),
         Family(r"env/all/(format)", Name(reward.COMPONENT, ROLLOUTS)),
         Family(r"(?:train_)?(format)_(?:accuracy|rate)", Name(reward.COMPONENT, HOW)),
     ),
-    settings=generic.NAMES.settings,
     prefixes=generic.NAMES.prefixes,
     marks=(
         ("env/all/correct",),  # distillation earns no reward: it is judged by none
+        ("mean_gen_tokens_per_sample", "reward"),
         ("reward/correctness",),
         ("reward/format",),
         ("reward/mean", "policy/entropy", "progress/done_frac"),
@@ -81,5 +87,6 @@ NAMES = Table(
         ("mean_reward", "group_reward_std"),
     ),
     read_from="logs of public repositories that train language models with loops of their own;"
-    " thinking-machines-lab/tinker-cookbook: tinker_cookbook/rl/train.py, rl/metric_util.py",
+    " thinking-machines-lab/tinker-cookbook: tinker_cookbook/rl/train.py, rl/metric_util.py;"
+    " NVIDIA-NeMo/RL: nemo_rl/algorithms/grpo.py",
 )

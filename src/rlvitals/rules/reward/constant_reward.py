@@ -161,10 +161,8 @@ def _whole(trace: Trace) -> Answer:
     right = last_share(trace.until(ended))
     if right is not None and right >= SOLVED:
         return Clear()
-    language = trace.profile in kinds.LANGUAGE
-    now = judged(trace) if language else standing(trace)
-    done = language and content(now) and at_top(trace, began)
-    if done or now.state == "at its ceiling" or _at_its_top(name, series, first):
+    now = judged(trace) if trace.profile in kinds.LANGUAGE else standing(trace)
+    if now.state == "at its ceiling" or _at_its_top(name, series, first):
         return Clear()
     return _finding(trace, name, (began, ended), count, series)
 
@@ -214,7 +212,11 @@ def _finding(
     # Of a return of 0 the least that can be had says nothing: it is what a dead reward pays too.
     floor = () if env is None else (env.random_return, env.min_return or env.random_return)
     waits = name == RETURN.name and value in floor
-    learns = content(now) and not (trace.profile in kinds.LANGUAGE and lifeless(trace))
+    learns = content(now)
+    if trace.profile in kinds.LANGUAGE:
+        done = content(judged(trace)) and at_top(trace, between[0])
+        learns = (learns or done) and not lifeless(trace)
+        counter = (*counter, "most batches earn the most that any did") if done else counter
     severity = Severity.NOTE if learns or waits or over else Severity.WARNING
     if waits:
         until = "had succeeded until then" if over else "has succeeded yet"
