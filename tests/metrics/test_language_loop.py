@@ -24,6 +24,7 @@ def read(tmp_path, rows):
     [
         (["env/all/reward/total", "env/all/correct", "optim/entropy"], "outcome/accuracy"),
         (["reward/correctness", "reward/format", "reward/total"], "reward/component/correctness"),
+        (["reward/mean", "reward/correct_f", "reward/g"], "reward/component/correct_f"),
         (["answer_accuracy", "format_accuracy", "mean_reward", "loss"], "outcome/accuracy"),
         (["mean_reward", "batch_accuracy", "loss"], "outcome/accuracy"),
         (["train/reward", "train/mean_gen_tokens_per_sample", "train/loss"], "outcome/reward"),

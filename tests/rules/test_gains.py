@@ -195,3 +195,10 @@ def test_the_best_of_several_held_out_answers_tells_nothing():
         outcome__reward=level, **{"outcome__eval_task__math__acc__best@8__mean": held.copy()}
     )
     assert not judged(run).improves
+
+
+def test_a_mean_whose_spread_is_logged_is_a_batch_of_an_unknown_kind_too():
+    course = np.linspace(0.45, 0.487, 400) + 0.02 * made.noise(400)
+    run = made.trace(Profile.UNKNOWN, outcome__reward=course, reward__std=np.full(400, 0.1))
+    assert judged(run).improves
+    assert diagnose(run).verdict.word is Word.LEARNING

@@ -1,5 +1,6 @@
 """Which kind of training a run is, from its settings and from what it logs."""
 
+import re
 from collections.abc import Collection, Mapping
 
 from rlvitals.records import Measured, Profile, Setting
@@ -129,10 +130,13 @@ TELLING: tuple[tuple[Profile, frozenset[str]], ...] = (
         frozenset({"policy/loss", "policy/loss_sum", "value/loss", "value/explained_variance"}),
     ),
 )
+ANSWER = re.compile(r"correct|accura", re.IGNORECASE)  # a part of a reward that grades answers
 REWARDED = ("outcome/return", "outcome/reward", "outcome/score", "outcome/success", "reward/")
 
 
 def _by_metrics(names: Collection[str]) -> Profile:
+    if any(name.startswith("reward/component/") and ANSWER.search(name) for name in names):
+        return Profile.RLHF_PPO if not VALUES.isdisjoint(names) else Profile.GRPO
     for profile, metrics in TELLING:
         if not metrics.isdisjoint(names):
             return profile

@@ -18,6 +18,7 @@ from rlvitals.metrics.outcome import (
     EVAL_SUCCESS_RATE,
     EVAL_TASK,
     RETURN,
+    REWARD,
     RLHF_REWARD,
     SCORE,
     SUCCESS_RATE,
@@ -189,8 +190,9 @@ def judged(trace: Trace) -> Standing:
 
     A language model's by what it learned; any other's by its evaluation, where that tells.
     """
-    if trace.profile in kinds.LANGUAGE:
-        return learned(trace)
+    batches = trace.profile is Profile.UNKNOWN and {REWARD.name, STD.name} <= trace.series.keys()
+    if trace.profile in kinds.LANGUAGE or (batches and RETURN.name not in trace):
+        return learned(trace)  # a spread is logged of samples: their mean is a batch's
     if trace.profile is Profile.SUPERVISED and (pairs := paired(trace)) is not None:
         return pairs
     return since_the_start(trace, standing(evaluated(trace)))

@@ -19,13 +19,6 @@ from rlvitals.metrics.names import generic
 from rlvitals.metrics.names.name import Family, Name, Table
 
 HOW = generic.HOW
-# Keys under reward/ that are statistics of it, or names of ours, and no part.
-STATISTICS = (
-    r"mean|avg|average|total|sum|step|std|var|min|max|median|trained_mean|group_\w+|component\w*"
-    r"|eval_\w+|score_std|non_score\w*|none_share|exceptions|shaped|raw|clipped|absolute|delta"
-    r"|intrinsic|distribution"
-)
-
 ROLLOUTS = "mean over the batch's rollouts"
 TINKER = {
     "optim/lr": Name(optimiser.LEARNING_RATE),
@@ -70,7 +63,7 @@ NAMES = Table(
         "avg_gen_tokens": Name(language.LENGTH_MEAN, HOW),
     },
     families=(
-        Family(rf"reward/((?!(?:{STATISTICS})\Z)[^/]+)", Name(reward.COMPONENT, HOW)),
+        Family(rf"reward/((?!(?:{generic.STATISTICS})\Z)[^/]+)", Name(reward.COMPONENT, HOW)),
         Family(r"env/all/(format)", Name(reward.COMPONENT, ROLLOUTS)),
         Family(r"(?:train_)?(format)_(?:accuracy|rate)", Name(reward.COMPONENT, HOW)),
     ),
@@ -80,7 +73,6 @@ NAMES = Table(
         ("mean_gen_tokens_per_sample", "reward"),
         ("reward/correctness",),
         ("reward/format",),
-        ("reward/mean", "policy/entropy", "progress/done_frac"),
         ("answer_accuracy", "format_accuracy"),
         ("format_rate", "mean_reward"),
         ("mean_reward", "batch_accuracy"),
