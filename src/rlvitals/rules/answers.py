@@ -103,13 +103,11 @@ def _learned(trace: Trace, since: int | None) -> Standing:
 
 def _held_out(trace: Trace, since: int | None) -> Iterator[Standing]:
     """Judge the right answers on prompts that are not trained on, wherever they are logged."""
-    names = [EVAL_ACCURACY.name, EVAL_SUCCESS_RATE.name, *members(trace)]
-    for name in names:
-        series = trace[name].finite() if name in trace else None
-        during = series if series is None or since is None else series.since(since)
-        if during is None or len(during) < LEAST:
-            continue
-        if during.values.min() < 0 or during.values.max() > 1:
+    named = (EVAL_ACCURACY.name, EVAL_SUCCESS_RATE.name)
+    for name in (*(name for name in named if name in trace), *members(trace)):
+        series = trace[name].finite()
+        values = (series if since is None else series.since(since)).values
+        if len(values) < LEAST or values.min() < 0 or values.max() > 1:
             continue
         now = standing(alone(trace, SUCCESS_RATE.name, series), since)
         yield by_batches(trace, replace(now, metric=name), series, since)
