@@ -54,13 +54,13 @@ def answers(trace: Trace) -> tuple[str, Series] | None:
     """Return the share of right answers, as finite points in [0, 1], and its canonical name."""
     named = [(m.name, trace[m.name]) for m in (ACCURACY, SUCCESS_RATE) if m.name in trace]
     for name, series in (*named, *checks(trace)):
-        found = one_or_nothing(trace, name, series.finite())
+        found = paid_share(trace, name, series.finite())
         if len(found) >= LEAST and found.values.min() >= 0 and found.values.max() <= 1:
             return name, found
     return None
 
 
-def one_or_nothing(trace: Trace, name: str, series: Series) -> Series:
+def paid_share(trace: Trace, name: str, series: Series) -> Series:
     """Return a reward part that pays one sum or nothing as the share of responses it paid for.
 
     Of such a part with the mean m and the standard deviation s, the sum is m + s^2 / m: where the
@@ -97,11 +97,11 @@ def _learned(trace: Trace, since: int | None) -> Standing:
     if now.state not in {"flat", "unknown"}:
         return now
     # Batches that are drawn for their difficulty stay level while the policy gets better.
-    held = next((h for h in _held_out(trace, since) if h.improves), None)
+    held = next((h for h in _evaluations(trace, since) if h.improves), None)
     return now if held is None else held
 
 
-def _held_out(trace: Trace, since: int | None) -> Iterator[Standing]:
+def _evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
     """Judge the right answers on prompts that are not trained on, wherever they are logged."""
     named = (EVAL_ACCURACY.name, EVAL_SUCCESS_RATE.name)
     for name in (*(name for name in named if name in trace), *members(trace)):
@@ -191,12 +191,12 @@ def judged(trace: Trace) -> Standing:
     batches = trace.profile is Profile.UNKNOWN and {REWARD.name, STD.name} <= trace.series.keys()
     if trace.profile in kinds.LANGUAGE or (batches and RETURN.name not in trace):
         return learned(trace)  # a spread is logged of samples: their mean is a batch's
-    if trace.profile is Profile.SUPERVISED and (pairs := paired(trace)) is not None:
+    if trace.profile is Profile.SUPERVISED and (pairs := by_pairs(trace)) is not None:
         return pairs
     return since_the_start(trace, standing(evaluated(trace)))
 
 
-def paired(trace: Trace) -> Standing | None:
+def by_pairs(trace: Trace) -> Standing | None:
     """Return the standing of the share of pairs that are ordered rightly, where it is good.
 
     None where it is not, or is not logged: then the loss is judged. The loss of preference training

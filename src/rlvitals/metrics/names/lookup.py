@@ -34,12 +34,12 @@ def _fullest(keys: Collection[str], tables: Sequence[Table], framework: str = ""
     fit = [t for t in tables if (framework and t.framework == framework) or _marked(t, keys)]
     plain = [t for t in fit if t.loose and not t.marks]
 
-    def known(table: Table) -> int:
+    def count(table: Table) -> int:
         # Loose names with marks are read beside the plain ones, not instead of them.
         both = (table, *plain) if table.loose and table.marks else (table,)
         return sum(any(find(one, key) for one in both) for key in keys)
 
-    return max(fit, key=known, default=None)
+    return max(fit, key=count, default=None)
 
 
 def _known(table: Table, keys: Collection[str]) -> int:
