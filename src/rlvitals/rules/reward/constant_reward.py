@@ -47,7 +47,7 @@ from rlvitals.rules.falling import SHOWS, memory
 from rlvitals.rules.paid import paid
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
-from rlvitals.rules.standing import RIGHT, environment, label, standing
+from rlvitals.rules.standing import RIGHT, Standing, environment, label, standing
 from rlvitals.rules.untaught import at_top, lifeless
 from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.level import stays_above
@@ -212,11 +212,8 @@ def _finding(
     # Of a return of 0 the least that can be had says nothing: it is what a dead reward pays too.
     floor = () if env is None else (env.random_return, env.min_return or env.random_return)
     waits = name == RETURN.name and value in floor
-    learns = content(now)
-    if trace.profile in kinds.LANGUAGE:
-        done = content(judged(trace)) and at_top(trace, between[0])
-        learns = (learns or done) and not lifeless(trace)
-        counter = (*counter, "most batches earn the most that any did") if done else counter
+    learns, most = _learns(trace, now, between[0])
+    counter = (*counter, *most)
     severity = Severity.NOTE if learns or waits or over else Severity.WARNING
     if waits:
         until = "had succeeded until then" if over else "has succeeded yet"
@@ -239,6 +236,15 @@ def _finding(
         evidence=evidence,
         counter=counter,
     )
+
+
+def _learns(trace: Trace, now: Standing, since: int) -> tuple[bool, tuple[str, ...]]:
+    """Tell whether the outcome is well in spite of rewards that are alike, and what says so."""
+    if trace.profile not in kinds.LANGUAGE:
+        return content(now), ()
+    done = content(judged(trace)) and at_top(trace, since)
+    said = ("most batches earn the most that any did",) if done else ()
+    return (content(now) or done) and not lifeless(trace), said
 
 
 RULE = Rule(
