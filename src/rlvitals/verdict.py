@@ -10,6 +10,8 @@ from rlvitals.rules.answers import evaluated, judged
 from rlvitals.rules.form import form_alone
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import Standing, lost_again, way_gone
+from rlvitals.rules.untaught import lifeless
+from rlvitals.rules.weigh import content
 
 LAST_OF_MEMORY = (f"{MACHINE.name}/ram",)
 FULL = 90.0  # per cent of the memory: whoever asks for more is likely to be killed
@@ -43,6 +45,9 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
         return Verdict(Word.FAILED, ended(trace))
     silent = next((finding for rule, finding in findings if rule.verdict == Word.HUNG), None)
     now = judged(trace)
+    good = now.improves
+    if trace.profile in kinds.LANGUAGE:  # a mean that rises without any update was not learned
+        good = content(now) and (now.state == "at its ceiling" or not lifeless(trace))
     # What the outcome shows says more than what explains it.
     ranked = sorted(findings, key=lambda pair: not _of_the_outcome(pair[1]))
     said = {
@@ -56,7 +61,7 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
         if word not in said:
             continue
         lost = word in OUTCOME_LOST and _of_the_outcome(said[word])
-        if lost or not (now.improves and word in OUTCOME_DECIDES):
+        if lost or not (good and word in OUTCOME_DECIDES):
             return Verdict(word, said[word].summary)
     fallen = None if trace.profile in kinds.LANGUAGE else lost_again(evaluated(trace))
     if fallen is not None:

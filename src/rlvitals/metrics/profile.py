@@ -1,5 +1,6 @@
 """Which kind of training a run is, from its settings and from what it logs."""
 
+import re
 from collections.abc import Collection, Mapping
 
 from rlvitals.records import Measured, Profile, Setting
@@ -33,7 +34,7 @@ FRAMEWORKS = {
 }
 CLIPPED = frozenset({"rsl-rl"})  # log neither KL nor clipping, yet are PPO
 # Trainers of language models: with a critic or without one, and some of them supervised too.
-LANGUAGE = frozenset({"verl", "openrlhf", "prime-rl", "areal", "slime"})
+LANGUAGE = frozenset({"verl", "openrlhf", "prime-rl", "areal", "slime", "language-loop"})
 GROUPED = frozenset({"trl-grpo", "unsloth", "ms-swift"})  # where they log responses with rewards
 CRITIC = ("gae", "ppo")  # what their advantage estimator may be called where it needs a critic
 VALUES = frozenset({"value/loss", "value/mean", "value/prediction_mean"})
@@ -129,10 +130,13 @@ TELLING: tuple[tuple[Profile, frozenset[str]], ...] = (
         frozenset({"policy/loss", "policy/loss_sum", "value/loss", "value/explained_variance"}),
     ),
 )
+ANSWER = re.compile(r"correct|accura", re.IGNORECASE)  # a part of a reward that grades answers
 REWARDED = ("outcome/return", "outcome/reward", "outcome/score", "outcome/success", "reward/")
 
 
 def _by_metrics(names: Collection[str]) -> Profile:
+    if any(name.startswith("reward/component/") and ANSWER.search(name) for name in names):
+        return Profile.RLHF_PPO if not VALUES.isdisjoint(names) else Profile.GRPO
     for profile, metrics in TELLING:
         if not metrics.isdisjoint(names):
             return profile

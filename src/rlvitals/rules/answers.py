@@ -4,21 +4,30 @@ A composed reward rises by its easy parts, and a reward less a KL penalty rises 
 what was learned. The share of right answers, or the plain score, does not.
 """
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
+from rlvitals.metrics import preference
 from rlvitals.metrics.outcome import (
     ACCURACY,
+    EVAL_ACCURACY,
     EVAL_RETURN,
+    EVAL_SUCCESS_RATE,
+    EVAL_TASK,
     RETURN,
+    REWARD,
     RLHF_REWARD,
     SCORE,
     SUCCESS_RATE,
 )
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.reward import COMPONENT, COMPONENT_STD, SCORE_STD, STD
+from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import only_fell
+from rlvitals.rules.gains import SURE, gain
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.standing import (
@@ -31,18 +40,45 @@ from rlvitals.rules.standing import (
     outcome,
     standing,
 )
+from rlvitals.signals.spread import noise_sd
 
 JUDGED_BY = {metric.name for metric in OUTCOME_METRICS}
+MEAN = re.compile(r"(?:acc|reward|score|correct).*mean@|mean@.*(?:acc|reward|score)|accuracy")
+SMALL = 0.2  # sd of a single reward: Cohen's small effect
+OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
+AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
+SOLVED = 0.9  # share of right answers, from the start on: there is little left to learn
 
 
 def answers(trace: Trace) -> tuple[str, Series] | None:
     """Return the share of right answers, as finite points in [0, 1], and its canonical name."""
     named = [(m.name, trace[m.name]) for m in (ACCURACY, SUCCESS_RATE) if m.name in trace]
     for name, series in (*named, *checks(trace)):
-        found = series.finite()
+        found = paid_share(trace, name, series.finite())
         if len(found) >= LEAST and found.values.min() >= 0 and found.values.max() <= 1:
             return name, found
     return None
+
+
+def paid_share(trace: Trace, name: str, series: Series) -> Series:
+    """Return a reward part that pays one sum or nothing as the share of responses it paid for.
+
+    Of such a part with the mean m and the standard deviation s, the sum is m + s^2 / m: where the
+    batches agree on it, it is divided out. Every other part is given back as it is.
+    """
+    sd = trace.get(name.replace(COMPONENT.name, COMPONENT_STD.name, 1))
+    if sd is None or name in JUDGED_BY or not len(series) or series.values.max() <= 1:
+        return series
+    scatter = sd.finite()
+    _, here, there = np.intersect1d(series.steps, scatter.steps, return_indices=True)
+    mean, spread = series.values[here], scatter.values[there]
+    mixed = (mean > 0) & (spread > 0)
+    if mixed.sum() < LEAST or series.values.min() < 0:
+        return series
+    low, paid, high = np.quantile(mean[mixed] + spread[mixed] ** 2 / mean[mixed], (0.1, 0.5, 0.9))
+    if high - low > AGREE * paid:
+        return series
+    return Series(series.steps, series.times, np.minimum(series.values / paid, 1.0))
 
 
 def checks(trace: Trace) -> list[tuple[str, Series]]:
@@ -57,17 +93,84 @@ def learned(trace: Trace, since: int | None = None) -> Standing:
 
 @remembered
 def _learned(trace: Trace, since: int | None) -> Standing:
+    now = _by_training(trace, since)
+    if now.state not in {"flat", "unknown"}:
+        return now
+    # Batches that are drawn for their difficulty stay level while the policy gets better.
+    held = next((h for h in _evaluations(trace, since) if h.improves), None)
+    return now if held is None else held
+
+
+def _evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
+    """Judge the right answers on prompts that are not trained on, wherever they are logged."""
+    named = (EVAL_ACCURACY.name, EVAL_SUCCESS_RATE.name)
+    for name in (*(name for name in named if name in trace), *members(trace)):
+        series = trace[name].finite()
+        values = (series if since is None else series.since(since)).values
+        if len(values) < LEAST or values.min() < 0 or values.max() > 1:
+            continue
+        now = standing(alone(trace, SUCCESS_RATE.name, series), since)
+        yield by_batches(trace, replace(now, metric=name), series, since)
+
+
+def members(trace: Trace) -> list[str]:
+    """Return the evaluations of one task each that are means over answers, none of the best."""
+    own = f"{EVAL_TASK.name}/"
+    return [name for name in sorted(trace.series) if name.startswith(own) and MEAN.search(name)]
+
+
+def _by_training(trace: Trace, since: int | None) -> Standing:
     found = answers(trace)
     if found is not None:
         name, series = found
         now = standing(alone(trace, SUCCESS_RATE.name, series), since)
         why = now.why.replace(SUCCESS_RATE.name, name)
-        return replace(now, metric=name, why=why.replace(label(SUCCESS_RATE.name), label(name)))
+        now = replace(now, metric=name, why=why.replace(label(SUCCESS_RATE.name), label(name)))
+        return by_batches(trace, now, series, since)
     score = trace.get(SCORE.name)
     if score is not None and len(score.finite()) >= LEAST:
         rest = {k: s for k, s in trace.series.items() if k != RLHF_REWARD.name}
-        return standing(replace(trace, series=rest), since)
-    return standing(trace, since)
+        trace = replace(trace, series=rest)
+    picked, now = outcome(trace), standing(trace, since)
+    return now if picked is None else by_batches(trace, now, trace[picked[0]].finite(), since)
+
+
+def by_batches(trace: Trace, now: Standing, series: Series, since: int | None) -> Standing:
+    """Judge again what a test for sluggish noise calls flat, or cannot tell.
+
+    A mean over new prompts has no memory, so that much smaller gains can be told. What rose early
+    and stays there holds its best; right answers that are nearly all there from the start have
+    nothing to rise to.
+    """
+    during = series if since is None else series.since(since)
+    found = gain(during.values)
+    if found is None or now.state not in {"flat", "unknown"} or learned_before(trace):
+        return now
+    share = now.metric in {ACCURACY.name, SUCCESS_RATE.name} or checks_the_answer(now.metric)
+    if share and during.values.min() >= 0 and during.values.max() <= 1:
+        if min(found.first, found.last) >= SOLVED and not found.falls:
+            return replace(now, state="at its ceiling", why="")
+        least = OF_ALL
+    else:
+        least = SMALL * single_sd(trace, now.metric, during)
+    if (found.proven or now.low > 0) and found.size >= least and not found.falls:
+        return replace(now, state="rising" if found.goes_on else "holding its best", why="")
+    if now.state == "flat" and not now.hardly and found.size > max(SURE * found.error, least):
+        why = f"{label(now.metric)} goes {found.first:.4g} to {found.last:.4g}"
+        return replace(now, state="unknown", why=f"{why}, within twice its standard error of 0")
+    return now
+
+
+def single_sd(trace: Trace, name: str, series: Series) -> float:
+    """Return the standard deviation of a single response's reward, in the unit of `series`.
+
+    As logged for each batch, else the scatter of its means, which is less.
+    """
+    own = name.replace(COMPONENT.name, COMPONENT_STD.name, 1)
+    for logged in (own if own != name else "", STD.name, SCORE_STD.name):
+        if logged in trace and len(found := trace[logged].finite()):
+            return float(found.values.mean())
+    return noise_sd(series.values) or 0.0
 
 
 def alone(trace: Trace, name: str, series: Series) -> Trace:
@@ -85,9 +188,27 @@ def judged(trace: Trace) -> Standing:
 
     A language model's by what it learned; any other's by its evaluation, where that tells.
     """
-    if trace.profile in kinds.LANGUAGE:
-        return learned(trace)
+    batches = trace.profile is Profile.UNKNOWN and {REWARD.name, STD.name} <= trace.series.keys()
+    if trace.profile in kinds.LANGUAGE or (batches and RETURN.name not in trace):
+        return learned(trace)  # a spread is logged of samples: their mean is a batch's
+    if trace.profile is Profile.SUPERVISED and (pairs := by_pairs(trace)) is not None:
+        return pairs
     return since_the_start(trace, standing(evaluated(trace)))
+
+
+def by_pairs(trace: Trace) -> Standing | None:
+    """Return the standing of the share of pairs that are ordered rightly, where it is good.
+
+    None where it is not, or is not logged: then the loss is judged. The loss of preference training
+    is a mean over new pairs, whose scatter hides what the share shows.
+    """
+    name = preference.ACCURACY.name
+    series = None if name not in trace else trace[name].finite()
+    if series is None or len(series) < LEAST:
+        return None
+    now = replace(standing(alone(trace, SUCCESS_RATE.name, series)), metric=name)
+    now = by_batches(trace, now, series, None)
+    return now if now.improves or now.state == "holding its best" else None
 
 
 def since_the_start(trace: Trace, now: Standing) -> Standing:

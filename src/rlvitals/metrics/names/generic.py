@@ -101,6 +101,13 @@ ALIASES: tuple[tuple[Metric, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 HOW = "as its writer measured it"
+# Keys under reward/ that are statistics of it, or names of ours, and no part.
+STATISTICS = (
+    r"mean|avg|average|total|sum|step|std|var|min|max|median|trained_mean|group_\w+|component\w*"
+    r"|eval_\w+|score_std|non_score\w*|none_share|exceptions|shaped|raw|clipped|absolute|delta"
+    r"|intrinsic|distribution"
+)
+GRADED = r"correct|accura|format|compil"  # in names of parts that grade a response
 CANONICAL = (
     *outcome.METRICS,
     *reward.METRICS,
@@ -130,6 +137,7 @@ NAMES = Table(
     },
     families=(
         *(Family(rf"{m.name}/(.+)", Name(m, HOW)) for m in CANONICAL if m.family),
+        Family(rf"reward/([^/]*(?:{GRADED})[^/]*)", Name(reward.COMPONENT, HOW)),
         Family(r"machine/(.+)_percent", Name(throughput.MACHINE, "mean since the last row")),
         Family(r"machine/((?!disk_free).+)_gib", Name(throughput.MEMORY, "most since the last")),
         Family(r"machine/(threads|open_files)", Name(throughput.HANDLES, HOW)),

@@ -32,7 +32,14 @@ def choose(
 
 def _fullest(keys: Collection[str], tables: Sequence[Table], framework: str = "") -> Table | None:
     fit = [t for t in tables if (framework and t.framework == framework) or _marked(t, keys)]
-    return max(fit, key=lambda table: _known(table, keys), default=None)
+    plain = [t for t in fit if t.loose and not t.marks]
+
+    def count(table: Table) -> int:
+        # Loose names with marks are read beside the plain ones, not instead of them.
+        both = (table, *plain) if table.loose and table.marks else (table,)
+        return sum(any(find(one, key) for one in both) for key in keys)
+
+    return max(fit, key=count, default=None)
 
 
 def _known(table: Table, keys: Collection[str]) -> int:

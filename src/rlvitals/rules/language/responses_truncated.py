@@ -4,7 +4,8 @@
 `language/truncated_share` above 0.3 in at least half of 20 successive updates (10 where fewer
 than 40 are logged). What the model gets right decides: a warning where that is proven not to
 improve, an error above 0.8 (which includes runs in which no response ends at all); a note where
-it improves or, up to 0.8, cannot be told. Else `language/query_truncated_share` above 0.1 as
+it improves or, up to 0.8, cannot be told. Where no response ended by itself in any update it is a
+warning even while the reward rises. Else `language/query_truncated_share` above 0.1 as
 often: a note that prompts are cut.
 
 ## Why it matters
@@ -56,10 +57,12 @@ def check(trace: Trace) -> Answer:
     level = median(stretch.of(cut).finite().values) or 0.0
     now = learned(trace, since=stretch.began)
     evidence, counter = sides(now)
+    severe = level > NEARLY_ALL.on(trace)
+    never = Severity.WARNING if _never_ended(cut) else Severity.NOTE
     return Finding(
         f"{level:.0%} of responses are cut at the length limit in the median update"
         + (f", {stretch.worst:.0%} at most" if round(stretch.worst, 2) > round(level, 2) else ""),
-        severity=stretch.severity(_severity(now, severe=level > NEARLY_ALL.on(trace))),
+        severity=stretch.severity(max(_severity(now, severe=severe), never)),
         metric=TRUNCATED_SHARE.name,
         began=stretch.began,
         ended=stretch.ended,

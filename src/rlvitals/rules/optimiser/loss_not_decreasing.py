@@ -3,11 +3,11 @@
 ## What it sees
 `optimiser/loss` at the end no more than 5 % below its start (the level of the last fifth against
 the higher of the first five points and the first fifth), judged after 50 logged points, or half of
-the budget where it is known. In supervised training that is a warning. In PSR, NSR and
-W-REINFORCE, whose losses fall in healthy runs too, it is a note. Where the outcome improves or
-holds its best it is not reported. The guides' measure, standard deviation over mean of the last
-ten losses (below 0.01: converged), is given as evidence, and so is the curve's shape. Elsewhere in
-RL the loss is no score, and the rule does not apply.
+the budget where it is known. In supervised training that is a warning. In PSR, NSR and W-REINFORCE,
+whose losses fall in healthy runs too, it is a note. Where the outcome improves or holds its best,
+or more pairs of responses are ordered rightly, it is not reported. The guides' measure, standard
+deviation over mean of the last ten losses (below 0.01: converged), is given as evidence, and so is
+the curve's shape. Elsewhere in RL the loss is no score, and the rule does not apply.
 
 ## Why it matters
 A supervised run that does not lower its loss learns nothing: the learning rate is too low, or
@@ -31,6 +31,7 @@ import numpy as np
 from rlvitals.metrics.optimiser import LOSS
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds, weigh
+from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -73,7 +74,7 @@ def check(trace: Trace) -> Answer:
         return Clear()
     now = standing(trace)
     supervised = trace.profile is Profile.SUPERVISED
-    if weigh.content(now):
+    if weigh.content(now) or (supervised and weigh.content(judged(trace))):
         return Clear()
     evidence, counter = weigh.sides(now)
     share = f", a fall of {fall / abs(first):.1%}" if fall >= 0 and first else ""

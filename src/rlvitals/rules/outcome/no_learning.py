@@ -2,11 +2,13 @@
 
 ## What it sees
 The 95 % interval of the outcome's change over the whole run lies below what would count as
-learning: a tenth of the way from a random to a solved policy where the environment is known
-(in a game where only people's scores are known, three tenths of the first level if that is
-less), else a tenth of the first level, of a loss a twentieth. Or a return only fell, from its very
-start on, and never came back. Asked once 40 % of the run's budget is spent; without a budget, once
-the run has ended. Falling is an error, flat a warning.
+learning: a tenth of the way from a random to a solved policy where the environment is known (in a
+game where only people's scores are known, three tenths of the first level if that is less), else a
+tenth of the first level, of a loss a twentieth. A language model is judged by its right answers
+where they are logged, and by batches that each draw new prompts: a proven gain counts however small
+its share of the first level is, and one that came early and stayed is a plateau. Or a return only
+fell, from its very start on, and never came back. Asked once 40 % of the run's budget is spent;
+without a budget, once the run has ended. Falling is an error, flat a warning.
 
 ## Why it matters
 Everything else a trainer logs can look well while this does not: advantages are normalised, so
@@ -21,8 +23,7 @@ a known-good configuration learns on this code.
 Sparse rewards pay late: MountainCar stays at -200 for hundreds of episodes before it learns.
 A run resumed from a good checkpoint is flat at the top (a scheduler that is known to begin from
 another's decisions is not judged for it); a win rate in self-play is one half by construction.
-A composed reward is flat once its easy parts are full: a language model whose right answers rise
-is learning, and is cleared. The interval comes from the run's own noise, so a noisy return is not
+The interval comes from the run's own noise, so a noisy return is not
 judged.
 
 ## References
@@ -33,7 +34,7 @@ judged.
 from rlvitals.metrics.metric import Bound
 from rlvitals.records import Trace
 from rlvitals.rules import causes, kinds
-from rlvitals.rules.answers import evaluated, learned, since_the_start
+from rlvitals.rules.answers import evaluated, judged
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -70,16 +71,14 @@ def check(trace: Trace) -> Answer:
     """Judge the whole run, once there is enough of it."""
     if why := too_early(trace, SPENT.on(trace)):
         return Undecided(why, ("total_steps",))
+    now = judged(trace)
     trace = evaluated(trace)
-    now = since_the_start(trace, standing(trace))
+    if trace.profile in kinds.LANGUAGE and standing(trace).improves:
+        return Clear()  # what it is paid for rises: other rules ask whether answers follow
     if now.state == "unknown":
         return Undecided(now.sentence, ("outcome/return",) if not now.metric else ())
     if not now.stalled or now.state == "fallen back":
         return Clear()  # it did learn: whether it kept that is return_collapse's business
-    if trace.profile in kinds.LANGUAGE and learned(trace).improves:
-        return (
-            Clear()
-        )  # right answers rise; a composed reward is flat where its easy parts are full
     if now.metric == SELF_PLAY:
         return Undecided("a win rate may be one half by construction: log a score besides")
     picked = outcome(trace)

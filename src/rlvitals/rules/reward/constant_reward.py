@@ -2,10 +2,11 @@
 
 ## What it sees
 Rewards of a batch of responses without any spread in 10 successive updates, or an outcome (score,
-reward, return) that is exactly the same number for as long: to the end of the run or for a fifth
-of it; or one that has been its own lowest number ever since it fell there. Not where the outcome
-climbed to its highest value and stays there, and not where answers are right: that is
-convergence. Spread over single steps is no evidence: many environments pay the same for every
+reward, return) that is exactly the same number for as long: to the end of the run or for a fifth of
+it; or one that has been its own lowest number ever since it fell there. Not where the outcome
+climbed to its highest value and stays there, and not where answers are right: that is convergence.
+A language model that has no gradient besides is stalled, even while its mean reward wanders upwards
+with the prompts. Spread over single steps is no evidence: many environments pay the same for every
 step. A return that is the least that the environment gives is a note: nothing has succeeded yet.
 
 Returns of 0 in an environment that pays the same for each step (CartPole 1, Acrobot and
@@ -41,13 +42,14 @@ from rlvitals.metrics.outcome import RETURN, REWARD, SCORE
 from rlvitals.metrics.reward import COMPONENT, GROUP_STD, SCORE_STD, STD
 from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import last_share
+from rlvitals.rules.answers import judged, last_share
 from rlvitals.rules.falling import SHOWS, memory
 from rlvitals.rules.paid import paid
 from rlvitals.rules.reward_names import pays_right_answers
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
-from rlvitals.rules.standing import environment, label, standing
+from rlvitals.rules.standing import Standing, environment, label, standing
+from rlvitals.rules.untaught import at_top, lifeless
 from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.level import stays_above
 
@@ -160,7 +162,7 @@ def _whole(trace: Trace) -> Answer:
     right = last_share(trace.until(ended))
     if right is not None and right >= SOLVED:
         return Clear()
-    now = standing(trace)
+    now = judged(trace) if trace.profile in kinds.LANGUAGE else standing(trace)
     if now.state == "at its ceiling" or _at_its_top(name, series, first):
         return Clear()
     return _finding(trace, name, (began, ended), count, series)
@@ -211,7 +213,9 @@ def _finding(
     # Of a return of 0 the least that can be had says nothing: it is what a dead reward pays too.
     floor = () if env is None else (env.random_return, env.min_return or env.random_return)
     waits = name == RETURN.name and value in floor
-    severity = Severity.NOTE if content(now) or waits or over else Severity.WARNING
+    learns, most = _learns(trace, now, between[0])
+    counter = (*counter, *most)
+    severity = Severity.NOTE if learns or waits or over else Severity.WARNING
     if waits:
         until = "had succeeded until then" if over else "has succeeded yet"
         counter = (*counter, f"it is the least that a policy gets: nothing {until}")
@@ -233,6 +237,15 @@ def _finding(
         evidence=evidence,
         counter=counter,
     )
+
+
+def _learns(trace: Trace, now: Standing, since: int) -> tuple[bool, tuple[str, ...]]:
+    """Tell whether the outcome is well in spite of rewards that are alike, and what says so."""
+    if trace.profile not in kinds.LANGUAGE:
+        return content(now), ()
+    done = content(judged(trace)) and at_top(trace, since)
+    said = ("most batches earn the most that any did",) if done else ()
+    return (content(now) or done) and not lifeless(trace), said
 
 
 RULE = Rule(
