@@ -19,6 +19,7 @@ from rlvitals.metrics.outcome import (
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import only_fell
+from rlvitals.rules.outcome_blocks import by_blocks, level_unknown, tells_poor
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.standing import (
     LEAST,
@@ -91,19 +92,22 @@ def judged(trace: Trace) -> Standing:
 
 
 def since_the_start(trace: Trace, now: Standing) -> Standing:
-    """Call a whole run flat whose return only fell, where no trend can be told.
+    """Judge a whole run's return by blocks, where no trend can be told of it.
 
-    For the run's verdict alone: that a policy got worse than chance and stayed there weighs no
-    symptom.
+    For the run's verdict alone: it weighs no symptom. A return that only fell is flat.
     """
     picked = outcome(evaluated(trace))
-    told = now.state != "unknown" or not now.metric.endswith("return") or np.isnan(now.material)
-    if told or picked is None or learned_before(trace):
+    no_return = not now.metric.endswith("return") or np.isnan(now.material)
+    if no_return or picked is None or learned_before(trace):
         return now
     values = picked[1].values
-    if beyond(trace, now.metric, values, now.last):
+    if now.state == "flat" and not tells_poor(trace, now.metric, values):
+        return level_unknown(now)
+    if now.state != "unknown" or beyond(trace, now.metric, values, now.last):
         return now
-    return replace(now, state="flat", why="") if only_fell(values, now.first, now.material) else now
+    if only_fell(values, now.first, now.material):
+        return replace(now, state="flat", why="")
+    return by_blocks(trace, now, values)
 
 
 def evaluated(trace: Trace) -> Trace:
