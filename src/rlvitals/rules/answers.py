@@ -19,7 +19,7 @@ from rlvitals.metrics.outcome import (
 from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import only_fell
-from rlvitals.rules.outcome_blocks import by_blocks, level_unknown, tells_poor
+from rlvitals.rules.outcome_blocks import by_blocks, flat_by_blocks
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.standing import (
     LEAST,
@@ -101,8 +101,8 @@ def since_the_start(trace: Trace, now: Standing) -> Standing:
     if no_return or picked is None or learned_before(trace):
         return now
     values = picked[1].values
-    if now.state == "flat" and not tells_poor(trace, now.metric, values):
-        return level_unknown(now)
+    if now.state == "flat" and not now.sags:
+        return flat_by_blocks(trace, now, values)
     if now.state != "unknown" or beyond(trace, now.metric, values, now.last):
         return now
     if only_fell(values, now.first, now.material):

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+from rlvitals.metrics.outcome import RETURN
 from rlvitals.records import Trace
 from rlvitals.rules.curves import AMPLE, HALF
 from rlvitals.rules.standing import EVALUATED, MORE, Standing, State, label, task
 from rlvitals.signals.finite import Array
-from rlvitals.signals.outcome_change import Answer, OutcomeChange, outcome_change
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.outcome_change import MARGIN, Answer, OutcomeChange, outcome_change
 
 STATES: dict[Answer, State] = {
     "rose": "rising",
@@ -40,13 +42,33 @@ def by_blocks(trace: Trace, now: Standing, values: Array) -> Standing:
     return replace(now, state=state, why="", last=last, best=best, low=found.low, high=found.high)
 
 
+def flat_by_blocks(trace: Trace, now: Standing, values: Array) -> Standing:
+    """Correct a standing that is flat beside its first level, which an offset would change.
+
+    Where the span is not known, a significant gain of half a standard deviation of a single value
+    is a rise, whatever the first level was.
+    """
+    if _way_known(trace, now.metric, values):
+        return now
+    found = change(trace, now.metric, values, now.material)
+    if found is not None and found.answer == "rose" and found.size >= MARGIN:
+        return replace(now, state="rising", low=found.low, high=found.high)
+    return now if tells_poor(trace, now.metric, values) else level_unknown(now)
+
+
 def tells_poor(trace: Trace, name: str, values: Array) -> bool:
     """Tell whether a flat outcome is known to be a poor one.
 
     A training's return begins with an untrained policy; the first evaluation is of one that has
-    trained, so that its level may be good. There, the environment's span tells.
+    trained, so that its level may be good. There, three things tell: the environment's span, a
+    return of exactly zero throughout, which no reward has reached, and a training's return that
+    rose, and to well above the evaluation.
     """
-    return name != EVALUATED or task(trace, name, values) is not None
+    if name != EVALUATED or not values.any() or task(trace, name, values) is not None:
+        return True
+    trained = trace.get(RETURN.name)
+    levels = None if trained is None else first_last_change(trained.finite().values)
+    return levels is not None and levels[0] < levels[1] and values.mean() < sum(levels) / 2
 
 
 def level_unknown(now: Standing) -> Standing:

@@ -33,6 +33,7 @@ LARGE = 4.0  # sd of a block: a change that blocks which depend on each other sh
 OUTSTANDING = 4.0  # sd of a block: the best of 30 normal ones stays below 3.6 in 99 of 100
 STRETCHES, SHORTEST_STRETCH = 6, 8  # and values of each, around whose lines noise is looked at
 EARLIEST = 3  # values that tell where a run began
+LOUD = 6.0  # sd of a block: slow noise beneath them made falls of 4
 PEAK = 2.0  # margins: a best level further above the first third is a gain
 SHARE_LOST = 1 / 3  # of the gain
 LEVEL = 6  # a best or a last level is taken over this part of the blocks, two at least
@@ -125,16 +126,17 @@ class _Blocks:
         later = max(best, float(np.median(self.tail)) - self.start)
         return later > OUTSTANDING * max(self.noise, steady)
 
-    def fall(self, counts: float) -> tuple[float, float]:
+    def fall(self, counts: float, *, sure: bool) -> tuple[float, float]:
         """Return the share of the gain that is lost at the end, and how likely it is by chance.
 
-        The chance is 1 where less than `counts` was gained or lost, or not for good.
+        The chance is 1 where less than `counts` was gained or lost, or not for good. A step looks
+        like slow noise: where it is not `sure` that there is none, only a loud fall is one.
         """
         course = self.course
         top = int(course.argmax())
         gained, lost = float(course[top] - course[0]), float(course[top] - course[-1])
         share = 0.0 if lost <= ROUNDING else lost / gained if gained > ROUNDING else math.inf
-        large = min(gained, lost) > max(counts, ROUNDING)
+        large = min(gained, lost) > max(counts, ROUNDING) and (sure or lost > LOUD * self.noise)
         above_noise = gained > OUTSTANDING * self.noise * math.sqrt(2 / self.sixth)
         stays = bool((self.means[-self.sixth :] < float(course[top]) - lost / 2).all())
         # Blocks that depend on each other swing as a whole: their fall is no chance of one block.
@@ -160,12 +162,13 @@ def outcome_change(values: Array, *, margin: float | None = None) -> OutcomeChan
     ordered = np.sort(x)
     unit, exponent = scaled(np.clip(x, ordered[1], ordered[-2]))
     centre = float(np.median(unit))
-    blocks = _blocks(unit - centre)
-    gain, half, course = blocks.gain, blocks.half, blocks.course
+    fine = _blocks(unit - centre)
+    blocks = _coarse(fine, unit - centre)
+    gain, half, course = blocks.gain, blocks.half, fine.course
     known = 0.0 if margin is None else float(np.ldexp(margin, -exponent))
     least = MARGIN * blocks.one_value if margin is None else known
-    noise = MARGIN * blocks.noise * math.sqrt(blocks.length)
-    share, chance = blocks.fall(noise if margin is None else known)
+    noise = MARGIN * fine.noise * math.sqrt(fine.length)
+    share, chance = fine.fall(noise if margin is None else known, sure=blocks is fine)
     answer: Answer = "lost" if chance <= SIGNIFICANT else _answer(blocks, least)
     end = course[-1] if answer == "lost" else blocks.tail.mean()
     levels = (float(blocks.head.mean()), float(end), float(course.max()))
@@ -204,7 +207,18 @@ def _block_length(values: Array) -> tuple[int, int]:
     needed = math.ceil(PER_BLOCK * _memory(values))
     # Points that are independent need no averaging: a short log has none to spare.
     needed = 1 if needed <= PER_BLOCK else needed
-    return max(min(max(needed, shortest), longest), 1), needed
+    length = max(min(max(needed, shortest), longest), 1)
+    return length, needed
+
+
+def _coarse(fine: _Blocks, values: Array) -> _Blocks:
+    """Return longer blocks where slow noise under noise from point to point shows in blocks."""
+    memory = _memory(fine.means)
+    if memory <= PER_BLOCK:
+        return fine
+    needed = max(fine.needed, math.ceil(fine.length * memory))
+    length = max(fine.length, min(needed, values.size // FEWEST_BLOCKS))
+    return _Blocks(block_means(values, length), length, needed, fine.start)
 
 
 def _memory(values: Array) -> float:

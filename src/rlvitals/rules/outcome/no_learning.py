@@ -70,8 +70,8 @@ def check(trace: Trace) -> Answer:
     """Judge the whole run, once there is enough of it."""
     if why := too_early(trace, SPENT.on(trace)):
         return Undecided(why, ("total_steps",))
-    trace = evaluated(trace)
-    now = since_the_start(trace, standing(trace))
+    whole, trace = trace, evaluated(trace)
+    now = since_the_start(whole, standing(trace))
     if now.state == "unknown":
         return Undecided(now.sentence, ("outcome/return",) if not now.metric else ())
     if not now.stalled or now.state == "fallen back":
