@@ -28,6 +28,7 @@ from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import only_fell
 from rlvitals.rules.gains import SURE, gain
+from rlvitals.rules.outcome_blocks import by_blocks, flat_by_blocks
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.standing import (
@@ -212,19 +213,22 @@ def by_pairs(trace: Trace) -> Standing | None:
 
 
 def since_the_start(trace: Trace, now: Standing) -> Standing:
-    """Call a whole run flat whose return only fell, where no trend can be told.
+    """Judge a whole run's return by blocks, where no trend can be told of it.
 
-    For the run's verdict alone: that a policy got worse than chance and stayed there weighs no
-    symptom.
+    For the run's verdict alone: it weighs no symptom. A return that only fell is flat.
     """
     picked = outcome(evaluated(trace))
-    told = now.state != "unknown" or not now.metric.endswith("return") or np.isnan(now.material)
-    if told or picked is None or learned_before(trace):
+    no_return = not now.metric.endswith("return") or np.isnan(now.material)
+    if no_return or picked is None or learned_before(trace):
         return now
     values = picked[1].values
-    if beyond(trace, now.metric, values, now.last):
+    if now.state == "flat" and not now.sags:
+        return flat_by_blocks(trace, now, values)
+    if now.state != "unknown" or beyond(trace, now.metric, values, now.last):
         return now
-    return replace(now, state="flat", why="") if only_fell(values, now.first, now.material) else now
+    if only_fell(values, now.first, now.material):
+        return replace(now, state="flat", why="")
+    return by_blocks(trace, now, values)
 
 
 def evaluated(trace: Trace) -> Trace:

@@ -6,6 +6,7 @@ from rlvitals.records import Series
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import Drawdown, drawdown
 from rlvitals.signals.finite import Array
+from rlvitals.signals.outcome_change import OutcomeChange, outcome_change
 from rlvitals.signals.spread import median, noise_sd, robust_sd
 
 LEAST = 10  # numbers
@@ -115,3 +116,11 @@ def fell_back(values: Array, material: float) -> Drawdown | None:
     if found is None or found.best - found.last < material:
         return None
     return found if found.share >= HALF and found.size >= UNLIKELY else None
+
+
+def lost(values: Array, material: float) -> OutcomeChange | None:
+    """Return the loss of half of a gain where blocks prove it and both are `material`."""
+    found = outcome_change(values, margin=material)
+    if found is None or found.answer != "lost" or found.share_lost < HALF:
+        return None
+    return found

@@ -15,6 +15,7 @@ from rlvitals.rules.curves import (
     PARTS,
     by_steps,
     fell_back,
+    lost,
     never_better,
     rises,
     rose_at_once,
@@ -291,7 +292,7 @@ def _why_unknown(trace: Trace, name: str, series: Series, material: float) -> st
 
 
 def lost_again(trace: Trace) -> Standing | None:
-    """Return the standing of an outcome that rose over the run as a whole, and lost half of that.
+    """Return the standing of an outcome that rose over the run as a whole, and lost that again.
 
     None where it holds what it gained. For the run's verdict: the rise is real, and so is its end.
     """
@@ -299,7 +300,7 @@ def lost_again(trace: Trace) -> Standing | None:
     if picked is None or now.state != "rising":
         return None
     values = picked[1].values
-    found = fell_back(values, now.material)
+    found = fell_back(values, now.material) or lost(values, now.material)
     if found is None:
         return None
     return replace(now, state="fallen back", last=up(now.metric) * found.last)

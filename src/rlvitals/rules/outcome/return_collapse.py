@@ -4,7 +4,8 @@
 The outcome's last tenth is below half of what the run had gained at its best (best block of
 twenty, less the first), and the outcome had gained something that counts. The best of twenty
 blocks is high by its luck too, so the fall must stand out: five standard deviations of such a
-difference under autocorrelated noise, or seven times the scatter from point to point. Asked
+difference under autocorrelated noise, or seven times the scatter from point to point, or more
+than 99 in 100 draws of the blocks' own scatter, with the best chosen anew in each. Asked
 anew at every step: a dip that recovers is no collapse, and a finding from within a dip is
 retracted once later data clear it.
 
@@ -32,6 +33,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.records import Series, Trace
 from rlvitals.rules import causes
 from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plainly_lost
+from rlvitals.rules.curves import lost
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -63,7 +65,7 @@ def check(trace: Trace) -> Answer:
         return Clear()  # nothing was gained: no_learning's business
     if course.lost < LOST.on(trace) * course.gain or is_back(series.values, course):
         return Clear()
-    if not plainly_lost(name, series.values, course):
+    if not plainly_lost(name, series.values, course) and not lost(series.values, material):
         return Clear()
     if falls(course) > 1:
         return Clear()  # it was lost before, and came back: return_oscillates' business

@@ -1,0 +1,100 @@
+"""What blocks of a whole run's outcome show where no straight trend can be told of it."""
+
+from dataclasses import replace
+
+from rlvitals.metrics.outcome import RETURN
+from rlvitals.records import Trace
+from rlvitals.rules.curves import AMPLE, HALF
+from rlvitals.rules.standing import EVALUATED, MORE, Standing, State, label, task
+from rlvitals.signals.finite import Array
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.outcome_change import MARGIN, Answer, OutcomeChange, outcome_change
+
+STATES: dict[Answer, State] = {
+    "rose": "rising",
+    "flat": "flat",
+    "fell": "falling",
+    "lost": "fallen back",
+}
+MOST_MORE = 10  # times the points there are: more is no plan
+
+
+def by_blocks(trace: Trace, now: Standing, values: Array) -> Standing:
+    """Answer by blocks where the standing is unknown; `values` [n] are of the whole run.
+
+    A short log of a return is never called flat: what it shows may be the start of a run.
+    """
+    found = change(trace, now.metric, values, now.material)
+    if found is None:
+        return now
+    if found.answer == "cannot tell":
+        return replace(now, why=now.why + _more(now.metric, found))
+    if found.answer == "rose" and found.last - found.first < _least(trace, now, values):
+        return now
+    if found.answer == "lost" and found.share_lost < HALF:
+        return replace(now, why=f"{now.why}; {found.share_lost:.0%} of its gain is lost at the end")
+    poor = found.points >= AMPLE and tells_poor(trace, now.metric, values)
+    if found.answer == "flat" and not poor:
+        return level_unknown(now)
+    last = found.last if found.answer == "lost" else now.last
+    best = found.best if found.answer == "lost" else now.best
+    state = STATES[found.answer]
+    return replace(now, state=state, why="", last=last, best=best, low=found.low, high=found.high)
+
+
+def flat_by_blocks(trace: Trace, now: Standing, values: Array) -> Standing:
+    """Correct a standing that is flat beside its first level, which an offset would change.
+
+    Where the span is not known, a significant gain of half a standard deviation of a single value
+    is a rise, whatever the first level was.
+    """
+    if _way_known(trace, now.metric, values):
+        return now
+    found = change(trace, now.metric, values, now.material)
+    if found is not None and found.answer == "rose" and found.size >= MARGIN:
+        return replace(now, state="rising", low=found.low, high=found.high)
+    return now if tells_poor(trace, now.metric, values) else level_unknown(now)
+
+
+def tells_poor(trace: Trace, name: str, values: Array) -> bool:
+    """Tell whether a flat outcome is known to be a poor one.
+
+    A training's return begins with an untrained policy; the first evaluation is of one that has
+    trained, so that its level may be good. There, three things tell: the environment's span, a
+    return of exactly zero throughout, which no reward has reached, and a training's return that
+    rose, and to well above the evaluation.
+    """
+    if name != EVALUATED or not values.any() or task(trace, name, values) is not None:
+        return True
+    trained = trace.get(RETURN.name)
+    levels = None if trained is None else first_last_change(trained.finite().values)
+    return levels is not None and levels[0] < levels[1] and values.mean() < sum(levels) / 2
+
+
+def level_unknown(now: Standing) -> Standing:
+    """Say of a flat outcome that nobody can tell whether its level is a good one."""
+    name, ends = label(now.metric), f"{now.first:.4g} to {now.last:.4g}"
+    why = f"{name} is flat, {ends}, and whether that is a good level is not known{MORE}"
+    return replace(now, state="unknown", why=why)
+
+
+def change(trace: Trace, name: str, values: Array, material: float) -> OutcomeChange | None:
+    """Test an outcome by blocks, with what counts of its environment where that is known."""
+    return outcome_change(values, margin=material if _way_known(trace, name, values) else None)
+
+
+def _least(trace: Trace, now: Standing, values: Array) -> float:
+    """Return the least rise that is learning: any that is significant, if the span is not known."""
+    return now.material if _way_known(trace, now.metric, values) else 0.0
+
+
+def _way_known(trace: Trace, name: str, values: Array) -> bool:
+    env = task(trace, name, values)
+    return env is not None and bool(env.way)
+
+
+def _more(name: str, found: OutcomeChange) -> str:
+    """Say how many more points would tell, if the change goes on as it is."""
+    if not 0 < found.more <= MOST_MORE * found.points:
+        return ""
+    return f"; about {found.more:,} more points of the {label(name)} may tell"

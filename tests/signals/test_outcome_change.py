@@ -1,0 +1,118 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlvitals.signals.outcome_change import LEAST, outcome_change
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def episodes(seed, course, sd=1.0):
+    """Return raw episode returns around a course [n]."""
+    return course + sd * np.random.default_rng(seed).normal(size=len(course))
+
+
+def mean_of(window, values):
+    return np.convolve(values, np.ones(window) / window, "valid")
+
+
+FLAT = np.zeros(400)
+RISES = np.linspace(0, 3, 400)
+LOST = np.r_[np.linspace(0, 10, 200), np.full(100, 10.0), np.full(100, 2.0)]
+FALLS = np.linspace(0, -3, 400)
+COURSES = {"flat": FLAT, "rose": RISES, "lost": LOST, "fell": FALLS}
+
+
+@pytest.mark.parametrize("answer", COURSES)
+def test_each_answer(answer):
+    found = [outcome_change(episodes(seed, COURSES[answer])).answer for seed in range(20)]
+    assert found.count(answer) >= 18
+
+
+@pytest.mark.parametrize("answer", COURSES)
+@given(
+    seed=st.integers(0, 50), offset=st.sampled_from([-1e3, 50.0, 1e3]), exponent=st.integers(-3, 3)
+)
+def test_offset_and_scale_change_no_answer(answer, seed, offset, exponent):
+    values = episodes(seed, COURSES[answer])
+    before, after = outcome_change(values), outcome_change(10.0**exponent * (values + offset))
+    assert after.answer == before.answer
+    assert after.size == pytest.approx(before.size, rel=1e-6)
+    assert after.low == pytest.approx(10.0**exponent * before.low, rel=1e-6)
+
+
+@pytest.mark.parametrize("answer", COURSES)
+@given(seed=st.integers(0, 50), place=st.integers(0, 399), outlier=st.sampled_from([-1e6, 1e6]))
+def test_one_outlier_counts_as_much_as_the_next_in_rank(answer, seed, place, outlier):
+    values = episodes(seed, COURSES[answer])
+    near = values.copy()
+    near[place] = values.max() + 1 if outlier > 0 else values.min() - 1
+    values[place] = outlier
+    assert outcome_change(values).answer == outcome_change(near).answer
+
+
+@pytest.mark.parametrize("answer", ["flat", "rose"])
+def test_a_mean_of_many_episodes_never_says_the_opposite(answer):
+    course = np.repeat(COURSES[answer], 10)
+    wrong = {"flat": {"rose", "lost"}, "rose": {"flat", "fell", "lost"}}[answer]
+    found = [
+        outcome_change(mean_of(100, episodes(seed, course))[::10]).answer for seed in range(100)
+    ]
+    assert sum(one in wrong for one in found) <= 8
+
+
+def test_decimation_does_not_turn_an_answer_around():
+    for seed in range(20):
+        values = episodes(seed, RISES, sd=0.5)
+        assert {outcome_change(values[::k]).answer for k in (1, 2, 4, 10)} == {"rose"}
+
+
+# At .98, 200 values are worth two: nothing short of a random walk is harder.
+@pytest.mark.parametrize(("memory", "most"), [(0, 0.06), (0.9, 0.06), (0.98, 0.12)])
+def test_noise_seldom_moves(noise, memory, most):
+    found = [outcome_change(x).answer for x in noise(memory, 200, 200)]
+    assert found.count("rose") <= most * len(found)
+    assert found.count("fell") <= most * len(found)
+    assert found.count("lost") <= 0.03 * len(found)
+
+
+def test_edge_cases(edge_case):
+    found = outcome_change(edge_case)
+    assert found is None or not np.isnan([found.first, found.last, found.size]).any()
+
+
+def test_late_and_early_learning_are_never_flat():
+    late = np.r_[np.zeros(360), np.linspace(0, 8, 40)]
+    early = np.r_[np.linspace(0, 8, 20), np.full(380, 8.0)]
+    for seed in range(20):
+        assert outcome_change(episodes(seed, late)).answer != "flat"
+        assert outcome_change(episodes(seed, early)).answer != "flat"
+
+
+def test_few_evaluations_suffice_where_the_change_is_large():
+    falls = np.r_[np.full(5, -108.0), np.full(12, -665.0)]
+    peaks = np.r_[31, 60, 80, 95, 100, 105, 108, 110, 109, 110, 104, 108, np.full(21, 65.0)]
+    assert outcome_change(episodes(0, falls, sd=20)).answer == "fell"
+    found = outcome_change(episodes(0, peaks, sd=6))
+    assert found.answer == "lost"
+    assert found.best == pytest.approx(108, abs=6)
+    assert found.last == pytest.approx(65, abs=6)
+
+
+def test_few_values_and_wide_noise_tell_nothing():
+    assert outcome_change(np.zeros(LEAST - 1)) is None
+    found = outcome_change(episodes(3, np.zeros(12)))
+    assert found.answer == "cannot tell"
+    assert found.more > 0
+
+
+def test_a_constant_is_flat():
+    found = outcome_change(np.full(50, 7.0))
+    assert (found.answer, found.first, found.last, found.size) == ("flat", 7, 7, 0)
+
+
+def test_a_margin_is_in_the_unit_of_the_outcome():
+    values = episodes(0, FLAT)
+    assert outcome_change(100 * values, margin=50).answer == "flat"
+    assert outcome_change(100 * values, margin=0.5).answer == "cannot tell"
