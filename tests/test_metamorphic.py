@@ -18,6 +18,7 @@ from rlvitals.metrics.assemble import trace
 from rlvitals.metrics.names import lookup
 from rlvitals.records import Budget, Log, Profile, Series
 from rlvitals.rules.kinds import CONTROL, GROUPED
+from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.rule import Severity
 from rlvitals.verdict import Word
 
@@ -205,7 +206,7 @@ def in_units(run, factor):
     def scaled(name, s):
         own = linear.get(name.removesuffix("_min").removesuffix("_max"))
         # A component that is named for right answers is a share of them.
-        if own is None and name.startswith("reward/component") and "correct" not in name:
+        if own is None and name.startswith("reward/component") and not checks_the_answer(name):
             own = factor
         return s if own is None else with_values(s, own * s.values)
 

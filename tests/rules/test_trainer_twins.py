@@ -79,8 +79,8 @@ def test_the_first_minibatch_of_a_trainer_that_is_right_is_clear():
 
 
 def test_actions_drawn_at_another_temperature_than_is_told_are_found(monkeypatch):
-    def hotter(policy, seen, temperature, rng, draw=acting.draw):
-        return draw(policy, seen, 20.0 * temperature, rng)
+    def hotter(policy, seen, temperature, rng, masks, draw=acting.draw):
+        return draw(policy, seen, 20.0 * temperature, rng, masks)
 
     monkeypatch.setattr(acting, "draw", hotter)
     torch.manual_seed(0)

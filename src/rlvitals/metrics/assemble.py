@@ -94,6 +94,7 @@ def trace(
     resumed = max((s.seams for s in straight.values()), key=len, default=())
     shuffled = max((s.shuffled for s in straight.values()), default=0)
     settings = {**found.settings, **given.settings}
+    notes = (*_notes(logs, resumed, shuffled), *found.notes)
     return Trace(
         series={key: s.series for key, s in straight.items() if len(s.series)},
         measured=measured,
@@ -101,11 +102,7 @@ def trace(
         profile=given.profile or profile.infer(best.keys(), measured, settings),
         budget=_budget(settings.get("total_steps")),
         lifecycle=lifecycle or _lifecycle(logs, resumed),
-        notes=(
-            *_notes(logs, resumed, shuffled),
-            *found.notes,
-            *_merging(logs, ticking, columns, best),
-        ),
+        notes=(*notes, *_merging(logs, ticking, columns, best)),
         unmapped=tuple(dict.fromkeys(found.unmapped)),  # two logs of a run may hold the same
         step_unit=clocks.unit(sources),
         name=name,

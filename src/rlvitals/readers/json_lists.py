@@ -36,9 +36,14 @@ CUT = "the file is cut short: what stands before the cut was read"
 
 
 def claims(path: Path, head: bytes) -> bool:
-    """Tell whether the document holds such lists, and is not named as a side table."""
-    aside = guesses.ASIDE.match(path.stem.lower()) is not None
-    return not aside and claims_single(path, head)
+    """Tell whether the document holds such lists, and is neither a side table nor losses alone.
+
+    Losses alone are kept beside many a model: they make no run of its folder.
+    """
+    if guesses.ASIDE.match(path.stem.lower()) is not None or not claims_single(path, head):
+        return False
+    names = [name.decode(errors="replace") for name in LIST.findall(head)]
+    return not names or any(guesses.is_measure(n) and "loss" not in n.lower() for n in names)
 
 
 def claims_single(path: Path, head: bytes) -> bool:

@@ -158,5 +158,6 @@ RULE = Rule(
     ),
     remedies=("put {reward_threshold} between what a wrong and what a right answer earns",),
     profiles=kinds.FILTERED,
+    verdict="stalled",
     thresholds=(GAP,),
 )

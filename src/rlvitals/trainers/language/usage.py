@@ -1,6 +1,5 @@
 """Memory and time that a training used, to compare with its plan."""
 
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,10 +30,14 @@ class Usage:
     def __init__(self) -> None:
         """Begin, before the model is loaded."""
         self._gpu = torch.cuda.is_available()
+        self._can_reset = True
         if self._gpu:
             torch.cuda.reset_peak_memory_stats()
-        elif sys.platform == "linux":
-            CLEAR.write_text(RESET_PEAK, encoding="ascii")
+        else:
+            try:  # Linux alone has the file, and a container may forbid to write it
+                CLEAR.write_text(RESET_PEAK, encoding="ascii")
+            except OSError:
+                self._can_reset = False
         self._before = psutil.Process().memory_info().rss
         self._first = self._last = (0.0, 0.0)
         self._steps = 0
@@ -58,7 +61,7 @@ class Usage:
     def _peak(self) -> int | None:
         if self._gpu:
             return int(torch.cuda.max_memory_allocated())
-        if sys.platform != "linux":
+        if not self._can_reset:
             return None
         lines = STATUS.read_text(encoding="ascii").splitlines()
         kib = next(int(line.split()[1]) for line in lines if line.startswith(PEAK))
