@@ -35,6 +35,7 @@ STRETCHES, SHORTEST_STRETCH = 6, 8  # and values of each, around whose lines noi
 EARLIEST = 3  # values that tell where a run began
 LOUD = 6.0  # sd of a block: slow noise beneath them made falls of 4
 PEAK = 2.0  # margins: a best level further above the first third is a gain
+HELD = 3  # part of the run, one in so many, for which a level is held that can be lost
 SHARE_LOST = 1 / 3  # of the gain
 LEVEL = 6  # a best or a last level is taken over this part of the blocks, two at least
 DRAWS = 999
@@ -138,7 +139,11 @@ class _Blocks:
         share = 0.0 if lost <= ROUNDING else lost / gained if gained > ROUNDING else math.inf
         large = min(gained, lost) > max(counts, ROUNDING) and (sure or lost > LOUD * self.noise)
         above_noise = gained > OUTSTANDING * self.noise * math.sqrt(2 / self.sixth)
-        stays = bool((self.means[-self.sixth :] < float(course[top]) - lost / 2).all())
+        high = self.means >= float(course[top]) - lost / 2
+        since = high.size - int(high.nonzero()[0][-1]) - 1 if high.any() else high.size
+        # A short peak is no level that was had, and may come back until half of the run is below.
+        held = HELD * int(high.sum()) >= high.size or 2 * since >= high.size
+        stays = since >= self.sixth and held
         # Blocks that depend on each other swing as a whole: their fall is no chance of one block.
         tested = self.needed <= 2 * self.length and share >= SHARE_LOST
         if not (tested and large and above_noise and stays):
