@@ -64,7 +64,7 @@ $(DEMO)/.installed: pyproject.toml constraints.txt
 	$(DEMO)/bin/pip install --quiet --constraint constraints.txt .
 	@touch $@
 
-$(VENV)/.installed: pyproject.toml constraints.txt hatch_build.py src/rlvitals/recording/shortcut.c
+$(VENV)/.installed: pyproject.toml constraints.txt hatch_build.py src/rlvitals/tracking/shortcut.c
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable .[dev]
 	@touch $@

@@ -18,7 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import sys_tags
 
 VARIABLE, CHOICES = "RLVITALS_BUILD_COMPILED", ("auto", "off", "require")
-FOLDER = Path("rlvitals", "recording")
+FOLDER = Path("rlvitals", "tracking")
 SOURCE, BINARY = "shortcut.c", "shortcut.abi3.so"
 
 

@@ -31,8 +31,8 @@ from safetensors.torch import save_file
 from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 
 import rlvitals
-from rlvitals.resume import disk, manifest
-from rlvitals.resume.state import one_pass
+from rlvitals.checkpoints import disk, manifest
+from rlvitals.checkpoints.state import hash_writer
 
 MIB = 1 << 20
 TENSOR = 8 * MIB  # bytes
@@ -54,11 +54,11 @@ class NoHash:
 @contextmanager
 def without_hash() -> Iterator[None]:
     """Let our writer write and hash nothing."""
-    true, one_pass.xxhash = one_pass.xxhash, type("none", (), {"xxh3_128": NoHash})
+    true, hash_writer.xxhash = hash_writer.xxhash, type("none", (), {"xxh3_128": NoHash})
     try:
         yield
     finally:
-        one_pass.xxhash = true
+        hash_writer.xxhash = true
 
 
 def spent(call: Callable[[], object]) -> float:

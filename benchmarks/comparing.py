@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from diagnosing_peers import HERE, Peer, environment
 
-from rlvitals.comparison import samples
+from rlvitals.comparison import statistics as samples
 
 PEER = Peer("rliable", "peers.ask_rliable", ("rliable==1.2.0", "pandas<3"))
 RESAMPLES = 50_000

@@ -17,10 +17,10 @@ from pathlib import Path
 import diagnosing_peers
 import numpy as np
 
-from rlvitals.diagnosis import Diagnosis, diagnose
+from rlvitals.diagnosis.engine import Diagnosis, diagnose
 from rlvitals.metrics import CATALOGUE
 from rlvitals.metrics.metric import Metric
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.types import Profile, Series, Trace
 
 POINTS, METRICS = 1_000_000, 50
 RUNS, LIVE_METRICS, LIVE_POINTS, ROUNDS, NEW_ROWS, EVERY = 100, 100, 2_000, 3, 10, 10.0

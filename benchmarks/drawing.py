@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 
 import rlvitals
 from rlvitals.metrics import CATALOGUE
-from rlvitals.records import Series
-from rlvitals.show.drawing import files
-from rlvitals.show.figures.figure import Line, Panel, Picture
+from rlvitals.types import Series
+from rlvitals.views.drawing import files
+from rlvitals.views.figures.figure import Line, Panel, Picture
 
 SERIES, POINTS = 10, 10_000_000
 PEER_POINTS = 1_000_000  # matplotlib's time is proportional to them; all of them with --whole

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.wire.crc32c import crc32c, mask, term
+from rlvitals.storage.crc32c import crc32c, mask, term
 
 Bytes = NDArray[np.uint8]
 TAGS = (

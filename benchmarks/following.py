@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from rlvitals.recording.sinks.event_files.scalars import encode
-from rlvitals.store.blocks import Writer
-from rlvitals.store.run_folder import About, RunFolder
-from rlvitals.watch.changes import Points
-from rlvitals.watch.following import EVERY, Watch
+from rlvitals.following.changes import Points
+from rlvitals.following.loop import EVERY, Watch
+from rlvitals.storage.blocks import Writer
+from rlvitals.storage.run_folder import About, RunFolder
+from rlvitals.tracking.sinks.event_files.scalars import encode
 
 RUNS, METRICS, ROWS, LOOKS = 100, 100, 1_000, 20
 SHARE, SEEN = 0.10, 1.5  # of a core, at most; seconds until a row is seen, at most

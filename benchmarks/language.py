@@ -38,9 +38,9 @@ from transformers import TrainerCallback, set_seed
 from trl import GRPOTrainer
 
 import rlvitals
-from rlvitals.comparison.samples import CONFIDENCE, welch
-from rlvitals.trainers import judging, schema
-from rlvitals.trainers.language import building, data, models, presets, rewards
+from rlvitals.comparison.statistics import CONFIDENCE, welch
+from rlvitals.trainers import health_monitor, schema
+from rlvitals.trainers.language import data, factory, models, presets, rewards
 from rlvitals.trainers.language.config import Config, MonitoringConfig
 from rlvitals.trainers.language.program import Training
 
@@ -88,7 +88,7 @@ def main() -> None:
 
 def shares(plain: Spent, full: Spent) -> dict[str, float]:
     """Return how much more the second takes, part by part."""
-    rests = max(MonitoringConfig().diagnose_seconds, full.diagnosis / judging.SHARE)
+    rests = max(MonitoringConfig().diagnose_seconds, full.diagnosis / health_monitor.SHARE)
     return {
         "in the thread": float((full.steps - plain.steps).sum()) / plain.total,
         "beside it": (full.others - plain.others) / plain.total,
@@ -190,7 +190,7 @@ def process() -> float:
 def bare(config: Config, turns: Turns) -> Spent:
     """Train with TRL alone."""
     folder, seed = Path(config.training.output_dir), config.training.seed
-    args = building.arguments(config, folder)
+    args = factory.arguments(config, folder)
     set_seed(seed)
     loaded = models.load(config.model, seed=seed, base=folder / models.BASE)
     task = data.load(config.data, vision=loaded.vision, seed=seed)

@@ -22,7 +22,7 @@ import numpy as np
 import results
 from results_page import MODES, ROWS, SEEDS, Row
 
-from rlvitals.comparison.samples import CONFIDENCE, Interval, welch
+from rlvitals.comparison.statistics import CONFIDENCE, Interval, welch
 
 MODELS = ("tiny-lm", "tiny-vlm")
 BASE = "base"

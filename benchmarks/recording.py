@@ -288,10 +288,10 @@ def main() -> list[str]:
 
 def told(costs: dict[str, Cost]) -> None:
     """Print the targets and what was reached."""
-    from rlvitals.recording import compiled
+    from rlvitals.tracking import fastlog
 
-    if compiled.built() is None:
-        print(f"`rlvitals` here is in Python; the compiled code is {compiled.NOT_BUILT}")
+    if fastlog.built() is None:
+        print(f"`rlvitals` here is in Python; the compiled code is {fastlog.NOT_BUILT}")
     ours = costs[OURS[0]]
     trackers = [costs[name] for name in TRACKERS if name in costs]
     targets = (

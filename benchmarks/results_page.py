@@ -7,7 +7,7 @@ from math import isfinite
 
 import numpy as np
 
-from rlvitals.comparison.samples import CONFIDENCE, Interval, welch
+from rlvitals.comparison.statistics import CONFIDENCE, Interval, welch
 
 SEEDS = (1, 2, 3, 4, 5)
 MODES = ("grpo", "psr", "nsr", "w-reinforce")

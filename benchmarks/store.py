@@ -27,10 +27,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from rlvitals import store
-from rlvitals.store.blocks import Writer, scan
-from rlvitals.store.compact import compact
-from rlvitals.store.run_folder import About, RunFolder
+from rlvitals import storage
+from rlvitals.storage.blocks import Writer, scan
+from rlvitals.storage.compact import compact
+from rlvitals.storage.run_folder import About, RunFolder
 
 METRICS, FLUSH = 50, 1000  # columns; rows of a flush
 KEYS = tuple(f"train/metric_{n}" for n in range(METRICS))
@@ -106,7 +106,7 @@ def ours(folder: Path, rows: int) -> tuple[Cost, Cost, dict[str, float]]:
     more = {"compact": (time.perf_counter() - start) * 1e9 / numbers}
     packed.size = size_of(run.path / "blocks") / numbers
     packed.last, packed.one = looking(run.path)
-    with store.open(run.path) as view:
+    with storage.open(run.path) as view:
         more["m4"] = best(lambda: view.m4(ONE, 1000))
     return growing, packed, more
 
@@ -115,10 +115,10 @@ def looking(folder: Path) -> tuple[float, float]:
     """Measure opening a run for its last values, and reading one metric of an open one."""
 
     def last() -> None:
-        with store.open(folder) as view:
+        with storage.open(folder) as view:
             assert len(view.last()) == METRICS
 
-    with store.open(folder) as view:
+    with storage.open(folder) as view:
         return best(last), best(lambda: view.series(ONE))
 
 

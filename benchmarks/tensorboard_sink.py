@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from event_files import STARTED, TAGS
 
-from rlvitals.recording.sinks import tensorboard
-from rlvitals.recording.sinks.sink import Opening, Rows
+from rlvitals.tracking.sinks import tensorboard
+from rlvitals.tracking.sinks.sink import Opening, Rows
 
 STEPS, PEER_STEPS, ROUNDS = 50_000, 2_000, 5
 BATCHES = (1000, 10, 1)  # rows at a time

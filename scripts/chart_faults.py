@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import datasets
 from PIL import Image
 
-from rlvitals.trainers.language.data import charts
+from rlvitals.trainers.language.data import chart_task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ COLUMNS = ("query", "label", "table", "chart_type", "reasoning")
 
 def folder_of_charts(folder: Path, images: str, *, seed: int, count: int) -> Path:
     """Write `count` charts with their images `blank`, or `shuffled` against the questions."""
-    samples = [charts.chart(seed, index) for index in range(count)]
+    samples = [chart_task.chart(seed, index) for index in range(count)]
     drawn = [sample.image for sample in samples]
     if images == "blank":
         drawn = [Image.new("RGB", image.size, "#808080") for image in drawn]

@@ -10,14 +10,14 @@ from rlvitals.cli import COMMANDS
 from rlvitals.cli.program import parser
 from rlvitals.metrics import environments, glossary
 from rlvitals.readers import READERS
-from rlvitals.show.settings_table import settings_table
-from rlvitals.show.wording import number
 from rlvitals.trainers import schema
 from rlvitals.trainers.language import config as language
 from rlvitals.trainers.language import presets as of_models
 from rlvitals.trainers.language.rlhf import config as rlhf
 from rlvitals.trainers.ppo import presets
 from rlvitals.trainers.ppo.config import Config
+from rlvitals.views.phrases import number
+from rlvitals.views.settings_table import settings_table
 
 ROOT = Path(__file__).resolve().parent.parent
 

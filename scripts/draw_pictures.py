@@ -15,14 +15,14 @@ from PIL import Image, ImageDraw, ImageFont
 from rlvitals import api
 from rlvitals.cli import main as command
 from rlvitals.comparison.compare import Asked, compare
-from rlvitals.comparison.courses import courses
 from rlvitals.comparison.grouping import Member
-from rlvitals.show.drawing import files
-from rlvitals.show.figures import FIGURES, groups
-from rlvitals.show.figures.figure import Picture, Subject
-from rlvitals.show.figures.panels import picture
-from rlvitals.trainers.language.data import charts
+from rlvitals.comparison.learning_curves import courses
+from rlvitals.trainers.language.data import chart_task
 from rlvitals.trainers.language.data.task import EVALUATED
+from rlvitals.views.drawing import files
+from rlvitals.views.figures import FIGURES, groups
+from rlvitals.views.figures.figure import Picture, Subject
+from rlvitals.views.figures.panels import picture
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURED = ROOT / "tests" / "show" / "pictured"
@@ -71,11 +71,11 @@ def main(folder: Path) -> None:
 
 def tiny_charts(file: Path) -> None:
     """Draw the first twelve charts that tiny-vlm is evaluated on, with questions and answers."""
-    wide, high, edge = 4 * charts.PIXELS, 4 * charts.PIXELS + 44, 10
+    wide, high, edge = 4 * chart_task.PIXELS, 4 * chart_task.PIXELS + 44, 10
     page = Image.new("RGB", (4 * (wide + edge) + edge, 3 * (high + edge) + edge), "white")
     pen = ImageDraw.Draw(page)
     for place in range(12):
-        chart = charts.chart(EVALUATED, place, held_out=True)
+        chart = chart_task.chart(EVALUATED, place, held_out=True)
         row, column = divmod(place, 4)
         left, top = edge + column * (wide + edge), edge + row * (high + edge)
         page.paste(chart.image.resize((wide, wide), Image.Resampling.NEAREST), (left, top))

@@ -16,9 +16,9 @@ from safetensors.torch import save_model
 from tqdm import tqdm
 
 from rlvitals.trainers.language import warm_start
-from rlvitals.trainers.language.asking import Policy, greedy
 from rlvitals.trainers.language.config import DataConfig
 from rlvitals.trainers.language.data import task
+from rlvitals.trainers.language.generate import Policy, greedy
 from rlvitals.trainers.language.rewards import accuracy_reward
 from rlvitals.trainers.language.rewards.reward import Sample
 from rlvitals.trainers.language.tiny import vlm

@@ -47,10 +47,10 @@ GROUPS = {
     "ppo": ["src/rlvitals/trainers/ppo", "src/rlvitals/trainers"],
     "language": ["src/rlvitals/trainers/language"],
     "rules": ["src/rlvitals/rules"],
-    "resume": ["src/rlvitals/resume"],
+    "resume": ["src/rlvitals/checkpoints"],
 }
-PACKAGES = ["src/rlvitals/trainers", "src/rlvitals/rules", "src/rlvitals/resume"]
-TESTS = ["tests/trainers", "tests/rules", "tests/resume", "tests/test_rules.py",
+PACKAGES = ["src/rlvitals/trainers", "src/rlvitals/rules", "src/rlvitals/checkpoints"]
+TESTS = ["tests/trainers", "tests/rules", "tests/checkpoints", "tests/test_rules.py",
          "tests/test_metamorphic.py", "tests/test_traps.py", "tests/test_examples.py",
          "tests/test_measured_rates.py"]  # fmt: skip
 HEAVY = ("numpy", "torch", "pandas", "safetensors.torch", "numba", "gymnasium", "transformers",

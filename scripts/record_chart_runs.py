@@ -26,7 +26,7 @@ from chart_faults import folder_of_charts
 from tiny_language import keep_run, record_named, write_summary
 
 from rlvitals.trainers import schema
-from rlvitals.trainers.language import building, models, presets
+from rlvitals.trainers.language import factory, models, presets
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.program import Training
 
@@ -110,7 +110,7 @@ def run_settings(run: Run, config: Config) -> dict[str, object]:
     """Return what a reader of the run should know, flat."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("trl", "transformers", "torch"))
     return {
-        **{key: value for key, value in building.flat(config).items() if value != ""},
+        **{key: value for key, value in factory.flat(config).items() if value != ""},
         "mode": run.mode,
         "seed": run.seed,
         "fault": run.fault,

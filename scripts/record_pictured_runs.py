@@ -1,7 +1,7 @@
 """Record the runs that the pictures' tests draw: `record_pictured_runs.py [NAME ...]`.
 
 Each run of `RUNS` is trained by `rlvitals train ppo` for half a minute of one core; of what it
-leaves, the table of its metrics and its settings are kept under tests/show/pictured/<name>/, with
+leaves, the table of its metrics and its settings are kept under tests/views/pictured/<name>/, with
 six digits and without the columns that no picture shows. Nothing is changed by hand.
 """
 

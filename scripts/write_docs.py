@@ -14,14 +14,15 @@ from docs_markdown import SETTINGS, anchor, doc, family, link, table, title
 from docs_pages import single_pages
 
 from rlvitals import metrics
+from rlvitals.metrics.frameworks import TABLES
 from rlvitals.metrics.metric import Metric
-from rlvitals.metrics.names import TABLES
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rule import Rule
 from rlvitals.rules.standing import OUTCOME_METRICS
-from rlvitals.show import explain, listing, rulebook
 from rlvitals.trainers import schema
 from rlvitals.trainers.ppo.config import Config
+from rlvitals.views import explain, lists
+from rlvitals.views import rules as rulebook
 
 ROOT = Path(__file__).resolve().parent.parent
 WRITTEN = "<!-- Written by scripts/write_docs.py from the code: change it there. -->\n"
@@ -140,8 +141,8 @@ def _frameworks() -> Iterator[tuple[str, str]]:
     for framework in TABLES:
         name = framework.framework
         named = [
-            *listing.keys(framework),
-            *listing.families(framework),
+            *lists.keys(framework),
+            *lists.families(framework),
             *((key, name, "setting") for key, name in framework.settings.items()),
         ]
         keys = [(f"`{key}`", f"`{metric}`", how) for key, metric, how in named]
@@ -183,7 +184,7 @@ def _rules() -> Iterator[tuple[str, str]]:
     for area, rules in rulebook.by_kind(CATALOGUE).items():
         rows = []
         for rule in rules:
-            name, sees, profiles, _ = listing.rule(rule)
+            name, sees, profiles, _ = lists.rule(rule)
             kinds = "any" if profiles == "all" else profiles
             rows.append((f"`{name}`", sees, kinds, _needs(rule)))
         heads = ("rule", "sees", "kinds of training", "needs")

@@ -7,18 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from rlvitals import loading, many, sources
+from rlvitals.diagnosis import batch, load
+from rlvitals.following import changes
+from rlvitals.following.loop import Watch
+from rlvitals.readers.discovery import sources
 from rlvitals.settings import Settings
-from rlvitals.watch import changes
-from rlvitals.watch.following import Watch
 
 CHOSEN = Settings()
 UNWATCHED = {"live": None, "live_by": "", "silence": None, "beat_age": None}  # what one look knows
 
 
 def judge(run, logs, now, grew):
-    trace = loading.named(run, logs, loading.given(CHOSEN), now, grew)
-    return many.judge_trace((run, CHOSEN), trace)
+    trace = load.named(run, logs, load.given(CHOSEN), now, grew)
+    return batch.judge_trace((run, CHOSEN), trace)
 
 
 class Followed:
@@ -110,4 +111,4 @@ def assert_as_read_at_once(followed, path):
         expected = judge(run, logs, followed.now, None)
         trace = replace(expected.trace, lifecycle=replace(expected.trace.lifecycle, **watched))
         assert_same_trace(known.trace, trace)
-        assert_same_diagnosis(known, many.judge_trace((run, CHOSEN), trace))
+        assert_same_diagnosis(known, batch.judge_trace((run, CHOSEN), trace))

@@ -9,10 +9,10 @@ from pathlib import Path
 import xxhash
 
 import rlvitals
-from rlvitals.recording import beats
-from rlvitals.resume.naming import MANIFEST
-from rlvitals.resume.progress_file import FILE as PROGRESS
-from rlvitals.store.run_folder import EVENTS_FILE, RUN_FILE
+from rlvitals.checkpoints.naming import MANIFEST
+from rlvitals.checkpoints.progress_file import FILE as PROGRESS
+from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE
+from rlvitals.tracking import heartbeat
 
 DEEP = []
 for _ in range(300):
@@ -148,7 +148,7 @@ FILES = {
     "note": Note(EVENTS_FILE),
     "progress": Json(PROGRESS),
     "manifest": Sealed(f"checkpoint-40/{MANIFEST}"),
-    "heartbeat": Heartbeat(f"{beats.FOLDER}/1-0.beat"),
+    "heartbeat": Heartbeat(f"{heartbeat.FOLDER}/1-0.beat"),
 }
 
 

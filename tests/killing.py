@@ -23,7 +23,7 @@ PRELOADED = [
     "__main__",
     "torch._dynamo",
     "torch.distributed.checkpoint",
-    "rlvitals.resume.checkpoints",
+    "rlvitals.checkpoints.manager",
 ]
 
 

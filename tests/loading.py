@@ -4,11 +4,11 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
-from rlvitals.metrics.assemble import Given, trace
-from rlvitals.readers.lookup import reader_of
-from rlvitals.records import Profile
+from rlvitals.metrics.canonicalize import Given, trace
+from rlvitals.readers.select import reader_of
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rate import FAMILIES, Rate
+from rlvitals.types import Profile
 
 # As if every rule had been measured: what a run is told must not change with the next measurement.
 MEASURED = {rule.name: tuple(Rate(f, 20) for f in set(FAMILIES.values())) for rule in CATALOGUE}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rlvitals.store import blocks, events
+from rlvitals.storage import blocks, events
 
 
 def scans(folder):

@@ -110,18 +110,19 @@ def test_read_gives_the_logs_as_they_are(tmp_path):
 
 
 def test_silence_is_counted_from_the_newest_wall_time_of_a_live_run_alone(tmp_path):
-    from rlvitals import loading, sources
-    from rlvitals.metrics.assemble import Given
+    from rlvitals.diagnosis import load
+    from rlvitals.metrics.canonicalize import Given
+    from rlvitals.readers.discovery import sources
 
     live = Given(live=True)
     (run,) = sources.find(write(tmp_path / "one"))
-    assert loading.load(run, live, now=2e9).lifecycle.silence is None  # its rows have no times
+    assert load.load(run, live, now=2e9).lifecycle.silence is None  # its rows have no times
     monitor = tmp_path / "0.monitor.csv"
     head = '#{"t_start": 1700000000.0, "env_id": "CartPole-v1"}\nr,l,t\n'
     monitor.write_text(head + "".join(f"{i}.0,{i},{i}.5\n" for i in range(1, 61)))
     (run,) = sources.find(monitor)
-    assert loading.load(run, Given(), now=1.7e9 + 100).lifecycle.silence is None
-    found = loading.load(run, live, now=1.7e9 + 100).lifecycle
+    assert load.load(run, Given(), now=1.7e9 + 100).lifecycle.silence is None
+    found = load.load(run, live, now=1.7e9 + 100).lifecycle
     assert found.silence == pytest.approx(100 - 60.5)
     assert found.last_row == pytest.approx(1.7e9 + 60.5)
 

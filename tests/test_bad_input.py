@@ -13,7 +13,7 @@ from effort import cases
 from waiting import HANG_CPU_SECONDS
 
 from rlvitals.cli import main
-from rlvitals.sources import Run, find, read
+from rlvitals.readers.discovery.sources import Run, find, read
 
 ROWS = 60
 HEAD = "time/total_timesteps,rollout/ep_rew_mean,train/approx_kl,train/value_loss,train/loss"
@@ -181,7 +181,7 @@ def test_a_file_that_goes_between_finding_and_reading(tmp_path, call, monkeypatc
     (run,) = find(kept)
     notes = read(Run("both", tmp_path, (*run.files, *other.files)))[-1].notes
     assert any("gone/progress.csv not read" in note for note in notes)
-    monkeypatch.setattr("rlvitals.loading.runs", lambda _: (other,))
+    monkeypatch.setattr("rlvitals.diagnosis.load.runs", lambda _: (other,))
     assert call("diagnose", tmp_path)[0] == 3
 
 

@@ -7,11 +7,21 @@ from pathlib import Path
 import pytest
 from loading import load_run
 
-from rlvitals.baseline import FAILED, UNTOLD, Judged, Known, compare, entries, read, write, written
-from rlvitals.diagnosis import diagnose
+from rlvitals.diagnosis.baseline import (
+    FAILED,
+    UNTOLD,
+    Judged,
+    Known,
+    compare,
+    entries,
+    read,
+    write,
+    written,
+)
+from rlvitals.diagnosis.engine import diagnose
 from rlvitals.errors import UsageError
-from rlvitals.records import Lifecycle, Trace
 from rlvitals.rules.rule import Severity
+from rlvitals.types import Lifecycle, Trace
 
 ROOT = Path("/somewhere/exp/ppo")
 

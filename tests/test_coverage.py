@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from loading import load_run
 
-from rlvitals.coverage import coverage
+from rlvitals.diagnosis.coverage import coverage
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import rlvitals
-from rlvitals.duration import clock, trained
-from rlvitals.metrics.throughput import ELAPSED, STEP_TIME
-from rlvitals.records import Series, Trace
+from rlvitals.diagnosis.duration import clock, trained
+from rlvitals.metrics.catalogue.throughput import ELAPSED, STEP_TIME
+from rlvitals.types import Series, Trace
 
 EXAMPLES = Path(rlvitals.__file__).parents[2] / "examples"
 NONE = np.full(5, np.nan)

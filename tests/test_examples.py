@@ -6,7 +6,7 @@ import pytest
 
 import rlvitals
 from rlvitals.cli import main
-from rlvitals.verdict import Word
+from rlvitals.diagnosis.verdict import Word
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 

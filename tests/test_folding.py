@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from loading import load
 
-from rlvitals.folding import fold
+from rlvitals.diagnosis.root_cause import fold
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import CATALOGUE, causes
 from rlvitals.rules.rule import Finding, Severity
-from rlvitals.show import wording
+from rlvitals.views import phrases
 
 RULES = {rule.name: rule for rule in CATALOGUE}
 CAUSE, SYMPTOM = "learning-rate-jump", "kl-spike"
@@ -149,7 +149,7 @@ def test_every_rule_is_known_to_harm_the_outcome_or_not_to():
 
 def said(found):
     first = fold(found)[0]
-    return [line.text for line in wording.consequences(first) if line.label == "or perhaps"]
+    return [line.text for line in phrases.consequences(first) if line.label == "or perhaps"]
 
 
 def test_an_outcome_that_nothing_explains_names_its_likeliest_note():

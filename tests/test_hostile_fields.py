@@ -23,13 +23,13 @@ from hostile_fields import (
     verbs,
 )
 
+from rlvitals.checkpoints import inspect_run, manifest, progress
 from rlvitals.cli import main
 from rlvitals.errors import VitalsError
 from rlvitals.readers import native
-from rlvitals.recording import endings
-from rlvitals.resume import look, manifest, progress
-from rlvitals.store import events, run_folder
-from rlvitals.store.run_folder import EVENTS_FILE, RUN_FILE, About, Attempt
+from rlvitals.storage import events, run_folder
+from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, About, Attempt
+from rlvitals.tracking import exit_reason
 
 VERBS = tuple(verbs(Path("a"), Path("b"), Path("c")))
 
@@ -82,12 +82,12 @@ def reads_events(folder):
         assert math.isfinite(event.time)
         assert event.step is None or -(2**63) <= event.step < 2**63
         json.dumps(event.facts, ensure_ascii=False).encode()
-    endings.read(folder, found.events, 1)
+    exit_reason.read(folder, found.events, 1)
     native.read(folder / RUN_FILE, None)
 
 
 def reads_beat(folder):
-    found = endings.read(folder, [], 1)
+    found = exit_reason.read(folder, [], 1)
     for one in found.open:
         assert type(one.pid) is type(one.attempt) is type(one.rank) is int
         assert math.isfinite(one.beat)
@@ -95,7 +95,7 @@ def reads_beat(folder):
 
 
 def reads_manifest(folder):
-    look.look(folder)
+    inspect_run.look(folder)
     sealed = manifest.read(folder / "checkpoint-40")
     assert type(sealed.step) is type(sealed.sequence) is type(sealed.attempt) is int
     assert 0 <= sealed.created < 1e12

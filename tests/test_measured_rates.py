@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 from loading import MEASURED, load_run
 
-from rlvitals.diagnosis import diagnose
-from rlvitals.measuring import Judged, judged, rates_module, tally
-from rlvitals.records import Profile
+from rlvitals.diagnosis.calibration import Judged, judged, rates_module, tally
+from rlvitals.diagnosis.engine import diagnose
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rate import ENOUGH, FAMILIES, Rate, held_at_note, wilson
 from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Severity
-from rlvitals.show import text, wording
+from rlvitals.types import Profile
+from rlvitals.views import phrases, terminal
 
 CONTROL = "on-policy control"
 
@@ -61,7 +61,7 @@ def test_an_unmeasured_rule_is_held_at_a_note_and_says_so():
     case = next(case for case in found.every if case.rule.name == "return-collapse")
     assert case.said is Severity.ERROR
     assert case.held
-    assert "held at a note: measured on no healthy run of this family, 10" in text.diagnosis(
+    assert "held at a note: measured on no healthy run of this family, 10" in terminal.diagnosis(
         found, 200
     )
     few = {rule.name: (Rate(CONTROL, ENOUGH - 1),) for rule in CATALOGUE}
@@ -88,11 +88,11 @@ def test_a_finding_shows_its_rate_beside_it():
     rates = {rule.name: (Rate(CONTROL, 40, 1),) for rule in CATALOGUE}
     found = diagnose(load_run("ppo-cartpole-lr-spike"), rates=rates)
     profile = found.trace.profile
-    assert wording.measured(found.cases[0], profile) == (
+    assert phrases.measured(found.cases[0], profile) == (
         "rings on 1 of 40 healthy runs of this family (on-policy control)"
     )
-    assert wording.measured(found.cases[0], Profile.UNKNOWN) == (
+    assert phrases.measured(found.cases[0], Profile.UNKNOWN) == (
         "rings on 1 of 40 healthy runs of on-policy control; the kind of this run is not known"
     )
     note = next(case for case in found.every if case.severity is Severity.NOTE and not case.held)
-    assert not wording.measured(note, profile)
+    assert not phrases.measured(note, profile)

@@ -12,15 +12,15 @@ import pytest
 from effort import cases
 from loading import RUNS, TRACES, read_recorded
 
-from rlvitals.diagnosis import diagnose
-from rlvitals.metrics import names
-from rlvitals.metrics.assemble import trace
-from rlvitals.metrics.names import lookup
-from rlvitals.records import Budget, Log, Profile, Series
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word
+from rlvitals.metrics import frameworks
+from rlvitals.metrics.canonicalize import trace
+from rlvitals.metrics.frameworks import lookup
 from rlvitals.rules.kinds import CONTROL, GROUPED
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.rule import Severity
-from rlvitals.verdict import Word
+from rlvitals.types import Budget, Log, Profile, Series
 
 CASES = [
     *(("run", path.parent.name) for path in sorted(RUNS.glob("*/run.toml"))),
@@ -272,7 +272,7 @@ TRANSLATED = {
     "trl-ppo": ("verl", "openrlhf", "trl-ppo-old"),
     "scheduler": ("sb3", "rllib"),
 }
-BY_NAME = {table.framework: table for table in names.TABLES}
+BY_NAME = {table.framework: table for table in frameworks.TABLES}
 LEAST_SHARED = 4  # keys that both frameworks have, for a log to be theirs
 
 
@@ -299,7 +299,7 @@ def spoken(log, own, other):
 def others(case):
     """The frameworks that share enough of a log's keys to have written it."""
     log, _ = recorded(case)
-    own = lookup.choose(log.source, log.series, names.TABLES)
+    own = lookup.choose(log.source, log.series, frameworks.TABLES)
     said_by = {
         other: spoken(log, own, BY_NAME[other]) for other in TRANSLATED.get(own.framework, ())
     }

@@ -5,10 +5,10 @@ from datetime import date
 import pytest
 from loading import load_run
 
-from rlvitals.diagnosis import diagnose
-from rlvitals.muting import mute, stale
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.suppressions import mute, stale
+from rlvitals.options import Mute
 from rlvitals.rules.rule import Severity
-from rlvitals.sections import Mute
 
 TODAY = date(2026, 5, 10)
 RUN = "ppo-cartpole-lr-spike"

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlvitals.faults import folder, judge
+from rlvitals.faults import folder, run_diagnosis
 from rlvitals.faults import score as our_score
 from rlvitals.faults.catalogue import CATALOGUE
 from rlvitals.faults.fault import FAILED
-from rlvitals.faults.labels import Label
-from rlvitals.records import Profile
+from rlvitals.faults.ground_truth import Label
 from rlvitals.rules import CATALOGUE as RULES
+from rlvitals.types import Profile
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
@@ -373,7 +373,7 @@ def test_the_benchmark_says_which_runs_are_broken(benchmark):
 
 def test_runs_have_the_labels_and_we_the_answers_that_our_own_score_has(benchmark, tmp_path):
     recorded = folder.read(benchmark)
-    judged = judge.judge(benchmark, recorded, jobs=1)
+    judged = run_diagnosis.judge(benchmark, recorded, jobs=1)
     ours = {f"{r.judged.run.task}/{r.judged.run.name}": r for r in our_score.scored(judged)}
     theirs = {one.name: one for one in runs.read(benchmark)}
     assert ours.keys() == theirs.keys()

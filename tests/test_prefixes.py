@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 from loading import MEASURED, RUNS, TRACES, load, load_run
 
-from rlvitals.records import Budget, Lifecycle
-from rlvitals.replay import prefixes, replay, retractions
+from rlvitals.diagnosis.replay import prefixes, replay, retractions
 from rlvitals.rules.rule import Finding, Severity
+from rlvitals.types import Budget, Lifecycle
 
 PARTS = 10
 RECORDED = [("run", path.parent.name) for path in sorted(RUNS.glob("*/run.toml"))]

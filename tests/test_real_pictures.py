@@ -8,17 +8,17 @@ from matplotlib.image import imread
 
 from rlvitals import api
 from rlvitals.comparison.compare import Asked, compare
-from rlvitals.comparison.courses import courses
 from rlvitals.comparison.grouping import Member
-from rlvitals.crucial import crucial
-from rlvitals.show import crucial as shown
-from rlvitals.show.console import PLAIN, plain
-from rlvitals.show.drawing import files
-from rlvitals.show.figures import FIGURES, groups
-from rlvitals.show.figures.figure import Subject
-from rlvitals.show.figures.panels import picture
-from rlvitals.show.summary import page
-from rlvitals.summary import summary
+from rlvitals.comparison.learning_curves import courses
+from rlvitals.diagnosis.key_metrics import crucial
+from rlvitals.diagnosis.training_summary import summary
+from rlvitals.views import key_metrics as shown
+from rlvitals.views.console import PLAIN, plain
+from rlvitals.views.drawing import files
+from rlvitals.views.figures import FIGURES, groups
+from rlvitals.views.figures.figure import Subject
+from rlvitals.views.figures.panels import picture
+from rlvitals.views.summary import page
 
 pytestmark = pytest.mark.real_logs
 

@@ -5,10 +5,10 @@ import pytest
 
 from rlvitals import api
 from rlvitals.cli import main
-from rlvitals.diagnosis import diagnose
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.rule import Severity
-from rlvitals.show import text
-from rlvitals.verdict import Word
+from rlvitals.views import terminal
 
 pytestmark = pytest.mark.real_logs
 
@@ -86,7 +86,7 @@ def test_kl_above_the_target_that_was_given(over_target):
 def test_throughput_under_a_shifted_header_is_never_a_temperature(over_target):
     temperature = over_target.trace["exploration/temperature"].values
     assert np.nanmax(temperature) < 3.7
-    assert "4.7" not in text.diagnosis(over_target)
+    assert "4.7" not in terminal.diagnosis(over_target)
 
 
 @pytest.mark.parametrize("name", HEALTHY)

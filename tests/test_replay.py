@@ -6,12 +6,12 @@ from itertools import pairwise
 import numpy as np
 from loading import MEASURED, load_run
 
-from rlvitals.diagnosis import diagnose, replayed
+from rlvitals.diagnosis.engine import diagnose, replayed
+from rlvitals.diagnosis.replay import replay, retractions
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Budget, Lifecycle, Profile, Series, Trace
-from rlvitals.replay import replay, retractions
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
-from rlvitals.show import text
+from rlvitals.types import Budget, Lifecycle, Profile, Series, Trace
+from rlvitals.views import terminal
 
 
 def course(name, trace, rules=None):
@@ -92,5 +92,5 @@ def test_the_report_shows_what_was_taken_back():
     rule = rings(LAST // 4, LAST // 2)
     found = replayed(diagnose(RUN, (rule,), RINGS), (rule,), RINGS)
     assert found.retracted == retractions(replay(RUN, (rule,), RINGS))
-    assert "taken back       warning[rings] it rings: said at" in text.diagnosis(found, 200)
+    assert "taken back       warning[rings] it rings: said at" in terminal.diagnosis(found, 200)
     assert diagnose(RUN, (rule,), RINGS).retracted == ()

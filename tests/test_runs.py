@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from loading import MEASURED, RUNS, load_run, recipe
 
-from rlvitals.diagnosis import diagnose
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.rule import Finding, Severity
-from rlvitals.show import text
-from rlvitals.verdict import Word
+from rlvitals.views import terminal
 
 NAMES = sorted(path.parent.name for path in RUNS.glob("*/run.toml"))
 HEALTHY = [name for name in NAMES if recipe(name)["healthy"]]
@@ -21,7 +21,7 @@ def diagnosed(trace):
 
 @each_run
 def test_the_report_is_what_it_was(name, golden):
-    golden(RUNS / name / "report.txt", text.diagnosis(diagnosed(load_run(name))))
+    golden(RUNS / name / "report.txt", terminal.diagnosis(diagnosed(load_run(name))))
 
 
 @each_run

@@ -16,14 +16,15 @@ import pytest
 from effort import sampled
 
 import rlvitals
-from rlvitals import clock, loading
 from rlvitals.cli import main
+from rlvitals.diagnosis import load
 from rlvitals.errors import UnreadableLog, UsageError
-from rlvitals.metrics.assemble import Given
-from rlvitals.records import Budget, Lifecycle
+from rlvitals.metrics.canonicalize import Given
 from rlvitals.rules.going_on import liveness
-from rlvitals.show import as_json
-from rlvitals.show.text import diagnosis as as_text
+from rlvitals.tracking import clock
+from rlvitals.types import Budget, Lifecycle
+from rlvitals.views import json_view
+from rlvitals.views.terminal import diagnosis as as_text
 
 ROOT = Path(__file__).parent
 EXAMPLES = ROOT.parent / "examples"
@@ -59,7 +60,7 @@ def told(capsys, *words):
 
 def traces(folder, now):
     try:
-        return [as_json.trace(loading.load(run, Given(), now=now)) for run in loading.runs(folder)]
+        return [json_view.trace(load.load(run, Given(), now=now)) for run in load.runs(folder)]
     except UnreadableLog as error:
         return [error.problem]
 
@@ -334,16 +335,16 @@ def test_a_long_interval_is_no_end(tmp_path):
 
 def test_growth_that_is_watched_is_evidence_and_its_age_is_not(tmp_path):
     run = written(tmp_path / "run", 0.5)
-    (one,) = loading.runs(run)
+    (one,) = load.runs(run)
     logs = rlvitals.read(run)
     now = 2e9
-    assert loading.named(one, logs, Given(), now).lifecycle.live is None
-    grown = loading.named(one, logs, Given(), now, now - 5.0).lifecycle
+    assert load.named(one, logs, Given(), now).lifecycle.live is None
+    grown = load.named(one, logs, Given(), now, now - 5.0).lifecycle
     assert (grown.live, grown.live_by) == (True, "it grew while it was watched")
     assert grown.silence == 5.0
-    still = loading.named(one, logs, Given(), now, now - 2 * HOUR).lifecycle
+    still = load.named(one, logs, Given(), now, now - 2 * HOUR).lifecycle
     assert (still.live, still.silence) == (None, 2 * HOUR)
-    over = loading.named(one, logs, Given(live=False), now, now - 5.0).lifecycle
+    over = load.named(one, logs, Given(live=False), now, now - 5.0).lifecycle
     assert (over.live, over.silence) == (False, None)
 
 
@@ -416,6 +417,6 @@ def test_the_text_and_the_field_are_there_once(tmp_path):
     found = rlvitals.diagnose(written(tmp_path / "run", 0.5))
     text = as_text(found)
     assert text.count("not known whether it goes on, judged as it stands") == 1
-    assert as_json.diagnosis(found).count('"goes_on"') == 1
+    assert json_view.diagnosis(found).count('"goes_on"') == 1
     over = as_text(rlvitals.diagnose(tmp_path / "run", live=False))
     assert "not known whether it goes on" not in over

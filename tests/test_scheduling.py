@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from rlvitals.records import Measured, Profile, Series, Trace
-from rlvitals.scheduling import coupling, spread
+from rlvitals.diagnosis.coupling import coupling, spread
 from rlvitals.signals.lagged import lagged
+from rlvitals.types import Measured, Profile, Series, Trace
 
 COUNT = 400
 

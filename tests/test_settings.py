@@ -4,8 +4,8 @@ import pytest
 
 from rlvitals import settings
 from rlvitals.errors import UsageError
-from rlvitals.records import Profile
 from rlvitals.settings import FAIL_ON, PROFILES, load, scalar
+from rlvitals.types import Profile
 
 
 @pytest.fixture

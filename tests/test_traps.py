@@ -17,14 +17,14 @@ import pytest
 from loading import RUNS, load, load_run, load_trap, read_log
 
 from rlvitals import api
-from rlvitals.diagnosis import diagnose
-from rlvitals.metrics.assemble import Given, trace
-from rlvitals.metrics.exploration import STD
-from rlvitals.records import Lifecycle, Measured, Profile, Series, Trace
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word
+from rlvitals.metrics.canonicalize import Given, trace
+from rlvitals.metrics.catalogue.exploration import STD
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rule import Finding, Severity, Undecided
 from rlvitals.rules.standing import standing
-from rlvitals.verdict import Word
+from rlvitals.types import Lifecycle, Measured, Profile, Series, Trace
 
 # What is tested elsewhere, by file and test.
 ELSEWHERE = {

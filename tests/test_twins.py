@@ -3,9 +3,9 @@
 import numpy as np
 from loading import MEASURED, load, load_run
 
-from rlvitals.diagnosis import diagnose
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.rule import Severity
-from rlvitals.verdict import Word
 
 
 def warned(run):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from loading import MEASURED, load_run
 
-from rlvitals.diagnosis import diagnose
+from rlvitals.diagnosis.cost import waste
+from rlvitals.diagnosis.engine import diagnose
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Series, Trace
 from rlvitals.rules.rule import Finding, Severity
-from rlvitals.waste import waste
+from rlvitals.types import Series, Trace
 
 STEPS = np.arange(0, 10_001, 100)
 

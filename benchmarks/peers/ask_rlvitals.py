@@ -12,7 +12,7 @@ from peers.exchange import ERROR, WARNING, Alarm, Given, Tool, answer
 import rlvitals
 from rlvitals import Severity, Word
 from rlvitals.faults.fault import FAILED
-from rlvitals.faults.judge import SETTINGS, lifecycle
+from rlvitals.faults.run_diagnosis import SETTINGS, lifecycle
 
 
 def ask(run: Given) -> list[Alarm]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import rlvitals
-from rlvitals.faults import folder, judge, labels
+from rlvitals.faults import folder, ground_truth, run_diagnosis
 from rlvitals.faults.catalogue import named
 from rlvitals.faults.folder import Recorded
-from rlvitals.faults.labels import Label, Level
+from rlvitals.faults.ground_truth import Label, Level
 from rlvitals.metrics import environments
 
 TOLD = frozenset({"fault", "made_by", "ended"})  # settings that give the answer away
@@ -81,25 +81,25 @@ def _recorded(place: Path) -> Run:
 def _benchmark(root: Path) -> list[Run]:
     """Read the runs of every task that has enough healthy seeds to tell what harm is."""
     recorded = folder.read(root)
-    levels = labels.levels(recorded)
+    levels = ground_truth.levels(recorded)
     return [_labelled(root, run, levels[run.task]) for run in recorded if run.task in levels]
 
 
 def _labelled(root: Path, run: Recorded, level: Level) -> Run:
     place = folder.trace(root, run)
-    label = labels.label(run, level)
-    shown = bool(run.fault) and judge.shown(run, rlvitals.trace(place))
+    label = ground_truth.label(run, level)
+    shown = bool(run.fault) and run_diagnosis.shown(run, rlvitals.trace(place))
     return Run(
         name=f"{run.task}/{run.name}",
         task=run.task,
         csv=folder.zstd.decompress(place.read_bytes()).decode(),
-        settings=judge.settings(run),
+        settings=run_diagnosis.settings(run),
         steps=run.steps,
         fault=run.fault,
         onset=run.onset or 0,
         healthy=label is Label.HEALTHY,
         broken=label is Label.BROKEN,
-        visible=shown and not labels.hidden(run, level),
+        visible=shown and not ground_truth.hidden(run, level),
         expects=named(run.fault).expects if run.fault else (),
         ended=run.ended,
         split=run.split,

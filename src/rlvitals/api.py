@@ -6,64 +6,50 @@ from os import PathLike, environ
 from pathlib import Path
 from typing import Any
 
-from rlvitals import loading, many, sources, summary
 from rlvitals import settings as options
+from rlvitals.checkpoints import progress
+from rlvitals.checkpoints.catalog import Checkpoint
+from rlvitals.checkpoints.disk import disk_is_full
+from rlvitals.checkpoints.manager import Checkpoints
+from rlvitals.checkpoints.manifest import BadCheckpoint, CannotResume
+from rlvitals.checkpoints.progress import Keeper, Progress
+from rlvitals.checkpoints.resume_huggingface import resume_from
+from rlvitals.checkpoints.resume_result import Resumed
+from rlvitals.checkpoints.retention import Best
+from rlvitals.checkpoints.state.training_state import State
+from rlvitals.checkpoints.transfer.backup import Backup
 from rlvitals.comparison import compare as comparing
 from rlvitals.comparison import scores
-from rlvitals.comparison.compared import Comparison
 from rlvitals.comparison.grouping import Member
-from rlvitals.coverage import Coverage
-from rlvitals.diagnosis import Diagnosis, replayed
-from rlvitals.diagnosis import diagnose as judge
+from rlvitals.comparison.result import Comparison
+from rlvitals.diagnosis import batch, load, training_summary
+from rlvitals.diagnosis.calibration import Judged, judged, rates_module, tally
+from rlvitals.diagnosis.cost import Spent, Waste
+from rlvitals.diagnosis.coverage import Coverage
+from rlvitals.diagnosis.engine import Diagnosis, replayed
+from rlvitals.diagnosis.engine import diagnose as judge
+from rlvitals.diagnosis.forecast import Forecast
+from rlvitals.diagnosis.remedies import Knob
+from rlvitals.diagnosis.replay import Retraction, prefixes
+from rlvitals.diagnosis.root_cause import Alternative, Case
+from rlvitals.diagnosis.summary import Sentence
+from rlvitals.diagnosis.verdict import Verdict, Word
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError, nearest
-from rlvitals.folding import Alternative, Case
-from rlvitals.forecasts import Forecast
-from rlvitals.knobs import Knob
-from rlvitals.measuring import Judged, judged, rates_module, tally
 from rlvitals.metrics.metric import Band, Bound, Metric
-from rlvitals.preflights import Check, Preflight, preflight
-from rlvitals.recording.control import Requests
-from rlvitals.recording.meters import (
-    Ema,
-    SpeedMeter,
-    action_histogram,
-    action_shares,
-    reward_parts,
-)
-from rlvitals.recording.observe import observe
-from rlvitals.recording.run import Run
-from rlvitals.recording.start import start
-from rlvitals.records import (
-    Budget,
-    Lifecycle,
-    Log,
-    Measured,
-    Profile,
-    Series,
-    Setting,
-    Trace,
-)
-from rlvitals.replay import Retraction, prefixes
-from rlvitals.resume import progress
-from rlvitals.resume.checkpoints import Checkpoints
-from rlvitals.resume.disk import disk_is_full
-from rlvitals.resume.manifest import BadCheckpoint, CannotResume
-from rlvitals.resume.moving.backup import Backup
-from rlvitals.resume.progress import Keeper, Progress
-from rlvitals.resume.resumed import Resumed
-from rlvitals.resume.resuming import resume_from
-from rlvitals.resume.retention import Best
-from rlvitals.resume.shelf import Checkpoint
-from rlvitals.resume.state.program import State
+from rlvitals.options import option
+from rlvitals.readers.discovery import sources
 from rlvitals.rules.rate import Rate
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
-from rlvitals.sections import option
-from rlvitals.show import notebook
-from rlvitals.show import summary as summaries
-from rlvitals.show.explain import explain
-from rlvitals.tldr import Sentence
-from rlvitals.verdict import Verdict, Word
-from rlvitals.waste import Spent, Waste
+from rlvitals.sanity_checks import Check, Preflight, preflight
+from rlvitals.tracking.meters import Ema, SpeedMeter, action_histogram, action_shares, reward_parts
+from rlvitals.tracking.requests import Requests
+from rlvitals.tracking.reward_wrapper import observe
+from rlvitals.tracking.run import Run
+from rlvitals.tracking.start import start
+from rlvitals.types import Budget, Lifecycle, Log, Measured, Profile, Series, Setting, Trace
+from rlvitals.views import notebook
+from rlvitals.views import summary as summaries
+from rlvitals.views.explain import explain
 
 __all__ = [
     "Alternative",
@@ -167,14 +153,14 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
     if isinstance(run, Trace):
         if map:
             raise UsageError("a trace has its names already", hint="rlvitals.trace(path, map=...)")
-        rules = loading.chosen_rules(only or (), ignore or ())
+        rules = load.chosen_rules(only or (), ignore or ())
         found = judge(_told(run, profile, settings, thresholds, live=live), rules)
         return replayed(found, rules) if replay else found
     chosen = _chosen(run, profile, settings, map, only, ignore, thresholds, live=live, now=now)
-    answer = many.judge((_one(run), chosen))
+    answer = batch.judge((_one(run), chosen))
     if isinstance(answer, UnreadableLog):
         raise answer
-    rules = loading.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
+    rules = load.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
     return replayed(answer, rules) if replay else answer
 
 
@@ -182,7 +168,7 @@ def summarise(run: Where) -> str:
     """Return a run in a few lines, as `rlvitals plot` writes it. Raises UnreadableLog."""
     found, kept = _one(run), progress.read(Path(run))
     trained = None if kept is None else kept.trained
-    return summaries.page([summary.summary(found.name, diagnose(run), trained)])
+    return summaries.page([training_summary.summary(found.name, diagnose(run), trained)])
 
 
 def compare(  # noqa: PLR0913 - the command's options, each by its name
@@ -208,7 +194,7 @@ def compare(  # noqa: PLR0913 - the command's options, each by its name
         if isinstance(run, Trace):
             members.append(Member(_told(run, live=live)))
             continue
-        found, wrong = loading.members(Path(run), loading.given(_chosen(run, live=live)), seen)
+        found, wrong = load.members(Path(run), load.given(_chosen(run, live=live)), seen)
         if wrong:
             raise wrong[0]
         members += found
@@ -233,13 +219,13 @@ def trace(
 ) -> Trace:
     """Read one run under canonical names. Raises UnreadableLog, UsageError."""
     chosen = _chosen(path, profile, settings, map, live=live)
-    return loading.load(_one(path), loading.given(chosen))
+    return load.load(_one(path), load.given(chosen))
 
 
 def runs(path: Where) -> tuple[Trace, ...]:
     """Read every run under a folder. Raises UnreadableLog for one that cannot be read."""
-    known = loading.given(_chosen(path))
-    return tuple(loading.load(run, known) for run in loading.runs(Path(path)))
+    known = load.given(_chosen(path))
+    return tuple(load.load(run, known) for run in load.runs(Path(path)))
 
 
 def read(path: Where) -> tuple[Log, ...]:
@@ -270,13 +256,13 @@ def _told(
     return replace(
         run,
         profile=kind,
-        settings={**run.settings, **loading.canonical(own)},
-        thresholds={**run.thresholds, **loading.thresholds(numbers)},
+        settings={**run.settings, **load.canonical(own)},
+        thresholds={**run.thresholds, **load.thresholds(numbers)},
     )
 
 
 def _one(path: Where) -> sources.Run:
-    found = loading.runs(Path(path))
+    found = load.runs(Path(path))
     if len(found) > 1:
         raise UsageError(
             f"{len(found)} runs are here: {', '.join(run.name for run in found[:5])}",

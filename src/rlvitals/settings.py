@@ -13,11 +13,11 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from rlvitals import config_files
-from rlvitals.config_files import SettingsFile
 from rlvitals.errors import UsageError, nearest
-from rlvitals.sections import Monitoring, Mute, Plot
-from rlvitals.sections import option as _option
+from rlvitals.options import Monitoring, Mute, Plot
+from rlvitals.options import option as _option
+from rlvitals.storage import toml_files
+from rlvitals.storage.toml_files import SettingsFile
 
 PREFIX = "RLVITALS_"
 FAIL_ON = ("note", "warning", "error", "never")
@@ -163,7 +163,7 @@ def load(
     `records`: the run is recorded, not looked at. Raises UsageError for an unknown name, a wrong
     type, or a file that is not TOML.
     """
-    files = config_files.find(near, environ, records=records)
+    files = toml_files.find(near, environ, records=records)
     layers = [*map(_from_file, files), _from_environment(environ or {}), flags or {}]
     merged: dict[str, dict[str, Any]] = {name: {} for name in (*SCHEMA, *FREE)}
     for layer in layers:
@@ -293,7 +293,7 @@ def _number(key: str, value: object, where: str) -> float:
 
 def _content(file: SettingsFile) -> dict[str, Any]:
     try:
-        return tomllib.loads(config_files.read(file).decode())
+        return tomllib.loads(toml_files.read(file).decode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"settings cannot be read: {error}", where=str(file.path)) from error
 
@@ -310,7 +310,7 @@ def _from_file(source: SettingsFile) -> dict[str, dict[str, Any]]:
                 hint=nearest(section, (*known, MUTED)) or f"one of {', '.join((*known, MUTED))}",
             )
     found = {section: check(section, values, str(file)) for section, values in content.items()}
-    found = config_files.without_restricted(source, found)
+    found = toml_files.without_restricted(source, found)
     for option in (o for section in SCHEMA for o in options(section) if o.item in PATHS):
         if said := found.get(option.section, {}).get(option.key):
             found[option.section][option.key] = str(file.parent / said)
@@ -353,7 +353,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     layer: dict[str, dict[str, Any]] = {}
     every = {option.variable: option for name in SCHEMA for option in options(name)}
     for variable, text in environ.items():
-        if not variable.startswith(PREFIX) or variable == config_files.VARIABLE:
+        if not variable.startswith(PREFIX) or variable == toml_files.VARIABLE:
             continue
         free = variable.removeprefix(PREFIX).lower()
         if variable == SHORT:

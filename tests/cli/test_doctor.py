@@ -16,13 +16,13 @@ import pytest
 
 import rlvitals
 from rlvitals import doctor
+from rlvitals.checkpoints.progress import Keeper
+from rlvitals.checkpoints.progress_file import FILE
 from rlvitals.cli import COMMANDS, main
 from rlvitals.cli.program import parser
-from rlvitals.doctor import machine, nearby
+from rlvitals.doctor import machine, similar_folders
+from rlvitals.doctor.context import scene
 from rlvitals.doctor.examine import examine
-from rlvitals.doctor.scene import scene
-from rlvitals.resume.progress import Keeper
-from rlvitals.resume.progress_file import FILE
 
 
 @pytest.fixture(autouse=True)
@@ -137,10 +137,13 @@ def test_a_run_that_began_anew_beside_its_old_folder(tmp_path, capsys):
 
 
 def test_likeness_of_names():
-    assert nearby.likeness("run-2025", "run-2025") == 1
-    assert nearby.likeness("qwen-large-v2-2025", "qwen-large-v2-nsr-2025") >= nearby.ALIKE
-    assert nearby.likeness("native", "here") < nearby.ALIKE
-    assert nearby.likeness("ppo", "dqn") < nearby.ALIKE
+    assert similar_folders.likeness("run-2025", "run-2025") == 1
+    assert (
+        similar_folders.likeness("qwen-large-v2-2025", "qwen-large-v2-nsr-2025")
+        >= similar_folders.ALIKE
+    )
+    assert similar_folders.likeness("native", "here") < similar_folders.ALIKE
+    assert similar_folders.likeness("ppo", "dqn") < similar_folders.ALIKE
 
 
 def test_no_log_appears(tmp_path, capsys):
@@ -266,7 +269,7 @@ def test_a_damaged_progress_file(tmp_path, capsys):
 def test_a_run_that_says_running_and_is_gone(tmp_path, capsys):
     folder = tmp_path / "run"
     code = (
-        "import os, rlvitals; from rlvitals.resume.progress import Keeper\n"
+        "import os, rlvitals; from rlvitals.checkpoints.progress import Keeper\n"
         f"run = rlvitals.start(folder={str(folder)!r}, durable=True)\n"
         "run.log(1, {'outcome/return': 1.0}); Keeper(run.folder, 400).update(1)\n"
         "os.kill(os.getpid(), 9)\n"

@@ -6,10 +6,10 @@ from effort import cases
 from rlvitals import metrics, settings
 from rlvitals.errors import UsageError
 from rlvitals.metrics import environments, glossary
-from rlvitals.metrics.names import TABLES
+from rlvitals.metrics.frameworks import TABLES
 from rlvitals.rules import CATALOGUE
-from rlvitals.show.explain import explain, known
-from rlvitals.show.page import blocks
+from rlvitals.views.explain import explain, known
+from rlvitals.views.manual_page import blocks
 
 
 def test_every_known_name_has_a_page():

@@ -11,9 +11,10 @@ import pytest
 from small_logs import write
 from waiting import HANG_SECONDS
 
-from rlvitals import loading, many, settings
+from rlvitals import settings
+from rlvitals.diagnosis import batch, load
 from rlvitals.errors import UnreadableLog
-from rlvitals.show import as_json
+from rlvitals.views import json_view
 
 RUNS = 9
 
@@ -28,19 +29,19 @@ def folder(tmp_path):
 @pytest.fixture
 def asked(folder):
     """Every run, one of which is gone since it was found."""
-    found = [(run, settings.Settings()) for run in loading.runs(folder)]
+    found = [(run, settings.Settings()) for run in load.runs(folder)]
     shutil.rmtree(folder / "run_4")
     return found
 
 
 def told(answers):
     names = [f"run_{n}" for n in range(RUNS)]
-    return json.loads(as_json.diagnoses(list(zip(names, answers, strict=True))))
+    return json.loads(json_view.diagnoses(list(zip(names, answers, strict=True))))
 
 
 def test_processes_answer_what_one_answers_in_the_same_order(asked):
-    alone = list(many.diagnose(asked, 1))
-    helped = list(many.diagnose(asked, 2, patience=0))
+    alone = list(batch.diagnose(asked, 1))
+    helped = list(batch.diagnose(asked, 2, patience=0))
     assert told(helped) == told(alone)
     assert [isinstance(found, UnreadableLog) for found in helped] == [n == 4 for n in range(RUNS)]
     assert helped[4].where == alone[4].where
@@ -51,9 +52,9 @@ def test_no_process_starts_for_a_few_runs(asked, monkeypatch):
     def refuse(*_):
         raise AssertionError("a process was started")
 
-    monkeypatch.setattr(many, "_by_processes", refuse)
-    assert len(list(many.diagnose(asked, 4, patience=60))) == RUNS
-    assert len(list(many.diagnose(asked, 1, patience=0))) == RUNS
+    monkeypatch.setattr(batch, "_by_processes", refuse)
+    assert len(list(batch.diagnose(asked, 4, patience=60))) == RUNS
+    assert len(list(batch.diagnose(asked, 1, patience=0))) == RUNS
 
 
 class Killer:
@@ -71,20 +72,20 @@ class Killer:
 
 
 def test_runs_are_judged_here_when_a_process_dies(asked):
-    alone = told(many.diagnose(asked, 1))
+    alone = told(batch.diagnose(asked, 1))
     deadly = [*asked[:6], (Killer(asked[6][0]), settings.Settings()), *asked[7:]]
-    assert told(many.diagnose(deadly, 2, patience=0)) == alone
+    assert told(batch.diagnose(deadly, 2, patience=0)) == alone
 
 
 def test_what_fails_in_a_process_is_raised_here(asked):
     broken = [*asked[:3], (None, settings.Settings())]
-    answers = many.diagnose(broken, 2, patience=0)
+    answers = batch.diagnose(broken, 2, patience=0)
     with pytest.raises(AttributeError, match="NoneType"):
         list(answers)
 
 
 def test_cores_are_those_this_process_may_use():
-    assert 1 <= many.cores() <= (os.cpu_count() or 1)
+    assert 1 <= batch.cores() <= (os.cpu_count() or 1)
 
 
 ODD = f"""
@@ -135,7 +136,7 @@ def test_ctrl_c_ends_it_at_once_and_quietly(folder):
 
 def test_a_folder_of_runs_is_told_alike_by_one_process_and_by_two(call, folder, monkeypatch):
     alone = call("diagnose", folder, "--jobs", "1")
-    monkeypatch.setitem(many.diagnose.__kwdefaults__, "patience", 0)
+    monkeypatch.setitem(batch.diagnose.__kwdefaults__, "patience", 0)
     assert call("diagnose", folder, "--jobs", "2") == alone
     assert call("diagnose", *sorted(folder.iterdir()), "--jobs", "2") == alone
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rlvitals.records import Profile
 from rlvitals.rules import CATALOGUE
+from rlvitals.types import Profile
 
 RUNS = Path(__file__).parent.parent / "runs"
 

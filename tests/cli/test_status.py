@@ -15,14 +15,14 @@ import pytest
 from waiting import HANG_SECONDS
 
 import rlvitals
-from rlvitals import diagnosis
+from rlvitals.checkpoints import inspect_run
+from rlvitals.checkpoints.progress import Keeper
+from rlvitals.checkpoints.progress_file import FILE
 from rlvitals.cli import main
-from rlvitals.records import Budget, Lifecycle, Measured, Series, Trace
-from rlvitals.resume import look
-from rlvitals.resume.progress import Keeper
-from rlvitals.resume.progress_file import FILE
-from rlvitals.show import standing as shown
-from rlvitals.standing import Change, standing
+from rlvitals.diagnosis import engine
+from rlvitals.diagnosis.status import Change, standing
+from rlvitals.types import Budget, Lifecycle, Measured, Series, Trace
+from rlvitals.views import status as shown
 
 NOW = 1_800_000_000.0
 
@@ -42,7 +42,7 @@ def trace(total=500, seconds=10.0, **more):
 
 
 def where(one, progress=None):
-    return standing("run", diagnosis.diagnose(one), progress, None, NOW)
+    return standing("run", engine.diagnose(one), progress, None, NOW)
 
 
 def trainer_folder(path, *, steps=150, first=3.2, last=1.5):
@@ -87,7 +87,7 @@ def test_what_is_left_counts_no_pause():
 
 
 def test_the_progress_file_knows_better_than_the_log(tmp_path, monkeypatch):
-    from rlvitals.resume import progress
+    from rlvitals.checkpoints import progress
 
     class Clock:
         now = 0.0
@@ -128,7 +128,7 @@ def test_how_it_lives(cycle, state):
 
 
 def test_what_the_progress_file_says_of_the_end_counts(tmp_path):
-    from rlvitals.resume import progress
+    from rlvitals.checkpoints import progress
 
     Keeper(tmp_path, 500).finish("stopped")
     found = where(trace(lifecycle=Lifecycle()), progress.read(tmp_path))
@@ -145,17 +145,19 @@ def test_checkpoints_tell_the_speed_by_their_manifests_and_never_by_file_times(t
     bare.series["optimiser/loss"] = Series(
         bare["optimiser/loss"].steps, np.full(100, np.nan), bare["optimiser/loss"].values
     )
-    judged = diagnosis.diagnose(bare)
+    judged = engine.diagnose(bare)
     sealed = tuple(
-        look.Seen(tmp_path / f"checkpoint-{step}", step, look.State.SEALED, saved=NOW + step * 6)
+        inspect_run.Seen(
+            tmp_path / f"checkpoint-{step}", step, inspect_run.State.SEALED, saved=NOW + step * 6
+        )
         for step in (50, 100, 150)
     )
-    found = standing("run", judged, None, look.Look(tmp_path, sealed, sealed[-1], ""), NOW)
+    found = standing("run", judged, None, inspect_run.Look(tmp_path, sealed, sealed[-1], ""), NOW)
     assert found.eta == pytest.approx(400 * 6)
     for step in (50, 100, 150):
         folder = trainer_folder(tmp_path, steps=step) / f"checkpoint-{step}"
         os.utime(folder, (NOW + step * 6, NOW + step * 6))
-    copied = standing("run", judged, None, look.look(tmp_path), NOW)
+    copied = standing("run", judged, None, inspect_run.look(tmp_path), NOW)
     assert (copied.eta, copied.eta_why) == (None, "the log has no times")
 
 

@@ -14,7 +14,7 @@ from rlvitals import UsageError, VitalsError
 from rlvitals.cli import main
 from rlvitals.cli.train import read
 from rlvitals.trainers import schema
-from rlvitals.trainers.ppo import building, demos
+from rlvitals.trainers.ppo import demonstrations, factory
 from rlvitals.trainers.ppo.command import ALIASES, conclusion, expectation
 from rlvitals.trainers.ppo.config import Config
 
@@ -37,7 +37,7 @@ def config(*words):
 
 
 def test_the_shipped_file_is_the_defaults():
-    shipped = building.SHIPPED / "ppo_warmstart.json"
+    shipped = factory.SHIPPED / "ppo_warmstart.json"
     assert json.loads(shipped.read_text()) == schema.written(Config())
     assert config("--config", "configs/ppo_warmstart.json") == Config()
     assert config() == Config()
@@ -134,7 +134,7 @@ def test_demonstrations_are_collected_and_cloned(tmp_path, capsys):
     cluster = ["--replicas", "3", "--speeds", "2", "1", "1"]
     assert main(["demos", "-o", str(file), *words, *cluster]) == 0
     assert "320 decisions of lor, random" in capsys.readouterr().out
-    held = demos.load(file)
+    held = demonstrations.load(file)
     assert (len(held), set(held.actions)) == (320, {0, 1, 2})
     train = ["train", "ppo", *TINY, "--demo-path", str(file)]
     assert main([*train, *cluster, "--output-dir", str(tmp_path / "run")]) == 0
@@ -148,7 +148,7 @@ def test_demonstrations_take_a_trainings_settings(tmp_path, capsys):
     settings.write_text(json.dumps({"cluster": {"replicas": 2, "speeds": [1.0, 3.0]}}))
     words = ["demos", "-o", str(file), "--steps", "5", "--envs", "2", "--loads", "1"]
     assert main([*words, "--config", str(settings)]) == 0
-    assert set(demos.load(file).actions) == {0, 1}
+    assert set(demonstrations.load(file).actions) == {0, 1}
     assert main([*words, "--policies", "lorr"]) == 2
     assert "no scheduler is called 'lorr'" in capsys.readouterr().err
     assert main([*words, "--replicas", "1"]) == 2

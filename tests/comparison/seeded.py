@@ -8,7 +8,7 @@ import numpy as np
 
 import rlvitals
 from rlvitals.comparison.grouping import Member
-from rlvitals.records import Budget, Lifecycle, Series, Trace
+from rlvitals.types import Budget, Lifecycle, Series, Trace
 
 TIER_1 = Path(__file__).resolve().parents[2] / "faults" / "tier-1"
 

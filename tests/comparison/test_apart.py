@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from seeded import recorded, run
 
-from rlvitals.comparison.apart import apart
-from rlvitals.comparison.parting import parting
-from rlvitals.records import Series
+from rlvitals.comparison.diff import apart
+from rlvitals.comparison.divergence_step import parting
+from rlvitals.types import Series
 
 
 def series(values, every=10):

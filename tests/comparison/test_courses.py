@@ -7,12 +7,12 @@ import pytest
 from matplotlib.image import imread
 from seeded import recorded, run, runs
 
-from rlvitals.comparison import samples
+from rlvitals.comparison import statistics
 from rlvitals.comparison.compare import Asked, compare
-from rlvitals.comparison.courses import courses
-from rlvitals.records import Lifecycle
-from rlvitals.show.drawing import files
-from rlvitals.show.figures.groups import pictures
+from rlvitals.comparison.learning_curves import courses
+from rlvitals.types import Lifecycle
+from rlvitals.views.drawing import files
+from rlvitals.views.figures.groups import pictures
 
 BY_PATH = Asked(by=("path",))
 
@@ -41,7 +41,7 @@ def test_a_band_holds_the_true_share(seeds, share):
     rng = np.random.default_rng(seeds)
     held, trials = 0, 400
     for _ in range(trials):
-        low, high = samples.profile_band([rng.random(seeds)], np.array([1 - share]))
+        low, high = statistics.profile_band([rng.random(seeds)], np.array([1 - share]))
         held += low[0] <= share <= high[0]
     # Wilson's coverage goes up and down with the share: 95 % on average, .83 at its worst here.
     assert held / trials >= 0.83

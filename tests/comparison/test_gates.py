@@ -3,7 +3,7 @@
 import pytest
 from seeded import recorded, runs
 
-from rlvitals.comparison import gates
+from rlvitals.comparison import assertions
 from rlvitals.errors import UsageError
 
 RANGE = "return no worse than 5 % of the random-to-baseline range"
@@ -11,7 +11,7 @@ RANGE = "return no worse than 5 % of the random-to-baseline range"
 
 def ask(text, baseline, candidate, **more):
     made = (runs(name, *levels, **more) for name, levels in (("a", baseline), ("b", candidate)))
-    return gates.check(gates.parse(text), *made)
+    return assertions.check(assertions.parse(text), *made)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def ask(text, baseline, candidate, **more):
     ],
 )  # fmt: skip
 def test_the_grammar(text, wanted):
-    gate = gates.parse(text)
+    gate = assertions.parse(text)
     metric, relation, number, unit, at = wanted
     assert (gate.metric, gate.relation, gate.number, gate.unit) == (metric, relation, number, unit)
     assert str(gate.at) == (at or "mean of last 10 %")
@@ -48,7 +48,7 @@ def test_the_grammar(text, wanted):
 )
 def test_what_is_not_understood_is_named_with_an_example(text, hint):
     with pytest.raises(UsageError) as error:
-        gates.parse(text)
+        assertions.parse(text)
     assert hint in error.value.hint
 
 
@@ -127,16 +127,16 @@ def test_wide_groups_are_told_how_many_more_seeds_could():
 def test_recorded_runs_a_frozen_policy_breaks_the_gate():
     healthy = recorded("ppo-CartPole-v1", "healthy", "a")
     frozen = recorded("ppo-CartPole-v1", "policy-frozen", "b")
-    assert gates.check(gates.parse(RANGE), healthy[:5], frozen).holds is False
-    assert gates.check(gates.parse(RANGE), healthy[:5], healthy[:5]).holds is not False
+    assert assertions.check(assertions.parse(RANGE), healthy[:5], frozen).holds is False
+    assert assertions.check(assertions.parse(RANGE), healthy[:5], healthy[:5]).holds is not False
 
 
 def test_several_tasks_are_asked_in_shares_and_every_one_must_be_there():
     two = [m for env in ("CartPole-v1", "Acrobot-v1") for m in runs(env, 200, 201, 199, env_id=env)]
-    kept = gates.check(gates.parse(RANGE), two, two)
+    kept = assertions.check(assertions.parse(RANGE), two, two)
     assert kept.holds is True
-    lacking = gates.check(gates.parse(RANGE), two, two[:3])
+    lacking = assertions.check(assertions.parse(RANGE), two, two[:3])
     assert lacking.holds is None
     assert "no run of Acrobot-v1" in lacking.sentence
     with pytest.raises(UsageError, match="2 tasks have no common unit"):
-        gates.check(gates.parse("return no worse than 5"), two, two)
+        assertions.check(assertions.parse("return no worse than 5"), two, two)

@@ -12,7 +12,7 @@ from rlvitals.comparison import scores
 from rlvitals.comparison.compare import Asked, compare
 from rlvitals.comparison.grouping import counts, groups
 from rlvitals.errors import UsageError
-from rlvitals.records import Lifecycle, Series
+from rlvitals.types import Lifecycle, Series
 
 CRASHED = Lifecycle(traceback="Traceback\nRuntimeError: out of memory", exit_code=1)
 

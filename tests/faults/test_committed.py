@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rlvitals.faults import bench, folder
-from rlvitals.faults.plan import plan
+from rlvitals.faults.run_list import plan
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACES = ROOT / "faults" / "tier-1"

@@ -5,7 +5,7 @@ import pytest
 from rlvitals import metrics
 from rlvitals.faults.catalogue import CATALOGUE, named
 from rlvitals.faults.fault import FAILED, Clock, Injection, Onset
-from rlvitals.faults.plan import HEALTHY_SEEDS, MORE, plan
+from rlvitals.faults.run_list import HEALTHY_SEEDS, MORE, plan
 from rlvitals.faults.tasks import TASKS
 from rlvitals.rules import CATALOGUE as RULES
 

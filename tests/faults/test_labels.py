@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rlvitals.faults.folder import Recorded
-from rlvitals.faults.labels import Course, Label, course, hidden, label, levels
+from rlvitals.faults.ground_truth import Course, Label, course, hidden, label, levels
 
 RUN = Recorded(
     name="healthy-s0",

@@ -7,7 +7,7 @@ import pytest
 from test_labels import HEALTHY, LEVEL, RUN
 
 from rlvitals.faults import table
-from rlvitals.faults.live import Heard, Watched, live
+from rlvitals.faults.online_eval import Heard, Watched, live
 
 KNOWN = {RUN.task: LEVEL}
 BROKEN = replace(RUN, name="x", fault="clip-range-tiny", outcome=25.0, best=30.0)

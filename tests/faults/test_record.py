@@ -8,8 +8,8 @@ import pytest
 import rlvitals
 from rlvitals.faults import folder
 from rlvitals.faults.fault import Clock, Onset
-from rlvitals.faults.plan import Planned
 from rlvitals.faults.record import record
+from rlvitals.faults.run_list import Planned
 from rlvitals.faults.tasks import TASKS
 
 PPO = replace(TASKS[0], steps=2048, variants={})
@@ -65,10 +65,10 @@ def test_time_is_the_processors(tmp_path):
 def test_a_world_goes_wrong_when_the_clock_strikes(world, reward, first):
     import gymnasium as gym
 
-    from rlvitals.faults import worlds
+    from rlvitals.faults import faulty_envs
 
     clock = Clock(onset=1)
-    env = getattr(worlds, world)(gym.make("CartPole-v1"), clock, 0)
+    env = getattr(faulty_envs, world)(gym.make("CartPole-v1"), clock, 0)
     env.reset(seed=0)
     seen, paid, *_ = env.step(0)
     assert paid == 1.0
@@ -83,9 +83,9 @@ def test_a_world_goes_wrong_when_the_clock_strikes(world, reward, first):
 def test_what_is_paid_after_the_end_does_not_count():
     import gymnasium as gym
 
-    from rlvitals.faults import worlds
+    from rlvitals.faults import faulty_envs
 
-    env = worlds.NeverTerminal(worlds.TrueReturn(gym.make("CartPole-v1")), Clock(0), 0)
+    env = faulty_envs.NeverTerminal(faulty_envs.TrueReturn(gym.make("CartPole-v1")), Clock(0), 0)
     env.reset(seed=0)
     told = []
     for _ in range(60):

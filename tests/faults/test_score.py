@@ -6,7 +6,7 @@ import pytest
 from test_labels import HEALTHY, LEVEL, RUN
 
 import rlvitals
-from rlvitals.faults.judge import Judged, Said
+from rlvitals.faults.run_diagnosis import Judged, Said
 from rlvitals.faults.score import score, scored
 
 KNOWN = {RUN.task: LEVEL}

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import rlvitals
-from rlvitals.metrics import assemble
-from rlvitals.store import blocks
+from rlvitals.metrics import canonicalize
+from rlvitals.storage import blocks
 
 
 def log(folder):
@@ -15,7 +15,7 @@ def log(folder):
 
 
 def trace(folder):
-    return assemble.trace([log(folder)])
+    return canonicalize.trace([log(folder)])
 
 
 def unmapped(folder):

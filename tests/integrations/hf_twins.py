@@ -11,7 +11,7 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 
 import rlvitals
 from rlvitals.integrations import transformers as vitals
-from rlvitals.recording.control import ask
+from rlvitals.tracking.requests import ask
 
 
 class Net(torch.nn.Module):

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlvitals.store import blocks, events
-from rlvitals.store.run_folder import RunFolder
+from rlvitals.storage import blocks, events
+from rlvitals.storage.run_folder import RunFolder
 
 
 @dataclass(frozen=True)

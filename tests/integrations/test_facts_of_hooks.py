@@ -6,8 +6,8 @@ import pytest
 from transformers import PretrainedConfig, Seq2SeqTrainingArguments, TrainingArguments
 from trl import DPOConfig, GRPOConfig, KTOConfig, RewardConfig, SFTConfig
 
-from rlvitals.integrations import facts
-from rlvitals.metrics.names import TABLES
+from rlvitals.integrations import hook_facts
+from rlvitals.metrics.frameworks import TABLES
 
 
 def built_on(base, module):
@@ -33,19 +33,24 @@ def built_on(base, module):
     ],
 )
 def test_arguments_tell_whose_names_they_are(arguments, expected):
-    assert facts.framework(arguments) == expected
+    assert hook_facts.framework(arguments) == expected
 
 
 def test_what_is_told_is_a_table_s():
     known = {table.framework for table in TABLES}
-    assert {*facts.ARGUMENTS.values(), *facts.BUILT_ON.values(), "rllib", "lightning"} <= known
+    assert {
+        *hook_facts.ARGUMENTS.values(),
+        *hook_facts.BUILT_ON.values(),
+        "rllib",
+        "lightning",
+    } <= known
 
 
 def test_a_path_in_the_runs_folder_is_told_from_there(tmp_path):
     def told(name, model):
         args = TrainingArguments(output_dir=str(tmp_path / name), use_cpu=True)
         state, config = SimpleNamespace(max_steps=3), PretrainedConfig(name_or_path=str(model))
-        return facts.of_trainer(args, state, SimpleNamespace(config=config))
+        return hook_facts.of_trainer(args, state, SimpleNamespace(config=config))
 
     one, two = (told(name, tmp_path / name / "base") for name in ("seed-1", "seed-2"))
     assert [key for key in one if one[key] != two[key]] == ["output_dir"]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from recorded import Recorded
 
+from rlvitals.checkpoints import manifest
 from rlvitals.integrations.transformers import Record
-from rlvitals.resume import manifest
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "how-to"
@@ -73,8 +73,8 @@ def test_resuming(names, capsys):
 
 def test_the_table_of_checks_is_what_the_preflight_makes():
     from rlvitals.integrations.trl_checks import every
-    from rlvitals.integrations.trl_tap import Tap
-    from rlvitals.preflights.language import weights_moved
+    from rlvitals.integrations.trl_hooks import Tap
+    from rlvitals.sanity_checks.language import weights_moved
 
     made = {check.name for check in every(Tap(object()), 0, weights_moved((), 0.0), None)}
     said = re.findall(r"^\| `([\w-]+)` \|", (PAGES / "record-trl.md").read_text(), re.MULTILINE)

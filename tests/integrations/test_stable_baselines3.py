@@ -17,11 +17,11 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from torch.nn import utils
 
 import rlvitals
-from rlvitals.integrations.careful import Careful
+from rlvitals.integrations.guard import Careful
 from rlvitals.integrations.stable_baselines3 import Preflight, Record, Writer
 from rlvitals.integrations.stable_baselines3.gradients import Gradients
 from rlvitals.integrations.stable_baselines3.record import EVERY
-from rlvitals.records import Profile
+from rlvitals.types import Profile
 
 SMALL = {"net_arch": [16]}
 MADE = {
@@ -286,10 +286,10 @@ def test_a_run_that_is_asked_to_stop_stops_and_saves(tmp_path):
     run = rlvitals.start(tmp_path / "run")
     model = make("dqn", learning_starts=10_000)
     (run.folder / "requests").mkdir(exist_ok=True)
-    from rlvitals.recording import control
+    from rlvitals.tracking import requests
 
     for kind in ("save", "stop"):
-        control.ask(run.folder, kind)
+        requests.ask(run.folder, kind)
     model.learn(20_000, callback=Record(run))
     run.finish()
     assert model.num_timesteps < 20_000

@@ -11,11 +11,11 @@ from held import events, log, notes, rows, settings
 from torch.utils.tensorboard import SummaryWriter as Torch
 
 import rlvitals
-from rlvitals.integrations.summary_writer import SummaryWriter
+from rlvitals.integrations.torch_tensorboard import SummaryWriter
 
 SCRIPT = Path(__file__).parent / "cleanrl_style.py"
 THEIRS = "from torch.utils.tensorboard import SummaryWriter"
-OURS = "from rlvitals.integrations.summary_writer import SummaryWriter"
+OURS = "from rlvitals.integrations.torch_tensorboard import SummaryWriter"
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,15 @@ from recorded import Recorded
 from safetensors.torch import load_file, save
 
 import rlvitals
+from rlvitals.checkpoints import (
+    disk,
+    huggingface,
+    huggingface_folder,
+    inspect_run,
+    manifest,
+    progress,
+)
 from rlvitals.integrations import transformers as vitals
-from rlvitals.resume import disk, huggingface, in_place, look, manifest, progress
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore", "error:::rlvitals"),
@@ -67,9 +74,9 @@ def test_each_checkpoint_is_sealed_and_the_root_has_the_newest_state(straight):
     assert root["global_step"] == 24
     assert "train_runtime" in root["log_history"][-1]
     assert torch.load(straight / "training_args.bin", weights_only=False).max_steps == 24
-    taken = look.look(straight).taken
+    taken = inspect_run.look(straight).taken
     assert taken.step == 24
-    assert look.differences(taken, Recorded.read(straight).about) == ()
+    assert inspect_run.differences(taken, Recorded.read(straight).about) == ()
     kinds = Recorded.read(straight).kinds()
     assert kinds.count("checkpoint") == 6
 
@@ -405,7 +412,7 @@ def test_a_run_without_a_seal_is_not_begun_over(straight, tmp_path, capsys):
         rlvitals.resume_from(out)
     assert "checkpoints" in raised.value.hint
     flip(out / "checkpoint-24" / "optimizer.pt")
-    adopted = in_place.adopt(out)
+    adopted = huggingface_folder.adopt(out)
     assert [one.step for one in adopted] == [4, 8, 12, 16, 20]
     assert "checkpoint-24 is not sealed: optimizer.pt is damaged" in capsys.readouterr().err
     assert rlvitals.resume_from(out) == str(out / "checkpoint-20")

@@ -9,7 +9,7 @@ import hf_twins as twins
 import pytest
 
 import rlvitals
-from rlvitals.resume import manifest
+from rlvitals.checkpoints import manifest
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore", "error:::rlvitals"),

@@ -10,7 +10,7 @@ from recorded import Recorded
 from transformers import TrainerCallback, set_seed
 
 from rlvitals.integrations.trl import Preflight, Record
-from rlvitals.recording.control import ask
+from rlvitals.tracking.requests import ask
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore", "error:::rlvitals"),

@@ -13,9 +13,9 @@ from effort import sampled
 from trl import RLOOConfig, RLOOTrainer
 
 import rlvitals
-from rlvitals.integrations import generations
+from rlvitals.checkpoints import manifest
+from rlvitals.integrations import grpo_boundaries
 from rlvitals.integrations import transformers as vitals
-from rlvitals.resume import manifest
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore", "error:::rlvitals"),
@@ -128,7 +128,7 @@ def test_a_save_within_a_generation_says_what_it_lost(base, tmp_path, capsys):
     out = tmp_path / "out"
     grpo(base, out, num_iterations=2).train()
     assert manifest.verify(out / "checkpoint-6").facts["not_saved"] == []
-    assert manifest.verify(out / "checkpoint-9").facts["not_saved"] == [generations.UNFINISHED]
+    assert manifest.verify(out / "checkpoint-9").facts["not_saved"] == [grpo_boundaries.UNFINISHED]
     longer = grpo(base, out, num_iterations=2, max_steps=11)
     capsys.readouterr()
     plain.go(longer)
@@ -194,13 +194,13 @@ def test_rloo_waits_as_well(base, tmp_path):
     ],
 )
 def test_where_generations_end(passes, accumulation, epoch, began, ends):
-    cuts = generations.Generations(passes, accumulation, epoch, began)
+    cuts = grpo_boundaries.Generations(passes, accumulation, epoch, began)
     assert [step for step in range(1, 9) if cuts.ends_at(step)] == ends
     assert cuts.next_end(began + 1) in range(began + 1, began + cuts.cycle + 1)
 
 
 def test_a_trainer_that_draws_nothing_has_no_generations():
-    assert generations.of(SimpleNamespace(gradient_accumulation_steps=2), [1], 0) is None
+    assert grpo_boundaries.of(SimpleNamespace(gradient_accumulation_steps=2), [1], 0) is None
 
 
 def test_the_resolver_takes_a_trainer_its_arguments_or_a_folder(base, tmp_path):

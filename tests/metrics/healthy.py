@@ -6,7 +6,7 @@ as in such logs. A log is bare columns over `ROWS` rows: key -> float64 [ROWS].
 
 import numpy as np
 
-from rlvitals.records import Log, Series
+from rlvitals.types import Log, Series
 
 ROWS = 200
 SECONDS = 60.0  # a step takes so long

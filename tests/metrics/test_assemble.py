@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rlvitals.metrics.assemble import Given, trace
-from rlvitals.metrics.optimiser import LOSS
-from rlvitals.metrics.seams import straighten, without_repeats
-from rlvitals.records import Ending, Log, Profile, Series
+from rlvitals.metrics.canonicalize import Given, trace
+from rlvitals.metrics.catalogue.optimiser import LOSS
+from rlvitals.metrics.steps.resume import straighten, without_repeats
+from rlvitals.types import Ending, Log, Profile, Series
 
 OWN = "and nothing tells how they go together: its metrics are judged by its own"
 

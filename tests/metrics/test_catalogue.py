@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from rlvitals import metrics
-from rlvitals.metrics import CATALOGUE, exploration, optimiser, policy, value
-from rlvitals.records import Profile, Trace
+from rlvitals.metrics import CATALOGUE
+from rlvitals.metrics.catalogue import exploration, optimiser, policy, value
+from rlvitals.types import Profile, Trace
 
 FOLDER = Path(metrics.__file__).parent
 SETTINGS = {metric.name for metric in CATALOGUE if metric.kind == "setting"}

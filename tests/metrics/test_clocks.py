@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from rlvitals.metrics.assemble import trace
-from rlvitals.metrics.clocks import SAME, Clock, Source, align, by_values
-from rlvitals.records import Histogram, Log, Series, Table, Text
+from rlvitals.metrics.canonicalize import trace
+from rlvitals.metrics.steps.align import SAME, Clock, Source, align, by_values
+from rlvitals.types import Histogram, Log, Series, Table, Text
 
 START = 1.7e9  # seconds since the epoch
 ROWS = 50

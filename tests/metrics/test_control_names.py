@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from rlvitals import loading
+from rlvitals.diagnosis import load
 from rlvitals.errors import UsageError
-from rlvitals.metrics import assemble
-from rlvitals.metrics.names import TABLES, lookup
-from rlvitals.records import Log, Profile, Series
+from rlvitals.metrics import canonicalize
+from rlvitals.metrics.frameworks import TABLES, lookup
+from rlvitals.types import Log, Profile, Series
 
 TABLE = {table.framework: table for table in TABLES}
 
@@ -216,7 +216,7 @@ def test_a_log_gets_its_framework_and_its_kind(case):
     text, framework, kind = LOGS[case]
     keys = keys_of(text)
     assert lookup.choose("tensorboard", keys, TABLES).framework == framework
-    trace = assemble.trace([log_of(keys)])
+    trace = canonicalize.trace([log_of(keys)])
     assert trace.profile is kind
     assert trace.unmapped == ()
     assert trace.step_unit == TABLE[framework].step_unit != ""
@@ -225,7 +225,7 @@ def test_a_log_gets_its_framework_and_its_kind(case):
 def test_acme_does_not_take_a_log_written_by_hand():
     keys = ["episode_return", "episode_length", "loss", "policy_loss", "entropy", "learning_rate"]
     assert lookup.choose("jsonl", keys, TABLES).framework == "generic"
-    assert assemble.trace([log_of(keys)])["exploration/entropy"].values[0] > 0
+    assert canonicalize.trace([log_of(keys)])["exploration/entropy"].values[0] > 0
 
 
 # framework, key, canonical name, scale, estimator, words that its measure must hold
@@ -320,7 +320,7 @@ def test_rewards_on_three_axes_are_one_return():
         "info/kl": Series(long, times, value),
         "info/epochs": Series(long, times, value),
     }
-    trace = assemble.trace([Log("tensorboard", series)])
+    trace = canonicalize.trace([Log("tensorboard", series)])
     assert trace["outcome/return"].steps.tolist() == long.tolist()
     assert trace.unmapped == ("rewards/iter", "rewards/time")
     assert trace.notes == ()
@@ -341,7 +341,7 @@ def test_updates_are_placed_at_environment_steps():
             "update/vf_loss/mean": Series(updates, late, loss),
         },
     )
-    trace = assemble.trace([log])
+    trace = canonicalize.trace([log])
     assert trace["value/loss"].steps.tolist() == [*(env[:-1] + 200), 20000]
     assert trace["outcome/return"].steps.tolist() == env.tolist()
     assert any(note.startswith("1 columns count something else") for note in trace.notes)
@@ -354,7 +354,7 @@ def test_epochs_of_rl_games_are_placed_at_frames():
     series = {key: Series(frames, times, epochs * 1.0) for key in keys}
     series["diagnostics/exp_var"] = Series(epochs, times, epochs / 30)
     series["Episode/Episode_Reward/reach"] = Series(epochs[::2], times[::2], epochs[::2] / 30)
-    trace = assemble.trace([Log("tensorboard", series)])
+    trace = canonicalize.trace([Log("tensorboard", series)])
     assert trace["value/explained_variance"].steps.tolist() == frames.tolist()
     assert trace["reward/component/reach"].steps.tolist() == frames[::2].tolist()
     assert trace.notes[0].startswith("2 columns count something else than frames")
@@ -370,7 +370,7 @@ def test_updates_without_times_stay_where_they_are():
             "update/vf_loss/mean": Series(steps, none, steps * 1.0),
         },
     )
-    trace = assemble.trace([log])
+    trace = canonicalize.trace([log])
     assert trace["value/loss"].steps.tolist() == steps.tolist()
     assert trace.notes == ()
 
@@ -439,7 +439,7 @@ SETTINGS = {
 def test_settings_get_their_canonical_names(case):
     text, said, canonical = SETTINGS[case]
     run = [log_of(keys_of(LOGS[text][0])), Log("settings", {}, said)]
-    assert assemble.trace(run).settings == canonical
+    assert canonicalize.trace(run).settings == canonical
 
 
 def test_a_person_may_say_them_as_the_framework_does():
@@ -450,17 +450,17 @@ def test_a_person_may_say_them_as_the_framework_does():
         "agent/learning_rate": 1e-3,
         "behaviors/Walker/hyperparameters/num_epoch": 3,
     }
-    found = loading.canonical(said)
+    found = load.canonical(said)
     assert found == {"clip_range": 0.1, "n_steps": 24, "learning_rate": 1e-3, "n_epochs": 3}
     with pytest.raises(UsageError, match="no setting is called 'num_steps_per_enw'") as error:
-        loading.canonical({"num_steps_per_enw": 24})
+        load.canonical({"num_steps_per_enw": 24})
     assert "num_steps_per_env" in error.value.hint
 
 
 def test_a_clip_range_in_the_settings_tells_ppo_from_a2c():
     keys = keys_of(LOGS["skrl ppo"][0])
     settings = Log("settings", {}, {"agent/ratio_clip": 0.2})
-    assert assemble.trace([log_of(keys), settings]).profile is Profile.CONTROL_PPO
+    assert canonicalize.trace([log_of(keys), settings]).profile is Profile.CONTROL_PPO
 
 
 def test_an_adaptive_rate_aims_at_a_kl_that_is_no_limit():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvitals.metrics.inferred import NATS_PER_DIMENSION, action_dim, actions
+from rlvitals.metrics.action_count import NATS_PER_DIMENSION, action_dim, actions
 
 NAN = float("nan")
 

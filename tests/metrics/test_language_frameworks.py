@@ -4,12 +4,12 @@ import healthy
 import numpy as np
 import pytest
 
-from rlvitals.diagnosis import diagnose
-from rlvitals.metrics.assemble import trace
-from rlvitals.metrics.names import TABLES, lookup
-from rlvitals.records import Log, Profile, Series
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word
+from rlvitals.metrics.canonicalize import trace
+from rlvitals.metrics.frameworks import TABLES, lookup
 from rlvitals.rules.rule import Severity
-from rlvitals.verdict import Word
+from rlvitals.types import Log, Profile, Series
 
 TABLE = {table.framework: table for table in TABLES}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rlvitals
-from rlvitals.records import Profile
+from rlvitals.types import Profile
 
 RATE = np.linspace(0.2, 0.7, 60)
 

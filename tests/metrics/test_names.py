@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rlvitals.metrics import CATALOGUE, names
-from rlvitals.metrics.names import GENERIC, TABLES, lookup
+from rlvitals.metrics import CATALOGUE, frameworks
+from rlvitals.metrics.frameworks import GENERIC, TABLES, lookup
 
 TABLE = {table.framework: table for table in TABLES}
 SETTINGS = {metric.name for metric in CATALOGUE if metric.kind == "setting"}
@@ -29,9 +29,9 @@ def how(framework, key):
 
 
 def test_every_table_file_is_listed():
-    for path in Path(names.__file__).parent.glob("*.py"):
+    for path in Path(frameworks.__file__).parent.glob("*.py"):
         if "\nNAMES = Table(" in path.read_text():
-            module = import_module(f"rlvitals.metrics.names.{path.stem}")
+            module = import_module(f"rlvitals.metrics.frameworks.{path.stem}")
             assert any(module.NAMES is table for table in TABLES), path.name
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rlvitals.metrics import assemble, outcome_words
-from rlvitals.records import Log, Series
+from rlvitals.metrics import canonicalize, outcome_words
+from rlvitals.types import Log, Series
 
 RETURN, REWARD, SCORE = "outcome/return", "outcome/reward", "outcome/score"
 TESTED = "outcome/eval_return"
@@ -44,25 +44,25 @@ def log(**columns):
 
 
 def test_one_candidate_is_taken_and_said():
-    trace = assemble.trace([log(totalReward=range(40), other=range(40))])
+    trace = canonicalize.trace([log(totalReward=range(40), other=range(40))])
     assert trace.series[RETURN].values.tolist() == list(range(40))
     assert trace.unmapped == ("other",)
     assert any("`totalReward` is taken for outcome/return" in note for note in trace.notes)
 
 
 def test_of_several_the_most_trusted_is_taken_and_the_others_are_named():
-    trace = assemble.trace([log(winrate=[0.5] * 40, profits=range(40))])
+    trace = canonicalize.trace([log(winrate=[0.5] * 40, profits=range(40))])
     assert RETURN in trace.series
     assert "outcome/success_rate" not in trace.series
     assert any("beside it: `winrate`" in note for note in trace.notes)
 
 
 def test_a_known_outcome_is_enough():
-    trace = assemble.trace([log(episode_return=range(40), totalReward=[0.0] * 40)])
+    trace = canonicalize.trace([log(episode_return=range(40), totalReward=[0.0] * 40)])
     assert trace.series[RETURN].values[-1] == 39.0
     assert "totalReward" in trace.unmapped
 
 
 def test_a_win_rate_in_per_cent():
-    trace = assemble.trace([log(winrate=[50.0] * 40)])
+    trace = canonicalize.trace([log(winrate=[50.0] * 40)])
     assert trace.series["outcome/success_rate"].values[0] == 0.5

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from loading import read_log
 
-from rlvitals.metrics.assemble import trace
+from rlvitals.metrics.canonicalize import trace
 
 pytestmark = pytest.mark.real_logs
 

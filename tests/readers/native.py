@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rlvitals.store import compact
-from rlvitals.store.blocks import Writer
-from rlvitals.store.run_folder import BlockFile
+from rlvitals.storage import compact
+from rlvitals.storage.blocks import Writer
+from rlvitals.storage.run_folder import BlockFile
 
 
 def blocks(*rows):

@@ -14,9 +14,9 @@ import tfrecords
 from backports import zstd
 from loading import read_log
 
-from rlvitals import sources
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import lookup
+from rlvitals.readers import select
+from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats import compressed
 from rlvitals.readers.formats.lines import REPLACED, opened
 
@@ -74,9 +74,9 @@ def test_a_packed_log_reads_as_the_plain_one(tmp_path, name, suffix):
     packed.parent.mkdir()
     plain.write_bytes(data)
     packed.write_bytes(PACK[suffix](data))
-    assert lookup.may_be_log(packed)
-    reader = lookup.reader_of(packed)
-    assert reader.name == lookup.reader_of(plain).name == name
+    assert select.may_be_log(packed)
+    reader = select.reader_of(packed)
+    assert reader.name == select.reader_of(plain).name == name
     expected = read_log(plain)
     found, cursor = reader.read(packed, None)
     log_checks.assert_equal(log_checks.points(found), log_checks.points(expected))
@@ -153,7 +153,7 @@ def test_a_cut_reads_as_a_prefix_and_says_so(tmp_path, suffix):
     data = b"".join(map(PACK[suffix], [b"step,loss\n", *parts]))
     path = tmp_path / f"a.csv{suffix}"
     path.write_bytes(data)
-    reader = lookup.reader_of(path)
+    reader = select.reader_of(path)
     assert log_checks.check_truncations(reader, path, data, refusals=True) > 0.6
     path.write_bytes(data[: len(data) * 3 // 4])
     log = read_log(path)
@@ -205,7 +205,7 @@ def test_a_checksum_that_does_not_fit_is_named(tmp_path):
 def test_a_rotated_packed_log_is_read_from_its_start(tmp_path):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(TABLE))
-    reader = lookup.reader_of(path)
+    reader = select.reader_of(path)
     _, cursor = reader.read(path, None)
     path.write_bytes(gzip.compress(b"step,loss\n100,1\n"))
     log, _ = reader.read(path, cursor)

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from waiting import HANG_CPU_SECONDS
 
-from rlvitals import sources
+from rlvitals.diagnosis.verdict import Word, verdict
 from rlvitals.errors import UnreadableLog
-from rlvitals.metrics import assemble
+from rlvitals.metrics import canonicalize
 from rlvitals.readers import console
+from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats.lines import REPLACED, read_head
-from rlvitals.readers.lookup import claim
-from rlvitals.records import Profile
-from rlvitals.verdict import Word, verdict
+from rlvitals.readers.select import claim
+from rlvitals.types import Profile
 
 READER = console.READER
 RECORDED = Path(__file__).parent / "console"
@@ -89,7 +89,7 @@ def test_negative_samples_and_the_block_of_settings(read):
         "total_steps": 50,
     }
     assert log.ending.exit_code == 0
-    trace = assemble.trace([log])
+    trace = canonicalize.trace([log])
     assert trace.profile is Profile.NSR
     assert trace.budget.steps == 50
     assert "language/negative_share" in trace
@@ -147,7 +147,7 @@ def test_the_schedulers_lines(read):
     assert points(log, "action_replica_1") == [(128, 98.0), (256, 98.0)]
     assert np.diff(log.series["entropy"].times).tolist() == [1.0]
     assert log.settings["epochs"] == 8
-    trace = assemble.trace([log])
+    trace = canonicalize.trace([log])
     assert trace.profile is Profile.SCHEDULER_PPO
     assert trace.settings["clip_range"] == 0.15
     assert trace.settings["batch_size"] == 128
@@ -164,7 +164,7 @@ def test_stable_baselines3(read):
     assert points(log, "train/approx_kl")[0] == (256, 2.1502376e-05)
     assert "time/total_timesteps" not in log.series
     assert log.step_unit == "environment steps"
-    assert assemble.trace([log]).profile is Profile.CONTROL_PPO
+    assert canonicalize.trace([log]).profile is Profile.CONTROL_PPO
 
 
 def box(rows, width=8):
@@ -241,7 +241,7 @@ def test_a_trainers_rows_take_their_steps_from_the_bar(read):
     assert points(log, "train_runtime") == [(20, 0.3845)]
     assert log.settings == {"total_steps": 20}
     assert log.step_unit == "steps"
-    assert assemble.trace([log]).profile is Profile.GRPO
+    assert canonicalize.trace([log]).profile is Profile.GRPO
 
 
 def test_evaluations_between_rows(read):
@@ -444,7 +444,7 @@ ROWS = "".join(f"global_step={n}, episodic_return={n}.0\n" for n in range(5))
 
 
 def judged(log):
-    trace = assemble.trace([log])
+    trace = canonicalize.trace([log])
     return verdict(trace, ())
 
 
@@ -584,7 +584,7 @@ def test_beside_a_fuller_log_of_the_same_steps_it_adds_what_that_lacks(write):
     write((RECORDED / "sb3.log").read_text() + TRACEBACK, "run/nohup.out")
     write("time/total_timesteps,rollout/ep_rew_mean\n128,30.125\n512,27.5625\n", "run/progress.csv")
     (run,) = sources.find(write("", "run/notes.md").parent)
-    trace = assemble.trace(sources.read(run))
+    trace = canonicalize.trace(sources.read(run))
     assert trace.measured["value/loss"].where == "nohup.out"
     assert trace.lifecycle.traceback == TRACEBACK.strip()
     assert trace.step_unit == "environment steps"
@@ -595,7 +595,7 @@ def test_beside_a_log_of_equally_many_points_that_one_is_read(write):
     rows = "".join(f"{n},30.125\n" for n in (128, 256, 384, 512))
     write(f"time/total_timesteps,rollout/ep_rew_mean\n{rows}", "run/progress.csv")
     (run,) = sources.find(write("", "run/notes.md").parent)
-    trace = assemble.trace(sources.read(run))
+    trace = canonicalize.trace(sources.read(run))
     assert trace.measured["outcome/return"].where == "progress.csv"
 
 
@@ -604,7 +604,7 @@ def test_beside_a_log_of_other_steps_only_its_end_counts(write):
     write(lines + TRACEBACK, "run/output.log")
     write("update,episode_return\n" + "".join(f"{n},{n}\n" for n in range(50)), "run/metrics.csv")
     (run,) = sources.find(write("", "run/notes.md").parent)
-    trace = assemble.trace(sources.read(run))
+    trace = canonicalize.trace(sources.read(run))
     assert (trace.step_unit, trace.last_step) == ("updates", 49)
     assert trace.measured["outcome/return"].where == "metrics.csv"
     assert trace.lifecycle.traceback == TRACEBACK.strip()
@@ -616,7 +616,7 @@ def test_errors_in_a_file_of_their_own(write):
     write(TRACEBACK, "run/job.err")
     (run,) = sources.find(write(TRACEBACK, "run/other.err").parent)
     assert [file.name for file, _ in run.files] == ["job.err", "job.out"]
-    assert assemble.trace(sources.read(run)).lifecycle.traceback == TRACEBACK.strip()
+    assert canonicalize.trace(sources.read(run)).lifecycle.traceback == TRACEBACK.strip()
 
 
 LOGS = {

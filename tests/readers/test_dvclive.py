@@ -10,11 +10,11 @@ import log_checks
 import numpy as np
 import pytest
 
-from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import dvclive
+from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats.lines import REPLACED
-from rlvitals.readers.lookup import claim, reader_of
+from rlvitals.readers.select import claim, reader_of
 
 READER = dvclive.READER
 ODD = (math.nan, math.inf, -math.inf, 1.5)

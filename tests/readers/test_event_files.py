@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvitals.readers import tensorboard
-from rlvitals.readers.event_files import cycles, framing, scalars
+from rlvitals.readers.event_files import framing, loop_cycles, scalars
 from rlvitals.readers.event_files.contents import Contents
-from rlvitals.readers.event_files.kept import Kept
+from rlvitals.readers.event_files.sampled import Kept
 from rlvitals.readers.event_files.scalars import SLACK
 from rlvitals.readers.event_files.stream import MAX_RECORD_BYTES, Stream
 
@@ -212,7 +212,7 @@ def test_a_flipped_bit_of_what_others_are_told_by(folder):
     start = len(tf.VERSION)
     size = sum(len(record) for record, _ in written.records[1:3])
     for at in range(8 * start, 8 * (start + size), 3):
-        cycles._CYCLES.clear()
+        loop_cycles._CYCLES.clear()
         scalars._SHAPES.clear()
         damaged = bytearray(data)
         damaged[at // 8] ^= 1 << at % 8
@@ -288,7 +288,7 @@ def test_headers_without_records_end_in_time(folder, length):
 
 def test_what_is_learnt_of_other_files_is_bounded(folder, monkeypatch):
     monkeypatch.setattr(scalars, "MOST_TEMPLATES", 50)
-    monkeypatch.setattr(cycles, "MOST_REMEMBERED", 3)
+    monkeypatch.setattr(loop_cycles, "MOST_REMEMBERED", 3)
     for run in range(30):
         written = Written()
         for index in range(80):
@@ -297,7 +297,7 @@ def test_what_is_learnt_of_other_files_is_bounded(folder, monkeypatch):
         log = read(folder, written.data())
         log_checks.assert_equal(log_checks.points(log), written.expected())
     assert sum(len(s.templates) for kind in scalars._SHAPES.values() for s in kind) < 100
-    assert len(cycles._CYCLES) <= 3
+    assert len(loop_cycles._CYCLES) <= 3
 
 
 def test_too_many_histograms_and_texts_are_thinned(folder):

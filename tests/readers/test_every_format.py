@@ -25,11 +25,11 @@ from test_scheduler_csv import mixed  # noqa: F401 - a fixture
 from test_scope import packed
 from waiting import HANG_CPU_SECONDS
 
-from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import READERS
+from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats.lines import REPLACED
-from rlvitals.readers.lookup import claim, reader_of
+from rlvitals.readers.select import claim, reader_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd

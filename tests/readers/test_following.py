@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_every_format import CASES, Files, files, mixed, states  # noqa: F401 - fixtures
 
-from rlvitals.watch import changes
+from rlvitals.following import changes
 
 
 def whole(watched):

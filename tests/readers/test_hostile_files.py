@@ -10,7 +10,7 @@ from test_sb3 import monitor_log, sb3_csv_log, sb3_json_log
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import rllib, sb3_csv, sb3_json, sb3_monitor, tensorboard
-from rlvitals.readers.lookup import reader_of
+from rlvitals.readers.select import reader_of
 
 EVENTS = "events.out.tfevents.1.host.1.0"
 CASES = {

@@ -9,7 +9,7 @@ import tracemalloc
 import pytest
 
 from rlvitals.readers.formats import lines
-from rlvitals.readers.lookup import reader_of
+from rlvitals.readers.select import reader_of
 
 GIB = 2**30
 ROWS = 4000  # more than `claims` sees

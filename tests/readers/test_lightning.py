@@ -9,11 +9,11 @@ import log_checks
 import numpy as np
 import pytest
 
-from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import lightning
+from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats.lines import REPLACED
-from rlvitals.readers.lookup import reader_of
+from rlvitals.readers.select import reader_of
 
 READER = lightning.READER
 # A process of its own: torch and Lightning take seconds to import, and warn of themselves.

@@ -6,8 +6,8 @@ import tracemalloc
 import pytest
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.readers.formats.json_lines import MAX_DEPTH, Objects, flatten, parse_object
 from rlvitals.readers.formats.lines import MAX_LINE_BYTES, Lines, opened, read_head
-from rlvitals.readers.formats.objects import MAX_DEPTH, Objects, flatten, parse_object
 from rlvitals.readers.formats.rows import Rows, read_header
 
 

@@ -11,11 +11,11 @@ import log_checks
 import numpy as np
 import pytest
 
-from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import mlflow_files, mlflow_sqlite
+from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats.lines import REPLACED
-from rlvitals.readers.lookup import claim, reader_of
+from rlvitals.readers.select import claim, reader_of
 
 FILES, SQLITE = mlflow_files.READER, mlflow_sqlite.READER
 

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import rlvitals
-from rlvitals import sources
 from rlvitals.errors import UnreadableLog
-from rlvitals.metrics.names import TABLES, lookup
+from rlvitals.metrics.frameworks import TABLES, lookup
 from rlvitals.readers import native as reader
-from rlvitals.records import Ending
-from rlvitals.store import frames, run_folder
-from rlvitals.store.blocks import Writer
-from rlvitals.store.compact import compact
-from rlvitals.store.run_folder import About, RunFolder
+from rlvitals.readers.discovery import sources
+from rlvitals.storage import frames, run_folder
+from rlvitals.storage.blocks import Writer
+from rlvitals.storage.compact import compact
+from rlvitals.storage.run_folder import About, RunFolder
+from rlvitals.types import Ending
 
 SB3 = ("rollout/ep_rew_mean", "train/approx_kl")
 

@@ -9,7 +9,7 @@ from loading import read_log
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import plain_csv
-from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.lines import REPLACED, read_head
 
 READER = plain_csv.READER
@@ -241,7 +241,7 @@ def test_a_file_that_cannot_be_opened_is_refused_by_name(tmp_path):
     ],
 )
 def test_measures_are_told_by_whole_words(name, is_one):
-    assert guesses.is_measure(name) is is_one
+    assert column_guess.is_measure(name) is is_one
 
 
 @pytest.mark.parametrize(

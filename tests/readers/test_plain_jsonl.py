@@ -10,7 +10,7 @@ from loading import read_log
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import plain_jsonl
 from rlvitals.readers.formats.lines import REPLACED, read_head
-from rlvitals.readers.lookup import reader_of
+from rlvitals.readers.select import reader_of
 
 READER = plain_jsonl.READER
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rlvitals.readers import rllib, sb3_monitor, tensorboard
-from rlvitals.readers.lookup import reader_of
+from rlvitals.readers.select import reader_of
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
 pytestmark = [

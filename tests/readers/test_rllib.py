@@ -7,12 +7,12 @@ import log_checks
 import numpy as np
 import pytest
 
-from rlvitals import sources
 from rlvitals.errors import UnreadableLog
-from rlvitals.metrics import assemble
+from rlvitals.metrics import canonicalize
 from rlvitals.readers import rllib
+from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats.literals import MAX_TEXT, parse_literal
-from rlvitals.readers.lookup import reader_of
+from rlvitals.readers.select import reader_of
 
 CONFIG = {"env": "Breakout-v4", "lr": 5e-4, "lr_schedule": [[0, 5e-4]], "model": {"dim": 84}}
 
@@ -122,7 +122,7 @@ def test_params_beside_the_log(tmp_path):
     params = tmp_path / "params.json"
     params.write_text('{"env": "Other-v1", "gamma": 0.99, "clip": null}')
     (run,) = sources.find(path)
-    settings = assemble.trace(sources.read(run)).settings
+    settings = canonicalize.trace(sources.read(run)).settings
     assert settings["gamma"] == 0.99
     assert settings["env_id"] == "Breakout-v4"  # the log's own word holds
     params.write_text('{"env": "Other')

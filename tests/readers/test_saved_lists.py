@@ -8,9 +8,9 @@ import pytest
 from loading import read_log
 
 import rlvitals
-from rlvitals import sources
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.lookup import claim, reader_of
+from rlvitals.readers.discovery import sources
+from rlvitals.readers.select import claim, reader_of
 
 RISING = np.linspace(-20.0, 20.0, 200)
 

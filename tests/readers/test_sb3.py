@@ -7,7 +7,7 @@ import pytest
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import sb3_csv, sb3_json, sb3_monitor
-from rlvitals.readers.lookup import reader_of
+from rlvitals.readers.select import reader_of
 
 CSV = "progress.csv"
 JSON = "progress.json"

@@ -9,10 +9,10 @@ import pytest
 from loading import read_log
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import scheduler_csv
-from rlvitals.readers.lookup import reader_of
+from rlvitals.readers import vidur_csv
+from rlvitals.readers.select import reader_of
 
-READER = scheduler_csv.READER
+READER = vidur_csv.READER
 START = datetime(2026, 1, 31, 10, 0, tzinfo=UTC)
 SHANGHAI = timedelta(hours=8)
 

@@ -8,9 +8,9 @@ import pytest
 from loading import read_log
 from test_sources import LINES, build
 
-from rlvitals import sources
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import lookup, scope
+from rlvitals.readers import scope, select
+from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats.lines import REPLACED, read_head
 
 READER = scope.READER
@@ -35,7 +35,7 @@ def path(tmp_path):
 def test_steps_and_values(path):
     rows = [(0, 1.5), (10, np.nan), (20, -np.inf), (2**60, 1e308), (5, 2.0)]
     path.write_bytes(packed(*rows))
-    assert lookup.reader_of(path) is READER
+    assert select.reader_of(path) is READER
     series = read_log(path).series
     assert list(series) == ["train/loss"]
     assert series["train/loss"].steps.tolist() == [step for step, _ in rows]

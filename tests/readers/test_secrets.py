@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from rlvitals import sources
-from rlvitals.folders import secrets
-from rlvitals.records import Ending, Log, Series, Table, Text
-from rlvitals.store import importing
+from rlvitals.readers.discovery import hide_secrets, sources
+from rlvitals.storage import import_log
+from rlvitals.types import Ending, Log, Series, Table, Text
 
 
 @pytest.mark.parametrize(
@@ -21,7 +20,7 @@ from rlvitals.store import importing
     ],
 )
 def test_secrets_are_left_out(name, value):
-    assert secrets.without({"lr": 0.1, name: value}) == {"lr": 0.1}
+    assert hide_secrets.without({"lr": 0.1, name: value}) == {"lr": 0.1}
 
 
 @pytest.mark.parametrize(
@@ -38,7 +37,7 @@ def test_secrets_are_left_out(name, value):
     ],
 )
 def test_other_settings_are_kept(name, value):
-    assert secrets.without({name: value}) == {name: value}
+    assert hide_secrets.without({name: value}) == {name: value}
 
 
 def test_whichever_file_of_a_run_says_them(tmp_path):
@@ -63,9 +62,9 @@ def test_an_imported_run_holds_none(tmp_path):
         tables={"t": Table(now, {f"api_key={secret}": [f"Authorization: Bearer {secret}"]})},
         ending=Ending(None, f"ValueError: https://me:{secret}@host", reason=f"pw={secret}"),
     )
-    assert secret not in repr(secrets.clean(log).ending)
-    assert secrets.clean(log).settings == {"lr": 0.1}
-    importing.write([log], tmp_path / "run", "name")
+    assert secret not in repr(hide_secrets.clean(log).ending)
+    assert hide_secrets.clean(log).settings == {"lr": 0.1}
+    import_log.write([log], tmp_path / "run", "name")
     data = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
     assert b"canary" in data
     assert secret.encode() not in data

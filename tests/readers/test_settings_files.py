@@ -20,8 +20,7 @@ import yaml
 from lightning.pytorch.core.saving import save_hparams_to_yaml
 from test_sources import EVENTS, FIRST, LINES, build
 
-from rlvitals import sources
-from rlvitals.folders import settings_files
+from rlvitals.readers.discovery import settings_files, sources
 from rlvitals.readers.formats import plain_yaml
 from rlvitals.readers.formats.plain_yaml import NotPlainError, leaves, parse, resolved
 

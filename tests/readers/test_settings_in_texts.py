@@ -6,11 +6,11 @@ from argparse import Namespace
 import pytest
 from torch.utils.tensorboard import SummaryWriter
 
-from rlvitals import sources
-from rlvitals.metrics import assemble
+from rlvitals.metrics import canonicalize
+from rlvitals.readers.discovery import sources
 from rlvitals.readers.event_files.texts import settings_in
 from rlvitals.readers.formats.literals import setting
-from rlvitals.records import Profile
+from rlvitals.types import Profile
 
 ARGUMENTS = {
     "exp_name": "ppo",
@@ -67,7 +67,7 @@ def test_they_reach_the_trace_under_canonical_names(tmp_path):
             writer.add_scalar("charts/episodic_return", step, step)
             writer.add_scalar("losses/approx_kl", 0.01, step)
     (run,) = sources.find(tmp_path)
-    trace = assemble.trace(sources.read(run))
+    trace = canonicalize.trace(sources.read(run))
     assert trace.settings["clip_range"] == 0.2
     assert trace.settings["env_id"] == "CartPole-v1"
     assert trace.budget.steps == 500000

@@ -16,11 +16,11 @@ from swanlab.proto.swanlab.record.v1.record_pb2 import Record
 from swanlab.sdk.internal.core_python.store import DataStoreReader
 from waiting import HANG_SECONDS
 
-from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import swanlab_offline
+from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats.lines import REPLACED, read_head
-from rlvitals.readers.lookup import reader_of
+from rlvitals.readers.select import reader_of
 
 READER = swanlab_offline.READER
 SCRIPT = Path(__file__).with_name("swanlab_script.py")

@@ -14,8 +14,8 @@ from rlvitals.readers import tensorboard
 from rlvitals.readers.event_files.scalars import SLACK
 from rlvitals.readers.event_files.stream import MAX_RECORD_BYTES, Stream, Taken
 from rlvitals.readers.formats.protobuf import Malformed, fields, signed, varint
-from rlvitals.readers.lookup import reader_of
-from rlvitals.wire.crc32c import crc32c
+from rlvitals.readers.select import reader_of
+from rlvitals.storage.crc32c import crc32c
 
 NAME = "events.out.tfevents.1700000000.host.1.0"
 

@@ -9,11 +9,11 @@ import log_checks
 import numpy as np
 import pytest
 
-from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import trackio
+from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats.lines import HEAD_BYTES, REPLACED
-from rlvitals.readers.lookup import reader_of
+from rlvitals.readers.select import reader_of
 
 READER = trackio.READER
 

@@ -10,7 +10,7 @@ from loading import read_log
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import trainer_state
 from rlvitals.readers.formats.lines import REPLACED
-from rlvitals.readers.lookup import reader_of
+from rlvitals.readers.select import reader_of
 
 READER = trainer_state.READER
 

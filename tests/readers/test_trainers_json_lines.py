@@ -9,11 +9,11 @@ import pytest
 from loading import read_log
 from test_sources import build
 
-from rlvitals import sources
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import plain_jsonl
+from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats.lines import REPLACED, read_head
-from rlvitals.readers.lookup import reader_of
+from rlvitals.readers.select import reader_of
 
 READER = plain_jsonl.READER
 

@@ -11,13 +11,12 @@ import pytest
 from loading import read_log
 from test_sources import build, state
 
-from rlvitals import sources
 from rlvitals.errors import UnreadableLog
-from rlvitals.folders import joining
-from rlvitals.metrics import assemble
-from rlvitals.readers import lookup, trl_completions
+from rlvitals.metrics import canonicalize
+from rlvitals.readers import select, trl_completions
+from rlvitals.readers.discovery import join, sources
 from rlvitals.readers.formats.lines import REPLACED
-from rlvitals.records import Log, Table
+from rlvitals.types import Log, Table
 
 READER = trl_completions.READER
 NAN = float("nan")  # what TRL has for a reward function's None
@@ -45,8 +44,8 @@ REWARDS = {"format": [1.0, 0.0, 1.0, NAN], "judge": [NAN] * 4, "length": [0.25, 
 
 def test_what_completions_amount_to(tmp_path):
     path = write(tmp_path, 10, REWARDS, extra={"tool_calls": [1, 2, 3, 4], "answer": list("wxyz")})
-    assert lookup.may_be_log(path)
-    assert lookup.reader_of(path) is READER
+    assert select.may_be_log(path)
+    assert select.reader_of(path) is READER
     log = read_log(path)
     assert {key: series.values.tolist() for key, series in log.series.items()} == {
         "rewards/format/mean": [pytest.approx(2 / 3)],
@@ -89,7 +88,7 @@ def test_completions_and_trainer_state_are_one_run_and_nothing_counts_twice(tmp_
     assert (run.name, len(run.files)) == ("out", 4)
     logs = sources.read(run)
     assert sorted(log.source for log in logs if log.series) == ["trainer-state", "trl-completions"]
-    trace = assemble.trace(logs)
+    trace = canonicalize.trace(logs)
     assert len(trace["reward/component/format"]) == 6  # the fuller of the two
     assert trace.measured["reward/component/format"].where.endswith("trainer_state.json")
     assert trace.tables["completions"].steps.tolist() == [1] * 4 + [2] * 4 + [3] * 4
@@ -99,7 +98,7 @@ def test_completions_alone_are_a_run(tmp_path):
     for step in (5, 10, 15):
         write(tmp_path / "out", step, {"format": [step / 20, 0.0]}, ("a", "b"))
     (run,) = sources.find(tmp_path)
-    trace = assemble.trace(sources.read(run))
+    trace = canonicalize.trace(sources.read(run))
     assert trace["reward/component/format"].steps.tolist() == [5, 10, 15]
     assert run.name == "out"
 
@@ -158,18 +157,18 @@ def test_other_parquet_is_not_claimed(tmp_path):
     path = tmp_path / "data.parquet"
     pd.DataFrame({"step": [1], "loss": [1.0]}).to_parquet(path)
     with pytest.raises(UnreadableLog, match="not a training log"):
-        lookup.reader_of(path)
+        select.reader_of(path)
 
 
 def test_the_newest_rows_of_long_tables_are_kept(monkeypatch):
-    monkeypatch.setattr(joining, "MAX_ROWS", 5)
+    monkeypatch.setattr(join, "MAX_ROWS", 5)
     tables = [Table(np.full(2, n), {"text": [f"{n}a", f"{n}b"]}) for n in range(3)]
     tables.append(Table(np.full(2, 3), {"text": ["3a", "3b"], "new": [1, 2]}))
     logs = [
         Log("trl-completions", {}, where=f"completions_{n}", tables={"completions": table})
         for n, table in enumerate(tables)
     ]
-    (log,) = joining.join([("", log) for log in logs])
+    (log,) = join.join([("", log) for log in logs])
     table = log.tables["completions"]
     assert table.steps.tolist() == [1, 2, 2, 3, 3]
     assert list(table.columns["text"]) == ["1b", "2a", "2b", "3a", "3b"]

@@ -20,11 +20,11 @@ from waiting import HANG_SECONDS
 from wandb.proto import wandb_internal_pb2 as pb
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.following import changes
 from rlvitals.readers import wandb_offline
 from rlvitals.readers.formats.lines import REPLACED, read_head
-from rlvitals.readers.lookup import reader_of
+from rlvitals.readers.select import reader_of
 from rlvitals.readers.wandb import rows as wandb_rows
-from rlvitals.watch import changes
 
 READER = wandb_offline.READER
 SCRIPT = Path(__file__).with_name("wandb_script.py")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rlvitals.records import Measured, Profile, Series, Trace
+from rlvitals.types import Measured, Profile, Series, Trace
 
 STEP = 1000
 

@@ -4,13 +4,13 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Profile
 from rlvitals.rules.data import frozen_metric
 from rlvitals.rules.exploration import entropy_collapse
 from rlvitals.rules.outcome import environment_changed
 from rlvitals.rules.reward import constant_reward
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.throughput import throughput_drop
+from rlvitals.types import Profile
 
 HALF, COUNT = 60, 120
 AT = made.STEP * (HALF + 1)  # the first step of the second half

@@ -4,9 +4,9 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Profile
 from rlvitals.rules.reward import component_dominates, constant_reward
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
+from rlvitals.types import Profile
 
 
 def course(low, high, count=200, seed=3, spread=0.03):

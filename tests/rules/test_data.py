@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from rlvitals import metrics
-from rlvitals.records import Measured, Profile, Table
 from rlvitals.rules import books, identities
 from rlvitals.rules.data import (
     accounting_broken,
@@ -17,6 +16,7 @@ from rlvitals.rules.data import (
 )
 from rlvitals.rules.optimiser import not_a_number
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
+from rlvitals.types import Measured, Profile, Table
 
 ACCOUNTING = accounting_broken.RULE
 FIRST = first_update_off.RULE

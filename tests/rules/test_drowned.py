@@ -6,9 +6,9 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Budget
 from rlvitals.rules.exploration import exploration_explodes
 from rlvitals.rules.rule import Clear, Finding, Severity
+from rlvitals.types import Budget
 
 COUNT = 100
 RISING = np.linspace(-1250.0, -600.0, COUNT) + 5.0 * made.noise(COUNT)

@@ -4,14 +4,14 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.diagnosis import diagnose
-from rlvitals.records import Profile
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.answers import judged
 from rlvitals.rules.curves import rises
 from rlvitals.rules.outcome import plateau
 from rlvitals.rules.outcome.evaluation_falls import RULE
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
-from rlvitals.verdict import Word
+from rlvitals.types import Profile
 
 
 def share(low, high, count, spread=0.02, seed=3):

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from rlvitals import metrics
 from rlvitals.metrics import environments
 from rlvitals.metrics.metric import Metric
-from rlvitals.records import Budget, Lifecycle, Measured, Profile, Series, Trace
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rule import Clear, Finding, Undecided
 from rlvitals.rules.standing import OUTCOMES, TAIL
+from rlvitals.types import Budget, Lifecycle, Measured, Profile, Series, Trace
 
 each_rule = pytest.mark.parametrize("rule", CATALOGUE, ids=lambda r: r.name)
 SETTINGS = tuple(m.name for m in metrics.CATALOGUE if m.kind == "setting")

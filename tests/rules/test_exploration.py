@@ -6,11 +6,11 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Budget, Profile
 from rlvitals.rules.exploration import entropy_collapse, exploration_explodes
 from rlvitals.rules.exploration import exploration_never_ends as never_ends
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.width import dimensions, width
+from rlvitals.types import Budget, Profile
 
 LN2 = math.log(2)
 CARTPOLE = {"env_id": "CartPole-v1"}

@@ -6,9 +6,9 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Profile
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.scheduler import exploration_cut_under_load
+from rlvitals.types import Profile
 
 RULE = exploration_cut_under_load.RULE
 COUNT = 400

@@ -6,11 +6,11 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Profile
 from rlvitals.rules.curves import never_better
 from rlvitals.rules.falling import fall, memory, with_it
 from rlvitals.rules.policy import kl_spike
 from rlvitals.rules.rule import Clear, Finding, Severity
+from rlvitals.types import Profile
 
 HALF, COUNT = 60, 160
 NAME = "outcome/return"

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from loading import load_run
 
-from rlvitals.diagnosis import diagnose
-from rlvitals.records import Profile
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.training_summary import summary
+from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.form import form_alone, of_evaluations
 from rlvitals.rules.reward_names import FORM, checks_the_answer
-from rlvitals.show import summary as summaries
-from rlvitals.summary import summary
-from rlvitals.verdict import Word
+from rlvitals.types import Profile
+from rlvitals.views import summary as summaries
 
 ROWS = 100
 

@@ -6,12 +6,12 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.diagnosis import diagnose
-from rlvitals.records import Profile
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.answers import judged, learned
 from rlvitals.rules.gains import gain
 from rlvitals.rules.rule import Severity
-from rlvitals.verdict import Word
+from rlvitals.types import Profile
 
 
 def grpo(**metrics):

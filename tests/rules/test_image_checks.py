@@ -4,9 +4,9 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Profile
 from rlvitals.rules.language import image_mismatched, image_not_seen
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
+from rlvitals.types import Profile
 
 BOTH = (image_not_seen.RULE, image_mismatched.RULE)
 CHECKS, EACH = 6, 256

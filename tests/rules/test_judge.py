@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from loading import load
 
-from rlvitals.records import Profile
 from rlvitals.rules.reward.judge_outage import RULE
 from rlvitals.rules.rule import Clear, Finding, Severity
+from rlvitals.types import Profile
 
 
 def run(reward, entropy=None, **more):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from loading import load
 
-from rlvitals.records import Histogram, Profile, Table
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.language import (
     eos_missing,
@@ -23,6 +22,7 @@ from rlvitals.rules.language import (
 )
 from rlvitals.rules.reward import constant_reward
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
+from rlvitals.types import Histogram, Profile, Table
 
 OURS = [
     rule

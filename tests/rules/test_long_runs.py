@@ -4,7 +4,7 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.diagnosis import diagnose
+from rlvitals.diagnosis.engine import diagnose
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.thinned import thinned
 from rlvitals.signals.thin import POINTS

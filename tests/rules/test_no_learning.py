@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from loading import MEASURED
 
-from rlvitals.diagnosis import diagnose
-from rlvitals.records import Lifecycle, Profile
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.answers import judged
 from rlvitals.rules.outcome import no_learning
 from rlvitals.rules.rule import Clear, Severity
 from rlvitals.rules.standing import standing
-from rlvitals.verdict import Word
+from rlvitals.types import Lifecycle, Profile
 
 RULE = no_learning.RULE
 

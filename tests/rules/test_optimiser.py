@@ -4,7 +4,6 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Profile
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.optimiser import (
     gradient_always_clipped,
@@ -18,6 +17,7 @@ from rlvitals.rules.optimiser import (
     policy_loss_flat,
 )
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
+from rlvitals.types import Profile
 
 NUMBER = not_a_number.RULE
 EXPLOSION = gradient_explosion.RULE

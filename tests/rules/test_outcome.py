@@ -4,18 +4,18 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.diagnosis import diagnose
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.summary import tldr
+from rlvitals.diagnosis.verdict import Word
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Profile
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.answers import learned
 from rlvitals.rules.outcome import episode_length_jump
 from rlvitals.rules.rule import Clear, Finding, Severity
 from rlvitals.rules.standing import standing
-from rlvitals.show import wording
 from rlvitals.signals.changepoint import change_point
-from rlvitals.tldr import tldr
-from rlvitals.verdict import Word
+from rlvitals.types import Profile
+from rlvitals.views import phrases
 
 
 def topics(trace):
@@ -100,8 +100,8 @@ def test_an_entropy_that_is_a_sum_is_said_to_be_one():
     text = next(s.text for s in tldr(run) if s.topic == "entropy")
     assert text == "Entropy summed over a batch goes 460 to 460 nats."
     lacking = "exploration/entropy (the mean: only its sum over a batch is logged)"
-    assert lacking in wording.coverage(diagnose(run))
-    assert any(lacking in why for why in wording.undecided(diagnose(run)))
+    assert lacking in phrases.coverage(diagnose(run))
+    assert any(lacking in why for why in phrases.undecided(diagnose(run)))
     run = made.trace(Profile.ON_POLICY, {"batch_size": 500}, **series)
     text = next(s.text for s in tldr(run) if s.topic == "entropy")
     assert text.endswith(" 460 nats, 0.92 to 0.92 a decision in batches of 500.")

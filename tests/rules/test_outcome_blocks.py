@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rlvitals.diagnosis import diagnose
-from rlvitals.records import Lifecycle, Series, Trace
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.types import Lifecycle, Series, Trace
 
 
 def verdict(values, name="outcome/return"):

@@ -4,12 +4,12 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Trace
 from rlvitals.rules.data import impossible_value
 from rlvitals.rules.outcome import episodes_never_end
 from rlvitals.rules.paid import paid
 from rlvitals.rules.reward import constant_reward
 from rlvitals.rules.rule import Clear, Finding, Severity
+from rlvitals.types import Trace
 
 COUNT, HALF = 100, 50
 AT = made.STEP * (HALF + 1)

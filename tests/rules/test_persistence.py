@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Budget, Lifecycle
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.going_on import GRACE, goes_on, in_grace
 from rlvitals.rules.outcome import no_learning
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided, persistence
 from rlvitals.rules.value import critic_explains_nothing
+from rlvitals.types import Budget, Lifecycle
 
 JUST_NOW = Lifecycle(live=True)
 PERSISTS = persistence("rings")

@@ -4,9 +4,9 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Profile
 from rlvitals.rules.language.chosen_likelihood_falls import RULE
 from rlvitals.rules.rule import Clear, Finding, Severity
+from rlvitals.types import Profile
 
 
 def course(first, last, count=200, spread=0.5, seed=3):

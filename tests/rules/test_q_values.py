@@ -4,12 +4,12 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Profile
 from rlvitals.rules.optimiser import learning_rate_too_high, learning_starts_late
 from rlvitals.rules.policy import updates_hardly_move
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.rules.value import critic_target_frozen, q_divergence
+from rlvitals.types import Profile
 
 STALLED = -1200 + made.noise(100)
 OFF = {"profile": Profile.OFF_POLICY, "settings": {"env_id": "Pendulum-v1", "gamma": 0.99}}

@@ -6,8 +6,8 @@ import weakref
 import numpy as np
 import pytest
 
-from rlvitals.records import Cut, Series, Trace
 from rlvitals.rules.remembered import remembered
+from rlvitals.types import Cut, Series, Trace
 
 
 def _series(count: int, *, every: int = 1) -> Series:

@@ -4,9 +4,9 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Profile
 from rlvitals.rules.reward.reward_spread_grows import RULE
 from rlvitals.rules.rule import Clear, Severity
+from rlvitals.types import Profile
 
 
 def run(highest, spread=None, lowest=None):

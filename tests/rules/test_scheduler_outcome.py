@@ -4,11 +4,11 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Profile
 from rlvitals.rules.outcome import no_learning
 from rlvitals.rules.reward import constant_reward, reward_up_throughput_flat
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.standing import standing
+from rlvitals.types import Profile
 
 COUNT = 200
 PAID = reward_up_throughput_flat.RULE

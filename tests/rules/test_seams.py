@@ -5,11 +5,11 @@ from dataclasses import replace
 import made_traces as made
 import numpy as np
 
-from rlvitals.diagnosis import diagnose
+from rlvitals.diagnosis.engine import diagnose
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Lifecycle
 from rlvitals.rules import CATALOGUE, seams
 from rlvitals.rules.rule import Finding, Severity
+from rlvitals.types import Lifecycle
 
 AT = 61 * made.STEP
 KL_SPIKE = next(rule for rule in CATALOGUE if rule.name == "kl-spike")

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from loading import load
 
-from rlvitals.records import Budget, Lifecycle, Profile, Series
 from rlvitals.rules.data.setting_out_of_range import RULE
 from rlvitals.rules.practice import PRACTICES, odd
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
+from rlvitals.types import Budget, Lifecycle, Profile, Series
 
 
 def run(which="fires", profile=Profile.CONTROL_PPO, budget=None, **settings):

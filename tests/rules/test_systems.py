@@ -6,7 +6,6 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Budget, Lifecycle, Measured, Profile, Series, Trace
 from rlvitals.rules.language import (
     experts_collapse,
     generation_starved,
@@ -17,6 +16,7 @@ from rlvitals.rules.language import (
 from rlvitals.rules.optimiser import learning_rate_jump
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.throughput import memory_grows, throughput_drop, updates_slow
+from rlvitals.types import Budget, Lifecycle, Measured, Profile, Series, Trace
 
 COUNT = 120
 WORSE = np.linspace(0.6, 0.1, COUNT) + 0.02 * made.noise(COUNT, 5)

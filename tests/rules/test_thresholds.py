@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from loading import load
 
-from rlvitals.records import Budget, Trace
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rule import Finding, Threshold
+from rlvitals.types import Budget, Trace
 
 FAR = 1e9  # further than any number of a run
 # Their traces show the fault from end to end.

@@ -4,10 +4,10 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Profile
 from rlvitals.rules.exploration import entropy_collapse
 from rlvitals.rules.policy import kl_above_target, ratio_off_one
 from rlvitals.rules.rule import Clear, Severity
+from rlvitals.types import Profile
 
 ENTROPY = entropy_collapse.RULE
 KL = kl_above_target.RULE

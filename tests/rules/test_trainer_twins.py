@@ -12,15 +12,15 @@ import pytest
 import torch
 from loading import read_log
 
-from rlvitals.metrics.assemble import Given, trace
-from rlvitals.metrics.names import rlvitals_ppo
-from rlvitals.records import Measured, Profile, Series, Trace
+from rlvitals.metrics.canonicalize import Given, trace
+from rlvitals.metrics.frameworks import rlvitals_ppo
 from rlvitals.rules.data import first_update_off
 from rlvitals.rules.reward import reward_up_throughput_flat, total_negative_absolute_positive
 from rlvitals.rules.rule import Clear, Finding, Undecided
-from rlvitals.trainers.ppo import acting, environments, networks
+from rlvitals.trainers.ppo import environments, networks, sample_actions
 from rlvitals.trainers.ppo.config import PPOConfig
 from rlvitals.trainers.ppo.ppo import PPO
+from rlvitals.types import Measured, Profile, Series, Trace
 
 TWINS = Path(__file__).parent / "twins"
 NEGATIVE = total_negative_absolute_positive.RULE
@@ -79,10 +79,12 @@ def test_the_first_minibatch_of_a_trainer_that_is_right_is_clear():
 
 
 def test_actions_drawn_at_another_temperature_than_is_told_are_found(monkeypatch):
-    def hotter(policy, seen, temperature, rng, masks, draw=acting.draw):
-        return draw(policy, seen, 20.0 * temperature, rng, masks)
+    draw = sample_actions.draw
 
-    monkeypatch.setattr(acting, "draw", hotter)
+    def hotter(policy, seen, temperature, *rest):
+        return draw(policy, seen, 20.0 * temperature, *rest)
+
+    monkeypatch.setattr(sample_actions, "draw", hotter)
     torch.manual_seed(0)
     found = FIRST.judge(small())
     assert isinstance(found, Finding)

@@ -6,14 +6,14 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.diagnosis import diagnose
-from rlvitals.records import Budget, Lifecycle, Series
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word, ended
 from rlvitals.rules.outcome import episodes_never_end, return_collapse, return_oscillates
 from rlvitals.rules.policy import updates_cut_short
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.rules.throughput import no_new_rows
-from rlvitals.verdict import Word, ended
+from rlvitals.types import Budget, Lifecycle, Series
 
 CARTPOLE = {"env_id": "CartPole-v1"}
 HOUR = 3600.0

@@ -6,10 +6,10 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Budget, Profile
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.untrained import SEES_NOTHING, UNTRAINED
 from rlvitals.rules.value import critic_explains_nothing
+from rlvitals.types import Budget, Profile
 
 COUNT = 100
 BUDGET = Budget(made.STEP * COUNT, "total_steps")

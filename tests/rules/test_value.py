@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from rlvitals import api
-from rlvitals.records import Profile
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.value import (
@@ -17,6 +16,7 @@ from rlvitals.rules.value import (
     value_drifts_from_return,
     value_loss_explosion,
 )
+from rlvitals.types import Profile
 
 ADVANTAGE = advantage_off_centre.RULE
 CRITIC = critic_explains_nothing.RULE

@@ -6,10 +6,10 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.diagnosis import diagnose
-from rlvitals.records import Profile
+from rlvitals.diagnosis.engine import diagnose
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.value import value_loss_vanishes
+from rlvitals.types import Profile
 
 RULE = value_loss_vanishes.RULE
 CARTPOLE = {"env_id": "CartPole-v1"}

@@ -6,11 +6,11 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.records import Profile
 from rlvitals.rules import workload
 from rlvitals.rules.policy import action_collapse
 from rlvitals.rules.rule import Clear, Finding, Severity
 from rlvitals.rules.scheduler import imbalance_unresolved
+from rlvitals.types import Profile
 
 COLLAPSE = action_collapse.RULE
 IMBALANCE = imbalance_unresolved.RULE

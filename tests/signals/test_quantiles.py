@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvitals.recording.content import counted
 from rlvitals.signals.quantiles import quantiles
+from rlvitals.tracking.media import counted
 
 LEVELS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 

@@ -10,10 +10,10 @@ import forked
 import pytest
 
 import rlvitals
-from rlvitals.trainers.stopping import SIGNALS, Stopping, Terminated
+from rlvitals.trainers.signal_handlers import SIGNALS, Stopping, Terminated
 
 FULL = Path("/dev/full")
-GOES_ON = "from rlvitals.trainers.saying import say; say('a'); say('b'); print(1, flush=True)"
+GOES_ON = "from rlvitals.trainers.console_io import say; say('a'); say('b'); print(1, flush=True)"
 
 
 def ended(command, **options):

@@ -24,17 +24,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Leave the request where the run looks for it."""
     from rlvitals.errors import UsageError
-    from rlvitals.recording import control
-    from rlvitals.store.run_folder import RunFolder
+    from rlvitals.storage.run_folder import RunFolder
+    from rlvitals.tracking import requests
 
     found = RunFolder.open(Path(args.run))
-    if ended := control.ended(found):
+    if ended := requests.ended(found):
         raise UsageError(
             f"nobody is there to ask: the run has {ended}",
             where=args.run,
             hint=f"rlvitals diagnose {args.run}",
         )
-    control.ask(found.path, args.what)
+    requests.ask(found.path, args.what)
     doing = "save a checkpoint" if args.what == "save" else "stop"
     print(f"{found.about.name} is asked to {doing}; it does so where its loop next looks.")
     return 0

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from rlvitals.cli.command import Command
 
 if TYPE_CHECKING:
-    from rlvitals.resume.moving.places import Place
+    from rlvitals.checkpoints.transfer.filesystems import Place
 
 COMPLETE, NOT_COMPLETE, TERMINATED = 0, 1, 143
 UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
@@ -60,8 +60,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Do one round, or one each time."""
-    from rlvitals.resume.moving import backup
-    from rlvitals.resume.moving.target import place_at
+    from rlvitals.checkpoints.transfer import backup
+    from rlvitals.checkpoints.transfer.backup_target import place_at
 
     place, codes = place_at(args.target, stall=args.stall), [COMPLETE]
     ending = threading.Event()
@@ -78,7 +78,7 @@ def run(args: Namespace) -> int:
 
 
 def _round(args: Namespace, place: "Place") -> int:
-    from rlvitals.resume.moving.backup import NotComplete, complete
+    from rlvitals.checkpoints.transfer.backup import NotComplete, complete
 
     try:
         done = complete(
@@ -103,11 +103,11 @@ def _tell(text: str) -> None:
 
 def _is_over(folder: Path) -> bool:
     from rlvitals.errors import VitalsError
-    from rlvitals.recording import control
-    from rlvitals.store.run_folder import RunFolder
+    from rlvitals.storage.run_folder import RunFolder
+    from rlvitals.tracking import requests
 
     try:
-        return bool(control.ended(RunFolder.open(folder)))
+        return bool(requests.ended(RunFolder.open(folder)))
     except (VitalsError, OSError):  # checkpoints alone: nothing says when they end
         return False
 

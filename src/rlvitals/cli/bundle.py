@@ -43,9 +43,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Pack the run, and say what is in it."""
+    from rlvitals.checkpoints.transfer.bundle import bundle
+    from rlvitals.checkpoints.transfer.byte_text import size
     from rlvitals.errors import VitalsError
-    from rlvitals.resume.moving.bundle import bundle
-    from rlvitals.resume.moving.words import size
 
     archive = args.output or Path(f"{args.run.resolve().name}.tar.zst")
     try:

@@ -25,7 +25,7 @@ from rlvitals.cli.command import Command
 from rlvitals.errors import UnreadableLog
 
 if TYPE_CHECKING:
-    from rlvitals.resume.look import Look
+    from rlvitals.checkpoints.inspect_run import Look
 
 PASS, FOUND = 0, 1
 
@@ -42,22 +42,22 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Look, tell, and return whether a resume is safe."""
-    from rlvitals.resume import look
-    from rlvitals.show import as_json
-    from rlvitals.show import checkpoints as shown
-    from rlvitals.show.console import emit
+    from rlvitals.checkpoints import inspect_run
+    from rlvitals.views import checkpoints as shown
+    from rlvitals.views import json_view
+    from rlvitals.views.console import emit
 
     folder = _folder(args.run)
     if args.seal:
         _seal(folder)
     try:
-        found = look.look(folder, verify=args.verify)
+        found = inspect_run.look(folder, verify=args.verify)
     except OSError as error:
         hint = f"rlvitals doctor {folder}"
         raise UnreadableLog(f"cannot look: {error}", where=str(folder), hint=hint) from None
-    differs = () if found.taken is None else look.differences(found.taken, found.about)
+    differs = () if found.taken is None else inspect_run.differences(found.taken, found.about)
     if args.json:
-        print(as_json.document({"run": folder.resolve().name, **shown.facts(found, differs)}))
+        print(json_view.document({"run": folder.resolve().name, **shown.facts(found, differs)}))
     else:
         emit(shown.table(found, differs))
     return _code(found)
@@ -65,7 +65,7 @@ def run(args: Namespace) -> int:
 
 def _folder(path: Path) -> Path:
     """Return the run's folder, be it asked for by one of its checkpoints. UnreadableLog."""
-    from rlvitals.resume import naming
+    from rlvitals.checkpoints import naming
 
     if not path.is_dir():
         what = "a file, not a run's folder" if path.exists() else "there is nothing at this path"
@@ -74,15 +74,15 @@ def _folder(path: Path) -> Path:
 
 
 def _seal(folder: Path) -> None:
-    from rlvitals.resume.in_place import adopt
-    from rlvitals.resume.manifest import reading
+    from rlvitals.checkpoints.huggingface_folder import adopt
+    from rlvitals.checkpoints.manifest import reading
 
     with reading(folder):
         adopt(folder)
 
 
 def _code(found: "Look") -> int:
-    from rlvitals.resume.look import State
+    from rlvitals.checkpoints.inspect_run import State
 
     wrong = found.some(State.DAMAGED) or found.some(State.UNREADABLE)
     return FOUND if found.taken is None or wrong else PASS

@@ -25,8 +25,8 @@ BAD = ("damaged", "lost", "differs")  # what is left for another reason needs no
 
 def run(args: Namespace) -> int:
     """Pack every run; say what was left, and why."""
-    from rlvitals.store.compact import compact
-    from rlvitals.store.folders import run_folders
+    from rlvitals.storage.compact import compact
+    from rlvitals.storage.find_run_folders import run_folders
 
     code = DONE
     for folder in run_folders(args.path):

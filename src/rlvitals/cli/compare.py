@@ -34,7 +34,7 @@ from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.settings import split
 
 if TYPE_CHECKING:  # they load numpy
-    from rlvitals.comparison.gates import Gate
+    from rlvitals.comparison.assertions import Gate
     from rlvitals.comparison.grouping import Member
 
 HOLDS, BROKEN, CANNOT_TELL = 0, 1, 4
@@ -93,9 +93,9 @@ def _add_scoring(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Read, group, compare, show."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
-    from rlvitals.comparison import gates
+    from rlvitals.comparison import assertions
 
-    gate = gates.parse(args.gate) if args.gate else None
+    gate = assertions.parse(args.gate) if args.gate else None
     if gate is not None and args.output_dir is not None:
         raise UsageError("a gate draws nothing", where="--output-dir", hint="without --gate")
     if args.output_dir is not None:
@@ -122,7 +122,7 @@ def _refuse(args: Namespace) -> None:
 
 def _members(args: Namespace) -> "list[list[Member]]":
     """Read the runs at each path; one of many that cannot be read is named and left out."""
-    from rlvitals import loading
+    from rlvitals.diagnosis import load
 
     found: list[list[Member]] = []
     errors: list[UnreadableLog] = []
@@ -130,8 +130,8 @@ def _members(args: Namespace) -> "list[list[Member]]":
     for path in args.paths:
         if args.gate:
             seen = set()  # a baseline may be asked of itself
-        given = loading.given(flags.settings_for(path, args))
-        held, wrong = loading.members(path, given, seen)
+        given = load.given(flags.settings_for(path, args))
+        held, wrong = load.members(path, given, seen)
         found.append(held)
         errors += wrong
     if not (all(found) if args.gate else any(found)):
@@ -141,11 +141,11 @@ def _members(args: Namespace) -> "list[list[Member]]":
 
 
 def _compare(args: Namespace, members: "list[list[Member]]") -> int:
-    from rlvitals.comparison import compare, courses, scores
-    from rlvitals.show import as_json
-    from rlvitals.show import comparison as shown
-    from rlvitals.show.console import emit
-    from rlvitals.show.figures import groups
+    from rlvitals.comparison import compare, learning_curves, scores
+    from rlvitals.views import comparison as shown
+    from rlvitals.views import json_view
+    from rlvitals.views.console import emit
+    from rlvitals.views.figures import groups
 
     asked = compare.Asked(
         by=tuple(key for text in args.by for key in split(text)),
@@ -159,25 +159,25 @@ def _compare(args: Namespace, members: "list[list[Member]]") -> int:
     told = compare.compare(runs, asked)
     if args.output_dir is not None:
         chosen = flags.settings_for(args.paths[0], args).plot
-        drawn = groups.pictures(told, courses.courses(runs, asked, told))
+        drawn = groups.pictures(told, learning_curves.courses(runs, asked, told))
         made = pictures.write(drawn, args.output_dir, chosen)
         sys.stderr.write(f"{args.output_dir}: {', '.join(made)}\n")
     if args.json:
-        print(as_json.noun(told))
+        print(json_view.noun(told))
     else:
         emit(shown.comparison(told))
     return 0
 
 
 def _gate(args: Namespace, gate: "Gate", members: "list[list[Member]]") -> int:
-    from rlvitals.comparison import gates
-    from rlvitals.show import as_json
-    from rlvitals.show import comparison as shown
-    from rlvitals.show.console import emit
+    from rlvitals.comparison import assertions
+    from rlvitals.views import comparison as shown
+    from rlvitals.views import json_view
+    from rlvitals.views.console import emit
 
-    found = gates.check(gate, *members, axis=args.axis, short_fails=args.short == "failed")
+    found = assertions.check(gate, *members, axis=args.axis, short_fails=args.short == "failed")
     if args.json:
-        print(as_json.noun(found))
+        print(json_view.noun(found))
     else:
         emit(shown.gated(found))
     return {True: HOLDS, False: BROKEN, None: CANNOT_TELL}[found.holds]

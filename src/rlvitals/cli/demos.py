@@ -60,18 +60,18 @@ def run(args: Namespace) -> int:
     """Collect, write, and say what was collected."""
     from rlvitals.errors import UsageError
     from rlvitals.trainers import schema
-    from rlvitals.trainers.ppo import building, demos
+    from rlvitals.trainers.ppo import demonstrations, factory
     from rlvitals.trainers.ppo.config import Config
 
     if args.steps < 1 or args.envs < 1 or min(args.loads) <= 0:
         raise UsageError("nothing to collect", hint="--steps and --envs from 1 on, --loads above 0")
-    said = building.fitted(schema.said(vars(args), Config))
-    config = schema.load(Config, args.config and building.settings_file(args.config), said)
-    found = demos.collect(
+    said = factory.fitted(schema.said(vars(args), Config))
+    config = schema.load(Config, args.config and factory.settings_file(args.config), said)
+    found = demonstrations.collect(
         config.environment, policies=args.policies, steps=args.steps, loads=args.loads,
         envs=args.envs, seed=args.seed,
     )  # fmt: skip
-    demos.save(found, args.output)
+    demonstrations.save(found, args.output)
     facts = found.facts()
     print(
         f"{len(found):,} decisions of {', '.join(found.names)}, {facts['state_dim']} numbers each"

@@ -26,7 +26,7 @@ from rlvitals.errors import UsageError
 if TYPE_CHECKING:  # it loads numpy
     from collections.abc import Mapping
 
-    from rlvitals.records import Trace
+    from rlvitals.types import Trace
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -41,15 +41,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Read both, tell them apart, show it."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
-    from rlvitals.comparison import apart
-    from rlvitals.show import apart as shown
-    from rlvitals.show import as_json
-    from rlvitals.show.console import emit
+    from rlvitals.comparison import diff
+    from rlvitals.views import json_view
+    from rlvitals.views import run_diff as shown
+    from rlvitals.views.console import emit
 
     (one, its), (other, others) = (_read(path, args) for path in (args.first, args.second))
-    found = apart.apart(one, other, (its, others))
+    found = diff.apart(one, other, (its, others))
     if args.json:
-        print(as_json.noun(found))
+        print(json_view.noun(found))
     else:
         emit(shown.report(found, everything=args.all))
     return 0
@@ -57,9 +57,9 @@ def run(args: Namespace) -> int:
 
 def _read(path: Path, args: Namespace) -> "tuple[Trace, Mapping[str, object]]":
     """Read the one run at a path, and the facts that were recorded with it."""
-    from rlvitals import loading
+    from rlvitals.diagnosis import load
 
-    found = loading.runs(path)
+    found = load.runs(path)
     if len(found) > 1:
         names = ", ".join(one.name for one in found[:3])
         raise UsageError(
@@ -67,9 +67,9 @@ def _read(path: Path, args: Namespace) -> "tuple[Trace, Mapping[str, object]]":
             where=str(path),
             hint="name one of them; groups of runs: rlvitals compare PATH",
         )
-    given = loading.given(flags.settings_for(path, args))
-    trace = loading.load(found[0], given)
-    return replace(trace, name=str(path)), loading.facts(found[0])
+    given = load.given(flags.settings_for(path, args))
+    trace = load.load(found[0], given)
+    return replace(trace, name=str(path)), load.facts(found[0])
 
 
 COMMAND = Command("diff", __doc__, add_arguments, run)

@@ -17,13 +17,13 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals import clock
 from rlvitals.cli import flags
 from rlvitals.cli.command import Command
 from rlvitals.errors import UnreadableLog
+from rlvitals.tracking import clock
 
 if TYPE_CHECKING:
-    from rlvitals.records import Trace
+    from rlvitals.types import Trace
 
 PASS, FOUND = 0, 1
 
@@ -37,20 +37,20 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Examine, tell, and return whether something is wrong."""
+    from rlvitals.checkpoints import naming
+    from rlvitals.doctor.context import scene
     from rlvitals.doctor.examine import examine
-    from rlvitals.doctor.scene import scene
-    from rlvitals.resume import naming
     from rlvitals.rules.rule import Severity
-    from rlvitals.show import as_json
-    from rlvitals.show import doctor as shown
-    from rlvitals.show.console import emit
+    from rlvitals.views import doctor as shown
+    from rlvitals.views import json_view
+    from rlvitals.views.console import emit
 
     now = clock.now(flags.settings_for(args.path, args).diagnose.now)
     path = naming.run_of(args.path)
     traces, problem = _read(path, args, now)
     found = examine(scene(path, traces, problem, now))
     if args.json:
-        print(as_json.document(shown.facts(found)))
+        print(json_view.document(shown.facts(found)))
     else:
         emit(shown.report(found))
     wrong = any(one.severity > Severity.NOTE for _, one in found.troubles)
@@ -59,17 +59,17 @@ def run(args: Namespace) -> int:
 
 def _read(path: Path, args: Namespace, now: float) -> "tuple[tuple[Trace, ...], str]":
     """Read the runs at the path; what cannot be read is no reason to stop."""
-    from rlvitals import loading
+    from rlvitals.diagnosis import load
 
-    given = loading.given(flags.settings_for(path, args))
+    given = load.given(flags.settings_for(path, args))
     try:
-        runs = loading.runs(path)
+        runs = load.runs(path)
     except UnreadableLog as error:
         return (), error.problem
     traces, problem = [], ""
     for one in runs:
         try:
-            traces.append(loading.load(one, given, now))
+            traces.append(load.load(one, given, now))
         except UnreadableLog as error:
             problem = error.problem
     return tuple(traces), problem

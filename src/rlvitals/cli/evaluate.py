@@ -31,7 +31,7 @@ from rlvitals.cli.command import Command
 from rlvitals.errors import UsageError
 
 if TYPE_CHECKING:
-    from rlvitals.trainers.language.evaluating import Evaluated, Trained
+    from rlvitals.trainers.language.evaluate_model import Evaluated, Trained
 
 BEST: Final = "best"
 STEPS = 300  # decisions for each replica: the same time at every size
@@ -144,8 +144,8 @@ def _episodes(env: str, step: int, returns: tuple[float, ...]) -> str:
 
 
 def _language(args: Namespace) -> int:
-    from rlvitals.show.console import emit
-    from rlvitals.show.listing import columns
+    from rlvitals.views.console import emit
+    from rlvitals.views.lists import columns
 
     if args.checkpoint == BEST:
         raise UsageError("no checkpoint of a language model is the best", hint="--checkpoint STEP")
@@ -215,15 +215,15 @@ def _sentence(at: Mapping[str, str], questions: int, told: Sequence[Mapping[str,
 
 def _evaluated(args: Namespace) -> Iterator[tuple["Trained", "Evaluated"]]:
     """Evaluate one policy after the other, and show on stderr how far it is."""
-    from rlvitals.trainers.language import evaluating
+    from rlvitals.trainers.language import evaluate_model
     from rlvitals.trainers.language.console import Progress
 
-    evaluating.quiet()
+    evaluate_model.quiet()
     for step in (args.checkpoint, 0) if args.base else (args.checkpoint,):
-        trained = evaluating.load(args.run, step=step)
+        trained = evaluate_model.load(args.run, step=step)
         title = f"Evaluating step {trained.step:,}"
         progress = Progress(wanted=True, title=title, stream=sys.stderr)
-        found = evaluating.evaluate(
+        found = evaluate_model.evaluate(
             trained, questions=args.questions, samples=args.samples, seed=args.seed,
             progress=progress,
         )  # fmt: skip

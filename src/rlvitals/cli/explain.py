@@ -19,15 +19,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Print the page."""
-    from rlvitals.show import page
-    from rlvitals.show.console import emit
-    from rlvitals.show.explain import explain
+    from rlvitals.views import manual_page
+    from rlvitals.views.console import emit
+    from rlvitals.views.explain import explain
 
     text = explain(" ".join(args.name))
     if args.markdown:
         print(text)
     else:
-        emit(page.page(text))
+        emit(manual_page.page(text))
     return 0
 
 

@@ -20,7 +20,7 @@ from rlvitals.errors import UsageError, nearest
 if TYPE_CHECKING:  # they load numpy
     from collections.abc import Sequence
 
-    from rlvitals.records import Log
+    from rlvitals.types import Log
 
 TABLES = (".csv", ".jsonl", ".parquet")
 
@@ -36,8 +36,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Read the run, and write it."""
     from rlvitals import api
-    from rlvitals.store import importing
-    from rlvitals.store.export import export
+    from rlvitals.storage import import_log
+    from rlvitals.storage.export import export
 
     is_table = args.target.suffix.lower() in TABLES
     if is_table and args.target.exists() and not args.force:
@@ -45,11 +45,11 @@ def run(args: Namespace) -> int:
     logs = _kept(api.read(args.path), args.keys)
     if not is_table:
         name = args.target.resolve().name
-        importing.write(logs, args.target, name)
+        import_log.write(logs, args.target, name)
         count = sum(len(log.series) for log in logs)
         print(f"{args.target}: {count:,} keys, rlvitals diagnose {args.target}")
         return 0
-    series = importing.merged(logs)
+    series = import_log.merged(logs)
     rows = export(series, args.target)
     print(f"{args.target}: {rows:,} rows, {len(series):,} keys")
     return 0

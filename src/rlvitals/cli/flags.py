@@ -5,8 +5,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from rlvitals import config_files, settings
+from rlvitals import settings
 from rlvitals.settings import FREE, Settings
+from rlvitals.storage import toml_files
 
 LIVENESS = ("live", "finished", "now")  # options of [diagnose] that each command has that judges
 
@@ -59,7 +60,7 @@ def settings_for(path: Path, args: Namespace) -> Settings:
         section: settings.from_pairs(section, tuple(getattr(args, f"free_{section}") or ()), flag)
         for section, (_, flag) in FREE.items()
     }
-    named = {config_files.VARIABLE: args.config} if getattr(args, "config", None) else {}
+    named = {toml_files.VARIABLE: args.config} if getattr(args, "config", None) else {}
     return settings.load(path, {**said, **free}, {**os.environ, **named})
 
 

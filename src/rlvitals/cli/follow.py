@@ -28,19 +28,19 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals import clock
 from rlvitals.cli import diagnose, flags
 from rlvitals.cli.command import Command
 from rlvitals.errors import UnreadableLog
 from rlvitals.settings import Settings
+from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # they load numpy
-    from rlvitals.diagnosis import Diagnosis
-    from rlvitals.records import Log
-    from rlvitals.sources import Run
-    from rlvitals.watch.changes import Change
-    from rlvitals.watch.following import Watch
-    from rlvitals.watch.run import Judge
+    from rlvitals.diagnosis.engine import Diagnosis
+    from rlvitals.following.changes import Change
+    from rlvitals.following.loop import Watch
+    from rlvitals.following.run import Judge
+    from rlvitals.readers.discovery.sources import Run
+    from rlvitals.types import Log
 
 WHOLE_LINE = "\r\x1b[K"  # to its start, and clear it
 
@@ -67,7 +67,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Follow the runs, show what changes, and return the exit code of how they stand."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
-    from rlvitals.watch.following import Watch, follow
+    from rlvitals.following.loop import Watch, follow
 
     chosen = {path: flags.settings_for(path, args) for path in args.paths}
     for path in args.paths:
@@ -103,16 +103,16 @@ def _codes(watch: "Watch", fail_on: str) -> Sequence[int]:
 
 def _judge(chosen: Settings) -> "Judge":
     """Return what judges the runs at one path, as `diagnose` would. Raises UsageError."""
-    from rlvitals import baseline, loading, many
+    from rlvitals.diagnosis import baseline, batch, load
 
-    given = loading.given(chosen)
-    loading.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
-    loading.muted(chosen.muted)
+    given = load.given(chosen)
+    load.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
+    load.muted(chosen.muted)
     file = chosen.diagnose.baseline
     known = baseline.read(Path(file)) if file else None
 
     def judge(run: "Run", logs: "Sequence[Log]", now: float, grew: float | None) -> "Diagnosis":
-        found = many.judge_trace((run, chosen), loading.named(run, logs, given, now, grew))
+        found = batch.judge_trace((run, chosen), load.named(run, logs, given, now, grew))
         if known is None:
             return found
         return baseline.compare(known, baseline.Judged(run.name, run.root, found))[0]
@@ -123,15 +123,15 @@ def _judge(chosen: Settings) -> "Judge":
 def _shown(args: Namespace) -> "Callable[[Iterable[Change]], None]":
     """Return what prints changes as they come."""
     if args.json:
-        from rlvitals.show import as_json
+        from rlvitals.views import json_view
 
         def write(changes: "Iterable[Change]") -> None:
             for change in changes:
-                print(as_json.change(change), flush=True)
+                print(json_view.change(change), flush=True)
 
         return write
-    from rlvitals.show.console import emit
-    from rlvitals.show.following import Lines
+    from rlvitals.views.console import emit
+    from rlvitals.views.follow import Lines
 
     lines = Lines(notes=args.notes)
 
@@ -149,7 +149,7 @@ def _rest(args: Namespace, watch: "Watch") -> "Callable[[float], None]":
     """Return what waits for the next look: for a person at a terminal with a line that lives."""
     if args.json or not sys.stdout.isatty():
         return time.sleep
-    from rlvitals.show.following import status
+    from rlvitals.views.follow import status
 
     def rest(seconds: float) -> None:
         sys.stdout.write(f"{WHOLE_LINE}{status(watch, clock.now())}")

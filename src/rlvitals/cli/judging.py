@@ -10,32 +10,32 @@ from rlvitals.cli import flags
 from rlvitals.errors import UnreadableLog, UsageError
 
 if TYPE_CHECKING:  # they load numpy
-    from rlvitals.diagnosis import Diagnosis
-    from rlvitals.sources import Run
+    from rlvitals.diagnosis.engine import Diagnosis
+    from rlvitals.readers.discovery.sources import Run
 
 
 def judged(
     paths: Sequence[Path], args: Namespace
 ) -> "tuple[list[tuple[int, Run, Diagnosis]], list[UnreadableLog]]":
     """Read and judge what lies at each path; a run comes with its path's number."""
-    from rlvitals import loading, many
-    from rlvitals.show.progress import progress
+    from rlvitals.diagnosis import batch, load
+    from rlvitals.views.progress import progress
 
     places: list[int] = []
-    asked: list[many.Asked] = []
+    asked: list[batch.Asked] = []
     errors: list[UnreadableLog] = []
     for at, path in enumerate(paths):
         chosen = flags.settings_for(path, args)
-        loading.given(chosen)
+        load.given(chosen)
         try:
-            runs = loading.runs(path)
+            runs = load.runs(path)
         except UnreadableLog as error:
             errors.append(error)
             continue
         places += [at] * len(runs)
         asked += [(one, chosen) for one in runs]
     found = []
-    answers = progress(many.diagnose(asked), len(asked))
+    answers = progress(batch.diagnose(asked), len(asked))
     for at, (one, _), answer in zip(places, asked, answers, strict=True):
         if isinstance(answer, UnreadableLog):
             errors.append(answer)

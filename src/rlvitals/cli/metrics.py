@@ -36,38 +36,38 @@ def run(args: Namespace) -> int:
 
 def _known(framework: str | None) -> int:
     from rlvitals.metrics import CATALOGUE
-    from rlvitals.metrics.names import TABLES
-    from rlvitals.show import listing
-    from rlvitals.show.console import emit
+    from rlvitals.metrics.frameworks import TABLES
+    from rlvitals.views import lists
+    from rlvitals.views.console import emit
 
     if framework is None:
         rows = [(m.name, m.title, m.unit, m.kind) for m in CATALOGUE]
-        emit(listing.columns(("metric", "title", "unit", "kind"), rows))
+        emit(lists.columns(("metric", "title", "unit", "kind"), rows))
         return 0
     table = next((table for table in TABLES if table.framework == framework), None)
     if table is None:
         known = [table.framework for table in TABLES]
         hint = nearest(framework, known) or f"one of {', '.join(known)}"
         raise UsageError(f"no framework is called {framework!r}", where="--framework", hint=hint)
-    emit(listing.framework(table))
+    emit(lists.framework(table))
     return 0
 
 
 def _of_run(args: Namespace) -> int:
-    from rlvitals import loading
-    from rlvitals.show import as_json, listing
-    from rlvitals.show.console import emit
+    from rlvitals.diagnosis import load
+    from rlvitals.views import json_view, lists
+    from rlvitals.views.console import emit
 
-    given = loading.given(flags.settings_for(args.path, args))
-    runs = loading.runs(args.path)
+    given = load.given(flags.settings_for(args.path, args))
+    runs = load.runs(args.path)
     for run in runs:
-        trace = loading.load(run, given)
+        trace = load.load(run, given)
         if args.json:
-            print(as_json.trace(trace))
+            print(json_view.trace(trace))
         else:
             if len(runs) > 1:
-                emit(listing.heading(run.name))
-            emit(listing.run(trace, unmapped_only=args.unmapped))
+                emit(lists.heading(run.name))
+            emit(lists.run(trace, unmapped_only=args.unmapped))
     return 0
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvitals.errors import UsageError, nearest
-from rlvitals.sections import Plot
+from rlvitals.options import Plot
 
 if TYPE_CHECKING:  # it loads numpy
-    from rlvitals.show.figures.figure import Picture
+    from rlvitals.views.figures.figure import Picture
 
 FORMATS = ("png", "svg", "pdf", "json")
 LEAST_DPI, MOST_DPI = 20, 1200
@@ -30,8 +30,8 @@ def check(chosen: Plot) -> None:
 
 def write(pictures: "Iterable[Picture]", folder: Path, chosen: Plot) -> list[str]:
     """Draw pictures into a folder, which is made; return the files' names. Raises UsageError."""
-    from rlvitals.show.drawing import files
-    from rlvitals.store.files import make_way
+    from rlvitals.storage.safe_files import make_way
+    from rlvitals.views.drawing import files
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING
 from rlvitals.cli import flags, judging, pictures
 from rlvitals.cli.command import Command
 from rlvitals.errors import UsageError, nearest
-from rlvitals.sections import Plot
+from rlvitals.options import Plot
 
 if TYPE_CHECKING:  # they load numpy
-    from rlvitals.diagnosis import Diagnosis
-    from rlvitals.show.figures.figure import Figure, Subject
-    from rlvitals.sources import Run
+    from rlvitals.diagnosis.engine import Diagnosis
+    from rlvitals.readers.discovery.sources import Run
+    from rlvitals.views.figures.figure import Figure, Subject
 
 DONE, NOTHING = 0, 3
 SUMMARY, CRUCIAL = "summary.txt", "crucial"
@@ -105,7 +105,7 @@ def run(args: Namespace) -> int:
 def _figures(only: Sequence[str] | None) -> "tuple[Figure, ...]":
     """Pick the pictures. Raises UsageError for a name that none has."""
     from rlvitals.settings import split
-    from rlvitals.show.figures import FIGURES
+    from rlvitals.views.figures import FIGURES
 
     names = [name for text in only or () for name in split(text)]
     known = {figure.name: figure for figure in FIGURES}
@@ -119,7 +119,7 @@ def _figures(only: Sequence[str] | None) -> "tuple[Figure, ...]":
 def _labelled(
     found: "Sequence[tuple[int, Run, Diagnosis]]", names: Sequence[str]
 ) -> "list[Subject]":
-    from rlvitals.show.figures.figure import Subject
+    from rlvitals.views.figures.figure import Subject
 
     return [Subject(name, answer) for name, (_, _, answer) in zip(names, found, strict=True)]
 
@@ -128,7 +128,7 @@ def _draw(
     figures: "Sequence[Figure]", subjects: "Sequence[Subject]", folder: Path, chosen: Plot
 ) -> tuple[list[str], "list[Figure]"]:
     """Draw what is logged; return the files' names, and the pictures for which nothing is."""
-    from rlvitals.show.figures.panels import picture
+    from rlvitals.views.figures.panels import picture
 
     drawn = [(figure, picture(figure, subjects)) for figure in figures]
     made = pictures.write((one for _, one in drawn if one is not None), folder, chosen)
@@ -144,7 +144,7 @@ def _tell(
     asked: bool,
 ) -> None:
     """Say what was drawn, and what was looked for where nothing was."""
-    from rlvitals.show.figures.panels import missing
+    from rlvitals.views.figures.panels import missing
 
     print(f"{folder}: {', '.join(made) if made else 'nothing was drawn'}")
     if made and not asked and lacking:
@@ -160,9 +160,9 @@ def _sum_up(
     found: "Sequence[tuple[int, Run, Diagnosis]]", subjects: "Sequence[Subject]", folder: Path
 ) -> None:
     """Print what the runs come to, and write it beside their pictures."""
-    from rlvitals.resume import progress
-    from rlvitals.show.summary import page
-    from rlvitals.summary import summary
+    from rlvitals.checkpoints import progress
+    from rlvitals.diagnosis.training_summary import summary
+    from rlvitals.views.summary import page
 
     sums = []
     for (_, one, _), subject in zip(found, subjects, strict=True):
@@ -175,9 +175,9 @@ def _sum_up(
 
 def _sum_up_crucial(subjects: "Sequence[Subject]", folder: Path) -> None:
     """Print what each run is watched by, and write it beside the pictures."""
-    from rlvitals.crucial import crucial
-    from rlvitals.show import crucial as shown
-    from rlvitals.show.console import emit, plain
+    from rlvitals.diagnosis.key_metrics import crucial
+    from rlvitals.views import key_metrics as shown
+    from rlvitals.views.console import emit, plain
 
     pages = [shown.crucial(one.found, crucial(one.found), one.label) for one in subjects]
     for at, page in enumerate(pages):
@@ -188,7 +188,7 @@ def _sum_up_crucial(subjects: "Sequence[Subject]", folder: Path) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    from rlvitals.store.files import beside
+    from rlvitals.storage.safe_files import beside
 
     with beside(path) as file:
         file.write(f"{text}\n".encode())

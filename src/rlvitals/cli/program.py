@@ -103,7 +103,7 @@ def start(commands: Sequence[Command], argv: Sequence[str] | None = None) -> int
 
 def tell(error: VitalsError) -> None:
     """Print what a person can mend: it may hold what others wrote, a model's words among them."""
-    from rlvitals.harmless import harmless
+    from rlvitals.errors import harmless
 
     said = "\n".join(harmless(line) for line in str(error).split("\n"))
     print(f"error: {said}", file=sys.stderr)

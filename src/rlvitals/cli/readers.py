@@ -11,10 +11,10 @@ def add_arguments(_parser: ArgumentParser) -> None:
 
 def run(_args: Namespace) -> int:
     """Print one line for each reader."""
-    from rlvitals.show import listing
-    from rlvitals.show.console import emit
+    from rlvitals.views import lists
+    from rlvitals.views.console import emit
 
-    emit(listing.readers())
+    emit(lists.readers())
     return 0
 
 

@@ -21,16 +21,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals import clock
 from rlvitals.cli import flags, judging
 from rlvitals.cli.command import Command
 from rlvitals.errors import UsageError
+from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # they load numpy
-    from rlvitals.diagnosis import Diagnosis
+    from rlvitals.diagnosis.engine import Diagnosis
+    from rlvitals.readers.discovery.sources import Run
     from rlvitals.settings import Settings
-    from rlvitals.show.report.page import Subject, Unread
-    from rlvitals.sources import Run
+    from rlvitals.views.report.page import Subject, Unread
 
 DONE, NOTHING = 0, 3
 FILE = "report.html"
@@ -55,8 +55,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Judge the runs and write what is to be said of them."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
-    from rlvitals.show.report import markdown
-    from rlvitals.show.report.page import Unread
+    from rlvitals.views.report import markdown
+    from rlvitals.views.report.page import Unread
 
     found, unreadable = judging.judged(args.runs, args)
     if not found:
@@ -76,36 +76,36 @@ def run(args: Namespace) -> int:
 
 def _subject(name: str, one: "Run", found: "Diagnosis", said: "Settings", now: float) -> "Subject":
     """Add what lies in a run's folder to what its log says."""
-    from rlvitals import loading
-    from rlvitals.resume import look, progress
-    from rlvitals.show.report.page import Subject
-    from rlvitals.standing import standing
-    from rlvitals.summary import summary
+    from rlvitals.checkpoints import inspect_run, progress
+    from rlvitals.diagnosis import load
+    from rlvitals.diagnosis.status import standing
+    from rlvitals.diagnosis.training_summary import summary
+    from rlvitals.views.report.page import Subject
 
     kept = progress.read(one.root)
     return Subject(
         summary=summary(name, found, None if kept is None else kept.trained),
-        standing=standing(name, found, kept, look.try_to(one.root), now),
-        facts=loading.facts(one),
-        events=loading.happened(one),
-        others=loading.others(one, loading.given(said), found.trace),
+        standing=standing(name, found, kept, inspect_run.try_to(one.root), now),
+        facts=load.facts(one),
+        events=load.happened(one),
+        others=load.others(one, load.given(said), found.trace),
     )
 
 
 def _worst_first(told: "Sequence[Subject | Unread]") -> "list[Subject | Unread]":
     """Order runs as `diagnose` does."""
-    from rlvitals.show import table
-    from rlvitals.show.report.page import Subject
+    from rlvitals.views import runs_table
+    from rlvitals.views.report.page import Subject
 
     read = [one for one in told if isinstance(one, Subject)]
     by_found = {id(one.summary.found): one for one in read}  # two runs may have one label
     judged = [(one.summary.name, one.summary.found) for one in read]
-    return [by_found[id(found)] for _, found in table.worst_first(judged)]
+    return [by_found[id(found)] for _, found in runs_table.worst_first(judged)]
 
 
 def _html(told: "Sequence[Subject | Unread]", now: float) -> str:
-    from rlvitals.show.report import contents, html
-    from rlvitals.show.report.page import Unread
+    from rlvitals.views.report import contents, html
+    from rlvitals.views.report.page import Unread
 
     pages = [
         one if isinstance(one, Unread) else contents.page(one, number)

@@ -44,9 +44,9 @@ def add_destination(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Bring it back, and say what to do next."""
+    from rlvitals.checkpoints.transfer.backup_target import place_at
+    from rlvitals.checkpoints.transfer.restore import restore
     from rlvitals.errors import VitalsError
-    from rlvitals.resume.moving.restore import restore
-    from rlvitals.resume.moving.target import place_at
 
     place = place_at(args.target)
     try:

@@ -32,38 +32,38 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Print the catalogue by kind, or what of it a run lets judge."""
-    from rlvitals.records import Profile
-    from rlvitals.show import as_json, rulebook
-    from rlvitals.show.console import emit
+    from rlvitals.types import Profile
+    from rlvitals.views import json_view, rules
+    from rlvitals.views.console import emit
 
     if args.coverage is not None:
         return _coverage(args)
     if args.json:
-        print(as_json.rules())
+        print(json_view.rules())
     else:
-        emit(rulebook.rules(Profile(args.profile) if args.profile else None))
+        emit(rules.rules(Profile(args.profile) if args.profile else None))
     return 0
 
 
 def _coverage(args: Namespace) -> int:
-    from rlvitals import loading, many
-    from rlvitals.show import as_json, rulebook
-    from rlvitals.show.console import emit
+    from rlvitals.diagnosis import batch, load
+    from rlvitals.views import json_view, rules
+    from rlvitals.views.console import emit
 
     chosen = flags.settings_for(args.coverage, args)
-    loading.given(chosen)
-    runs = loading.runs(args.coverage)
+    load.given(chosen)
+    runs = load.runs(args.coverage)
     told = []
     for one in runs:
-        found = many.judge((one, chosen))
+        found = batch.judge((one, chosen))
         if isinstance(found, UnreadableLog):
             raise found
         told.append(found)
     if args.json:
-        print(as_json.coverage(told))
+        print(json_view.coverage(told))
         return 0
     for i, found in enumerate(told):
-        emit(rulebook.coverage(found))
+        emit(rules.coverage(found))
         if i + 1 < len(told):
             print()
     return 0

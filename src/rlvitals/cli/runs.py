@@ -20,14 +20,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals import config_files, settings
+from rlvitals import settings
 from rlvitals.cli.command import Command
-from rlvitals.errors import UnreadableLog, UsageError
-from rlvitals.harmless import harmless
+from rlvitals.errors import UnreadableLog, UsageError, harmless
+from rlvitals.storage import toml_files
 
 if TYPE_CHECKING:
-    from rlvitals.sources import Run
-    from rlvitals.store.index import Indexed
+    from rlvitals.readers.discovery.sources import Run
+    from rlvitals.storage.index import Indexed
 
 
 LARGE = 64 << 20  # bytes: the last values of so much take a tenth of a second
@@ -50,14 +50,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Bring the index up to date, and list what fits."""
-    from rlvitals.harmless import harmless
-    from rlvitals.show import listing
-    from rlvitals.show.console import emit
-    from rlvitals.store import folders
-    from rlvitals.store.index import Index
+    from rlvitals.errors import harmless
+    from rlvitals.storage import find_run_folders
+    from rlvitals.storage.index import Index
+    from rlvitals.views import lists
+    from rlvitals.views.console import emit
 
     root: Path = args.root
-    folders.run_folders(root)  # or say that there is none
+    find_run_folders.run_folders(root)  # or say that there is none
     with Index(root) as index:
         (index.rebuild if args.rebuild else index.refresh)()
         if not args.quick:
@@ -69,7 +69,7 @@ def run(args: Namespace) -> int:
         print(json.dumps([asdict(one) for one in found], indent=1))
         return 0
     heads = ("run", "status", "step", "verdict", "attempts", "tags")
-    emit(listing.columns(heads, [_row(one) for one in found]))
+    emit(lists.columns(heads, [_row(one) for one in found]))
     if len(found) < count:
         print(f"{len(found)} of {count} runs fit")
     for one in found:
@@ -84,7 +84,7 @@ def run(args: Namespace) -> int:
 
 def _unpacked(folder: Path) -> int:
     """Count the bytes of a run's blocks as they were written."""
-    from rlvitals.store.run_folder import block_files
+    from rlvitals.storage.run_folder import block_files
 
     return sum(one.path.stat().st_size for one in block_files(folder) if one.path.exists())
 
@@ -93,14 +93,14 @@ def _judge(root: Path) -> str:
     """Tell what judges: another version, or other settings, may say otherwise."""
     import rlvitals
 
-    states = [file.path.stat() for file in config_files.find(root, os.environ)]
+    states = [file.path.stat() for file in toml_files.find(root, os.environ)]
     return rlvitals.__version__ + "".join(f" {one.st_size} {one.st_mtime_ns}" for one in states)
 
 
 def _verdicts(root: Path, paths: Sequence[str]) -> dict[str, str]:
     """Judge runs; one that cannot be read is "unreadable", one whose settings are wrong is not."""
-    from rlvitals import many
-    from rlvitals.show.progress import progress
+    from rlvitals.diagnosis import batch
+    from rlvitals.views.progress import progress
 
     asked, found = {}, dict.fromkeys(paths, "unreadable")
     for path in paths:
@@ -112,7 +112,7 @@ def _verdicts(root: Path, paths: Sequence[str]) -> dict[str, str]:
             del found[path]
             text = f"{path} is not judged: {error.problem} ({error.where})"
             sys.stderr.write(f"{harmless(text)}\n")
-    answers = progress(many.diagnose([*asked.values()]), len(asked))
+    answers = progress(batch.diagnose([*asked.values()]), len(asked))
     for path, answer in zip(asked, answers, strict=True):
         if not isinstance(answer, UnreadableLog):
             found[path] = str(answer.verdict.word)
@@ -121,10 +121,10 @@ def _verdicts(root: Path, paths: Sequence[str]) -> dict[str, str]:
 
 def _run(folder: Path) -> "Run | None":
     """Find the run of a run folder: our own, whatever else lies in it."""
-    from rlvitals import loading
+    from rlvitals.diagnosis import load
 
     try:
-        runs = loading.runs(folder)
+        runs = load.runs(folder)
     except UnreadableLog:
         return None
     ours = (run for run in runs if any(reader.name == "rlvitals" for _, reader in run.files))

@@ -21,16 +21,16 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals import clock
 from rlvitals.cli import flags
 from rlvitals.cli.command import Command
 from rlvitals.errors import UnreadableLog
+from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # they load numpy and rich
     from rich.console import RenderableType
 
-    from rlvitals.sources import Run
-    from rlvitals.standing import Standing
+    from rlvitals.diagnosis.status import Standing
+    from rlvitals.readers.discovery.sources import Run
 
 SOONEST = 0.5  # seconds between two looks
 
@@ -73,38 +73,38 @@ def run(args: Namespace) -> int:
 
 def _standings(args: Namespace) -> "list[Standing]":
     """Read and judge what lies at the path. Raises UnreadableLog."""
-    from rlvitals import loading
+    from rlvitals.diagnosis import load
 
-    found = [_standing(run, args) for run in loading.runs(args.path)]
+    found = [_standing(run, args) for run in load.runs(args.path)]
     return sorted(found, key=lambda one: one.name)
 
 
 def _standing(run: "Run", args: Namespace) -> "Standing":
-    from rlvitals import loading, many
-    from rlvitals.resume import look, progress
-    from rlvitals.standing import standing
+    from rlvitals.checkpoints import inspect_run, progress
+    from rlvitals.diagnosis import batch, load
+    from rlvitals.diagnosis.status import standing
 
     chosen = flags.settings_for(args.path, args)
     now = clock.now(chosen.diagnose.now)
-    trace = loading.load(run, loading.given(chosen), now)
-    judged = many.judge_trace((run, chosen), trace)
-    return standing(run.name, judged, progress.read(run.root), look.try_to(run.root), now)
+    trace = load.load(run, load.given(chosen), now)
+    judged = batch.judge_trace((run, chosen), trace)
+    return standing(run.name, judged, progress.read(run.root), inspect_run.try_to(run.root), now)
 
 
 def _tell(args: Namespace, found: "list[Standing]") -> None:
-    from rlvitals.show import as_json
-    from rlvitals.show import standing as shown
-    from rlvitals.show.console import emit
+    from rlvitals.views import json_view
+    from rlvitals.views import status as shown
+    from rlvitals.views.console import emit
 
     if args.json:
         told = [shown.facts(one) for one in found]
-        print(as_json.document(told[0] if len(told) == 1 else {"runs": told}), flush=True)
+        print(json_view.document(told[0] if len(told) == 1 else {"runs": told}), flush=True)
     else:
         emit(_laid_out(args, found))
 
 
 def _laid_out(args: Namespace, found: "list[Standing]") -> "RenderableType":
-    from rlvitals.show import standing as shown
+    from rlvitals.views import status as shown
 
     if len(found) == 1:
         now = clock.now(flags.settings_for(args.path, args).diagnose.now)
@@ -116,8 +116,8 @@ def _watch(args: Namespace) -> None:
     """Redraw in place at a terminal, else print one after another; wait for what is not there."""
     from rich.live import Live
 
-    from rlvitals.show import standing as shown
-    from rlvitals.show.console import console
+    from rlvitals.views import status as shown
+    from rlvitals.views.console import console
 
     if args.json or not sys.stdout.isatty():
         while True:

@@ -30,7 +30,7 @@ from rlvitals.cli.command import Command
 from rlvitals.cli.program import Parser, tell
 
 if TYPE_CHECKING:  # it loads torch
-    from rlvitals.trainers.language.course import TrainingResult
+    from rlvitals.trainers.language.language_harness import TrainingResult
 
 LANGUAGE = ("grpo", "psr", "nsr", "w-reinforce")
 ALGORITHMS = ("ppo", *LANGUAGE, "rlhf")
@@ -56,7 +56,7 @@ def run(args: Namespace) -> int:
         training_plan.show(trainer.plan(config, chosen), as_json=chosen["json"])
         return 0
     from rlvitals.errors import UsageError, VitalsError
-    from rlvitals.trainers.stopping import Terminated
+    from rlvitals.trainers.signal_handlers import Terminated
 
     try:
         result = trainer.train(config, chosen)
@@ -144,7 +144,7 @@ def _drawn(run: Path, folder: str) -> int:
 
 def _quick_test(result: "TrainingResult") -> int:
     """Print what a quick test showed as its last line; FAILED unless all of its parts ran."""
-    from rlvitals.harmless import harmless
+    from rlvitals.errors import harmless
     from rlvitals.trainers.language import quick_test
 
     line, all_ran = quick_test.last_line(result)

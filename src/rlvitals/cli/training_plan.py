@@ -12,8 +12,8 @@ UNITS = (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10))
 
 def show(plan: "Plan", *, as_json: bool) -> None:
     """Print a plan, as tables or as one object."""
-    from rlvitals.show.console import emit
-    from rlvitals.show.listing import columns
+    from rlvitals.views.console import emit
+    from rlvitals.views.lists import columns
 
     if as_json:
         print(json.dumps(plan.document()))

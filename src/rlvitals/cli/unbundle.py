@@ -34,9 +34,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Unpack the run, and say what to do next."""
+    from rlvitals.checkpoints.transfer.byte_text import size
+    from rlvitals.checkpoints.transfer.unbundle import unbundle
     from rlvitals.errors import VitalsError
-    from rlvitals.resume.moving.unbundle import unbundle
-    from rlvitals.resume.moving.words import size
 
     try:
         done = unbundle(args.archive, args.output, force=args.force, ratio=args.max_ratio)

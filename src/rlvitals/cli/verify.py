@@ -20,15 +20,15 @@ from rlvitals.cli import flags
 from rlvitals.cli.command import Command
 
 if TYPE_CHECKING:
-    from rlvitals.store.verify import Report
+    from rlvitals.storage.verify import Report
 
 PASS, DAMAGED = 0, 1
 
 
 def run(args: Namespace) -> int:
     """Check every run; tell of each file that is not whole."""
-    from rlvitals.store.folders import run_folders
-    from rlvitals.store.verify import verify
+    from rlvitals.storage.find_run_folders import run_folders
+    from rlvitals.storage.verify import verify
 
     code = PASS
     for folder in run_folders(args.path):

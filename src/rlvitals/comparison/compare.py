@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rlvitals.comparison import compared, grouping, samples, scores, tasks
-from rlvitals.comparison.compared import Comparison, Group, RunScore, Task
+from rlvitals.comparison import grouping, result, scores, statistics, tasks
 from rlvitals.comparison.grouping import Gathered, Member
+from rlvitals.comparison.result import Comparison, Group, RunScore, Task
 from rlvitals.comparison.scores import At, Axis
 from rlvitals.errors import UsageError
 
@@ -108,19 +108,19 @@ def _told(  # noqa: PLR0913, PLR0917 - what a comparison is made of
     sign = scores.sign(metric) if len(about) == 1 else 1.0
     gains = [run.gain for runs in held for run in runs]
     levels = np.linspace(min(gains), max(gains), LEVELS)
-    least = min(compared.seeds(runs) for runs in held if runs)
+    least = min(result.seeds(runs) for runs in held if runs)
     made = [
-        _group(one, runs, levels, sign, many=least >= samples.MANY)
+        _group(one, runs, levels, sign, many=least >= statistics.MANY)
         for one, runs in zip(gathered, held, strict=True)
         if runs
     ]
-    confidence = 1 - (1 - samples.CONFIDENCE) / max(len(made) - 1, 1)
+    confidence = 1 - (1 - statistics.CONFIDENCE) / max(len(made) - 1, 1)
     matters = MATTERS * (about[0].span if len(about) == 1 else 1.0)
-    said = tuple(compared.against(one, made[0], matters, confidence) for one in made[1:])
+    said = tuple(result.against(one, made[0], matters, confidence) for one in made[1:])
     if len(said) > 1:
         notes = [*notes, f"{len(said)} comparisons: each interval is one of {confidence:.1%}"]
     return Comparison(
-        sentence=compared.sentence(made, said, metric),
+        sentence=result.sentence(made, said, metric),
         metric=metric,
         at=str(asked.at),
         axis=asked.axis,
@@ -133,24 +133,33 @@ def _told(  # noqa: PLR0913, PLR0917 - what a comparison is made of
 
 
 def _group(
-    gathered: Gathered, runs: Sequence[RunScore], levels: samples.Array, sign: float, *, many: bool
+    gathered: Gathered,
+    runs: Sequence[RunScore],
+    levels: statistics.Array,
+    sign: float,
+    *,
+    many: bool,
 ) -> Group:
-    sample = compared.strata(runs, compared.shared(runs))
-    whole = samples.bootstrap(sample) if many else samples.welch(sample, None, samples.CONFIDENCE)
+    sample = result.strata(runs, result.shared(runs))
+    whole = (
+        statistics.bootstrap(sample)
+        if many
+        else statistics.welch(sample, None, statistics.CONFIDENCE)
+    )
     low, high = sorted((sign * whole.low, sign * whole.high))
     times = [run.seconds_to_level for run in runs]
     return Group(
         label=gathered.label,
         settings=gathered.settings,
         runs=tuple(runs),
-        seeds=samples.fewest(sample),
-        mean=sign * samples.mean(sample),
+        seeds=statistics.fewest(sample),
+        mean=sign * statistics.mean(sample),
         median=sign * float(np.median(np.concatenate(sample))),
         typical=replace(whole, value=sign * whole.value, low=low, high=high),
         failures=sum(bool(run.failed) for run in runs),
         steps_to_level=_median([run.steps_to_level for run in runs]),
         seconds_to_level=math.nan if any(map(math.isnan, times)) else _median(times),
-        profile=tuple(samples.profile(sample, levels).tolist()),
+        profile=tuple(statistics.profile(sample, levels).tolist()),
     )
 
 

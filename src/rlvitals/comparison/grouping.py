@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from rlvitals import metrics
 from rlvitals.errors import UsageError, nearest
-from rlvitals.recording.facts import SEED
-from rlvitals.records import Setting, Trace
+from rlvitals.tracking.environment import SEED
+from rlvitals.types import Setting, Trace
 
 TASK = "env_id"
 PATH = "path"

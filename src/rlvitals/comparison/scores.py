@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from rlvitals import metrics
 from rlvitals.errors import UsageError, nearest
-from rlvitals.records import Series, Trace
 from rlvitals.rules import standing
+from rlvitals.types import Series, Trace
 
 Array = NDArray[np.float64]
 Axis = Literal["steps", "episodes", "tokens", "time"]

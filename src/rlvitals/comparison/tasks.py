@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvitals.comparison import scores
-from rlvitals.comparison.compared import Task
-from rlvitals.comparison.failing import NEARLY, failed, is_short
+from rlvitals.comparison.failed_runs import NEARLY, failed, is_short
 from rlvitals.comparison.grouping import Gathered, Member
+from rlvitals.comparison.result import Task
 from rlvitals.comparison.scores import At, Axis, Curve
 from rlvitals.errors import UsageError
 from rlvitals.rules import standing

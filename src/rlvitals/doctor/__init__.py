@@ -1,16 +1,23 @@
 """What keeps a run from being logged or resumed: one check for each thing that goes wrong."""
 
-from rlvitals.doctor import logs, machine, nearby, offline, resuming, telling
-from rlvitals.doctor.trouble import Check
+from rlvitals.doctor import (
+    logs,
+    machine,
+    reported_state,
+    resume_check,
+    similar_folders,
+    wandb_offline_runs,
+)
+from rlvitals.doctor.check import Check
 
 CHECKS: tuple[Check, ...] = (
-    nearby.CHECK,
+    similar_folders.CHECK,
     logs.CHECK,
-    resuming.CHECK,
-    telling.RECORD,
-    telling.PROGRESS,
-    telling.PROCESSES,
+    resume_check.CHECK,
+    reported_state.RECORD,
+    reported_state.PROGRESS,
+    reported_state.PROCESSES,
     machine.DISK,
     machine.RIGHTS,
-    offline.CHECK,
+    wandb_offline_runs.CHECK,
 )

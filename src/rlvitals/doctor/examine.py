@@ -1,8 +1,8 @@
 """All checks of a run, the gravest trouble first."""
 
 from rlvitals.doctor import CHECKS
-from rlvitals.doctor.scene import Scene
-from rlvitals.doctor.trouble import Examined
+from rlvitals.doctor.check import Examined
+from rlvitals.doctor.context import Scene
 
 
 def examine(scene: Scene) -> Examined:

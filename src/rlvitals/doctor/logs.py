@@ -7,14 +7,14 @@ from pathlib import Path
 
 import psutil
 
-from rlvitals.doctor.scene import FRESH, Scene
-from rlvitals.doctor.trouble import Check, Trouble
+from rlvitals.doctor.check import Check, Trouble
+from rlvitals.doctor.context import FRESH, Scene
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers import READERS, lookup
-from rlvitals.records import NOTED
+from rlvitals.following.duration_text import span
+from rlvitals.readers import READERS, select
+from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity
-from rlvitals.sources import is_folder
-from rlvitals.watch.spans import span
+from rlvitals.types import NOTED
 
 ELSEWHERE = ("runs", "logs", "tensorboard", "tb", "tb_logs", "lightning_logs", "ray_results")
 LOOKING = {"status", "follow", "doctor", "diagnose", "checkpoints", "watch", "serve", "backup"}
@@ -134,7 +134,7 @@ def _logs(place: Path) -> Iterator[Path]:
 
 def _claimed(file: Path) -> bool:
     try:
-        return lookup.claim(file) is not None
+        return select.claim(file) is not None
     except UnreadableLog:
         return False
 

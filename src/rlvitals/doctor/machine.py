@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rlvitals.doctor.scene import Scene
-from rlvitals.doctor.trouble import Check, Trouble
+from rlvitals.doctor.check import Check, Trouble
+from rlvitals.doctor.context import Scene
+from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity
-from rlvitals.sources import is_folder
 
 LITTLE = 1e9  # bytes: less, and logs alone may fill it
 SHARE = 0.02  # of the disk

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import rlvitals
-from rlvitals.faults import folder, healthy, live, table
-from rlvitals.faults.judge import judge
-from rlvitals.faults.labels import Label, levels
+from rlvitals.faults import folder, healthy, online_eval, table
+from rlvitals.faults.ground_truth import Label, levels
 from rlvitals.faults.page import Scores, page
+from rlvitals.faults.run_diagnosis import judge
 from rlvitals.faults.score import Score, Scored, score, scored
 
 Say = Callable[[str], None]
@@ -52,10 +52,12 @@ def watch(root: Path, jobs: int, split: str, every: int, said: Say) -> None:
     said("\n" + table.plain(table.bells(found)))
 
 
-def watched(root: Path, jobs: int, split: str, every: int) -> live.Live:
+def watched(root: Path, jobs: int, split: str, every: int) -> online_eval.Live:
     """Judge every so-manieth run of a split as it grew. Raises UsageError where there is none."""
     runs = _recorded(root)
-    return live.live(live.watch(root, _of_split(runs, split)[::every], jobs), levels(runs))
+    return online_eval.live(
+        online_eval.watch(root, _of_split(runs, split)[::every], jobs), levels(runs)
+    )
 
 
 def judged(

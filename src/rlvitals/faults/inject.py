@@ -13,9 +13,9 @@ def in_world(pick: Callable[[ModuleType], Any]) -> Inject:
     """Put a wrapper of `worlds` around the environment; Gymnasium is loaded when it is needed."""
 
     def inject(injection: Injection) -> None:
-        from rlvitals.faults import worlds
+        from rlvitals.faults import faulty_envs
 
-        injection.world = pick(worlds)
+        injection.world = pick(faulty_envs)
 
     return inject
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from rlvitals.faults import table
 from rlvitals.faults.catalogue import CATALOGUE
 from rlvitals.faults.fault import Onset
-from rlvitals.faults.labels import LEARNED, LEAST_HEALTHY, LOST, MARGIN, PERCENTILE
-from rlvitals.faults.live import Live
+from rlvitals.faults.ground_truth import LEARNED, LEAST_HEALTHY, LOST, MARGIN, PERCENTILE
+from rlvitals.faults.online_eval import Live
 from rlvitals.faults.score import Score
 from rlvitals.faults.tasks import TASKS
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rlvitals.faults.catalogue import named
 from rlvitals.faults.fault import Clock, Injection, Onset
 from rlvitals.faults.folder import Recorded
-from rlvitals.faults.plan import Planned
+from rlvitals.faults.run_list import Planned
 from rlvitals.faults.tasks import Task
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _environment(task: Task, injection: Injection, seed: int) -> Callable[[], An
         import gymnasium as gym
         from stable_baselines3.common.monitor import Monitor
 
-        from rlvitals.faults.worlds import TrueReturn
+        from rlvitals.faults.faulty_envs import TrueReturn
 
         env: Any = TrueReturn(gym.make(task.env_id, disable_env_checker=True))
         if injection.world is not None:

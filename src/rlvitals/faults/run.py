@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rlvitals.faults import folder
-from rlvitals.faults.plan import Planned, plan
 from rlvitals.faults.record import record
+from rlvitals.faults.run_list import Planned, plan
 
 
 def run(root: Path, jobs: int, said: Callable[[str], None], only: str = "") -> int:

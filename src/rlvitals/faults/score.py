@@ -8,8 +8,8 @@ import numpy as np
 
 from rlvitals.faults.catalogue import named
 from rlvitals.faults.fault import FAILED
-from rlvitals.faults.judge import Judged, Said
-from rlvitals.faults.labels import RIGHT, Course, Label, Level, course, hidden, label, levels
+from rlvitals.faults.ground_truth import RIGHT, Course, Label, Level, course, hidden, label, levels
+from rlvitals.faults.run_diagnosis import Judged, Said
 
 WARNING, ERROR = 1, 2
 DRAWS = 2_000  # of the bootstrap over tasks

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from rlvitals.faults.live import Live
+from rlvitals.faults.online_eval import Live
 from rlvitals.faults.score import Row, Score, Share
 
 # What the diagnosis is held to on the test split.

@@ -15,9 +15,9 @@ from typing import Any
 
 from accelerate import tracking
 
-from rlvitals.integrations import facts
-from rlvitals.recording.run import Run
-from rlvitals.recording.start import start
+from rlvitals.integrations import hook_facts
+from rlvitals.tracking.run import Run
+from rlvitals.tracking.start import start
 
 
 def register() -> None:
@@ -58,7 +58,7 @@ class Tracker(tracking.GeneralTracker):
         """Record the script's settings."""
         if self.run is not None:
             self.run.update_settings(
-                {str(key): facts.plain(value) for key, value in values.items()}
+                {str(key): hook_facts.plain(value) for key, value in values.items()}
             )
 
     @tracking.on_main_process
@@ -66,7 +66,7 @@ class Tracker(tracking.GeneralTracker):
         """Record numbers, and texts as texts; without a step they are counted from 0."""
         self._step = self._step + 1 if step is None else int(step)
         if self.run is not None:
-            facts.record(self.run, self._step, values)
+            hook_facts.record(self.run, self._step, values)
 
     @tracking.on_main_process
     def finish(self) -> None:

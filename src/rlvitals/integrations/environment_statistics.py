@@ -9,7 +9,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from rlvitals.recording.run import Run
+    from rlvitals.tracking.run import Run
 
 MOST_ACTIONS = 64  # beyond it, one series for each action says nothing
 EDGE = 0.01  # of an action's range

@@ -13,11 +13,11 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
-from rlvitals.integrations.careful import Careful
 from rlvitals.integrations.environment_statistics import Statistics, episode
+from rlvitals.integrations.guard import Careful
 
 if TYPE_CHECKING:
-    from rlvitals.recording.run import Run
+    from rlvitals.tracking.run import Run
 
 EVERY = 1000  # steps between two points of what is summed up
 

@@ -18,9 +18,9 @@ from lightning.pytorch.loggers.logger import Logger as Base
 from lightning.pytorch.loggers.logger import rank_zero_experiment
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlvitals.integrations import facts
-from rlvitals.recording.run import Run
-from rlvitals.recording.start import start
+from rlvitals.integrations import hook_facts
+from rlvitals.tracking.run import Run
+from rlvitals.tracking.start import start
 
 FRAMEWORK = "lightning"  # whose names the numbers have that are not the user's own
 
@@ -66,19 +66,19 @@ class Logger(Base):
         """The run itself, for what Lightning has no name for: texts, histograms, tables."""
         if self._run is None:
             self._run = start(self.folder, **self.options)
-            facts.says(self._run, FRAMEWORK)
+            hook_facts.says(self._run, FRAMEWORK)
         return self._run
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Record numbers at a step; Lightning counts optimiser steps."""
-        facts.record(self.experiment, step or 0, metrics)
+        hook_facts.record(self.experiment, step or 0, metrics)
 
     @rank_zero_only
     def log_hyperparams(self, params: Any = None, *_: Any, **__: Any) -> None:
         """Record what `save_hyperparameters()` keeps."""
         said = vars(params) if isinstance(params, Namespace) else dict(params or {})
-        self.experiment.update_settings({str(key): facts.plain(v) for key, v in said.items()})
+        self.experiment.update_settings({str(key): hook_facts.plain(v) for key, v in said.items()})
 
     @rank_zero_only
     def after_save_checkpoint(self, checkpoint_callback: Any) -> None:

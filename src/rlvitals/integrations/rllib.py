@@ -16,9 +16,9 @@ from typing import Any
 from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.tune.logger import LoggerCallback
 
-from rlvitals.integrations import facts
-from rlvitals.recording.run import Run
-from rlvitals.recording.start import start
+from rlvitals.integrations import hook_facts
+from rlvitals.tracking.run import Run
+from rlvitals.tracking.start import start
 
 # The first that a result has is its step, as where its files are read.
 STEPS = (
@@ -47,9 +47,9 @@ class TuneRecord(LoggerCallback):
         if trial.trial_id in self.runs:
             return
         trial.init_local_path()
-        said = {"name": str(trial), "settings": facts.plain(trial.config), **self.options}
+        said = {"name": str(trial), "settings": hook_facts.plain(trial.config), **self.options}
         self.runs[trial.trial_id] = run = start(trial.local_path, **said)
-        facts.says(run, FRAMEWORK)
+        hook_facts.says(run, FRAMEWORK)
 
     def log_trial_restore(self, trial: Any) -> None:
         """Say that a trial goes on from its checkpoint."""
@@ -93,11 +93,11 @@ class Record(RLlibCallback):
         """Begin the run with the algorithm's whole configuration."""
         said = {
             "name": type(algorithm).__name__,
-            "settings": facts.plain(algorithm.config.to_dict()),
+            "settings": hook_facts.plain(algorithm.config.to_dict()),
             **self.options,
         }
         self.run = start(self.folder or algorithm.logdir, **said)
-        facts.says(self.run, FRAMEWORK)
+        hook_facts.says(self.run, FRAMEWORK)
 
     def on_train_result(self, *, algorithm: Any, result: dict[str, Any], **_: Any) -> None:
         """Record what `algorithm.train()` returns."""
@@ -119,7 +119,7 @@ def record(folder: str | Path | None = None, **options: Any) -> type[Record]:
 
 
 def _record(run: Run, result: Mapping[str, Any]) -> None:
-    numbers = dict(facts.numbers({key: v for key, v in result.items() if key != CONFIG}))
+    numbers = dict(hook_facts.numbers({key: v for key, v in result.items() if key != CONFIG}))
     step = next((numbers[name] for name in STEPS if name in numbers), None)
     if step is None:
         run.note("a result without a count of steps was left out")

@@ -18,11 +18,11 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from transformers.integrations import integration_utils
 from transformers.trainer_utils import SaveStrategy
 
-from rlvitals.integrations import completions, facts
+from rlvitals.checkpoints import accelerate_group
+from rlvitals.integrations import completions, hook_facts
 from rlvitals.integrations.transformers_seal import Seal
-from rlvitals.recording.run import Run
-from rlvitals.recording.start import start
-from rlvitals.resume import processes
+from rlvitals.tracking.run import Run
+from rlvitals.tracking.start import start
 
 __all__ = ["Record", "Seal", "register"]
 
@@ -70,8 +70,8 @@ class Record(TrainerCallback):
         self._training, self._stopping = True, False
         run = self._opened(args, state, kwargs.get("model"))
         if run is not None and self._given:
-            facts.says(run, facts.framework(args))
-            run.update_settings(facts.of_trainer(args, state, kwargs.get("model")))
+            hook_facts.says(run, hook_facts.framework(args))
+            run.update_settings(hook_facts.of_trainer(args, state, kwargs.get("model")))
         if run is not None:
             run.event("train_begin", step=state.global_step, max_steps=state.max_steps)
         if isinstance(self.seal, Seal):
@@ -185,11 +185,11 @@ class Record(TrainerCallback):
                 "name": args.run_name or None,
                 "project": None if args.project == NO_PROJECT else args.project,
                 "seed": args.seed,
-                "settings": facts.of_trainer(args, state, model),
+                "settings": hook_facts.of_trainer(args, state, model),
                 **self.options,
             }
             self.run = start(self._home(args, state), **said)
-            facts.says(self.run, facts.framework(args))
+            hook_facts.says(self.run, hook_facts.framework(args))
         return self.run
 
     def _home(self, args: TrainingArguments, state: TrainerState) -> Path:
@@ -199,7 +199,7 @@ class Record(TrainerCallback):
 
     def _record(self, run: Run, state: TrainerState, logs: Mapping[str, Any]) -> None:
         seen = state.num_input_tokens_seen
-        facts.record(run, state.global_step, logs, **({"tokens": seen} if seen else {}))
+        hook_facts.record(run, state.global_step, logs, **({"tokens": seen} if seen else {}))
 
     def _take_completions(self, args: TrainingArguments) -> None:
         """Record the completions of the last row: TRL writes their file after `on_log`."""
@@ -220,7 +220,7 @@ class Record(TrainerCallback):
             return False, False  # the processes agree at the steps that log: it costs a message
         asked = None if self.run is None else self.run.requests()
         save, stop = (False, False) if asked is None else (asked.save, asked.stop)
-        return processes.agreed((save, stop), args.world_size)
+        return accelerate_group.agreed((save, stop), args.world_size)
 
     def _finish(self, status: str) -> None:
         if self.run is not None and not self._given:

@@ -18,14 +18,14 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import SaveStrategy
 
-from rlvitals.integrations import data_order, generations, run_root
-from rlvitals.recording.run import Run
-from rlvitals.resume import disk, huggingface, naming, processes, progress
-from rlvitals.resume import manifest as manifests
-from rlvitals.resume.checkpoints import Health
-from rlvitals.resume.in_place import EVERY, InPlace, Owner
-from rlvitals.resume.manifest import BadCheckpoint, CannotResume
-from rlvitals.resume.retention import Best
+from rlvitals.checkpoints import accelerate_group, disk, huggingface, naming, progress
+from rlvitals.checkpoints import manifest as manifests
+from rlvitals.checkpoints.huggingface_folder import EVERY, InPlace, Owner
+from rlvitals.checkpoints.manager import Health
+from rlvitals.checkpoints.manifest import BadCheckpoint, CannotResume
+from rlvitals.checkpoints.retention import Best
+from rlvitals.integrations import data_order, grpo_boundaries, huggingface_root
+from rlvitals.tracking.run import Run
 
 BETWEEN = "the place within a step, where SIGTERM came,"
 
@@ -56,7 +56,7 @@ class Seal(TrainerCallback):
         self._progress: progress.Keeper | None = None
         self._limit: int | None = None  # the Trainer's own
         self._off = False
-        self._cuts: generations.Generations | None = None
+        self._cuts: grpo_boundaries.Generations | None = None
         self._there: set[int] = set()  # steps that have a folder, which a save would write into
         self._before: frozenset[int] = frozenset()  # those of earlier attempts
         self._waits = self._evaluates = False
@@ -73,7 +73,7 @@ class Seal(TrainerCallback):
             return
         step, loader = state.global_step, kwargs.get("train_dataloader")
         self._since, self._waits, self._loader, self._passes = step, False, loader, 0
-        self._cuts = generations.of(args, loader, step)
+        self._cuts = grpo_boundaries.of(args, loader, step)
         if args.save_total_limit is not None:
             self._limit, args.save_total_limit = args.save_total_limit, None
         if state.is_world_process_zero:
@@ -84,7 +84,7 @@ class Seal(TrainerCallback):
             if self.run is not None:
                 self.run.at_finish(self._broke_off)
         there = [one for one in naming.steps(Path(args.output_dir)) if one > step]
-        self._there = set(processes.agreed(there, args.world_size))
+        self._there = set(accelerate_group.agreed(there, args.world_size))
         self._before = frozenset(self._there)
         self._find_best(args, state)
         begun = step // (data_order.steps(loader, args.gradient_accumulation_steps) or step + 1)
@@ -131,11 +131,11 @@ class Seal(TrainerCallback):
         """Seal what was written, once all processes have written their part."""
         if self._off:
             return
-        processes.together(args.world_size)
+        accelerate_group.together(args.world_size)
         self._there.add(state.global_step)
         if self.checkpoints is not None:
             self._seal(args, state, state.global_step)
-        processes.together(args.world_size)
+        accelerate_group.together(args.world_size)
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -144,7 +144,7 @@ class Seal(TrainerCallback):
         if self._limit is not None:
             args.save_total_limit, self._limit = self._limit, None
         if args.enable_jit_checkpoint:
-            processes.together(args.world_size)
+            accelerate_group.together(args.world_size)
         if self.checkpoints is None:
             return
         self.checkpoints.show()
@@ -166,7 +166,7 @@ class Seal(TrainerCallback):
         root = Path(args.output_dir)
         last = naming.final(root, state.global_step) if self._since == state.global_step else None
         try:
-            run_root.finish(root, args, state, model, last)
+            huggingface_root.finish(root, args, state, model, last)
         except OSError as error:
             self._say(f"the run's folder has not got all at the end: {error}")
         if self._progress is not None:
@@ -211,9 +211,9 @@ class Seal(TrainerCallback):
         if missing:
             checkpoints.tell(f"{folder.name} is not sealed: it holds no {', no '.join(missing)}")
             return
-        if args.hub_token is not None and (folder / run_root.ARGUMENTS).exists():
+        if args.hub_token is not None and (folder / huggingface_root.ARGUMENTS).exists():
             with suppress(OSError):  # a checkpoint is copied and shared
-                run_root.write_arguments(folder, args)
+                huggingface_root.write_arguments(folder, args)
         told = {
             "weights_only": args.save_only_model,
             "not_saved": [*lost, *self._not_saved(args, step)],
@@ -226,7 +226,7 @@ class Seal(TrainerCallback):
             return
         self._since = step
         try:
-            run_root.keep(folder, checkpoints.folder, args)
+            huggingface_root.keep(folder, checkpoints.folder, args)
         except OSError as error:
             checkpoints.tell(f"{folder.name} is not copied into the run's folder: {error}")
         if self._progress is not None:
@@ -252,9 +252,9 @@ class Seal(TrainerCallback):
     def _not_saved(self, args: TrainingArguments, step: int) -> list[str]:
         found = []
         if self._cuts is not None and not self._cuts.ends_at(step):
-            found.append(generations.UNFINISHED)
+            found.append(grpo_boundaries.UNFINISHED)
         if getattr(args, "sync_ref_model", False) and getattr(args, "beta", 0.0):
-            found.append(generations.REFERENCE)
+            found.append(grpo_boundaries.REFERENCE)
         return found + data_order.lost(args, self._loader, step, self._passes)
 
     def _wait(self, args: TrainingArguments, state: TrainerState, control: TrainerControl) -> None:
@@ -278,14 +278,14 @@ class Seal(TrainerCallback):
         """Leave out a save that the disk cannot take: the Trainer would end by its error."""
         if control.should_save:
             room = self.checkpoints is None or self.checkpoints.has_room(state.global_step)
-            control.should_save = processes.agreed(room, args.world_size)
+            control.should_save = accelerate_group.agreed(room, args.world_size)
 
     def _make_way(self, args: TrainingArguments, state: TrainerState) -> None:
         if state.global_step in self._there:
             self._there.discard(state.global_step)
             if self.checkpoints is not None:
                 self.checkpoints.hide(state.global_step)
-            processes.together(args.world_size)
+            accelerate_group.together(args.world_size)
 
     def _find_best(self, args: TrainingArguments, state: TrainerState) -> None:
         """Find the best checkpoint in a folder that was moved: the Trainer keeps its old path."""
@@ -300,7 +300,7 @@ class Seal(TrainerCallback):
                 why = "" if own.is_dir() else "it is not there"
             except (BadCheckpoint, CannotResume) as error:
                 why = error.problem
-        why = processes.agreed(why, args.world_size)
+        why = accelerate_group.agreed(why, args.world_size)
         if why:
             self._say(
                 f"the best checkpoint so far, {own.name}, cannot be used ({why}): "

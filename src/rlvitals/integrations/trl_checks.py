@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 
-from rlvitals.integrations.trl_tap import ROW, Loss, Tap, draws_samples
-from rlvitals.preflights import language, updates
-from rlvitals.preflights.check import Check, CouldNotCheck, Failed, Outcome, attempted
+from rlvitals.integrations.trl_hooks import ROW, Loss, Tap, draws_samples
+from rlvitals.sanity_checks import language, updates
+from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, attempted
 
 RATIO = "the probability ratio is 1 before the first gradient step"
 LOGPS = "the loss has the log-probabilities of the generated tokens"

@@ -18,10 +18,10 @@ from accelerate.utils import gather_object
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from rlvitals.integrations import trl_checks
-from rlvitals.integrations.trl_tap import Tap, draws_samples, local
-from rlvitals.preflights import language
-from rlvitals.preflights.check import Check, Failed
-from rlvitals.preflights.check import Preflight as Report
+from rlvitals.integrations.trl_hooks import Tap, draws_samples, local
+from rlvitals.sanity_checks import language
+from rlvitals.sanity_checks.check import Check, Failed
+from rlvitals.sanity_checks.check import Preflight as Report
 
 Stop = Literal["never", "failed", "always"]
 

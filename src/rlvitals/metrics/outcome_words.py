@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from rlvitals.metrics import outcome
+from rlvitals.metrics.catalogue import outcome
 from rlvitals.metrics.metric import Metric
 
 MAX_KEY = 60  # characters: a longer key is no name

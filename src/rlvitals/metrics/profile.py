@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 
-from rlvitals.records import Measured, Profile, Setting
+from rlvitals.types import Measured, Profile, Setting
 
 # What `algorithm` or `mode` may say, in lower case.
 SAID = {

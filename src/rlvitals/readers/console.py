@@ -16,7 +16,7 @@ from rlvitals.readers.console_dialects.endings import HINTS, End
 from rlvitals.readers.console_dialects.text import Pieces
 from rlvitals.readers.formats.lines import HEAD_BYTES, Position, opened, read_head
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Log
+from rlvitals.types import Log
 
 SUFFIXES = (".log", ".txt", ".out", ".err")
 PASTED = (".md", ".markdown")  # read where a person names the file

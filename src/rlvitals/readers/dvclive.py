@@ -12,7 +12,7 @@ from rlvitals.readers.formats.columns import NAN, Columns, parse_number, whole
 from rlvitals.readers.formats.lines import REPLACED, Lines, Position, opened
 from rlvitals.readers.formats.rows import NO_ROW, Refused, Row, Rows
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Log
+from rlvitals.types import Log
 
 NAME = "dvclive"
 FOLDER = ("plots", "metrics")

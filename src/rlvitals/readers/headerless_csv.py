@@ -10,13 +10,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import Columns, parse_number, whole
 from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, opened
 from rlvitals.readers.formats.rows import Refused
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Log
+from rlvitals.types import Log
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat")
 DELIMITERS = (",", "\t", ";", " ")
@@ -48,9 +48,9 @@ class _Seen:
 def claims(path: Path, head: bytes) -> bool:
     """Tell whether the file is such a table, and its name or its column's is a measure's."""
     shape = _shape(path, head)
-    if shape is None or guesses.ASIDE.match(path.stem.lower()):
+    if shape is None or column_guess.ASIDE.match(path.stem.lower()):
         return False
-    return guesses.is_measure(shape.name or path.stem)
+    return column_guess.is_measure(shape.name or path.stem)
 
 
 def claims_single(path: Path, head: bytes) -> bool:
@@ -99,7 +99,7 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
 def _keys(path: Path, shape: _Shape) -> list[str]:
     count = shape.width - shape.steps
     stem = path.name.split(".")[0]
-    name = shape.name or (stem if guesses.is_measure(stem) else UNNAMED)
+    name = shape.name or (stem if column_guess.is_measure(stem) else UNNAMED)
     return [name] if count == 1 else [f"{name} ({n})" for n in range(1, count + 1)]
 
 

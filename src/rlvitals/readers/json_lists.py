@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats import guesses, lists
+from rlvitals.readers.formats import column_guess, lists
 from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
 from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.documents import content, points_after
-from rlvitals.readers.formats.objects import flatten
+from rlvitals.readers.formats.json_lines import flatten
 from rlvitals.readers.formats.partial_json import CutShortError, items, members
 from rlvitals.readers.plain_jsonl import CONFIGS, ROLLOUTS
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Log, Setting
+from rlvitals.types import Log, Setting
 
 NUMBER = rb"(?:-?\d[\d.eE+-]*|NaN|-?Infinity|null)"
 LIST = re.compile(
@@ -40,10 +40,10 @@ def claims(path: Path, head: bytes) -> bool:
 
     Losses alone are kept beside many a model: they make no run of its folder.
     """
-    if guesses.ASIDE.match(path.stem.lower()) is not None or not claims_single(path, head):
+    if column_guess.ASIDE.match(path.stem.lower()) is not None or not claims_single(path, head):
         return False
     names = [name.decode(errors="replace") for name in LIST.findall(head)]
-    return not names or any(guesses.is_measure(n) and "loss" not in n.lower() for n in names)
+    return not names or any(column_guess.is_measure(n) and "loss" not in n.lower() for n in names)
 
 
 def claims_single(path: Path, head: bytes) -> bool:
@@ -57,7 +57,7 @@ def claims_single(path: Path, head: bytes) -> bool:
     if text.startswith(b"["):
         return TRIPLES.match(text) is not None
     return text.startswith(b"{") and any(
-        guesses.is_measure(name.decode(errors="replace")) for name in LIST.findall(text)
+        column_guess.is_measure(name.decode(errors="replace")) for name in LIST.findall(text)
     )
 
 

@@ -17,7 +17,7 @@ from rlvitals.readers.formats.columns import Columns, parse_number, whole
 from rlvitals.readers.formats.lines import REPLACED, Lines, Position, opened
 from rlvitals.readers.formats.rows import NO_ROW, Refused, Row, Rows, read_header
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Log
+from rlvitals.types import Log
 
 NAME = "lightning"
 STEP, EPOCH = "step", "epoch"

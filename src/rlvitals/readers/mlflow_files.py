@@ -18,7 +18,7 @@ from rlvitals.readers.formats.columns import Columns, parse_number, whole
 from rlvitals.readers.formats.lines import REPLACED, Lines, Position, opened
 from rlvitals.readers.formats.rows import Refused
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Log
+from rlvitals.types import Log
 
 NAME = "mlflow-files"
 IS_RUN = re.compile(rb"^run_(?:id|uuid):", re.MULTILINE)  # an experiment's file has none

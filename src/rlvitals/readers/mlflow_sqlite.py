@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlvitals.readers import databases, mlflow_values
+from rlvitals.readers import mlflow_values, multi_run
 from rlvitals.readers.formats import sqlite
 from rlvitals.readers.formats.columns import MAX_STEP, NAN
 from rlvitals.readers.formats.lines import REPLACED
 from rlvitals.readers.formats.rows import Refused
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Log, Series
+from rlvitals.types import Log, Series
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -58,12 +58,12 @@ def claims(path: Path, head: bytes) -> bool:
 
 def runs(path: Path) -> dict[str, Reader]:
     """Return a reader for each run, in the order they were started. Raises UnreadableLog."""
-    return databases.readers(READER, sqlite.reading(path, _runs), _read)
+    return multi_run.readers(READER, sqlite.reading(path, _runs), _read)
 
 
 def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the only run of a database. Raises UnreadableLog where there are several."""
-    return _read(path, since, run=databases.only(path, sqlite.reading(path, _runs)))
+    return _read(path, since, run=multi_run.only(path, sqlite.reading(path, _runs)))
 
 
 def _read(path: Path, since: Cursor | None = None, *, run: str) -> tuple[Log, Cursor]:
@@ -81,7 +81,7 @@ def _runs(db: "Connection") -> dict[str, str]:
             # One that is done and logged no point is the parent of others, or an evaluation.
             if run in logged or status != mlflow_values.FINISHED:
                 kept.append(every[-1])
-    return databases.unique(kept or every)
+    return multi_run.unique(kept or every)
 
 
 def _log(db: "Connection", where: str, run: str, seen: _Seen) -> tuple[Log, Cursor]:

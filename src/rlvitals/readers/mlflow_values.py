@@ -1,7 +1,7 @@
 """What MLflow's two stores have in common: texts that are settings, and how a run ended."""
 
 from rlvitals.readers.formats.literals import setting
-from rlvitals.records import Ending, Setting
+from rlvitals.types import Ending, Setting
 
 # `mlflow/entities/run_status.py`: files hold the number, databases the word.
 FINISHED = "FINISHED"

@@ -15,19 +15,19 @@ from typing import IO, TypeVar
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.compressed import bare
+from rlvitals.readers.formats.json_lines import flatten
 from rlvitals.readers.formats.lines import REPLACED, opened
-from rlvitals.readers.formats.objects import flatten
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.recording import endings
-from rlvitals.records import NOTED, Log, Setting, Table
-from rlvitals.store import blocks, frames, run_folder, typed, whole
-from rlvitals.store.blocks import BlockCursor, Found, Scan
-from rlvitals.store.columns import stacked
-from rlvitals.store.events import Event
-from rlvitals.store.frames import Damage
-from rlvitals.store.packed import PackedFile
-from rlvitals.store.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE, About, BlockFile, NewerFormat
-from rlvitals.store.whole import Part, RunCursor, RunScan
+from rlvitals.storage import blocks, frames, reader, run_folder, typed
+from rlvitals.storage.blocks import BlockCursor, Found, Scan
+from rlvitals.storage.columns import stacked
+from rlvitals.storage.compacted import PackedFile
+from rlvitals.storage.events import Event
+from rlvitals.storage.frames import Damage
+from rlvitals.storage.reader import Part, RunCursor, RunScan
+from rlvitals.storage.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE, About, BlockFile, NewerFormat
+from rlvitals.tracking import exit_reason
+from rlvitals.types import NOTED, Log, Setting, Table
 
 T = TypeVar("T")
 PACKED = ".packed.rlv"
@@ -57,12 +57,12 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         return _read_file(path, since)
     about, lost = _about(path)
     seen = since if isinstance(since, _Seen) else None
-    found = whole.read(path.parent, seen.run if seen else None)
+    found = reader.read(path.parent, seen.run if seen else None)
     before = seen.ends if seen and not found.replaced else ()
-    ends = (*before, *(event for event in found.events if event.kind in endings.ENDS))
-    series = whole.series(found.parts, main := whole.main_rank(found.parts))
+    ends = (*before, *(event for event in found.events if event.kind in exit_reason.ENDS))
+    series = reader.series(found.parts, main := reader.main_rank(found.parts))
     newest = max((one.number for one in about.attempts), default=1)
-    noted = endings.read(path.parent, ends, newest)
+    noted = exit_reason.read(path.parent, ends, newest)
     log = Log(
         "rlvitals",
         series,
@@ -111,7 +111,7 @@ def _read_file(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
     notes += _damage(path.name, scan.damage, scan.torn)
     log = Log(
         "rlvitals",
-        whole.series([part], 0),
+        reader.series([part], 0),
         _settings(About(), changed),
         tuple(notes),
         str(path),
@@ -126,7 +126,7 @@ def _read_packed(path: Path, file: IO[bytes], since: Cursor | None) -> tuple[Sca
     """Read a packed file, which never grows: it is the one that was read, or another."""
     mark = zlib.crc32(file.read())
     with PackedFile(path, file) as packed:
-        scan = whole.from_packed(packed)
+        scan = reader.from_packed(packed)
     if mark == since:
         return Found(scan.cursor).scan(replaced=False), mark
     return replace(scan, replaced=since is not None), mark
@@ -212,7 +212,7 @@ def _listed(
     found: dict[str, list[T]] = {}
     for part in parts:
         for key, one in pick(part.scan):
-            found.setdefault(whole.key_of(key, part.file.rank, main), []).append(one)
+            found.setdefault(reader.key_of(key, part.file.rank, main), []).append(one)
     return found
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats import arrays, guesses, lists
+from rlvitals.readers.formats import arrays, column_guess, lists
 from rlvitals.readers.formats.documents import content, points_after
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Log
+from rlvitals.types import Log
 
 UNNAMED = "values"  # the key of an array that has no measure's name
 MAX_AVERAGED = 256  # length of the axis that is averaged: beyond, the array is data
@@ -22,7 +22,7 @@ MAX_AVERAGED = 256  # length of the axis that is averaged: beyond, the array is 
 
 def claims(path: Path, head: bytes) -> bool:
     """Tell whether the file holds arrays and is named as training logs name their measures."""
-    return claims_single(path, head) and guesses.is_curve(path.stem)
+    return claims_single(path, head) and column_guess.is_curve(path.stem)
 
 
 def claims_single(path: Path, head: bytes) -> bool:
@@ -64,7 +64,7 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
 
 def _name(path: Path) -> str:
     stem = path.name.split(".")[0]
-    return stem if guesses.is_measure(stem) else UNNAMED
+    return stem if column_guess.is_measure(stem) else UNNAMED
 
 
 def _curve(key: str, values: NDArray[np.float64], notes: list[str]) -> NDArray[np.float64] | None:

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import NAN, Columns, parse_number, whole
 from rlvitals.readers.formats.lines import REPLACED, Lines, Position, opened, place
 from rlvitals.readers.formats.rows import Refused, Row, Rows
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Log, Setting
+from rlvitals.types import Log, Setting
 
 JSON = frozenset({".json", ".jsonl", ".ndjson", ".jsonlines"})  # never a table, however damaged
 DELIMITERS = (",", "\t", ";")
@@ -48,12 +48,12 @@ class Table:
     @property
     def steps(self) -> tuple[str, ...]:
         """The step-like names, the most trusted first."""
-        return tuple(key for key in guesses.step_keys(self.names) if key not in self.unordered)
+        return tuple(key for key in column_guess.step_keys(self.names) if key not in self.unordered)
 
     @property
     def readable(self) -> bool:
         """Whether it is a log: it has a step-like name, or measures of training."""
-        return bool(self.steps) or any(map(guesses.is_measure, self.names))
+        return bool(self.steps) or any(map(column_guess.is_measure, self.names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
             reading.take(row)
         cursor = reading.cursor(rows.position())
         notes = (*replaced, *reading.notes(), *rows.notes())
-    unit = guesses.step_unit(reading.step) if reading.step else "rows"
+    unit = column_guess.step_unit(reading.step) if reading.step else "rows"
     settings = reading.settings()
     return Log("csv", reading.columns.series(), settings, notes, str(path), unit), cursor
 
@@ -146,10 +146,11 @@ def _table(file: BinaryIO, path: Path) -> Table:
     if table is not None and table.readable:
         return replace(table, unordered=_unordered(table, data))
     found = f" among the columns {', '.join(table.names[:12])}" if table else ""
+    names = (*column_guess.PLAIN[:1], *column_guess.ENVIRONMENT[:2])
     raise UnreadableLog(
         f"no table with a step-like column{found}",
         where=str(path),
-        hint=f"name one of its columns {', '.join(guesses.PLAIN[:1] + guesses.ENVIRONMENT[:2])}",
+        hint=f"name one of its columns {', '.join(names)}",
     )
 
 
@@ -194,7 +195,7 @@ class _Reading:
         self.rows, self.step = seen.rows, seen.step
         self._table, self._refused = table, refused
         self._keys = _unique(table.names)
-        self._time = guesses.time_key(table.names)
+        self._time = column_guess.time_key(table.names)
         # Of each column of text, two texts at most.
         self._texts = {key: set(texts) for key, texts in seen.texts.items()}
         self._taken = seen.taken
@@ -216,7 +217,7 @@ class _Reading:
             self._refused.add(row.line, self._why(cells))
             return
         self._taken += 1
-        time = guesses.seconds(cells[self._time]) if self._time else None
+        time = column_guess.seconds(cells[self._time]) if self._time else None
         for key, cell in cells.items():
             if key == self.step or (key == self._time and time is not None):
                 continue

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
+from rlvitals.readers.formats.json_lines import Nulls, Objects, flatten, parse_object
 from rlvitals.readers.formats.lines import REPLACED, Lines, Position, opened
-from rlvitals.readers.formats.objects import Nulls, Objects, flatten, parse_object
 from rlvitals.readers.formats.partial_json import CutShortError, items, members
 from rlvitals.readers.formats.rows import Refused
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Log, Setting
+from rlvitals.types import Log, Setting
 
 MAX_ARRAY_BYTES = 2**29  # an array is held as a whole
 MAX_PROBED = 20  # objects that `claims` looks at
@@ -80,8 +80,11 @@ def claims(path: Path, head: bytes) -> bool:
         return False
     if path.suffix == ".json" and len(objects) == 1 and not head.lstrip().startswith(b"["):
         return False  # a document
-    return any(guesses.step_keys(numbers) for item in objects if (numbers := _numbers(item))) or (
-        len(objects) > 1 and any(guesses.is_measure(key) for i in objects for key in _numbers(i))
+    return any(
+        column_guess.step_keys(numbers) for item in objects if (numbers := _numbers(item))
+    ) or (
+        len(objects) > 1
+        and any(column_guess.is_measure(key) for i in objects for key in _numbers(i))
     )
 
 
@@ -148,9 +151,9 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
         raise UnreadableLog(
             f"no step-like key among {met}" if met else "no complete row of JSON",
             where=str(path),
-            hint=f"log one of {', '.join(guesses.PLAIN[:1] + guesses.ENVIRONMENT[:2])}",
+            hint=f"log one of {', '.join(column_guess.PLAIN[:1] + column_guess.ENVIRONMENT[:2])}",
         )
-    unit = "rows" if reading.step == "" else guesses.step_unit(reading.step or "")
+    unit = "rows" if reading.step == "" else column_guess.step_unit(reading.step or "")
     log = Log(
         source="jsonl",
         series=reading.columns.series(),
@@ -244,9 +247,9 @@ class _Reading:
             what = f"no whole number as `{self.step}`" if self.step else "no step-like key"
             self._refused.add(number, f"has {what}")
             return
-        time_key = guesses.time_key(row)
+        time_key = column_guess.time_key(row)
         stamp = row[time_key] if time_key else None
-        time = guesses.seconds(stamp) if isinstance(stamp, str | int | float) else None
+        time = column_guess.seconds(stamp) if isinstance(stamp, str | int | float) else None
         for key, value in row.items():
             if key == self.step or (key == time_key and time is not None):
                 continue
@@ -261,12 +264,12 @@ class _Reading:
         """Return a row's step, None where it has none; the first row with one decides how."""
         if self.step is None:
             numbers = {k: json_number(v) for k, v in row.items() if not _is_setting(k)}
-            keys = guesses.step_keys(numbers)
+            keys = column_guess.step_keys(numbers)
             fits = [key for key in keys if whole(numbers[key]) is not None]
             if fits:
                 self.step = fits[0]
             elif not keys and any(
-                n is not None and guesses.is_measure(k) for k, n in numbers.items()
+                n is not None and column_guess.is_measure(k) for k, n in numbers.items()
             ):
                 self.step = ""
         if self.step:

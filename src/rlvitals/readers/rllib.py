@@ -12,12 +12,12 @@ from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.columns import NAN, Columns, json_number, parse_number, whole
+from rlvitals.readers.formats.json_lines import Objects, flatten
 from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, opened
 from rlvitals.readers.formats.literals import parse_literal
-from rlvitals.readers.formats.objects import Objects, flatten
 from rlvitals.readers.formats.rows import NO_ROW, Refused, Row, Rows, read_header
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Log, Setting
+from rlvitals.types import Log, Setting
 
 ITERATION, TIME, CONFIG = "training_iteration", "timestamp", "config"
 # The first that a log's first row has is its step.

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
 from rlvitals.readers.formats.documents import content, points_after
 from rlvitals.readers.formats.partial_json import CutShortError, members
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Log
+from rlvitals.types import Log
 
 METRICS, INFO = "metrics.json", "info.json"
 STEPS = "_T"  # behind a metric's name: the environment steps of its values
@@ -71,7 +71,7 @@ def _points(value: object, steps: object) -> Iterator[Point]:
     stamps = times if isinstance(times, list) and len(times) == len(value) else [None] * len(value)
     for number, step, stamp in zip(map(_number, value), steps, stamps, strict=False):
         if number is not None and (count := whole(json_number(step))) is not None:
-            time = guesses.seconds(stamp) if isinstance(stamp, str) else None
+            time = column_guess.seconds(stamp) if isinstance(stamp, str) else None
             yield count, number, NAN if time is None else time
 
 

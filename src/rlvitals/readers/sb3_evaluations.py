@@ -14,7 +14,7 @@ from rlvitals.readers.formats.columns import MAX_STEP, Columns
 from rlvitals.readers.formats.documents import content, points_after
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.sb3_csv import STEP_UNIT
-from rlvitals.records import Log
+from rlvitals.types import Log
 
 NAME = "evaluations.npz"
 STEPS = "timesteps"

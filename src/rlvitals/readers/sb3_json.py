@@ -6,11 +6,11 @@ Source: `stable_baselines3/common/logger.py`, `JSONOutputFormat.write`.
 from pathlib import Path
 
 from rlvitals.readers.formats.columns import Columns, json_number, whole
+from rlvitals.readers.formats.json_lines import Nulls, Objects, flatten
 from rlvitals.readers.formats.lines import Lines, Position, opened
-from rlvitals.readers.formats.objects import Nulls, Objects, flatten
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.sb3_csv import STEP, STEP_UNIT
-from rlvitals.records import Log
+from rlvitals.types import Log
 
 SUFFIXES = {".json", ".jsonl"}
 

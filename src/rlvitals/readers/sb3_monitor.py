@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
+from rlvitals.readers.formats.json_lines import parse_object
 from rlvitals.readers.formats.lines import Line, Lines, Position, opened
-from rlvitals.readers.formats.objects import parse_object
 from rlvitals.readers.formats.rows import Refused, Row
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.sb3_csv import STEP_UNIT, row_numbers
-from rlvitals.records import Log, Setting
+from rlvitals.types import Log, Setting
 
 RETURN, LENGTH, ELAPSED = "r", "l", "t"
 NAMED = re.compile(r"monitor(?: ?\(\d+\))?\.csv$")  # "monitor (1).csv": downloaded twice

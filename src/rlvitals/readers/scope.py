@@ -18,7 +18,7 @@ from rlvitals.readers.formats.columns import MAX_STEP, Columns
 from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, opened, place
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Log
+from rlvitals.types import Log
 
 SUFFIX = ".float"
 FOLDER = "scope"

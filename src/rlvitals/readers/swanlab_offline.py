@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rlvitals.readers.formats.column_guess import seconds
 from rlvitals.readers.formats.columns import MAX_STEP, NAN, Columns, json_number, whole
-from rlvitals.readers.formats.guesses import seconds
+from rlvitals.readers.formats.json_lines import parse_object
 from rlvitals.readers.formats.leveldb_log import Format, Records
 from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, opened
-from rlvitals.readers.formats.objects import parse_object
 from rlvitals.readers.formats.protobuf import Field, Malformed, double, fields, signed
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Ending, Log, Setting
+from rlvitals.types import Ending, Log, Setting
 
 FORMAT = Format("SwanLab", b":SWL", 0xE1D6, (1, 2), "swanlab sync")
 JSON_BEGINS = b"{"  # no protobuf record does

@@ -18,7 +18,7 @@ from rlvitals.readers.event_files.scalars import SLACK
 from rlvitals.readers.event_files.stream import Stream
 from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, opened, place
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Log
+from rlvitals.types import Log
 
 FILE_NAME = re.compile(r"(^|\.)tfevents(\.|$)")
 FIRST_EVENT = b"brain.Event:"  # the version that every event file starts with

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlvitals.readers import databases
-from rlvitals.readers.formats import guesses, sqlite
+from rlvitals.readers import multi_run
+from rlvitals.readers.formats import column_guess, sqlite
 from rlvitals.readers.formats.columns import NAN, json_number, whole
+from rlvitals.readers.formats.json_lines import flatten, parse_object
 from rlvitals.readers.formats.lines import REPLACED
-from rlvitals.readers.formats.objects import flatten, parse_object
 from rlvitals.readers.formats.rows import Refused
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.trackio_values import Values
-from rlvitals.records import Log, Setting, Text
+from rlvitals.types import Log, Setting, Text
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -62,12 +62,12 @@ def claims(path: Path, head: bytes) -> bool:
 
 def runs(path: Path) -> dict[str, Reader]:
     """Return a reader for each run, in the order they were started. Raises UnreadableLog."""
-    return databases.readers(READER, sqlite.reading(path, _runs), _read)
+    return multi_run.readers(READER, sqlite.reading(path, _runs), _read)
 
 
 def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the only run of a database. Raises UnreadableLog where there are several."""
-    return _read(path, since, run=databases.only(path, sqlite.reading(path, _runs)))
+    return _read(path, since, run=multi_run.only(path, sqlite.reading(path, _runs)))
 
 
 def _read(path: Path, since: Cursor | None = None, *, run: _Run) -> tuple[Log, Cursor]:
@@ -83,7 +83,7 @@ def _runs(db: "Connection") -> dict[str, _Run]:
     )
     # The column holds text: anything else is damage.
     said = {value: str(name) for value, name in sqlite.rows(db, query) if isinstance(value, str)}
-    names = databases.unique((name, value) for value, name in said.items())
+    names = multi_run.unique((name, value) for value, name in said.items())
     return {name: _Run(said[value], column, value) for name, value in names.items()}
 
 
@@ -130,7 +130,7 @@ def _step(cell: object) -> int | None:
 
 
 def _time(cell: object) -> float:
-    time = guesses.seconds(cell) if isinstance(cell, str | int | float) else None
+    time = column_guess.seconds(cell) if isinstance(cell, str | int | float) else None
     return NAN if time is None else time
 
 

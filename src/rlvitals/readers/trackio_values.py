@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from rlvitals.readers.formats.columns import Columns, json_number
-from rlvitals.readers.formats.objects import flatten
-from rlvitals.records import Histogram, Table
+from rlvitals.readers.formats.json_lines import flatten
+from rlvitals.types import Histogram, Table
 
 TYPE = "_type"  # of a value that is no number
 MAX_NAMED = 4  # keys that a note names

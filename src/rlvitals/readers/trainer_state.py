@@ -11,12 +11,12 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.columns import Columns, json_number, whole
+from rlvitals.readers.formats.json_lines import Nulls, flatten
 from rlvitals.readers.formats.lines import REPLACED, opened
-from rlvitals.readers.formats.objects import Nulls, flatten
 from rlvitals.readers.formats.partial_json import CutShortError, members
 from rlvitals.readers.formats.rows import Refused
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Log, Setting
+from rlvitals.types import Log, Setting
 
 HISTORY = "log_history"
 MAX_BYTES = 2**30  # the document is held as a whole

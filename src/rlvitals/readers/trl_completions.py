@@ -22,7 +22,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.columns import Columns, whole
 from rlvitals.readers.formats.lines import REPLACED, opened
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.records import Log, Table
+from rlvitals.types import Log, Table
 
 NAME = re.compile(r"completions_(\d+)\.parquet")
 FOLDER = "completions"

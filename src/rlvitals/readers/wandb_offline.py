@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from rlvitals.readers.formats.columns import NAN, Columns
+from rlvitals.readers.formats.json_lines import flatten, parse_object
 from rlvitals.readers.formats.leveldb_log import HEADER, Format, Records
 from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, opened
-from rlvitals.readers.formats.objects import flatten, parse_object
 from rlvitals.readers.formats.protobuf import BYTES, Field, Malformed, fields, signed, sized
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.wandb.media import histogram, media_kind, take_media
 from rlvitals.readers.wandb.rows import CONTINUED, key_and_value, parse
 from rlvitals.readers.wandb.steps import OWN, RowSteps, StepChoice
-from rlvitals.records import Ending, Histogram, Log, Setting
+from rlvitals.types import Ending, Histogram, Log, Setting
 
 FORMAT = Format("W&B", b":W&B", 0xBEE1, (0,), "wandb sync")
 # Record

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvitals.metrics import preference
-from rlvitals.metrics.outcome import (
+from rlvitals.metrics.catalogue import preference
+from rlvitals.metrics.catalogue.outcome import (
     ACCURACY,
     EVAL_ACCURACY,
     EVAL_RETURN,
@@ -23,8 +23,7 @@ from rlvitals.metrics.outcome import (
     SCORE,
     SUCCESS_RATE,
 )
-from rlvitals.metrics.reward import COMPONENT, COMPONENT_STD, SCORE_STD, STD
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, SCORE_STD, STD
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import only_fell
 from rlvitals.rules.gains import SURE, gain
@@ -42,6 +41,7 @@ from rlvitals.rules.standing import (
     standing,
 )
 from rlvitals.signals.spread import noise_sd
+from rlvitals.types import Profile, Series, Trace
 
 JUDGED_BY = {metric.name for metric in OUTCOME_METRICS}
 MEAN = re.compile(r"(?:acc|reward|score|correct).*mean@|mean@.*(?:acc|reward|score)|accuracy")

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.metrics.metric import Metric
-from rlvitals.records import Series, Trace
+from rlvitals.types import Series, Trace
 
 Floats = NDArray[np.float64]
 

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.records import Series, Trace
 from rlvitals.rules.standing import LEAST, least_that_counts, outcome
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import drawdown
 from rlvitals.signals.finite import Array
 from rlvitals.signals.oscillation import turning_points
 from rlvitals.signals.spread import median, noise_sd
+from rlvitals.types import Series, Trace
 
 NOISE = 3.0  # standard deviations of a block's mean
 HALF = 0.5  # of its range, for a leg down to be a fall; of its gain, for it to be lost

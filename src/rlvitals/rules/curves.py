@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from rlvitals.records import Series
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import Drawdown, drawdown
 from rlvitals.signals.finite import Array
 from rlvitals.signals.outcome_change import OutcomeChange, outcome_change
 from rlvitals.signals.spread import median, noise_sd, robust_sd
+from rlvitals.types import Series
 
 LEAST = 10  # numbers
 MANY, STRETCHES = 1000, 200  # points beyond which an outcome is averaged over so many stretches

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from rlvitals.metrics.outcome import EPISODE_LENGTH
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
 from rlvitals.rules.standing import least_that_counts, outcome
 from rlvitals.signals.spread import median
+from rlvitals.types import Series, Trace
 
 POINTS = 5  # of the outcome that tell its level
 LOWEST = 0.1  # share of what follows: its lowest part is what was left

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvitals.metrics.reward import COMPONENT
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.catalogue.reward import COMPONENT
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.remembered import remembered
@@ -18,6 +17,7 @@ from rlvitals.rules.reward_names import FORM, checks_the_answer
 from rlvitals.rules.standing import LEAST, OF_A_SHARE, SHARES, label
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
+from rlvitals.types import Series, Trace
 
 HEAD = 5  # points that tell the level before training
 NOISES = 2.0  # standard errors of that level

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from rlvitals.metrics import inferred
+from rlvitals.metrics import action_count
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Trace
 from rlvitals.rules.standing import environment
+from rlvitals.types import Trace
 
 # Entropies of discrete choices are never negative; one as small as this is a choice made with
 # p > .998 whatever the number of actions: -p ln p - (1-p) ln(1-p) = .0144 at p = .998.
@@ -26,5 +26,5 @@ def max_entropy(trace: Trace) -> Bound | None:
     if chosen is not None and (kinds := len(np.unique(chosen.finite().values))) > 1:
         return Bound(math.log(kinds), f"{kinds} actions were chosen")
     entropy = trace.get("exploration/entropy")
-    found = None if entropy is None else inferred.actions(entropy.values)
+    found = None if entropy is None else action_count.actions(entropy.values)
     return None if found is None else Bound(math.log(found.value), found.origin)

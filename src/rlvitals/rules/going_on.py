@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.metrics.optimiser import LOSS, UPDATES
-from rlvitals.metrics.policy import LOSS as POLICY_LOSS
-from rlvitals.metrics.value import LOSS as VALUE_LOSS
-from rlvitals.records import Trace
+from rlvitals.metrics.catalogue.optimiser import LOSS, UPDATES
+from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
+from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
+from rlvitals.types import Trace
 
 LIVE = 600.0  # seconds: a log that was seen to grow this recently belongs to a run that goes on
 MAX_INTERVAL_SHARE = 0.05  # of the budget: a longer logging interval does not prove an end

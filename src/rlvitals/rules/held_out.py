@@ -4,8 +4,8 @@ import math
 import re
 from dataclasses import dataclass, replace
 
-from rlvitals.metrics.optimiser import EVAL_LOSS, LOSS
-from rlvitals.metrics.outcome import (
+from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, LOSS
+from rlvitals.metrics.catalogue.outcome import (
     ACCURACY,
     EVAL_ACCURACY,
     EVAL_RETURN,
@@ -16,16 +16,16 @@ from rlvitals.metrics.outcome import (
     REWARD,
     SUCCESS_RATE,
 )
-from rlvitals.metrics.preference import ACCURACY as PAIRS
-from rlvitals.metrics.preference import EVAL_ACCURACY as EVAL_PAIRS
-from rlvitals.metrics.reward import COMPONENT, EVAL_COMPONENT
-from rlvitals.metrics.throughput import EVAL_ELAPSED, EVAL_SAMPLES_PER_SECOND
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.metrics.catalogue.preference import ACCURACY as PAIRS
+from rlvitals.metrics.catalogue.preference import EVAL_ACCURACY as EVAL_PAIRS
+from rlvitals.metrics.catalogue.reward import COMPONENT, EVAL_COMPONENT
+from rlvitals.metrics.catalogue.throughput import EVAL_ELAPSED, EVAL_SAMPLES_PER_SECOND
 from rlvitals.rules.answers import alone
 from rlvitals.rules.reward_names import pays_right_answers
 from rlvitals.rules.standing import OUTCOMES, Standing, label, standing
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median, noise_sd
+from rlvitals.types import Profile, Series, Trace
 
 MOST = 1e9  # samples of an evaluation: beyond, the columns say something else
 FEWEST = 4  # points of an evaluation: fewer show nothing

@@ -3,10 +3,18 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rlvitals.metrics import language, outcome, policy, preference, reward, rollouts, surrogate
+from rlvitals.metrics.catalogue import (
+    language,
+    outcome,
+    policy,
+    preference,
+    reward,
+    rollouts,
+    surrogate,
+)
+from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE, LOSS, UPDATES
+from rlvitals.metrics.catalogue.value import Q_MAX, Q_MEAN, Q_MIN
 from rlvitals.metrics.metric import Metric
-from rlvitals.metrics.optimiser import LEARNING_RATE, LOSS, UPDATES
-from rlvitals.metrics.value import Q_MAX, Q_MEAN, Q_MIN
 from rlvitals.rules import ledgers
 from rlvitals.rules.rule import Severity
 

@@ -9,9 +9,9 @@ from math import sqrt
 
 import numpy as np
 
-from rlvitals.metrics import images
-from rlvitals.records import Trace
+from rlvitals.metrics.catalogue import images
 from rlvitals.rules.rule import Undecided
+from rlvitals.types import Trace
 
 Z = 3.0  # of a 99.7 % interval: a run is judged again and again
 MOST_QUESTIONS = 1e9  # of a run: more are no counts

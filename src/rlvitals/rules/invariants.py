@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.metrics.language import LENGTH_MAX, LENGTH_MEAN, LENGTH_MIN, TRUNCATED_SHARE
-from rlvitals.metrics.metric import Metric
-from rlvitals.metrics.optimiser import GRAD_NORM, LEARNING_RATE, LOSS, UPDATE_SUCCESS
-from rlvitals.metrics.outcome import REWARD
-from rlvitals.metrics.policy import (
+from rlvitals.metrics.catalogue.language import LENGTH_MAX, LENGTH_MEAN, LENGTH_MIN, TRUNCATED_SHARE
+from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE, LOSS, UPDATE_SUCCESS
+from rlvitals.metrics.catalogue.outcome import REWARD
+from rlvitals.metrics.catalogue.policy import (
     APPROX_KL,
     CLIP_FRACTION,
     CLIP_FRACTION_EFFECTIVE,
@@ -19,10 +18,11 @@ from rlvitals.metrics.policy import (
     KL_TO_REFERENCE_PER_TOKEN,
     RATIO,
 )
-from rlvitals.metrics.policy import LOSS as POLICY_LOSS
-from rlvitals.metrics.surrogate import FIRST_CLIP_FRACTION, FIRST_KL, FIRST_RATIO_MAX
-from rlvitals.records import Profile, Series, Table, Trace
+from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
+from rlvitals.metrics.catalogue.surrogate import FIRST_CLIP_FRACTION, FIRST_KL, FIRST_RATIO_MAX
+from rlvitals.metrics.metric import Metric
 from rlvitals.rules import kinds
+from rlvitals.types import Profile, Series, Table, Trace
 
 FIRST = 1  # step: a framework's first row, where every update is logged
 LATER = 20  # updates after it

@@ -1,6 +1,6 @@
 """Kinds of training that rules treat alike, each group in one place."""
 
-from rlvitals.records import Profile
+from rlvitals.types import Profile
 
 CONTROL = (Profile.CONTROL_PPO, Profile.ON_POLICY, Profile.OFF_POLICY)  # episodes, a return
 PPO = (Profile.CONTROL_PPO, Profile.SCHEDULER_PPO, Profile.RLHF_PPO)  # a clipped ratio, a critic

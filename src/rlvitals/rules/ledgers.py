@@ -4,15 +4,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rlvitals.metrics import outcome, policy, reward
-from rlvitals.metrics.exploration import ENTROPY, ENTROPY_COEF
+from rlvitals.metrics.catalogue import outcome, policy, reward
+from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF
+from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE, LOSS, UPDATES
+from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
+from rlvitals.metrics.catalogue.progress import BATCH_SIZE, ITERATION
+from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Metric
-from rlvitals.metrics.optimiser import LEARNING_RATE, LOSS, UPDATES
-from rlvitals.metrics.policy import LOSS as POLICY_LOSS
-from rlvitals.metrics.progress import BATCH_SIZE, ITERATION
-from rlvitals.metrics.value import LOSS as VALUE_LOSS
-from rlvitals.records import Trace
 from rlvitals.rules.books import SINGLE, Books, Floats, books, joined, names_of
+from rlvitals.types import Trace
 
 Keep = Callable[[Trace], Books | None]
 

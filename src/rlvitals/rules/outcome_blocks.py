@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from rlvitals.metrics.outcome import RETURN
-from rlvitals.records import Trace
+from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.rules.curves import AMPLE, HALF
 from rlvitals.rules.standing import EVALUATED, MORE, Standing, State, label, task
 from rlvitals.signals.finite import Array
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.outcome_change import MARGIN, Answer, OutcomeChange, outcome_change
+from rlvitals.types import Trace
 
 STATES: dict[Answer, State] = {
     "rose": "rising",

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.metrics.throughput import STEPS_PER_SECOND
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.catalogue.throughput import STEPS_PER_SECOND
 from rlvitals.rules.shapes import LASTING
+from rlvitals.types import Series, Trace
 
 # seconds: SB3 logs whole ones, so shorter windows are mostly rounding; and whatever the clock,
 # a collector's garbage, a checkpoint or an evaluation fills a shorter one.

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.environments import Environment
-from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
-from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.standing import environment
+from rlvitals.types import Profile, Series, Trace
 
 HOLDS, OFF = 0.01, 0.1  # of what the steps should have paid: rounding, and what is none
 EXACT = 1e-3  # the same, of rewards that one number multiplies

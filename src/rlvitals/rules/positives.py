@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from rlvitals.metrics.language import (
+from rlvitals.metrics.catalogue.language import (
     NEGATIVE_SAMPLES,
     NEGATIVE_SHARE,
     POSITIVE_SAMPLES,
     POSITIVE_SHARE,
 )
-from rlvitals.records import Series, Trace
+from rlvitals.types import Series, Trace
 
 
 def positive_share(trace: Trace) -> tuple[str, Series] | None:

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
-from rlvitals.records import Profile, Setting, Trace
 from rlvitals.rules import kinds
+from rlvitals.types import Profile, Setting, Trace
 
 SMOOTHED = ("SAC", "TD3", "DDPG", "TQC")  # their target networks follow a little at each step
 NEVER = 0.5  # of the budget: a target network that is updated less often than that is not

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from rlvitals.metrics.exploration import IS_PULSING, TEMPERATURE
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.catalogue.exploration import IS_PULSING, TEMPERATURE
 from rlvitals.signals.lagged import Lagged, lagged
+from rlvitals.types import Series, Trace
 
 
 def outside_pulses(trace: Trace) -> Series:

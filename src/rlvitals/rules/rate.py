@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
-from rlvitals.records import Profile
 from rlvitals.rules.rule import Finding, Rule, Severity
+from rlvitals.types import Profile
 
 # Kinds of training whose healthy runs look alike: a rule is measured in each.
 ON_POLICY, OFF_POLICY = "on-policy control", "off-policy control"

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.metrics.language import LENGTH_MEAN, LOGPROBS, REF_LOGPROBS
-from rlvitals.metrics.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
-from rlvitals.records import Histogram, Series, Trace
+from rlvitals.metrics.catalogue.language import LENGTH_MEAN, LOGPROBS, REF_LOGPROBS
+from rlvitals.metrics.catalogue.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
 from rlvitals.signals.blocks import block_length, block_means
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.signals.student import t_quantile
+from rlvitals.types import Histogram, Series, Trace
 
 FAR = 1.0  # nats per token: the usual token has become e times as likely as under the reference
 

@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-from rlvitals.records import Trace
+from rlvitals.types import Trace
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")

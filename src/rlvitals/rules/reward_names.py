@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from rlvitals.metrics.reward import COMPONENT
+from rlvitals.metrics.catalogue.reward import COMPONENT
 
 # "information" and "percentage" have other words in them; "xmlcount" begins with one.
 FORM = re.compile(r"(?<![a-z])(?:format|xml|tags?(?![a-z])|syntax|template)", re.IGNORECASE)

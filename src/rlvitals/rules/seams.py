@@ -7,14 +7,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.metrics.exploration import ENTROPY_COEF
-from rlvitals.metrics.optimiser import LEARNING_RATE
-from rlvitals.metrics.policy import CLIP_RANGE, KL_COEF
-from rlvitals.metrics.progress import BATCH_SIZE, CURRICULUM, EPOCH
-from rlvitals.metrics.throughput import ELAPSED
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.catalogue.exploration import ENTROPY_COEF
+from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE
+from rlvitals.metrics.catalogue.policy import CLIP_RANGE, KL_COEF
+from rlvitals.metrics.catalogue.progress import BATCH_SIZE, CURRICULUM, EPOCH
+from rlvitals.metrics.catalogue.throughput import ELAPSED
 from rlvitals.rules.rule import Finding, Rule
 from rlvitals.rules.standing import label
+from rlvitals.types import Series, Trace
 
 Kind = Literal["resume", "setting", "stage", "epoch"]
 

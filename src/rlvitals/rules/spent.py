@@ -1,8 +1,8 @@
 """How much of a run is over: before enough of it is, a flat start is ordinary."""
 
-from rlvitals.records import Trace
 from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.standing import NEARLY, standing, way_share
+from rlvitals.types import Trace
 
 SPENT = 0.4  # of the budget
 OVER = 0.9  # of the budget: what is only rising by then will not get there

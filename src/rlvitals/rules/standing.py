@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals import metrics
-from rlvitals.metrics import environments, proposing
+from rlvitals.metrics import environments, suggest
 from rlvitals.metrics.environments import Environment
-from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.curves import (
     AT_ONCE,
     PARTS,
@@ -27,6 +26,7 @@ from rlvitals.signals.level import first_last_change
 from rlvitals.signals.plateau import plateau_start
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.signals.trend import trend
+from rlvitals.types import Profile, Series, Trace
 
 State = Literal[
     "rising", "holding its best", "flat", "falling", "fallen back", "at its ceiling", "unknown"
@@ -229,7 +229,7 @@ def _why_none(trace: Trace) -> str:
         if name in trace:
             numbers = len(trace[name].finite())
             return f"{name} has {numbers} numbers of the {LEAST} needed"
-    if likely := proposing.outcomes(trace.unmapped, OUTCOMES):
+    if likely := suggest.outcomes(trace.unmapped, OUTCOMES):
         keys, (key, name) = " or ".join(key for key, _ in likely[:2]), likely[0]
         return f"no key is known as the outcome; {keys} may be it: --map {key}={name}"
     return "no outcome is logged (return, reward, score, success)"

@@ -6,8 +6,8 @@ limit by chance, and last for a moment; of every k-th point they are again a par
 
 from dataclasses import replace
 
-from rlvitals.records import Trace
 from rlvitals.signals.thin import POINTS, thin
+from rlvitals.types import Trace
 
 
 def thinned(trace: Trace) -> Trace:

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from rlvitals.metrics.optimiser import GRAD_NORM, UPDATE_SUCCESS
-from rlvitals.metrics.outcome import REWARD
-from rlvitals.metrics.reward import GROUP_STD, SCORE_STD, STD
-from rlvitals.records import Trace
+from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, UPDATE_SUCCESS
+from rlvitals.metrics.catalogue.outcome import REWARD
+from rlvitals.metrics.catalogue.reward import GROUP_STD, SCORE_STD, STD
+from rlvitals.types import Trace
 
 LEAST = 20  # updates
 MOST = 0.9  # of them: now and then one sample of many still differs

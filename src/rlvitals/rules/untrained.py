@@ -9,16 +9,16 @@ tenth of the losses was at most a quarter of the highest.
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.metrics.catalogue.optimiser import LOSS as TOTAL_LOSS
+from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
+from rlvitals.metrics.catalogue.value import LOSS
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.optimiser import LOSS as TOTAL_LOSS
-from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
-from rlvitals.metrics.value import LOSS
-from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Severity, Threshold, Undecided
 from rlvitals.rules.spent import ends_far, too_early
 from rlvitals.rules.standing import standing
 from rlvitals.signals.rolling import rolling_median
+from rlvitals.types import Series, Trace
 
 HARDLY = 3.0  # x the least explained variance: of the last third, in the median
 SOME, BETTER = 0.4, 0.1  # explained variance of the first third, and what is better than that

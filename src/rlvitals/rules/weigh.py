@@ -1,10 +1,10 @@
 """How the outcome weighs a symptom: proven stalled it is a fault, else it is worth knowing."""
 
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Series, Trace
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Finding, Severity
 from rlvitals.rules.standing import Standing
+from rlvitals.types import Series, Trace
 
 Sentences = tuple[str, ...]
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.metrics import inferred
-from rlvitals.metrics.exploration import ENTROPY, STD
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.metrics import action_count
+from rlvitals.metrics.catalogue.exploration import ENTROPY, STD
 from rlvitals.rules import kinds
 from rlvitals.rules.standing import environment
+from rlvitals.types import Profile, Series, Trace
 
 # exp(150) is beyond what any log holds: an entropy so large is no Gaussian's.
 MOST = 150.0
@@ -37,7 +37,7 @@ def width(trace: Trace) -> Width | None:
     if count is None:
         return None
     entropy = entropy.finite()
-    exponent = np.clip(entropy.values / count - inferred.NATS_PER_DIMENSION, -MOST, MOST)
+    exponent = np.clip(entropy.values / count - action_count.NATS_PER_DIMENSION, -MOST, MOST)
     widths = Series(entropy.steps, entropy.times, np.exp(exponent))
     said = f"by the entropy of {count} dimensions the actions' standard deviation goes"
     return Width(ENTROPY.name, widths, said)
@@ -52,8 +52,8 @@ def dimensions(trace: Trace) -> int | None:
     if entropy is None or trace.profile in kinds.LANGUAGE:
         return None
     # What starts uniform over whole numbers of actions is discrete: ln 4 is not far from 1.419.
-    if trace.number("n_actions") or inferred.actions(entropy.values) is not None:
+    if trace.number("n_actions") or action_count.actions(entropy.values) is not None:
         return None
-    one = np.ones(inferred.FIRST)
-    found = inferred.action_dim(entropy.values, one)
+    one = np.ones(action_count.FIRST)
+    found = action_count.action_dim(entropy.values, one)
     return None if found is None else found.value

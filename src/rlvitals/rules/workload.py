@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.metrics.policy import ACTION, ACTION_COUNT
-from rlvitals.metrics.scheduler import SELECTED_REPLICA
-from rlvitals.records import Trace
+from rlvitals.metrics.catalogue.policy import ACTION, ACTION_COUNT
+from rlvitals.metrics.catalogue.scheduler import SELECTED_REPLICA
+from rlvitals.types import Trace
 
 SPEEDS = "replica_speeds"  # the setting
 NUMBER = re.compile(r"[^,;\s\[\]()]+")

@@ -13,7 +13,7 @@ from rlvitals.wandb.steps import Axes, Row, Steps
 from rlvitals.wandb.watching import Watching
 
 if TYPE_CHECKING:
-    from rlvitals.recording.run import Run as Recording
+    from rlvitals.tracking.run import Run as Recording
 
 
 class AlertLevel(StrEnum):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rlvitals.errors import UsageError
-from rlvitals.recording.off import Off
-from rlvitals.recording.start import start
+from rlvitals.tracking.null_run import Off
+from rlvitals.tracking.start import start
 from rlvitals.wandb.mappings import as_mapping
 from rlvitals.wandb.media import Artifact
 from rlvitals.wandb.recorded import Metric, Run

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rlvitals.recording.run import Run
+    from rlvitals.tracking.run import Run
 
 
 class Watching:

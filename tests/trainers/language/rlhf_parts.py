@@ -6,7 +6,7 @@ from datasets import Dataset
 from peft import LoraConfig
 from transformers import Qwen2Config, Qwen2ForSequenceClassification
 
-from rlvitals.trainers.language.data import sums
+from rlvitals.trainers.language.data import sums_task
 from rlvitals.trainers.language.rlhf.config import RLHFConfig
 from rlvitals.trainers.language.rlhf.controllers import Fixed
 from rlvitals.trainers.language.rlhf.policy import Policy
@@ -30,7 +30,7 @@ def page(reward=short, *, lora=False, rows=32, **said):
     torch.manual_seed(0)
     adapter = LoraConfig(**LORA) if lora else None
     return PPO(
-        Policy(model, adapter), tokenizer, Dataset.from_list(sums.questions(rows, 0)),
+        Policy(model, adapter), tokenizer, Dataset.from_list(sums_task.questions(rows, 0)),
         Scorer([reward], [1.0]), config, controller=Fixed(config.kl_coef),
         accelerator=Accelerator(cpu=True),
     )  # fmt: skip

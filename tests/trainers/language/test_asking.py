@@ -7,9 +7,9 @@ import torch
 from PIL import Image
 from transformers import GenerationConfig
 
-from rlvitals.trainers.language import asking, data
-from rlvitals.trainers.language.asking import Entropy, Policy
+from rlvitals.trainers.language import data, generate
 from rlvitals.trainers.language.config import DataConfig, ModelConfig
+from rlvitals.trainers.language.generate import Entropy, Policy
 from rlvitals.trainers.language.models import load
 
 LONGEST = 6
@@ -33,7 +33,7 @@ def logits(policy, ids):
 
 
 def test_greedy_takes_the_likeliest_token_of_each_forward_pass(policy):
-    found = asking.greedy(policy, ROWS)
+    found = generate.greedy(policy, ROWS)
     for row, text, ids in zip(ROWS, found.completions, found.ids, strict=True):
         so_far = policy.processor(row["prompt"]).input_ids
         want = []
@@ -48,7 +48,7 @@ def test_the_entropy_is_of_the_distributions_that_tokens_were_drawn_from(made, t
     policy = Policy(made.model, made.processor, temperature, LONGEST)
     total = Entropy()
     torch.manual_seed(3)
-    found = asking.sampled(policy, ROWS * 8, total)
+    found = generate.sampled(policy, ROWS * 8, total)
     nats = []
     for row, ids in zip(ROWS * 8, found.ids, strict=True):
         prompt = policy.processor(row["prompt"]).input_ids
@@ -63,7 +63,7 @@ def test_samples_are_drawn_from_all_tokens_by_the_generators_seed(made):
 
     def drawn(seed):
         torch.manual_seed(seed)
-        return asking.sampled(policy, ROWS[:1] * 2000, Entropy()).ids
+        return generate.sampled(policy, ROWS[:1] * 2000, Entropy()).ids
 
     first = drawn(0)
     assert first == drawn(0) != drawn(1)
@@ -76,20 +76,20 @@ def test_a_question_that_is_read_once_has_the_answers_of_one_that_is_read_each_t
     for rows, each in ((ROWS, 5), ([row for row in ROWS for _ in range(5)], 1)):
         torch.manual_seed(4)
         total = Entropy()
-        found.append((asking.sampled(policy, rows, total, each=each).ids, total.tokens))
+        found.append((generate.sampled(policy, rows, total, each=each).ids, total.tokens))
     assert found[0] == found[1]
     assert len(found[0][0]) == 5 * len(ROWS)
 
 
 def test_what_the_model_says_of_generation_stands_back_and_is_put_back(policy):
-    plain, own = asking.greedy(policy, ROWS).ids, policy.model.generation_config
+    plain, own = generate.greedy(policy, ROWS).ids, policy.model.generation_config
     said = GenerationConfig(
         do_sample=True, temperature=9.0, top_k=2, repetition_penalty=9.0, max_new_tokens=1,
         eos_token_id=own.eos_token_id,
     )  # fmt: skip
     policy.model.generation_config = said
     try:
-        assert asking.greedy(policy, ROWS).ids == plain
+        assert generate.greedy(policy, ROWS).ids == plain
         assert policy.model.generation_config is said
     finally:
         policy.model.generation_config = own
@@ -101,7 +101,7 @@ def test_a_completion_ends_with_any_token_that_the_model_names(policy):
     policy.model.generation_config = GenerationConfig(eos_token_id=[own.eos_token_id, two])
     try:
         torch.manual_seed(0)
-        found = asking.sampled(policy, ROWS * 50, Entropy())
+        found = generate.sampled(policy, ROWS * 50, Entropy())
     finally:
         policy.model.generation_config = own
     ended = [ids for ids in found.ids if two in ids]
@@ -115,7 +115,7 @@ def test_a_model_that_sees_is_shown_each_question_its_own_image(tmp_path):
     asked = DataConfig(dataset_name="charts", subset_size=2, held_out=3)
     rows = list(data.load(asked, vision=True, seed=1).held_out)
     policy = Policy(made.model, made.processor, temperature=1.0, longest=LONGEST)
-    found = asking.greedy(policy, rows)
+    found = generate.greedy(policy, rows)
     for row, said, ids in zip(rows, found.completions, found.ids, strict=True):
         prompt = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": ""}]}]
         prompt[0]["content"][1]["text"] = row["prompt"][0]["content"]
@@ -135,7 +135,7 @@ def test_a_model_that_sees_is_shown_each_question_its_own_image(tmp_path):
     total, other = Entropy(), Entropy()
     for images, into in ((rows, total), (blank, other)):
         torch.manual_seed(0)
-        asking.sampled(policy, images, into)
+        generate.sampled(policy, images, into)
     assert total.nats != other.nats
 
 

@@ -4,12 +4,12 @@ import pytest
 from chart_faults import folder_of_charts
 
 import rlvitals
+from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.rule import Severity
 from rlvitals.trainers import schema
 from rlvitals.trainers.language import presets
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.program import Training
-from rlvitals.verdict import Word
 
 pytestmark = [
     pytest.mark.soak,

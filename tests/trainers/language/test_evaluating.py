@@ -12,13 +12,13 @@ import torch
 import trained as small
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from rlvitals.checkpoints.manifest import BadCheckpoint
 from rlvitals.cli import main
 from rlvitals.errors import UsageError, VitalsError
-from rlvitals.resume.manifest import BadCheckpoint
 from rlvitals.trainers import schema
-from rlvitals.trainers.language import building, evaluating, models, presets
-from rlvitals.trainers.language.asking import Answers
+from rlvitals.trainers.language import evaluate_model, factory, models, presets
 from rlvitals.trainers.language.config import Config
+from rlvitals.trainers.language.generate import Answers
 from rlvitals.trainers.language.program import Training
 from rlvitals.trainers.language.tiny import base as tiny
 
@@ -69,8 +69,8 @@ def test_each_checkpoint_is_judged_by_its_own_weights(run):
     places = {4: run / "checkpoint-4", 2: run / "checkpoint-2", 0: run / models.BASE}
     found = set()
     for step, place in places.items():
-        made = evaluating.load(run, step=step)
-        asked = evaluating.evaluate(made, samples=0)
+        made = evaluate_model.load(run, step=step)
+        asked = evaluate_model.evaluate(made, samples=0)
         assert made.step == step
         assert asked.questions == QUESTIONS == len(made.questions)
         assert 0 < asked.right == greedy(place, made.questions, tokenizer)
@@ -79,12 +79,12 @@ def test_each_checkpoint_is_judged_by_its_own_weights(run):
         assert all(torch.equal(own[name], held[name]) for name in held)
         found.add(float(own["model.norm.weight"].sum()))
     assert len(found) == 3
-    assert evaluating.load(run).step == 4
+    assert evaluate_model.load(run).step == 4
 
 
 def test_adapters_are_put_onto_the_base(adapted):
-    rows = evaluating.load(adapted).questions[:4]["prompt"]
-    made = {step: evaluating.load(adapted, step=step).policy for step in (4, 2, 0)}
+    rows = evaluate_model.load(adapted).questions[:4]["prompt"]
+    made = {step: evaluate_model.load(adapted, step=step).policy for step in (4, 2, 0)}
     asked = made[0].processor(rows, return_tensors="pt", padding=True)
     with torch.inference_mode():
         logits = {step: one.model(**asked).logits for step, one in made.items()}
@@ -95,35 +95,37 @@ def test_adapters_are_put_onto_the_base(adapted):
 
 
 def test_pass_at_1_is_the_share_of_samples_and_the_seed_says_which(run):
-    made = evaluating.load(run)
+    made = evaluate_model.load(run)
     torch.manual_seed(11)
     before = torch.get_rng_state()
-    first, again, other = (evaluating.evaluate(made, samples=SAMPLES, seed=s) for s in (3, 3, 4))
+    first, again, other = (
+        evaluate_model.evaluate(made, samples=SAMPLES, seed=s) for s in (3, 3, 4)
+    )
     assert torch.equal(before, torch.get_rng_state())
     assert first == again
     assert first.right_samples != other.right_samples
     assert first.right == other.right
     assert len(first.right_samples) == QUESTIONS
     assert 0 < max(first.right_samples) <= SAMPLES
-    few = evaluating.evaluate(made, questions=5, samples=2)
+    few = evaluate_model.evaluate(made, questions=5, samples=2)
     assert (few.questions, len(few.right_samples)) == (5, 2 * 5 // 2)
 
 
 def test_more_samples_than_a_batch_holds_are_drawn_in_several(run):
-    made = replace(evaluating.load(run), batch=4)
-    found = evaluating.evaluate(made, questions=3, samples=10)
+    made = replace(evaluate_model.load(run), batch=4)
+    found = evaluate_model.evaluate(made, questions=3, samples=10)
     assert (found.questions, found.samples, len(found.right_samples)) == (3, 10, 3)
     assert max(found.right_samples) <= 10
-    assert [(len(rows), each) for rows, each in evaluating._samples([{}] * 3, 10, 4)] == [
+    assert [(len(rows), each) for rows, each in evaluate_model._samples([{}] * 3, 10, 4)] == [
         (1, 4), (1, 4), (1, 2),
     ] * 3  # fmt: skip
-    assert [(len(rows), each) for rows, each in evaluating._samples([{}] * 3, 4, 8)] == [
+    assert [(len(rows), each) for rows, each in evaluate_model._samples([{}] * 3, 4, 8)] == [
         (2, 4), (1, 4),
     ]  # fmt: skip
 
 
 def test_it_shows_how_far_it_is_beside_what_it_prints(run, capsys, monkeypatch):
-    monkeypatch.setattr(evaluating, "TINY_BATCH", 16)
+    monkeypatch.setattr(evaluate_model, "TINY_BATCH", 16)
     assert main(["evaluate", str(run), "--samples", "4", "--json"]) == 0
     told = capsys.readouterr()
     assert json.loads(told.out)["samples"] == 4
@@ -148,16 +150,16 @@ def test_a_damaged_checkpoint_is_not_judged(run, tmp_path):
     data = bytearray(weights.read_bytes())
     data[-1] ^= 1
     weights.write_bytes(data)
-    assert evaluating.load(run).step == 2
+    assert evaluate_model.load(run).step == 2
     with pytest.raises(BadCheckpoint, match=r"model\.safetensors"):
-        evaluating.load(run, step=4)
+        evaluate_model.load(run, step=4)
     assert weights.is_file()  # not set aside: that is a resume's to do
     with pytest.raises(BadCheckpoint, match="never sealed"):
-        evaluating.load(run, step=3)
+        evaluate_model.load(run, step=3)
     for step in (2, 4):
         (run / f"checkpoint-{step}" / "manifest.json").unlink()
     with pytest.raises(UsageError, match="no whole checkpoint"):
-        evaluating.load(run)
+        evaluate_model.load(run)
 
 
 def test_the_command_shows_what_it_found(run, capsys):
@@ -166,7 +168,7 @@ def test_the_command_shows_what_it_found(run, capsys):
     said = json.loads(capsys.readouterr().out)
     assert main(options) == 0
     shown = capsys.readouterr().out
-    asked = [evaluating.evaluate(evaluating.load(run, step=s), samples=4) for s in (4, 0)]
+    asked = [evaluate_model.evaluate(evaluate_model.load(run, step=s), samples=4) for s in (4, 0)]
     assert [one["step"] for one in said["policies"]] == [4, 0]
     assert (said["mode"], said["task"], said["questions"]) == ("psr", "sums", QUESTIONS)
     for told, found in zip(said["policies"], asked, strict=True):
@@ -207,7 +209,7 @@ def test_what_is_no_run_is_said(tmp_path, capsys):
     assert main(["evaluate", str(tmp_path)]) == 2
     assert "ppo_config.json or training_config.json" in capsys.readouterr().err
     with pytest.raises(UsageError, match=r"training_config\.json"):
-        evaluating.load(tmp_path)
+        evaluate_model.load(tmp_path)
 
 
 def test_a_run_that_began_with_another_task_is_refused(run, tmp_path, capsys):
@@ -230,12 +232,12 @@ def test_a_run_that_began_with_another_task_is_refused(run, tmp_path, capsys):
 
 
 def test_a_task_that_keeps_no_questions_back_is_said(run, tmp_path):
-    config = json.loads((run / building.SAVED_AS).read_text())
+    config = json.loads((run / factory.SAVED_AS).read_text())
     config["data"]["held_out"] = 0
-    (tmp_path / building.SAVED_AS).write_text(json.dumps(config))
+    (tmp_path / factory.SAVED_AS).write_text(json.dumps(config))
     (tmp_path / models.BASE).symlink_to(run / models.BASE)
     with pytest.raises(UsageError, match="no questions"):
-        evaluating.load(tmp_path, step=0)
+        evaluate_model.load(tmp_path, step=0)
 
 
 def test_an_answer_in_the_right_form_is_not_right_for_that():
@@ -246,9 +248,9 @@ def test_an_answer_in_the_right_form_is_not_right_for_that():
     thought = '<think>\n<type>bar</type>\n<table>{"rows":[["A",3]]}</table>\nx</think>\n'
     rows = [{"prompt": "?", "query": "What is the value of A?", "label": "3"}] * 3
     answers = Answers([f"{thought}<answer>{value}</answer>" for value in "39"] + ["3"], [[1]] * 3)
-    assert evaluating.judge_name(config) == "accuracy_reward"
-    assert evaluating.judge(config, ())(rows, answers) == [True, False, False]
-    others = evaluating._others(config, ("accuracy_reward", "format_reward"))
+    assert evaluate_model.judge_name(config) == "accuracy_reward"
+    assert evaluate_model.judge(config, ())(rows, answers) == [True, False, False]
+    others = evaluate_model._others(config, ("accuracy_reward", "format_reward"))
     assert {name: paid(rows, answers) for name, paid in others.items()} == {
         "format_reward": [2.0, 2.0, 0.0]
     }
@@ -258,15 +260,15 @@ def test_a_persons_own_correctness_is_what_is_judged_by():
     said = {"rewards.functions": ("trained:alternating",), "rewards.correctness": "alternating"}
     config = schema.load(Config, None, said)
     rows = [{"prompt": "?", "answer": "3"}] * 2
-    assert evaluating.judge_name(config) == "alternating"
-    assert evaluating.judge(config, ())(rows, Answers(["3", "4"], [[1], [1]])) == [False, True]
+    assert evaluate_model.judge_name(config) == "alternating"
+    assert evaluate_model.judge(config, ())(rows, Answers(["3", "4"], [[1], [1]])) == [False, True]
 
 
 def test_the_last_line_is_one_sentence_to_repeat(run, capsys):
     assert main(["evaluate", str(run), "--samples", "2", "--base"]) == 0
     sentence = capsys.readouterr().out.rstrip().rpartition("\n")[2]
-    at = evaluating.evaluate(evaluating.load(run), samples=0).right / QUESTIONS
-    base = evaluating.evaluate(evaluating.load(run, step=0), samples=0).right / QUESTIONS
+    at = evaluate_model.evaluate(evaluate_model.load(run), samples=0).right / QUESTIONS
+    base = evaluate_model.evaluate(evaluate_model.load(run, step=0), samples=0).right / QUESTIONS
     assert sentence.startswith(f"After 4 steps of psr, {at:.1%} of 50 held-out questions")
     assert sentence.endswith(f"before training {base:.1%}.")
 
@@ -284,16 +286,16 @@ def test_without_samples_the_likeliest_answers_are_all_that_is_told(run, capsys)
 def test_pass_at_k_counts_right_answers_whatever_the_training_called_correct(run, tmp_path):
     """The run's correctness is one of the form: its samples are judged by the answer."""
     other = shutil.copytree(run, tmp_path / "run")
-    config = json.loads((other / building.SAVED_AS).read_text())
+    config = json.loads((other / factory.SAVED_AS).read_text())
     config["rewards"] |= {
         "functions": ["accuracy_reward", "num_token_reward"], "correctness": "num_token_reward",
     }  # fmt: skip
-    (other / building.SAVED_AS).write_text(json.dumps(config))
-    made = evaluating.load(other)
+    (other / factory.SAVED_AS).write_text(json.dumps(config))
+    made = evaluate_model.load(other)
     assert made.judge == "accuracy_reward"
     assert "num_token_reward" in made.others
-    found = evaluating.evaluate(made, samples=SAMPLES)
-    expected = evaluating.evaluate(evaluating.load(run), samples=SAMPLES)
+    found = evaluate_model.evaluate(made, samples=SAMPLES)
+    expected = evaluate_model.evaluate(evaluate_model.load(run), samples=SAMPLES)
     assert found.right_samples == expected.right_samples
     assert 0 < sum(found.right_samples) < QUESTIONS * SAMPLES
 
@@ -319,4 +321,6 @@ def test_a_run_that_learned_the_form_alone_is_told_so_first(tiny, tmp_path, caps
 
 
 def test_more_questions_than_there_are_is_all_of_them(run):
-    assert evaluating.evaluate(evaluating.load(run), questions=500, samples=0).questions == 50
+    assert (
+        evaluate_model.evaluate(evaluate_model.load(run), questions=500, samples=0).questions == 50
+    )

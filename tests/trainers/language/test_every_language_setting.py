@@ -17,12 +17,12 @@ from transformers import BertConfig, BertModel, BertTokenizerFast
 
 import rlvitals
 from rlvitals.trainers import schema
-from rlvitals.trainers.language import building, data, models, rewards
 from rlvitals.trainers.language import command as language
+from rlvitals.trainers.language import data, factory, models, rewards
 from rlvitals.trainers.language.config import Config
-from rlvitals.trainers.language.rlhf import building as rlhf_building
 from rlvitals.trainers.language.rlhf import command
 from rlvitals.trainers.language.rlhf import config as rlhf
+from rlvitals.trainers.language.rlhf import factory as rlhf_building
 from rlvitals.trainers.language.rlhf import program as rlhf_program
 
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")
@@ -68,7 +68,7 @@ FILLED_IN = {"training.output_dir": "runs/grpo"}
 
 def arguments(**said):
     made = config(**said)
-    return building.arguments(made, building.folder(made)).to_dict()
+    return factory.arguments(made, factory.folder(made)).to_dict()
 
 
 TRLS_NAMES = {
@@ -102,14 +102,14 @@ def test_sinks_have_it(name):
     value = VALUES.get(name) or other(KEYS[name])
     sink, option = SINKS[name]
     was, now = (
-        building.sinks(config(**{**both, **more}).monitoring, "run", "nsr")[sink].get(option)
+        factory.sinks(config(**{**both, **more}).monitoring, "run", "nsr")[sink].get(option)
         for more in ({}, {name: value})
     )
     assert now == value != was
 
 
 def test_reports_go_where_they_are_wanted():
-    found = building.sinks(config(monitoring__report_to=("wandb",)).monitoring, "run", "nsr")
+    found = factory.sinks(config(monitoring__report_to=("wandb",)).monitoring, "run", "nsr")
     assert list(found) == ["wandb"]
 
 

@@ -5,7 +5,7 @@ from test_language_program import row, said
 from trained import SAID, train
 
 import rlvitals
-from rlvitals.trainers.language import sharded
+from rlvitals.trainers.language import sharded_models
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")
 FEW = {**SAID, "training__max_steps": 2, "checkpointing__save_steps": 2}
@@ -56,7 +56,7 @@ def test_nothing_is_resumed_that_is_refused(tmp_path, tiny, monkeypatch):
     def refused(_, checkpoint):
         raise rlvitals.VitalsError("it was saved by DeepSpeed", where=str(checkpoint))
 
-    monkeypatch.setattr(sharded, "check_resume", refused)
+    monkeypatch.setattr(sharded_models, "check_resume", refused)
     with pytest.raises(rlvitals.VitalsError, match="saved by DeepSpeed"):
         train(tmp_path, "nsr", **{**FEW, "training__max_steps": 4})
     assert not any("resumed at step" in line for line in said(tmp_path))

@@ -7,8 +7,8 @@ import torch
 import trained
 from datasets import Dataset
 
-from rlvitals.trainers.language import building, models
-from rlvitals.trainers.language.data import sums
+from rlvitals.trainers.language import factory, models
+from rlvitals.trainers.language.data import sums_task
 from rlvitals.trainers.language.modes import ModesTrainer
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")
@@ -30,9 +30,9 @@ def make(tiny, tmp_path):
         config = trained.config(tmp_path, "grpo", training__beta=0.5, **said)
         loaded = models.load(config.model, seed=5, base=tiny)
         return ModesTrainer(
-            model=loaded.model, args=building.arguments(config, tmp_path),
+            model=loaded.model, args=factory.arguments(config, tmp_path),
             reward_funcs=rewards or [trained.alternating], mode="grpo",
-            train_dataset=Dataset.from_list(sums.questions(8, 7)),
+            train_dataset=Dataset.from_list(sums_task.questions(8, 7)),
             processing_class=loaded.processor,
         )  # fmt: skip
 

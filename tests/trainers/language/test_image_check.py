@@ -8,10 +8,10 @@ import trained
 from PIL import Image
 
 import rlvitals
-from rlvitals.metrics import images
-from rlvitals.trainers.language import data, evaluating, image_check
-from rlvitals.trainers.language.asking import Policy
+from rlvitals.metrics.catalogue import images
+from rlvitals.trainers.language import data, evaluate_model, image_check
 from rlvitals.trainers.language.config import Config, DataConfig
+from rlvitals.trainers.language.generate import Policy
 from rlvitals.trainers.language.program import Training
 from rlvitals.trainers.language.tiny import vlm
 
@@ -28,7 +28,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def right():
-    return evaluating.judge(Config(), data.task.CHART_REWARDS)
+    return evaluate_model.judge(Config(), data.task.CHART_REWARDS)
 
 
 def policy(model, processor):

@@ -13,7 +13,7 @@ from pyarrow import parquet
 from rlvitals import UsageError
 from rlvitals.trainers.language import data
 from rlvitals.trainers.language.config import DataConfig
-from rlvitals.trainers.language.data import charts, drawing, sums, template
+from rlvitals.trainers.language.data import chart_render, chart_task, sums_task, template
 
 TABLE = {"columns": ["Name", "Value"], "rows": [["A", 1]]}
 FIRST_THREE = ["4+9+6+4=", "3+2+5+7=", "3+4+2+7="]
@@ -68,9 +68,9 @@ def digits(question):
 
 
 def test_no_sum_that_is_held_out_is_trained_on_in_any_order_of_its_digits():
-    kept = sums.held_out(sums.SPACE)
-    drawn = Counter(one["prompt"] for one in sums.questions(100 * sums.SPACE, 0))
-    assert len({one["prompt"] for one in kept}) == len(kept) == sums.SPACE - len(drawn) == 1979
+    kept = sums_task.held_out(sums_task.SPACE)
+    drawn = Counter(one["prompt"] for one in sums_task.questions(100 * sums_task.SPACE, 0))
+    assert len({one["prompt"] for one in kept}) == len(kept) == sums_task.SPACE - len(drawn) == 1979
     asked = {tuple(sorted(digits({"prompt": prompt}))) for prompt in drawn}
     assert not asked & {tuple(sorted(digits(one))) for one in kept}
     # Each is drawn evenly: 125 times each, give or take 11.
@@ -79,8 +79,8 @@ def test_no_sum_that_is_held_out_is_trained_on_in_any_order_of_its_digits():
 
 def test_the_same_sums_are_held_out_everywhere():
     """By all versions, too: accuracies would not compare."""
-    assert [one["prompt"] for one in sums.held_out(3)] == FIRST_THREE
-    assert sums.held_out(3) == sums.held_out(2000)[:3]
+    assert [one["prompt"] for one in sums_task.held_out(3)] == FIRST_THREE
+    assert sums_task.held_out(3) == sums_task.held_out(2000)[:3]
     few, all_there = (load("sums", subset_size=9, held_out=n).held_out for n in (3, 1024))
     assert few["prompt"] == FIRST_THREE
     assert len(set(all_there["prompt"])) == 1024
@@ -473,14 +473,14 @@ def test_names_that_are_nowhere(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("pixels", [28, 32, 48, 56, 160, 336])
 def test_every_size_is_drawn_and_charts_differ(pixels):
-    drawn = [charts.chart(1, index, pixels=pixels) for index in range(12)]
+    drawn = [chart_task.chart(1, index, pixels=pixels) for index in range(12)]
     assert {one.image.size for one in drawn} == {(pixels, pixels)}
     assert len({one.image.tobytes() for one in drawn}) == 12
 
 
 @pytest.mark.parametrize("pixels", [48, 160])
 def test_answers_of_every_kind_occur(pixels):
-    drawn = [charts.chart(2, index, pixels=pixels) for index in range(200)]
+    drawn = [chart_task.chart(2, index, pixels=pixels) for index in range(200)]
     labels = [one.label for one in drawn]
     assert {one.chart_type for one in drawn} == {"bar", "line"}
     assert "0" in labels
@@ -491,10 +491,10 @@ def test_answers_of_every_kind_occur(pixels):
 
 
 def test_a_tiny_bar_is_as_high_as_its_value():
-    colours = [tuple(bytes.fromhex(one[1:])) for one in drawing.COLOURS]
+    colours = [tuple(bytes.fromhex(one[1:])) for one in chart_render.COLOURS]
     negative = 0
     for index in range(60):
-        one = charts.chart(4, index, pixels=48)
+        one = chart_task.chart(4, index, pixels=48)
         table = json.loads(one.table)
         if one.chart_type != "bar" or table["columns"][1] != "Value":
             continue

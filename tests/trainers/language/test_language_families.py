@@ -10,7 +10,7 @@ from safetensors import safe_open
 import rlvitals
 from rlvitals import VitalsError
 from rlvitals.cli import main
-from rlvitals.trainers.language import asking, evaluating, models
+from rlvitals.trainers.language import evaluate_model, generate, models
 from rlvitals.trainers.language.config import ModelConfig
 
 pytestmark = [
@@ -85,9 +85,9 @@ def test_a_model_that_chats_is_asked_in_its_template(name, folder, tmp_path, cap
         assert all(str(one).startswith('[{"role": "user"' if way else begin) for one in prompts)
         assert main(["evaluate", str(run), "--samples", "1", "--questions", "1"]) == 0
         assert "step 1" in capsys.readouterr().out
-        question = evaluating.load(run).questions[0]["prompt"]
+        question = evaluate_model.load(run).questions[0]["prompt"]
         reads = families.tokenizer()
-        (tokens,) = asking.inputs(reads, [question], None)["input_ids"].tolist()
+        (tokens,) = generate.inputs(reads, [question], None)["input_ids"].tolist()
         assert reads.decode(tokens).startswith(begin)
 
 

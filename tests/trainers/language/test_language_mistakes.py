@@ -17,8 +17,8 @@ import trained
 
 import rlvitals
 from rlvitals.cli import main
-from rlvitals.trainers import alone, schema
-from rlvitals.trainers.language import building, console
+from rlvitals.trainers import lock, schema
+from rlvitals.trainers.language import console, factory
 from rlvitals.trainers.language.data import template
 from rlvitals.trainers.language.program import Training
 from rlvitals.trainers.language.rlhf import prompts
@@ -136,25 +136,25 @@ def test_a_folder_holds_one_training_at_a_time(tmp_path):
         assert not (tmp_path / "logs").exists()
     finally:
         run.finish()
-    alone.check(tmp_path)
-    (tmp_path / alone.RECORD).write_text("{")
-    alone.check(tmp_path)
+    lock.check(tmp_path)
+    (tmp_path / lock.RECORD).write_text("{")
+    lock.check(tmp_path)
 
 
 def test_what_the_recorder_has_to_tell_is_on_the_console_and_in_the_file(tmp_path, capsys):
-    file, recorder = tmp_path / "debug.log", logging.getLogger("rlvitals.recording.outlet")
+    file, recorder = tmp_path / "debug.log", logging.getLogger("rlvitals.tracking.sink_worker")
     before = logging.getLogger("rlvitals").handlers[:]
     with console.Lines(file, console.Progress(wanted=True)):
         recorder.warning("sink %s: no route", "wandb")
     assert capsys.readouterr().out == "sink wandb: no route\n"
-    assert "WARNING rlvitals.recording.outlet: sink wandb: no route\n" in file.read_text()
+    assert "WARNING rlvitals.tracking.sink_worker: sink wandb: no route\n" in file.read_text()
     assert logging.getLogger("rlvitals").handlers == before
 
 
 def _enter(folder, outside, barrier):
     """Enter a folder, and stay alive until the other has been inside too or was refused."""
     barrier.wait()
-    with suppress(rlvitals.UsageError), alone.entered(folder):
+    with suppress(rlvitals.UsageError), lock.entered(folder):
         run = rlvitals.start(folder)
         run.log(1, {"loss": 1.0})
         run.flush()
@@ -254,7 +254,7 @@ def test_an_error_that_holds_a_model_s_words_does_not_steer_the_terminal(tmp_pat
 
 def test_there_are_no_other_names_than_those_of_settings():
     known = {key.name for key in schema.keys(trained.Config)}
-    assert building.AT_LEAST.keys() <= known
+    assert factory.AT_LEAST.keys() <= known
     assert console.LOG == "debug.log"
 
 

@@ -5,7 +5,7 @@ import pytest
 import rlvitals
 from rlvitals.cli import main
 from rlvitals.trainers import schema
-from rlvitals.trainers.language import evaluating, presets
+from rlvitals.trainers.language import evaluate_model, presets
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.program import Training
 
@@ -80,7 +80,7 @@ def test_a_tiny_model_learns_right_answers(mode, name, tmp_path):
     assert Training(config).run() == "finished"
     assert rlvitals.diagnose(tmp_path / "run").verdict.word.value == "learning"
     end, start = (
-        evaluating.evaluate(evaluating.load(tmp_path / "run", step=step), samples=0)
+        evaluate_model.evaluate(evaluate_model.load(tmp_path / "run", step=step), samples=0)
         for step in (None, 0)
     )
     assert end.questions == 1024

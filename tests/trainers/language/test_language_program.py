@@ -15,7 +15,7 @@ from effort import cases, sampled
 from trained import SAID, train
 
 import rlvitals
-from rlvitals.trainers.stopping import Terminated
+from rlvitals.trainers.signal_handlers import Terminated
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore", "error:::rlvitals"),
@@ -184,23 +184,23 @@ def test_the_tree_of_a_training_is_the_guides(tmp_path, monkeypatch):
 
 
 def test_the_entity_goes_to_wandb():
-    from rlvitals.trainers.language import reporting
+    from rlvitals.trainers.language import run_metadata
 
     found = trained.config("runs", monitoring__report_to=("wandb",)).monitoring
-    assert "entity" not in reporting.sinks(found, "name", "nsr")["wandb"]
+    assert "entity" not in run_metadata.sinks(found, "name", "nsr")["wandb"]
     found = replace(found, wandb_entity="chartrl")
-    assert reporting.sinks(found, "name", "nsr")["wandb"]["entity"] == "chartrl"
+    assert run_metadata.sinks(found, "name", "nsr")["wandb"]["entity"] == "chartrl"
 
 
 def test_the_folder_is_filled_in_and_both_spellings_of_grpo_are_found(tmp_path, monkeypatch):
-    from rlvitals.trainers.language import building
+    from rlvitals.trainers.language import factory
     from rlvitals.trainers.language.config import OUTPUT_DIR
 
     monkeypatch.chdir(tmp_path)
 
     def folder(mode):
         found = trained.config(OUTPUT_DIR, mode, training__seed=2025)
-        return building.folder(found).as_posix()
+        return factory.folder(found).as_posix()
 
     home = "grpo-start-ckpts/tiny-lm-prm-large-train-v2"
     assert folder("psr") == f"{home}-psr-2025"
@@ -345,7 +345,7 @@ def test_sigterm_saves_and_says_how_to_go_on(tiny, finished, tmp_path):
 
 
 def test_asked_to_stop_it_saves_and_stops(tiny, tmp_path, monkeypatch):
-    from rlvitals.recording.control import ask
+    from rlvitals.tracking.requests import ask
 
     real = trained.alternating
 

@@ -13,9 +13,9 @@ from transformers import set_seed
 from trl import GRPOTrainer
 
 from rlvitals import UsageError
-from rlvitals.trainers.language import building, models, signals
+from rlvitals.trainers.language import factory, models, sample_weights
 from rlvitals.trainers.language.config import Config, ModelConfig, SignalConfig, TrainingConfig
-from rlvitals.trainers.language.data import sums
+from rlvitals.trainers.language.data import sums_task
 from rlvitals.trainers.language.modes import BY_TOKENS, ModesTrainer
 
 # The libraries warn of each other's old names.
@@ -45,9 +45,9 @@ def make(base, tmp_path):
         set_seed(0)
         return ModesTrainer(
             model=loaded.model,
-            args=building.arguments(config, tmp_path / "run"),
+            args=factory.arguments(config, tmp_path / "run"),
             reward_funcs=rewards or [alternating],
-            train_dataset=Dataset.from_list(sums.questions(16, 7)),
+            train_dataset=Dataset.from_list(sums_task.questions(16, 7)),
             processing_class=loaded.processor,
             mode=mode,
             signal=config.signal,
@@ -94,7 +94,7 @@ def flat(found):
 )
 def test_by_hand(mode, advantages, filtered):
     paid = torch.tensor([2.0, 0.5, 0.25, -1.0, NAN])
-    found = signals.signal(mode, paid, SignalConfig(reward_threshold=0.5))
+    found = sample_weights.signal(mode, paid, SignalConfig(reward_threshold=0.5))
     torch.testing.assert_close(found.advantages, torch.tensor(advantages, dtype=torch.float32))
     torch.testing.assert_close(found.filtered, torch.tensor(filtered, dtype=torch.float32))
     assert found.positive.tolist() == [True, True, False, False, False]
@@ -105,8 +105,8 @@ def test_metrics_by_hand():
     paid = torch.tensor([2.0, 0.5, 0.25, -1.0, NAN])
 
     def told(mode):
-        found = signals.signal(mode, paid, SignalConfig(reward_threshold=0.5))
-        return {key: round(value, 6) for key, value in signals.metrics(mode, found).items()}
+        found = sample_weights.signal(mode, paid, SignalConfig(reward_threshold=0.5))
+        return {key: round(value, 6) for key, value in sample_weights.metrics(mode, found).items()}
 
     assert told("psr") == {
         "psr/avg_reward": 0.5, "psr/mean_reward": 0.4375, "psr/positive_samples": 2,
@@ -124,9 +124,9 @@ def test_metrics_by_hand():
 
 
 def test_nothing_paid_teaches_nothing_and_counts_as_neither():
-    found = signals.signal("w-reinforce", torch.full((4,), NAN), SignalConfig())
+    found = sample_weights.signal("w-reinforce", torch.full((4,), NAN), SignalConfig())
     assert not found.kept.any()
-    told = signals.metrics("w-reinforce", found)
+    told = sample_weights.metrics("w-reinforce", found)
     assert told["w_reinforce/positive_samples"] == told["w_reinforce/negative_samples"] == 0
     assert math.isnan(told["w_reinforce/pos_neg_ratio"])
     assert math.isnan(told["w_reinforce/mean_reward"])
@@ -134,7 +134,7 @@ def test_nothing_paid_teaches_nothing_and_counts_as_neither():
 
 def test_a_total_leaves_out_what_was_not_paid():
     paid = torch.tensor([[1.0, NAN], [NAN, NAN], [2.0, 3.0]])
-    found = signals.total(paid, torch.tensor([1.0, 0.5]))
+    found = sample_weights.total(paid, torch.tensor([1.0, 0.5]))
     torch.testing.assert_close(found, torch.tensor([1.0, NAN, 3.5]), equal_nan=True)
 
 

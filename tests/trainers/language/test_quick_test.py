@@ -7,8 +7,8 @@ import trained
 
 import rlvitals
 from rlvitals.cli import main
-from rlvitals.trainers.language import evaluating
-from rlvitals.trainers.language.course import TrainingResult
+from rlvitals.trainers.language import evaluate_model
+from rlvitals.trainers.language.language_harness import TrainingResult
 from rlvitals.trainers.language.quick_test import Comparison, compare, last_line
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")  # transformers' own
@@ -81,8 +81,8 @@ def test_the_first_and_the_newest_policy_answer_the_same_questions(run):
     asked = compare(run.folder, questions=10)
     assert asked.steps == 2
     for step, answers in ((0, asked.before), (2, asked.after)):
-        policy = evaluating.load(run.folder, step=step)
-        assert answers == evaluating.evaluate(policy, questions=10, samples=0).right_questions
+        policy = evaluate_model.load(run.folder, step=step)
+        assert answers == evaluate_model.evaluate(policy, questions=10, samples=0).right_questions
     assert len(compare(run.folder).after) == 16  # no more than there are
 
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import rlvitals
 from rlvitals import UsageError, VitalsError
-from rlvitals.metrics.names import trl_grpo
-from rlvitals.metrics.names.lookup import find
+from rlvitals.metrics.frameworks import trl_grpo
+from rlvitals.metrics.frameworks.lookup import find
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.trainers.language import rewards
 from rlvitals.trainers.language.config import RewardsConfig
-from rlvitals.trainers.language.data import charts, template
+from rlvitals.trainers.language.data import chart_task, template
 from rlvitals.trainers.language.rewards.parts import TAGS
 from rlvitals.trainers.language.rewards.reward import Sample
 
@@ -276,7 +276,7 @@ def test_a_huge_text_is_no_matter(measure, piece):
 @pytest.mark.parametrize("index", range(40))
 @pytest.mark.parametrize("pixels", [48, 160])
 def test_what_a_drawn_chart_says_of_itself_is_right(index, pixels):
-    sample = charts.chart(3, index, pixels=pixels)
+    sample = chart_task.chart(3, index, pixels=pixels)
     said = template.answered(sample.chart_type, sample.table, sample.reasoning, sample.label)
     columns = {name: getattr(sample, name) for name in (*COLUMNS,)}
     for name in ("format_reward", "num_token_reward", "accuracy_reward", "chart_type_reward",

@@ -11,7 +11,7 @@ import rlhf_parts
 import torch
 
 from rlvitals.trainers import schema
-from rlvitals.trainers.language.rlhf import building
+from rlvitals.trainers.language.rlhf import factory
 from rlvitals.trainers.language.rlhf.config import Config, RLHFConfig
 
 UP, DOWN = 1, -1
@@ -120,7 +120,7 @@ def last_rate(said):
 
 def price(said):
     """The price after an update whose KL was 10 nats a response."""
-    controller = building.controller(RLHFConfig(**said))
+    controller = factory.controller(RLHFConfig(**said))
     controller.update(10.0, 64)
     return controller.value
 

@@ -8,7 +8,7 @@ import rlhf_parts
 import torch
 from torch import tensor
 
-from rlvitals.metrics.names.rlvitals_rlhf import AGAIN
+from rlvitals.metrics.frameworks.rlvitals_rlhf import AGAIN
 from rlvitals.trainers.language.rlhf import masked, statistics
 from rlvitals.trainers.language.rlhf.batch import Batch, Pass
 from rlvitals.trainers.language.rlhf.controllers import Adaptive, Fixed

@@ -19,7 +19,7 @@ from trl import GRPOConfig
 from waiting import HANG_SECONDS
 
 from rlvitals import UsageError, VitalsError
-from rlvitals.trainers.language import building, command, models, sharded
+from rlvitals.trainers.language import command, factory, models, sharded_models
 from rlvitals.trainers.language.config import SignalConfig
 
 pytestmark = pytest.mark.filterwarnings(
@@ -64,19 +64,19 @@ def checkpoint(tmp_path):
 )
 def test_an_optimizer_that_cannot_be_read_is_not_begun_anew(args, parts, said, checkpoint):
     with pytest.raises(VitalsError, match=said):
-        sharded.check_resume(args, checkpoint(parts))
+        sharded_models.check_resume(args, checkpoint(parts))
 
 
 @pytest.mark.parametrize(("args", "parts"), [(PLAIN, 0), (SHARED, 2)])
 def test_a_launch_as_before_is_welcome(args, parts, checkpoint):
-    assert sharded.check_resume(args, checkpoint(parts)) is None
+    assert sharded_models.check_resume(args, checkpoint(parts)) is None
 
 
 def test_no_step_can_be_left_out_where_deepspeed_takes_it():
     with pytest.raises(UsageError, match="no step can be left out"):
-        sharded.check(SHARED, SignalConfig(skip_empty_steps=True))
-    sharded.check(SHARED, SignalConfig())
-    sharded.check(PLAIN, SignalConfig(skip_empty_steps=True))
+        sharded_models.check(SHARED, SignalConfig(skip_empty_steps=True))
+    sharded_models.check(SHARED, SignalConfig())
+    sharded_models.check(PLAIN, SignalConfig(skip_empty_steps=True))
 
 
 def test_a_model_is_loaded_by_all_processes_at_once(tmp_path, tiny, monkeypatch):
@@ -112,7 +112,7 @@ def test_a_model_is_loaded_by_all_processes_at_once(tmp_path, tiny, monkeypatch)
 def test_the_launchers_precision_is_the_trainings(launched, asked, precision, monkeypatch):
     """DeepSpeed refuses two of them, and the launcher's file says bf16."""
     monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", launched)
-    said = building._precision(asked)
+    said = factory._precision(asked)
     assert (said["bf16"], said["fp16"]) == precision
 
 

@@ -11,9 +11,9 @@ import torch
 from trl.data_utils import apply_chat_template, prepare_multimodal_messages
 
 from rlvitals import VitalsError
-from rlvitals.trainers.language import asking, models, presets, warm_start
+from rlvitals.trainers.language import generate, models, presets, warm_start
 from rlvitals.trainers.language.config import DataConfig, ModelConfig
-from rlvitals.trainers.language.data import charts, sums, task, template
+from rlvitals.trainers.language.data import chart_task, sums_task, task, template
 from rlvitals.trainers.language.rewards import accuracy_reward, table_style_reward
 from rlvitals.trainers.language.rewards.reward import Sample
 from rlvitals.trainers.language.tiny import base, lm, tokens, vlm
@@ -195,7 +195,7 @@ def test_a_share_of_the_sums_is_taught_one_too_small(noise):
     )
     assert set(off.tolist()) <= {0, 1}
     assert off.mean() == pytest.approx(noise, abs=0.02)  # of 6,400 answers
-    every = [sum(digits) for digits in product(sums.DIGITS, repeat=sums.ADDENDS)]
+    every = [sum(digits) for digits in product(sums_task.DIGITS, repeat=sums_task.ADDENDS)]
     assert np.mean([lm.slip(value, noise) for value in every]) == pytest.approx(noise)
     assert all(0 <= lm.slip(value, noise) <= 1 for value in every)
 
@@ -204,7 +204,7 @@ def test_the_warm_start_teaches_no_sum_that_is_held_out():
     teach = lm.lessons(None, noise=0.5, seed=7)
     taught = {lesson.prompt for step in range(500) for lesson in teach(step)}
     assert len(taught) > 7000
-    assert not taught & {one["prompt"] for one in sums.held_out(sums.SPACE)}
+    assert not taught & {one["prompt"] for one in sums_task.held_out(sums_task.SPACE)}
 
 
 def test_large_sums_are_wrong_more_often_than_right():
@@ -235,7 +235,7 @@ def test_an_answer_is_short_and_a_tag_one_token(made):
     tokenizer = made[vlm.NAME][0].processor.tokenizer
     lengths = []
     for index in range(100):
-        chart = charts.chart(5, index)
+        chart = chart_task.chart(5, index)
         text = template.answered(chart.chart_type, chart.table, chart.reasoning, chart.label)
         ids = tokenizer(text).input_ids
         assert tokenizer.decode(ids, skip_special_tokens=True) == text
@@ -252,7 +252,7 @@ def test_a_share_of_the_charts_is_answered_wrong(noise, share):
     teach = vlm.lessons(None, noise=noise, seed=2)
     wrong = 0
     for place, lesson in enumerate(one for step in range(20) for one in teach(step)):
-        chart = charts.chart("warm start 2", place)
+        chart = chart_task.chart("warm start 2", place)
         columns = {"label": chart.label, "table": chart.table, "query": chart.query}
         sample = Sample(lesson.answer, columns)
         assert table_style_reward.REWARD.score(sample) == table_style_reward.REWARD.high
@@ -272,7 +272,7 @@ def sees(model, processor, count):
     """Return the share of right greedy answers to charts that are held out."""
     asked = task.load(DataConfig(subset_size=1, held_out=count), vision=True, seed=0).held_out
     rows = [asked[place] for place in range(count)]
-    said = asking.greedy(asking.Policy(model, processor, 1.0, 32), rows).completions
+    said = generate.greedy(generate.Policy(model, processor, 1.0, 32), rows).completions
     pairs = zip(said, rows, strict=True)
     return np.mean([accuracy_reward.score(Sample(one[0]["content"], row)) for one, row in pairs])
 
@@ -283,9 +283,9 @@ def test_no_chart_that_is_held_out_is_taught_or_trained_on():
     def contents(found):
         return {one.table for one in found}
 
-    held_out = contents(charts.chart("evaluation", i, held_out=True) for i in range(1024))
-    taught = contents(charts.chart("warm start 2025", i) for i in range(4000))
-    trained = contents(charts.chart(seed, i) for seed in (1, 2025) for i in range(1000))
+    held_out = contents(chart_task.chart("evaluation", i, held_out=True) for i in range(1024))
+    taught = contents(chart_task.chart("warm start 2025", i) for i in range(4000))
+    trained = contents(chart_task.chart(seed, i) for seed in (1, 2025) for i in range(1000))
     assert len(held_out) > 800
     assert not held_out & (taught | trained)
     asked = task.load(DataConfig(subset_size=1, held_out=200), vision=True, seed=0).held_out
@@ -317,7 +317,7 @@ def test_greedy_answers_begin_at_a_third(tmp_path, seed):
 
 def right(loaded):
     """Return the share of right greedy answers to sums that are held out."""
-    asked = sums.held_out(1024)
+    asked = sums_task.held_out(1024)
     inputs = loaded.processor([one["prompt"] for one in asked], return_tensors="pt")
     made = loaded.model.generate(**inputs, max_new_tokens=3, do_sample=False)
     said = loaded.processor.batch_decode(

@@ -20,7 +20,7 @@ from vision_families import FAMILIES
 import rlvitals
 from rlvitals import VitalsError
 from rlvitals.cli import main
-from rlvitals.trainers.language import asking, models, processors
+from rlvitals.trainers.language import generate, models, processors
 from rlvitals.trainers.language.config import ModelConfig
 
 pytestmark = [
@@ -86,7 +86,7 @@ def picture(colour):
 
 def read(loaded, image):
     prompt = [{"role": "user", "content": QUESTION}]
-    return asking.inputs(loaded.processor, [prompt], [image])
+    return generate.inputs(loaded.processor, [prompt], [image])
 
 
 def test_all_families_are_tried():

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from rlvitals.trainers import schema
-from rlvitals.trainers.ppo import acting, building, networks
+from rlvitals.trainers.ppo import factory, networks, sample_actions
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.evaluate import Trained
 
@@ -17,7 +17,7 @@ FAILING = programs.CLUSTER | {
 
 
 def built(**said):
-    return building.build(schema.load(Config, None, FAILING | said))
+    return factory.build(schema.load(Config, None, FAILING | said))
 
 
 @pytest.fixture
@@ -61,12 +61,12 @@ def test_what_is_ruled_out_is_never_drawn_and_log_probabilities_are_those_of_the
     rng, at = np.random.default_rng(1), np.arange(len(rows))
     now = distribution(policy, rows, masks)
     for _ in range(50):
-        actions, log_probs = acting.draw(policy, rows, 1.5, rng, masks)
+        actions, log_probs = sample_actions.draw(policy, rows, 1.5, rng, masks)
         assert masks[at, actions].all()
         again = now.log_prob(torch.from_numpy(actions)).detach().numpy()
         np.testing.assert_allclose(log_probs, again, atol=1e-5)
-    assert masks[at, acting.best(policy, rows, masks)].all()
-    assert not masks[at, acting.best(policy, rows)].all()
+    assert masks[at, sample_actions.best(policy, rows, masks)].all()
+    assert not masks[at, sample_actions.best(policy, rows)].all()
 
 
 def test_gradients_are_finite_and_those_of_a_ruled_out_logit_are_0():

@@ -14,9 +14,9 @@ from rlvitals.trainers.ppo.config import (
     StabilisationConfig,
     TemperatureConfig,
 )
+from rlvitals.trainers.ppo.grad_spike_response import SpikeReaction
+from rlvitals.trainers.ppo.normaliser_warmup import stabilise
 from rlvitals.trainers.ppo.ppo import PPO
-from rlvitals.trainers.ppo.reactions import SpikeReaction
-from rlvitals.trainers.ppo.stabilise import stabilise
 from rlvitals.trainers.ppo.temperature import Controller
 
 

@@ -13,9 +13,9 @@ import pytest
 import torch
 from effort import sampled
 
-from rlvitals.store import events
+from rlvitals.storage import events
 from rlvitals.trainers import schema
-from rlvitals.trainers.ppo import building, console, demos
+from rlvitals.trainers.ppo import console, demonstrations, factory
 from rlvitals.trainers.ppo.cluster import ClusterConfig
 from rlvitals.trainers.ppo.cluster.backends import chosen_backend
 from rlvitals.trainers.ppo.config import Config
@@ -383,8 +383,8 @@ def test_a_trace_is_played(tmp_path):
 
 def test_demonstrations_of_a_file_are_cloned(tmp_path):
     cluster = schema.load(Config, None, BASE).environment
-    held = demos.collect(cluster, policies=["random"], steps=5, envs=4)
-    demos.save(held, tmp_path / "demos.npz")
+    held = demonstrations.collect(cluster, policies=["random"], steps=5, envs=4)
+    demonstrations.save(held, tmp_path / "demos.npz")
     said = {**BASE, "warm_start.demo_path": str(tmp_path / "demos.npz")}
     lines = trained(tmp_path / "run", said)["lines"]
     assert "[PPO:warmstart] 20 decisions of random" in lines
@@ -398,7 +398,7 @@ def test_what_is_kept_is_said_to_the_checkpoints(tmp_path):
 
 
 def test_sinks_get_their_options(tmp_path, capsys):
-    found = building.sinks(
+    found = factory.sinks(
         config(
             monitoring__metrics_export_interval=7, monitoring__tensorboard_port=6123,
             monitoring__wandb=True, monitoring__wandb_project="trams",

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from rlvitals.trainers.ppo import acting, networks
-from rlvitals.trainers.ppo.flat import FlatAdam
+from rlvitals.trainers.ppo import networks, sample_actions
+from rlvitals.trainers.ppo.flat_params import FlatAdam
 
 
 def plain(module):
@@ -34,7 +34,7 @@ def test_other_activations_go_through_torch():
     rows = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
     with torch.no_grad():
         known = plain(net)(torch.from_numpy(rows))
-    assert np.array_equal(acting.forward(net, rows), known.numpy())
+    assert np.array_equal(sample_actions.forward(net, rows), known.numpy())
 
 
 @pytest.mark.parametrize("limit", [0.0, 0.1])

@@ -11,7 +11,7 @@ from effort import sampled
 import rlvitals
 from rlvitals.cli import main
 from rlvitals.trainers import schema
-from rlvitals.trainers.ppo import cluster, evaluate, held_out
+from rlvitals.trainers.ppo import cluster, evaluate, held_out_evaluation
 from rlvitals.trainers.ppo.cluster.config import SCHEDULERS
 from rlvitals.trainers.ppo.config import Config
 
@@ -74,7 +74,7 @@ def test_the_numbers_are_those_of_the_policy_and_of_the_baseline_on_the_same_arr
     programs.run(tmp_path, SERVED)
     trained = evaluate.load(tmp_path)
     config, known = trained.config.environment, cluster.baselines()
-    busy = cluster.busy(known["lor/speed"], config, seed=held_out.STREAM, envs=4)
+    busy = cluster.busy(known["lor/speed"], config, seed=held_out_evaluation.STREAM, envs=4)
     mine, theirs = (
         cluster.evaluate(one, config, envs=4, steps=24, begin=busy)
         for one in (trained.schedule, known["lor"])

@@ -14,7 +14,7 @@ from rlvitals.cli import main
 from rlvitals.trainers.ppo import environments, networks
 from rlvitals.trainers.ppo.cluster import ID
 from rlvitals.trainers.ppo.config import PPOConfig
-from rlvitals.trainers.ppo.normalise import RewardNormaliser
+from rlvitals.trainers.ppo.normalizer import RewardNormaliser
 from rlvitals.trainers.ppo.ppo import PPO
 
 

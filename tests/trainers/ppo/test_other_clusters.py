@@ -6,10 +6,10 @@ import pytest
 
 from rlvitals import UsageError
 from rlvitals.trainers import schema
-from rlvitals.trainers.ppo import building, cluster, evaluate
+from rlvitals.trainers.ppo import cluster, evaluate, factory
 from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, REPLICA
 from rlvitals.trainers.ppo.config import Config
-from rlvitals.trainers.ppo.normalise import Moments, ObservationNormaliser
+from rlvitals.trainers.ppo.normalizer import Moments, ObservationNormaliser
 
 FEATURES, GLOBALS = len(REPLICA), len(CLUSTER_FEATURES)
 
@@ -78,7 +78,7 @@ def test_a_policy_that_fits_its_own_size_alone_is_refused(tmp_path, name):
 
 def test_moments_taken_on_from_a_run_without_a_shared_normaliser_are_not_moved():
     """As where a run of an earlier version is loaded: the means of its replicas differ."""
-    ppo = building.build(schema.load(Config, None, programs.CLUSTER))
+    ppo = factory.build(schema.load(Config, None, programs.CLUSTER))
     ppo.observe.moments.mean[:FEATURES] = 1.0
     moments = ppo.observe.moments
     assert moments.for_replicas(8) is None

@@ -10,9 +10,9 @@ import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from rlvitals import UsageError, VitalsError
-from rlvitals.trainers.ppo import acting, environments, networks
+from rlvitals.trainers.ppo import environments, networks, sample_actions
 from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig, ScheduleConfig
-from rlvitals.trainers.ppo.normalise import Moments, RewardNormaliser
+from rlvitals.trainers.ppo.normalizer import Moments, RewardNormaliser
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import (
     Rollout,
@@ -127,10 +127,10 @@ def test_features_vary_with_the_state():
     held = trainer()
     rows = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
     for sub in (held.policy.actor, held.policy.critic):
-        out = acting.forward(sub, rows)
+        out = sample_actions.forward(sub, rows)
         assert np.abs(np.diff(out, axis=0)).min() > 0
         # One row alone is judged as among others: nothing is normalised over the batch.
-        assert np.allclose(acting.forward(sub, rows[:1]), out[:1], atol=1e-6)
+        assert np.allclose(sample_actions.forward(sub, rows[:1]), out[:1], atol=1e-6)
 
 
 def test_kl_estimators_and_clip_fraction_by_hand():

@@ -11,9 +11,9 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlvitals
-from rlvitals.metrics.names import rlvitals_ppo
-from rlvitals.store import events
-from rlvitals.trainers import judging
+from rlvitals.metrics.frameworks import rlvitals_ppo
+from rlvitals.storage import events
+from rlvitals.trainers import health_monitor
 from rlvitals.trainers.ppo import console, telemetry
 
 TOLD = {
@@ -354,9 +354,11 @@ def test_a_bar_in_a_terminal_is_one_line_and_prints_above_itself(monkeypatch, ca
 
 def test_a_diagnosis_waits_for_time_and_steps(tmp_path, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(judging.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(health_monitor.time, "monotonic", lambda: now[0])
     told = []
-    held = judging.Judge(tmp_path, every=30.0, total_steps=1000, tell=lambda *x: told.append(x))
+    held = health_monitor.Judge(
+        tmp_path, every=30.0, total_steps=1000, tell=lambda *x: told.append(x)
+    )
     held.begin(0)
     now[0] = 31.0
     assert not held.due(40)
@@ -372,11 +374,11 @@ def test_a_diagnosis_waits_for_time_and_steps(tmp_path, monkeypatch):
     assert not held.due(500)
     now[0] += 21.0
     assert held.due(500)
-    assert not judging.Judge(tmp_path, every=0.0, total_steps=1, tell=print).due(10)
+    assert not health_monitor.Judge(tmp_path, every=0.0, total_steps=1, tell=print).due(10)
 
 
 def test_findings_are_lines_while_it_trains(tmp_path, monkeypatch):
-    monkeypatch.setattr(judging, "SHARE", 1e9)
+    monkeypatch.setattr(health_monitor, "SHARE", 1e9)
     said = {
         **programs.CARTPOLE, "training.total_steps": 6000, "training.diagnose_seconds": 0.001,
         "ppo_config.learning_rate": 0.3, "ppo_config.epochs": 10, "ppo_config.target_kl": 0.0001,

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from rlvitals.trainers import schema
-from rlvitals.trainers.ppo import building, networks
+from rlvitals.trainers.ppo import factory, networks
 from rlvitals.trainers.ppo.cluster import Cluster
 from rlvitals.trainers.ppo.cluster.observation import REPLICA
 from rlvitals.trainers.ppo.config import Config
-from rlvitals.trainers.ppo.reactions import SpikeReaction
+from rlvitals.trainers.ppo.grad_spike_response import SpikeReaction
 from rlvitals.trainers.ppo.rollout import Rollout
 from rlvitals.trainers.ppo.schedules import lr_factor
 from rlvitals.trainers.ppo.temperature import Controller
@@ -39,7 +39,7 @@ def config(said):
 
 def moved_policy(said):
     """A trainer whose policy left the one that collected, and the batch of that one."""
-    ppo = building.build(config(said))
+    ppo = factory.build(config(said))
     ppo.hold_to_reference()
     batch = ppo._batch(ppo.collect())
     with torch.no_grad():
@@ -56,7 +56,7 @@ def loss(said):
 
 def first_advantage(said):
     """Of eight rewards of 1 where nothing was expected."""
-    ppo = building.build(config({**said, "ppo_config.normalise_advantages": "no"}))
+    ppo = factory.build(config({**said, "ppo_config.normalise_advantages": "no"}))
     ones, no = np.ones((8, 1), np.float32), np.zeros((8, 1), bool)
     held = Rollout(
         observations=np.zeros((8, 1, 4), np.float32), actions=np.zeros((8, 1), np.int64),
@@ -68,14 +68,14 @@ def first_advantage(said):
 
 def told(name, said):
     """A number of the second update."""
-    ppo = building.build(config(said))
+    ppo = factory.build(config(said))
     ppo.iterate()
     return ppo.iterate()[1][name]
 
 
 def distance(said):
     """How far two updates move the weights."""
-    ppo = building.build(config(said))
+    ppo = factory.build(config(said))
     before = ppo.optimizer.vector.detach().clone()
     ppo.iterate()
     ppo.iterate()
@@ -84,13 +84,13 @@ def distance(said):
 
 def gradient(said):
     """The norm of the gradient that the last step followed."""
-    ppo = building.build(config(said))
+    ppo = factory.build(config(said))
     ppo.iterate()
     return float(ppo.optimizer.gradient.norm())
 
 
 def steps(said):
-    ppo = building.build(config(said))
+    ppo = factory.build(config(said))
     ppo.collect()
     return ppo.at.steps
 
@@ -102,14 +102,14 @@ def uncentred(said):
 
 def spread(said):
     """How far the deviations of the features seen are from those of a normalised input."""
-    ppo = building.build(config(said))
+    ppo = factory.build(config(said))
     ppo.collect()
     return -abs(float(np.log(ppo.collect().observations.std((0, 1)).min())))
 
 
 def speed_range(said):
     """How different the speeds of replicas look after normalisation."""
-    ppo = building.build(config({**said, "training.env": "rlvitals/Cluster-v0"}))
+    ppo = factory.build(config({**said, "training.env": "rlvitals/Cluster-v0"}))
     rows = ppo.collect(4).observations[-1][:, : 4 * len(REPLICA)].reshape(4, 4, -1)
     return float(np.ptp(rows[:, :, [one.name for one in REPLICA].index("speed")]))
 
@@ -117,15 +117,15 @@ def speed_range(said):
 def chosen_up(said):
     """The share of decisions for a replica that is up."""
     failing = {"training.env": "rlvitals/Cluster-v0", "cluster.failures.mean_time_to_failure": 1.0}
-    return 1.0 - building.build(config({**said, **failing})).collect(90).facts["overridden"]
+    return 1.0 - factory.build(config({**said, **failing})).collect(90).facts["overridden"]
 
 
 def greatest_reward(said):
-    return -float(building.build(config(said)).collect().rewards.max())
+    return -float(factory.build(config(said)).collect().rewards.max())
 
 
 def coefficient(name, said, *, updates=0, minibatches=0, progress=0.0):
-    ppo = building.build(config(said))
+    ppo = factory.build(config(said))
     ppo.at.updates, ppo.at.minibatches = updates, minibatches
     ppo.at.steps = int(progress * ppo.total_steps)
     return ppo.coefficients()[name]
@@ -150,7 +150,7 @@ def after_spikes(name, said, count=40):
 
 def weights(part, said):
     return sum(
-        one.numel() for one in getattr(building.build(config(said)).policy, part).parameters()
+        one.numel() for one in getattr(factory.build(config(said)).policy, part).parameters()
     )
 
 

@@ -20,12 +20,12 @@ from effort import sampled
 from waiting import HANG_SECONDS
 
 from rlvitals import UsageError, VitalsError, Word, diagnose
+from rlvitals.checkpoints import progress as standing
 from rlvitals.cli import main
-from rlvitals.resume import progress as standing
 from rlvitals.trainers import schema
-from rlvitals.trainers.ppo import building
+from rlvitals.trainers.ppo import factory
 from rlvitals.trainers.ppo.config import Config
-from rlvitals.trainers.stopping import Terminated
+from rlvitals.trainers.signal_handlers import Terminated
 
 
 def cut_short(folder, said, at, error=KeyboardInterrupt):
@@ -123,7 +123,7 @@ def test_chunks_are_counted_logged_and_told(tmp_path):
     assert (said["completed_chunks"], said["status"], said["num_replicas"]) == (3, "completed", 4)
     assert said["requests_done"] == sum(one["requests"] for one in said["chunks"])
     assert 800 <= said["requests_done"] < 800 + 3 * 4  # an environment acts whole steps
-    assert said["qps"] == pytest.approx(building.qps(Config()))
+    assert said["qps"] == pytest.approx(factory.qps(Config()))
     assert said["latest_checkpoint"] == said["chunks"][-1]["checkpoint"]
     assert (tmp_path / said["latest_checkpoint"]).is_dir()
     assert {"start_time", "last_update", "end_time", "config_file", "external_pretrain"} <= {*said}

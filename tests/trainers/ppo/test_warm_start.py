@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from rlvitals import UsageError
-from rlvitals.trainers.ppo import demos, environments, networks, warm_start
+from rlvitals.trainers.ppo import demonstrations, environments, networks, warm_start
 from rlvitals.trainers.ppo.cluster import ID, ClusterConfig
 from rlvitals.trainers.ppo.config import PPOConfig, WarmStartConfig
 from rlvitals.trainers.ppo.ppo import PPO
@@ -25,7 +25,9 @@ def trainer(config=CLUSTER, hidden=(32,)):
 
 
 def made(policies=("lor/speed",), steps=60, loads=(0.5, 1.0), seed=0):
-    return demos.collect(CLUSTER, policies=policies, steps=steps, loads=loads, envs=8, seed=seed)
+    return demonstrations.collect(
+        CLUSTER, policies=policies, steps=steps, loads=loads, envs=8, seed=seed
+    )
 
 
 def test_what_is_collected():
@@ -54,8 +56,8 @@ def test_two_collections_of_one_seed_are_one():
 
 def test_they_read_back(tmp_path):
     held = made()
-    demos.save(held, tmp_path / "sub" / "demos.npz")
-    again = demos.load(tmp_path / "sub" / "demos.npz")
+    demonstrations.save(held, tmp_path / "sub" / "demos.npz")
+    again = demonstrations.load(tmp_path / "sub" / "demos.npz")
     assert again.names == held.names
     for name in ("observations", "actions", "policies"):
         assert np.array_equal(getattr(again, name), getattr(held, name))
@@ -63,13 +65,13 @@ def test_they_read_back(tmp_path):
 
 def test_files_that_hold_none_are_named(tmp_path):
     with pytest.raises(UsageError, match="No such file"):
-        demos.load(tmp_path / "none.npz")
+        demonstrations.load(tmp_path / "none.npz")
     (tmp_path / "odd.npz").write_bytes(b"not a file of arrays")
     with pytest.raises(UsageError, match="holds no demonstrations"):
-        demos.load(tmp_path / "odd.npz")
+        demonstrations.load(tmp_path / "odd.npz")
     np.savez(tmp_path / "other.npz", x=np.zeros(3))
     with pytest.raises(UsageError, match="holds no demonstrations"):
-        demos.load(tmp_path / "other.npz")
+        demonstrations.load(tmp_path / "other.npz")
     with pytest.raises(UsageError, match="no scheduler is called 'lorr'"):
         made(("lorr",))
 
@@ -125,7 +127,7 @@ def test_what_the_first_update_spoils_did_not_take():
 
 
 def test_a_scheduler_weighs_the_same_however_much_it_did():
-    held = demos.Demos(
+    held = demonstrations.Demos(
         np.zeros((4, 1), np.float32), np.zeros(4, np.int64), np.array([0, 0, 0, 1]), ("a", "b")
     )
     weights = warm_start._weights(held)
@@ -134,7 +136,7 @@ def test_a_scheduler_weighs_the_same_however_much_it_did():
 
 
 def test_states_that_do_not_fit_are_refused():
-    odd = demos.Demos(np.zeros((8, 3), np.float32), np.zeros(8, np.int64),
+    odd = demonstrations.Demos(np.zeros((8, 3), np.float32), np.zeros(8, np.int64),
                       np.zeros(8, np.int64), ("lor",))  # fmt: skip
     with pytest.raises(UsageError, match="have 3 numbers, the environment's"):
         list(warm_start.clone(trainer(), odd, WarmStartConfig()))

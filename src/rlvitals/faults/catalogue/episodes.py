@@ -1,6 +1,6 @@
 """Faults of the episode: where it is said to end."""
 
-from rlvitals.faults import models
+from rlvitals.faults import faulty_models
 from rlvitals.faults.fault import DQN, Fault, Onset
 from rlvitals.faults.inject import both, in_model, in_world
 
@@ -30,7 +30,7 @@ FAULTS = (
         "gamma is 1, the end of an episode is never reported, and there is no target network",
         both(
             in_world(lambda w: w.NeverTerminal),
-            in_model(models.attribute(gamma=1.0, target_update_interval=1)),
+            in_model(faulty_models.attribute(gamma=1.0, target_update_interval=1)),
         ),
         expects=(
             "setting-out-of-range",

@@ -1,6 +1,6 @@
 """Faults of exploration: bonuses, epsilon, temperature, the width of the policy."""
 
-from rlvitals.faults import models
+from rlvitals.faults import faulty_models
 from rlvitals.faults.fault import DQN, ON_POLICY, PPO, SAC, Fault, Onset
 from rlvitals.faults.inject import in_model, in_options
 
@@ -8,7 +8,7 @@ FAULTS = (
     Fault(
         "entropy-bonus-huge",
         "the entropy coefficient is 2: being random pays best",
-        in_model(models.attribute(ent_coef=2.0)),
+        in_model(faulty_models.attribute(ent_coef=2.0)),
         expects=("setting-out-of-range", "exploration-never-ends", "exploration-explodes"),
         visible_in=("exploration/entropy",),
         algorithms=ON_POLICY,
@@ -17,7 +17,7 @@ FAULTS = (
     Fault(
         "entropy-bonus-negative",
         "the entropy coefficient is -1: being certain pays best",
-        in_model(models.attribute(ent_coef=-1.0)),
+        in_model(faulty_models.attribute(ent_coef=-1.0)),
         expects=("setting-out-of-range", "entropy-collapse", "action-collapse"),
         visible_in=("exploration/entropy",),
         algorithms=ON_POLICY,
@@ -26,7 +26,7 @@ FAULTS = (
     Fault(
         "policy-too-wide",
         "the policy's standard deviation jumps to 12 and stays there",
-        in_model(models.wide_policy),
+        in_model(faulty_models.wide_policy),
         expects=("exploration-explodes", "exploration-never-ends"),
         visible_in=("exploration/std", "exploration/entropy"),
         algorithms=(PPO,),
@@ -35,7 +35,7 @@ FAULTS = (
     Fault(
         "epsilon-one",
         "epsilon stays at 1: every action is random",
-        in_model(models.schedule(exploration_schedule=1.0)),
+        in_model(faulty_models.schedule(exploration_schedule=1.0)),
         expects=("exploration-never-ends",),
         visible_in=("exploration/epsilon",),
         algorithms=(DQN,),
@@ -53,7 +53,7 @@ FAULTS = (
     Fault(
         "temperature-five",
         "SAC's entropy coefficient is fixed at 5",
-        in_model(models.fixed_temperature(5.0)),
+        in_model(faulty_models.fixed_temperature(5.0)),
         expects=("setting-out-of-range", "exploration-never-ends", "exploration-explodes"),
         visible_in=("exploration/entropy_coef",),
         algorithms=(SAC,),
@@ -62,7 +62,7 @@ FAULTS = (
     Fault(
         "temperature-zero",
         "SAC's entropy coefficient is fixed at 0",
-        in_model(models.fixed_temperature(0.0)),
+        in_model(faulty_models.fixed_temperature(0.0)),
         expects=("setting-out-of-range", "entropy-collapse"),
         visible_in=("exploration/entropy_coef",),
         algorithms=(SAC,),

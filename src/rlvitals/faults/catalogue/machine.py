@@ -1,6 +1,6 @@
 """Faults of the machine: numbers that are none, and time that is lost."""
 
-from rlvitals.faults import models
+from rlvitals.faults import faulty_models
 from rlvitals.faults.fault import FAILED, Fault, Onset
 from rlvitals.faults.inject import in_model, in_world
 
@@ -8,7 +8,7 @@ FAULTS = (
     Fault(
         "weight-nan",
         "one weight becomes not a number",
-        in_model(models.nan_weight),
+        in_model(faulty_models.nan_weight),
         expects=("not-a-number", FAILED),
         visible_in=("outcome/return",),
         onsets=(Onset.MIDDLE,),

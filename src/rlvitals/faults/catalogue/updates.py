@@ -1,6 +1,6 @@
 """Faults of the update: step sizes, clipping, the critic's share, the sign of the gradient."""
 
-from rlvitals.faults import models
+from rlvitals.faults import faulty_models
 from rlvitals.faults.fault import DQN, ON_POLICY, PPO, SAC, Fault, Onset
 from rlvitals.faults.inject import in_model, in_options
 
@@ -15,7 +15,7 @@ FAULTS = (
     Fault(
         "learning-rate-x300",
         "the learning rate is 300 times the one that works",
-        in_model(models.learning_rate(300.0)),
+        in_model(faulty_models.learning_rate(300.0)),
         expects=("setting-out-of-range", *TOO_LARGE, "entropy-collapse", "action-collapse"),
         visible_in=("policy/approx_kl", "policy/clip_fraction", "exploration/entropy"),
         algorithms=ON_POLICY,
@@ -24,7 +24,7 @@ FAULTS = (
     Fault(
         "learning-rate-x100",
         "the learning rate is 100 times the one that works",
-        in_model(models.learning_rate(100.0)),
+        in_model(faulty_models.learning_rate(100.0)),
         expects=("setting-out-of-range", *TOO_LARGE),
         visible_in=("value/loss", "optimiser/loss", "optimiser/learning_rate"),
         algorithms=(DQN, SAC),
@@ -33,7 +33,7 @@ FAULTS = (
     Fault(
         "learning-rate-x1e-4",
         "the learning rate is 10,000 times smaller than the one that works",
-        in_model(models.learning_rate(1e-4)),
+        in_model(faulty_models.learning_rate(1e-4)),
         expects=("setting-out-of-range", "updates-hardly-move", "learning-rate-jump"),
         visible_in=("policy/approx_kl", "policy/clip_fraction"),
         scales={"learning_rate": 1e-4},
@@ -41,7 +41,7 @@ FAULTS = (
     Fault(
         "discount-zero",
         "gamma is 0: nothing but the next reward counts",
-        in_model(models.attribute(gamma=0.0)),
+        in_model(faulty_models.attribute(gamma=0.0)),
         expects=("setting-out-of-range", "value-loss-vanishes"),
         visible_in=("value/explained_variance",),
         sets={"gamma": 0.0},
@@ -49,7 +49,7 @@ FAULTS = (
     Fault(
         "clip-range-tiny",
         "the clip range is 1e-4: nearly every sample is clipped",
-        in_model(models.schedule(clip_range=1e-4)),
+        in_model(faulty_models.schedule(clip_range=1e-4)),
         expects=("setting-out-of-range", "clip-fraction-high"),
         visible_in=("policy/clip_fraction",),
         algorithms=(PPO,),
@@ -58,7 +58,7 @@ FAULTS = (
     Fault(
         "epochs-60-unclipped",
         "60 epochs on each rollout, and a clip range of 0.9 that holds nothing",
-        in_model(models.attribute(n_epochs=60), models.schedule(clip_range=0.9)),
+        in_model(faulty_models.attribute(n_epochs=60), faulty_models.schedule(clip_range=0.9)),
         expects=(
             "setting-out-of-range",
             "kl-above-target",
@@ -74,7 +74,7 @@ FAULTS = (
     Fault(
         "target-kl-tiny",
         "target_kl is 1e-6: each update ends after its first minibatch",
-        in_model(models.attribute(target_kl=1e-6)),
+        in_model(faulty_models.attribute(target_kl=1e-6)),
         expects=("setting-out-of-range", "updates-cut-short", "kl-above-target"),
         visible_in=("policy/approx_kl",),
         algorithms=(PPO,),
@@ -83,7 +83,7 @@ FAULTS = (
     Fault(
         "value-coefficient-zero",
         "vf_coef is 0: the critic is never trained",
-        in_model(models.attribute(vf_coef=0.0)),
+        in_model(faulty_models.attribute(vf_coef=0.0)),
         expects=("setting-out-of-range", "critic-explains-nothing"),
         visible_in=("value/explained_variance",),
         algorithms=ON_POLICY,
@@ -93,7 +93,7 @@ FAULTS = (
     Fault(
         "critic-frozen",
         "the critic's weights are left out of the training",
-        in_model(models.frozen_critic),
+        in_model(faulty_models.frozen_critic),
         expects=("critic-explains-nothing",),
         visible_in=("value/explained_variance",),
         algorithms=ON_POLICY,
@@ -102,7 +102,7 @@ FAULTS = (
     Fault(
         "policy-frozen",
         "the policy's weights are left out of the training",
-        in_model(models.frozen_policy),
+        in_model(faulty_models.frozen_policy),
         expects=("updates-hardly-move", "frozen-metric", "policy-loss-flat"),
         visible_in=("policy/approx_kl", "policy/clip_fraction"),
         algorithms=(*ON_POLICY, SAC),
@@ -111,7 +111,7 @@ FAULTS = (
     Fault(
         "advantages-flipped",
         "the sign of the advantages is wrong: the policy learns what to avoid",
-        in_model(models.flipped_advantages),
+        in_model(faulty_models.flipped_advantages),
         expects=("return-collapse", "kl-spike"),
         visible_in=("outcome/return",),
         algorithms=ON_POLICY,
@@ -120,7 +120,7 @@ FAULTS = (
     Fault(
         "weights-reset",
         "the weights are drawn anew, as by a resume that has lost them",
-        in_model(models.reset_weights),
+        in_model(faulty_models.reset_weights),
         expects=("return-collapse", "kl-spike"),
         visible_in=("outcome/return",),
         onsets=(Onset.MIDDLE,),
@@ -128,7 +128,7 @@ FAULTS = (
     Fault(
         "target-network-frozen",
         "the target network is never updated",
-        in_model(models.attribute(target_update_interval=10**9, tau=0.0)),
+        in_model(faulty_models.attribute(target_update_interval=10**9, tau=0.0)),
         expects=("setting-out-of-range", "critic-target-frozen"),
         visible_in=("value/q_mean",),
         algorithms=(DQN, SAC),
@@ -137,7 +137,7 @@ FAULTS = (
     Fault(
         "target-network-missing",
         "the target network follows at every step: there is none",
-        in_model(models.attribute(target_update_interval=1, tau=1.0)),
+        in_model(faulty_models.attribute(target_update_interval=1, tau=1.0)),
         expects=("setting-out-of-range", "q-divergence", "value-loss-explosion"),
         visible_in=("optimiser/loss", "value/loss"),
         algorithms=(DQN, SAC),

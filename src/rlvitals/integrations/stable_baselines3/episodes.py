@@ -7,7 +7,7 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_wrapper
 
 if TYPE_CHECKING:
-    from rlvitals.recording.run import Run
+    from rlvitals.tracking.run import Run
 
 
 class Episodes:

@@ -11,7 +11,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from torch import Tensor
 from torch.nn import utils
 
-from rlvitals.integrations.careful import Careful
+from rlvitals.integrations.guard import Careful
 
 EVERY = 10  # gradient steps of an optimiser that does not clip: a norm costs some 30 us
 

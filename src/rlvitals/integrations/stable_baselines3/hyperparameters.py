@@ -12,8 +12,8 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import TrainFreq
 from stable_baselines3.common.vec_env import VecEnv
 
-from rlvitals.metrics.names import sb3
-from rlvitals.records import Setting
+from rlvitals.metrics.frameworks import sb3
+from rlvitals.types import Setting
 
 # Not what is trained, but where it is shown and kept.
 LEFT_OUT = frozenset(

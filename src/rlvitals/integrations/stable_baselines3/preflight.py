@@ -14,17 +14,17 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from rlvitals.integrations.stable_baselines3 import hyperparameters, rollouts
-from rlvitals.preflights import environments, updates
-from rlvitals.preflights import preflight as made
-from rlvitals.preflights.check import Check, CouldNotCheck, Outcome, attempted
+from rlvitals.sanity_checks import environments, updates
+from rlvitals.sanity_checks import preflight as made
+from rlvitals.sanity_checks.check import Check, CouldNotCheck, Outcome, attempted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor
 
-    from rlvitals import preflights
-    from rlvitals.recording.run import Run
+    from rlvitals import sanity_checks
+    from rlvitals.tracking.run import Run
 
 MOST = 1024  # transitions asked again: enough to see a ratio off 1, milliseconds to compute
 NOISY = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._BatchNorm)  # noqa: SLF001 - torch has no public base class for them
@@ -52,7 +52,7 @@ class Preflight(BaseCallback):
         self.checks: list[Check] = []
         self.before: dict[str, Tensor] = {}
         self.updates = 0
-        self.report: preflights.Preflight | None = None
+        self.report: sanity_checks.Preflight | None = None
 
     def _on_training_start(self) -> None:
         self.report = None

@@ -9,7 +9,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecMonitor, is_vecenv_wrapped
 
-from rlvitals.integrations.careful import Careful
+from rlvitals.integrations.guard import Careful
 from rlvitals.integrations.stable_baselines3 import hyperparameters, rollouts
 from rlvitals.integrations.stable_baselines3.episodes import Episodes
 from rlvitals.integrations.stable_baselines3.exploration import Exploration
@@ -17,7 +17,7 @@ from rlvitals.integrations.stable_baselines3.gradients import Gradients
 from rlvitals.integrations.stable_baselines3.writer import Writer
 
 if TYPE_CHECKING:
-    from rlvitals.recording.run import Run
+    from rlvitals.tracking.run import Run
 
 EVERY = 1000  # environment steps between two looks, each of about a millisecond
 
@@ -42,7 +42,7 @@ class Record(BaseCallback):
 
     def _on_training_start(self) -> None:
         if self.own:
-            from rlvitals.recording.start import start  # noqa: PLC0415 - only where it is asked for
+            from rlvitals.tracking.start import start  # noqa: PLC0415 - only where it is asked for
 
             self.run = start()
         self.careful = Careful(self.run)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from stable_baselines3.common.logger import HParam, KVWriter
 
-from rlvitals.integrations import facts
-from rlvitals.metrics.names import sb3
+from rlvitals.integrations import hook_facts
+from rlvitals.metrics.frameworks import sb3
 
 if TYPE_CHECKING:
-    from rlvitals.recording.run import Run
+    from rlvitals.tracking.run import Run
 
 NAME = "rlvitals"  # what `exclude=` calls this format
 
@@ -24,7 +24,7 @@ class Writer(KVWriter):
     def __init__(self, run: "Run") -> None:
         """Write into `run`; closing the logger does not finish it."""
         self.run = run
-        facts.says(run, sb3.NAMES.framework)
+        hook_facts.says(run, sb3.NAMES.framework)
         self.skipped: set[str] = set()  # keys of figures, images, videos: noted once each
 
     def write(

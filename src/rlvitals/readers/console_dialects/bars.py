@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, Progress, number
-from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats import column_guess
 
 MAX_TEXT = 4000  # characters of a piece
 BAR = re.compile(
@@ -96,7 +96,7 @@ class Bars:
         self.written = self.step
         if not self.state:
             return
-        measures = any(guesses.is_measure(key) for key, _ in self.state)
+        measures = any(column_guess.is_measure(key) for key, _ in self.state)
         if measures or self.sure:
             page.add_regular(self.step, self.state, UNIT)
         else:

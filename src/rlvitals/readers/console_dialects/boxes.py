@@ -12,9 +12,9 @@ Source: stable_baselines3 `common/logger.py` (HumanOutputFormat.write), spinup `
 import re
 from dataclasses import dataclass, field
 
-from rlvitals.metrics.names import sb3
+from rlvitals.metrics.frameworks import sb3
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
-from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import whole
 
 RULES = ("--------", "========")
@@ -79,7 +79,7 @@ class Boxes:
         step = whole(pairs.pop(key)) if key else None
         if step is not None and pairs and _is_training(pairs):
             unit = ENVIRONMENT if key in STEPS or key == "steps" else ""
-            unit = unit or UNITS.get(key, "") or guesses.step_unit(key)
+            unit = unit or UNITS.get(key, "") or column_guess.step_unit(key)
             page.add(step, pairs.items(), unit)
 
     def _grid(self, page: Page, text: str) -> None:
@@ -94,11 +94,11 @@ class Boxes:
 
 def _step_key(pairs: dict[str, float]) -> str:
     known = [key for key in (*STEPS, *OTHER_STEPS) if key in pairs]
-    return next(iter([*known, *guesses.step_keys(pairs)]), "")
+    return next(iter([*known, *column_guess.step_keys(pairs)]), "")
 
 
 def _is_training(pairs: dict[str, float]) -> bool:
-    return any(key.startswith(GROUPED) or guesses.is_measure(key) for key in pairs) or any(
+    return any(key.startswith(GROUPED) or column_guess.is_measure(key) for key in pairs) or any(
         word in key.lower() for key in pairs for word in ("rew", "epret", "loss", "entropy")
     )
 

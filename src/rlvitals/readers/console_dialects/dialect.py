@@ -7,7 +7,7 @@ from typing import Protocol
 
 from rlvitals.readers.console_dialects import text as console_text
 from rlvitals.readers.formats.columns import NAN, Columns, parse_number
-from rlvitals.records import Setting
+from rlvitals.types import Setting
 
 Pair = tuple[str, float]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
-from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import whole
 
 STEPS, ROWS = "steps", "rows"
@@ -63,7 +63,7 @@ class Dicts:
         step = whole(dict(pairs)[own]) if own else None
         if own and step is not None:
             rest = [pair for pair in pairs if pair[0] != own]
-            page.add_regular(step, rest, guesses.step_unit(own), page.time)
+            page.add_regular(step, rest, column_guess.step_unit(own), page.time)
             return
         if not (keys & LOGGED and (len(keys) > 1 or "loss" in keys)) and TOTALS not in keys:
             return
@@ -103,9 +103,11 @@ class Dicts:
 @lru_cache(maxsize=256)
 def _own_step(keys: tuple[str, ...]) -> str:
     """Return the key of a row's own step; "" where it has none, or no measure beside it."""
-    if not any(guesses.is_measure(key) for key in keys):
+    if not any(column_guess.is_measure(key) for key in keys):
         return ""
-    known = (k for k in guesses.step_keys(keys) if guesses.plain(k) not in guesses.EPOCHS)
+    known = (
+        k for k in column_guess.step_keys(keys) if column_guess.plain(k) not in column_guess.EPOCHS
+    )
     return next(known, "")
 
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 
 from rlvitals.readers.console_dialects import text as console_text
-from rlvitals.records import Ending
+from rlvitals.types import Ending
 
 HEADER = "Traceback (most recent call last)"
 CHAINED = ("During handling of the above", "The above exception was the direct cause")

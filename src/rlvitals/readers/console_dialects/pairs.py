@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
-from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import whole
 
 MAX_TEXT = 2000  # characters of a hand-written line
@@ -115,11 +115,11 @@ class Pairs:
             values = {PRIME_RL.get(name, name): value for name, value in values.items()}
         if step is None or not _measures(tuple(values)):
             return
-        if others and key not in guesses.EPOCHS:
+        if others and key not in column_guess.EPOCHS:
             step = self._within(step, row)
         total = row[key][1]
         shape = (key, *values)
-        unit = guesses.step_unit(key)
+        unit = column_guess.step_unit(key)
         if shape not in self.shapes:
             if len(self.shapes) < MAX_SHAPES:
                 self.shapes[shape] = (step, list(values.items()), page.time)
@@ -133,7 +133,7 @@ class Pairs:
 
     def _within(self, step: int, row: dict[str, tuple[float, float | None]]) -> int:
         """Count on over epochs whose steps each start anew."""
-        epoch = next((whole(row[key][0]) for key in guesses.EPOCHS if key in row), None)
+        epoch = next((whole(row[key][0]) for key in column_guess.EPOCHS if key in row), None)
         if epoch is None:
             return step
         if epoch > self.epoch and step <= self.last and self.last:
@@ -182,16 +182,16 @@ def _plain(key: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _steps(names: tuple[str, ...]) -> list[str]:
-    return guesses.step_keys(names)
+    return column_guess.step_keys(names)
 
 
 @lru_cache(maxsize=1024)
 def _measures(names: tuple[str, ...]) -> bool:
-    return any(guesses.is_measure(name) for name in names)
+    return any(column_guess.is_measure(name) for name in names)
 
 
 def _name(name: str, step: str) -> str:
-    if name in OF_EPISODE and guesses.plain(step) in guesses.EPISODES:
+    if name in OF_EPISODE and column_guess.plain(step) in column_guess.EPISODES:
         return "episode_reward"
     return RENAMED.get(name, name)
 

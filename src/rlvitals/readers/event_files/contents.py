@@ -5,13 +5,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.readers.event_files.cycles import stretches
 from rlvitals.readers.event_files.events import SCALARS_PLUGIN, Events
 from rlvitals.readers.event_files.framing import HEADER, Frames, words
+from rlvitals.readers.event_files.loop_cycles import stretches
 from rlvitals.readers.event_files.points import Piece, Points
 from rlvitals.readers.event_files.scalars import Window, forget_most
 from rlvitals.readers.event_files.stream import Taken
-from rlvitals.wire.crc32c import checksums, unmasked
+from rlvitals.storage.crc32c import checksums, unmasked
 
 
 class Contents:

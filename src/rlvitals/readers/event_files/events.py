@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rlvitals.readers.event_files.histograms import of_proto, of_tensor
-from rlvitals.readers.event_files.kept import Kept
-from rlvitals.readers.event_files.layouts import METADATA, SIMPLE_VALUE, TAG, TENSOR, VALUE
+from rlvitals.readers.event_files.hparams import settings_of
 from rlvitals.readers.event_files.points import Piece
-from rlvitals.readers.event_files.session import settings_of
+from rlvitals.readers.event_files.record_layout import METADATA, SIMPLE_VALUE, TAG, TENSOR, VALUE
+from rlvitals.readers.event_files.sampled import Kept
 from rlvitals.readers.event_files.tensors import scalar_of, texts_of
 from rlvitals.readers.event_files.texts import settings_in
 from rlvitals.readers.formats.columns import MAX_STEP, NAN
 from rlvitals.readers.formats.protobuf import FLOAT, Malformed, double, fields, signed
-from rlvitals.records import Histogram, Setting, Text
+from rlvitals.types import Histogram, Setting, Text
 
 WALL_TIME, STEP, SUMMARY = 1, 2, 5  # Event
 HISTOGRAM, NODE_NAME = 5, 7  # Summary.Value

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.wire.crc32c import ALL_ONES, MASK_DELTA, TABLE, crc32c, mask
+from rlvitals.storage.crc32c import ALL_ONES, MASK_DELTA, TABLE, crc32c, mask
 
 HEADER = struct.Struct("<QI")
 CHECK = struct.Struct("<I")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rlvitals.readers.event_files.tensors import matrix_of
 from rlvitals.readers.formats.protobuf import BYTES, FIXED64, Malformed, double, fields
-from rlvitals.records import Histogram
+from rlvitals.types import Histogram
 
 # HistogramProto
 MIN, MAX, LIMITS, COUNTS = 1, 2, 6, 7

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.records import Series
+from rlvitals.types import Series
 
 FEW = 2**12  # points of a file: so few are handed on as views of the columns they stand in
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.readers.event_files.cycles import Rounds, Stretch, cycle_at
+from rlvitals.readers.event_files.byte_columns import Shape, row_width
 from rlvitals.readers.event_files.framing import (
     AROUND,
     CHECK,
@@ -17,9 +17,9 @@ from rlvitals.readers.event_files.framing import (
     intact,
     words,
 )
-from rlvitals.readers.event_files.layouts import STEP_AT, STEP_KEY, Number, layout_of
+from rlvitals.readers.event_files.loop_cycles import Rounds, Stretch, cycle_at
 from rlvitals.readers.event_files.points import Piece
-from rlvitals.readers.event_files.shapes import Shape, row_width
+from rlvitals.readers.event_files.record_layout import STEP_AT, STEP_KEY, Number, layout_of
 
 WIDTHS = 16  # kinds of step: its varint's bytes, 0 without one, 8 for eight and more
 SHORTEST = 16  # bytes: no scalar's event is shorter

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rlvitals.readers.formats.literals import setting
-from rlvitals.records import Setting
+from rlvitals.types import Setting
 
 TABLE = re.compile(r"\s*\|\s*(?:hyper)?param(?:eter)?s?\s*\|\s*values?\s*\|\s*", re.IGNORECASE)
 RULE = re.compile(r"[\s|:-]*")

@@ -16,7 +16,7 @@ from collections.abc import Iterable, KeysView
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.records import Series
+from rlvitals.types import Series
 
 NAN = math.nan
 MAX_STEP = 2**62  # a step beyond it is damage, and differences of steps must not overflow

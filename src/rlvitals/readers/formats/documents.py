@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.lines import REPLACED, opened
-from rlvitals.records import Series
+from rlvitals.types import Series
 
 MAX_BYTES = 2**28  # a document is held as a whole
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.readers.formats import guesses
+from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import MAX_STEP, Columns
 
 MIN_POINTS = 2  # of a list: one number is a setting or a result
@@ -18,14 +18,14 @@ NUMBERED = "no step-like list: points are numbered by their place"
 
 def columns(lists: Mapping[str, NDArray[np.float64]]) -> tuple[Columns, str]:
     """Return lists [n] as columns, and what their steps are ("rows": their place)."""
-    steps = {key: lists[key] for key in guesses.step_keys(lists) if _counts(lists[key])}
+    steps = {key: lists[key] for key in column_guess.step_keys(lists) if _counts(lists[key])}
     points, units = Columns(), set()
     for key, values in lists.items():
         if key in steps:
             continue
         name = next((name for name, axis in steps.items() if len(axis) == len(values)), None)
         axis = np.arange(1.0, len(values) + 1) if name is None else steps[name]
-        units.add("rows" if name is None else guesses.step_unit(name))
+        units.add("rows" if name is None else column_guess.step_unit(name))
         points.extend(key, axis.astype(np.int64), values)
     return points, units.pop() if len(units) == 1 else "rows"
 

@@ -6,7 +6,7 @@ import re
 import warnings
 
 from rlvitals.readers.formats.columns import parse_number
-from rlvitals.records import Setting
+from rlvitals.types import Setting
 
 MAX_TEXT = 2**20  # characters
 MAX_DEPTH = 32

@@ -34,10 +34,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Trace
 from rlvitals.rules.books import Books
 from rlvitals.rules.identities import IDENTITIES, Identity
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.types import Trace
 
 LEAST, OF_ALL = 3, 0.01  # rows that break it: fewer may be rows of a log that was mended
 ENOUGH = 5  # rows: fewer show nothing

@@ -38,12 +38,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
-from rlvitals.records import Trace
 from rlvitals.rules import invariants, kinds
 from rlvitals.rules.invariants import Read, Reading
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.types import Trace
 
 KLS = (KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN)
 MOST = 0.5  # of the points that are judged together must be off

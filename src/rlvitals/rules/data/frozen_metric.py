@@ -34,19 +34,25 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.metrics.exploration import ENTROPY, STD
-from rlvitals.metrics.optimiser import CRITIC_GRAD_NORM, GRAD_NORM, LEARNING_RATE, LOSS, WEIGHT_NORM
-from rlvitals.metrics.policy import ADVANTAGE_MEAN, APPROX_KL, KL_SIGNED, RATIO_VAR
-from rlvitals.metrics.policy import LOSS as POLICY_LOSS
-from rlvitals.metrics.value import EXPLAINED_VARIANCE, PREDICTION_MEAN, RETURN_MEAN
-from rlvitals.metrics.value import LOSS as VALUE_LOSS
-from rlvitals.metrics.value import MEAN as VALUE_MEAN
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.catalogue.exploration import ENTROPY, STD
+from rlvitals.metrics.catalogue.optimiser import (
+    CRITIC_GRAD_NORM,
+    GRAD_NORM,
+    LEARNING_RATE,
+    LOSS,
+    WEIGHT_NORM,
+)
+from rlvitals.metrics.catalogue.policy import ADVANTAGE_MEAN, APPROX_KL, KL_SIGNED, RATIO_VAR
+from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
+from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, PREDICTION_MEAN, RETURN_MEAN
+from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
+from rlvitals.metrics.catalogue.value import MEAN as VALUE_MEAN
 from rlvitals.rules import kinds
 from rlvitals.rules.books import FULL, digits
 from rlvitals.rules.freedom import max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.signals.spread import median
+from rlvitals.types import Series, Trace
 
 LENGTH = Threshold(
     "frozen-metric.updates", 20.0, "successive updates over which a number is bit-identical"

@@ -39,21 +39,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rlvitals import metrics
-from rlvitals.metrics.exploration import ENTROPY, STD
-from rlvitals.metrics.metric import SHARE, Bound
-from rlvitals.metrics.outcome import EVAL_RETURN, RETURN
-from rlvitals.metrics.policy import (
+from rlvitals.metrics.catalogue.exploration import ENTROPY, STD
+from rlvitals.metrics.catalogue.outcome import EVAL_RETURN, RETURN
+from rlvitals.metrics.catalogue.policy import (
     APPROX_KL,
     KL_TO_REFERENCE,
     KL_TO_REFERENCE_PER_TOKEN,
     KL_TO_WARM_START,
 )
-from rlvitals.metrics.sampler import KL as SAMPLER_KL
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.metrics.catalogue.sampler import KL as SAMPLER_KL
+from rlvitals.metrics.metric import SHARE, Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.paid import paid
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import environment, label
+from rlvitals.types import Profile, Series, Trace
 
 OF_ALL, LEAST = 0.1, 3  # share of the values, and how many
 SLACK = 0.01  # of an environment's range: rounding in logs

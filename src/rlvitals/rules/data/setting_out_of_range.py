@@ -31,7 +31,6 @@ beside it as alternatives. A setting that a schedule changes later is judged by 
 """
 
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import judged
 from rlvitals.rules.going_on import goes_on
@@ -39,6 +38,7 @@ from rlvitals.rules.practice import Odd, odd, stated
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided, persistence
 from rlvitals.rules.standing import OUTCOME_METRICS, Standing, environment, way_share
 from rlvitals.rules.untaught import untaught
+from rlvitals.types import Trace
 
 SOLVED = 0.9  # of the way from a random to a solved policy
 PERSISTS = persistence("setting-out-of-range")

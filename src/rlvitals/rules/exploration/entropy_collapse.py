@@ -30,9 +30,8 @@ narrow is not told from one that collapsed at once.
 - Yu et al. 2025, "DAPO", section 3.1.
 """
 
-from rlvitals.metrics.exploration import ENTROPY, ENTROPY_COEF, STD, TEMPERATURE
+from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, STD, TEMPERATURE
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.course import course_of
 from rlvitals.rules.freedom import DECIDED, max_entropy
@@ -40,6 +39,7 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 from rlvitals.rules.shapes import Stretch, last_stretch_below, start
 from rlvitals.rules.standing import LEAST, Standing, least_that_counts, outcome, standing
 from rlvitals.rules.width import width
+from rlvitals.types import Series, Trace
 
 # p = .95 and p = .99 of two actions.
 LOW = Threshold(

@@ -41,9 +41,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rlvitals.metrics.exploration import ENTROPY, ENTROPY_COEF, STD
+from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, STD
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.course import lost_before
 from rlvitals.rules.falling import with_it
@@ -53,6 +52,7 @@ from rlvitals.rules.shapes import Stretch, last_stretch_above, start
 from rlvitals.rules.spent import ends_far
 from rlvitals.rules.standing import LEAST, environment, standing
 from rlvitals.rules.width import width
+from rlvitals.types import Series, Trace
 
 WIDER = Threshold("exploration-explodes.width", 3.0, "width of continuous actions, x its own start")
 PER_TOKEN = Threshold(

@@ -37,10 +37,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.metrics.exploration import ENTROPY, ENTROPY_COEF, EPSILON
+from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, EPSILON
+from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
-from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.course import lost_before
 from rlvitals.rules.falling import with_it
@@ -50,6 +49,7 @@ from rlvitals.rules.shapes import last_stretch_above
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import LEAST, Standing, environment, outcome, standing, way_share
 from rlvitals.signals.spread import median
+from rlvitals.types import Profile, Series, Trace
 
 ENTROPY_HIGH = Threshold(
     "exploration-never-ends.entropy", 0.97, "share of ln(actions) above which nothing was decided"

@@ -20,10 +20,10 @@ Pulses may be why the outcome rises: compare a run without them before removing 
 
 import numpy as np
 
-from rlvitals.metrics.exploration import IS_PULSING
-from rlvitals.records import Profile, Trace
+from rlvitals.metrics.catalogue.exploration import IS_PULSING
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import standing
+from rlvitals.types import Profile, Trace
 
 OFTEN = Threshold(
     "pulses-without-stagnation.share", 0.05, "share of the decisions that are pulses", high=1.0

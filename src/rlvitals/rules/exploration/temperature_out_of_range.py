@@ -23,12 +23,12 @@ therefore not counted.
 
 import numpy as np
 
-from rlvitals.metrics.exploration import IS_PULSING, TEMPERATURE
+from rlvitals.metrics.catalogue.exploration import IS_PULSING, TEMPERATURE
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, above, below
 from rlvitals.rules.standing import standing
+from rlvitals.types import Profile, Series, Trace
 
 WINDOW = 20  # decisions outside of pulses
 HIGH = Threshold(

@@ -30,8 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.preference import (
+from rlvitals.metrics.catalogue.preference import (
     ACCURACY,
     CHOSEN_LOGP,
     CHOSEN_REWARD,
@@ -40,12 +39,13 @@ from rlvitals.metrics.preference import (
     MARGIN,
     REJECTED_LOGP,
 )
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.metrics.metric import Bound
 from rlvitals.rules.held_out import HeldOut, evaluations, worsens
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
+from rlvitals.types import Profile, Series, Trace
 
 FALL = Threshold("chosen-likelihood-falls.fall", 0.1, "share of the first log-probability")
 LEAST = 10  # points of the log-probability

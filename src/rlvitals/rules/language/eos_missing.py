@@ -25,9 +25,8 @@ the batch size, so only the run's own start is a scale.
 - huggingface/trl, ppo_trainer.py: `missing_eos_penalty` and `val/num_eos_tokens`.
 """
 
-from rlvitals.metrics.language import EOS_TOKENS
+from rlvitals.metrics.catalogue.language import EOS_TOKENS
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Trace
 from rlvitals.rules import kinds, reference
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
@@ -36,6 +35,7 @@ from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import severity as weighed
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
+from rlvitals.types import Trace
 
 WINDOW = 10  # updates
 FEWER = Threshold(

@@ -28,15 +28,15 @@ between models, so only the run's own start is a scale.
   Routers".
 """
 
+from rlvitals.metrics.catalogue.optimiser import EXPERT_IMBALANCE, ROUTER_LOSS
 from rlvitals.metrics.metric import Bound, Metric
-from rlvitals.metrics.optimiser import EXPERT_IMBALANCE, ROUTER_LOSS
-from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import above, start
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.signals.level import first_last_change
+from rlvitals.types import Profile, Series, Trace
 
 HIGHER = Threshold("experts-collapse.factor", 1.3, "load of the busiest expert over its start")
 TWICE = 1.0  # the busiest expert has twice its fair share

@@ -28,18 +28,17 @@ At the end of a run that has learned its prompts this is success, and the note s
 
 import numpy as np
 
-from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.progress import BATCH_SIZE
-from rlvitals.metrics.reward import GROUP_ALL_RIGHT, GROUP_ALL_WRONG
-from rlvitals.metrics.rollouts import (
+from rlvitals.metrics.catalogue.progress import BATCH_SIZE
+from rlvitals.metrics.catalogue.reward import GROUP_ALL_RIGHT, GROUP_ALL_WRONG
+from rlvitals.metrics.catalogue.rollouts import (
     DROPPED,
     GENERATION_BATCHES,
     KEPT_SHARE,
     RESPONSE_TIME_MEDIAN,
     RESPONSE_TIME_P99,
 )
-from rlvitals.metrics.throughput import PHASE_TIME, WAIT_SHARE
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.catalogue.throughput import PHASE_TIME, WAIT_SHARE
+from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
@@ -53,6 +52,7 @@ from rlvitals.rules.shapes import (
 from rlvitals.rules.weigh import by_learning
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
+from rlvitals.types import Series, Trace
 
 FACTOR = Threshold("generation-starved.factor", 2.0, "batches per update over those of the start")
 KEPT = Threshold("generation-starved.kept", 0.3, "share of generated groups that is trained on")

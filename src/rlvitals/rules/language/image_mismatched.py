@@ -30,8 +30,7 @@ whose answers do not change with the image: see `image-not-seen`.
 - Goyal et al. 2017, "Making the V in VQA Matter: Elevating the Role of Image Understanding".
 """
 
-from rlvitals.metrics import images
-from rlvitals.records import Trace
+from rlvitals.metrics.catalogue import images
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.image_checks import NO_RIGHT_ANSWERS, image_checks
@@ -47,6 +46,7 @@ from rlvitals.rules.rule import (
     persistence,
 )
 from rlvitals.rules.weigh import severity, sides
+from rlvitals.types import Trace
 
 MATTERS = Threshold(
     "image-mismatched.matters", 0.05,

@@ -31,9 +31,8 @@ or all the same: how the answers of random weights depend on an image means noth
 - Goyal et al. 2017, "Making the V in VQA Matter: Elevating the Role of Image Understanding".
 """
 
-from rlvitals.metrics import images
+from rlvitals.metrics.catalogue import images
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.image_checks import NO_RIGHT_ANSWERS, ImageChecks, image_checks
@@ -49,6 +48,7 @@ from rlvitals.rules.rule import (
     persistence,
 )
 from rlvitals.rules.weigh import severity, sides
+from rlvitals.types import Trace
 
 BLANK = Threshold("image-not-seen.blank", 0.99, "share of images that have one colour", high=1.0)
 RIGHT = Threshold(

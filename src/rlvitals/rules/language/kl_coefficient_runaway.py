@@ -23,15 +23,15 @@ then KL falls, and the rule is silent.
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.policy import KL_COEF, KL_TO_REFERENCE
+from rlvitals.metrics.catalogue.reward import NON_SCORE
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.policy import KL_COEF, KL_TO_REFERENCE
-from rlvitals.metrics.reward import NON_SCORE
-from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import start
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.signals.spread import median
+from rlvitals.types import Profile, Series, Trace
 
 FACTOR = Threshold(
     "kl-coefficient-runaway.factor",

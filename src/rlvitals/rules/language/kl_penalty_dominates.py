@@ -24,11 +24,10 @@ Very early nothing is gained yet, and any price is too high: 40 updates are aske
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.outcome import REWARD, SCORE
+from rlvitals.metrics.catalogue.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
+from rlvitals.metrics.catalogue.reward import NON_SCORE, STD
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.outcome import REWARD, SCORE
-from rlvitals.metrics.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
-from rlvitals.metrics.reward import NON_SCORE, STD
-from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
@@ -36,6 +35,7 @@ from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median, noise_sd
+from rlvitals.types import Series, Trace
 
 LEAST = 40  # updates
 PARTS = 10  # blocks that a gain is taken over

@@ -27,12 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.metrics.language import (
-    NEGATIVE_SHARE,
-    POSITIVE_SAMPLES,
-    POSITIVE_SHARE,
-)
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.catalogue.language import NEGATIVE_SHARE, POSITIVE_SAMPLES, POSITIVE_SHARE
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.positives import positive_share
@@ -42,6 +37,7 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
+from rlvitals.types import Series, Trace
 
 FALLS = Threshold(
     "positive-share-falls.by", 0.05, "share of all samples that are positive no more", high=1.0

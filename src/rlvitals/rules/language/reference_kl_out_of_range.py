@@ -46,11 +46,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.metrics.language import LOGPROBS
+from rlvitals.metrics.catalogue.language import LOGPROBS
+from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
+from rlvitals.metrics.catalogue.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.optimiser import GRAD_NORM, LEARNING_RATE
-from rlvitals.metrics.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
-from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, reference
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import (
@@ -70,6 +69,7 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.signals.trend import trend
+from rlvitals.types import Series, Trace
 
 OF_THE_TARGET = 2.0  # an adaptive controller holds KL well within this
 # Guides name 0.01 to 0.1 nats per token as usual; twice that asks for a second witness.

@@ -21,14 +21,14 @@ nothing is reported.
 - Singhal et al. 2023, "A Long Way to Go: Investigating Length Correlations in RLHF".
 """
 
-from rlvitals.metrics.language import LENGTH_MEAN
-from rlvitals.records import Trace
+from rlvitals.metrics.catalogue.language import LENGTH_MEAN
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, below, start, window
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
+from rlvitals.types import Trace
 
 FACTOR = Threshold(
     "response-length-collapses.factor",

@@ -30,8 +30,7 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.metrics.language import LENGTH_MEAN, LENGTH_STD, TRUNCATED_SHARE
-from rlvitals.records import Trace
+from rlvitals.metrics.catalogue.language import LENGTH_MEAN, LENGTH_STD, TRUNCATED_SHARE
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.held_out import evaluations, worsens
@@ -40,6 +39,7 @@ from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above, start, window
 from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
+from rlvitals.types import Trace
 
 FACTOR = Threshold(
     "response-length-explodes.factor",

@@ -28,9 +28,8 @@ same, only compute is lost.
 - Liu et al. 2025, "Understanding R1-Zero-Like Training" (Dr. GRPO), length bias.
 """
 
-from rlvitals.metrics.language import TERMINATED_LENGTH_MEAN, TRUNCATED_SHARE
-from rlvitals.metrics.rollouts import QUERY_TRUNCATED_SHARE
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.catalogue.language import TERMINATED_LENGTH_MEAN, TRUNCATED_SHARE
+from rlvitals.metrics.catalogue.rollouts import QUERY_TRUNCATED_SHARE
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share, learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
@@ -38,6 +37,7 @@ from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
+from rlvitals.types import Series, Trace
 
 # A third of the batch is judged by where it was cut.
 MANY = Threshold("responses-truncated.share", 0.3, "share of responses cut at the limit", high=1.0)

@@ -35,10 +35,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.metrics.metric import Bound, Metric
-from rlvitals.metrics.optimiser import EXPERT_IMBALANCE, POLICY_LAG, POLICY_LAG_MAX, ROUTER_LOSS
-from rlvitals.metrics.rollouts import CANCELLED_SHARE, PARTIAL_SHARE, TURNS_MEAN
-from rlvitals.metrics.sampler import (
+from rlvitals.metrics.catalogue.optimiser import (
+    EXPERT_IMBALANCE,
+    POLICY_LAG,
+    POLICY_LAG_MAX,
+    ROUTER_LOSS,
+)
+from rlvitals.metrics.catalogue.rollouts import CANCELLED_SHARE, PARTIAL_SHARE, TURNS_MEAN
+from rlvitals.metrics.catalogue.sampler import (
     CHI2_TOKEN,
     ESS,
     KL,
@@ -54,7 +58,7 @@ from rlvitals.metrics.sampler import (
     REJECTED_TOKENS,
     VERSION,
 )
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
@@ -63,6 +67,7 @@ from rlvitals.rules.weigh import sides
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.signals.trend import trend
+from rlvitals.types import Series, Trace
 
 LIMIT = Threshold(
     "sampler-mismatch.kl",

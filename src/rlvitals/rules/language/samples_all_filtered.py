@@ -30,20 +30,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.metrics.language import (
+from rlvitals.metrics.catalogue.language import (
     NEGATIVE_SAMPLES,
     NEGATIVE_SHARE,
     POSITIVE_SAMPLES,
     POSITIVE_SHARE,
 )
-from rlvitals.metrics.optimiser import GRAD_NORM
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share, learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import LASTING
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
+from rlvitals.types import Profile, Series, Trace
 
 CHANCE = Threshold(
     "samples-all-filtered.chance", 1e-3, "chance of such a stretch anywhere in the run", high=1.0

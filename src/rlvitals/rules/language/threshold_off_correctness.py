@@ -27,9 +27,8 @@ The logged reward for right answers is stricter than the one that the filter is 
 
 import numpy as np
 
-from rlvitals.metrics.language import NEGATIVE_SHARE, POSITIVE_SAMPLES, POSITIVE_SHARE
+from rlvitals.metrics.catalogue.language import NEGATIVE_SHARE, POSITIVE_SAMPLES, POSITIVE_SHARE
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import answers, learned
 from rlvitals.rules.positives import positive_share
@@ -45,6 +44,7 @@ from rlvitals.rules.rule import (
 )
 from rlvitals.rules.shapes import Stretch, above
 from rlvitals.rules.weigh import sides
+from rlvitals.types import Series, Trace
 
 GAP = Threshold(
     "threshold-off-correctness.gap",

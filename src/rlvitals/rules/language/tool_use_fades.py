@@ -25,16 +25,16 @@ a saving, and this is a note. One turn at most is no agent, and is not asked abo
 - Xue et al. 2025, "SimpleTIR", on void turns in multi-turn tool use.
 """
 
-from rlvitals.metrics.language import TOOL_CALLS, TOOL_FAILURES
+from rlvitals.metrics.catalogue.language import TOOL_CALLS, TOOL_FAILURES
+from rlvitals.metrics.catalogue.rollouts import TURNS_MAX, TURNS_MEAN
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.rollouts import TURNS_MAX, TURNS_MEAN
-from rlvitals.records import Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, above, below, start
 from rlvitals.rules.weigh import by_learning
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
+from rlvitals.types import Trace
 
 GIVEN_UP = Threshold("tool-use-fades.left", 0.1, "calls per response that are left, of the first")
 FAILS = Threshold("tool-use-fades.failures", 0.5, "share of calls that fail")

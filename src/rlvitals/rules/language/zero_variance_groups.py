@@ -31,16 +31,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.outcome import REWARD
-from rlvitals.metrics.reward import (
+from rlvitals.metrics.catalogue.outcome import REWARD
+from rlvitals.metrics.catalogue.reward import (
     COMPONENT,
     COMPONENT_STD,
     GROUP_ALL_RIGHT,
     GROUP_ALL_WRONG,
     GROUP_ZERO_STD,
 )
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import answers, learned
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
@@ -48,6 +47,7 @@ from rlvitals.rules.shapes import SHORT_WINDOW, WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
+from rlvitals.types import Series, Trace
 
 HALF = 0.5  # of the answers
 SHARE = Threshold(

@@ -25,12 +25,12 @@ nothing at all in a run that learns.
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.optimiser import CLIPPED_GRAD_NORM, GRAD_NORM
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.optimiser import CLIPPED_GRAD_NORM, GRAD_NORM
-from rlvitals.records import Series, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import standing
+from rlvitals.types import Series, Trace
 
 SHARE = Threshold(
     "gradient-always-clipped.share", 0.9, "share of the updates that are clipped", high=1.0

@@ -27,9 +27,8 @@ policy-gradient runs log norms far above the limit all the time: only a run's ow
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LOSS
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.optimiser import GRAD_NORM, LOSS
-from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
@@ -37,6 +36,7 @@ from rlvitals.rules.shapes import crowd, jumps, start
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spike import Spike
 from rlvitals.signals.spread import median
+from rlvitals.types import Profile, Series, Trace
 
 # A healthy run's norms scatter by less than this around their median.
 FACTOR = Threshold(

@@ -19,13 +19,13 @@ normal, and not reported. Supervised losses near their floor do the same.
 - McCandlish et al. 2018, "An Empirical Model of Large-Batch Training", on gradient noise.
 """
 
-from rlvitals.metrics.optimiser import GRAD_NORM
-from rlvitals.records import Trace
+from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import trend
+from rlvitals.types import Trace
 
 RATIO = Threshold(
     "gradient-not-settling.ratio",

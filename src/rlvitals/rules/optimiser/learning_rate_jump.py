@@ -28,15 +28,15 @@ at most. A step decay goes down, which is not reported; nor is a rate that is st
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
+from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.optimiser import GRAD_NORM, LEARNING_RATE
-from rlvitals.metrics.policy import APPROX_KL
-from rlvitals.records import Series, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.optimiser.learning_rate_too_high import HIGH
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import KL_SPIKE, jumps
 from rlvitals.rules.standing import standing
+from rlvitals.types import Series, Trace
 
 FACTOR = Threshold("learning-rate-jump.factor", 5.0, "x the rate logged before", low=1.0)
 RESUMED = 2.0  # x, or half, over a resume: no schedule moves that far within a row

@@ -27,13 +27,13 @@ is said. Where the outcome stalls for another reason this is still worth ruling 
 
 import numpy as np
 
-from rlvitals.metrics.optimiser import LEARNING_RATE
-from rlvitals.records import Profile, Trace
+from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE
 from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import standing, way_share
+from rlvitals.types import Profile, Trace
 
 HIGH = Threshold("learning-rate-too-high.limit", 0.02, "learning rate, as it is logged")
 NOWHERE = 0.15  # of the way from random to solved

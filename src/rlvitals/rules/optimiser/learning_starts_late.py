@@ -24,10 +24,9 @@ With a budget known this rule counts by the budget.
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.metrics.catalogue.optimiser import LOSS, UPDATES
+from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.optimiser import LOSS, UPDATES
-from rlvitals.metrics.value import LOSS as VALUE_LOSS
-from rlvitals.records import Profile, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import (
@@ -41,6 +40,7 @@ from rlvitals.rules.standing import (
     way_share,
 )
 from rlvitals.signals.spread import median
+from rlvitals.types import Profile, Trace
 
 LATE = Threshold("learning-starts-late.share", 0.5, "share of the run before the first update")
 TRACES = (UPDATES.name, VALUE_LOSS.name, LOSS.name)

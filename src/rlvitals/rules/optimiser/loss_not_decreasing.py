@@ -28,8 +28,7 @@ good checkpoint, has little left to lower.
 
 import numpy as np
 
-from rlvitals.metrics.optimiser import LOSS
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.metrics.catalogue.optimiser import LOSS
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import (
@@ -46,6 +45,7 @@ from rlvitals.rules.standing import standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.shape import shape, tail_ratio
 from rlvitals.signals.spread import median
+from rlvitals.types import Profile, Series, Trace
 
 PERSISTS = persistence("loss-not-decreasing")
 FALL = Threshold(

@@ -25,10 +25,9 @@ from its first step on is not seen here. Data that becomes harder makes a loss r
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.optimiser import LOSS
+from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.optimiser import LOSS
-from rlvitals.metrics.value import LOSS as VALUE_LOSS
-from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import (
     Answer,
@@ -43,6 +42,7 @@ from rlvitals.rules.rule import (
 from rlvitals.rules.standing import standing
 from rlvitals.signals.oscillation import oscillation
 from rlvitals.signals.spread import noise_sd
+from rlvitals.types import Profile, Series, Trace
 
 PERSISTS = persistence("loss-oscillating")
 # About 1 for noise that stays as it is.

@@ -36,23 +36,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.optimiser import EVAL_LOSS, GRAD_NORM, LOSS, LOSS_SCALE, WEIGHT_NORM
-from rlvitals.metrics.policy import (
+from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, GRAD_NORM, LOSS, LOSS_SCALE, WEIGHT_NORM
+from rlvitals.metrics.catalogue.policy import (
     APPROX_KL,
     KL_TO_REFERENCE,
     KL_TO_REFERENCE_PER_TOKEN,
     KL_TO_WARM_START,
     RATIO,
 )
-from rlvitals.metrics.policy import LOSS as POLICY_LOSS
-from rlvitals.metrics.value import EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE
-from rlvitals.metrics.value import LOSS as VALUE_LOSS
-from rlvitals.metrics.value import LOSS_SUM as VALUE_LOSS_SUM
-from rlvitals.metrics.value import MEAN as VALUE_MEAN
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
+from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE
+from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
+from rlvitals.metrics.catalogue.value import LOSS_SUM as VALUE_LOSS_SUM
+from rlvitals.metrics.catalogue.value import MEAN as VALUE_MEAN
+from rlvitals.metrics.metric import Bound
 from rlvitals.rules.going_on import budget_reached, goes_on
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.types import Series, Trace
 
 # In the order of their weight: the first that fails names the finding.
 WATCHED = (

@@ -26,13 +26,13 @@ learn well) and the rule does not apply. GRPO's loss holds a KL term and is not 
 
 import numpy as np
 
-from rlvitals.metrics.policy import LOSS
-from rlvitals.records import Trace
+from rlvitals.metrics.catalogue.policy import LOSS
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import crowd
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median, robust_sd
+from rlvitals.types import Trace
 
 SIZE = Threshold("policy-loss-explosion.size", 1.0, "size of the policy loss")
 Z = Threshold("policy-loss-explosion.deviations", 8.0, "robust standard deviations from the median")

@@ -27,16 +27,16 @@ SAC's and DQN's losses are no policy losses and are not looked at.
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
+from rlvitals.metrics.catalogue.policy import APPROX_KL, LOSS
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.optimiser import GRAD_NORM
-from rlvitals.metrics.policy import APPROX_KL, LOSS
-from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, below
 from rlvitals.rules.standing import outcome, standing
 from rlvitals.rules.untaught import ZERO as NO_GRADIENT
 from rlvitals.rules.untaught import untaught
+from rlvitals.types import Series, Trace
 
 NOTHING = Threshold("policy-loss-flat.loss", 1e-6, "size of the policy loss that is no signal")
 STILL = 1e-6  # nats: a KL this small is one update of a rate of zero

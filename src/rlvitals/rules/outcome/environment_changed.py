@@ -43,12 +43,11 @@ tell, and `return-collapse` speaks.
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from rlvitals.metrics.exploration import ENTROPY
+from rlvitals.metrics.catalogue.exploration import ENTROPY
+from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE
+from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
+from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, LOSS
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.optimiser import LEARNING_RATE
-from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION
-from rlvitals.metrics.value import EXPLAINED_VARIANCE, LOSS
-from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.falling import PROMPT, Fall, fall
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
@@ -58,6 +57,7 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array
 from rlvitals.signals.rolling import medians_ending_at
 from rlvitals.signals.spread import median, noise_sd
+from rlvitals.types import Series, Trace
 
 JUMP = Threshold(
     "environment-changed.jump", 4.0, "times the critic's recent loss that is a sudden error"

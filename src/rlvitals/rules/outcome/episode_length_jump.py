@@ -26,14 +26,14 @@ return at once.
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.standing import standing
 from rlvitals.signals.changepoint import LEAST, change_point
 from rlvitals.signals.lagged import lagged
 from rlvitals.signals.spread import median
+from rlvitals.types import Series, Trace
 
 MATERIAL = Threshold(
     "episode-length-jump.change", 0.25, "part of the length before, by which it changes"

@@ -29,14 +29,14 @@ always run to their limit (Pendulum, HalfCheetah) are not asked, nor those that 
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.outcome import EPISODE_LENGTH, RETURN
-from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.paid import paid
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import environment, standing, task
 from rlvitals.signals.spread import median
+from rlvitals.types import Series, Trace
 
 EARLY = 0.2  # of the points: an untrained policy's
 MOST = 0.9  # of them

@@ -37,9 +37,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.optimiser import EVAL_LOSS, LOSS
-from rlvitals.metrics.outcome import (
+from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, LOSS
+from rlvitals.metrics.catalogue.outcome import (
     EVAL_ACCURACY,
     EVAL_RETURN,
     EVAL_REWARD,
@@ -47,10 +46,10 @@ from rlvitals.metrics.outcome import (
     EVAL_TASK,
     REWARD,
 )
-from rlvitals.metrics.preference import EVAL_ACCURACY as EVAL_PAIRS
-from rlvitals.metrics.progress import EPOCH
-from rlvitals.metrics.reward import EVAL_COMPONENT
-from rlvitals.records import Profile, Trace
+from rlvitals.metrics.catalogue.preference import EVAL_ACCURACY as EVAL_PAIRS
+from rlvitals.metrics.catalogue.progress import EPOCH
+from rlvitals.metrics.catalogue.reward import EVAL_COMPONENT
+from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, reference
 from rlvitals.rules.answers import alone, judged
 from rlvitals.rules.held_out import FEWEST, HeldOut, direction, error_of, evaluations, size_of
@@ -75,6 +74,7 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.changepoint import change_point
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
+from rlvitals.types import Profile, Trace
 
 PERSISTS = persistence("evaluation-falls")
 SIZES = Threshold(

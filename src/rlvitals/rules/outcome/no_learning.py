@@ -32,7 +32,6 @@ judged.
 """
 
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Trace
 from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import evaluated, judged
 from rlvitals.rules.rule import (
@@ -56,6 +55,7 @@ from rlvitals.rules.standing import (
     up,
     way_gone,
 )
+from rlvitals.types import Trace
 
 PERSISTS = persistence("no-learning")
 SPENT = Threshold(

@@ -20,12 +20,12 @@ Progress comes in steps on tasks with bottlenecks: a plateau may end by itself.
 - Machado et al. 2018, "Revisiting the Arcade Learning Environment".
 """
 
-from rlvitals.records import Trace
 from rlvitals.rules import causes
 from rlvitals.rules.answers import evaluated
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import OUTCOME_METRICS, label, outcome, standing, way_gone
 from rlvitals.signals.plateau import LEAST, TOLERANCE, plateau_start
+from rlvitals.types import Trace
 
 WITHIN = Threshold(
     "plateau.within", TOLERANCE, "share of the run's own range within which its end stays", high=1.0

@@ -30,7 +30,6 @@ harder on purpose: the return falls while the agent improves.
 import numpy as np
 
 from rlvitals.metrics.metric import Bound
-from rlvitals.records import Series, Trace
 from rlvitals.rules import causes
 from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plainly_lost
 from rlvitals.rules.curves import lost
@@ -45,6 +44,7 @@ from rlvitals.rules.rule import (
     persistence,
 )
 from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
+from rlvitals.types import Series, Trace
 
 PERSISTS = persistence("return-collapse")
 LOST = Threshold("return-collapse.lost", 0.5, "part of the gain that is lost")

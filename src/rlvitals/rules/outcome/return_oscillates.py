@@ -26,7 +26,6 @@ mean are not counted. A curriculum changes the task, and the return with it.
 
 import numpy as np
 
-from rlvitals.records import Series, Trace
 from rlvitals.rules.course import Course, course_of, falls, is_back, plainly_lost
 from rlvitals.rules.rule import (
     Answer,
@@ -39,6 +38,7 @@ from rlvitals.rules.rule import (
     persistence,
 )
 from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
+from rlvitals.types import Series, Trace
 
 PERSISTS = persistence("return-oscillates")
 OFTEN = Threshold("return-oscillates.falls", 2, "times that half of the outcome's range was lost")

@@ -24,16 +24,16 @@ A success rate already near one cannot follow; a bonus for speed or style may be
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.outcome import RETURN, REWARD, SUCCESS_RATE, WIN_RATE_EMA
+from rlvitals.metrics.catalogue.reward import MEAN as REWARD_MEAN
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.outcome import RETURN, REWARD, SUCCESS_RATE, WIN_RATE_EMA
-from rlvitals.metrics.reward import MEAN as REWARD_MEAN
-from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import checks
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import OF_A_SHARE, label, standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import Trend, trend
+from rlvitals.types import Series, Trace
 
 FOLLOWS = Threshold(
     "return-up-success-flat.follows",

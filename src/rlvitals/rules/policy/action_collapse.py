@@ -31,14 +31,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.metrics.exploration import ENTROPY
+from rlvitals.metrics.catalogue.exploration import ENTROPY
+from rlvitals.metrics.catalogue.policy import ACTION, ACTION_COUNT
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.policy import ACTION, ACTION_COUNT
-from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import Standing, standing
 from rlvitals.rules.workload import Optimum, optimum
 from rlvitals.signals.level import first_last_change
+from rlvitals.types import Profile, Series, Trace
 
 WINDOW = 200  # decisions: the standard error of a share of .8 is then .03
 WINDOWS = 5  # at least this many of them, or the windows are made shorter

@@ -24,13 +24,13 @@ acts) is about half of PPO's |r - 1| > eps: the two are kept apart and this rule
 - Huang et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization".
 """
 
-from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE
-from rlvitals.records import Trace
+from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE
 from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.spread import median
+from rlvitals.types import Trace
 
 SHARE = Threshold(
     "clip-fraction-high.share",

@@ -23,11 +23,11 @@ minibatch) has true zeros.
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.policy import APPROX_KL
-from rlvitals.records import Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
+from rlvitals.types import Trace
 
 # One may be a coincidence of rounding.
 LEAST = Threshold("kl-clamped.zeros", 2.0, "KL values that are exactly 0", low=1.0)

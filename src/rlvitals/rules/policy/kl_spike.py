@@ -32,9 +32,8 @@ import math
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE
-from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.course import lost_before
 from rlvitals.rules.falling import fall
@@ -43,6 +42,7 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 from rlvitals.rules.shapes import KL_SPIKE, crowd_at, jumps
 from rlvitals.rules.standing import label, outcome, standing, up
 from rlvitals.signals.spike import Spike
+from rlvitals.types import Series, Trace
 
 # 3-4 x is ordinary; the floor is twice the usual targets, and then some.
 FACTOR = Threshold("kl-spike.factor", KL_SPIKE[0], "x the median of the 50 updates before", low=1.0)

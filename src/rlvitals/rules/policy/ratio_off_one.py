@@ -27,20 +27,20 @@ it is driven by single samples. Then KL and clip fraction are high as well, and 
 
 import numpy as np
 
-from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.policy import (
+from rlvitals.metrics.catalogue.policy import (
     APPROX_KL,
     CLIP_FRACTION,
     CLIP_FRACTION_EFFECTIVE,
     RATIO,
     RATIO_VAR,
 )
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import Stretch, above, jumps
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median
+from rlvitals.types import Profile, Series, Trace
 
 # Guide values of TRL's documentation.
 OFF = Threshold("ratio-off-one.off", 2.0, "mean ratio: beyond it, or as far below one", low=1.0)

@@ -25,14 +25,14 @@ Some recipes set many epochs and let the KL target choose how many: there stoppi
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.optimiser import UPDATES
+from rlvitals.metrics.catalogue.progress import ITERATION
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.optimiser import UPDATES
-from rlvitals.metrics.progress import ITERATION
-from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW
 from rlvitals.rules.standing import standing
+from rlvitals.types import Profile, Series, Trace
 
 CUT = Threshold("updates-cut-short.share", 0.5, "share of iterations that stopped early")
 AT_ONCE = 0.9  # share of iterations that end in their first epochs

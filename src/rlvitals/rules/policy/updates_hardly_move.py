@@ -26,17 +26,17 @@ the learning rate is below 30 % of its peak this rule is silent. Language models
 
 import numpy as np
 
-from rlvitals.metrics.exploration import ENTROPY
+from rlvitals.metrics.catalogue.exploration import ENTROPY
+from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE
+from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
+from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.optimiser import LEARNING_RATE
-from rlvitals.metrics.policy import APPROX_KL, CLIP_FRACTION
-from rlvitals.metrics.value import LOSS as VALUE_LOSS
-from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import last_stretch_below
 from rlvitals.rules.standing import LEAST, standing, way_share
 from rlvitals.signals.spread import median
+from rlvitals.types import Profile, Series, Trace
 
 TINY_KL = Threshold("updates-hardly-move.kl", 1e-4, "KL per update, nats")
 FEW = Threshold("updates-hardly-move.clipped", 0.005, "share of samples clipped", high=1.0)

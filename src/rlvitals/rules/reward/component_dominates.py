@@ -30,9 +30,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.metrics.outcome import REWARD
-from rlvitals.metrics.reward import COMPONENT
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.catalogue.outcome import REWARD
+from rlvitals.metrics.catalogue.reward import COMPONENT
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import checks, learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
@@ -41,6 +40,7 @@ from rlvitals.rules.weigh import content
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
+from rlvitals.types import Series, Trace
 
 SHARE = Threshold("component-dominates.share", 0.75, "share of all gains that one part makes")
 LEAST = 40  # updates

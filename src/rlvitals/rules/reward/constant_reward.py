@@ -37,10 +37,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.outcome import RETURN, REWARD, SCORE
+from rlvitals.metrics.catalogue.reward import COMPONENT, GROUP_STD, SCORE_STD, STD
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.outcome import RETURN, REWARD, SCORE
-from rlvitals.metrics.reward import COMPONENT, GROUP_STD, SCORE_STD, STD
-from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import judged, last_share
 from rlvitals.rules.falling import SHOWS, memory
@@ -52,6 +51,7 @@ from rlvitals.rules.standing import Standing, environment, label, standing
 from rlvitals.rules.untaught import at_top, lifeless
 from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.level import stays_above
+from rlvitals.types import Profile, Series, Trace
 
 UPDATES = 10
 LEAST = Threshold(

@@ -35,15 +35,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.metrics.exploration import ENTROPY
-from rlvitals.metrics.language import LENGTH_MEAN
+from rlvitals.metrics.catalogue.exploration import ENTROPY
+from rlvitals.metrics.catalogue.language import LENGTH_MEAN
+from rlvitals.metrics.catalogue.outcome import REWARD, SCORE
+from rlvitals.metrics.catalogue.policy import APPROX_KL, KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
+from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, GROUP_STD, STD
+from rlvitals.metrics.catalogue.rollouts import ABORTED_SHARE, ERROR_SHARE
+from rlvitals.metrics.catalogue.throughput import STEP_TIME
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.outcome import REWARD, SCORE
-from rlvitals.metrics.policy import APPROX_KL, KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
-from rlvitals.metrics.reward import COMPONENT, COMPONENT_STD, GROUP_STD, STD
-from rlvitals.metrics.rollouts import ABORTED_SHARE, ERROR_SHARE
-from rlvitals.metrics.throughput import STEP_TIME
-from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
@@ -52,6 +51,7 @@ from rlvitals.rules.standing import label
 from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.changepoint import change_point
 from rlvitals.signals.spread import median, noise_sd, robust_sd
+from rlvitals.types import Series, Trace
 
 ERRORS = Threshold("judge-outage.errors", 0.2, "share of rollouts that end in an error")
 UPDATES = Threshold("judge-outage.updates", 3.0, "successive updates without real rewards")

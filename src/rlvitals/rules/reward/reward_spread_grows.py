@@ -25,14 +25,14 @@ Returns that grow scatter more in proportion: that growth is taken out before co
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.outcome import REWARD, SCORE
+from rlvitals.metrics.catalogue.reward import MAX, MIN, STD
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.outcome import REWARD, SCORE
-from rlvitals.metrics.reward import MAX, MIN, STD
-from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, above, start
 from rlvitals.rules.standing import outcome, standing
+from rlvitals.types import Series, Trace
 
 FACTOR = Threshold(
     "reward-spread-grows.factor",

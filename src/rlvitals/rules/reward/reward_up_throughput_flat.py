@@ -27,14 +27,14 @@ A reward for balance may rise before latency does.
 
 import numpy as np
 
-from rlvitals.metrics.outcome import LATENCY, REWARD, THROUGHPUT
-from rlvitals.metrics.reward import MEAN
-from rlvitals.metrics.scheduler import ARRIVALS
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.metrics.catalogue.outcome import LATENCY, REWARD, THROUGHPUT
+from rlvitals.metrics.catalogue.reward import MEAN
+from rlvitals.metrics.catalogue.scheduler import ARRIVALS
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import trend
+from rlvitals.types import Profile, Series, Trace
 
 GAIN = Threshold(
     "reward-up-throughput-flat.gain", 0.05, "gain of throughput, as a part of what it was", low=-1.0

@@ -23,14 +23,14 @@ part's own mean is given as evidence.
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.outcome import REWARD
+from rlvitals.metrics.catalogue.reward import ABSOLUTE, COMPONENT, DELTA, MEAN, STEP
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.outcome import REWARD
-from rlvitals.metrics.reward import ABSOLUTE, COMPONENT, DELTA, MEAN, STEP
-from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
 from rlvitals.rules.standing import standing
+from rlvitals.types import Profile, Series, Trace
 
 GOES_ON = Threshold(
     "total-negative-absolute-positive.lasting",

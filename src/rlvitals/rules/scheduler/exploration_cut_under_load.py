@@ -31,11 +31,15 @@ follows the load slowly, and something else from decision to decision, is not fo
 
 from dataclasses import dataclass
 
-from rlvitals.metrics.exploration import BASE_TEMPERATURE, TEMPERATURE
+from rlvitals.metrics.catalogue.exploration import BASE_TEMPERATURE, TEMPERATURE
+from rlvitals.metrics.catalogue.outcome import LATENCY
+from rlvitals.metrics.catalogue.scheduler import (
+    LATENCY_EMA,
+    LATENCY_PRESSURE,
+    QPS_PRESSURE,
+    RAW_LATENCY,
+)
 from rlvitals.metrics.metric import Bound, Metric
-from rlvitals.metrics.outcome import LATENCY
-from rlvitals.metrics.scheduler import LATENCY_EMA, LATENCY_PRESSURE, QPS_PRESSURE, RAW_LATENCY
-from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import weigh
 from rlvitals.rules.pulses import followed, outside_pulses
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
@@ -45,6 +49,7 @@ from rlvitals.signals.lagged import Lagged
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.signals.trend import trend
+from rlvitals.types import Profile, Series, Trace
 
 DEPTH = Threshold(
     "exploration-cut-under-load.depth", 0.5, "share of the way from the base to the lowest"

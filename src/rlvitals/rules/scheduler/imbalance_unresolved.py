@@ -26,13 +26,13 @@ With an outcome that improves this is a note.
 
 from collections.abc import Mapping
 
-from rlvitals.metrics.scheduler import BALANCE_PENALTY
-from rlvitals.records import Profile, Trace
+from rlvitals.metrics.catalogue.scheduler import BALANCE_PENALTY
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.rules.workload import SPEEDS, Optimum, apart, latest_shares, optimum
 from rlvitals.signals.level import first_last_change
+from rlvitals.types import Profile, Trace
 
 REMAINS = Threshold(
     "imbalance-unresolved.remains", 0.25, "part of the balance penalty at the start"

@@ -29,14 +29,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.metrics.language import LENGTH_MEAN
+from rlvitals.metrics.catalogue.language import LENGTH_MEAN
+from rlvitals.metrics.catalogue.throughput import MACHINE, MEMORY, PREEMPTIONS
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.throughput import MACHINE, MEMORY, PREEMPTIONS
-from rlvitals.records import Series, Trace
 from rlvitals.rules.curves import by_steps
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import trend
+from rlvitals.types import Series, Trace
 
 TOTAL = Threshold("memory-grows.total", 0.0, "GiB that there are, 0 where it is not known")
 GROWS = Threshold("memory-grows.growth", 0.1, "growth over the second half, of its level")

@@ -28,10 +28,10 @@ the command `follow`, a run that was stopped by hand looks the same.
 import numpy as np
 
 from rlvitals import metrics
+from rlvitals.metrics.catalogue.throughput import ELAPSED
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.throughput import ELAPSED
-from rlvitals.records import Series, Trace
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.types import Series, Trace
 
 SHORTEST = Threshold("no-new-rows.seconds", 600.0, "silence that is never too long, seconds")
 TYPICAL, LONGEST = 10.0, 3.0  # x the median gap, x the longest

@@ -31,9 +31,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from rlvitals.metrics.language import LENGTH_MEAN
-from rlvitals.metrics.progress import TOKENS_NEW
-from rlvitals.metrics.throughput import (
+from rlvitals.metrics.catalogue.language import LENGTH_MEAN
+from rlvitals.metrics.catalogue.progress import TOKENS_NEW
+from rlvitals.metrics.catalogue.throughput import (
     CORES,
     LOAD,
     PHASE_TIME,
@@ -41,11 +41,11 @@ from rlvitals.metrics.throughput import (
     STEPS_PER_SECOND,
     TOKENS,
 )
-from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds
 from rlvitals.rules.pace import LEAST, SLOWER, Pace, by_rate, pace, slow_since
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.signals.spread import median
+from rlvitals.types import Series, Trace
 
 SPEED = Threshold("throughput-drop.speed", SLOWER, "part of the run's own speed before", high=1.0)
 # Of 800 recorded runs six fell to 0.61-0.67 of their speed for the machine's sake alone.

@@ -26,13 +26,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rlvitals.metrics.optimiser import UPDATES
-from rlvitals.metrics.throughput import PHASE_SHARE, PHASE_TIME
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.catalogue.optimiser import UPDATES
+from rlvitals.metrics.catalogue.throughput import PHASE_SHARE, PHASE_TIME
 from rlvitals.rules.pace import LEAST, SLOWER, WARM_UP, WINDOWS, Pace, pace, slow_since
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.spread import median
+from rlvitals.types import Series, Trace
 
 SPEED = Threshold("updates-slow.speed", SLOWER, "part of the run's own speed before", high=1.0)
 WAITING = Threshold(

@@ -30,12 +30,12 @@ is skewed. Where the framework normalises afterwards, only the critic's message 
 
 import numpy as np
 
-from rlvitals.metrics.policy import ADVANTAGE_MEAN, ADVANTAGE_STD
-from rlvitals.records import Series, Trace
+from rlvitals.metrics.catalogue.policy import ADVANTAGE_MEAN, ADVANTAGE_STD
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import standing
+from rlvitals.types import Series, Trace
 
 LIMIT = Threshold(
     "advantage-off-centre.deviations", 0.5, "standard deviations of the mean advantage from 0"

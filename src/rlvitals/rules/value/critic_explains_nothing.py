@@ -42,15 +42,15 @@ returns are alike, as at a task's maximum. RLlib cuts it off at -1. TRL's
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.metrics.optimiser import LOSS as TOTAL_LOSS
-from rlvitals.metrics.value import EXPLAINED_VARIANCE, LOSS, MSE_EXPLAINED_VARIANCE
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.metrics.catalogue.optimiser import LOSS as TOTAL_LOSS
+from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, LOSS, MSE_EXPLAINED_VARIANCE
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, Stretch, below
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, outcome, standing
 from rlvitals.rules.untrained import never_explained, never_settled
+from rlvitals.types import Profile, Series, Trace
 
 Array = NDArray[np.float64]
 ESTIMATES = (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE)

@@ -27,14 +27,14 @@ else 0.99 is assumed. Rewards scaled down for the learner alone make Q small for
 
 import numpy as np
 
-from rlvitals.metrics.outcome import EPISODE_LENGTH
-from rlvitals.metrics.value import LOSS, Q_MEAN
-from rlvitals.records import Profile, Trace
+from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
+from rlvitals.metrics.catalogue.value import LOSS, Q_MEAN
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import start
 from rlvitals.rules.standing import LEAST, environment, outcome, standing
 from rlvitals.signals.spread import median
+from rlvitals.types import Profile, Trace
 
 SHORT = Threshold("critic-target-frozen.share", 0.1, "mean |Q| over what rewards add up to")
 FITTED = 0.01  # of the loss's early level

@@ -35,16 +35,16 @@ import math
 
 import numpy as np
 
-from rlvitals.metrics.exploration import ENTROPY_COEF
-from rlvitals.metrics.optimiser import LOSS as TRAINING_LOSS
-from rlvitals.metrics.outcome import EPISODE_LENGTH
-from rlvitals.metrics.value import LOSS, Q_MEAN
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.metrics.catalogue.exploration import ENTROPY_COEF
+from rlvitals.metrics.catalogue.optimiser import LOSS as TRAINING_LOSS
+from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
+from rlvitals.metrics.catalogue.value import LOSS, Q_MEAN
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, last_stretch_above, start
 from rlvitals.rules.standing import LEAST, environment, outcome, standing
 from rlvitals.signals.spread import median
+from rlvitals.types import Profile, Series, Trace
 
 BEYOND = Threshold("q-divergence.factor", 3.0, "mean |Q|, x what the run's returns allow")
 ERROR = Threshold("q-divergence.error", 0.25, "typical TD error over the largest |return|")

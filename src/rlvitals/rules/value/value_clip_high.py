@@ -24,13 +24,13 @@ only far off at the start.
 - TRL, `trainer/ppo_trainer.py`, `vf_clipfrac`.
 """
 
-from rlvitals.metrics.value import CLIP_FRACTION
-from rlvitals.records import Profile, Trace
+from rlvitals.metrics.catalogue.value import CLIP_FRACTION
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, above
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median
+from rlvitals.types import Profile, Trace
 
 SHARE = Threshold(
     "value-clip-high.share",

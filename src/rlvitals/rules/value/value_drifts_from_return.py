@@ -28,13 +28,13 @@ improves.
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.metrics.value import LOSS, MEAN, RETURN_MEAN, RETURN_VAR
-from rlvitals.records import Profile, Series, Trace
+from rlvitals.metrics.catalogue.value import LOSS, MEAN, RETURN_MEAN, RETURN_VAR
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, above
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median
+from rlvitals.types import Profile, Series, Trace
 
 Array = NDArray[np.float64]
 

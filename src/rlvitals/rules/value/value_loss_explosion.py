@@ -34,10 +34,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.metrics.catalogue.policy import APPROX_KL
+from rlvitals.metrics.catalogue.value import LOSS
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.policy import APPROX_KL
-from rlvitals.metrics.value import LOSS
-from rlvitals.records import Profile, Series, Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.falling import fall
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
@@ -45,6 +44,7 @@ from rlvitals.rules.shapes import KL_SPIKE, crowd, jumps
 from rlvitals.rules.standing import Standing, outcome, standing
 from rlvitals.signals.rolling import medians_ending_at
 from rlvitals.signals.spread import median
+from rlvitals.types import Profile, Series, Trace
 
 Array = NDArray[np.float64]
 

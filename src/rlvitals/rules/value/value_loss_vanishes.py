@@ -39,14 +39,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, LOSS
 from rlvitals.metrics.metric import Bound
-from rlvitals.metrics.value import EXPLAINED_VARIANCE, LOSS
-from rlvitals.records import Series, Trace
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.falling import fall
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import HEAD, Stretch, below
 from rlvitals.rules.standing import Standing, outcome, standing
+from rlvitals.types import Series, Trace
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from rlvitals.trainers.language import presets
 from rlvitals.trainers.language.config import Config
 
 if TYPE_CHECKING:  # it loads torch
-    from rlvitals.trainers.language.course import TrainingResult
+    from rlvitals.trainers.language.language_harness import TrainingResult
 
 ABOUT = "Post-training of a language model, or of one that sees, with rewards."
 QUICKLY = (
@@ -96,10 +96,10 @@ def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
 
 def train(config: Config, chosen: Mapping[str, Any]) -> "TrainingResult | None":
     """Train; returns how it ended, None on other processes than the first."""
-    from rlvitals.trainers.language import building
+    from rlvitals.trainers.language import factory
     from rlvitals.trainers.language.program import Training
 
-    with full_disk.explained(building.folder(config)):
+    with full_disk.explained(factory.folder(config)):
         training = Training(config)
         training.begin_as(chosen)
         return training.result(training.run(), config.monitoring.plots_dir)

@@ -13,11 +13,11 @@ import transformers
 from tqdm import tqdm
 
 from rlvitals import UsageError
+from rlvitals.trainers.console_io import say
 from rlvitals.trainers.full_disk import LogFile
-from rlvitals.trainers.language import signals
+from rlvitals.trainers.language import sample_weights
 from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.modes import Told
-from rlvitals.trainers.saying import say
 
 LOG = "debug.log"
 LIBRARIES = ("transformers", "trl", "accelerate", "peft", "datasets", "py.warnings", "rlvitals")
@@ -27,8 +27,8 @@ DESCRIPTION = "Training progress"
 PARTS = 10  # of a training: a line of progress after each, where no bar can be drawn
 SHOWN = 16  # rewards of a list on the console; the file has all
 TRAINED_ON = MappingProxyType({
-    signals.PSR: "POSITIVE samples", signals.NSR: "NEGATIVE samples",
-    signals.W_REINFORCE: "both, POSITIVE samples weighted by λ",
+    sample_weights.PSR: "POSITIVE samples", sample_weights.NSR: "NEGATIVE samples",
+    sample_weights.W_REINFORCE: "both, POSITIVE samples weighted by λ",
 })  # fmt: skip
 
 
@@ -39,11 +39,11 @@ def heading(config: Config, samples: int) -> list[str]:
     lines += [f"  Training samples: {samples}", *_length(config)]
     if mode in TRAINED_ON:
         lines.append(f"  Reward threshold: {signal.reward_threshold:g}")
-    if mode == signals.W_REINFORCE:
+    if mode == sample_weights.W_REINFORCE:
         lines.append(f"  Lambda: {signal.lambda_psr:g}")
     if mode in TRAINED_ON:
         lines += ["", f"✓ {mode.upper()} reward filtering enabled"]
-        only = "" if mode == signals.W_REINFORCE else "only "
+        only = "" if mode == sample_weights.W_REINFORCE else "only "
         lines.append(f"  → Training {only}on {TRAINED_ON[mode]}")
     return [*lines, "", "Training:"]
 
@@ -69,9 +69,9 @@ def batch_line(mode: str, told: Told, lambda_psr: float, weights: Sequence[float
     positive, negative = found.positives, found.negatives
     all_, mean = len(found.positive), found.mean
     counted = {
-        signals.PSR: f"{positive}/{all_} positive samples",
-        signals.NSR: f"{negative}/{all_} negative samples",
-        signals.W_REINFORCE: f"{positive} pos (λ={lambda_psr:g}) + {negative} neg (λ=1.0)",
+        sample_weights.PSR: f"{positive}/{all_} positive samples",
+        sample_weights.NSR: f"{negative}/{all_} negative samples",
+        sample_weights.W_REINFORCE: f"{positive} pos (λ={lambda_psr:g}) + {negative} neg (λ=1.0)",
     }[mode]
     return f"{begin} {counted} | Avg reward: {mean:.3f}"
 

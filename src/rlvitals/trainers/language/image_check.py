@@ -13,9 +13,9 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from rlvitals.trainers.language import asking
-from rlvitals.trainers.language.asking import Policy, Row
-from rlvitals.trainers.language.evaluating import Right
+from rlvitals.trainers.language import generate
+from rlvitals.trainers.language.evaluate_model import Right
+from rlvitals.trainers.language.generate import Policy, Row
 
 # Names of rlvitals' own, whatever else a log's names are.
 QUESTIONS = "language/image_questions"
@@ -65,7 +65,7 @@ def sentence(shares: Mapping[str, float]) -> str:
 
 def _marks(policy: Policy, rows: Sequence[Row], right: Right, batch: int) -> list[bool]:
     parts = (rows[i : i + batch] for i in range(0, len(rows), batch))
-    return [mark for part in parts for mark in right(part, asking.greedy(policy, part))]
+    return [mark for part in parts for mark in right(part, generate.greedy(policy, part))]
 
 
 def _next(pixels: Sequence[Any], row: int) -> int:

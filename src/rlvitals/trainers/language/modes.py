@@ -12,7 +12,7 @@ import torch
 from trl import GRPOTrainer
 
 from rlvitals import UsageError
-from rlvitals.trainers.language import signals
+from rlvitals.trainers.language import sample_weights
 from rlvitals.trainers.language.config import SignalConfig
 
 GRPO = "grpo"
@@ -26,7 +26,7 @@ class Told:
     """What a batch of samples came to, over all processes in order."""
 
     step: int  # optimizer steps done
-    signal: signals.Signal | None  # None: GRPO's
+    signal: sample_weights.Signal | None  # None: GRPO's
     rewards: Mapping[str, Sequence[float]]  # by function; NaN where it paid none
 
 
@@ -68,7 +68,10 @@ class ModesTrainer(GRPOTrainer):
         return names.index(correctness)
 
     def _check(self) -> None:
-        kept = self._mode in (signals.PSR, signals.NSR) and self._signal.normalise == "kept"
+        kept = (
+            self._mode in (sample_weights.PSR, sample_weights.NSR)
+            and self._signal.normalise == "kept"
+        )
         if kept and self.loss_type not in BY_TOKENS:
             raise UsageError(
                 f"the loss {self.loss_type!r} is no mean over the tokens that are kept",
@@ -91,26 +94,26 @@ class ModesTrainer(GRPOTrainer):
             self._on_batch(Told(self.state.global_step, found, paid))
         return out
 
-    def _taught(self) -> signals.Signal:
+    def _taught(self) -> sample_weights.Signal:
         if self._compared is None:
-            compared = signals.total(self._paid, self.reward_weights.to(self._paid.device))
+            compared = sample_weights.total(self._paid, self.reward_weights.to(self._paid.device))
         else:
             compared = self._paid[:, self._compared]
-        return signals.signal(self._mode, compared, self._signal)
+        return sample_weights.signal(self._mode, compared, self._signal)
 
-    def _teach(self, out: dict[str, Any], found: signals.Signal, rows: int) -> None:
+    def _teach(self, out: dict[str, Any], found: sample_weights.Signal, rows: int) -> None:
         """Put this process's advantages into its batch, and what they came to into the log."""
         first = self.accelerator.process_index * rows
         mine = slice(first, first + rows)
         out["advantages"] = found.advantages[mine].to(out["advantages"].device)
-        if self._mode != signals.W_REINFORCE and self._signal.normalise == "kept":
+        if self._mode != sample_weights.W_REINFORCE and self._signal.normalise == "kept":
             out["num_items_in_batch"] = self._tokens(out, found.kept[mine])
         shown = self._logs["advantages"]  # of the table of completions: GRPO's are in it
         for _ in range(min(len(found.advantages), len(shown))):
             shown.pop()
         shown.extend(found.advantages.tolist())
         told = self._metrics["train" if self.model.training else "eval"]
-        for name, value in signals.metrics(self._mode, found).items():
+        for name, value in sample_weights.metrics(self._mode, found).items():
             told[name].append(value)
 
     def _tokens(self, out: Mapping[str, Any], kept: torch.Tensor) -> torch.Tensor:

@@ -10,27 +10,27 @@ from transformers import PrinterCallback, set_seed
 
 import rlvitals
 from rlvitals.integrations import trl as vitals
-from rlvitals.trainers import alone, schema
-from rlvitals.trainers.judging import Judge
+from rlvitals.trainers import lock, schema
+from rlvitals.trainers.health_monitor import Judge
 from rlvitals.trainers.language import (
-    building,
+    chat_template,
     console,
     data,
-    evaluating,
-    finite,
+    evaluate_model,
+    factory,
     models,
+    nan_guard,
     presets,
     rewards,
-    sharded,
-    talking,
+    sharded_models,
 )
-from rlvitals.trainers.language.asking import Policy
 from rlvitals.trainers.language.config import Config
-from rlvitals.trainers.language.course import ERRORS, Course
-from rlvitals.trainers.language.following import Following
+from rlvitals.trainers.language.generate import Policy
 from rlvitals.trainers.language.image_check import ImageCheck
+from rlvitals.trainers.language.language_harness import ERRORS, Course
 from rlvitals.trainers.language.modes import ModesTrainer, Told
 from rlvitals.trainers.language.schedule import Schedule
+from rlvitals.trainers.language.trl_callback import Following
 
 HERE = ("training.output_dir",)  # a run may be moved
 
@@ -43,17 +43,17 @@ class Training(Course):
 
     def __init__(self, config: Config) -> None:
         """Build everything; with several processes, each builds its own."""
-        folder = building.folder(config)
+        folder = factory.folder(config)
         # Before the model: ZeRO-3 shares it out as it is loaded.
-        self.args = building.arguments(config, folder)
-        sharded.check(self.args, config.signal)
+        self.args = factory.arguments(config, folder)
+        sharded_models.check(self.args, config.signal)
         first = self.args.process_index == 0
         if first:
-            alone.check(folder)
+            lock.check(folder)
         self.config = config
         # Before a model is loaded, which takes minutes.
         data.check(config.data)
-        building.sinks(config.monitoring, "", config.training.mode)
+        factory.sinks(config.monitoring, "", config.training.mode)
         self.named = self._paid(()) if config.rewards.functions else []
         self.titles: dict[str, str] = {}  # of the reward functions, by name
         self._shown = -inf  # when a generation was shown last, on the monotonic clock
@@ -73,11 +73,11 @@ class Training(Course):
         if threads := config.training.threads or (1 if loaded.tiny else 0):
             torch.set_num_threads(threads)
         task = data.load(config.data, vision=loaded.vision, seed=seed, found=found)
-        notes = talking.check(config.data, loaded, task)
-        building.enough(self.args, len(task.train))
-        changed = schema.changed(self.folder / building.SAVED_AS, config, besides=HERE)
+        notes = chat_template.check(config.data, loaded, task)
+        factory.enough(self.args, len(task.train))
+        changed = schema.changed(self.folder / factory.SAVED_AS, config, besides=HERE)
         if self.first:
-            with alone.entered(self.folder):
+            with lock.entered(self.folder):
                 self._record()
             for note in (*task.notes, *notes):
                 self.log.warning("%s: %s", task.name, note)
@@ -87,8 +87,8 @@ class Training(Course):
         trainer = self._trainer(loaded, task)
         goes_on = self._goes_on(changed)
         if self.first:  # what was refused is not what this run is trained with
-            schema.write(self.folder / building.SAVED_AS, config)
-        with finite.told(self.folder):
+            schema.write(self.folder / factory.SAVED_AS, config)
+        with nan_guard.told(self.folder):
             trainer.train(resume_from_checkpoint=goes_on)
         self.end_usage(trainer.state.global_step)
         self.stopping.check()
@@ -101,8 +101,8 @@ class Training(Course):
         """Return the checkpoint to go on from. Raises VitalsError for one of another training."""
 
         def check(checkpoint: Path) -> None:
-            sharded.check_resume(self.args, checkpoint)
-            building.fits(changed, str(checkpoint))
+            sharded_models.check_resume(self.args, checkpoint)
+            factory.fits(changed, str(checkpoint))
 
         fresh = self.fresh or not self.config.checkpointing.resume
         found = rlvitals.resume_from(
@@ -115,11 +115,11 @@ class Training(Course):
 
     def _record(self) -> None:
         """Begin to record, on the first process."""
-        config, name = self.config, building.named(self.config.monitoring.run_name, self.config)
+        config, name = self.config, factory.named(self.config.monitoring.run_name, self.config)
         self.recorder = rlvitals.start(
             self.folder, name=name, project=config.monitoring.wandb_project,
-            seed=config.training.seed, settings=building.flat(config),
-            sinks=building.sinks(config.monitoring, name, config.training.mode),
+            seed=config.training.seed, settings=factory.flat(config),
+            sinks=factory.sinks(config.monitoring, name, config.training.mode),
             tags=(config.training.mode,),
         )  # fmt: skip
 
@@ -164,8 +164,8 @@ class Training(Course):
             trainer.model, loaded.processor, training.temperature, training.max_completion_length
         )
         return ImageCheck(
-            trainer, policy, task.train, evaluating.judge(self.config, task.rewards),
-            questions, steps, evaluating.TINY_BATCH if loaded.tiny else training.batch_size,
+            trainer, policy, task.train, evaluate_model.judge(self.config, task.rewards),
+            questions, steps, evaluate_model.TINY_BATCH if loaded.tiny else training.batch_size,
             self.log.info,
         )  # fmt: skip
 

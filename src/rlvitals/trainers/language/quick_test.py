@@ -10,9 +10,9 @@ from math import comb
 from pathlib import Path
 
 import rlvitals
-from rlvitals.trainers.language import evaluating
+from rlvitals.trainers.language import evaluate_model
 from rlvitals.trainers.language.console import Progress
-from rlvitals.trainers.language.course import TrainingResult
+from rlvitals.trainers.language.language_harness import TrainingResult
 
 MAX_QUESTIONS = 256
 SIGNIFICANCE = 0.05  # two-sided p-value at which a change is called a rise or a fall
@@ -64,7 +64,7 @@ def compare(folder: Path, *, questions: int = MAX_QUESTIONS) -> Comparison:
     Raises UsageError where the run keeps no questions back or has no checkpoint, BadCheckpoint
     where no checkpoint is whole.
     """
-    evaluating.quiet()
+    evaluate_model.quiet()
     before, _ = _answers(folder, 0, questions)
     after, steps = _answers(folder, None, questions)
     return Comparison(before, after, steps)
@@ -72,11 +72,11 @@ def compare(folder: Path, *, questions: int = MAX_QUESTIONS) -> Comparison:
 
 def _answers(folder: Path, step: int | None, questions: int) -> tuple[tuple[bool, ...], int]:
     """Return by question whether a checkpoint's likeliest answer is right, and its step."""
-    trained = evaluating.load(folder, step=step)
+    trained = evaluate_model.load(folder, step=step)
     title = f"Asking unseen questions at step {trained.step:,}"
     progress = Progress(wanted=sys.stderr.isatty(), title=title, stream=sys.stderr)
     count = min(questions, len(trained.questions))
-    evaluation = evaluating.evaluate(trained, questions=count, samples=0, progress=progress)
+    evaluation = evaluate_model.evaluate(trained, questions=count, samples=0, progress=progress)
     progress.close()
     return evaluation.right_questions, trained.step
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from rlvitals import VitalsError
 from rlvitals.trainers import full_disk, schema
-from rlvitals.trainers.ppo import building, presets
+from rlvitals.trainers.console_io import say
+from rlvitals.trainers.ppo import factory, presets
 from rlvitals.trainers.ppo.config import Config
-from rlvitals.trainers.saying import say
 
 ABOUT = "Proximal policy optimisation on any Gymnasium environment."
 QUICKLY = "see within about a minute that all of it runs, and whether the held-out return rises"
@@ -48,17 +48,17 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
 def _env(options: Sequence[str]) -> str:
     """Return the environment that flags or their file ask for: its preset makes the defaults."""
     default = Config().training.env
-    return schema.asked(options, ("--env",), "training.env", default, find=building.settings_file)
+    return schema.asked(options, ("--env",), "training.env", default, find=factory.settings_file)
 
 
 def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
     """Return what the flags come to. Raises UsageError."""
     del algorithm
-    said = building.fitted(schema.said(chosen, Config))
+    said = factory.fitted(schema.said(chosen, Config))
     if chosen["quick_test"]:
         said = {**QUICK, **said}
     file = chosen["config"]
-    place = file and building.settings_file(file)
+    place = file and factory.settings_file(file)
     return schema.load(
         Config, place, said, below=presets.preset(chosen["env_of_preset"]), unread=UNREAD,
         tell=lambda note: say(f"[PPO:init] {note}\n"),

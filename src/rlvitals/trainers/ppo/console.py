@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlvitals.trainers.console_io import say
 from rlvitals.trainers.full_disk import LogFile
 from rlvitals.trainers.ppo.telemetry import FORMAT
-from rlvitals.trainers.saying import say
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -11,7 +11,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from numpy.typing import NDArray
 
 from rlvitals import UsageError, VitalsError
-from rlvitals.trainers.ppo import separate
+from rlvitals.trainers.ppo import subprocess_env
 
 Bools = NDArray[np.bool_]
 
@@ -117,7 +117,7 @@ class Environments:
     def close(self) -> None:
         """End the environments and their processes."""
         if isinstance(self.vector, AsyncVectorEnv):
-            separate.close(self.vector)
+            subprocess_env.close(self.vector)
         else:
             self.vector.close()
 
@@ -127,7 +127,7 @@ class Environments:
         except VitalsError:
             raise
         except (EOFError, OSError) as error:
-            died = separate.dead(self.vector) or str(error)
+            died = subprocess_env.dead(self.vector) or str(error)
             raise VitalsError(
                 f"a process died: {died}",
                 where=str(self.vector),
@@ -194,13 +194,13 @@ class Separate(Environments):
     def state_dict(self) -> dict[str, Any]:
         """Return what the environments need to go on."""
         here = {name: getattr(self, name).copy() for name in self.HERE}
-        return here | {"there": separate.states(self.vector)}
+        return here | {"there": subprocess_env.states(self.vector)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
         for name in self.HERE:
             setattr(self, name, state[name])
-        separate.put(self.vector, state["there"])
+        subprocess_env.put(self.vector, state["there"])
 
 
 def make(name: str, count: int, *, processes: bool = False, **options: Any) -> Environments:  # noqa: ANN401
@@ -213,13 +213,16 @@ def make(name: str, count: int, *, processes: bool = False, **options: Any) -> E
         native = spec.vector_entry_point is not None and not processes
         if native:
             return Environments(gym.make_vec(name, count, "vector_entry_point", **options))
-        with separate.deaf() if processes else nullcontext():
+        with subprocess_env.deaf() if processes else nullcontext():
             vector = gym.make_vec(
                 name,
                 count,
                 "async" if processes else "sync",
                 vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
-                wrappers=[gym.wrappers.FlattenObservation, *([separate.Held] if processes else [])],
+                wrappers=[
+                    gym.wrappers.FlattenObservation,
+                    *([subprocess_env.Held] if processes else []),
+                ],
                 **options,
             )
     except gym.error.Error as error:

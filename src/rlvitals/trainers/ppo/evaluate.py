@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import rlvitals
 from rlvitals.trainers import schema
-from rlvitals.trainers.ppo import acting, building, cluster
+from rlvitals.trainers.ppo import cluster, factory, sample_actions
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.ppo import PPO
 
@@ -31,7 +31,9 @@ class Trained:
 
         None is chosen that is False in `masks`, [n, actions].
         """
-        return acting.best(self.ppo.policy, self.ppo.observe(observations, learn=False), masks)
+        return sample_actions.best(
+            self.ppo.policy, self.ppo.observe(observations, learn=False), masks
+        )
 
     def schedule(
         self, observations: NDArray[np.float32], serving: cluster.Cluster
@@ -47,10 +49,10 @@ def load(folder: Path, *, step: int | None = None, best: bool = False) -> Traine
     `best`: the best by `checkpointing.keep_best`. Raises UsageError for a folder without settings
     or without a checkpoint, BadCheckpoint for a step without a whole one.
     """
-    file = folder / building.FILE
+    file = folder / factory.FILE
     if not file.is_file():
         raise rlvitals.UsageError(
-            f"there is no {building.FILE}", where=str(folder), hint="a run of rlvitals train ppo"
+            f"there is no {factory.FILE}", where=str(folder), hint="a run of rlvitals train ppo"
         )
     config = schema.load(Config, file, {})
     torch.set_num_threads(config.training.threads)
@@ -59,7 +61,7 @@ def load(folder: Path, *, step: int | None = None, best: bool = False) -> Traine
     if found is None:
         which = "checkpoint that was measured by keep_best" if best else "checkpoint"
         raise rlvitals.UsageError(f"there is no whole {which}", where=str(folder))
-    ppo = building.build(config)
+    ppo = factory.build(config)
     ppo.state().load(found.folder)
     return Trained(ppo, config, found.step)
 
@@ -82,7 +84,7 @@ def on_other_cluster(trained: Trained, changes: Mapping[str, Any]) -> Trained:
             hint="train with network.shared_scorer and network.shared_normaliser, the defaults",
         )
     config = replace(trained.config, cluster=serving)
-    ppo = building.build(config)
+    ppo = factory.build(config)
     ppo.policy.actor.load_state_dict(trained.ppo.policy.actor.state_dict())
     ppo.observe.moments = moments
     return Trained(ppo, config, trained.step)
@@ -113,7 +115,7 @@ def on_episodes(trained: Trained, *, seed: int, episodes: int) -> Episodes:
     plain = replace(
         trained.config, training=replace(at, num_envs=count, seed=seed, processes=False)
     )
-    envs = building.environment(plain)
+    envs = factory.environment(plain)
     envs.reset(seed)
     due = np.full(envs.count, episodes // envs.count)
     due[: episodes % envs.count] += 1  # each environment its share: short ones do not push in

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from rlvitals.trainers.ppo.dense import Mlp
+from rlvitals.trainers.ppo.fused_mlp import Mlp
 
 MASKED = -1e8  # a logit whose probability is exactly 0 in float32
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU}

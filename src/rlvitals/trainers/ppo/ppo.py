@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import rlvitals
-from rlvitals.trainers.ppo import acting
+from rlvitals.trainers.ppo import sample_actions
 from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig, ScheduleConfig
 from rlvitals.trainers.ppo.environments import Environments, Step
-from rlvitals.trainers.ppo.flat import FlatAdam
+from rlvitals.trainers.ppo.flat_params import FlatAdam
+from rlvitals.trainers.ppo.grad_spike_response import SpikeReaction
 from rlvitals.trainers.ppo.networks import Policy
-from rlvitals.trainers.ppo.normalise import ObservationNormaliser, RewardNormaliser
-from rlvitals.trainers.ppo.reactions import SpikeReaction
+from rlvitals.trainers.ppo.normalizer import ObservationNormaliser, RewardNormaliser
 from rlvitals.trainers.ppo.rollout import (
     Batch,
     Rollout,
@@ -117,7 +117,7 @@ class PPO:
             seen[t] = self.observe(self.envs.observations, learn=True)
             temperatures[t] = self.temperature.value
             mask = self.masks()
-            action, log_probs[t] = acting.draw(
+            action, log_probs[t] = sample_actions.draw(
                 self.policy, seen[t], temperatures[t], self.rng, mask
             )
             step, over = self.envs.step(action)

@@ -11,16 +11,16 @@ import torch
 
 import rlvitals
 from rlvitals.trainers import full_disk
-from rlvitals.trainers.course import GO_ON, Course
-from rlvitals.trainers.judging import Judge
+from rlvitals.trainers.harness import GO_ON, Course
+from rlvitals.trainers.health_monitor import Judge
 from rlvitals.trainers.ppo import (
-    building,
     chunks,
     console,
-    demos,
-    held_out,
+    demonstrations,
+    factory,
+    held_out_evaluation,
+    normaliser_warmup,
     presets,
-    stabilise,
     telemetry,
     warm_start,
 )
@@ -46,10 +46,10 @@ class Training(Course):
     def __init__(self, config: Config, *, verbose: bool = False, source: str = "") -> None:
         """Build everything; nothing is written before it is known to fit."""
         chunks.check(config)
-        self.best = held_out.best(config)
+        self.best = held_out_evaluation.best(config)
         self.config = config
         torch.set_num_threads(config.training.threads)
-        self.ppo = building.build(config)
+        self.ppo = factory.build(config)
         self.ppo.on_step = self._on_step
         folder, total = Path(config.training.output_dir), config.training.total_steps
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,11 +58,13 @@ class Training(Course):
         actions = 0 if self.ppo.envs.continuous else self.ppo.envs.actions
         self.recorder = rlvitals.start(
             self.folder, seed=config.training.seed,
-            settings=building.flat(config) | ({"n_actions": actions} if actions else {}),
-            sinks=building.sinks(config.monitoring, actions),
-            columns=telemetry.columns(config, self.ppo, evaluated=held_out.wanted(config)),
+            settings=factory.flat(config) | ({"n_actions": actions} if actions else {}),
+            sinks=factory.sinks(config.monitoring, actions),
+            columns=telemetry.columns(
+                config, self.ppo, evaluated=held_out_evaluation.wanted(config)
+            ),
         )  # fmt: skip
-        building.write(config, self.folder)
+        factory.write(config, self.folder)
         self.chunks = (
             chunks.Chunks(self.ppo, config.training.chunk_size, self.folder, self.log)
             if config.training.chunk_mode
@@ -73,7 +75,7 @@ class Training(Course):
             self.folder, every=config.training.diagnose_seconds, total_steps=total,
             tell=self.diagnosed,
         )  # fmt: skip
-        self.held_out = held_out.HeldOut(self.ppo, config, self.recorder, self.log)
+        self.held_out = held_out_evaluation.HeldOut(self.ppo, config, self.recorder, self.log)
         self.events = Events(self.ppo, self.recorder, self.log, config.monitoring)
         self.checkpoints = self._checkpoints()
         self._saved = -1  # the step of the last checkpoint
@@ -158,9 +160,9 @@ class Training(Course):
     def _clone(self) -> None:
         config = self.config.warm_start
         if config.demo_path:
-            held = demos.load(Path(config.demo_path))
+            held = demonstrations.load(Path(config.demo_path))
         else:
-            held = demos.collect(
+            held = demonstrations.collect(
                 self.config.environment, policies=config.demo_policies, steps=config.demo_steps,
                 loads=config.demo_loads, seed=self.config.training.seed,
             )  # fmt: skip
@@ -181,7 +183,7 @@ class Training(Course):
 
     def _stabilise(self) -> None:
         config = self.config.statistics_stabilization
-        for at in stabilise.stabilise(self.ppo, config):
+        for at in normaliser_warmup.stabilise(self.ppo, config):
             self._settling(f"step={at.step}/{at.steps} - collecting baseline statistics")
             if at.over:
                 self._stabilised(at)
@@ -189,7 +191,7 @@ class Training(Course):
     def _settling(self, text: str) -> None:
         self.log.info("[STATS_STABILIZATION] %s", text)
 
-    def _stabilised(self, at: stabilise.Stabilised) -> None:
+    def _stabilised(self, at: normaliser_warmup.Stabilised) -> None:
         held = telemetry.normaliser_numbers(self.ppo)
         self._settling(f"Completed! Normalizer statistics collected over {at.steps} steps")
         self._settling(
@@ -266,7 +268,7 @@ class Training(Course):
         facts = {} if self.chunks is None else self.chunks.facts()
         if self.config.training.env == CLUSTER:
             cluster = self.config.cluster
-            facts |= {"num_replicas": cluster.replicas, "qps": building.qps(self.config)}
+            facts |= {"num_replicas": cluster.replicas, "qps": factory.qps(self.config)}
         made = rlvitals.Keeper(
             self.folder, self.ppo.total_steps, tell=self.log.warning, config_file=source,
             external_pretrain=self.config.warm_start.external_pretrain, **facts,

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from rlvitals import UsageError
 from rlvitals.trainers.ppo.config import WarmStartConfig
-from rlvitals.trainers.ppo.demos import Demos
+from rlvitals.trainers.ppo.demonstrations import Demos
 from rlvitals.trainers.ppo.networks import parameters_of
 from rlvitals.trainers.ppo.ppo import PPO
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlvitals import UsageError, VitalsError
-from rlvitals.trainers.language.data import charts, checking, reading, sums, template
+from rlvitals.trainers.language.data import chart_task, checking, read_rows, sums_task, template
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -49,7 +49,7 @@ class Task:
 
 def check(config: DataConfig) -> None:
     """Raise UsageError for data that cannot be had, as far as its name tells."""
-    reading.check(config.dataset_name)
+    read_rows.check(config.dataset_name)
 
 
 def find(config: DataConfig, tell: Callable[[str], None]) -> datasets.Dataset | None:
@@ -58,12 +58,12 @@ def find(config: DataConfig, tell: Callable[[str], None]) -> datasets.Dataset | 
     `tell` hears where it is looked for, which may take long. Raises UsageError as `load`.
     """
     name = config.dataset_name
-    if name in reading.MADE:
+    if name in read_rows.MADE:
         return None
-    if reading.is_remote(name):
+    if read_rows.is_remote(name):
         tell(f"{name} is looked for at Hugging Face ...")
     try:
-        return reading.read(name, config.dataset_split)
+        return read_rows.read(name, config.dataset_split)
     except VitalsError as error:
         error.where = error.where or name
         raise
@@ -103,7 +103,7 @@ def _sums(config: DataConfig, seed: int) -> Task:
 
     text = datasets.Value("string")
 
-    def asked(questions: Sequence[sums.Question]) -> datasets.Dataset:
+    def asked(questions: Sequence[sums_task.Question]) -> datasets.Dataset:
         around = config.prompt_template or template.QUERY
         columns = {
             "prompt": [template.asked(one["prompt"], around) for one in questions],
@@ -113,8 +113,8 @@ def _sums(config: DataConfig, seed: int) -> Task:
         made = datasets.Dataset.from_dict(columns, features=features)
         return _talking(made, columns["prompt"]) if config.chat else made
 
-    train = asked(sums.questions(config.subset_size or SUMS, seed))
-    held_out = asked(sums.held_out(config.held_out))
+    train = asked(sums_task.questions(config.subset_size or SUMS, seed))
+    held_out = asked(sums_task.held_out(config.held_out))
     return Task(train, held_out, ("accuracy_reward",), "sums", _few(len(held_out), config))
 
 
@@ -126,12 +126,12 @@ def _charts(config: DataConfig, seed: int) -> Task:
             hint=f"{LEAST} or more",
         )
     count = config.subset_size or CHARTS
-    train = [charts.chart(seed, index, pixels=config.chart_pixels) for index in range(count)]
-    drawn: dict[tuple[str, ...], charts.Sample] = {}  # by question: each is asked once
+    train = [chart_task.chart(seed, index, pixels=config.chart_pixels) for index in range(count)]
+    drawn: dict[tuple[str, ...], chart_task.Sample] = {}  # by question: each is asked once
     for index in range(TRIES * config.held_out):
         if len(drawn) == config.held_out:
             break
-        sample = charts.chart(EVALUATED, index, pixels=config.chart_pixels, held_out=True)
+        sample = chart_task.chart(EVALUATED, index, pixels=config.chart_pixels, held_out=True)
         drawn.setdefault(_question(sample), sample)
     held_out = list(drawn.values())
     rewards = (*CHART_REWARDS, *BY_COLUMN.values())
@@ -146,11 +146,11 @@ def _few(held_out: int, config: DataConfig) -> tuple[str, ...]:
     return (f"{held_out} {config.dataset_name} are held out: no more differ from those trained on",)
 
 
-def _question(sample: charts.Sample) -> tuple[str, ...]:
+def _question(sample: chart_task.Sample) -> tuple[str, ...]:
     return sample.query, sample.label, sample.table, sample.chart_type
 
 
-def _drawn(samples: Iterable[charts.Sample], config: DataConfig) -> datasets.Dataset:
+def _drawn(samples: Iterable[chart_task.Sample], config: DataConfig) -> datasets.Dataset:
     import datasets
 
     names = (*CHART, *KEPT)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvitals import VitalsError
-from rlvitals.trainers.language import asking, data, models, processors
+from rlvitals.trainers.language import data, generate, models, processors
 from rlvitals.trainers.language.config import DataConfig, ModelConfig
 from rlvitals.trainers.language.tiny import base as tiny
 
@@ -44,7 +44,7 @@ def read(model: ModelConfig, config: DataConfig, *, seed: int, tokens: int) -> P
     length = images = patches = 0
     for row in rows:
         shown = [row["image"]] if row.get("image") is not None else None
-        inputs = asking.inputs(processor, [row["prompt"]], shown)
+        inputs = generate.inputs(processor, [row["prompt"]], shown)
         length = max(length, int(inputs["input_ids"].shape[1]))
         if shown:
             images, patches = max((images, patches), _image(inputs, about), key=prod)

@@ -12,8 +12,8 @@ from rlvitals.trainers.language.rewards import (
     process_style_reward,
     table_style_reward,
 )
-from rlvitals.trainers.language.rewards.paying import Failure, Reward, made, weights
 from rlvitals.trainers.language.rewards.reward import Measure
+from rlvitals.trainers.language.rewards.reward_fn import Failure, Reward, made, weights
 
 __all__ = ["CATALOGUE", "Failure", "Reward", "functions", "weights"]
 

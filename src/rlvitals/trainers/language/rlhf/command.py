@@ -11,7 +11,7 @@ from rlvitals.trainers.language import command
 from rlvitals.trainers.language.rlhf.config import Config
 
 if TYPE_CHECKING:  # it loads torch
-    from rlvitals.trainers.language.course import TrainingResult
+    from rlvitals.trainers.language.language_harness import TrainingResult
 
 ABOUT = "RLHF by PPO: a causal language model against a reward model or reward functions."
 QUICKLY = (
@@ -71,10 +71,10 @@ def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
 
 def train(config: Config, chosen: Mapping[str, Any]) -> "TrainingResult | None":
     """Train; returns how it ended, None on other processes than the first."""
-    from rlvitals.trainers.language.rlhf import building
+    from rlvitals.trainers.language.rlhf import factory
     from rlvitals.trainers.language.rlhf.program import Training
 
-    with full_disk.explained(building.folder(config)):
+    with full_disk.explained(factory.folder(config)):
         training = Training(config)
         training.begin_as(chosen)
         return training.result(training.run(), config.monitoring.plots_dir)

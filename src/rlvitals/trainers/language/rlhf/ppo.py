@@ -22,7 +22,7 @@ from torch import Tensor
 
 import rlvitals
 from rlvitals.trainers.language import models
-from rlvitals.trainers.language.rlhf import generating, masked, prompts, statistics
+from rlvitals.trainers.language.rlhf import masked, prompts, sampling, statistics
 from rlvitals.trainers.language.rlhf.batch import Batch, Pass, Sampled
 from rlvitals.trainers.language.rlhf.config import RLHFConfig
 from rlvitals.trainers.language.rlhf.controllers import Controller
@@ -148,7 +148,7 @@ class PPO:
         queries, attention = prompts.tokens(self.tokenizer, asked)
         device = self.accelerator.device
         with self.accelerator.autocast():
-            drawn: Sampled = generating.sample(
+            drawn: Sampled = sampling.sample(
                 self.policy, queries.to(device), attention.to(device),
                 length=self.config.response_length, temperature=self.config.temperature,
                 ends=self.ends, padding=self.tokenizer.pad_token_id,

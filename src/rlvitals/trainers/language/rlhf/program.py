@@ -9,11 +9,11 @@ import torch
 from accelerate import Accelerator
 
 import rlvitals
-from rlvitals.trainers import alone, full_disk, schema
-from rlvitals.trainers.judging import Judge
+from rlvitals.trainers import full_disk, lock, schema
+from rlvitals.trainers.health_monitor import Judge
 from rlvitals.trainers.language import data
-from rlvitals.trainers.language.course import ERRORS, Course
-from rlvitals.trainers.language.rlhf import building, saving
+from rlvitals.trainers.language.language_harness import ERRORS, Course
+from rlvitals.trainers.language.rlhf import factory, save_state
 from rlvitals.trainers.language.rlhf.config import SAVED_AS, Config
 from rlvitals.trainers.language.rlhf.ppo import PPO, Update
 
@@ -34,29 +34,29 @@ class Training(Course):
     def __init__(self, config: Config) -> None:
         """Build everything."""
         self.config = config
-        folder = building.folder(config)
+        folder = factory.folder(config)
         self.accelerator = Accelerator(
             cpu=not torch.cuda.is_available(),
             mixed_precision="bf16" if config.rlhf.bf16 else "no",
         )
         first = self.accelerator.is_main_process
         if first:
-            alone.check(folder)
-        building.check(config.rlhf, self.accelerator.num_processes)
+            lock.check(folder)
+        factory.check(config.rlhf, self.accelerator.num_processes)
         data.check(config.data)
-        name = building.named(config.monitoring.run_name, config)
-        sinks = building.sinks(config.monitoring, name)
+        name = factory.named(config.monitoring.run_name, config)
+        sinks = factory.sinks(config.monitoring, name)
         super().__init__(folder, config.monitoring, first=first)
         with self.lines:  # a model may take minutes
             self.begin_usage(config, config.rlhf.seed)
-            self.ppo = building.build(
+            self.ppo = factory.build(
                 config, folder, self.accelerator, failed=self.failed, tell=self.log.info
             )
         self.changed = schema.changed(folder / SAVED_AS, config, besides=HERE)
         # The others record in the same folder: the first would take them for another training.
         with (
             self.accelerator.main_process_first(),
-            alone.entered(folder) if first else nullcontext(),
+            lock.entered(folder) if first else nullcontext(),
         ):
             self.recorder: rlvitals.Run = self._recorder(name, sinks)
         self.judge = Judge(
@@ -90,7 +90,7 @@ class Training(Course):
         self.end_usage(ppo.at.updates)
         self._save("the end", told)
         if self.first:
-            saving.save_model(ppo, self.folder)
+            save_state.save_model(ppo, self.folder)
         return "finished"
 
     def _resume(self) -> None:
@@ -102,7 +102,7 @@ class Training(Course):
                 )
             return
         resumed = self.checkpoints.restore(
-            lambda folder: saving.load(self.ppo, folder),
+            lambda folder: save_state.load(self.ppo, folder),
             fresh=self.fresh or not self.config.checkpointing.resume,
             require_resume=self.require_resume,
         )
@@ -167,7 +167,7 @@ class Training(Course):
         if self.checkpoints is None or step == self._saved:
             return
         with self.checkpoints.save(step, metrics=told) as folder:
-            saving.save(self.ppo, folder)
+            save_state.save(self.ppo, folder)
         if not full_disk.saved(self.checkpoints, step, last=step >= self.ppo.updates):
             return
         self._saved = step
@@ -179,8 +179,8 @@ class Training(Course):
         config = self.config
         made = rlvitals.start(
             self.folder, name=name, project=config.monitoring.wandb_project, framework=FRAMEWORK,
-            seed=config.rlhf.seed, sinks=sinks, tags=(building.RLHF,),
-            settings={**building.flat(config), "total_steps": self.ppo.updates},
+            seed=config.rlhf.seed, sinks=sinks, tags=(factory.RLHF,),
+            settings={**factory.flat(config), "total_steps": self.ppo.updates},
             resume="auto" if config.checkpointing.resume else "never",
         )  # fmt: skip
         if self.first:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from rlvitals.trainers.language.data import sums
+from rlvitals.trainers.language.data import sums_task
 from rlvitals.trainers.language.tiny import tokens
 from rlvitals.trainers.language.warm_start import Lesson, Lessons
 
@@ -43,7 +43,7 @@ def lessons(processor: Any, *, noise: float, seed: int) -> Lessons:  # noqa: ARG
 
     def at(step: int) -> Sequence[Lesson]:
         chance = np.random.default_rng([seed, step])
-        asked = sums.questions(LESSONS, int(chance.integers(2**32)))
+        asked = sums_task.questions(LESSONS, int(chance.integers(2**32)))
         return [_lesson(row, chance.random(), noise) for row in asked]
 
     return at

@@ -19,7 +19,7 @@ from transformers import (
     Idefics3Processor,
 )
 
-from rlvitals.trainers.language.data import charts, template
+from rlvitals.trainers.language.data import chart_task, template
 from rlvitals.trainers.language.tiny import tokens
 from rlvitals.trainers.language.warm_start import Lesson, Lessons
 
@@ -49,9 +49,9 @@ VALUES = tuple(dict.fromkeys((*range(-5, 11), *range(0, 110, 10))))  # of tiny c
 FORM = (
     "<think>\n<type>", '</type>\n<table>{"columns":["Name","', '"],"rows":[',
     "]}</table>\n<step-1>: ", ".\n<step-2>: ", ".</think>\n<answer>",
-    *(f'["{name}",{value}]' for name in charts.LETTERS[:1] for value in VALUES),
-    *(f',["{name}",{value}]' for name in charts.LETTERS[1:] for value in VALUES),
-    *(f"{name} is at " for name in charts.LETTERS),
+    *(f'["{name}",{value}]' for name in chart_task.LETTERS[:1] for value in VALUES),
+    *(f',["{name}",{value}]' for name in chart_task.LETTERS[1:] for value in VALUES),
+    *(f"{name} is at " for name in chart_task.LETTERS),
 )  # fmt: skip
 WORDS = (
     *template.CHART.split("{query}"), "bar", "line", "Value", "Percent",
@@ -127,7 +127,7 @@ def lessons(processor: Any, *, noise: float, seed: int) -> Lessons:  # noqa: ARG
 
 
 def _lesson(seed: int, place: int, *, wrong: bool) -> Lesson:
-    chart = charts.chart(f"warm start {seed}", place, pixels=PIXELS)
+    chart = chart_task.chart(f"warm start {seed}", place, pixels=PIXELS)
     said = (chart.wrong_reasoning, chart.wrong_label) if wrong else (chart.reasoning, chart.label)
     form = template.answered(chart.chart_type, chart.table, *said)
     return Lesson(tokens.IMAGE + template.asked(chart.query), form, chart.image)

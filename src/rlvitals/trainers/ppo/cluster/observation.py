@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rlvitals.trainers.ppo.cluster.config import ClusterConfig
 from rlvitals.trainers.ppo.cluster.replicas import Bools, Floats, Ints, Replicas
-from rlvitals.trainers.ppo.cluster.signals import deviation
+from rlvitals.trainers.ppo.cluster.reward_inputs import deviation
 from rlvitals.trainers.ppo.cluster.windows import Windows
 
 HISTORY = 5  # decisions that the trend is taken over

@@ -9,7 +9,7 @@ import numpy as np
 
 from rlvitals.trainers.ppo.cluster.config import RewardConfig
 from rlvitals.trainers.ppo.cluster.replicas import Bools, Floats, Ints
-from rlvitals.trainers.ppo.cluster.signals import Signals, deviation
+from rlvitals.trainers.ppo.cluster.reward_inputs import Signals, deviation
 
 PARTS = (
     "absolute_score",

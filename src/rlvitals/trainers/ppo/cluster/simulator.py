@@ -24,7 +24,7 @@ from rlvitals.trainers.ppo.cluster.replicas import (
     route,
 )
 from rlvitals.trainers.ppo.cluster.reward import Reward
-from rlvitals.trainers.ppo.cluster.signals import Signals
+from rlvitals.trainers.ppo.cluster.reward_inputs import Signals
 from rlvitals.trainers.ppo.cluster.windows import Windows
 
 

@@ -1,0 +1,130 @@
+"""One write at a time beside the training: on a thread, waited for at the end of the process.
+
+What a write raises comes out at the next call. An exit of the interpreter waits for it, and
+SIGTERM does; a fork's child has nothing to wait for. A killed process leaves an unfinished
+folder, which the next one clears away.
+"""
+
+import atexit
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from weakref import WeakSet
+
+from rlvitals.checkpoints.owner import Tell
+from rlvitals.errors import VitalsError
+from rlvitals.tracking import lifecycle
+
+EXIT_SECONDS = 300.0  # that an exit waits at the most
+TERM_SECONDS = 25.0  # the same for SIGTERM: schedulers kill 30 seconds after it
+
+_all: "WeakSet[Background]" = WeakSet()
+_before: list[object] = []  # what SIGTERM did before it waited for a write; empty: it does that
+
+
+class Background:
+    """Does one thing at a time on a thread of its own."""
+
+    def __init__(self, tell: Tell) -> None:
+        """Begin idle; `tell` gets a sentence for what goes wrong."""
+        self._tell = tell
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+        _all.add(self)
+
+    @property
+    def busy(self) -> bool:
+        """Tell whether something is being done."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def begin(self, name: str, work: Callable[[], None]) -> None:
+        """Do something once what is being done is done. Raises what that raised."""
+        self.wait()
+
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:  # noqa: BLE001 - it is raised at the next call
+                self._error = error
+                self._tell(f"{name} was not saved: {_said(error)}")
+
+        self._thread = threading.Thread(target=run, name="rlvitals-checkpoint", daemon=True)
+        _hold_term()
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise what the last thing raised, once; do not wait."""
+        if not self.busy:
+            _free_term()
+            error, self._error = self._error, None
+            if error is not None:
+                raise error
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for what is being done, seconds; False: it still is. Raises what it raised."""
+        self.join(timeout)
+        self.check()
+        return not self.busy
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for what is being done, seconds, and raise nothing of it."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+
+def _said(error: BaseException) -> str:
+    return error.problem if isinstance(error, VitalsError) else f"{type(error).__name__}: {error}"
+
+
+def _join_all(seconds: float) -> bool:
+    """Wait for all that is being written; False where that takes longer."""
+    end = time.monotonic() + seconds
+    for one in list(_all):
+        one.join(max(0.0, end - time.monotonic()))
+    return not any(one.busy for one in _all)
+
+
+def _at_exit() -> None:
+    if not _join_all(EXIT_SECONDS):
+        sys.stderr.write("rlvitals: a checkpoint was still being written: it is not kept\n")
+
+
+def _hold_term() -> None:
+    """Let SIGTERM wait for the write that begins. Where no handler may be set, it does not."""
+    if _before or threading.current_thread() is not threading.main_thread():
+        return
+    now = signal.getsignal(signal.SIGTERM)
+    if now is signal.SIG_DFL or callable(now):  # not where it is ignored, or C code has it
+        _before.append(now)
+        signal.signal(signal.SIGTERM, _on_term)
+
+
+def _free_term() -> None:
+    """Let SIGTERM do what it did, once nothing is being written."""
+    if not _before or threading.current_thread() is not threading.main_thread():
+        return
+    if not any(one.busy for one in _all):
+        _give_back(_before.pop())
+
+
+def _give_back(before: object) -> None:
+    if signal.getsignal(signal.SIGTERM) is _on_term:  # else somebody has set another since
+        signal.signal(signal.SIGTERM, before)  # type: ignore[arg-type] # from `getsignal`
+        lifecycle.note_again("SIGTERM")
+
+
+def _on_term(number: int, frame: FrameType | None) -> None:
+    _join_all(TERM_SECONDS)
+    before = _before.pop() if _before else signal.SIG_DFL
+    _give_back(before)
+    if callable(before) and not isinstance(before, signal.Handlers):
+        before(number, frame)
+    else:
+        os.kill(os.getpid(), number)
+
+
+atexit.register(_at_exit)

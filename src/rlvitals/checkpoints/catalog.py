@@ -1,0 +1,201 @@
+"""What checkpoints lie in a run's folder, and which of them a run may go on from."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlvitals.checkpoints import disk, naming, other_trainers, recovery
+from rlvitals.checkpoints import manifest as manifests
+from rlvitals.checkpoints.manifest import (
+    BadCheckpoint,
+    CannotResume,
+    Manifest,
+    NewerSeal,
+    NotSealed,
+    UnreadableCheckpoint,
+)
+from rlvitals.checkpoints.owner import Tell
+from rlvitals.checkpoints.retention import Policy, entry, surplus
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One sealed checkpoint."""
+
+    folder: Path
+    manifest: Manifest
+
+    @property
+    def step(self) -> int:
+        """The step it was saved at."""
+        return self.manifest.step
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+        return sum(file.size for file in self.manifest.files.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A checkpoint that is not what was sealed."""
+
+    folder: Path
+    step: int
+    why: str
+
+
+class Shelf:
+    """The checkpoints in a run's folder."""
+
+    def __init__(self, folder: Path, run_id: str, tell: Tell) -> None:
+        """Look into `folder`; of checkpoints with a run's id, at those of `run_id` alone."""
+        self.folder, self._run_id, self.tell = folder, run_id, tell
+        self.attempt = 0  # of this process
+        self.base: int | None = None  # the step it went on from; None: not asked yet
+        self.sequence = 0  # the highest when this process began
+        self.process = ""  # that saves for a group of processes; empty: this one, for itself
+        self.others: frozenset[str] = frozenset()  # processes that save here at the same time
+
+    def sealed(self) -> Iterator[Checkpoint]:
+        """Go through the sealed checkpoints of any run, in the order of steps."""
+        for path in self._steps().values():
+            try:
+                yield Checkpoint(path, manifests.read(path))
+            except BadCheckpoint:
+                continue  # `unreadable` says so
+
+    def own(self) -> list[Checkpoint]:
+        """Return this run's checkpoints that it may go on from, the newest first."""
+        found = [one for one in self.sealed() if self._is_own(one) and not self._is_stale(one)]
+        return sorted(found, key=lambda one: -one.manifest.sequence)
+
+    def stale(self) -> list[Checkpoint]:
+        """Return this run's checkpoints of steps that it has gone back behind."""
+        return [one for one in self.sealed() if self._is_own(one) and self._is_stale(one)]
+
+    def damaged(self) -> Iterator[Refusal]:
+        """Find those whose manifest is damaged; tell of the folders of other programs."""
+        for step, folder in self._steps().items():
+            try:
+                manifests.read(folder, step)
+            except NotSealed as error:
+                self.tell(f"{folder.name} is not used, and left as it is: {error.problem}")
+            except BadCheckpoint as error:
+                yield Refusal(folder, step, error.problem)
+
+    def sealed_folders(self) -> Iterator[Path]:
+        """Go through the folders that were sealed by any run or version, be they damaged since."""
+        for path in self._steps().values():
+            try:
+                manifests.read(path)
+            except BadCheckpoint as error:
+                if isinstance(error, NotSealed) and not isinstance(error, NewerSeal):
+                    continue
+            yield path
+
+    def refusal(self, folder: Path) -> str:
+        """Say why this run does not go on from a folder with a manifest."""
+        try:
+            sealed = manifests.read(folder)
+        except BadCheckpoint as error:
+            return error.problem
+        if sealed.run_id not in {"", self._run_id}:
+            return f"of another run, {sealed.run_id}; this one is {self._run_id or 'not recorded'}"
+        return "of a step that the run went back behind"
+
+    def set_all_aside(self) -> None:
+        """Rename every checkpoint: the run starts at step 0. Raises CannotResume."""
+        for path in [*self.sealed_folders()]:
+            self.set_before_fresh(path)
+
+    def set_before_fresh(self, path: Path) -> None:
+        """Rename a checkpoint for a start at step 0. Raises CannotResume."""
+        target = naming.aside(self.folder, naming.step(path), naming.BEFORE)
+        try:
+            path.rename(target)
+        except OSError as error:
+            problem = f"it cannot be set aside for a fresh start: {error.strerror}"
+            raise CannotResume(problem, where=str(path)) from None
+        self.tell(f"{path.name} is set aside: it lies in {target.name} now")
+
+    def set_aside(self, refusal: Refusal) -> str:
+        """Rename a checkpoint that is refused, and tell why; returns what was told."""
+        folder = refusal.folder
+        target = naming.aside(self.folder, refusal.step)
+        said = f"{folder.name} is not used: {refusal.why}"
+        try:
+            folder.rename(target)
+            if not target.is_symlink():
+                disk.write_whole(target / "why.txt", f"{said}\n")
+            said = f"{said}; it lies in {target.name}"
+        except OSError:
+            said = f"{said}; it could not be set aside"
+        self.tell(said)
+        return said
+
+    def prune(self, policy: Policy) -> None:
+        """Delete what need not be kept. What cannot be read or deleted is told, and left."""
+        try:
+            own = {one.manifest.sequence: one for one in self.own()}
+        except (OSError, UnreadableCheckpoint) as error:
+            self.tell(f"no older checkpoint is deleted, one cannot be read: {error}")
+            return
+        for gone in surplus([entry(one.manifest) for one in own.values()], policy):
+            try:
+                recovery.retire(self.folder, own[gone.sequence].folder)
+            except OSError as error:
+                self.tell(f"checkpoint-{gone.step} could not be deleted: {error.strerror}")
+
+    def _steps(self) -> dict[int, Path]:
+        """Return the folders with a checkpoint's name. Raises UnreadableCheckpoint."""
+        with manifests.reading(self.folder):
+            return naming.steps(self.folder)
+
+    def meet(self) -> int:
+        """Look for processes that save here at the same time, and tell of each one once.
+
+        Their checkpoints are neither used nor deleted from now on. Returns the highest sequence
+        of theirs, or 0.
+        """
+        try:
+            saved = [each.manifest for each in self.sealed()]
+        except UnreadableCheckpoint:
+            return 0  # a save goes on; the next one that can read all of them tells
+        theirs = other_trainers.newer_than(self.sequence, saved, self.process)
+        for manifest in theirs:
+            if manifest.process not in self.others:
+                self.others |= {manifest.process}
+                trainer = other_trainers.label(manifest.process)
+                self.tell(
+                    f"another training saves into this folder: {self.folder}: "
+                    f"{naming.PREFIX}{manifest.step} is of {trainer}, this is process "
+                    f"{os.getpid()}; each keeps its own checkpoints, a resume takes the newest "
+                    "of both: end one of them, or give it a folder of its own"
+                )
+        return max((manifest.sequence for manifest in theirs), default=0)
+
+    def make_way(self, step: int) -> None:
+        """Set aside a step's checkpoint that another process saved meanwhile. OSError."""
+        target = naming.final(self.folder, step)
+        try:
+            theirs = manifests.read(target).process in self.others
+        except BadCheckpoint:
+            return
+        if theirs:
+            aside = naming.aside(self.folder, step, naming.OTHER)
+            target.rename(aside)
+            self.tell(f"{target.name} of the other training lies in {aside.name} now")
+
+    def _is_own(self, one: Checkpoint) -> bool:
+        if one.manifest.process in self.others:
+            return False
+        return not self._run_id or one.manifest.run_id in {"", self._run_id}
+
+    def _is_stale(self, one: Checkpoint) -> bool:
+        """See a checkpoint of a step that this attempt has gone back behind."""
+        saved = one.manifest
+        # A run that was not recorded counts its attempts by itself.
+        mine = saved.attempt == self.attempt and saved.run_id == self._run_id
+        return self.base is not None and not mine and one.step > self.base

@@ -1,0 +1,82 @@
+"""What a checkpoint needs of a file system: that bytes are there, and that there is room."""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from rlvitals.storage.safe_files import beside, sync
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# What torch and safetensors say, who raise errors of their own around a write that failed.
+SAID = (
+    "No space left", "Disk quota exceeded", "File too large", "write failed", "failed writing",
+    "unexpected pos",  # torch's archive is shorter than what it wrote: all that is left of ENOSPC
+)  # fmt: skip
+
+
+def files(folder: Path) -> Iterator[Path]:
+    """Go through the files of a folder and its folders, sorted; links are given as they are.
+
+    Raises OSError for a folder that cannot be listed; one that is gone has none.
+    """
+    for root, folders, names in os.walk(folder, onerror=_refuse):
+        folders.sort()
+        yield from (Path(root) / name for name in sorted(names))
+
+
+def _refuse(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
+
+
+def size(folder: Path) -> int:
+    """Count the bytes of a folder's files. OSError."""
+    return sum(path.lstat().st_size for path in files(folder))
+
+
+def free(folder: Path) -> int:
+    """Count the bytes that may be written to a folder. OSError."""
+    return shutil.disk_usage(folder).free
+
+
+def settle(folder: Path) -> None:
+    """Have every file of a folder and the folders themselves written to the disk. OSError."""
+    for path in files(folder):
+        if not path.is_symlink():
+            sync(path)
+    settle_folders(folder)
+
+
+def settle_folders(folder: Path) -> None:
+    """Have the lists of names of a folder and of those in it written to the disk. OSError."""
+    for root, _, _ in os.walk(folder, topdown=False):
+        sync(Path(root))
+
+
+def sync_folder(folder: Path) -> None:
+    """Have a folder's list of names written to the disk. OSError."""
+    sync(folder)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file by one rename, and have its name on the disk. OSError."""
+    with beside(path) as file:
+        file.write(text.encode())
+
+
+def disk_is_full(error: BaseException) -> bool:
+    """Tell whether an error means that the disk takes no more, whoever raised it.
+
+    Known are those of Python (a full disk, a quota, a limit on a file's size), of torch and of
+    safetensors, and what was raised from them.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno in FULL:
+            return True
+        if any(words in str(seen) for words in SAID):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False

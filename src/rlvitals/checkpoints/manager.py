@@ -1,0 +1,399 @@
+"""Save, keep, verify, resume: the checkpoints of one run in its folder."""
+
+import shutil
+import sys
+import time as clock
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rlvitals.checkpoints import disk, naming, provenance, ranks, recovery, retention, selection
+from rlvitals.checkpoints import manifest as manifests
+from rlvitals.checkpoints.async_writer import Background
+from rlvitals.checkpoints.catalog import Checkpoint, Shelf
+from rlvitals.checkpoints.commit import commit
+from rlvitals.checkpoints.disk import disk_is_full
+from rlvitals.checkpoints.manifest import BadCheckpoint, CannotResume, File, Manifest
+from rlvitals.checkpoints.other_trainers import this_process
+from rlvitals.checkpoints.owner import Recorded, Tell, owner, writable
+from rlvitals.checkpoints.resume_result import Resumed
+from rlvitals.checkpoints.retention import Best, Policy
+from rlvitals.checkpoints.state.tensors import Buffers
+from rlvitals.checkpoints.state.training_state import State, of_rank
+from rlvitals.checkpoints.training_code import code
+from rlvitals.errors import UsageError, harmless
+
+ROOM = 1.2  # times the last checkpoint: so much must be free before the next is begun
+PATIENCE = 600.0  # seconds that a process waits for the others
+
+Health = Callable[[int], str]  # the diagnosis at a step: "healthy", or what is wrong
+
+
+class Checkpoints:
+    """The checkpoints of a run: a folder is there whole and sealed, or it is not there.
+
+    `folder_or_run`: the run's folder, or a run. `every`: steps between saves. Kept are the `keep`
+    newest, the best by `keep_best` (a metric's name, or `Best`), the first at or after each
+    multiple of `keep_every`, the pinned, and with `keep_healthy` the last whose `health(step)` was
+    "healthy". `holds`: patterns of file names that each checkpoint must have. `background`:
+    `save_state` only copies, and a thread writes. `together`: every process of the training makes
+    one of these and calls its methods at the same steps; each writes its part of one checkpoint,
+    and waits `patience` seconds for the others. `tell` gets each sentence for a person (default:
+    standard error). Raises UsageError for numbers that make no sense.
+    """
+
+    _kind: type[Shelf] = Shelf  # how it looks at what lies in the folder
+
+    def __init__(  # noqa: PLR0913 - what is kept, each by its name
+        self,
+        folder_or_run: str | PathLike[str] | Recorded,
+        *,
+        every: int = 50,
+        keep: int = 3,
+        keep_best: str | Best | None = None,
+        keep_every: int | None = None,
+        keep_healthy: bool = True,
+        health: Health | None = None,
+        holds: Sequence[str] = (),
+        settings: Mapping[str, object] | None = None,
+        world_size: int = 1,
+        background: bool = False,
+        together: bool = False,
+        patience: float = PATIENCE,
+        tell: Tell | None = None,
+    ) -> None:
+        """Look at what is there, and clear away what a killed process was writing."""
+        if every < 1:
+            raise UsageError(f"every cannot be {every}", hint="a number of steps: every=50")
+        best = Best(keep_best) if isinstance(keep_best, str) else keep_best
+        self.policy = Policy(keep, best, keep_every, keep_healthy)
+        self.every, self.holds, self._health = every, tuple(holds), health
+        self._owner = owner(folder_or_run, settings, world_size)
+        self.folder = self._owner.folder
+        self._to_person: Tell = _to_stderr if tell is None else tell
+        self._group = ranks.group(self._owner, patience) if together else ranks.Alone()
+        self._world = self._group.size if together else self._owner.world_size
+        self._shelf = self._kind(self.folder, self._owner.run_id, self._tell)
+        self._buffers = Buffers() if background else None
+        self._writer = Background(self._tell)
+        self._saved: int | None = None  # the last step saved or resumed from
+        self._no_room = False
+        code.begin()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._sequence, self._shelf.attempt, process = ranks.each(self._group, self._counts)[0]
+        self._shelf.sequence = self._sequence
+        self._shelf.process = "" if isinstance(self._group, ranks.Alone) else process
+
+    def _counts(self) -> tuple[int, int, str]:
+        """Clear away what is unfinished; return last sequence, attempt, process. CannotResume."""
+        with manifests.reading(self.folder):
+            if self._group.rank == 0:
+                for text in recovery.clean(self.folder):
+                    self._tell(text)
+            known = [one.manifest for one in self._shelf.sealed()]
+        attempt = self._owner.attempt or 1 + max((one.attempt for one in known), default=0)
+        return max((one.sequence for one in known), default=0), attempt, this_process()
+
+    @property
+    def attempt(self) -> int:
+        """Which start of the run's process this is."""
+        return self._shelf.attempt
+
+    def due(self, step: int) -> bool:
+        """Tell whether `every` steps have passed since the last save, and there is room for one.
+
+        While one is being written none is due: it is at the first step after that. Of several
+        processes, which must all answer the same, the steps alone decide.
+        """
+        last = self._saved or 0
+        if step <= last or step // self.every <= last // self.every:
+            return False
+        if self._group.size > 1:
+            return True
+        self._writer.check()
+        return not self._writer.busy and self._has_room(step)
+
+    @contextmanager
+    def save(
+        self,
+        step: int,
+        *,
+        metrics: Mapping[str, float] | None = None,
+        pinned: bool = False,
+        facts: Mapping[str, object] | None = None,
+    ) -> Iterator[Path]:
+        """Give a folder to write a step's state into; it is sealed when the block ends.
+
+        Where the block raises, nothing of it stays. A full disk is told, and does not raise:
+        training goes on, and older checkpoints are as they were. Several processes get the same
+        folder, and each writes files of its own names.
+        """
+        made = self._made(step, metrics, facts, pinned=pinned)
+        with self._written(made, {}) as folder:
+            yield folder
+
+    def save_state(
+        self,
+        step: int,
+        state: State,
+        *,
+        metrics: Mapping[str, float] | None = None,
+        pinned: bool = False,
+        facts: Mapping[str, object] | None = None,
+    ) -> None:
+        """Save the state of a program; with `background`, return as soon as it is copied.
+
+        One that is still being written is waited for, and what went wrong with it is raised here.
+        """
+        made = self._made(step, metrics, facts, pinned=pinned)
+        copy = state.copy(self._buffers)
+        made = replace(made, facts={**made.facts, "not_saved": list(copy.not_saved)})
+
+        def write() -> None:
+            files: dict[str, File] = {}
+            with self._written(made, files) as folder:
+                own = of_rank(folder, self._group.rank, self._group.size)
+                own.mkdir(exist_ok=True)
+                written = copy.save(own)
+                files |= {(own / k).relative_to(folder).as_posix(): v for k, v in written.items()}
+
+        if self._buffers is None:
+            write()
+        else:
+            self._saved = step
+            self._writer.begin(f"checkpoint {step:,}", write)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait, seconds, until what is being written has its name; False: it has not.
+
+        Raises what went wrong with it.
+        """
+        return self._writer.wait(timeout)
+
+    def close(self) -> None:
+        """Wait for what is being written. Raises what went wrong with it."""
+        self._writer.wait()
+
+    def __enter__(self) -> Self:
+        """Save until the block ends."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Wait for what is being written; an error of the block is not replaced by its own."""
+        if error is None:
+            self.close()
+        else:
+            self._writer.join()
+
+    def latest(self) -> Checkpoint | None:
+        """Return the newest checkpoint of this run that is whole, or None; nothing is changed."""
+        self._writer.join()
+        return next((one for one in self._shelf.own() if _whole(one)), None)
+
+    def best(self) -> Checkpoint | None:
+        """Return the best whole one by `keep_best`, or by what the run was saved with; or None."""
+        self._writer.join()
+        found = self._shelf.own()
+        kept = (one.manifest.facts.get("kept") for one in found)
+        ranked = self.policy.best or retention.policy(next(kept, None)).best
+        left = {one.manifest.sequence: one for one in found}
+        while ranked and (
+            first := ranked.of([retention.entry(one.manifest) for one in left.values()])
+        ):
+            if _whole(one := left.pop(first.sequence)):
+                return one
+        return None
+
+    def restore(
+        self,
+        load: Callable[[Path], object] | None = None,
+        *,
+        fresh: bool = False,
+        require_resume: bool = False,
+    ) -> Resumed | None:
+        """Find the newest checkpoint that is whole, call `load` with its folder, and tell.
+
+        One that is not what was sealed is set aside as `checkpoint-<step>.corrupt`, and the next
+        older one is taken. None: none was ever sealed here, and the run starts at step 0. `fresh`
+        starts there all the same: what is there is set aside as `checkpoint-<step>.before-fresh`.
+        What `load` raises (a shape that does not fit, say) is raised: it is no reason to take an
+        older one. Sentences that it returns as a tuple say why the run does not go on bit for bit.
+        Several processes share the work of verifying.
+
+        Raises CannotResume, and renames nothing, where a file cannot be read (a read error is no
+        damage), where none of the sealed checkpoints is whole and of this run, and with
+        `require_resume` where there is none.
+        """
+        self._writer.wait()
+        with manifests.reading(self.folder):
+            one, refused = selection.choose(
+                self._group, self._shelf, self.holds, fresh=fresh, require_resume=require_resume
+            )
+        if one is not None:
+            return self._resumed(one, refused, load)
+        self._shelf.base, self._saved = -1, None
+        why = "as asked" if fresh else "no checkpoint to resume from"
+        self._tell(f"{why}: this is a fresh start")
+        return None
+
+    def restore_state(
+        self, state: State, *, fresh: bool = False, require_resume: bool = False
+    ) -> Resumed | None:
+        """Put back what `save_state` saved, as `restore` does it.
+
+        A process that was not there when it was saved gets the state of another, without its
+        random streams.
+        """
+        return self.restore(
+            lambda folder: state.load_rank(folder, self._group.rank),
+            fresh=fresh,
+            require_resume=require_resume,
+        )
+
+    def all(self) -> tuple[Checkpoint, ...]:
+        """Return the sealed checkpoints that this run may go on from, the newest first."""
+        self._writer.join()
+        return tuple(self._shelf.own())
+
+    def at(self, step: int) -> Checkpoint:
+        """Return a step's checkpoint; nothing is changed. Raises BadCheckpoint: it is not whole."""
+        self._writer.join()
+        folder = naming.final(self.folder, step)
+        return Checkpoint(folder, manifests.verify(folder))
+
+    def pin(self, step: int) -> None:
+        """Keep a checkpoint for good. Raises BadCheckpoint where there is none."""
+        one = self.at(step)
+        manifests.write(one.folder, replace(one.manifest, pinned=True))
+
+    def _resumed(
+        self, one: Checkpoint, refused: tuple[str, ...], load: Callable[[Path], object] | None
+    ) -> Resumed:
+        lost: object = ()
+        if load is not None:
+            with ranks.exceptions(one.folder):
+                lost = load(one.folder)
+        differs, unverified = provenance.compare(one.manifest, self._world, self._owner.settings)
+        if isinstance(lost, tuple):
+            differs += tuple(text for text in lost if text not in differs)
+        found = Resumed(one, differs, refused, unverified)
+        self._shelf.base = self._saved = one.step
+        for stale in self._shelf.stale():
+            self._tell(f"{stale.folder.name} is of a later step: it is left as it is")
+        self._tell(found.sentence)
+        return found
+
+    def _made(
+        self,
+        step: int,
+        metrics: Mapping[str, float] | None,
+        facts: Mapping[str, object] | None,
+        *,
+        pinned: bool,
+    ) -> Manifest:
+        """Say what is going to be saved, its files excepted, once nothing else is being saved."""
+        if isinstance(self._group, ranks.Alone):
+            ranks.refuse_alone(self._owner)
+        writable(self.folder)
+        self._writer.wait()
+        self._sequence = max(self._sequence, self._shelf.meet())
+        return Manifest(
+            step=step,
+            sequence=self._sequence + 1,
+            files={},
+            run_id=self._owner.run_id,
+            attempt=self.attempt,
+            parent=self._shelf.base,
+            created=clock.time(),
+            world_size=self._world,
+            settings_hash=self._owner.settings,
+            versions=provenance.now(),
+            health="" if self._health is None else str(self._health(step)),
+            metrics=dict(metrics or {}),
+            pinned=pinned,
+            facts={"kept": retention.written(self.policy), **(facts or {})},
+            process=self._shelf.process or this_process(),
+        )
+
+    @contextmanager
+    def _written(self, made: Manifest, files: Mapping[str, File]) -> Iterator[Path]:
+        """Give a folder to write into, and commit it; `files`: whose hashes are known by then."""
+        name = naming.temporary(self.folder, made.step).name
+        folder = self.folder / ranks.agree(self._group, name)[0]
+        recovery.writing.add(folder)
+        try:
+            error: Exception | None = None
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                with ranks.exceptions(folder):
+                    yield folder
+            except Exception as raised:  # noqa: BLE001 - `commit` raises it when all have heard
+                error = raised
+            made = replace(made, code=code.record())
+            if self._group.rank == 0:
+                self._shelf.make_way(made.step)
+            said = commit(self._group, folder, made, files, self.holds, error)
+        except BaseException as raised:
+            if self._group.rank == 0:
+                shutil.rmtree(folder, ignore_errors=True)
+            if not disk_is_full(raised):
+                raise
+            self._saved = made.step  # not at each step from now on: at the next that is due
+            self._tell(
+                f"checkpoint {made.step:,} was not saved, the disk is full: training goes on"
+            )
+        else:
+            self._sequence, self._saved = made.sequence, made.step
+            if said:
+                self._tell(said)
+            if self._group.rank == 0:
+                self._shelf.prune(self.policy)
+        finally:
+            recovery.writing.discard(folder)
+
+    def _has_room(self, step: int) -> bool:
+        try:
+            newest = next(iter(self._shelf.own()), None)
+            there = disk.free(self.folder)
+        except (OSError, CannotResume):
+            return True  # the save itself will tell
+        if newest is None:
+            return True
+        needed = ROOM * newest.size
+        enough = there >= needed
+        if not enough and not self._no_room:
+            self._tell(
+                f"no checkpoint at step {step:,}: {needed / 1e6:,.0f} MB are needed, "
+                f"{there / 1e6:,.0f} MB are free; training goes on"
+            )
+        self._no_room = not enough
+        return enough
+
+    def _tell(self, text: str) -> None:
+        if self._owner.note is not None:
+            self._owner.note(text)
+        if self._group.rank == 0:
+            self._to_person(text)
+
+
+def _whole(one: Checkpoint) -> bool:
+    try:
+        manifests.verify(one.folder, one.manifest)
+    except BadCheckpoint:
+        return False
+    return True
+
+
+def _to_stderr(text: str) -> None:
+    sys.stderr.write(f"rlvitals: {harmless(text)}\n")

@@ -1,0 +1,311 @@
+"""The seal of a checkpoint: which files it holds, how long they are, and what their hashes are.
+
+A folder without a manifest is no checkpoint yet. torch and safetensors load a file in which a bit
+has flipped without a word, and a trainer whose optimizer file is missing begins a new one: what
+the manifest names must be there, to the bit.
+"""
+
+import errno
+import json
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path, PurePosixPath
+
+import xxhash
+
+from rlvitals.checkpoints import disk, naming
+from rlvitals.checkpoints.naming import MANIFEST
+from rlvitals.errors import VitalsError
+from rlvitals.storage import typed
+from rlvitals.storage.safe_files import NotAFile, read_regular
+from rlvitals.storage.typed import Fields
+
+FORMAT = 1
+SEAL = "seal"  # of the manifest itself: its own hash
+HASH_BYTES = 1 << 20  # that are read and hashed at once: they fit a processor's cache
+# By the kind of a read error: what a person can do about it.
+REMEDIES = {
+    errno.EACCES: "give this user the right to read it (chmod -R u+rX, chown)",
+    errno.EPERM: "give this user the right to read it (chmod -R u+rX, chown)",
+    errno.EIO: "the disk reports a read error: look at dmesg, or copy the folder to another disk",
+    errno.ESTALE: "mount the network file system again",
+    errno.EMFILE: "allow the process more open files (ulimit -n)",
+    errno.ENFILE: "close programs with many open files, or raise fs.file-max",
+    errno.ENOMEM: "free memory",
+}
+REMEDY = "mend the file system"  # for the other errors
+
+
+class CannotResume(VitalsError):  # noqa: N818 - the name says what went wrong
+    """A run cannot go on, and is not started at step 0 either: nothing was changed."""
+
+
+class UnreadableCheckpoint(CannotResume):
+    """A file of a checkpoint could not be read: an error of the file system proves no damage."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        """Name the path and the system's error."""
+        known = error.errno if error.errno is not None else 0
+        super().__init__(
+            f"cannot be read: {error.strerror or error}",
+            where=error.filename if isinstance(error.filename, str) else str(path),
+            hint=f"{REMEDIES.get(known, REMEDY)}, then run the same command again; "
+            "the checkpoints are as they were",
+        )
+
+
+class BadCheckpoint(VitalsError):  # noqa: N818 - the name says what went wrong
+    """A checkpoint that does not hold what it must: it is not resumed from."""
+
+
+class NotSealed(BadCheckpoint):
+    """A folder that is no checkpoint of ours, or none that this version can read."""
+
+
+class NewerSeal(NotSealed):
+    """A manifest of a newer version of this package."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file as it was sealed."""
+
+    size: int  # bytes
+    xxh3_128: str  # hex
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a checkpoint is and holds."""
+
+    step: int
+    sequence: int  # ascends with each save of a run: which is the newest, whatever the clock says
+    files: Mapping[str, File]  # by path within the folder, parts joined by "/"
+    run_id: str = ""
+    attempt: int = 1  # which start of the run's process saved it
+    parent: int | None = None  # the step that this attempt went on from
+    created: float = 0.0  # seconds since the epoch
+    world_size: int = 1
+    settings_hash: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    code: Mapping[str, str] = field(default_factory=dict)  # training code: file, its digests
+    health: str = ""  # the diagnosis at that step: "healthy", or what is wrong
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    pinned: bool = False
+    facts: Mapping[str, object] = field(default_factory=dict)  # what its writer adds
+    process: str = ""  # that saved it
+
+
+def seal(folder: Path, manifest: Manifest) -> Manifest:
+    """Hash a folder's files and write its manifest, last of all. OSError, BadCheckpoint."""
+    sealed = replace(manifest, files={name: look(folder, name) for name in names(folder)})
+    write(folder, sealed)
+    return sealed
+
+
+def names(folder: Path) -> list[str]:
+    """List the files to be sealed. Raises OSError, BadCheckpoint for a link and where none are."""
+    found = []
+    for path in disk.files(folder):
+        name = path.relative_to(folder).as_posix()
+        if name == MANIFEST:
+            continue
+        if path.is_symlink():
+            raise BadCheckpoint(
+                f"{name} is a link: what it points to is not part of the checkpoint",
+                where=str(folder),
+                hint="copy the file into the checkpoint",
+            )
+        found.append(name)
+    if not found:
+        raise BadCheckpoint("nothing was saved", where=str(folder), hint="write files into it")
+    return found
+
+
+def look(folder: Path, name: str) -> File:
+    """Read what is to be sealed of a file. OSError."""
+    path = folder / name
+    return File(path.stat().st_size, digest(path))
+
+
+def sized(folder: Path, files: Mapping[str, File]) -> dict[str, File]:
+    """See that files are as long as they were written. Raises OSError, BadCheckpoint."""
+    for name, file in files.items():
+        size = (folder / name).stat().st_size
+        if size != file.size:
+            problem = f"{name} has {size:,} bytes, {file.size:,} were written"
+            raise BadCheckpoint(problem, where=str(folder))
+    return dict(files)
+
+
+def write(folder: Path, sealed: Manifest) -> None:
+    """Write a manifest into a checkpoint's folder, whole or not at all. OSError."""
+    said = {"format": FORMAT, "written_by": "rlvitals"}
+    said |= {one.name: getattr(sealed, one.name) for one in fields(Manifest)}
+    said |= {"files": {name: asdict(file) for name, file in sealed.files.items()}}
+    disk.write_whole(folder / MANIFEST, _text({**said, SEAL: _seal(said)}))
+
+
+def read(folder: Path, step: int | None = None) -> Manifest:
+    """Read a checkpoint's manifest. Raises NotSealed, or BadCheckpoint where it is damaged.
+
+    `step`: what it must be of, where that is known. Raises UnreadableCheckpoint where the file
+    system does not give it.
+    """
+    path = folder / MANIFEST
+    try:
+        data = read_regular(path)
+    except FileNotFoundError:
+        raise NotSealed("it was never sealed: no manifest", where=str(folder)) from None
+    except (NotAFile, NotADirectoryError) as error:
+        raise BadCheckpoint(f"its manifest is no file: {error.strerror}", where=str(path)) from None
+    except OSError as error:
+        raise UnreadableCheckpoint(path, error) from None
+    return parse(data, str(path), step)
+
+
+def parse(data: bytes, where: str, step: int | None = None) -> Manifest:
+    """Read the bytes of a manifest; `where` is what errors call it. Raises as `read`."""
+    try:
+        said = typed.load(data)
+    except ValueError as error:
+        raise BadCheckpoint(f"its manifest is damaged: {error}", where=where) from None
+    if not isinstance(said, dict) or not isinstance(said.get("format"), int):
+        raise NotSealed("its manifest is none of rlvitals", where=where)
+    if said["format"] > FORMAT:
+        raise NewerSeal(
+            f"its manifest is of format {said['format']}, written by a newer rlvitals",
+            where=where,
+            hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
+        )
+    seal = said.pop(SEAL, "")
+    if seal != _seal(said) or data != _text({**said, SEAL: seal}).encode():
+        raise BadCheckpoint("its manifest is not as it was written", where=where)
+    try:
+        found = _manifest(said)
+    except ValueError as error:
+        raise BadCheckpoint(f"its manifest is damaged: {error}", where=where) from None
+    if step is not None and found.step != step:
+        raise BadCheckpoint(f"its manifest is of step {found.step:,}", where=where)
+    return found
+
+
+def verify(
+    folder: Path, manifest: Manifest | None = None, share: tuple[int, int] = (0, 1)
+) -> Manifest:
+    """Compare every file with the seal. Raises BadCheckpoint, which names the first that differs.
+
+    Raises UnreadableCheckpoint for a file that cannot be read: it may be whole. Files that were
+    added later are no part of the checkpoint, and are not looked at. `share`: of so many, which
+    part of the files (rank, processes).
+    """
+    sealed = read(folder) if manifest is None else manifest
+    rank, processes = share
+    for name, file in list(sealed.files.items())[rank::processes]:
+        if problem := _difference(folder / PurePosixPath(name), name, file):
+            raise BadCheckpoint(problem, where=str(folder))
+    return sealed
+
+
+def _difference(path: Path, name: str, file: File) -> str:
+    """Say how a file differs from what was sealed; empty: it does not. UnreadableCheckpoint."""
+    try:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            return f"{name} is no regular file"
+        if status.st_size != file.size:
+            return f"{name} has {status.st_size:,} bytes, {file.size:,} were sealed"
+        same = digest(path) == file.xxh3_128
+    except (FileNotFoundError, NotADirectoryError):
+        return f"{name} is missing"
+    except OSError as error:
+        raise UnreadableCheckpoint(path, error) from None
+    return "" if same else f"{name} is not what was sealed: its hash differs"
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raise UnreadableCheckpoint for an OSError: what cannot be read is not known to be damaged."""
+    try:
+        yield
+    except OSError as error:
+        raise UnreadableCheckpoint(path, error) from None
+
+
+def run_id(folder: Path) -> str:
+    """Return the id of the run that sealed the newest checkpoint of a folder; empty: none. OSError.
+
+    Damaged manifests are passed over.
+    """
+    newest, found = -1, ""
+    for path in naming.steps(folder).values():
+        try:
+            sealed = parse(read_regular(path / MANIFEST), str(path))
+        except (BadCheckpoint, FileNotFoundError, NotAFile):
+            continue
+        if sealed.run_id and sealed.sequence > newest:
+            newest, found = sealed.sequence, sealed.run_id
+    return found
+
+
+def digest(path: Path) -> str:
+    """Return a file's xxh3_128, in hex. OSError."""
+    hashed, chunk = xxhash.xxh3_128(), memoryview(bytearray(HASH_BYTES))
+    with path.open("rb", buffering=0) as file:
+        while size := file.readinto(chunk):  # not mapped: a read error there kills the process
+            hashed.update(chunk[:size])
+    return str(hashed.hexdigest())
+
+
+def _text(said: Mapping[str, object]) -> str:
+    return json.dumps(said, indent=1, sort_keys=True) + "\n"
+
+
+def _seal(said: Mapping[str, object]) -> str:
+    return str(xxhash.xxh3_128(_text(said).encode()).hexdigest())
+
+
+def _manifest(content: Mapping[str, object]) -> Manifest:
+    """Take each field as its type: sealed, it must be right. Raises ValueError."""
+    record = Fields(content, MANIFEST)
+    files = Fields(record.values.get("files"), "files").values
+    metrics = Fields(record.values.get("metrics", {}), "metrics")
+    parent = record.values.get("parent")
+    manifest = Manifest(
+        step=typed.integer(record.values.get("step")),
+        sequence=typed.count(record.values.get("sequence")),
+        files={_inside(name): _file(item, name) for name, item in files.items()},
+        run_id=record.take("run_id", typed.text, ""),
+        attempt=record.take("attempt", typed.count, 1),
+        parent=None if parent is None else record.take("parent", typed.integer, None),
+        created=record.take("created", typed.moment, 0.0),
+        world_size=record.take("world_size", typed.count, 1),
+        settings_hash=record.take("settings_hash", typed.text, ""),
+        versions={name: typed.text(item) for name, item in record.mapping("versions").items()},
+        code={name: typed.text(item) for name, item in record.mapping("code").items()},
+        health=record.take("health", typed.text, ""),
+        metrics={name: metrics.take(name, typed.real, 0.0) for name in metrics.values},
+        pinned=record.values.get("pinned") is True,
+        facts=record.mapping("facts"),
+        process=record.take("process", typed.text, ""),
+    )
+    if wrong := [*record.wrong, *metrics.wrong]:
+        raise ValueError(wrong[0])
+    if not manifest.files:
+        raise ValueError("it names no files")
+    return manifest
+
+
+def _file(value: object, name: str) -> File:
+    record = Fields(value, name)
+    return File(typed.count(record.values.get("size")), typed.text(record.values.get("xxh3_128")))
+
+
+def _inside(name: str) -> str:
+    """Refuse a name that leads out of the checkpoint's folder."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts:
+        raise ValueError(f"{name!r} lies outside the checkpoint")
+    return name

@@ -1,0 +1,85 @@
+"""Whose checkpoints they are: a run that is recorded, or a folder."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Protocol
+
+from rlvitals.checkpoints import naming, provenance
+from rlvitals.errors import UsageError
+from rlvitals.storage.safe_files import make_folders
+
+Tell = Callable[[str], None]
+
+
+class Recorded(Protocol):
+    """What is used of a run that `rlvitals.start()` returned."""
+
+    folder: Path
+    id: str
+    attempt: int
+    world_size: int
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """The run's settings."""
+
+    def note(self, text: str) -> None:
+        """Count something a person should know of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose checkpoints these are."""
+
+    folder: Path
+    run_id: str
+    attempt: int  # 0: to be counted
+    rank: int
+    world_size: int
+    settings: str  # their hash
+    note: Tell | None
+
+
+def owner(
+    given: str | PathLike[str] | Recorded, settings: Mapping[str, object] | None, world_size: int
+) -> Owner:
+    """Read what is known of a run, or of a folder alone. Raises UsageError for one of no use."""
+    if isinstance(given, str | PathLike):
+        own = provenance.settings_hash(settings) if settings else ""
+        found = Owner(Path(given), "", 0, 0, world_size, own, None)
+    else:
+        own = provenance.settings_hash(given.settings if settings is None else settings)
+        rank = int(getattr(given, "rank", 0))
+        found = Owner(
+            given.folder, given.id, given.attempt, rank, given.world_size, own, given.note
+        )
+    _check(found.folder)
+    return found
+
+
+def writable(folder: Path) -> None:
+    """See that a checkpoint can be put into the run's folder. Raises UsageError."""
+    if not os.access(folder, os.W_OK):
+        raise UsageError("the run's folder cannot be written to", where=str(folder))
+
+
+def _check(folder: Path) -> None:
+    """Make the run's folder, and see that checkpoints can be put there. Raises UsageError."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError("the run's folder is a file", where=str(folder))
+    try:
+        make_folders(folder)
+        wrong = naming.misplaced(folder)
+    except OSError as error:
+        problem = f"the run's folder cannot be made: {error.strerror}"
+        raise UsageError(problem, where=str(folder)) from None
+    if wrong:
+        kind = "folder" if wrong[0].is_dir() else "file"
+        raise UsageError(
+            f"{wrong[0].name} is a {kind}: its name is taken by checkpoints",
+            where=str(wrong[0]),
+            hint="move it away, or give another folder",
+        )

@@ -1,0 +1,361 @@
+"""How far a run is, and how long it will still take: `training_progress.json`.
+
+    keeper = Keeper(folder, total_steps=500)
+    keeper.update(step)                                   # first with the step it goes on from
+    keeper.update(step, latest_checkpoint=f"checkpoint-{step}")
+    keeper.finish("completed")
+
+Time is counted while a process trains, by a clock that nobody sets: the gap between two attempts
+does not count, and the attempts are summed.
+"""
+
+import sys
+import time as clock
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from math import isfinite
+from os import PathLike
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+from uuid import uuid4
+
+from rlvitals.checkpoints import progress_file
+from rlvitals.checkpoints.progress_file import FILE
+from rlvitals.errors import UsageError, harmless
+from rlvitals.storage.safe_files import lock
+
+RUNNING, COMPLETED, FAILED, STOPPED = "running", "completed", "failed", "stopped"
+STATUSES = (RUNNING, COMPLETED, FAILED, STOPPED)
+LARGEST = 2.0**63  # of a number that can be a count or a time: NaN is below nothing
+PATIENCE = 2.0  # seconds at least between two writes where nothing but the step has changed
+SHARE = 0.02  # of the time at most that such writes take, on however slow a disk
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One part of a run that is trained in parts."""
+
+    id: int
+    status: str
+    requests: int | None = None
+    checkpoint: str = ""
+    log_file: str = ""
+    timestamp: str = ""  # UTC, ISO 8601
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is, as its file says."""
+
+    status: str = ""  # "running", "completed", "failed", "stopped"; empty: nobody can tell
+    step: int | None = None
+    total_steps: int | None = None
+    latest_checkpoint: str = ""  # a name in the run's folder
+    started: float | None = None  # the first attempt, seconds since the epoch
+    updated: float | None = None  # seconds since the epoch, by the clock of the machine that wrote
+    trained: float | None = None  # seconds that processes trained, all attempts together
+    eta: float | None = None  # seconds of training that are left
+    attempts: int = 0
+    chunks: tuple[Chunk, ...] = ()
+    total_chunks: int | None = None
+    requests_done: int | None = None
+    total_requests: int | None = None
+    error: str = ""
+    damage: str = ""  # what is wrong with the file, in words
+    said: Mapping[str, Any] = field(default_factory=dict)  # everything, as it stands there
+
+    @property
+    def completed_chunks(self) -> int:
+        """How many chunks are done."""
+        return sum(one.status == COMPLETED for one in self.chunks)
+
+    @property
+    def fraction(self) -> float | None:
+        """How much is done, 0 to 1: by steps, else by requests, else by chunks."""
+        pairs = (
+            (self.step, self.total_steps),
+            (self.requests_done, self.total_requests),
+            (self.completed_chunks, self.total_chunks),
+        )
+        for done, total in pairs:
+            if done is not None and total:
+                return min(1.0, max(0.0, done / total))
+        return None
+
+
+def read(folder: str | PathLike[str]) -> Progress | None:
+    """Read a run folder's progress; None where it has no such file.
+
+    Of a damaged file the copy before it is read, and `damage` says so; nothing is changed.
+    """
+    held = progress_file.load(Path(folder))
+    return _progress(held.said, held.damage) if held.there else None
+
+
+class Keeper:
+    """Keeps `training_progress.json` in a run's folder.
+
+    `total_steps`: where the run ends, if known. `facts` are kept beside: `config_file=`,
+    `total_requests=`, `chunk_size=`, `total_chunks=` ... A path is stored by its name, so that a
+    run can be moved. Nothing is raised into a training loop: a disk that takes no more is told
+    once. `tell` gets each sentence for a person (default: standard error).
+    """
+
+    def __init__(
+        self,
+        folder: str | PathLike[str],
+        total_steps: int | None = None,
+        *,
+        tell: Tell | None = None,
+        **facts: object,
+    ) -> None:
+        """Begin an attempt; what earlier ones wrote is kept. Raises UsageError for a file."""
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise UsageError("the run's folder is a file", where=str(self.folder))
+        self._tell: Tell = _to_stderr if tell is None else tell
+        self._known: dict[str, Any] = {}  # what the file held last, as far as this process knows
+        self._attempt: dict[str, object] = {"id": uuid4().hex[:8], "started": _now()}
+        self._seconds = 0.0
+        self._since: float | None = None  # the moment up to which time is counted
+        self._due = -1.0  # the moment from which a step alone is written
+        self._damage_told = self._failure_told = False
+        changes = {"status": RUNNING, "end_time": None, "error_message": None, **self._safe(facts)}
+        if total_steps is not None:
+            changes["total_steps"] = int(total_steps)
+        self._waiting: dict[str, object] = changes
+        self._write()
+
+    def update(
+        self, step: int, latest_checkpoint: str | PathLike[str] | None = None, **facts: object
+    ) -> None:
+        """Say which step is done. The first call of a process gives the step it goes on from."""
+        self._count()
+        self._attempt.setdefault("first_step", int(step))
+        self._attempt["last_step"] = self._waiting["step"] = int(step)
+        changes = self._safe(facts)
+        if latest_checkpoint is not None:
+            changes["latest_checkpoint"] = self._portable(str(latest_checkpoint))
+        self._waiting |= changes
+        news = any(self._known.get(key) != value for key, value in changes.items())
+        if news or clock.monotonic() >= self._due:
+            began = clock.monotonic()
+            self._write()
+            ended = clock.monotonic()
+            self._due = ended + max(PATIENCE, (ended - began) / SHARE)
+
+    def chunk(
+        self,
+        number: int,
+        *,
+        status: str,
+        requests: int | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        log_file: str | PathLike[str] | None = None,
+    ) -> None:
+        """Say how a chunk stands; one that is told twice counts once."""
+        self._count()
+        own: dict[str, object] = {"chunk_id": int(number), "status": str(status)}
+        told = {"requests": requests, "checkpoint": checkpoint, "log_file": log_file}
+        own |= self._safe({key: one for key, one in told.items() if one is not None})
+        own["timestamp"] = _now()
+        self._write(own)
+
+    def finish(self, status: str = COMPLETED, error_message: str = "") -> None:
+        """Say how the run ended: "completed", "failed" or "stopped". Raises UsageError."""
+        if status not in STATUSES[1:]:
+            raise UsageError(f"a run cannot end as {status!r}", hint=f"{', '.join(STATUSES[1:])}")
+        if self._known.get("status") == status and self._known.get("end_time"):
+            return
+        self._waiting |= {"status": status, "end_time": _now()}
+        if error_message:
+            self._waiting["error_message"] = str(error_message)
+        self._write()
+
+    @property
+    def progress(self) -> Progress:
+        """How far the run is, as far as this process has written it."""
+        return _progress(self._known)
+
+    def _count(self) -> None:
+        """Add the time since the last call; the first one begins it."""
+        now = clock.monotonic()
+        if self._since is not None:
+            self._seconds += now - self._since
+        self._since = now
+        self._attempt["seconds"] = round(self._seconds, 3)
+
+    def _write(self, chunk: Mapping[str, object] | None = None) -> None:
+        """Put what is waiting onto what the file holds by now, and replace it."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with lock(self.folder):
+                said = self._held()
+                said |= self._waiting
+                _put(said, "attempts", "id", self._attempt)
+                if chunk is not None:
+                    _put(said, "chunks", "chunk_id", chunk)
+                self._derive(said)
+                progress_file.save(self.folder, said)
+        except OSError as error:
+            if not self._failure_told:
+                self._tell(f"{FILE} was not written: {error.strerror or error}; training goes on")
+            self._failure_told = True
+        else:
+            self._known, self._waiting, self._failure_told = said, {}, False
+
+    def _held(self) -> dict[str, Any]:
+        """Return what the file holds; of a damaged one what this process wrote, or the copy."""
+        held = progress_file.load(self.folder)
+        if held.damage and not self._damage_told:
+            self._tell(f"{held.damage}; it is never begun anew because of that")
+        self._damage_told = bool(held.damage)
+        return dict(self._known if held.damage and self._known else held.said)
+
+    def _derive(self, said: dict[str, Any]) -> None:
+        """Fill in what follows from the rest."""
+        said["last_update"] = _now()
+        said.setdefault("start_time", said["last_update"])
+        said["output_dir"] = self.folder.resolve().name
+        for key in ("end_time", "error_message"):
+            if said.get(key) is None:
+                said.pop(key, None)
+        if chunks := _rows(said.get("chunks")):
+            done = [one for one in chunks if one.get("status") == COMPLETED]
+            said["completed_chunks"] = len(done)
+            said["requests_done"] = sum(_int(one.get("requests")) or 0 for one in done)
+        seen = _progress(said)
+        said["trained_seconds"], said["eta_seconds"] = seen.trained, _eta(seen)
+
+    def _safe(self, facts: Mapping[str, object]) -> dict[str, object]:
+        return {key: self._portable(value) for key, value in facts.items()}
+
+    def _portable(self, value: object) -> object:
+        """Make a fact what JSON has words for, and a path what holds wherever the run lies."""
+        if isinstance(value, Mapping):
+            return {str(key): self._portable(one) for key, one in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            return [self._portable(one) for one in value]
+        if value is None or isinstance(value, bool | int):
+            return value
+        if hasattr(value, "item"):  # a scalar of numpy or torch
+            return self._portable(value.item())
+        if isinstance(value, float):
+            return value if isfinite(value) else None
+        return _relative(str(value), self.folder)
+
+
+def _relative(text: str, folder: Path) -> str:
+    """Name an absolute path from the run's folder on; one outside it by its last part."""
+    windows = PureWindowsPath(text)
+    if PurePosixPath(text).is_absolute():
+        path = Path(text)
+        for root in (folder, folder.resolve()):
+            if path != root and path.is_relative_to(root):
+                return path.relative_to(root).as_posix()
+        return path.name
+    return windows.name if windows.is_absolute() else text
+
+
+def _put(said: dict[str, Any], key: str, by: str, own: Mapping[str, object]) -> None:
+    """Put a row into a list, onto the one of the same number where there is one."""
+    rows: list[Mapping[str, Any]] = _rows(said.get(key))
+    for i, one in enumerate(rows):
+        if one.get(by) == own[by]:
+            rows[i] = {**one, **own}
+            break
+    else:
+        rows.append(dict(own))
+    said[key] = rows
+
+
+def _progress(said: Mapping[str, Any], damage: str = "") -> Progress:
+    """Read what a file says, by whomever it was written: what is not as it should be is left."""
+    attempts = _rows(said.get("attempts"))
+    trained = [seconds for one in attempts if (seconds := _number(one.get("seconds"))) is not None]
+    return Progress(
+        status=str(said.get("status") or ""),
+        step=_int(said.get("step")),
+        total_steps=_int(said.get("total_steps")),
+        latest_checkpoint=str(said.get("latest_checkpoint") or ""),
+        started=_moment(said.get("start_time")),
+        updated=_moment(said.get("last_update")),
+        trained=round(sum(trained), 3) if trained else None,
+        eta=_number(said.get("eta_seconds")),
+        attempts=len(attempts),
+        chunks=tuple(_chunk(i, one) for i, one in enumerate(_rows(said.get("chunks")), 1)),
+        total_chunks=_int(said.get("total_chunks")),
+        requests_done=_int(said.get("requests_done")),
+        total_requests=_int(said.get("total_requests")),
+        error=str(said.get("error_message") or ""),
+        damage=damage,
+        said=said,
+    )
+
+
+def _chunk(place: int, said: Mapping[str, Any]) -> Chunk:
+    number = _int(said.get("chunk_id"))
+    return Chunk(
+        id=place if number is None else number,
+        status=str(said.get("status") or ""),
+        requests=_int(said.get("requests")),
+        checkpoint=str(said.get("checkpoint") or ""),
+        log_file=str(said.get("log_file") or ""),
+        timestamp=str(said.get("timestamp") or ""),
+    )
+
+
+def _eta(seen: Progress) -> float | None:
+    """Return the seconds of training that are left; None where nothing says how many."""
+    if seen.status != RUNNING:
+        return None
+    spans = [
+        (_int(one.get("first_step")), _int(one.get("last_step")), _number(one.get("seconds")))
+        for one in _rows(seen.said.get("attempts"))
+    ]
+    steps = sum(max(0, last - first) for first, last, _ in spans if first is not None and last)
+    if seen.trained is None:
+        return None
+    if seen.step is not None and seen.total_steps and steps:
+        return round(max(0, seen.total_steps - seen.step) * seen.trained / steps, 1)
+    done = seen.fraction
+    if done and seen.total_steps is None:  # by requests or chunks
+        return round(seen.trained * (1 - done) / done, 1)
+    return None
+
+
+def _rows(value: object) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) < LARGEST else None
+
+
+def _int(value: object) -> int | None:
+    found = _number(value)
+    return None if found is None else int(found)
+
+
+def _moment(value: object) -> float | None:
+    """Read a time as ISO 8601 or in seconds; one without a zone is UTC."""
+    if not isinstance(value, str):
+        return _number(value)
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _to_stderr(text: str) -> None:
+    sys.stderr.write(f"rlvitals: {harmless(text)}\n")

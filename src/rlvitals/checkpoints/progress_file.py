@@ -1,0 +1,117 @@
+"""`training_progress.json`: read whatever state it is in, replaced whole, its last good copy kept.
+
+<run>/training_progress.json             how far the run is
+<run>/.training_progress.previous.json   the copy before it: used where the file is damaged
+<run>/training_progress.json.corrupt     a damaged one, set aside
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from rlvitals.checkpoints import disk
+from rlvitals.storage import temp_files
+from rlvitals.storage.safe_files import read_regular
+
+FILE = "training_progress.json"
+PREVIOUS = ".training_progress.previous.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a folder's progress file holds, and what is wrong with it."""
+
+    said: Mapping[str, Any] = field(default_factory=dict)
+    damage: str = ""  # in words; then `said` is the copy before it, or nothing
+    there: bool = True  # whether there is, or was, a file
+
+
+def load(folder: Path) -> Held:
+    """Read the file, or the copy before it where that is damaged; nothing is changed."""
+    said, damage = _readable(folder / FILE)
+    if said is not None:
+        return Held(said)
+    before, _ = _readable(folder / PREVIOUS)
+    if not damage and before is None:
+        return Held(there=False)
+    if not damage:  # the copy is there, the file is not: deleted, or lost
+        damage = f"{FILE} is missing, a copy of it is there"
+    if before is None:
+        return Held(damage=f"{damage}, and there is no good copy of it")
+    return Held(before, f"{damage}: the copy before it is used")
+
+
+def save(folder: Path, said: Mapping[str, object]) -> None:
+    """Replace the file by one rename; what it held is kept as the copy before. OSError.
+
+    A damaged file is set aside, and never becomes the copy.
+    """
+    path = folder / FILE
+    now, damage = _parsed(path)
+    if now is not None:
+        _keep(path, folder / PREVIOUS)
+    elif damage:
+        path.replace(_aside(path))
+    disk.write_whole(path, json.dumps(said, indent=2, allow_nan=False) + "\n")
+
+
+def _readable(path: Path) -> tuple[dict[str, Any] | None, str]:
+    try:
+        return _parsed(path)
+    except OSError as error:
+        return None, f"{path.name} cannot be read: {error.strerror or error}"
+
+
+def _parsed(path: Path) -> tuple[dict[str, Any] | None, str]:
+    """Return what a file says, or None and what is wrong with it: nothing where it is not there.
+
+    OSError where it is there and cannot be read.
+    """
+    try:
+        data = read_regular(path)
+    except FileNotFoundError:
+        return None, ""
+    if not data.strip(b"\0 \t\r\n"):
+        return None, f"{path.name} is empty"
+    try:
+        said = json.loads(data, parse_constant=_no_number, parse_float=_number)
+    except (ValueError, RecursionError):
+        return None, f"{path.name} is damaged"
+    if not isinstance(said, dict) or not isinstance(said.get("status"), str):
+        return None, f"{path.name} does not say a status"
+    return said, ""
+
+
+def _keep(path: Path, copy: Path) -> None:
+    """Make `copy` what `path` is now: by a link, where the file system knows them."""
+    made = temp_files.half(copy)
+    try:
+        try:
+            os.link(path, made)
+        except OSError:
+            shutil.copyfile(path, made)
+        made.replace(copy)
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def _aside(path: Path) -> Path:
+    found, count = path.with_name(f"{path.name}.corrupt"), 1
+    while found.exists():
+        found, count = path.with_name(f"{path.name}.corrupt-{count}"), count + 1
+    return found
+
+
+def _number(text: str) -> float | None:
+    """Read a number; one that JSON cannot write again is none."""
+    found = float(text)
+    return found if isfinite(found) else None
+
+
+def _no_number(_: str) -> None:
+    """Read NaN and the infinities as nothing."""

@@ -1,0 +1,244 @@
+"""Several processes that save one checkpoint together: what each says, all hear.
+
+Through torch.distributed where it is initialised, by a group of its own, so that a save beside
+the training does not meet the training's messages; else through files in the run's folder.
+"""
+
+import json
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+from rlvitals.checkpoints.owner import Owner
+from rlvitals.errors import UsageError, VitalsError
+from rlvitals.storage.safe_files import make_folder
+from rlvitals.tracking.launcher_rank import place
+
+FOLDER = ".ranks"
+SESSION = re.compile(r"[0-9a-f]{16}")  # a folder in it, of one start
+POLL = (0.001, 0.05)  # seconds between two looks for a file: at first, and at the most
+
+
+class Elsewhere(VitalsError):  # noqa: N818 - the name says what went wrong
+    """Something failed on another process, or one of them did not come."""
+
+
+class Group(Protocol):
+    """The processes that save together."""
+
+    rank: int
+    size: int
+
+    def exchange(self, word: str) -> list[str]:
+        """Give a word and hear every rank's, in their order. Raises Elsewhere after the limit."""
+
+
+class Alone:
+    """One process."""
+
+    rank = 0
+    size = 1
+
+    def exchange(self, word: str) -> list[str]:
+        """Hear oneself."""
+        return [word]
+
+
+class ByTorch:
+    """The processes of torch.distributed, by a gloo group of their own."""
+
+    def __init__(self, patience: float) -> None:
+        """Make the group: every process must do it at the same place. `patience`: seconds."""
+        import torch.distributed as dist  # noqa: PLC0415 - it is initialised, so it is loaded
+
+        self._dist, self._limit = dist, timedelta(seconds=patience)
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        self._group = dist.new_group(backend="gloo", timeout=self._limit)
+
+    def exchange(self, word: str) -> list[str]:
+        """Give a word and hear every rank's, in their order. Raises Elsewhere after the limit."""
+        words: list[Any] = [None] * self.size
+        try:
+            self._dist.monitored_barrier(self._group, self._limit, wait_all_ranks=True)
+            self._dist.all_gather_object(words, word, group=self._group)
+        except RuntimeError as error:
+            found = re.search(r"Ranks ([\d, ]+) failed to pass", str(error))
+            who = [int(one) for one in found[1].split(",")] if found else []
+            if not who and self.size == 2:  # noqa: PLR2004 - a lost connection names no rank
+                who = [1 - self.rank]
+            raise _missing(who, self._limit.total_seconds()) from error
+        return words
+
+
+class ByFiles:
+    """Processes that see one folder, and nothing else of each other."""
+
+    def __init__(self, folder: Path, rank: int, size: int, patience: float) -> None:
+        """Find each other: every process must do it. Raises Elsewhere where one does not come."""
+        self.rank, self.size = rank, size
+        self._folder, self._patience, self._round = folder / FOLDER, patience, 0
+        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self._folder)
+        self._own = uuid4().hex
+        self._session = self._folder / self._agree()
+
+    def exchange(self, word: str) -> list[str]:
+        """Give a word and hear every rank's, in their order. Raises Elsewhere after the limit."""
+        self._round += 1
+        _put(self._session / f"{self._round}-{self.rank}", word)
+        words: dict[int, str] = {}
+        for _ in self._looks(lambda: [k for k in range(self.size) if k not in words]):
+            there = {path.name: path for path in self._session.iterdir()}
+            for rank in range(self.size):
+                path = there.get(f"{self._round}-{rank}")
+                if rank not in words and path is not None:
+                    words[rank] = path.read_text()
+            if len(words) == self.size:
+                break
+        # Who is here has heard the round before the last.
+        (self._session / f"{self._round - 2}-{self.rank}").unlink(missing_ok=True)
+        return [words[rank] for rank in range(self.size)]
+
+    def _agree(self) -> str:
+        """Name a session that only the processes of this start know.
+
+        Files of earlier starts may lie here: a process answers only to a list that holds the name
+        it has just made up, and rank 0 goes on only once all answered to the same list.
+        """
+        _put(self._folder / f"hello-{self.rank}", self._own)
+        if self.rank:
+            return self._join()
+        names, silent = [""] * self.size, list(range(1, self.size))
+        session = _named(names)
+        for _ in self._looks(lambda: silent):
+            found = [_get(self._folder / f"hello-{rank}") for rank in range(self.size)]
+            if found != names and all(found):
+                names, session = found, _named(found)
+                _put(self._folder / "names", json.dumps(names))
+            answers = (_get(self._folder / f"answer-{rank}") for rank in range(1, self.size))
+            unsaid = [rank for rank, one in enumerate(answers, 1) if one != session]
+            silent[:] = [rank for rank, one in enumerate(found) if not one] or unsaid
+            if not silent:
+                break
+        for old in self._folder.iterdir():
+            if SESSION.fullmatch(old.name) and not old.is_symlink():
+                shutil.rmtree(old, ignore_errors=True)
+        (self._folder / session).mkdir()
+        _put(self._folder / "go", session)
+        return session
+
+    def _join(self) -> str:
+        answered = ""
+        for _ in self._looks(lambda: [0]):
+            names = json.loads(_get(self._folder / "names") or "[]")
+            if len(names) == self.size and names[self.rank] == self._own:
+                session = _named(names)
+                if session != answered:
+                    answered = session
+                    _put(self._folder / f"answer-{self.rank}", session)
+                if _get(self._folder / "go") == session:
+                    break
+        return answered
+
+    def _looks(self, missing: Callable[[], list[int]]) -> Iterator[None]:
+        """Look again and again, ever less often. Raises Elsewhere when the time is over."""
+        end, pause = time.monotonic() + self._patience, POLL[0]
+        while time.monotonic() < end:
+            yield
+            time.sleep(pause)
+            pause = min(POLL[1], 1.3 * pause)
+        raise _missing(missing(), self._patience)
+
+
+def group(owner: Owner, patience: float) -> Group:
+    """Find the processes that save together with this one. Raises UsageError, Elsewhere."""
+    dist = sys.modules.get("torch.distributed")
+    if dist is not None and dist.is_available() and dist.is_initialized():
+        return ByTorch(patience) if dist.get_world_size() > 1 else Alone()
+    rank, size = owner.rank, owner.world_size
+    if size <= 1:
+        here = place(os.environ)
+        rank, size = here.rank, here.world_size
+    return ByFiles(owner.folder, rank, size, patience) if size > 1 else Alone()
+
+
+def agree(group: Group, said: object = None, error: Exception | None = None) -> list[Any]:
+    """Say something that JSON can hold, or that this process failed; hear all, in their order.
+
+    Raises `error` itself, and Elsewhere for what failed on another process.
+    """
+    word = {"said": said} if error is None else {"failed": str(error) or type(error).__name__}
+    heard = [json.loads(one) for one in group.exchange(json.dumps(word))]
+    if error is not None:
+        raise error
+    for rank, one in enumerate(heard):
+        if "failed" in one:
+            raise Elsewhere(f"process {rank} failed: {one['failed']}")
+    return [one["said"] for one in heard]
+
+
+def each(group: Group, work: Callable[[], object]) -> list[Any]:
+    """Do something on every process and hear what each found. Raises as `agree`."""
+    try:
+        said = work()
+    except Exception as error:  # noqa: BLE001 - the others must hear of it: `agree` raises it
+        return agree(group, error=error)
+    return agree(group, said)
+
+
+@contextmanager
+def exceptions(where: Path) -> Iterator[None]:
+    """Raise a VitalsError for what is no Exception: torch's CheckpointException is none."""
+    try:
+        yield
+    except (Exception, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        raise VitalsError(f"{type(error).__name__}: {error}", where=str(where)) from error
+
+
+def _missing(who: list[int], seconds: float) -> Elsewhere:
+    named = " and ".join(str(one) for one in who)
+    lost = f"process {named} did not come" if who else "another process did not come"
+    return Elsewhere(
+        f"{lost} within {seconds:g} s",
+        hint="every process must make Checkpoints(..., together=True) and save at the same steps",
+    )
+
+
+def _named(names: list[str]) -> str:
+    return blake2b("".join(names).encode(), digest_size=8).hexdigest()
+
+
+def _put(path: Path, text: str) -> None:
+    made = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+    with made.open("x") as file:
+        file.write(text)
+    made.replace(path)
+
+
+def _get(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return ""
+
+
+def refuse_alone(owner: Owner) -> None:
+    """Refuse that a process saves beside rank 0, each for itself. Raises UsageError."""
+    if owner.rank and owner.world_size > 1:
+        raise UsageError(
+            f"process {owner.rank} saves for itself: the checkpoints of {owner.world_size} "
+            "processes would replace each other",
+            where=str(owner.folder),
+            hint="save on rank 0 alone, or on all with Checkpoints(..., together=True)",
+        )

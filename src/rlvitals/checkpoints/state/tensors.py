@@ -1,0 +1,171 @@
+"""Arrays and tensors beside a JSON tree, in safetensors files."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file as load_arrays
+
+from rlvitals.checkpoints.manifest import BadCheckpoint, File
+from rlvitals.checkpoints.state import hash_writer
+from rlvitals.checkpoints.state.hash_writer import KINDS, Part
+
+# The format has no complex numbers: their two halves are a last axis.
+HALVES = {"complex64": "float32", "complex128": "float64"}
+ARRAYS, TENSORS = "arrays.safetensors", "tensors.safetensors"
+Bytes = NDArray[np.uint8]
+
+
+class Unfit(Exception):  # noqa: N818 - the name says what went wrong
+    """An array or tensor that the files cannot hold; its text says why."""
+
+
+class Buffers:
+    """Memory that copies go to, used again for the next ones: new memory is slow to touch."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._held: list[Bytes] = []
+        self._next = 0
+
+    def again(self) -> None:
+        """Begin anew: what was given out may be overwritten."""
+        self._held = self._held[: self._next]
+        self._next = 0
+
+    def take(self, size: int, *, pinned: bool = False) -> Bytes:
+        """Give out memory of `size` bytes; `pinned`: where a graphics card can write it itself."""
+        at, self._next = self._next, self._next + 1
+        if at == len(self._held):
+            self._held.append(_memory(size, pinned=pinned))
+        elif self._held[at].size != size:
+            self._held[at] = _memory(size, pinned=pinned)
+        return self._held[at]
+
+
+class Blobs:
+    """Collects arrays and tensors, each under the number it is written with."""
+
+    def __init__(self, buffers: Buffers | None = None) -> None:
+        """Begin with none. Copy into `buffers`; without them, what is not written at once changes.
+
+        So without them nothing may go on before `write`.
+        """
+        self.arrays: dict[str, Part] = {}
+        self.tensors: dict[str, Part] = {}
+        self._buffers = buffers
+        self._cuda = False
+
+    def array(self, array: NDArray[Any]) -> dict[str, object]:
+        """Keep an array of numbers; returns what stands for it in the tree. Raises Unfit."""
+        number = str(len(self.arrays))
+        name = array.dtype.name
+        half = HALVES.get(name, name)
+        if half not in KINDS:
+            raise Unfit(f"numpy's {name}")
+        little = array.dtype.newbyteorder("<")
+        flat = np.ascontiguousarray(array, dtype=little).reshape(-1).view(np.uint8)
+        if self._buffers is not None:
+            kept = self._buffers.take(flat.size)
+            np.copyto(kept, flat)
+            flat = kept
+        width = np.dtype(half).itemsize
+        self.arrays[number] = Part(half, (flat.size // width,), flat)
+        return {"array": number, "shape": list(array.shape), "dtype": name}
+
+    def tensor(self, tensor: Any) -> dict[str, object]:  # noqa: ANN401 - torch is optional
+        """Keep a tensor's numbers; returns what stands for it in the tree. Raises Unfit."""
+        import torch  # noqa: PLC0415 - it is loaded: there is a tensor
+
+        number = str(len(self.tensors))
+        if hasattr(tensor, "to_local"):
+            raise Unfit("sharded: save it by torch.distributed.checkpoint within `with save()`")
+        tensor = tensor.detach()
+        node: dict[str, object] = {"tensor": number}
+        if tensor.is_complex():
+            tensor, node = torch.view_as_real(tensor.resolve_conj()), {**node, "complex": True}
+        name = str(tensor.dtype).removeprefix("torch.")
+        if name not in KINDS or tensor.layout != torch.strided or tensor.device.type == "meta":
+            raise Unfit(f"{name}, {tensor.layout}, on {tensor.device}")
+        self.tensors[number] = Part(name, tuple(tensor.shape), self._flat(tensor, torch))
+        return node
+
+    def settle(self) -> None:
+        """Wait until a graphics card has written its copies."""
+        if self._cuda:
+            import torch  # noqa: PLC0415 - the same
+
+            torch.cuda.synchronize()
+
+    def write(self, folder: Path) -> dict[str, File]:
+        """Write the files; returns their sizes and hashes. OSError."""
+        held: Mapping[str, dict[str, Part]] = {ARRAYS: self.arrays, TENSORS: self.tensors}
+        return {
+            name: hash_writer.write(folder / name, parts) for name, parts in held.items() if parts
+        }
+
+    def _flat(self, tensor: Any, torch: Any) -> Bytes:  # noqa: ANN401 - torch is optional
+        """Return the bytes of a strided tensor, [bytes], on the processor."""
+        cuda = tensor.device.type == "cuda"
+        if self._buffers is None:
+            whole = tensor.cpu().contiguous()
+        else:
+            size = tensor.numel() * tensor.element_size()
+            kept = torch.from_numpy(self._buffers.take(size, pinned=cuda))
+            whole = kept.view(tensor.dtype).reshape(tensor.shape)
+            whole.copy_(tensor, non_blocking=cuda)
+            self._cuda |= cuda
+        flat: Bytes = whole.reshape(-1).view(torch.uint8).numpy()
+        return flat
+
+
+class Stored:
+    """The arrays and tensors of a written tree."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read the files that are there. Raises BadCheckpoint for one that makes no sense."""
+        try:
+            arrays, tensors = folder / ARRAYS, folder / TENSORS
+            self.arrays = load_arrays(arrays) if arrays.exists() else {}
+            self.tensors: dict[str, Any] = {}
+            if tensors.exists():
+                from safetensors.torch import load_file as load_tensors  # noqa: PLC0415 - torch
+
+                self.tensors = load_tensors(tensors)
+        except (OSError, SafetensorError) as error:
+            raise BadCheckpoint(f"its arrays cannot be read: {error}", where=str(folder)) from None
+
+    def array(self, node: dict[str, Any]) -> NDArray[Any]:
+        """Return the array that a part of the tree stands for."""
+        flat = self.arrays[node["array"]]
+        if node["dtype"] in HALVES:
+            flat = flat.view(node["dtype"])
+        return flat.reshape(node["shape"])
+
+    def tensor(self, node: dict[str, Any]) -> Any:  # noqa: ANN401 - torch is optional
+        """Return the tensor that a part of the tree stands for, on the processor."""
+        found = self.tensors[node["tensor"]]
+        if node.get("complex"):
+            import torch  # noqa: PLC0415 - it is loaded: there is a tensor
+
+            return torch.view_as_complex(found)
+        return found
+
+
+def is_tensor(value: object) -> bool:
+    """Tell a torch tensor, without loading torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _memory(size: int, *, pinned: bool) -> Bytes:
+    if not pinned:
+        return np.empty(size, np.uint8)
+    import torch  # noqa: PLC0415 - there is a tensor on a graphics card
+
+    held: Bytes = torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy()
+    return held

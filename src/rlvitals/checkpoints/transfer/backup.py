@@ -1,0 +1,231 @@
+"""A backup beside a training: a thread that brings it up to date each hour, and at the end."""
+
+import atexit
+import os
+import sys
+import threading
+import time as clock
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rlvitals.checkpoints.owner import Recorded, Tell
+from rlvitals.checkpoints.transfer import file_selection
+from rlvitals.checkpoints.transfer.backup_target import place_at
+from rlvitals.checkpoints.transfer.copy_files import Patience, Stopped
+from rlvitals.checkpoints.transfer.filesystems import Place
+from rlvitals.checkpoints.transfer.sync import Done, apart, mirror
+from rlvitals.checkpoints.transfer.timeouts import STALL
+from rlvitals.errors import UnreadableLog, UsageError, VitalsError, harmless
+from rlvitals.storage import redact
+
+HOUR = 3600.0  # seconds
+NICENESS = 10  # of the thread, where the system counts it by thread: training comes first
+
+
+class NotComplete(VitalsError):  # noqa: N818 - the name says what went wrong
+    """A round that broke off: what is at the target is whole, and the next round goes on."""
+
+
+def complete(  # noqa: PLR0913 - what, where to, how, each by its name
+    folder: Path,
+    place: Place,
+    *,
+    keep_all: bool = False,
+    patience: Patience | None = None,
+    tell: Tell = lambda _: None,
+    done: Done | None = None,
+) -> Done:
+    """Do one round. Raises VitalsError, and NotComplete for whatever broke it off."""
+    try:
+        return mirror(folder, place, keep_all=keep_all, patience=patience, tell=tell, done=done)
+    except (VitalsError, Stopped):
+        raise
+    except Exception as error:  # storage libraries raise errors of their own kinds
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise NotComplete(
+            f"the backup is not complete: {redact.text(said) or type(error).__name__}",
+            where=place.name,
+            hint="the next round goes on where this one stopped",
+        ) from error
+
+
+class Backup:
+    """Mirrors a run's checkpoints and logs to another place while it trains.
+
+    `run`: a run, or its folder. `target`: a folder, or a URL that fsspec reaches; `options` are
+    its back-end's. A round begins at once, then every `every` seconds, and a last one at the end.
+    At the target is what the run keeps; with `keep_all` also the checkpoints it has deleted.
+    A link that says nothing for `stall` seconds hangs: its round ends, and the next connects anew.
+    `tell` gets each sentence for a person (default: standard error). Nothing is raised once it
+    runs. Raises UsageError for a target that makes no sense.
+    """
+
+    def __init__(  # noqa: PLR0913 - what, where to, how often, each by its name
+        self,
+        run: str | PathLike[str] | Recorded,
+        target: str | PathLike[str],
+        *,
+        every: float = HOUR,
+        keep_all: bool = False,
+        options: Mapping[str, object] | None = None,
+        stall: float = STALL,
+        tell: Tell | None = None,
+    ) -> None:
+        """Look at the target's name; `start`, or a `with` block, begins."""
+        if not every > 0:
+            raise UsageError(f"every cannot be {every}", hint="seconds between rounds: every=3600")
+        if not stall > 0:
+            raise UsageError(f"stall cannot be {stall}", hint="seconds of silence: stall=300")
+        self._folder = Path(run) if isinstance(run, str | PathLike) else run.folder
+        self._active = getattr(run, "rank", 0) == 0  # one process of a run is enough
+        self._place = place_at(target, dict(options or {}), stall)
+        if self._active:
+            apart(self._folder, self._place)
+        self._every, self._keep_all, self._stall = every, keep_all, stall
+        self._tell: Tell = _to_stderr if tell is None else tell
+        self._patience, self._ending = Patience(beat=self._beat), threading.Event()
+        self._moved = clock.monotonic()  # when it last went on
+        self._given_up = False
+        self._held: set[str] = set()  # checkpoints that lay whole there when it was last looked at
+        self._now = Done(self._place.name)  # what the round does that goes on
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
+        self.last: Done | None = None  # what the last complete round did
+
+    def start(self) -> Self:
+        """Begin the rounds, on a thread of their own."""
+        if self._active and self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="rlvitals-backup", daemon=True)
+            self._thread.start()
+            atexit.register(self.stop)
+        return self
+
+    def stop(self) -> None:
+        """Do a last round and end. An interrupt meanwhile ends it at once, and is raised.
+
+        It waits while bytes move. Where none have for twice `stall`, the thread is left behind
+        and what was not backed up is told.
+        """
+        if self._thread is None or os.getpid() != self._pid or self._given_up:
+            return
+        self._ending.set()
+        self._beat()
+        try:
+            self._wait(self._thread)
+        except BaseException:
+            self._patience.stop.set()
+            raise
+        finally:
+            atexit.unregister(self.stop)
+
+    def _wait(self, thread: threading.Thread) -> None:
+        allowed = 2 * self._stall  # a call that hangs now, and one of the last round
+        while thread.is_alive():
+            left = self._moved + allowed - clock.monotonic()
+            if left <= 0:
+                self._given_up = True
+                self._patience.stop.set()
+                problem = f"the backup hangs: nothing has moved for {allowed:,.0f} s"
+                self._say(f"{problem} ({self._place.name}); {self._missing()}")
+                return
+            thread.join(left)
+
+    def _beat(self) -> None:
+        self._moved = clock.monotonic()
+
+    def __enter__(self) -> Self:
+        """Back up until the block ends."""
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Do a last round."""
+        self.stop()
+
+    def _run(self) -> None:
+        _stand_back()
+        last = False
+        while not last:
+            last = self._ending.is_set()
+            self._round(last=last)
+            if not last:
+                self._ending.wait(self._every)
+
+    def _round(self, *, last: bool) -> None:
+        self._now = done = Done(self._place.name)
+        try:
+            complete(
+                self._folder,
+                self._place,
+                keep_all=self._keep_all,
+                patience=self._patience,
+                done=done,
+            )
+        except Stopped:
+            self._say(f"backup stopped; what is at {self._place.name} is whole")
+        except UnreadableLog as error:
+            if last:
+                self._say(f"nothing was backed up: {error.problem}")
+        except Exception as error:  # noqa: BLE001 - training goes on without its backup
+            problem = getattr(error, "problem", str(error))
+            after = self._missing() if last else f"the next try is in {self._every / 60:,.0f} min"
+            self._say(f"{problem} ({self._place.name}); {after}")
+        else:
+            self.last = done
+            for text in (*done.failed, done.sentence):
+                self._say(text)
+        finally:
+            self._held = self._held if done.held is None else done.held
+
+    def _missing(self) -> str:
+        """Say what is not at the target at the end."""
+        held = self._held if self._now.held is None else self._now.held
+        try:
+            own = [one.folder.name for one in file_selection.find(self._folder).checkpoints]
+        except (VitalsError, OSError):
+            own = []
+        if lost := [name for name in own if name not in held]:
+            return f"not backed up: {', '.join(lost)}"
+        return "its checkpoints are there; the newest lines of its logs may not be"
+
+    def _say(self, text: str) -> None:
+        with suppress(Exception):  # a closed stderr is no reason to end the rounds
+            self._tell(text)
+
+
+def _stand_back() -> None:
+    if sys.platform == "linux":  # elsewhere a niceness is the whole process's
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+
+
+def _to_stderr(text: str) -> None:
+    sys.stderr.write(f"rlvitals: {harmless(text)}\n")
+
+
+def until(
+    one_round: Callable[[], object],
+    *,
+    every: float,
+    ending: threading.Event,
+    is_over: Callable[[], bool],
+    look: float = 5.0,
+) -> None:
+    """Do rounds until the run is over or someone asks for the end; then a last one."""
+    last = False
+    while not last:
+        last = ending.is_set() or is_over()
+        one_round()
+        waited = 0.0
+        while not last and waited < every and not ending.wait(min(look, every - waited)):
+            waited += look
+            if is_over():
+                break

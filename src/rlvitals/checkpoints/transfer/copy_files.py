@@ -1,0 +1,197 @@
+"""One file from here to there: hashed on the way, read back, tried again where a link breaks."""
+
+import errno
+import random
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+import xxhash
+
+from rlvitals.checkpoints.transfer.filesystems import CHUNK, Place
+from rlvitals.checkpoints.transfer.timeouts import Hung
+from rlvitals.errors import VitalsError
+
+T = TypeVar("T")
+HELD = 256 << 10  # bytes: a file as small as that is held, so that a rewrite cannot tear it
+# What another try does not mend.
+LASTING_NUMBERS = (
+    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.ENAMETOOLONG, errno.ELOOP,
+)  # fmt: skip
+LASTING = (
+    PermissionError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError,
+    VitalsError, NotImplementedError, ValueError, TypeError, AttributeError, ImportError,
+    MemoryError,
+)  # fmt: skip
+
+
+class Changed(Exception):  # noqa: N818 - what happened to the source
+    """The source does not give what was announced: rewritten, shortened, gone, or damaged."""
+
+
+class Stopped(Exception):  # noqa: N818 - someone asked for it
+    """Stopped by a person or a signal: what was begun goes on in the next round."""
+
+
+class Broken(Exception):  # noqa: N818 - as a link is
+    """What was written reads back otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A file to move, as it was when it was looked at: later growth is not part of it."""
+
+    name: str  # below the run's folder, parts joined by "/"
+    size: int  # bytes
+    xxh3_128: str  # hex
+    chunks: Callable[[int], Iterator[bytes]]  # from an offset
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often something is tried, and who may end the waiting."""
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    tries: int = 6
+    first: float = 1.0  # seconds before the second try; doubled for each later one
+    beat: Callable[[], None] = lambda: None  # called with each chunk and each try: it goes on
+
+    def call(self, action: Callable[[], T]) -> T:
+        """Do it, again where the link broke. Raises what the last try raised, or Stopped."""
+        for count in range(self.tries):
+            self.check()
+            try:
+                return action()
+            except Exception as error:  # storage libraries raise errors of their own kinds
+                if lasting(error) or count + 1 == self.tries:
+                    raise
+            # Jitter: many runs that lost one link do not come back in step.
+            self.stop.wait(self.first * 2**count * random.uniform(0.75, 1.25))  # noqa: S311
+        raise AssertionError
+
+    def check(self) -> None:
+        """Raise Stopped where someone asked to stop."""
+        self.beat()
+        if self.stop.is_set():
+            raise Stopped
+
+
+def lasting(error: Exception) -> bool:
+    """Tell whether another try would end the same."""
+    if isinstance(error, (Changed, Stopped, Hung, *LASTING)):
+        return True
+    return isinstance(error, OSError) and error.errno in LASTING_NUMBERS
+
+
+def look(path: Path, name: str) -> Piece:
+    """Look at a file as it is now. Raises Changed where it is gone meanwhile, OSError."""
+    try:
+        size = path.stat().st_size
+        if size <= HELD:
+            data = path.read_bytes()
+            held = xxhash.xxh3_128_hexdigest(data)
+            return Piece(name, len(data), held, lambda start: iter((data[start:],)))
+        return Piece(name, size, digest(of_file(path, size)(0)), of_file(path, size))
+    except FileNotFoundError:
+        raise Changed(f"{name} is gone meanwhile") from None
+
+
+def of_file(path: Path, size: int) -> Callable[[int], Iterator[bytes]]:
+    """Read a file up to a size, from an offset. Raises Changed where it is shorter by now."""
+
+    def chunks(start: int) -> Iterator[bytes]:
+        left = size - start
+        try:
+            with path.open("rb", buffering=0) as file:
+                file.seek(start)
+                while left:
+                    data = file.read(min(CHUNK, left))
+                    if not data:
+                        raise Changed(f"{path.name} is shorter than it was")
+                    left -= len(data)
+                    yield data
+        except FileNotFoundError:
+            raise Changed(f"{path.name} is gone meanwhile") from None
+
+    return chunks
+
+
+def of_place(place: Place, name: str, size: int, xxh3_128: str) -> Piece:
+    """Name a file of a place as something to move: its first `size` bytes."""
+
+    def chunks(start: int) -> Iterator[bytes]:
+        left = size - start
+        for data in place.read(name, start):
+            yield data[:left]
+            left -= len(data[:left])
+            if not left:
+                return
+
+    return Piece(name, size, xxh3_128, chunks)
+
+
+def copy(place: Place, piece: Piece, name: str, patience: Patience) -> None:
+    """Write a file and read it back. Raises Changed, Stopped, and what the place raises."""
+    for _ in range(patience.tries):
+        patience.call(lambda: place.write(name, checked(piece, patience)))
+        if same(place, piece, name, patience):
+            return
+    raise Broken(f"{name} was written to {place.name}, and reads back otherwise")
+
+
+def extend(place: Place, piece: Piece, name: str, start: int, patience: Patience) -> None:
+    """Write the new tail of a file that has grown. Raises NotImplementedError where none can."""
+    hashed = xxhash.xxh3_128()
+
+    def tail() -> Iterator[bytes]:
+        for data in _watched(piece.chunks(start), patience):
+            hashed.update(data)
+            yield data
+
+    place.append(name, tail())  # once: a second try would not know where it stands
+    if digest(_watched(place.read(name, start), patience)) != hashed.hexdigest():
+        raise Broken(f"{name} was written to {place.name}, and reads back otherwise")
+
+
+def digest(chunks: Iterator[bytes], size: int | None = None) -> str:
+    """Return the xxh3_128 of what is read, or of its first `size` bytes, in hex."""
+    hashed = xxhash.xxh3_128()
+    for data in chunks:
+        part = data if size is None else data[:size]
+        hashed.update(part)
+        if size is not None:
+            size -= len(part)
+            if not size:
+                break
+    return hashed.hexdigest()
+
+
+def same(place: Place, piece: Piece, name: str, patience: Patience) -> bool:
+    """Tell whether a place holds a file already, to the bit."""
+    return patience.call(lambda: digest(_watched(place.read(name), patience))) == piece.xxh3_128
+
+
+def checked(piece: Piece, patience: Patience) -> Iterator[bytes]:
+    """Pass a file's content on; what is not as announced ends in Changed, before it is kept."""
+    hashed, size = xxhash.xxh3_128(), 0
+    for data in _watched(piece.chunks(0), patience):
+        hashed.update(data)
+        size += len(data)
+        yield data
+    if size != piece.size or hashed.hexdigest() != piece.xxh3_128:
+        raise Changed(f"{piece.name} is not what it was")
+
+
+def _watched(chunks: Iterator[bytes], patience: Patience) -> Iterator[bytes]:
+    for data in chunks:
+        patience.check()
+        yield data
+
+
+def first(chunks: Iterator[bytes], size: int) -> bytes:
+    """Read at most so many chunks' worth of bytes: for files that must be small."""
+    data = b"".join(islice(chunks, 1 + size // CHUNK))
+    return data[:size]

@@ -1,0 +1,178 @@
+"""Where a run is mirrored to: a folder, or what fsspec reaches. Both are read and written alike."""
+
+import os
+import shutil
+import time as clock
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from rlvitals.checkpoints import disk
+from rlvitals.checkpoints.recovery import DAY
+from rlvitals.errors import UsageError
+from rlvitals.storage.safe_files import beside, inside, make_folders, open_append
+from rlvitals.storage.temp_files import HALF
+
+CHUNK = 4 << 20  # bytes that are read and written at once
+SCHEME = "://"
+
+
+class Place(Protocol):
+    """Files by name below one root; names are joined by "/"."""
+
+    name: str  # as it is told to a person: without secrets
+
+    def sizes(self) -> dict[str, int]:
+        """List every file with its bytes; empty where there is no such place yet."""
+
+    def read(self, name: str, start: int = 0) -> Iterator[bytes]:
+        """Read a file from an offset, in chunks."""
+
+    def write(self, name: str, chunks: Iterable[bytes]) -> None:
+        """Write a file whole; where `chunks` raises, what was there before stays."""
+
+    def append(self, name: str, chunks: Iterable[bytes]) -> None:
+        """Write behind a file's end. Raises NotImplementedError where the place cannot."""
+
+    def remove(self, names: Collection[str]) -> None:
+        """Delete files, in this order; folders that this leaves empty go too."""
+
+    def begin(self, folder: str, *, replaces: bool) -> str:
+        """Name the folder to write a checkpoint into, before it has its own name."""
+
+    def settle(self, made: str, folder: str, names: Sequence[str], old: Sequence[str]) -> None:
+        """Give what was written its name; `old` was there. Of both, the last is the seal."""
+
+    def drop(self, folder: str, names: Sequence[str]) -> None:
+        """Delete a checkpoint, and what is left of it from before; the last of `names` seals it."""
+
+    def room(self) -> int | None:
+        """Count the bytes that may be written; None where nobody can tell."""
+
+    def tidy(self) -> None:
+        """Delete what a killed process left half-written, once that is old."""
+
+
+def partial(folder: str) -> str:
+    """Name the folder of a checkpoint that is on its way."""
+    return f".{folder}.partial"
+
+
+def gone(folder: str) -> str:
+    """Name the folder of a checkpoint that is on its way out."""
+    return f".{folder}.gone"
+
+
+class Folder:
+    """A folder of this machine, or one that is mounted."""
+
+    def __init__(self, path: Path) -> None:
+        """Name it; it need not be there yet."""
+        self.path = path
+        self.name = str(path)
+
+    def sizes(self) -> dict[str, int]:
+        """List every file with its bytes. OSError."""
+        if not self.path.exists():
+            return {}
+        if not self.path.is_dir():
+            raise UsageError("this is a file, a folder is needed", where=self.name)
+        there = ((path, path.lstat()) for path in disk.files(self.path) if not path.is_symlink())
+        return {path.relative_to(self.path).as_posix(): said.st_size for path, said in there}
+
+    def read(self, name: str, start: int = 0) -> Iterator[bytes]:
+        """Read a file from an offset. OSError."""
+        with inside(self.path, name).open("rb", buffering=0) as file:
+            _forget(file.fileno())
+            file.seek(start)
+            while data := file.read(CHUNK):
+                yield data
+            _forget(file.fileno())
+
+    def write(self, name: str, chunks: Iterable[bytes]) -> None:
+        """Write a file beside its place and rename it. OSError."""
+        path = inside(self.path, str(Path(name).parent)) / Path(name).name
+        make_folders(path.parent)
+        with beside(path) as file:
+            for data in chunks:
+                file.write(data)
+
+    def append(self, name: str, chunks: Iterable[bytes]) -> None:
+        """Write behind a file's end. OSError."""
+        with os.fdopen(open_append(inside(self.path, name)), "ab") as file:
+            for data in chunks:
+                file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def remove(self, names: Collection[str]) -> None:
+        """Delete files in this order, then folders that are empty. OSError."""
+        for name in names:  # of a link the link alone goes
+            folder = inside(self.path, str(Path(name).parent))
+            (folder / Path(name).name).unlink(missing_ok=True)
+        above = {parent for name in names for parent in Path(name).parents if parent.name}
+        for folder in sorted(above, key=lambda one: -len(one.parts)):
+            with suppress(OSError):  # something else lies in it
+                (self.path / folder).rmdir()
+
+    def begin(self, folder: str, *, replaces: bool) -> str:
+        """Name a hidden folder beside the final one."""
+        del replaces
+        return partial(folder)
+
+    def settle(self, made: str, folder: str, names: Sequence[str], old: Sequence[str]) -> None:
+        """Rename; one of that name that is there already is put away first. OSError."""
+        del names
+        target = self.path / folder
+        if target.exists() and not (self.path / made).exists():
+            return  # done, and told otherwise
+        disk.settle(inside(self.path, made))
+        if target.exists():
+            self._hide(folder)
+        (self.path / made).rename(target)
+        disk.sync_folder(self.path)
+        self.remove([f"{gone(folder)}/{name}" for name in reversed(old)])
+
+    def drop(self, folder: str, names: Sequence[str]) -> None:
+        """Take its name first: half of one is never there. Files of others stay. OSError."""
+        if (self.path / folder).exists():
+            self._hide(folder)
+        shutil.rmtree(self.path / partial(folder), ignore_errors=True)
+        self.remove([f"{gone(folder)}/{name}" for name in reversed(names)])
+        self._close(gone(folder))
+        left = self.path / gone(folder)
+        if left.exists() and not (self.path / folder).exists():
+            left.rename(self.path / folder)
+
+    def _hide(self, folder: str) -> None:
+        hidden = gone(folder)
+        self.remove([f"{hidden}/{name}" for name in Folder(self.path / hidden).sizes()])
+        self._close(hidden)
+        (self.path / folder).rename(self.path / hidden)
+
+    def _close(self, hidden: str) -> None:
+        """Delete the folders that a killed process emptied and left."""
+        for root, _, _ in os.walk(inside(self.path, hidden), topdown=False):
+            with suppress(OSError):  # something else lies in it
+                Path(root).rmdir()
+
+    def room(self) -> int | None:
+        """Count the bytes that are free. OSError."""
+        there = next(one for one in (self.path, *self.path.absolute().parents) if one.exists())
+        return disk.free(there)
+
+    def tidy(self) -> None:
+        """Delete files that a killed process was writing, a day after the last byte. OSError."""
+        now = clock.time()
+        for name in self.sizes():
+            path = self.path / name
+            if HALF.fullmatch(path.name) and path.stat().st_mtime < now - DAY:
+                path.unlink(missing_ok=True)
+
+
+def _forget(handle: int) -> None:
+    """Have the system read from the disk itself, and leave its memory to the training."""
+    if hasattr(os, "posix_fadvise"):
+        with suppress(OSError):
+            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)

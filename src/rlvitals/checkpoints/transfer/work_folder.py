@@ -1,0 +1,149 @@
+"""The folder in which a run is gathered, beside its place, until it gets its name.
+
+    .<name>.<what>-<random>/      made by `mkdtemp`: nobody foresees its name
+    .../rlvitals                  what it is for; the mark by which a later process knows it
+    .../run/                      what is gathered, with the permissions of any new folder
+
+Another user who may write beside the target can make a link or a folder of such a name, but not
+one that this user owns, that nobody else may enter, and that holds the mark: that one alone is
+gone on with, or deleted.
+"""
+
+import errno
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from rlvitals.errors import UsageError
+from rlvitals.storage import safe_files
+
+MARK = "rlvitals"
+RUN = "run"
+OTHERS = 0o077  # permissions of anybody but the owner
+LOCK_SECONDS = 2.0  # that a look for an earlier folder waits for another process's
+NO_LOCKS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOLCK}
+
+
+@contextmanager
+def gathering(target: Path, what: str, *, go_on: bool) -> Iterator[Path]:
+    """Give a folder to gather in, for one process; it is deleted at the end unless `go_on`.
+
+    `go_on`: what an earlier process for this target gathered and left is used again, and stays
+    where this one is broken off; else it is deleted. Raises UsageError where another process is at
+    this target, OSError.
+    """
+    target = Path(os.path.realpath(target))  # the user's own path may be a link
+    target.parent.mkdir(parents=True, exist_ok=True)
+    prefix = f".{target.name}.{what}-"
+    with _turn(target.parent):
+        made, handle = _earlier(target, prefix, keep=go_on) or _new(target, prefix)
+    try:
+        yield made / RUN
+    finally:
+        if not go_on:
+            shutil.rmtree(made, ignore_errors=True)
+        with suppress(OSError):  # it holds what the next process goes on with
+            (made / RUN).rmdir()
+        if not os.path.lexists(made / RUN):
+            shutil.rmtree(made, ignore_errors=True)
+        os.close(handle)
+
+
+def put_in_place(made: Path, target: Path) -> Path | None:
+    """Give what was gathered its name; set aside what is there, and return where that lies.
+
+    A target that is a link to a folder stays a link: the folder that it points to is replaced.
+    """
+    target, aside = Path(os.path.realpath(target)), None
+    if target.is_dir() and not any(target.iterdir()):
+        target.rmdir()
+    if target.exists():
+        aside = safe_files.free_name(target, "before")
+        target.rename(aside)
+    made.rename(target)
+    safe_files.sync(target.parent)
+    return aside
+
+
+def _new(target: Path, prefix: str) -> tuple[Path, int]:
+    made = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
+    handle = safe_files.open_new(made / MARK)
+    _alone(handle)
+    os.write(handle, target.name.encode(errors="surrogateescape"))
+    (made / RUN).mkdir()
+    return made, handle
+
+
+def _earlier(target: Path, prefix: str, *, keep: bool) -> tuple[Path, int] | None:
+    """Find what this user's earlier processes left for a target; delete what is not gone on with.
+
+    Raises UsageError where another process holds it.
+    """
+    left: tuple[Path, int] | None = None
+    there = [path for path in target.parent.iterdir() if path.name.startswith(prefix)]
+    for path in sorted(there):
+        handle = _proven(path, target)
+        if handle is None:
+            with suppress(OSError):  # of one that was killed before it could write its mark
+                path.rmdir()
+            continue
+        if not _alone(handle):
+            os.close(handle)
+            problem = "another process is at this already"
+            raise UsageError(problem, where=str(path), hint="wait for it")
+        if keep and left is None and (path / RUN).is_dir():
+            left = path, handle
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(handle)
+    return left
+
+
+def _proven(path: Path, target: Path) -> int | None:
+    """Open the mark of a folder that this user made for a target; None: it is not known as one."""
+    with suppress(OSError):
+        status = path.lstat()
+        own = hasattr(os, "geteuid") and status.st_uid == os.geteuid()
+        if not (own and stat.S_ISDIR(status.st_mode) and not status.st_mode & OTHERS):
+            return None
+        name = target.name.encode(errors="surrogateescape")
+        if safe_files.read_regular(path / MARK) == name:
+            return safe_files.open_append(path / MARK)
+    return None
+
+
+def _alone(handle: int) -> bool:
+    """Take a file or folder for this process; where there are no locks, go on without."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+    return True
+
+
+@contextmanager
+def _turn(parent: Path) -> Iterator[None]:
+    """Let one process at a time look for an earlier folder and make its own."""
+    if os.name != "posix":
+        yield
+        return
+    handle = os.open(parent, os.O_RDONLY)
+    try:
+        end = time.monotonic() + LOCK_SECONDS  # who holds it for longer is none of ours
+        while not _alone(handle) and time.monotonic() < end:
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,170 @@
+"""Many runs, each read and judged: in this process, or in several where that pays.
+
+    for found in diagnose([(run, settings), ...]): ...
+
+The answers are the same either way and come in the order they were asked for.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+from typing import TYPE_CHECKING
+
+from rlvitals.diagnosis import engine, load, suppressions
+from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers.discovery.sources import Run
+from rlvitals.settings import Settings
+from rlvitals.tracking import clock
+from rlvitals.types import Trace
+
+if TYPE_CHECKING:  # loaded where processes are started
+    from multiprocessing.context import BaseContext
+    from multiprocessing.process import BaseProcess
+
+Asked = tuple[Run, Settings]  # a run, and what a person says about it
+Answer = Diagnosis | UnreadableLog
+
+PATIENCE = 0.5  # seconds to work alone: a process that imports numpy starts in 0.2 s
+CHUNK = 4  # runs handed over at once: their rules travel once, and all processes end together
+
+
+def diagnose(
+    asked: Sequence[Asked], jobs: int = 0, *, patience: float = PATIENCE
+) -> Iterator[Answer]:
+    """Judge every run; one that cannot be read is answered by its error.
+
+    `jobs` is the number of processes, 0 for one on each core that this one may use. Others
+    start only where the runs left after `patience` seconds would take as long again. They load
+    the program that asks: a script does so under `if __name__ == "__main__"`.
+    """
+    began = time.monotonic()
+    processes = (jobs or cores()) if _can_start() else 1
+    for done, one in enumerate(asked):
+        spent = time.monotonic() - began
+        left = len(asked) - done
+        if processes > 1 and spent >= patience and left * spent >= patience * done:
+            yield from _by_processes(asked[done:], min(processes, left))
+            return
+        yield judge(one)
+
+
+def judge(asked: Asked) -> Answer:
+    """Read and judge one run."""
+    run, chosen = asked
+    try:
+        trace = load.load(run, load.given(chosen))
+    except UnreadableLog as error:
+        return error
+    return judge_trace(asked, trace)
+
+
+def judge_trace(asked: Asked, trace: Trace) -> Diagnosis:
+    """Judge a run that was read."""
+    run, chosen = asked
+    rules = load.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
+    found = engine.diagnose(trace, rules)
+    return suppressions.mute(found, run.name, load.muted(chosen.muted), today(chosen))
+
+
+def today(chosen: Settings) -> date:
+    """Return the day, here, on which a mute is asked whether it holds."""
+    return datetime.fromtimestamp(clock.now(chosen.diagnose.now)).astimezone().date()
+
+
+def cores() -> int:
+    """Count the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _can_start() -> bool:
+    """Tell whether other processes can load the program that runs: not one typed into stdin."""
+    file = getattr(sys.modules["__main__"], "__file__", None)
+    return file is None or os.path.exists(file)  # noqa: PTH110 - "<stdin>", or any other text
+
+
+def _by_processes(asked: Sequence[Asked], processes: int) -> Iterator[Answer]:
+    """Judge in other processes; what they leave undone when one of them dies is judged here."""
+    import multiprocessing  # noqa: PLC0415 - a single run needs none of it
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - the same
+    from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415 - the same
+
+    chunks = [asked[at : at + CHUNK] for at in range(0, len(asked), CHUNK)]
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(processes, _context(), initializer=_stop_when_told)
+    done = 0
+    try:
+        futures = [pool.submit(_judge_all, chunk) for chunk in chunks]
+        for future in futures:
+            for found in future.result():
+                done += 1
+                yield found
+    except BrokenProcessPool:  # one was killed: out of memory, as a rule
+        yield from map(judge, asked[done:])
+    except BaseException:
+        # Ctrl-C, an error, or nobody wants the rest. A process that is killed may leave half an
+        # answer in the pipe, for which this one would wait for ever: they are asked to stop.
+        for worker in set(multiprocessing.active_children()) - others:
+            _interrupt(worker)
+        raise
+    finally:
+        # Its thread is waited for where nothing can hold it up: Python's end would race with it.
+        pool.shutdown(wait=done == len(asked), cancel_futures=True)
+
+
+def _interrupt(worker: "BaseProcess") -> None:
+    if os.name == "posix" and worker.pid:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker.pid, signal.SIGINT)
+    else:
+        worker.terminate()
+
+
+class _Stopped(Exception):  # noqa: N818 - not an error
+    """Another process was told to stop while it judged."""
+
+
+class _Work:
+    """What another process does at the moment: it may be stopped while it judges, not else."""
+
+    judging = False
+    stopped = False
+
+    @classmethod
+    def stop(cls, _signal: int, _frame: object) -> None:
+        cls.stopped = True
+        if cls.judging:
+            raise _Stopped
+
+
+def _judge_all(asked: Sequence[Asked]) -> list[Answer]:
+    _Work.judging = True
+    try:
+        return [] if _Work.stopped else [judge(one) for one in asked]
+    except _Stopped:
+        return []
+    finally:
+        _Work.judging = False
+
+
+def _context() -> "BaseContext":
+    """Choose how processes start: never by forking this one, which may run threads."""
+    import multiprocessing  # noqa: PLC0415 - a single run needs none of it
+
+    known = multiprocessing.get_all_start_methods()
+    if "forkserver" not in known:
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # numpy and the rules are imported once for all
+    return context
+
+
+def _stop_when_told() -> None:
+    """Stop at Ctrl-C without a traceback: the process that asked says what is to be said."""
+    signal.signal(signal.SIGINT, _Work.stop)

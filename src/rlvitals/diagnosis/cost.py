@@ -1,0 +1,56 @@
+"""What a fault that still goes on has cost: steps, hours, money; and what could have been saved."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.diagnosis.duration import clock
+from rlvitals.rules.rule import Finding
+from rlvitals.types import Series, Trace
+
+PRICE = "price_per_hour"
+HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Steps, and what they took; None where that is not known."""
+
+    steps: int
+    hours: float | None = None
+    money: float | None = None  # in the currency of the price
+
+
+@dataclass(frozen=True, slots=True)
+class Waste:
+    """What was spent since a fault began, and the part of it after it could be known."""
+
+    since_began: Spent
+    since_known: Spent
+    price: float | None = None  # per hour
+    why: str = ""  # why hours or money are not told
+
+
+def waste(trace: Trace, finding: Finding) -> Waste | None:
+    """Count what a run has spent since a finding began; None where that is nothing."""
+    if trace.last_step <= finding.began:
+        return None
+    seconds = clock(trace)
+    price = trace.number(PRICE)
+    known = finding.known if finding.known >= 0 else finding.ended
+    why = "" if seconds is not None else "the log has no wall times"
+    return Waste(
+        _spent(trace, seconds, price, finding.began),
+        _spent(trace, seconds, price, known),
+        price,
+        why,
+    )
+
+
+def _spent(trace: Trace, seconds: Series | None, price: float | None, since: int) -> Spent:
+    steps = max(trace.last_step - since, 0)
+    if seconds is None:
+        return Spent(steps)
+    at = float(np.interp(since, seconds.steps, seconds.values))
+    hours = (float(seconds.values[-1]) - at) / HOUR
+    return Spent(steps, hours, None if price is None else hours * price)

@@ -1,0 +1,134 @@
+"""How much of the catalogue could judge this run, and what to log to judge more."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rlvitals import metrics
+from rlvitals.metrics.metric import Metric
+from rlvitals.rules import kinds
+from rlvitals.rules.rule import Rule, Undecided
+from rlvitals.types import Profile, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A metric or setting that is not there, and how many rules wait for it."""
+
+    name: str
+    rules: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unlock:
+    """Metrics or settings that, known besides those named before, let these rules judge."""
+
+    names: tuple[str, ...]
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Absence of data, said aloud."""
+
+    judged: int
+    asked: int
+    wanted: tuple[Wanted, ...]  # metrics, the most useful first
+    wanted_settings: tuple[Wanted, ...]
+    unknown_settings: tuple[str, ...]  # without which a run can be neither judged nor repeated
+
+
+# What a change of which makes another run: a log without them cannot be reproduced.
+REPRODUCES = (
+    "learning_rate",
+    "clip_range",
+    "batch_size",
+    "n_epochs",
+    "entropy_coef",
+    "value_coef",
+    "gamma",
+    "gae_lambda",
+    "seed",
+)
+NEEDED_BY = {
+    Profile.SUPERVISED: ("learning_rate", "batch_size", "seed"),
+    Profile.OFF_POLICY: ("learning_rate", "batch_size", "gamma", "seed"),
+    Profile.RLHF_PPO: ("learning_rate", "batch_size", "n_epochs", "clip_range", "kl_coef", "seed"),
+    Profile.ON_POLICY: tuple(name for name in REPRODUCES if name not in ("clip_range", "n_epochs")),
+    **dict.fromkeys(
+        kinds.GROUPED, ("learning_rate", "batch_size", "num_generations", "beta", "seed")
+    ),
+}
+# Settings that trainers log beside their metrics, because schedules may change them.
+LOGGED = {"learning_rate": "optimiser/learning_rate", "clip_range": "policy/clip_range"}
+# How many samples an update has, as frameworks state it that have no one number for it.
+ELSEWHERE = {"batch_size": ("n_steps", "minibatch_size")}
+ORDER = {"outcome": 0, "health": 1, "performance": 2, "setting": 3}
+
+
+def coverage(trace: Trace, asked: int, undecided: Sequence[tuple[Rule, Undecided]]) -> Coverage:
+    """Count what could be judged; rank what is missing by the rules it would let judge."""
+    waiting: Counter[str] = Counter()
+    for _, answer in undecided:
+        waiting.update(set(answer.wants))
+    wanted = sorted(
+        (Wanted(name, count) for name, count in waiting.items() if name not in trace),
+        key=lambda w: (-w.rules, ORDER[_kind(w.name)], w.name),
+    )
+    return Coverage(
+        judged=asked - len(undecided),
+        asked=asked,
+        wanted=tuple(w for w in wanted if _kind(w.name) != "setting"),
+        wanted_settings=tuple(w for w in wanted if _kind(w.name) == "setting"),
+        unknown_settings=_unknown(trace),
+    )
+
+
+def unlocks(
+    trace: Trace, undecided: Sequence[tuple[Rule, Undecided]]
+) -> tuple[tuple[Unlock, ...], tuple[tuple[Rule, Undecided], ...]]:
+    """Order what is missing, what unlocks most first; return it, and the rules no log would help.
+
+    A rule is named where the last of what it lacks is: each rule once.
+    """
+    lacks = {rule.name: _missing(trace, rule, answer) for rule, answer in undecided}
+    waiting = {name: lack for name, lack in lacks.items() if lack}
+    found: list[Unlock] = []
+    while waiting:
+        names = _next(waiting)
+        ready = tuple(sorted(rule for rule, lack in waiting.items() if lack <= names))
+        found.append(Unlock(tuple(sorted(names)), ready))
+        waiting = {rule: lack - names for rule, lack in waiting.items() if rule not in ready}
+    return tuple(found), tuple(pair for pair in undecided if not lacks[pair[0].name])
+
+
+def _missing(trace: Trace, rule: Rule, answer: Undecided) -> frozenset[str]:
+    """Name all that a rule lacks: itself it names what it missed first."""
+    lack = {m.name for m in rule.needs if not _logged(trace, m)}
+    if rule.needs_any and not any(_logged(trace, m) for m in rule.needs_any):
+        lack.add(rule.needs_any[0].name)
+    absent = (name for name in answer.wants if name not in trace and name not in trace.settings)
+    return frozenset(lack or absent)
+
+
+def _logged(trace: Trace, metric: Metric) -> bool:
+    return bool(trace.family(metric.name)) if metric.family else metric.name in trace
+
+
+def _next(waiting: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Return the fewest names that let a rule judge; of as few, those that let most."""
+    sets = Counter(waiting.values())
+    return min(sets, key=lambda names: (len(names), -sets[names], sorted(names)))
+
+
+def _kind(name: str) -> str:
+    metric = metrics.find(name)
+    return "setting" if metric is None else metric.kind
+
+
+def _unknown(trace: Trace) -> tuple[str, ...]:
+    names = NEEDED_BY.get(trace.profile, REPRODUCES)
+    logged = {name for name, metric in LOGGED.items() if metric in trace}
+    known = {*trace.settings, *logged}
+    known |= {name for name, others in ELSEWHERE.items() if known.intersection(others)}
+    return tuple(name for name in names if name not in known)

@@ -1,0 +1,155 @@
+"""Trace in, Diagnosis out. Pure: no files, no clock, no colours."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rlvitals.diagnosis import remedies
+from rlvitals.diagnosis.cost import Waste, waste
+from rlvitals.diagnosis.coverage import Coverage, coverage
+from rlvitals.diagnosis.forecast import Forecast, forecast, outlook
+from rlvitals.diagnosis.replay import Retraction, replay, retractions
+from rlvitals.diagnosis.root_cause import Case, flat, fold
+from rlvitals.diagnosis.summary import Sentence, tldr
+from rlvitals.diagnosis.verdict import Verdict, Word, verdict
+from rlvitals.rules import CATALOGUE, causes, seams
+from rlvitals.rules.answers import judged
+from rlvitals.rules.rate import FAMILIES, Rates, held_at_note
+from rlvitals.rules.rates import RATES
+from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
+from rlvitals.rules.thinned import thinned
+from rlvitals.types import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Muted:
+    """A finding that a person has muted, and why."""
+
+    rule: Rule
+    finding: Finding
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Diagnosis:
+    """Every rule that applies ends in one of `cases`, `muted`, `clear` and `undecided`."""
+
+    trace: Trace
+    verdict: Verdict
+    cases: tuple[Case, ...]  # the likeliest root cause first, symptoms folded under their cause
+    clear: tuple[Rule, ...]
+    undecided: tuple[tuple[Rule, Undecided], ...]
+    coverage: Coverage
+    tldr: tuple[Sentence, ...]
+    muted: tuple[Muted, ...] = ()
+    new: tuple[str, ...] | None = None  # rules whose finding a baseline lacks; None without one
+    outlook: Forecast | None = None  # when a rising return will have solved its task
+    retracted: tuple[Retraction, ...] = ()  # filled by `replay` alone: it costs time
+
+    def __repr__(self) -> str:
+        """Name the run, the verdict and how many rules found something: never the series."""
+        name = f" of {self.trace.name}" if self.trace.name else ""
+        found = f"{len(self.findings)} findings, {len(self.clear)} clear"
+        return f"<Diagnosis{name}: {self.verdict.word}, {found}, {len(self.undecided)} undecided>"
+
+    @property
+    def every(self) -> tuple[Case, ...]:
+        """Every case, causes before their symptoms."""
+        return tuple(below for case in self.cases for below in flat(case))
+
+    @property
+    def findings(self) -> tuple[tuple[Rule, Finding], ...]:
+        """Every finding with its rule, causes before their symptoms."""
+        return tuple((case.rule, case.finding) for case in self.every)
+
+    @property
+    def worst(self) -> Severity | None:
+        """The severity of the worst finding, None where nothing was found."""
+        return max((case.severity for case in self.cases), default=None)
+
+    @property
+    def can_tell(self) -> bool:
+        """Whether the run can be judged at all: silence about a blank run is not health."""
+        return (
+            bool(self.clear or self.cases or self.muted) and self.verdict.word is not Word.UNKNOWN
+        )
+
+
+def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE, rates: Rates = RATES) -> Diagnosis:
+    """Ask every rule that applies to this kind of run, and fold symptoms under causes.
+
+    A rule that `rates` do not show on enough healthy runs of any family is held at a note.
+    """
+    whole, trace = trace, thinned(trace)
+    asked = [rule for rule in rules if rule.applies(trace.profile)]
+    found: list[tuple[Rule, Finding]] = []
+    said: dict[str, Severity] = {}
+    clear: list[Rule] = []
+    undecided: list[tuple[Rule, Undecided]] = []
+    for rule in asked:
+        match rule.ask(trace):
+            case Finding() as finding:
+                said[rule.name] = finding.severity
+                found.append((rule, held_at_note(rule, finding, rates)))
+            case Undecided() as answer:
+                undecided.append((rule, answer))
+            case Clear():
+                clear.append(rule)
+    found = seams.attributed(trace, found)
+    found.sort(key=lambda pair: (-pair[1].severity, pair[1].began, pair[0].name))
+    folded = fold(found, slack=(trace.last_step - trace.first_step) // 50)
+    return Diagnosis(
+        trace=whole,
+        verdict=verdict(trace, tuple(found)),
+        cases=tuple(_told(case, trace, rates, said) for case in _costed(folded, trace)),
+        clear=tuple(clear),
+        undecided=tuple(undecided),
+        coverage=coverage(trace, len(asked), undecided),
+        tldr=tldr(trace, found),
+        outlook=outlook(trace),
+    )
+
+
+def replayed(
+    found: Diagnosis, rules: Sequence[Rule] = CATALOGUE, rates: Rates = RATES
+) -> Diagnosis:
+    """Add what someone who watched the run would have been told and what was taken back since."""
+    return replace(found, retracted=retractions(replay(found.trace, rules, rates)))
+
+
+def _told(case: Case, trace: Trace, rates: Rates, said: Mapping[str, Severity]) -> Case:
+    """Say what follows from a case for this run: pace, settings, rate; of its symptoms as well."""
+    family = FAMILIES[trace.profile]
+    measured = (rate for rate in rates.get(case.rule.name, ()) if rate.family == family)
+    tries, turned = remedies.fill_in(case.finding.remedies or case.rule.remedies, trace)
+    return replace(
+        case,
+        finding=replace(case.finding, remedies=tries),
+        symptoms=tuple(_told(symptom, trace, rates, said) for symptom in case.symptoms),
+        forecast=forecast(trace, case.finding),
+        knobs=turned,
+        rate=next(measured, None),
+        said=said[case.rule.name],
+    )
+
+
+def _costed(cases: Sequence[Case], trace: Trace) -> tuple[Case, ...]:
+    """Count what root cases cost that keep the outcome from rising and still go on."""
+    if not any(case.severity > Severity.NOTE for case in cases) or judged(trace).improves:
+        return tuple(cases)
+    return tuple(replace(case, waste=_waste(case, trace)) for case in cases)
+
+
+def _waste(case: Case, trace: Trace) -> Waste | None:
+    grave = [one for one in flat(case) if one.finding.severity > Severity.NOTE]
+    costly = (*causes.LEARNING, *causes.OUTCOMES)
+    if not any(one.rule.name in costly and goes_on(one.finding, trace) for one in grave):
+        return None
+    known = min(one.finding.known for one in grave)
+    return waste(trace, replace(case.finding, known=known))
+
+
+def goes_on(finding: Finding, trace: Trace) -> bool:
+    """Tell whether a finding is still shown at the end of what its metric logged."""
+    series = trace.get(finding.metric)
+    last = int(series.steps[-1]) if series is not None and len(series) else trace.last_step
+    return finding.ended >= last

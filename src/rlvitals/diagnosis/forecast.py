@@ -1,0 +1,98 @@
+"""What a fault that goes on comes to: the step at which its metric reaches a level that counts."""
+
+from dataclasses import dataclass
+
+from rlvitals.metrics.metric import Bound
+from rlvitals.rules.answers import judged
+from rlvitals.rules.rule import Finding, Severity
+from rlvitals.rules.shapes import start
+from rlvitals.rules.standing import OUTCOMES, environment, label, outcome
+from rlvitals.signals.forecast import Crossing, crossing
+from rlvitals.types import Series, Trace
+
+CONFIDENCE = 0.90
+FLOOR = 0.05  # of its first level: what is left of an exploration that is over
+TO_THEIR_FLOOR = ("exploration/entropy", "exploration/std")  # falling, they lose what they had
+TO_THEIR_BOUND = (  # what counts is the rule's own limit
+    "policy/kl_to_reference",
+    "policy/kl_to_reference_per_token",
+    "policy/approx_kl",
+    "language/truncated_share",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The step at which a metric will reach a level, if it goes on as it has of late."""
+
+    metric: str
+    level: float
+    what: str  # what the level is: "5 % of its start"
+    at: int  # step
+    low: int  # 90 % interval
+    high: int
+
+    @property
+    def sentence(self) -> str:
+        """Say it with its numbers, no digit more than the interval allows."""
+        unit = _unit(self.high - self.low)
+        at, low, high = (round(step / unit) * unit for step in (self.at, self.low, self.high))
+        level = f"{self.level:.3g} ({self.what})"
+        when = f"step {at:,} ({low:,} to {high:,})"
+        return f"at this pace {label(self.metric)} reaches {level} at {when}"
+
+
+def forecast(trace: Trace, finding: Finding) -> Forecast | None:
+    """Foretell where a finding that goes on leads; None where that is done, or cannot be told."""
+    series = finding.curve.series if finding.curve else trace.get(finding.metric)
+    if series is None or not len(series) or finding.ended < int(series.steps[-1]) or over(trace):
+        return None
+    target = finding.heading or _target(trace, finding, series)
+    name = finding.curve.name if finding.curve else finding.metric
+    return None if target is None else _ahead(trace, series, name, target)
+
+
+def outlook(trace: Trace) -> Forecast | None:
+    """Foretell when a return that rises will have solved its task."""
+    now, env = judged(trace), environment(trace)
+    if over(trace) or now.state != "rising" or env is None or env.solved_return is None:
+        return None
+    picked = outcome(trace)
+    if picked is None or not picked[0].endswith("return"):
+        return None
+    return _ahead(trace, picked[1], picked[0], Bound(env.solved_return, f"{env.name} is solved"))
+
+
+def over(trace: Trace) -> bool:
+    """Tell a run that has come to its end: nothing lies ahead of it."""
+    done = trace.budget is not None and trace.last_step >= trace.budget.steps
+    return done or trace.lifecycle.over
+
+
+def _target(trace: Trace, finding: Finding, series: Series) -> Bound | None:
+    """Return the level that counts for a metric, where it is not there yet."""
+    first = start(series)
+    if finding.metric in TO_THEIR_FLOOR and first is not None and first > 0:
+        return Bound(FLOOR * first, f"{FLOOR:.0%} of its start")
+    if finding.metric in OUTCOMES and first is not None and finding.severity > Severity.NOTE:
+        picked = outcome(trace)
+        better = picked is not None and picked[0] == finding.metric
+        return Bound(first, "where it started") if better else None
+    return finding.bound if finding.metric in TO_THEIR_BOUND else None
+
+
+def _ahead(trace: Trace, series: Series, name: str, target: Bound) -> Forecast | None:
+    found = series.finite()
+    told = crossing(found.steps, found.values, target.value, confidence=CONFIDENCE)
+    last = trace.last_step
+    if not isinstance(told, Crossing) or told.at <= last:
+        return None
+    if trace.budget is not None and told.low > trace.budget.steps:
+        return None
+    low, high = max(round(told.low), last), round(told.high)
+    return Forecast(name, target.value, target.origin, round(told.at), low, high)
+
+
+def _unit(width: int) -> int:
+    """Return the power of ten that is about a twentieth of an interval's width."""
+    return int(10 ** max(len(str(max(width // 20, 1))) - 1, 0))

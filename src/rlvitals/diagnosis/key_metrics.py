@@ -1,0 +1,330 @@
+"""The few values that a run is watched by: what each is now, how it changed, its bound, its word.
+
+Which they are depends on the kind of training; the judgements are the rules' own.
+
+Sources: TRL's "Logging" page, "Crucial values"; Hugging Face's table of PPO's five crucial values.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.diagnosis.summary import Sign
+from rlvitals.diagnosis.training_summary import ENTROPY_RULES, entropy_kept
+from rlvitals.metrics.catalogue import (
+    exploration,
+    language,
+    optimiser,
+    outcome,
+    policy,
+    reward,
+    scheduler,
+    value,
+)
+from rlvitals.metrics.metric import Bound, Metric
+from rlvitals.rules import kinds
+from rlvitals.rules.answers import alone, judged
+from rlvitals.rules.policy import ratio_off_one
+from rlvitals.rules.rule import Finding, Severity
+from rlvitals.rules.standing import label, standing
+from rlvitals.signals.level import first_last_change
+from rlvitals.types import Profile, Series, Trace
+
+Part = Literal["goals", "stability"]
+LEAST = 10  # numbers: fewer have no level
+NOT_LOGGED = "not logged"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A value that is looked for: the first of `metrics` that is logged."""
+
+    title: str
+    healthy: str  # in words
+    metrics: tuple[Metric, ...]
+    rules: tuple[str, ...]  # that judge it
+    part: Part = "stability"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One crucial value of a run, and what is to be said of it."""
+
+    title: str
+    healthy: str
+    part: Part
+    metric: str  # canonical; the first that was looked for where none is logged
+    key: str = ""  # as the log calls it; empty where it is not logged
+    sign: Sign = "unknown"
+    why: str = NOT_LOGGED
+    now: float | None = None  # the last number
+    first: float | None = None  # level of the first fifth of its numbers
+    last: float | None = None  # of the last fifth
+    low: Bound | None = None
+    high: Bound | None = None
+    counts: Bound | None = None  # of an outcome, the least change that counts
+
+    @property
+    def untold(self) -> bool:
+        """Whether it has no numbers to show, and another reason than that it is not logged."""
+        return not self.key and self.why != NOT_LOGGED
+
+
+@dataclass(frozen=True, slots=True)
+class Crucial:
+    """All of them, and what ratio, clip fraction and KL say together; empty without a ratio."""
+
+    values: tuple[Value, ...]
+    together: str = ""
+    together_sign: Sign = "unknown"
+
+
+OUTCOME = Asked("Reward", "goes up", (), ("return-collapse", "no-learning", "plateau"), "goals")
+RLHF = replace(OUTCOME, title="RLHF reward", metrics=(outcome.RLHF_REWARD,))
+SCORE = replace(OUTCOME, title="Score", metrics=(outcome.SCORE,))
+ENTROPY = Asked(
+    "Entropy",
+    "is kept, or falls slowly",
+    (exploration.ENTROPY, exploration.ENTROPY_SEQUENCE, exploration.ENTROPY_SUM, exploration.STD),
+    (*ENTROPY_RULES, "exploration-explodes"),
+    "goals",
+)
+REFERENCE = Asked(
+    "KL to the reference",
+    "small and positive",
+    (policy.KL_TO_REFERENCE, policy.KL_TO_REFERENCE_PER_TOKEN),
+    ("reference-kl-out-of-range", "kl-penalty-dominates"),
+    "goals",
+)
+KL = Asked(
+    "KL per update",
+    "below its target",
+    (policy.APPROX_KL, policy.KL_SIGNED),
+    ("kl-above-target", "kl-spike"),
+)
+NEAR = replace(KL, part="goals")  # where there is no reference, it is this that is kept low
+RATIO = Asked("Probability ratio", "about 1", (policy.RATIO,), ("ratio-off-one",))
+CLIP = Asked(
+    "Clip fraction",
+    "low, and not 0",
+    (policy.CLIP_FRACTION, policy.CLIP_FRACTION_EFFECTIVE),
+    ("clip-fraction-high", "updates-hardly-move"),
+)
+VALUE_LOSS = Asked(
+    "Value loss",
+    "steady, without spikes or NaN",
+    (value.LOSS, value.CRITIC_LOSS, value.LOSS_SUM, value.TD_ERROR),
+    ("value-loss-explosion", "value-loss-vanishes"),
+)
+EXPLAINED = Asked(
+    "Explained variance", "high", (value.EXPLAINED_VARIANCE,), ("critic-explains-nothing",)
+)
+COEFFICIENT = Asked(
+    "KL coefficient", "does not run away", (policy.KL_COEF,), ("kl-coefficient-runaway",)
+)
+GRADIENT = Asked(
+    "Gradient norm",
+    "falls and settles",
+    (optimiser.GRAD_NORM,),
+    ("gradient-explosion", "gradient-not-settling", "gradient-always-clipped"),
+)
+LOSS = Asked(
+    "Loss", "falls smoothly", (optimiser.LOSS,), ("loss-not-decreasing", "loss-oscillating")
+)
+TEMPERATURE = Asked(
+    "Temperature",
+    "between its ends, but for pulses",
+    (exploration.TEMPERATURE,),
+    ("temperature-out-of-range", "exploration-cut-under-load", "pulses-without-stagnation"),
+)
+BALANCE = Asked(
+    "Imbalance", "near 0 once balanced", (scheduler.BALANCE_PENALTY,), ("imbalance-unresolved",)
+)
+TIED = Asked("Groups without a signal", "few", (reward.GROUP_ZERO_STD,), ("zero-variance-groups",))
+SAMPLES = Asked(
+    "Samples kept",
+    "stable, and never none",
+    (language.NEGATIVE_SHARE, language.POSITIVE_SHARE, language.POS_NEG_RATIO),
+    ("samples-all-filtered", "positive-share-falls"),
+)
+Q = Asked("Q value", "within what returns allow", (value.Q_MEAN, value.Q_MAX), ("q-divergence",))
+RATE = Asked(
+    "Learning rate", "as scheduled", (optimiser.LEARNING_RATE,),
+    ("learning-rate-jump", "learning-rate-too-high"),
+)  # fmt: skip
+
+_FILTERED = (OUTCOME, REFERENCE, ENTROPY, SAMPLES, LOSS, GRADIENT)
+_CONTROL = (OUTCOME, NEAR, ENTROPY, RATIO, CLIP, VALUE_LOSS, EXPLAINED)
+ASKED: Mapping[Profile, tuple[Asked, ...]] = {
+    Profile.RLHF_PPO: (
+        OUTCOME, RLHF, SCORE, REFERENCE, ENTROPY, RATIO, CLIP, KL, VALUE_LOSS, COEFFICIENT,
+    ),
+    Profile.CONTROL_PPO: _CONTROL,
+    Profile.UNKNOWN: _CONTROL,
+    Profile.SCHEDULER_PPO: (
+        OUTCOME, NEAR, ENTROPY, CLIP, GRADIENT, TEMPERATURE, BALANCE, VALUE_LOSS,
+    ),
+    Profile.GRPO: (OUTCOME, REFERENCE, ENTROPY, RATIO, CLIP, TIED, GRADIENT),
+    Profile.PSR: _FILTERED,
+    Profile.NSR: _FILTERED,
+    Profile.W_REINFORCE: _FILTERED,
+    Profile.ON_POLICY: (OUTCOME, ENTROPY, VALUE_LOSS, EXPLAINED, GRADIENT),
+    Profile.OFF_POLICY: (OUTCOME, VALUE_LOSS, Q, LOSS),
+    Profile.SUPERVISED: (OUTCOME, GRADIENT, RATE),
+}  # fmt: skip
+# Without one of these a kind of training has nothing to be watched by; the others it may lack.
+OPTIONAL = (RATIO, COEFFICIENT, TEMPERATURE, BALANCE, SAMPLES, Q, RLHF, SCORE)
+OFTEN = 0.05  # of the rows: this many outside of its bounds are told
+OWN = "the run's "  # how the origin of a bound begins that a run has set itself
+
+
+def crucial(found: Diagnosis) -> Crucial:
+    """Say what a run is watched by. What its kind rarely logs is left out where it is missing."""
+    grouped = found.trace.profile in kinds.GROUPED  # many train without a reference
+    optional = {asked.title for asked in (*OPTIONAL, *((REFERENCE,) if grouped else ()))}
+    values: dict[str, Value] = {}
+    for asked in ASKED[found.trace.profile]:
+        one = _outcome(found, asked) if asked.rules is OUTCOME.rules else _value(found, asked)
+        if one.key or asked.title not in optional:
+            values.setdefault(one.metric, one)
+    told = _together(found)
+    kept = tuple(values.values())
+    return Crucial(kept) if told is None else Crucial(kept, *told)
+
+
+def _value(found: Diagnosis, asked: Asked) -> Value:
+    trace = found.trace
+    metric = next((m for m in asked.metrics if m.name in trace and len(trace[m.name])), None)
+    empty = Value(asked.title, asked.healthy, asked.part, asked.metrics[0].name)
+    if metric is None:
+        return empty
+    series = trace[metric.name]
+    low, high = _bounds(trace, metric)
+    sign, why = _judged(found, asked, series, (low, high))
+    key = trace.measured[metric.name].key
+    full = replace(empty, metric=metric.name, key=key, low=low, high=high, sign=sign, why=why)
+    return _on(full, series)
+
+
+def _bounds(trace: Trace, metric: Metric) -> tuple[Bound | None, Bound | None]:
+    """Return the healthy ends that say more than what is possible at all.
+
+    Of the lower ends those count that a run has set itself, and the ratio's: many a healthy run
+    lies below others.
+    """
+    band = metric.band(trace.profile)
+    low, high = band.floor(trace), band.ceiling(trace)
+    if low is not None and metric is not policy.RATIO and not low.origin.startswith(OWN):
+        low = None
+    return low, None if high is not None and high.value == metric.possible.high else high
+
+
+def _on(one: Value, series: Series) -> Value:
+    """Fill in the last number, and the levels of both ends."""
+    known = series.values[~np.isnan(series.values)]
+    first, last = first_last_change(series.values) or (None, None)
+    return replace(one, now=float(known[-1]) if len(known) else None, first=first, last=last)
+
+
+def _outcome(found: Diagnosis, asked: Asked) -> Value:
+    """Judge the outcome as the verdict does; one that is asked for by name, by itself."""
+    trace = found.trace
+    named = next((m.name for m in asked.metrics if trace.numbers(m.name, LEAST)), "")
+    now = standing(alone(trace, named, trace[named])) if named else judged(trace)
+    if asked.metrics and not named:
+        return Value(asked.title, asked.healthy, asked.part, asked.metrics[0].name)
+    sign: Sign = "bad" if now.stalled else "unknown"
+    if now.improves or now.state == "holding its best":
+        sign = "good"
+    why = now.sentence
+    grave = None if asked.metrics else _gravest(found, asked.rules)
+    if grave is not None and grave.severity > Severity.NOTE:
+        sign, why = "bad", grave.summary
+    title = _titled(now.metric) or asked.title
+    one = Value(title, asked.healthy, asked.part, now.metric, sign=sign, why=why)
+    if now.metric not in trace:
+        return one
+    counts = Bound(now.material, now.material_from) if np.isfinite(now.material) else None
+    full = replace(one, key=trace.measured[now.metric].key, counts=counts)
+    return _on(full, trace[now.metric])
+
+
+def _titled(name: str) -> str:
+    said = label(name) if name else ""
+    return said[:1].upper() + said[1:]
+
+
+def _gravest(found: Diagnosis, rules: Sequence[str]) -> Finding | None:
+    said = [finding for rule, finding in found.findings if rule.name in rules]
+    return max(said, key=lambda finding: finding.severity, default=None)
+
+
+def _judged(
+    found: Diagnosis, asked: Asked, series: Series, bounds: tuple[Bound | None, Bound | None]
+) -> tuple[Sign, str]:
+    """Let the rules speak: what they find, what they have cleared, what they cannot judge."""
+    bad = int(np.count_nonzero(~np.isfinite(series.values)))
+    if bad and not np.isfinite(series.values[-1]):
+        return "bad", f"it is no number at the end, as in {bad:,} of {len(series):,} rows"
+    finding = _gravest(found, asked.rules)
+    if finding is not None:
+        return ("bad" if finding.severity > Severity.NOTE else "neutral"), finding.summary
+    if asked.title == ENTROPY.title and entropy_kept(found) == "no":
+        return "bad", "most of it is gone"
+    beyond, inside = _beyond(series, *bounds)
+    if not any(rule.name in asked.rules for rule in found.clear):
+        return _unjudged(found, asked, beyond or inside)
+    if beyond:
+        return "neutral", f"{beyond}; no rule calls that a fault"
+    return "good", inside or "no rule finds fault with it"
+
+
+def _unjudged(found: Diagnosis, asked: Asked, said: str) -> tuple[Sign, str]:
+    """Say why no rule has judged a value."""
+    muted = [one.reason for one in found.muted if one.rule.name in asked.rules]
+    if muted:
+        return "neutral", f"muted: {muted[0]}"
+    undecided = [answer.why for rule, answer in found.undecided if rule.name in asked.rules]
+    if undecided:
+        return "unknown", f"cannot tell: {undecided[0]}"
+    return "neutral", f"{said}; no rule judges it here" if said else "no rule judges it here"
+
+
+def _beyond(series: Series, low: Bound | None, high: Bound | None) -> tuple[str, str]:
+    """Say how often a value lies outside its bounds; where it hardly does, how often inside."""
+    values = series.finite().values
+    if not len(values) or (low is None and high is None):
+        return "", ""
+    above = np.zeros(len(values), bool) if high is None else values > high.value
+    below = np.zeros(len(values), bool) if low is None else values < low.value
+    for outside, bound, word in ((above, high, "above"), (below, low, "below")):
+        if bound is not None and outside.mean() >= OFTEN:
+            return f"{word} {bound.value:g} in {outside.mean():.0%} of its rows", ""
+    within = float((~above & ~below).mean())
+    return "", f"within its bounds in {'all' if within == 1 else f'{within:.1%}'} of its rows"
+
+
+def _together(found: Diagnosis) -> tuple[str, Sign] | None:
+    """Say what ratio, clip fraction and KL per update show together: drastic updates, or not."""
+    trace = found.trace
+    ratio = trace.numbers(policy.RATIO.name, LEAST)
+    kl = next((n for n in (policy.APPROX_KL.name,) if trace.numbers(n, LEAST)), None)
+    clips = (policy.CLIP_FRACTION.name, policy.CLIP_FRACTION_EFFECTIVE.name)
+    clip = next((n for n in clips if trace.numbers(n, LEAST)), None)
+    if ratio is None:
+        return None
+    off = _gravest(found, (ratio_off_one.RULE.name,))
+    if off is not None and off.metric == policy.RATIO.name and off.evidence:
+        return f"{off.summary}; {'; '.join(off.evidence)}: updates are too drastic", "bad"
+    if kl is None or clip is None:
+        lacks = "KL per update" if kl is None else "the clip fraction"
+        return f"ratio, clipping and KL cannot be held together: {lacks} is not logged", "unknown"
+    if off is not None and off.metric == policy.RATIO.name:
+        return f"{off.summary}, while few samples are clipped and KL is low", "bad"
+    high = _gravest(found, (*KL.rules, "clip-fraction-high"))
+    if high is not None:
+        return f"the ratio stays about 1, but {high.summary}", "neutral"
+    return "the ratio is about 1, few samples are clipped, and KL per update is low", "good"

@@ -1,0 +1,308 @@
+"""Path in, traces out: the one place where settings, files and the clock meet the pipeline."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
+from pathlib import Path
+
+import numpy as np
+
+from rlvitals import metrics, rules
+from rlvitals.comparison.grouping import Member
+from rlvitals.diagnosis import verdict
+from rlvitals.errors import UnreadableLog, UsageError, nearest
+from rlvitals.metrics import canonicalize
+from rlvitals.metrics.canonicalize import Given
+from rlvitals.metrics.frameworks import TABLES, lookup
+from rlvitals.metrics.metric import Metric
+from rlvitals.options import Mute
+from rlvitals.readers.discovery import sources
+from rlvitals.readers.discovery.sources import Run
+from rlvitals.rules.going_on import LIVE
+from rlvitals.rules.rule import Rule, Threshold
+from rlvitals.settings import Settings
+from rlvitals.storage import events
+from rlvitals.storage.events import Event
+from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, read_about
+from rlvitals.tracking import clock, liveness
+from rlvitals.types import Lifecycle, Log, Profile, Series, Setting, Trace
+
+SAID = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
+JUDGED_BY = "--threshold, RLVITALS_THRESHOLDS or [thresholds] in rlvitals.toml"
+GRPO, SEED = re.compile(r"-grpo(?=-\d+$)"), re.compile(r"-\d+$")
+POSITIVE = ("total_steps", "total_episodes", "total_epochs", "n_actions", "target_kl", "kl_target")
+
+
+def runs(path: Path) -> tuple[Run, ...]:
+    """Find the runs at a path. Raises UnreadableLog where there is none."""
+    return sources.find(_spelled(path))
+
+
+def _spelled(path: Path) -> Path:
+    """Return a folder that is not there under the other name that trainers give the plain mode.
+
+    GRPO's results lie in `NAME-grpo-SEED` or in `NAME-SEED`, where the other modes have their name.
+    """
+    if os.path.lexists(path):
+        return path
+    without = GRPO.sub("", path.name)
+    other = path.with_name(without) if without != path.name else None
+    if other is None and (seed := SEED.search(path.name)) is not None:
+        other = path.with_name(f"{path.name[: seed.start()]}-grpo{seed[0]}")
+    return other if other is not None and os.path.lexists(other) else path
+
+
+def load(run: Run, given: Given, now: float | None = None) -> Trace:
+    """Read a run's files and name what they hold.
+
+    `now`, in epoch s, is what heartbeats and the rows of a live run are held against (default:
+    that of `given`, else the clock's).
+    """
+    return named(run, sources.read(run), given, now)
+
+
+def others(run: Run, given: Given, trace: Trace) -> dict[str, Series]:
+    """Read what a run logged under keys that no table knows; nothing is read where there are none.
+
+    A page alone shows them: a trace that is judged does not carry them along.
+    """
+    return canonicalize.unmapped(sources.read(run), given) if trace.unmapped else {}
+
+
+def members(
+    path: Path, given: Given, seen: set[tuple[Path, str]]
+) -> tuple[list[Member], list[UnreadableLog]]:
+    """Read the runs at a path to be compared, and the errors of those that cannot be read.
+
+    A run that was `seen` at another path already is not read again.
+    """
+    found: list[Member] = []
+    wrong: list[UnreadableLog] = []
+    try:
+        here = runs(path)
+    except UnreadableLog as error:
+        return [], [error]
+    for run in here:
+        if (key := (run.root.absolute(), run.name)) in seen:
+            continue
+        seen.add(key)
+        try:
+            found.append(Member(load(run, given), str(path)))
+        except UnreadableLog as error:
+            wrong.append(error)
+    return found, wrong
+
+
+def facts(run: Run) -> dict[str, object]:
+    """Return what was recorded of a run's code, packages and machine; empty where nothing was."""
+    file = _run_file(run)
+    if file is None:
+        return {}
+    try:
+        about = read_about(file)
+    except UnreadableLog:
+        return {}
+    return {**about.more, "git": about.git, "host": about.host, "command": about.command}
+
+
+def happened(run: Run) -> tuple[Event, ...]:
+    """Return what was recorded to have happened to a run; empty where nothing was."""
+    file = _run_file(run)
+    if file is None:
+        return ()
+    try:
+        return events.read(file.with_name(EVENTS_FILE)).events
+    except OSError:
+        return ()
+
+
+def _run_file(run: Run) -> Path | None:
+    return next((file for file, _ in run.files if file.name == RUN_FILE), None)
+
+
+def named(
+    run: Run,
+    logs: Sequence[Log],
+    given: Given,
+    now: float | None = None,
+    grew: float | None = None,
+) -> Trace:
+    """Name what a run's logs hold. `grew`: when they were last seen to grow, in epoch s."""
+    trace = canonicalize.trace(logs, given, name=run.name)
+    notes = (*trace.notes, *_unused(logs, given.mapping))
+    if now is None:
+        now = clock.now() if given.now is None else given.now
+    lifecycle = replace(trace.lifecycle, last_row=_last_row(logs))
+    lifecycle = _with_processes(lifecycle, logs, now, live=given.live is True)
+    lifecycle = _with_liveness(lifecycle, given, now, grew)
+    trace = replace(trace, lifecycle=lifecycle, thresholds=given.thresholds)
+    said = "" if lifecycle.failed else verdict.ended(trace)
+    return replace(trace, notes=(*notes, *([f"ended: {said}"] if said else ())))
+
+
+def _with_processes(cycle: Lifecycle, logs: Sequence[Log], now: float, *, live: bool) -> Lifecycle:
+    """Add whether the processes that recorded no end are there; one that failed has said all."""
+    processes = [one for log in logs for one in log.processes]
+    if cycle.failed or not processes:
+        return cycle
+    found = liveness.look(processes, now, cycle.last_row, live=live)
+    return replace(
+        cycle,
+        lost=found.lost,
+        alive=found.alive,
+        beat_age=found.beat_age,
+        end_step=found.step if found.lost else cycle.end_step,
+    )
+
+
+def _with_liveness(cycle: Lifecycle, given: Given, now: float, grew: float | None) -> Lifecycle:
+    """Add whether the run goes on: a recorded end, what a person says, a process, growth."""
+    watched, live = grew is not None and now - grew < LIVE, given.live
+    if cycle.over:
+        return cycle
+    if live is not None:
+        cycle = replace(cycle, live=live, live_by=f"--{'live' if live else 'finished'} says so")
+    elif cycle.alive:
+        cycle = replace(cycle, live=True, live_by="its process is there")
+    elif watched:
+        cycle = replace(cycle, live=True, live_by="it grew while it was watched")
+    if cycle.live is False or (cycle.live is None and grew is None):
+        return cycle
+    # What is watched may be logged by a machine whose clock is behind.
+    moments = [moment for moment in (cycle.last_row, grew) if moment is not None]
+    return replace(cycle, silence=max(0.0, now - max(moments)) if moments else None)
+
+
+def given(chosen: Settings) -> Given:
+    """Check what a person says about a run. Raises UsageError for a name nobody knows."""
+    said = chosen.diagnose
+    if said.live and said.finished:
+        raise UsageError(
+            "a run cannot be both live and finished", where="--live, --finished", hint="one of them"
+        )
+    return Given(
+        live=True if said.live else False if said.finished else None,
+        now=clock.now(said.now) if said.now else None,
+        mapping={key: _metric(name) for key, name in chosen.metrics.items()},
+        settings={**_priced(chosen), **canonical(chosen.settings)},
+        profile=Profile(chosen.diagnose.profile) if chosen.diagnose.profile else None,
+        thresholds=thresholds(chosen.thresholds),
+    )
+
+
+def thresholds(said: Mapping[str, float]) -> dict[str, float]:
+    """Check the numbers that rules are to judge by. Raises UsageError for what no rule has."""
+    known = {one.name: one for rule in rules.CATALOGUE for one in rule.thresholds}
+    for name, value in said.items():
+        if name not in known:
+            raise UsageError(
+                f"no rule judges by {name!r}", where=JUDGED_BY, hint=_judged_by(name, known)
+            )
+        if not known[name].allows(value):
+            raise UsageError(
+                f"{name} cannot be {value:g}", where=JUDGED_BY, hint=_allowed(known[name])
+            )
+    return dict(said)
+
+
+def _judged_by(name: str, known: Mapping[str, Threshold]) -> str:
+    """Name the nearest threshold; of a rule that is named rightly, all that it has."""
+    rule, _, word = name.partition(".")
+    own = [one for one in known if one.startswith(f"{rule}.")]
+    if own:
+        words = [one.removeprefix(f"{rule}.") for one in own]
+        return nearest(word, words) or f"one of {', '.join(own)}"
+    if not own and any(one.name == rule for one in rules.CATALOGUE):
+        return f"{rule} has no number to set: rlvitals explain {rule}"
+    return nearest(name, known) or "rlvitals explain RULE lists a rule's numbers"
+
+
+def _allowed(one: Threshold) -> str:
+    ends = f"from {one.low:g} to {one.high:g}" if isfinite(one.high) else f"{one.low:g} or more"
+    return f"{ends}: {one.doc} ({one.default:g} by default)"
+
+
+def muted(said: Sequence[Mute]) -> tuple[Mute, ...]:
+    """Check the names of muted rules. Raises UsageError for one that no rule has."""
+    known = {rule.name for rule in rules.CATALOGUE}
+    for mute in said:
+        if mute.rule not in known:
+            hint = nearest(mute.rule, known) or "rlvitals rules"
+            raise UsageError(f"no rule is called {mute.rule!r}", where=mute.where, hint=hint)
+    return tuple(said)
+
+
+def _priced(chosen: Settings) -> dict[str, Setting]:
+    return {"price_per_hour": chosen.diagnose.price} if chosen.diagnose.price else {}
+
+
+def canonical(said: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Give settings their canonical names; a framework's own name for one is understood."""
+    known = {metric.name for metric in metrics.CATALOGUE if metric.kind == "setting"}
+    found: dict[str, Setting] = {}
+    for key, value in said.items():
+        foreign = (lookup.setting(table, key) for table in TABLES)
+        name = key if key in known else next(filter(None, foreign), None)
+        if name is None:
+            own = {key for table in TABLES for key in table.settings}
+            hint = nearest(key, known | own) or "rlvitals metrics"
+            raise UsageError(f"no setting is called {key!r}", where=SAID, hint=hint)
+        found[name] = value
+    for key, value in found.items():
+        _check_number(key, value)
+    return found
+
+
+def _check_number(name: str, value: Setting) -> None:
+    """Refuse a text for what is measured in a unit, and less than one of what is counted."""
+    metric = metrics.find(name)
+    unit = metric.unit if metric else ""
+    if unit and isinstance(value, str | bool):
+        raise UsageError(f"{name} cannot be {value!r}", where=SAID, hint="a number")
+    if name in POSITIVE and not isinstance(value, str) and value <= 0:
+        raise UsageError(f"{name} cannot be {value}", where=SAID, hint="a number above 0")
+
+
+def chosen_rules(only: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[Rule, ...]:
+    """Pick rules by name. Raises UsageError for a name no rule has."""
+    known = {rule.name for rule in rules.CATALOGUE}
+    for flag, names in (("--only", only), ("--ignore", ignore)):
+        for name in names:
+            if name not in known:
+                hint = nearest(name, known) or "rlvitals rules"
+                raise UsageError(f"no rule is called {name!r}", where=flag, hint=hint)
+    return tuple(
+        rule
+        for rule in rules.CATALOGUE
+        if rule.name not in ignore and (not only or rule.name in only)
+    )
+
+
+def _metric(name: str) -> Metric:
+    metric = metrics.find(name)
+    if metric is None:
+        hint = nearest(name, (m.name for m in metrics.CATALOGUE)) or "rlvitals metrics"
+        raise UsageError(f"no metric is called {name!r}", where="--map", hint=hint)
+    # A family's member keeps its own part of the name.
+    return replace(metric, name=name, family=False) if metric.family else metric
+
+
+def _unused(logs: Sequence[Log], mapping: Mapping[str, Metric]) -> Iterable[str]:
+    logged = {key for log in logs for key in log.series}
+    for key in mapping:
+        if key not in logged:
+            guess = nearest(key, logged)
+            yield f"{key} is mapped but not in the log" + (f": {guess}" if guess else "")
+
+
+def _last_row(logs: Sequence[Log]) -> float | None:
+    """Return the newest wall time that was logged, in epoch s; None where rows have none."""
+    newest = (
+        float(times.max())
+        for log in logs
+        for series in log.series.values()
+        if len(times := series.times[np.isfinite(series.times)])
+    )
+    return max(newest, default=None)

@@ -1,0 +1,125 @@
+"""The settings that remedies name, in the words of the framework that the run was made with.
+
+A remedy writes `{learning_rate}`, or `{n_epochs:fewer epochs per batch}` for its own words: the
+name is a canonical setting's. `{kl_coef|beta}` is the first of the two that the framework or the
+run has. What a person reads is "lower the learning rate (lr, now 0.09)"; of one that is scheduled
+"(lr, 0.0005, scheduled, now 1e-06)", for what is turned is where the schedule begins.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals import metrics
+from rlvitals.metrics.frameworks import TABLES
+from rlvitals.metrics.frameworks.key import Table
+from rlvitals.types import Setting, Trace
+
+PLACE = re.compile(r"\{(\w+(?:\|\w+)*)(?::([^{}]+))?\}")
+# Settings that trainers log beside their metrics, because schedules may change them.
+LOGGED = {
+    "learning_rate": "optimiser/learning_rate",
+    "clip_range": "policy/clip_range",
+    "entropy_coef": "exploration/entropy_coef",
+    "kl_coef": "policy/kl_coef",
+    "temperature": "exploration/temperature",
+}
+SAME = 1e-6  # of a value: what float32 loses is no schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A setting as the run's framework has it."""
+
+    setting: str  # canonical
+    framework: str = ""  # its title; empty where the framework or its name for this is not known
+    key: str = ""
+    value: Setting | None = None  # the run's own, where it is known: as set, where it changes
+    now: float | None = None  # of one that changes in the run
+    highest: bool = False  # `value` is the highest logged: what it was set to is not known
+
+
+def neutral(remedy: str) -> str:
+    """Write a remedy in everybody's words."""
+    return PLACE.sub(_words, remedy)
+
+
+def named(remedy: str) -> tuple[str, ...]:
+    """Return the canonical settings that a remedy names."""
+    return tuple(name for found in PLACE.finditer(remedy) for name in found[1].split("|"))
+
+
+def fill_in(remedies: Iterable[str], trace: Trace) -> tuple[tuple[str, ...], tuple[Knob, ...]]:
+    """Write remedies for a run, and return the knobs they name; each is shown where first named."""
+    knobs: dict[str, Knob] = {}
+
+    def write(found: re.Match[str]) -> str:
+        words = _words(found)
+        if found[1] in knobs:
+            return words
+        choice = [knob(name, trace) for name in found[1].split("|")]
+        known = (one for one in choice if one.key or one.value is not None)
+        knobs[found[1]] = next(known, choice[0])
+        shown = _shown(knobs[found[1]], words)
+        return f"{words} ({shown})" if shown else words
+
+    return tuple(PLACE.sub(write, remedy) for remedy in remedies), tuple(knobs.values())
+
+
+def knob(setting: str, trace: Trace) -> Knob:
+    """Look a setting up in the run's framework and in the run."""
+    table = framework(trace)
+    key = next((k for k, name in table.settings.items() if name == setting), "") if table else ""
+    return Knob(
+        setting,
+        table.title if table and key else "",
+        key.replace("/", "."),  # nested settings are joined by a slash as they are read
+        *_value(setting, trace),
+    )
+
+
+def framework(trace: Trace) -> Table | None:
+    """Return the table that most of a trace's metrics were named by."""
+    seen = Counter(measured.framework for measured in trace.measured.values())
+    by_name = {table.framework: table for table in TABLES}
+    return next((by_name[name] for name, _ in seen.most_common() if name in by_name), None)
+
+
+def _value(setting: str, trace: Trace) -> tuple[Setting | None, float | None, bool]:
+    """Return a setting's value; if it changes in the run also where it is now.
+
+    One that changes is the number it was set to; where that is not known, its highest: schedules
+    warm up to it and decay from it.
+    """
+    said = trace.settings.get(setting)
+    series = trace.numbers(LOGGED.get(setting, ""))
+    if series is None:
+        return said, None, False
+    last, highest = float(series.values[-1]), float(series.values.max())
+    if highest - float(series.values.min()) <= SAME * float(np.abs(series.values).max()):
+        return last, None, False
+    if isinstance(said, int | float) and not isinstance(said, bool):
+        return said, last, False
+    return (highest, last, True) if highest > last else (last, None, False)
+
+
+def _words(found: re.Match[str]) -> str:
+    if found[2]:
+        return found[2]
+    name = found[1].split("|")[0]
+    metric = metrics.find(name)
+    title = metric.title if metric else name
+    return f"the {title if title[:2].isupper() else title[0].lower() + title[1:]}"
+
+
+def _shown(knob: Knob, words: str) -> str:
+    parts = [knob.key] if knob.key and knob.key != words else []
+    if knob.value is not None:
+        value = f"{knob.value:.4g}" if isinstance(knob.value, float) else f"{knob.value}"
+        if knob.now is not None:
+            value += " at its highest" if knob.highest else ", scheduled"
+        parts.append(f"now {value}" if knob.now is None else f"{value}, now {knob.now:.4g}")
+    return ", ".join(parts)

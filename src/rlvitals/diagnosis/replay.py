@@ -1,0 +1,133 @@
+"""A run judged as it grew: what was said when, and what was taken back since."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from rlvitals.rules import CATALOGUE
+from rlvitals.rules.answers import judged
+from rlvitals.rules.rate import Rates, held_at_note
+from rlvitals.rules.rates import RATES
+from rlvitals.rules.rule import Answer, Finding, Rule, Severity, Undecided
+from rlvitals.types import Lifecycle, Trace
+
+PARTS = 20  # prefixes: one at every 5 % of the run
+NEARLY = 0.9  # of its best: an outcome that has so much of it is told so
+
+
+@dataclass(frozen=True, slots=True)
+class Retraction:
+    """Something that was said as a warning or an error and taken back."""
+
+    rule: Rule
+    finding: Finding  # as it was said at its gravest
+    said: int  # step of the first prefix that said so
+    taken_back: int  # step of the first prefix that no longer did
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What one rule said along a run."""
+
+    rule: Rule
+    steps: tuple[int, ...]  # where it was asked
+    answers: tuple[Answer, ...]
+    retractions: tuple[Retraction, ...] = ()
+
+    @property
+    def said(self) -> int | None:
+        """The first step at which it gave a warning or an error; None if it never did."""
+        heard = (s for s, a in zip(self.steps, self.answers, strict=True) if _grave(a))
+        return next(heard, None)
+
+    @property
+    def flips(self) -> int:
+        """How often it went from a warning or an error to less, or back to one."""
+        return sum(_grave(one) != _grave(next_) for one, next_ in pairwise(self.answers))
+
+
+def replay(
+    trace: Trace, rules: Sequence[Rule] = CATALOGUE, rates: Rates = RATES, parts: int = PARTS
+) -> tuple[Course, ...]:
+    """Ask every rule that applies on growing prefixes of a run, the whole of it last.
+
+    As on a live run the budget is unknown, and so is how the process will end, but on the whole.
+    """
+    grown = prefixes(trace, parts)
+    asked = [rule for rule in rules if rule.applies(trace.profile)]
+    return tuple(_course(rule, grown, rates) for rule in asked)
+
+
+def retractions(courses: Sequence[Course]) -> tuple[Retraction, ...]:
+    """Return what was taken back, in the order it was said."""
+    every = (retraction for course in courses for retraction in course.retractions)
+    return tuple(sorted(every, key=lambda r: (r.said, r.taken_back, r.rule.name)))
+
+
+def prefixes(trace: Trace, parts: int = PARTS) -> tuple[Trace, ...]:
+    """Return the run as it stood after each of `parts` equal shares of it, as a watcher met it.
+
+    On all but the last, the whole, the log grew just now: its budget is not known, nor its end.
+    """
+    first, last = trace.first_step, trace.last_step
+    ends = sorted({first + round((last - first) * part / parts) for part in range(1, parts)})
+    now = Lifecycle(
+        live=True, live_by="it was watched", silence=0.0, attempts=trace.lifecycle.attempts
+    )
+    live = replace(trace, budget=None, lifecycle=now)
+    return (*(_logged(live.until(step)) for step in ends if step < last), trace)
+
+
+def _logged(trace: Trace) -> Trace:
+    """Leave out what was not logged yet: an empty series is no series."""
+    return replace(trace, series={name: s for name, s in trace.series.items() if len(s)})
+
+
+def _course(rule: Rule, grown: Sequence[Trace], rates: Rates) -> Course:
+    answers = tuple(_said(rule, trace, rates) for trace in grown)
+    steps = tuple(trace.last_step for trace in grown)
+    taken: list[Retraction] = []
+    standing: list[Finding] = []
+    since = 0
+    for i, answer in enumerate(answers):
+        if isinstance(answer, Finding) and _grave(answer):
+            since = since if standing else steps[i]
+            standing.append(answer)
+        elif standing:
+            gravest = max(standing, key=lambda finding: finding.severity)
+            taken.append(
+                Retraction(rule, gravest, since, steps[i], why_taken_back(answer, grown[i]))
+            )
+            standing = []
+    return Course(rule, steps, answers, tuple(taken))
+
+
+def _said(rule: Rule, trace: Trace, rates: Rates) -> Answer:
+    answer = rule.judge(trace)
+    return held_at_note(rule, answer, rates) if isinstance(answer, Finding) else answer
+
+
+def _grave(answer: Answer) -> bool:
+    return isinstance(answer, Finding) and answer.severity > Severity.NOTE
+
+
+def why_taken_back(answer: Answer, trace: Trace) -> str:
+    """Say what took a finding back: what the rule says now, and how the outcome stands."""
+    if isinstance(answer, Undecided):
+        return answer.why
+    still = "only a note by then" if isinstance(answer, Finding) else "it no longer holds"
+    counter = answer.counter if isinstance(answer, Finding) else ()
+    now = judged(trace)
+    if counter or now.state == "unknown":
+        return "; ".join((still, *counter))
+    return f"{still}; {now.sentence}{_regained(now.last, now.best)}"
+
+
+def _regained(last: float, best: float) -> str:
+    """Say how much of its best an outcome has, where that is most of it."""
+    if not (best > 0 and np.isfinite(last) and last >= NEARLY * best):
+        return ""
+    return f", {last / best:.0%} of its best"

@@ -1,0 +1,217 @@
+"""Where a run stands: how far, how long still, how it lives, what has changed, what it can resume.
+
+where = standing(name, diagnosis, progress, checkpoints, now)
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
+
+import numpy as np
+
+from rlvitals.checkpoints.inspect_run import Look
+from rlvitals.checkpoints.progress import COMPLETED, FAILED, RUNNING, STOPPED, Progress
+from rlvitals.diagnosis.duration import trained
+from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.metrics.catalogue.exploration import ENTROPY
+from rlvitals.metrics.catalogue.language import NEGATIVE_SHARE, POSITIVE_SHARE
+from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE, LOSS
+from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
+from rlvitals.metrics.catalogue.policy import APPROX_KL, KL_TO_REFERENCE
+from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE
+from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
+from rlvitals.rules.answers import judged
+from rlvitals.rules.going_on import LIVE, liveness
+from rlvitals.types import Series, Trace
+
+BRIEF = 7  # metrics that are told unless all are asked for
+FIRST = (
+    LOSS, LEARNING_RATE, GRAD_NORM, NEGATIVE_SHARE, POSITIVE_SHARE, APPROX_KL, KL_TO_REFERENCE,
+    ENTROPY, VALUE_LOSS, EXPLAINED_VARIANCE, EPISODE_LENGTH,
+)  # fmt: skip
+BESIDE = ("progress/", "throughput/")  # what is not learned: told last
+RECENT = 200  # intervals that tell the speed
+AT_ONCE = 2.0  # seconds: checkpoints that lie no further apart do not tell a speed
+LEFT_OFF = frozenset({"stopped", "interrupted"})  # how a recorder calls an end before the end
+SAID = {COMPLETED: "finished", FAILED: "failed", STOPPED: "stopped"}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A metric's first and last number, and all between."""
+
+    metric: str
+    first: float
+    last: float
+    series: Series
+
+    @property
+    def share(self) -> float | None:
+        """By how much of the first it has changed; None from nothing, or across zero."""
+        if self.first == 0 or self.first * self.last < 0:
+            return None
+        found = (self.last - self.first) / abs(self.first)
+        return found if isfinite(found) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a run stands now."""
+
+    name: str
+    state: str  # "running", "unknown", "finished", "stopped", "failed", "killed"
+    state_why: str
+    step: int
+    total: int | None
+    unit: str
+    fraction: float | None
+    trained: float | None  # seconds
+    eta: float | None  # seconds of training that are left; None: nothing tells
+    eta_why: str  # where it comes from, or why there is none
+    changes: tuple[Change, ...]  # the most telling first
+    diagnosis: Diagnosis
+    progress: Progress | None
+    checkpoints: Look | None
+
+
+def standing(
+    name: str,
+    found: Diagnosis,
+    progress: Progress | None = None,
+    checkpoints: Look | None = None,
+    now: float = 0.0,
+) -> Standing:
+    """Put together where a run stands. `now`: seconds since the epoch."""
+    trace = found.trace
+    state, why = _state(trace, progress, now)
+    step, total = _reach(trace, progress)
+    fraction = None if not total else min(1.0, step / total)
+    if fraction is None and progress is not None:
+        fraction = progress.fraction
+    eta, eta_why = _eta(trace, progress, step, total, state)
+    if eta is None and total and state != "finished" and checkpoints is not None:
+        speed = _by_checkpoints(checkpoints)
+        if speed is not None:
+            eta, eta_why = max(0, total - step) * speed, "from the times of its checkpoints"
+    return Standing(
+        name=name,
+        state=state,
+        state_why=why,
+        step=step,
+        total=total,
+        unit=trace.step_unit,
+        fraction=fraction,
+        trained=_seconds(trace, progress),
+        eta=eta,
+        eta_why=eta_why,
+        changes=tuple(_changes(trace)),
+        diagnosis=found,
+        progress=progress,
+        checkpoints=checkpoints,
+    )
+
+
+def _seconds(trace: Trace, progress: Progress | None) -> float | None:
+    told = progress.trained if progress is not None else None
+    return trained(trace)[0] if told is None else told
+
+
+def _reach(trace: Trace, progress: Progress | None) -> tuple[int, int | None]:
+    """Return the step that is reached, and the last that there will be."""
+    total = trace.budget.steps if trace.budget is not None else None
+    if progress is None or progress.step is None:
+        return trace.last_step, total
+    # A log may count environment steps where the progress counts updates: one scale or the other.
+    if total is None or progress.total_steps == total:
+        return max(progress.step, 0 if total is None else trace.last_step), progress.total_steps
+    return trace.last_step, total
+
+
+def _state(  # noqa: PLR0911 - one for each way to know
+    trace: Trace, progress: Progress | None, now: float
+) -> tuple[str, str]:
+    """Say how a run lives, and by what that is known."""
+    cycle = trace.lifecycle
+    if cycle.lost:
+        return "killed", cycle.lost
+    if cycle.failed:
+        return "failed", cycle.reason or cycle.signal or _last_line(cycle.traceback)
+    if cycle.over and cycle.live is None:
+        state = "stopped" if cycle.reason in LEFT_OFF else "finished"
+        return state, cycle.reason or "its log says so"
+    if cycle.live:
+        return "running", cycle.live_by
+    if progress is not None and progress.status in SAID:
+        return SAID[progress.status], progress.error or "its progress file says so"
+    known = liveness(trace)
+    if known.live is not None:
+        return "running" if known.live else "finished", known.why
+    # It is written with each step: a heartbeat, of which an old one says nothing.
+    updated = None if progress is None else progress.updated
+    if updated is not None and abs(now - updated) < LIVE:
+        return "running", "its progress file was written just now"
+    return "unknown", f"not known whether it goes on: {known.why}"
+
+
+def _last_line(text: str) -> str:
+    return text.strip().rpartition("\n")[2] or "it did not end as a program should"
+
+
+def _eta(
+    trace: Trace, progress: Progress | None, step: int, total: int | None, state: str
+) -> tuple[float | None, str]:
+    """Return the seconds of training that are left, and where that comes from."""
+    if state == "finished":
+        return None, "it is over"
+    if progress is not None and progress.eta is not None and progress.status == RUNNING:
+        return progress.eta, "from the time it has trained"
+    if not total:
+        return None, "nothing says how many steps there will be"
+    speed = _seconds_per_step(trace)
+    if speed is None:
+        return None, "the log has no times"
+    return max(0, total - step) * speed, "from the times in its log"
+
+
+def _times(trace: Trace) -> Series | None:
+    """Return the series that tells best when which step was done."""
+    timed = [s.where(np.isfinite(s.times)) for s in trace.series.values()]
+    return max((s for s in timed if len(s) > 1), key=len, default=None)
+
+
+def _seconds_per_step(trace: Trace) -> float | None:
+    """Return the usual time of a step of late: pauses between attempts do not count."""
+    series = _times(trace)
+    if series is None:
+        return None
+    late = series.tail(RECENT + 1)
+    steps, seconds = np.diff(late.steps), np.diff(late.times)
+    good = (steps > 0) & (seconds >= 0)
+    if not good.any():
+        return None
+    found = float(np.median(seconds[good] / steps[good]))
+    return found if found > 0 else None
+
+
+def _by_checkpoints(look: Look) -> float | None:
+    """Return the usual time of a step by when checkpoints were saved, as their manifests say."""
+    saved = [(one.step, one.saved) for one in look.seen if one.usable or one.complete]
+    pairs = [(step, when) for step, when in saved if when is not None]
+    spans = [
+        (when - before) / (step - earlier)
+        for (earlier, before), (step, when) in pairwise(pairs)
+        if when - before > AT_ONCE
+    ]
+    return float(np.median(spans)) if len(spans) > 1 and len(spans) == len(pairs) - 1 else None
+
+
+def _changes(trace: Trace) -> Iterable[Change]:
+    """Go through the metrics from first to last number, what the run is judged by first."""
+    outcome = judged(trace).metric
+    first = [*([outcome] if outcome else []), *(metric.name for metric in FIRST)]
+    rest = sorted(trace.series, key=lambda name: (name.startswith(BESIDE), name))
+    for name in dict.fromkeys([*first, *rest]):
+        series = trace.numbers(name, least=2)
+        if series is not None:
+            yield Change(name, float(series.values[0]), float(series.values[-1]), series)

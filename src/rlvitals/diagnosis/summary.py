@@ -1,0 +1,213 @@
+"""A run in five sentences: is reward rising, KL small, entropy falling slowly, clipping rare,
+the critic useful? Each sentence is made from the run's own numbers or says what is missing;
+what this kind of training does not have is not missed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rlvitals import metrics
+from rlvitals.metrics.catalogue.progress import BATCH_SIZE
+from rlvitals.rules import kinds
+from rlvitals.rules.answers import judged
+from rlvitals.rules.form import form_alone
+from rlvitals.rules.policy import kl_spike
+from rlvitals.rules.rule import Finding, Rule, Severity
+from rlvitals.rules.standing import Standing
+from rlvitals.rules.value import critic_explains_nothing
+from rlvitals.signals.level import first_last_change
+from rlvitals.signals.spread import median
+from rlvitals.types import Profile, Trace
+
+Sign = Literal["good", "bad", "neutral", "unknown"]
+OFTEN = 0.2  # of the updates
+SLOW = 0.7  # of its first level: an entropy that loses more than this fell fast or far
+FAR = ("clip-fraction-high", "kl-above-target", "kl-spike")  # beside them no update is gentle
+FELL = 0.1  # of its first level: less is noise
+# How each is said, and its unit: the first that is logged counts.
+ENTROPIES: Mapping[str, tuple[str, str]] = {
+    "exploration/entropy": ("", "nats"),
+    "exploration/entropy_sequence": ("", "nats a response"),
+    "exploration/entropy_sum": (" summed over a batch", "nats"),
+}
+# What is not missed there: a Q-learner has no clipped ratio, a group baseline no critic.
+UNUSUAL: Mapping[Profile, tuple[str, ...]] = {
+    **dict.fromkeys(kinds.GROUPED, ("critic",)),
+    Profile.ON_POLICY: ("KL", "clipping"),
+    Profile.OFF_POLICY: ("KL", "entropy", "clipping"),
+    Profile.SUPERVISED: ("KL", "entropy", "clipping", "critic"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One of the five, and whether it is good news."""
+
+    topic: str
+    text: str
+    sign: Sign
+
+
+def tldr(trace: Trace, found: Sequence[tuple[Rule, Finding]] = ()) -> tuple[Sentence, ...]:
+    """Write the sentences: reward, KL, entropy, clipping, critic."""
+    findings = {rule.name: finding for rule, finding in found}
+    now = judged(trace)
+    # Nothing is may_praise beside a finding that asks for action.
+    may_praise = now.improves and all(f.severity <= Severity.NOTE for f in findings.values())
+    against = findings.get("return-collapse") or findings.get("return-up-success-flat")
+    said = (
+        _reward(now, against, form_alone(trace), may_praise=may_praise),
+        _kl(trace, may_praise=may_praise),
+        _entropy(trace, now, findings.get("entropy-collapse"), may_praise=may_praise),
+        _clipping(trace, findings, may_praise=may_praise),
+        _critic(trace, now, may_praise=may_praise),
+    )
+    unusual = UNUSUAL.get(trace.profile, ())
+    return tuple(s for s in said if s.sign != "unknown" or s.topic not in unusual)
+
+
+def _reward(now: Standing, against: Finding | None, form: str, *, may_praise: bool) -> Sentence:
+    if against is not None and against.severity > Severity.NOTE:
+        return Sentence("reward", f"{_opened(against.summary)}.", "bad")
+    if form:
+        return Sentence("reward", f"{form} {_opened(now.sentence)}.", "bad")
+    sign: Sign = "good" if may_praise else "bad" if now.stalled else "unknown"
+    if now.improves and not may_praise:
+        sign = "neutral"
+    text = _opened(now.sentence)
+    ending = {"good": ". Learning works.", "bad": ". It is not learning."}
+    if now.state == "at its ceiling" and now.last - now.first < now.material:
+        return Sentence("reward", f"{text}. There is nothing left to gain.", sign)
+    return Sentence("reward", text + ending.get(sign, "."), sign)
+
+
+def _levels(trace: Trace, *names: str) -> tuple[str, float, float] | None:
+    """Return the first of the metrics that is logged, with its first and last level."""
+    for name in names:
+        series = trace.get(name)
+        if series is not None and (levels := first_last_change(series.values)):
+            return name, *levels
+    return None
+
+
+def _kl(trace: Trace, *, may_praise: bool) -> Sentence:
+    reference = _levels(trace, "policy/kl_to_reference")
+    found = _levels(trace, "policy/approx_kl")
+    signed = _levels(trace, "policy/kl_signed")
+    if found is None and reference is None and signed is not None:
+        values = np.abs(trace[signed[0]].finite().values)
+        text = f"The signed estimate of KL per update is {median(values) or 0.0:.2g} in the median"
+        return Sentence("KL", f"{text} and {values.max():.2g} at most, signs aside.", "neutral")
+    if found is None and reference is None:
+        return Sentence("KL", "KL is not logged: how far updates move is not known.", "unknown")
+    if found is None:
+        _, first, last = reference or ("", np.nan, np.nan)
+        text = f"KL to the reference goes {first:.3g} to {last:.3g} nats a response."
+        return Sentence("KL", text, "bad" if last < 0 else "neutral")
+    values = trace[found[0]].finite().values
+    ceiling = metrics.policy.APPROX_KL.band(trace.profile).ceiling(trace)
+    middle = median(values) or 0.0
+    text = f"KL per update is {middle:.2g} in the median and {values.max():.2g} at most"
+    if ceiling is None or ceiling.origin == "default":
+        return Sentence("KL", f"{text}; no target is set.", "neutral")
+    size, sign = "stable", _good_if(may_praise)
+    if values.max() > kl_spike.OF_TARGET.on(trace) * ceiling.value:
+        size, sign = "far too large now and then", "neutral"
+    if middle > ceiling.value:
+        size, sign = "too large", "bad"
+    return Sentence("KL", f"{text}, target {ceiling.value:g}: updates are {size}.", sign)
+
+
+def _entropy(
+    trace: Trace, now: Standing, collapse: Finding | None, *, may_praise: bool
+) -> Sentence:
+    if collapse is not None:
+        return Sentence("entropy", f"{_opened(collapse.summary)}.", "bad")
+    found = _levels(trace, *ENTROPIES)
+    if found is None:
+        return Sentence("entropy", "Entropy is not logged: exploration is not known.", "unknown")
+    name, first, last = found
+    of, unit = ENTROPIES[name]
+    text = f"Entropy{of} goes {first:.3g} to {last:.3g} {unit}"
+    if name == "exploration/entropy_sum" and (batch := _batch(trace)):
+        text += f", {first / batch:.3g} to {last / batch:.3g} a decision in batches of {batch:,}"
+    if first <= 0 or last > (1 - FELL) * first:
+        return Sentence("entropy", f"{text}.", "neutral")
+    lost = 1 - last / first
+    if lost <= SLOW or now.improves:
+        praise = "" if now.improves and not may_praise else ": from exploring to exploiting"
+        return Sentence("entropy", f"{text}{praise}.", _good_if(may_praise))
+    return Sentence("entropy", f"{text}: {lost:.0%} of it is gone with no gain to show.", "bad")
+
+
+def _batch(trace: Trace) -> int:
+    """Return how many decisions a batch holds, where it is set or logged and never changes."""
+    said = trace.settings.get("batch_size", 0)
+    logged = trace.numbers(BATCH_SIZE.name)
+    if logged is not None and len(logged):
+        said = logged.values[0] if np.ptp(logged.values) == 0 else 0
+    return int(said) if isinstance(said, int | float) else 0
+
+
+def _clipping(trace: Trace, findings: Mapping[str, Finding], *, may_praise: bool) -> Sentence:
+    clip = _levels(trace, "policy/clip_fraction", "policy/clip_fraction_effective")
+    ratio = _levels(trace, "policy/ratio")
+    if clip is None and ratio is None:
+        return Sentence("clipping", "Clip fraction and ratio are not logged.", "unknown")
+    parts: list[str] = []
+    sign: Sign = "neutral"
+    if clip is not None:
+        values = trace[clip[0]].finite().values
+        ceiling = metrics.policy.CLIP_FRACTION.band(trace.profile).ceiling(trace)
+        share = f"{median(values) or 0.0:.2%} of samples are clipped, {values.max():.2%} at most"
+        parts.append(share if values.any() else "no sample is clipped")
+        if ceiling is not None:
+            sign = "bad" if np.mean(values > ceiling.value) >= OFTEN else _good_if(may_praise)
+    if ratio is not None:
+        parts.append(f"the mean ratio ends at {ratio[2]:.3g}")
+    if sign == "good" and any(name in findings for name in FAR):
+        sign = "neutral"
+    ending = {"good": ": updates are gentle.", "bad": ": updates are too large."}.get(sign, ".")
+    if "updates-hardly-move" in findings:
+        ending, sign = ": updates hardly move the policy.", "bad"
+    return Sentence("clipping", _opened("; ".join(parts)) + ending, sign)
+
+
+def _good_if(may_praise: bool) -> Sign:  # noqa: FBT001 - the only thing that is asked
+    """Call a number good only beside an outcome that improves: alone it proves nothing."""
+    return "good" if may_praise else "neutral"
+
+
+def _critic(trace: Trace, now: Standing, *, may_praise: bool) -> Sentence:
+    explained, loss = _levels(trace, "value/explained_variance"), _levels(trace, "value/loss")
+    difference = _levels(trace, "optimiser/loss") if trace.profile is Profile.OFF_POLICY else None
+    if explained is None and loss is None and difference is not None:
+        text = f"The loss goes {difference[1]:.3g} to {difference[2]:.3g}."
+        return Sentence("critic", text, "neutral")
+    if explained is None and loss is None:
+        return Sentence("critic", "Nothing of a critic is logged.", "unknown")
+    parts: list[str] = []
+    sign: Sign = "neutral"
+    if loss is not None:
+        parts.append(f"value loss goes {loss[1]:.3g} to {loss[2]:.3g}")
+    if explained is not None:
+        share = (
+            f"the critic explains {max(explained[2], 0.0):.0%} of the returns' variance at the end"
+        )
+        worse = (
+            f"the critic is worse than a constant: explained variance {explained[2]:.2g} at the end"
+        )
+        parts.append(share if explained[2] > -0.005 else worse)  # noqa: PLR2004 - rounds to 0 %
+        if now.stalled and explained[2] < critic_explains_nothing.LIMIT.on(trace):
+            sign = "bad"
+        elif explained[2] > 0.5:  # noqa: PLR2004 - more than half
+            sign = _good_if(may_praise)
+    return Sentence("critic", f"{_opened('; '.join(parts))}.", sign)
+
+
+def _opened(text: str) -> str:
+    """Begin a sentence with a capital; the rest keeps its own, as in "RLHF"."""
+    return text[0].upper() + text[1:]

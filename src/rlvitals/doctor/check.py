@@ -1,0 +1,35 @@
+"""What a check of the doctor finds, and what a check is."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from rlvitals.doctor.context import Scene
+from rlvitals.rules.rule import Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is wrong, how that is known, and what to try."""
+
+    severity: Severity
+    said: str  # a sentence
+    evidence: tuple[str, ...] = ()
+    tries: tuple[str, ...] = ()  # commands, or sentences
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that is looked at."""
+
+    name: str
+    asks: str  # what is asked, as a sentence that ends with a question mark
+    look: Callable[[Scene], Iterable[Trouble]]
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What came of all checks of a run."""
+
+    scene: Scene
+    troubles: tuple[tuple[Check, Trouble], ...]  # the gravest first
+    fine: tuple[Check, ...]

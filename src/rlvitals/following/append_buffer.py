@@ -1,0 +1,121 @@
+"""The columns of a log that grows: a point costs the same however many there are."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.types import Series
+
+Kind = TypeVar("Kind", np.int64, np.float64)
+HELD = 32  # readings that are held before they are put behind the others: one copy for all
+LEAST = 64  # points that a column has room for at first
+FACTOR = 1.5  # by which a full column grows
+
+
+class Growing:
+    """Columns by key: `add` what is new, and see them whole at any time.
+
+    Room is left behind each column, so that it is copied log(n) times over its life: at most
+    half as much memory again as the points take.
+    """
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.points = 0
+        self.last: int | None = None  # the highest step that a reading ended with
+        self._columns: dict[str, _Column] = {}
+        self._held: list[Mapping[str, Series]] = []
+
+    def __len__(self) -> int:
+        """Count the keys."""
+        return len(self._columns.keys() | {key for part in self._held for key in part})
+
+    def add(self, series: Mapping[str, Series]) -> None:
+        """Put points behind those of their keys."""
+        sizes = [one.steps.size for one in series.values()]
+        if not any(sizes):
+            return
+        self.points += sum(sizes)
+        newest = max([one.steps[-1] for one in series.values() if one.steps.size])
+        self.last = int(newest) if self.last is None else max(self.last, int(newest))
+        self._held.append(series)
+        if len(self._held) >= HELD:
+            self._settle()
+
+    def series(self) -> dict[str, Series]:
+        """Return every column as it stands: views that later points leave as they are."""
+        self._settle()
+        return {key: column.series() for key, column in self._columns.items()}
+
+    def _settle(self) -> None:
+        parts: dict[str, list[Series]] = {}
+        for held in self._held:
+            for key, series in held.items():
+                parts.setdefault(key, []).append(series)
+        self._held = []
+        for key, found in parts.items():
+            column = self._columns.get(key)
+            if column is None:
+                column = self._columns[key] = _Column()
+            column.add(found)
+
+
+class _Column:
+    """One key's steps, times and values, with room behind them."""
+
+    __slots__ = ("_count", "_steps", "_times", "_values")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._steps: NDArray[np.int64] = np.empty(0, np.int64)
+        self._times: NDArray[np.float64] = np.empty(0)
+        self._values: NDArray[np.float64] = np.empty(0)
+
+    def add(self, parts: list[Series]) -> None:
+        first, count = self._count, self._count + sum(map(len, parts))
+        if count > len(self._steps):
+            room = count if not first else max(LEAST, count, int(FACTOR * first))
+            self._steps = _widened(self._steps, first, room)
+            self._times = _widened(self._times, first, room)
+            self._values = _widened(self._values, first, room)
+        np.concatenate([part.steps for part in parts], out=self._steps[first:count])
+        np.concatenate([part.times for part in parts], out=self._times[first:count])
+        np.concatenate([part.values for part in parts], out=self._values[first:count])
+        self._count = count
+
+    def series(self) -> Series:
+        n = self._count
+        return Series(self._steps[:n], self._times[:n], self._values[:n])
+
+
+def _widened(column: NDArray[Kind], count: int, room: int) -> NDArray[Kind]:
+    wide = np.empty(room, column.dtype)
+    wide[:count] = column[:count]
+    return wide
+
+
+def continued(old: Mapping[str, Series], new: Mapping[str, Series]) -> dict[str, Series] | None:
+    """Return what `new` has behind `old`, by key; None where it does not begin as `old` is."""
+    if not all(key in new and _begins(new[key], one) for key, one in old.items()):
+        return None
+    tails = {
+        key: one.where(slice(len(old[key]) if key in old else 0, None)) for key, one in new.items()
+    }
+    return {key: tail for key, tail in tails.items() if len(tail)}
+
+
+def _begins(whole: Series, part: Series) -> bool:
+    n = len(part)
+    return (
+        len(whole) >= n
+        and np.array_equal(whole.steps[:n], part.steps)
+        and np.array_equal(whole.values[:n], part.values, equal_nan=True)
+    )
+
+
+def follows(old: Mapping[str, Series], new: Mapping[str, Series]) -> bool:
+    """Tell whether every key that both have goes on in `new` at later steps than it had."""
+    both = [key for key in old.keys() & new.keys() if len(old[key]) and len(new[key])]
+    return bool(both) and all(new[k].steps.min() > old[k].steps.max() for k in both)

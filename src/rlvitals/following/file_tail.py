@@ -1,0 +1,193 @@
+"""One file of a run, read on whenever its disk says that it is another than before.
+
+A change is told by size, time and inode alone, so that a disk of another machine will do. Where
+a disk keeps time in whole seconds, a file that changed is read once more when they have passed.
+"""
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.following.append_buffer import continued, follows
+from rlvitals.following.file_state import Held
+from rlvitals.readers.discovery.join import concatenated
+from rlvitals.readers.formats.lines import REPLACED
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.types import Log, Series
+
+COARSE = 2.0  # seconds that the times of the coarsest file systems are apart
+RETRY = 5.0  # seconds until a file that failed is read again, though nothing about it changed
+PATIENCE = 3.0  # seconds that a failure must stand: it may be in the middle of a write
+MAX_ENTRIES = 1000  # of a folder, among which a file that was moved away is sought
+
+Sign = tuple[int, int, int]  # bytes, time of the last change in ns, inode
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a look at a file found."""
+
+    series: Mapping[str, Series]
+    anew: bool = False  # the points stand in place of all that were there
+    first: bool = False  # the first reading
+
+
+class File:
+    """A file and the log that was read of it so far."""
+
+    def __init__(self, path: Path, reader: Reader, before: "File | None" = None) -> None:
+        """Start with nothing read. `before`: a file that this one is a newer version of."""
+        self.path, self.reader = path, reader
+        self.held = Held(reader)
+        self.problem: UnreadableLog | None = None
+        self.told = False  # that it cannot be read
+        self._failed = 0.0  # since when
+        self._tried = 0.0
+        self._cursor: Cursor | None = None
+        self._signs: tuple[Sign, ...] = ()
+        self._changed: float | None = None  # when a change was seen on a coarse clock
+        self._before = before.held if before else None
+        self._read = False
+        self._short: float | None = None  # since when it holds less than was read
+
+    @property
+    def log(self) -> Log | UnreadableLog:
+        """What was read of it, though it may be unreadable now; else why it cannot be read."""
+        return self.problem if self.problem is not None and not self._read else self.held.log()
+
+    @property
+    def gone(self) -> bool:
+        """Whether there is no such file any more."""
+        return not os.path.lexists(self.path)
+
+    def failing(self, now: float) -> bool:
+        """Tell whether it has been unreadable for longer than a write may take."""
+        return self.problem is not None and now - self._failed >= PATIENCE
+
+    def look(self, now: float) -> News | None:
+        """Read what is new; None where there is nothing."""
+        signs = self._sign()
+        if signs == self._signs and not self._again(now):
+            return None
+        self._tried = now
+        if signs != self._signs:
+            coarse = bool(signs) and signs[0][1] % 10**9 == 0
+            self._changed = now if coarse else None
+        moved = bool(signs) and bool(self._signs) and signs[0][2] != self._signs[0][2]
+        rest = self._rest_of_moved(self._signs[0][2]) if moved else None
+        self._signs = signs
+        try:
+            log, cursor = self.reader.read(self.path, self._cursor)
+        except UnreadableLog as error:
+            self._failed = self._failed if self.problem else now
+            self.problem = error
+            return self._taken(rest) if rest else None
+        if REPLACED in log.notes and self._is_shorter(log, now):
+            return self._taken(rest) if rest else None
+        self.problem, self._cursor, self._short = None, cursor, None
+        first, self._read = not self._read, True
+        if first and self._before is not None:
+            before, self._before = self._before, None
+            return self._compared(before, log)
+        if REPLACED in log.notes and not first:
+            if rest is not None:
+                self.held.take(rest)
+            news = self._compared(self.held, log)
+            return _joined(rest, news) if rest is not None and news and not news.anew else news
+        self.held.take(log)
+        return News(log.series, first=first) if log.series else None
+
+    def _again(self, now: float) -> bool:
+        """Tell whether to read a file again of which nothing says that it changed."""
+        if self.problem is not None:
+            return now - self._tried >= RETRY
+        if self._changed is not None and now - self._changed >= COARSE:
+            self._changed = None
+            return True
+        return False
+
+    def _is_shorter(self, log: Log, now: float) -> bool:
+        """Tell whether a file holds only a part of what was read: it may be half written."""
+        if continued(log.series, self.held.series()) is None:
+            return False
+        self._short = now if self._short is None else self._short
+        self._signs = ()  # look again
+        return now - self._short < PATIENCE
+
+    def _sign(self) -> tuple[Sign, ...]:
+        """Return what tells of a change: of the file, and of those that grow beside it."""
+        found = [_opened(self.path)]
+        beside = self.reader.grows
+        found += [_sign(path) for path in beside(self.path)] if beside else []
+        return tuple(found) if found[0] != MISSING else ()
+
+    def _compared(self, before: Held, log: Log) -> News | None:
+        """Take a log that was read from its start, and return what it has more than before."""
+        old = before.series()
+        tails = continued(old, log.series)
+        if tails is None and follows(old, log.series):
+            # Rotated, or emptied and written on: the rows before are the same run's.
+            before.take(log)
+            self.held = before
+            return News(log.series)
+        self.held = Held(self.reader)
+        self.held.take(log)
+        if tails is None:
+            return News(log.series, anew=True)
+        return News(tails) if tails else None
+
+    def _rest_of_moved(self, inode: int) -> Log | None:
+        """Read the end of the file that stood here and was moved to another name beside it."""
+        try:
+            with os.scandir(self.path.parent) as entries:
+                for count, entry in enumerate(entries):
+                    if count > MAX_ENTRIES:
+                        return None
+                    if entry.inode() == inode and entry.name != self.path.name:
+                        log, _ = self.reader.read(Path(entry.path), self._cursor)
+                        return None if REPLACED in log.notes or not log.series else log
+        except (OSError, UnreadableLog):
+            return None
+        return None
+
+    def _taken(self, log: Log) -> News:
+        self.held.take(log)
+        return News(log.series)
+
+
+MISSING: Sign = (-1, 0, 0)
+
+
+def _opened(path: Path) -> Sign:
+    """Return the sign of a file as who opens it sees it: a network disk keeps others for long."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would hang
+            return MISSING
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return _sign(path)
+    try:
+        return _of(os.fstat(handle))
+    finally:
+        os.close(handle)
+
+
+def _sign(path: Path) -> Sign:
+    try:
+        return _of(path.stat())
+    except (OSError, ValueError):
+        return MISSING
+
+
+def _of(status: os.stat_result) -> Sign:
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def _joined(rest: Log, news: News) -> News:
+    """Put points that stood in a moved file before those of the one in its place."""
+    keys = dict.fromkeys((*rest.series, *news.series))
+    parts = {key: [log[key] for log in (rest.series, news.series) if key in log] for key in keys}
+    return News({key: concatenated(found) for key, found in parts.items()})

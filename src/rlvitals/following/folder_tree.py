@@ -1,0 +1,102 @@
+"""What lies at a path that is followed: looked through again when something about it changed."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.following.file_tail import COARSE
+from rlvitals.readers import READERS, select
+from rlvitals.readers.discovery import sources
+from rlvitals.readers.discovery.sources import Run
+from rlvitals.readers.discovery.walk import Walk
+from rlvitals.readers.formats.lines import HEAD_BYTES
+
+AT_LEAST = 30.0  # seconds: so often it is looked through though nothing seems to have changed
+FINDING, LOOKING = 50.0, 20.0  # times what it took last time until it is done again
+
+Signs = dict[Path, tuple[int, int]]  # what may tell of a new file: time in ns, or bytes
+
+
+class Tree:
+    """The runs at one path. Folders are told by their times, files that nobody claims by size."""
+
+    def __init__(self, path: Path, timer: Callable[[], float]) -> None:
+        """Look at `path` later. `timer` counts seconds from anywhere."""
+        self.path = path
+        self.problem: UnreadableLog | None = None  # why there is no run
+        self._timer = timer
+        self._places: tuple[Path, ...] = ()  # folders, and files that may become a log
+        self._signs: Signs = {}
+        self._found: float | None = None  # when, in epoch s
+        self._not_before = 0.0  # by the timer
+
+    def changed(self, now: float) -> bool:
+        """Tell whether there may be other runs than before, at no more than a small, fixed cost."""
+        began = self._timer()
+        if self._found is None:
+            return True
+        if began < self._not_before:
+            return False
+        if now - self._found >= AT_LEAST:
+            return True
+        # What came within one tick of a disk's clock is told by nothing: look once more.
+        newest = max((time for time, _ in self._signs.values()), default=0) / 1e9
+        if now - self._found >= COARSE and newest > self._found - COARSE:
+            return True
+        signs = _signs(self._places)
+        self._not_before = began + LOOKING * (self._timer() - began)
+        return signs != self._signs
+
+    def find(self, now: float) -> tuple[Run, ...]:
+        """Find the runs that are there now; none where nothing can be read yet."""
+        began = self._timer()
+        walk = Walk(self.path) if self.path.is_dir() else None
+        places = [] if walk is None else [*walk.folders, *_hopeful(walk.files)]
+        signs = _signs(places)  # before the files are opened: what comes meanwhile is a change
+        try:
+            found = sources.find(self.path, walk)
+            self.problem = None
+        except UnreadableLog as error:
+            found, self.problem = (), error
+        claimed = {file for run in found for file, reader in run.files if reader.runs is None}
+        shared = _databases(found)
+        kept = [place for place in places if place in shared or place not in claimed]
+        self._places = (*kept, *(file for file in shared if file not in kept))
+        self._signs = {place: signs[place] for place in kept if place in signs}
+        self._signs |= _signs(file for file in shared if file not in kept)
+        self._found = now
+        self._not_before = began + FINDING * (self._timer() - began)
+        return found
+
+
+def _databases(found: Iterable[Run]) -> list[Path]:
+    """Return the files in which several runs may stand: they may hold one more."""
+    every = (pair for run in found for pair in run.files)
+    shared = {file: reader for file, reader in every if reader.name in DATABASES}
+    beside = [p for file, reader in shared.items() if reader.grows for p in reader.grows(file)]
+    return [*shared, *beside]
+
+
+DATABASES = frozenset(reader.name for reader in READERS if reader.runs is not None)
+
+
+def _hopeful(files: Iterable[Path]) -> Iterable[Path]:
+    """Return the files whose first bytes may yet show that they are logs."""
+    for file in files:
+        if select.may_be_log(file):
+            try:
+                if file.stat().st_size < HEAD_BYTES:
+                    yield file
+            except OSError:
+                continue
+
+
+def _signs(places: Iterable[Path]) -> Signs:
+    found: Signs = {}
+    for place in places:
+        try:
+            status = place.stat()
+        except (OSError, ValueError):
+            continue
+        found[place] = (status.st_mtime_ns, status.st_size)
+    return found

@@ -1,0 +1,290 @@
+"""One run that is followed: what its files hold so far, what was said of it, and how it lives."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+
+from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.following.changes import (
+    Change,
+    Cleared,
+    Ended,
+    Found,
+    Points,
+    Quiet,
+    Readable,
+    Restarted,
+    Resumed,
+    Unreadable,
+    Vanished,
+)
+from rlvitals.following.duration_text import span
+from rlvitals.following.file_tail import PATIENCE, File, News
+from rlvitals.following.judgement_changes import differences
+from rlvitals.readers.discovery import sources
+from rlvitals.readers.discovery.sources import Run
+from rlvitals.readers.reader import Reader
+from rlvitals.rules.going_on import LIVE
+from rlvitals.types import Lifecycle, Log, Trace
+
+# What a run's logs say, `now` and when they were last seen to grow, both in epoch s, or None.
+Judge = Callable[[Run, Sequence[Log], float, float | None], Diagnosis]
+
+EVERY = 10.0  # seconds between two judgements of a run, at least
+GROWTH = 0.05  # of its points, that it must have grown by meanwhile
+SHORTEST = 60.0  # seconds: a shorter silence is told of no run
+# As the rule `no-new-rows` has it: a silence is long beside the gaps between rows.
+TYPICAL, LONGEST = 10.0, 3.0  # x the median gap, x the longest
+GAPS = 32  # between rows, the last ones
+FEW = 5  # gaps that say what is usual
+AGAIN = 2.0  # a silent run is judged again when its silence is so many times as long
+ANEW = "the run was started anew: its rows are others"
+
+
+class Followed:
+    """A run that grows. `look` reads what is new, `judge` says what that makes of it."""
+
+    def __init__(self, run: Run, judge: Judge, *, new: bool) -> None:
+        """Follow a run of which nothing was told yet; `new`: it was not there at first."""
+        self.run = run
+        self.name = run.name  # as it is told: of two runs of one name with more before it
+        self.diagnosis: Diagnosis | None = None
+        self.vanished = False
+        self._files = {path: File(path, reader) for path, reader in run.files}
+        self._judge, self._new = judge, new
+        self._found = False
+        self._grew: float | None = None  # when it was last seen to grow
+        self._gaps: deque[float] = deque(maxlen=GAPS)
+        self._since = 0.0  # when it grew last, or was found, as far as is known
+        self._judged: float | None = None  # when
+        self._points = 0  # when it was judged
+        self._ask_at = 0.0  # the silence at which it is judged again, seconds
+        self._patience = LIVE
+        self._quiet = self._over = self._spent = self._live = False
+        self._lost: float | None = None  # since when its files are gone
+
+    @property
+    def points(self) -> int:
+        """How many points were read of it."""
+        return sum(file.held.columns.points for file in self._files.values())
+
+    @property
+    def moves(self) -> bool:
+        """Whether it was seen to grow, or is known to go on: else its silence means nothing."""
+        return self._grew is not None or self._live
+
+    @property
+    def judged(self) -> float:
+        """When it was judged last, in epoch s; 0 where it never was."""
+        return self._judged or 0.0
+
+    def file(self, path: Path, reader: Reader) -> File | None:
+        """Return the file that is read there by this reader, None where none is."""
+        found = self._files.get(path)
+        return found if found is not None and found.reader.name == reader.name else None
+
+    def update(self, run: Run, held: Mapping[Path, File]) -> None:
+        """Take the run as it was found now; `held`: files that another run gave up to it."""
+        before, self.run, self._files = self._files, run, {}
+        left = {path: file for path, file in before.items() if path not in dict(run.files)}
+        for path, reader in run.files:
+            same = before.get(path) or held.get(path)
+            if same is None or same.reader.name != reader.name:
+                older = (f for f in left.values() if f.reader.name == reader.name)
+                # A later checkpoint's file stands in place of the one before it.
+                same = File(path, reader, None if reader.in_parts else next(older, None))
+            self._files[path] = same
+
+    def over(self, now: float) -> bool:
+        """Tell whether nothing more is to be expected: it ended, is gone, or long silent."""
+        silent = self.silence(now)
+        if self.due(now):
+            return False
+        return (
+            self._over
+            or self.vanished
+            or (self._spent and silent >= EVERY)
+            or (self._judged is not None and silent >= max(LIVE, self._patience))
+        )
+
+    def state(self, now: float) -> str:
+        """Say in a word how it stands: "growing", "quiet" or "over"."""
+        if self._over or self._spent or self.vanished:
+            return "over"
+        still = self._quiet or not self.moves or self.silence(now) >= self._patience
+        return "quiet" if still else "growing"
+
+    def look(self, now: float) -> Iterator[Change]:
+        """Read what is new and yield it, with what it says of the run's life."""
+        first, self._found = not self._found, True
+        news = [(file, file.look(now)) for file in self._files.values()]
+        if first:
+            self._since = now
+            if self._new:  # it has just been written, whatever the times in it
+                self._grew = now
+            yield self._as_found(now)
+        grown = [(file, found) for file, found in news if found is not None]
+        if grown:
+            yield from self._life(now, grown, first=first)
+        for file, found in grown:
+            if found.anew:
+                yield Restarted(self.name, now, self._where(file))
+            yield Points(
+                self.name, now, self._where(file), found.series, found.anew, found.first and first
+            )
+        yield from self._troubles(now)
+        if not grown and self._is_quiet(now):
+            self._quiet = True
+            yield Quiet(self.name, now, self._step, self.silence(now))
+
+    def due(self, now: float) -> bool:
+        """Tell whether it is to be judged."""
+        points = self.points
+        ended = any(file.held.ended for file in self._files.values())
+        if self._judged is None:
+            return points > 0 or ended
+        grown = points - self._points
+        if ended and not self._over:
+            return True
+        if now - self._judged < EVERY:
+            return False
+        if grown and (grown >= GROWTH * self._points or self._at_its_end):
+            return True
+        return self.silence(now) >= self._ask_at
+
+    def judge(self, now: float) -> Iterator[Change]:
+        """Judge it and yield what is different from before."""
+        logs = sources.together(self.run, {path: f.log for path, f in self._files.items()})
+        found = self._judge(self.run, logs, now, self._grew)
+        before, self.diagnosis = self.diagnosis, found
+        first = self._judged is None
+        self._judged, self._points = now, self.points
+        cycle = found.trace.lifecycle
+        self._live = cycle.live is True
+        if self._grew is None and cycle.silence is not None:
+            self._since = now - cycle.silence
+        silent = self.silence(now)
+        if first and silent >= LIVE:
+            self._quiet = True  # nobody saw it grow: its rows say so
+        self._ask_at = max(self._patience, AGAIN * silent if silent >= self._patience else 0.0)
+        old = before.trace.lifecycle if before else None
+        if old is not None and cycle.attempts > old.attempts and cycle.seams:
+            step = cycle.seams[-1]
+            yield Resumed(self.name, now, step, f"a new attempt goes on from step {step:,}")
+        yield from differences((self.name, now), before, found)
+        yield from self._end(now, found.trace, cycle)
+
+    def gone(self, now: float, why: str) -> Iterator[Change]:
+        """Say that the run is no longer there."""
+        if not self.vanished:
+            self.vanished = True
+            yield Vanished(self.name, now, why)
+
+    @property
+    def _step(self) -> int:
+        if self.diagnosis is not None and self.points == self._points:
+            return self.diagnosis.trace.last_step
+        steps = [f.held.columns.last for f in self._files.values()]
+        return max((step for step in steps if step is not None), default=0)
+
+    @property
+    def _at_its_end(self) -> bool:
+        """Whether its steps seem to have reached its budget since it was judged."""
+        budget = self.diagnosis.trace.budget if self.diagnosis else None
+        return budget is not None and not self._spent and self._step >= budget.steps
+
+    def _where(self, file: File) -> str:
+        root = self.run.root
+        inside = file.path.is_relative_to(root)
+        return str(file.path.relative_to(root)) if inside else file.path.name
+
+    def _as_found(self, now: float) -> Found:
+        columns = [file.held.columns for file in self._files.values()]
+        readers = dict.fromkeys(file.reader.name for file in self._files.values())
+        metrics, step = sum(map(len, columns)), self._step if self.points else None
+        return Found(self.name, now, tuple(readers), metrics, self.points, step, self._new)
+
+    def _life(
+        self, now: float, grown: Sequence[tuple[File, News]], *, first: bool
+    ) -> Iterator[Change]:
+        """Say what growing means: that it goes on after all, or was started anew."""
+        silent = self.silence(now)
+        anew = any(found.anew for _, found in grown)
+        if not first:
+            if anew:
+                yield from self._forget(now)
+            elif self.vanished or self._over or self._quiet:
+                yield Resumed(self.name, now, self._step, self._after(silent))
+            elif self._grew is not None:
+                self._gaps.append(now - self._grew)
+            self._grew = self._since = now
+            self._patience = self._usual()
+            self._ask_at = self._patience
+            self._quiet = self.vanished = False
+            self._over = self._over and any(f.held.ended for f in self._files.values())
+
+    def _after(self, silent: float) -> str:
+        if self.vanished:
+            return "its files are back"
+        if self._over:
+            return "it grows again, though its log says that it had ended"
+        return f"it grows again after {span(silent)}"
+
+    def _forget(self, now: float) -> Iterator[Change]:
+        """Take back what was said of rows that are no longer there."""
+        for rule, finding in self.diagnosis.findings if self.diagnosis else ():
+            yield Cleared(self.name, now, rule, finding, ANEW, self._step)
+        self.diagnosis, self._judged, self._points = None, None, 0
+        self._over = self._spent = False
+
+    def _usual(self) -> float:
+        """Return the silence, in seconds, that is unusual for this run."""
+        if len(self._gaps) < FEW:
+            return LIVE
+        return max(SHORTEST, TYPICAL * median(self._gaps), LONGEST * max(self._gaps))
+
+    def silence(self, now: float) -> float:
+        """Count the seconds since it grew or was found, or since the last row of a live run."""
+        return max(0.0, now - self._since)
+
+    def _is_quiet(self, now: float) -> bool:
+        known = self._judged is not None and not (self._quiet or self._over or self._spent)
+        still = self.moves and self.silence(now) >= self._patience
+        return known and not self.vanished and still
+
+    def _troubles(self, now: float) -> Iterator[Change]:
+        """Say which files cannot be read, which can be again, and whether all are gone."""
+        files = self._files.values()
+        lost = all(file.gone for file in files) if any(f.problem for f in files) else False
+        self._lost = (now if self._lost is None else self._lost) if lost else None
+        if self._lost is not None and now - self._lost >= PATIENCE:
+            yield from self.gone(now, "its files are no longer there")
+        for file in () if lost else files:
+            if file.failing(now) and not file.told and file.problem is not None:
+                file.told = True
+                yield Unreadable(self.name, now, self._where(file), file.problem.problem)
+            elif file.told and file.problem is None:
+                file.told = False
+                yield Readable(self.name, now, self._where(file))
+
+    def _end(self, now: float, trace: Trace, cycle: Lifecycle) -> Iterator[Change]:
+        step = trace.last_step
+        if cycle.over and not self._over:
+            self._over = True
+            how, why = _how(cycle, trace.notes)
+            yield Ended(self.name, now, step, how, why, cycle.exit_code)
+        elif not cycle.over and trace.budget and step >= trace.budget.steps and not self._spent:
+            self._spent = True
+            why = f"all {trace.budget.steps:,} steps of its budget are done"
+            yield Ended(self.name, now, step, "budget spent", why)
+
+
+def _how(cycle: Lifecycle, notes: Sequence[str]) -> tuple[str, str]:
+    if cycle.traceback:
+        return "failed", cycle.traceback.strip().rpartition("\n")[2]
+    if cycle.exit_code:
+        return "failed", f"exit code {cycle.exit_code}"
+    if any(note.endswith("stopped by hand") for note in notes):
+        return "stopped", "by hand"
+    return "finished", ""

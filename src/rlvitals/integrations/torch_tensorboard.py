@@ -1,0 +1,169 @@
+"""A look-alike of `torch.utils.tensorboard.SummaryWriter` that records a run.
+
+CleanRL's scripts and most hand-written loops need one changed line:
+`from rlvitals.integrations.torch_tensorboard import SummaryWriter`.
+"""
+
+import socket
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from os import PathLike, fspath
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from rlvitals.readers.event_files.texts import settings_in
+from rlvitals.tracking.start import start
+
+if TYPE_CHECKING:
+    from rlvitals.tracking.run import Run
+
+# torch's arguments that concern event files alone.
+UNUSED = {"purge_step", "max_queue", "flush_secs", "filename_suffix"}
+
+
+class SummaryWriter:
+    """Takes what torch's `SummaryWriter` takes; numbers, texts and histograms are recorded.
+
+    A tag that is logged without a step counts by itself: 0, 1, 2, ... What a run does not hold
+    (figures, images, graphs) is noted once for each kind.
+    """
+
+    def __init__(
+        self,
+        log_dir: str | PathLike[str] | None = None,
+        comment: str = "",
+        *args: object,
+        run: "Run | None" = None,
+        **named: object,
+    ) -> None:
+        """Record into the folder `log_dir`, which is the run folder, or into a `run` of yours."""
+        if log_dir is None:
+            began = datetime.now().astimezone().strftime("%b%d_%H-%M-%S")
+            log_dir = Path("runs") / f"{began}_{socket.gethostname()}{comment}"
+        self.run = start(Path(log_dir)) if run is None else run
+        self.log_dir = fspath(log_dir) if run is None else str(run.folder)
+        self.steps: Counter[str] = Counter()
+        self.ignored: set[str] = set()
+        for name in named.keys() - UNUSED:
+            self._ignore(f"SummaryWriter's argument {name}")
+
+    def add_scalar(
+        self,
+        tag: str,
+        scalar_value: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        *_: object,
+        **__: object,
+    ) -> None:
+        """Record a number."""
+        self.run.log(self._step(tag, global_step), {tag: scalar_value}, time=walltime)
+
+    def add_scalars(
+        self,
+        main_tag: str,
+        tag_scalar_dict: Mapping[str, Any],
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Record several numbers, as `main_tag/tag`."""
+        found = {f"{main_tag}/{tag}": value for tag, value in tag_scalar_dict.items()}
+        self.run.log(self._step(main_tag, global_step), found, time=walltime)
+
+    def add_histogram(
+        self,
+        tag: str,
+        values: Any,
+        global_step: int | None = None,
+        *_: object,
+        **__: object,
+    ) -> None:
+        """Record the distribution of some values; torch's choice of bins is not followed."""
+        self.run.log_histogram(self._step(tag, global_step), tag, values)
+
+    def add_histogram_raw(
+        self,
+        tag: str,
+        min: object,
+        max: object,
+        num: object,
+        sum: object,
+        sum_squares: object,
+        bucket_limits: Any,
+        bucket_counts: Any,
+        global_step: int | None = None,
+        *_: object,
+        **__: object,
+    ) -> None:
+        """Record a distribution that is counted already."""
+        edges = [float("-inf"), *map(float, bucket_limits)]
+        step = self._step(tag, global_step)
+        self.run.log_histogram(step, tag, edges=edges, counts=list(bucket_counts))
+
+    def add_text(
+        self, tag: str, text_string: str, global_step: int | None = None, *_: object, **__: object
+    ) -> None:
+        """Record a text; a table of hyperparameters becomes the run's settings too."""
+        self.run.log_text(self._step(tag, global_step), tag, text_string)
+        if found := settings_in(str(text_string)):
+            self.run.update_settings(found)
+
+    def add_hparams(
+        self,
+        hparam_dict: Mapping[str, Any],
+        metric_dict: Mapping[str, Any],
+        *_: object,
+        **__: object,
+    ) -> None:
+        """Record settings, and the metrics that the run is told by."""
+        self.run.update_settings(dict(hparam_dict))
+        if metric_dict:
+            self.run.log(self._step("hparams", None), dict(metric_dict))
+
+    def get_logdir(self) -> str:
+        """Return the run folder."""
+        return self.log_dir
+
+    def flush(self) -> None:
+        """Wait until what was recorded by now is written."""
+        self.run.flush()
+
+    def close(self) -> None:
+        """Finish the run."""
+        self.run.finish()
+
+    def __enter__(self) -> Self:
+        """Record until the block ends."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Finish the run, as failed where an exception ended the block."""
+        self.run.__exit__(kind, error, trace)
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        """Take any other `add_...` of torch's, and note that it is not recorded."""
+        if not name.startswith("add_"):
+            raise AttributeError(f"SummaryWriter has no {name!r}")
+
+        def ignored(*_: object, **__: object) -> None:
+            self._ignore(name)
+
+        return ignored
+
+    def _ignore(self, what: str) -> None:
+        if what not in self.ignored:
+            self.ignored.add(what)
+            self.run.note(f"{what} is not recorded")
+
+    def _step(self, tag: str, step: int | None) -> int:
+        if step is None:
+            step = self.steps[tag]
+            self.steps[tag] += 1
+        return step

@@ -1,0 +1,1 @@
+"""The metrics, one module per family."""

@@ -1,0 +1,94 @@
+"""Find the table a log speaks, and what one of its keys means there."""
+
+import re
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+
+from rlvitals.metrics.frameworks.key import Name, Table
+
+
+def choose(
+    source: str, keys: Collection[str], tables: Sequence[Table], framework: str = ""
+) -> Table | None:
+    """Pick the table of a log: its reader's own, else the one that knows most of its keys.
+
+    A log that says its `framework` is read by that one's tables: "trl" by those of "trl-grpo" and
+    "trl-dpo" too, and "trl-grpo" by that one whatever its marks. None where no table knows a
+    single key. Of equals the earlier table wins.
+    """
+    said = [t for t in tables if framework and f"{t.framework}-".startswith(f"{framework}-")]
+    best = _fullest(keys, said, framework)
+    if best is None or not _known(best, keys):
+        own = [table for table in tables if source in table.sources]
+        if not own:
+            best = _fullest(keys, tables)
+            return best if best and _known(best, keys) else None
+        best = _fullest(keys, own) or own[0]
+    # Plain names are asked for whatever a table does not know: it need not yield to theirs.
+    others = [table for table in tables if not table.loose] if best.yields else []
+    other = _fullest(keys, others)
+    return other if other and _known(other, keys) > _known(best, keys) else best
+
+
+def _fullest(keys: Collection[str], tables: Sequence[Table], framework: str = "") -> Table | None:
+    fit = [t for t in tables if (framework and t.framework == framework) or _marked(t, keys)]
+    plain = [t for t in fit if t.loose and not t.marks]
+
+    def count(table: Table) -> int:
+        # Loose names with marks are read beside the plain ones, not instead of them.
+        both = (table, *plain) if table.loose and table.marks else (table,)
+        return sum(any(find(one, key) for one in both) for key in keys)
+
+    return max(fit, key=count, default=None)
+
+
+def _known(table: Table, keys: Collection[str]) -> int:
+    return sum(find(table, key) is not None for key in keys)
+
+
+def find(table: Table, key: str) -> tuple[str, Name] | None:
+    """Return the canonical name of a key and how it is measured; None for an unknown key."""
+    for bare in _without_prefix(table, key):
+        if name := table.keys.get(bare):
+            return name.metric.name, name
+        if not _in_families(table, bare):
+            continue
+        for family in table.families:
+            if match := re.fullmatch(family.pattern, bare):
+                return "/".join((family.name.metric.name, *match.groups())), family.name
+    return None
+
+
+def _in_families(table: Table, key: str) -> bool:
+    """Tell whether any family has a key, with one match for all of them."""
+    patterns = tuple([family.pattern for family in table.families])
+    return bool(patterns) and _either(patterns).fullmatch(key) is not None
+
+
+@lru_cache(maxsize=256)  # tables
+def _either(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{one})" for one in patterns))
+
+
+def setting(table: Table, key: str) -> str | None:
+    """Return the canonical name of a setting; None for an unknown one."""
+    bare = re.sub(rf"\A(?:{table.settings_under})", "", key) if table.settings_under else key
+    return table.settings.get(key) or table.settings.get(bare)
+
+
+def _marked(table: Table, keys: Collection[str]) -> bool:
+    if not table.marks:
+        return True
+    bare = {bare for key in keys for bare in _without_prefix(table, key)}
+    return any(bare.issuperset(mark) for mark in table.marks)
+
+
+def _without_prefix(table: Table, key: str) -> list[str]:
+    # Weights & Biases joins nested keys with dots, frameworks and tables with slashes.
+    spelt = [key] if "." not in key or "/" in key else [key, key.replace(".", "/")]
+    if table.loose:
+        spelt.append(re.sub(r"[ -]+", "_", key.strip()).lower())
+    return [
+        *spelt,
+        *(one.removeprefix(p) for one in spelt for p in table.prefixes if one.startswith(p)),
+    ]

@@ -1,0 +1,145 @@
+"""slime: Megatron trainer and SGLang rollouts.
+
+"rollout/", "perf/" and "eval/" count rollouts, "train/" counts optimiser steps: several for each
+rollout. What is averaged per sample is first a mean over the sample's tokens, unless
+calculate_per_token_loss asks for the mean over all tokens.
+"""
+
+from rlvitals.metrics.catalogue import (
+    exploration,
+    language,
+    optimiser,
+    outcome,
+    policy,
+    progress,
+    reward,
+    rollouts,
+    sampler,
+    throughput,
+    value,
+)
+from rlvitals.metrics.frameworks.key import Family, Name, OffAxis, Table
+
+SAMPLES = "token mean, then mean over samples"
+BATCH = "mean over the rollout batch"
+
+TRAIN = {  # backends/megatron_utils/loss.py, policy_loss_function, value_loss_function; model.py
+    "loss": Name(optimiser.LOSS, f"policy, entropy and KL terms, {SAMPLES}"),
+    "pg_loss": Name(policy.LOSS, SAMPLES),
+    "entropy_loss": Name(exploration.ENTROPY, f"the entropy itself, positive, {SAMPLES}"),
+    "pg_clipfrac": Name(
+        policy.CLIP_FRACTION_EFFECTIVE,
+        f"clipped loss above the plain one, {SAMPLES}; CISPO counts capped weights",
+    ),
+    "ppo_kl": Name(
+        policy.KL_SIGNED,
+        f"k1, {SAMPLES}; 0 in the first step of each rollout",
+        estimator="k1",
+    ),
+    "kl_loss": Name(policy.KL_TO_REFERENCE_PER_TOKEN, f"kl_loss_type, by default k1, {SAMPLES}"),
+    "train_rollout_logprob_abs_diff": Name(sampler.LOGP_DIFFERENCE_MEAN, SAMPLES),
+    "ois": Name(policy.RATIO, SAMPLES),
+    "tis": Name(sampler.RATIO_MEAN, f"before it is cut, {SAMPLES}"),
+    "tis_clipfrac": Name(sampler.RATIO_CLIPPED_SHARE, SAMPLES),
+    "tis_abs": Name(sampler.RATIO_DEVIATION, SAMPLES),
+    "grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
+    "lr-pg_0": Name(optimiser.LEARNING_RATE, "of the first parameter group"),
+    "global_batch_size": Name(progress.BATCH_SIZE, "samples of the optimiser step"),
+    "critic-value_loss": Name(value.LOSS, f"clipped squared error, not halved, {SAMPLES}"),
+    "critic-value_clipfrac": Name(value.CLIP_FRACTION, f"|V - V_old| > value_clip, {SAMPLES}"),
+    "critic-grad_norm": Name(optimiser.CRITIC_GRAD_NORM, "before clipping"),
+    "critic-lr-pg_0": Name(optimiser.CRITIC_LEARNING_RATE, "of the first parameter group"),
+}
+
+ROLLOUT = {  # observability/train_metric_utils.py, log_rollout_data; rollout_metrics.py
+    "raw_reward": Name(outcome.REWARD, f"{BATCH}, after the dynamic filter"),
+    "rewards": Name(reward.SHAPED, f"after the group's baseline and scaling, {BATCH}"),
+    "truncated": Name(language.TRUNCATED_SHARE, f"cut at rollout_max_response_len, {BATCH}"),
+    "truncated_ratio": Name(language.TRUNCATED_SHARE, f"cut at rollout_max_response_len, {BATCH}"),
+    "response_lengths": Name(language.LENGTH_MEAN, f"tool output included, {BATCH}"),
+    "response_len/mean": Name(language.LENGTH_MEAN, f"trained tokens alone, {BATCH}"),
+    "response_len/max": Name(language.LENGTH_MAX, "trained tokens alone"),
+    "response_len/min": Name(language.LENGTH_MIN, "trained tokens alone"),
+    "total_lengths": Name(rollouts.SEQUENCE_LENGTH_MEAN, BATCH),
+    "log_probs": Name(language.LOGPROBS, SAMPLES),
+    "ref_log_probs": Name(language.REF_LOGPROBS, SAMPLES),
+    "kl": Name(
+        policy.KL_TO_REFERENCE_PER_TOKEN,
+        "kl_loss_type, by default k1, mean over tokens, before the update; 0 where kl_coef is 0;"
+        " with a critic up to v0.3.1 the shaped reward by mistake",
+        zero_if_off=True,
+    ),
+    "advantages": Name(policy.ADVANTAGE_MEAN, SAMPLES),
+    "returns": Name(value.RETURN_MEAN, f"{SAMPLES}; without a critic the advantages once more"),
+    "values": Name(value.MEAN, SAMPLES),
+    "repetition_frac": Name(rollouts.REPETITION_SHARE, BATCH),
+}
+
+HELD_OUT = Name(outcome.EVAL_TASK, "mean reward of the set's samples; pass@k the best of k")
+
+NAMES = Table(
+    "slime",
+    "slime",
+    keys={
+        **{f"train/{key}": name for key, name in TRAIN.items()},
+        **{f"rollout/{key}": name for key, name in ROLLOUT.items()},
+        "perf/wait_time_ratio": Name(throughput.WAIT_SHARE, "waiting for the rollout / step"),
+        "perf/step_time": Name(throughput.STEP_TIME, "waiting for the rollout and training"),
+        "perf/tokens_per_gpu_per_sec": Name(
+            throughput.TOKENS_PER_SECOND_PER_DEVICE, "response tokens of the rollout alone"
+        ),
+    },
+    families=(
+        Family(r"eval/((?!step$)[^/]+(?<!-truncated_ratio))", HELD_OUT),
+        Family(r"passrate/(pass@\d+)", Name(outcome.PASS_RATE, "reward exactly 1")),
+        Family(r"rollout/zero_std/count_(.+)", Name(reward.GROUP_ZERO_STD_COUNT)),
+        Family(
+            r"rollout/dynamic_filter/drop_(.+)", Name(rollouts.DROPPED, "groups of this rollout")
+        ),
+        Family(r"perf/(.+)_time", Name(throughput.PHASE_TIME, "seconds of one rollout")),
+        Family(r"multi_turn/multi_turn_metric/round_number_mean", Name(rollouts.TURNS_MEAN)),
+        Family(r"multi_turn/multi_turn_metric/round_number_max", Name(rollouts.TURNS_MAX)),
+        Family(r"multi_turn/multi_turn_metric/round_number_min", Name(rollouts.TURNS_MIN)),
+    ),
+    settings={
+        "hf_checkpoint": "model",
+        "prompt_data": "dataset",
+        "seed": "seed",
+        "advantage_estimator": "algorithm",
+        "num_epoch": "total_epochs",
+        "rollout_batch_size": "prompt_batch_size",
+        "global_batch_size": "minibatch_size",
+        "n_samples_per_prompt": "num_generations",
+        "rollout_max_response_len": "max_completion_length",
+        "rollout_max_prompt_len": "max_prompt_length",
+        "rollout_temperature": "temperature",
+        "lr": "learning_rate",
+        "weight_decay": "weight_decay",
+        "clip_grad": "max_grad_norm",
+        "eps_clip": "clip_range",
+        "eps_clip_high": "clip_range_high",
+        "value_clip": "clip_range_value",
+        "kl_coef": "kl_coef",
+        "kl_loss_coef": "beta",
+        "entropy_coef": "entropy_coef",
+        "gamma": "gamma",
+        "lambd": "gae_lambda",
+    },
+    sources=(),
+    step_unit="rollouts",
+    off_axis=OffAxis(
+        r"train/.+", clock=("rollout/raw_reward", "perf/step_time")
+    ),  # optimiser steps
+    marks=(
+        ("train/pg_loss",),
+        ("rollout/raw_reward",),
+        ("rollout/response_len/mean",),
+        ("train/loss", "train/lr-pg_0"),
+        ("perf/rollout_time",),
+    ),
+    read_from="THUDM/slime 624b824 (after v0.3.1): slime/backends/megatron_utils/loss.py"
+    " (compute_advantages_and_returns, policy_loss_function, value_loss_function), model.py"
+    " (train), slime/observability/train_metric_utils.py (log_rollout_data, log_perf_data,"
+    " log_passrate), rollout_metrics.py (compute_metrics_from_samples, log_eval_rollout_data),"
+    " slime/utils/ppo_utils.py (compute_policy_loss, compute_approx_kl)",
+)

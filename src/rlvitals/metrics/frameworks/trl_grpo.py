@@ -1,0 +1,144 @@
+"""TRL's GRPOTrainer (and RLOOTrainer, which shares its names); PSR, NSR, W-REINFORCE beside it.
+
+`trainer_state.json` holds the bare keys; trackers put "train/" before them and turn "eval_"
+into "eval/". Values are means over the steps since the previous row.
+"""
+
+from rlvitals.metrics.catalogue import (
+    exploration,
+    language,
+    optimiser,
+    outcome,
+    policy,
+    reward,
+    sampler,
+    throughput,
+)
+from rlvitals.metrics.frameworks import hf_trainer
+from rlvitals.metrics.frameworks.key import Family, Name, Table
+
+BATCH = "over the generation batch, all processes"
+TOKENS = "mean over response tokens, all processes"
+SEQUENCES = "over sequences; before TRL 1.x over processes"
+CLIP = "ratio outside the range where the advantage pushes it further out"
+
+GENERATION = {  # grpo_trainer.py, _generate and _generate_and_score_completions
+    "num_tokens": Name(throughput.TOKENS, "prompt and response tokens since the start"),
+    "step_time": Name(throughput.STEP_TIME, "one optimiser step, generation included"),
+    "completions/mean_length": Name(language.LENGTH_MEAN, BATCH),
+    "completions/min_length": Name(language.LENGTH_MIN, BATCH),
+    "completions/max_length": Name(language.LENGTH_MAX, BATCH),
+    "completion_length": Name(language.LENGTH_MEAN, f"{BATCH} (TRL before 0.17)"),
+    "completions/clipped_ratio": Name(
+        language.TRUNCATED_SHARE, "last token is neither end nor padding"
+    ),
+    "completions/mean_terminated_length": Name(language.TERMINATED_LENGTH_MEAN, BATCH),
+    "completions/min_terminated_length": Name(language.TERMINATED_LENGTH_MIN, BATCH),
+    "completions/max_terminated_length": Name(language.TERMINATED_LENGTH_MAX, BATCH),
+    "tools/call_frequency": Name(language.TOOL_CALLS, "calls / responses"),
+    "tools/failure_frequency": Name(language.TOOL_FAILURES, "failures / calls, 0 without calls"),
+    "reward": Name(outcome.REWARD, f"weighted sum of the reward functions, mean {BATCH}"),
+    "reward_std": Name(
+        reward.STD, "over the batch; before TRL 0.27 the mean of the groups' spreads"
+    ),
+    "frac_reward_zero_std": Name(
+        reward.GROUP_ZERO_STD, "by group; by batch where scale_rewards is batch"
+    ),
+    "sampling/sampling_logp_difference/mean": Name(sampler.LOGP_DIFFERENCE_MEAN),
+    "sampling/sampling_logp_difference/max": Name(sampler.LOGP_DIFFERENCE_MAX),
+    "sampling/importance_sampling_ratio/min": Name(sampler.RATIO_MIN),
+    "sampling/importance_sampling_ratio/mean": Name(sampler.RATIO_MEAN),
+    "sampling/importance_sampling_ratio/max": Name(sampler.RATIO_MAX),
+}
+
+LOSS = {  # grpo_trainer.py, _compute_loss
+    "kl": Name(
+        policy.KL_TO_REFERENCE_PER_TOKEN,
+        f"k3 (RLOO: k1), times the ratio if use_bias_correction_kl, {TOKENS}; only if beta > 0",
+        estimator="k3",
+    ),
+    "entropy": Name(exploration.ENTROPY, f"of the softmax, {TOKENS}"),
+    "entropy_coef": Name(exploration.ENTROPY_COEF),
+    "policy_loss": Name(policy.LOSS, "only where an entropy bonus is added to it"),
+    "aux_loss": Name(optimiser.ROUTER_LOSS),
+    "clip_ratio": Name(policy.CLIP_FRACTION_EFFECTIVE, f"{CLIP}, {TOKENS} (TRL before 0.17)"),
+    "clip_ratio/region_mean": Name(policy.CLIP_FRACTION_EFFECTIVE, f"{CLIP}, {TOKENS}"),
+    "clip_ratio/low_mean": Name(policy.CLIP_FRACTION_LOW, TOKENS),
+    "clip_ratio/high_mean": Name(policy.CLIP_FRACTION_HIGH, TOKENS),
+    "clip_ratio/low_min": Name(policy.CLIP_FRACTION_LOW_MIN, SEQUENCES),
+    "clip_ratio/high_max": Name(policy.CLIP_FRACTION_HIGH_MAX, SEQUENCES),
+    "cispo_clip_ratio": Name(policy.CISPO_CLIP_FRACTION, TOKENS),
+    "vespo/phi_seq_mean": Name(policy.VESPO_WEIGHT),
+}
+
+FILTERED = Name(language.FILTERED_REWARD, "after the filter, signed")
+COMPARED = Name(language.COMPARED_REWARD, "before the filter")
+MODES = {
+    "psr/positive_samples": Name(language.POSITIVE_SAMPLES, "per batch"),
+    "psr/positive_ratio": Name(language.POSITIVE_SHARE, "per batch"),
+    "psr/avg_reward": FILTERED,
+    "psr/mean_reward": COMPARED,
+    "nsr/negative_samples": Name(language.NEGATIVE_SAMPLES, "per batch"),
+    "nsr/negative_ratio": Name(language.NEGATIVE_SHARE, "per batch"),
+    "nsr/avg_reward": FILTERED,
+    "nsr/mean_reward": COMPARED,
+    "w_reinforce/positive_samples": Name(language.POSITIVE_SAMPLES, "per batch"),
+    "w_reinforce/negative_samples": Name(language.NEGATIVE_SAMPLES, "per batch"),
+    "w_reinforce/pos_neg_ratio": Name(
+        language.POS_NEG_RATIO, "positive / negative; chartrl: (negative + 1e-6)"
+    ),
+    "w_reinforce/avg_reward": FILTERED,
+    "w_reinforce/mean_reward": COMPARED,
+}
+
+EVALUATION = {
+    **hf_trainer.EVALUATION,
+    "reward": Name(outcome.EVAL_REWARD, "on the evaluation set"),
+}
+
+COMPONENT = Name(reward.COMPONENT, f"mean {BATCH}; samples it did not score are left out")
+
+OLD_COMPONENT = r"rewards/([^/]+)"  # TRL before 0.16
+
+NAMES = Table(
+    "trl-grpo",
+    "TRL GRPOTrainer",
+    keys={
+        **hf_trainer.TRAINER,
+        **GENERATION,
+        **LOSS,
+        **MODES,
+        **hf_trainer.evaluated(EVALUATION),
+    },
+    families=(
+        Family(r"rewards/(.+)/mean", COMPONENT),
+        Family(r"rewards/(.+)/std", Name(reward.COMPONENT_STD, BATCH)),
+        Family(OLD_COMPONENT, COMPONENT),
+        Family(r"eval[_/]rewards/(.+)/mean", Name(reward.EVAL_COMPONENT, "evaluation set")),
+    ),
+    settings={
+        **hf_trainer.SETTINGS,
+        "beta": "beta",
+        "epsilon": "clip_range",
+        "epsilon_high": "clip_range_high",
+        "num_generations": "num_generations",
+        "num_iterations": "num_iterations",
+        "max_completion_length": "max_completion_length",
+        "max_prompt_length": "max_prompt_length",
+        "generation_batch_size": "batch_size",
+        "temperature": "temperature",
+        "loss_type": "loss_type",
+        "scale_rewards": "scale_rewards",
+        "entropy_coef": "entropy_coef",
+        "mode": "mode",
+        "lambda_psr": "lambda_psr",
+        "reward_threshold": "reward_threshold",
+    },
+    sources=("trainer-state", "trl-completions"),
+    prefixes=("train/",),
+    # One key that the Trainer alone does not write: its "train_loss" is no hand-written one.
+    marks=tuple((key,) for key in (*GENERATION, *LOSS, *MODES)),
+    read_from="huggingface/trl v1.9.0: trl/trainer/grpo_trainer.py (_generate,"
+    " _generate_and_score_completions, _compute_loss, log), older names at v0.15.0 to v0.27.0;"
+    " transformers: src/transformers/trainer.py",
+)

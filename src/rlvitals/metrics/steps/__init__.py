@@ -1,0 +1,1 @@
+"""The step axis of a log: which column, on which clock, across restarts."""

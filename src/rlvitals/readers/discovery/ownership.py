@@ -1,0 +1,68 @@
+"""Whose run a file is that lies in another folder than the run's log."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from rlvitals.readers import trainer_state
+from rlvitals.readers.discovery import settings_files
+from rlvitals.readers.discovery.run_names import CHECKPOINT, TRACKED, TRACKERS, up
+from rlvitals.readers.reader import Files, Reader
+
+Groups = dict[Path, list[tuple[Path, Reader]]]  # by the run's folder
+
+
+def settings_of(
+    files: Iterable[Path], root: Path, homes: Collection[Path]
+) -> dict[Path, list[Path]]:
+    """Return the files of settings that belong to the run at each home.
+
+    They lie in the run's folder, in one just below it (rl-zoo), or above it where it is the only
+    run there (Hydra, DVC); ML-Agents' are every behaviour's. Of a trainer's checkpoints, which
+    all hold the same, the first is taken.
+    """
+    found: dict[Path, dict[tuple[Path, str], Path]] = defaultdict(dict)
+    for file in filter(settings_files.is_settings, files):
+        folder = up(file.parent, root)
+        owners = [folder] if folder in homes else _owners(file, folder, homes)
+        if not owners and folder != root and folder.parent in homes:
+            owners = [folder.parent]
+        place = folder if CHECKPOINT.fullmatch(file.parent.name) else file.parent
+        for owner in owners:
+            found[owner].setdefault((place, file.name), file)
+    return defaultdict(list, {home: list(files.values()) for home, files in found.items()})
+
+
+def _owners(file: Path, folder: Path, homes: Collection[Path]) -> list[Path]:
+    """Return the runs below a folder that a file of settings in it belongs to."""
+    below = [home for home in homes if home.is_relative_to(folder)]
+    if file.name.startswith(settings_files.ML_AGENTS):
+        return [home for home in below if home.parent == folder]
+    return below if len(below) == 1 else []
+
+
+def adopt_trainer_runs(groups: Groups) -> None:
+    """Hand `<output>/runs/<start>/events*` of Hugging Face's Trainer to `<output>`'s run."""
+    for home in sorted(groups):
+        owner = home.parent.parent
+        if home.parent.name == "runs" and owner in groups and _has_state(groups[owner]):
+            groups[owner] += groups.pop(home)
+
+
+def adopt_tracked_runs(groups: Groups) -> None:
+    """Join a tracker's folders of one run; hand the only one under `<run>/wandb/` to `<run>`."""
+    tracked: dict[Path, dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
+    for home in sorted(groups):
+        if found := TRACKED.fullmatch(home.name):
+            tracked[home.parent][found[1]].append(home)
+    for folder, runs in tracked.items():
+        for first, *resumed in runs.values():
+            for home in resumed:  # the same id: another attempt of the run
+                groups[first] += groups.pop(home)
+        if len(runs) == 1 and folder.name in TRACKERS and folder.parent in groups:
+            ((home, *_),) = runs.values()
+            groups[folder.parent] += groups.pop(home)
+
+
+def _has_state(files: Files) -> bool:
+    return any(reader.name == trainer_state.READER.name for _, reader in files)

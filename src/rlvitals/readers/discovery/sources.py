@@ -1,0 +1,301 @@
+"""Which files are one run, and which reader reads each.
+
+    for run in find(path):
+        logs = read(run)
+
+A run's files lie in one folder and in those below it whose names say what they hold, not which
+run they are (`tensorboard/`, `metrics/`, `train/`, `eval/`, `checkpoint-500/`). A database holds
+several runs: `mlflow.db/NAME` is one of them.
+"""
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rlvitals.errors import UnreadableLog, nearest
+from rlvitals.readers import select
+from rlvitals.readers.discovery import hide_secrets, join, ownership, run_names, settings_files
+from rlvitals.readers.discovery.copies import without_copies
+from rlvitals.readers.discovery.walk import Walk
+from rlvitals.readers.reader import Files, Reader
+from rlvitals.storage import typed
+from rlvitals.types import Log, Series
+
+MAX_NAMED = 3  # files that a note names
+NAME_LETTERS = 8  # of a folder's name, where two runs have one name
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The files of one run, each with its reader, in a fixed order."""
+
+    name: str
+    root: Path
+    files: tuple[tuple[Path, Reader], ...]
+    notes: tuple[str, ...] = ()
+    settings: tuple[Path, ...] = ()  # files that hold settings alone
+
+
+def find(path: Path, walk: Walk | None = None) -> tuple[Run, ...]:
+    """Find the runs at a path: a log file is one, a folder holds any number of them.
+
+    `walk` is the folder's, where it was walked just now.
+    Raises UnreadableLog where there is none, saying what was looked for and what was found.
+    """
+    if not is_folder(path):
+        return _of_file(path)
+    walk = walk or Walk(path)
+    notes = list(walk.notes)
+    claimed = _claimed(walk.files, path, notes)
+    if not claimed:
+        raise UnreadableLog(
+            "no training log in this folder",
+            where=f"{path} ({f'found {walk.kinds()}' if walk.files else 'it is empty'}"
+            + "".join(f"; {note}" for note in notes)
+            + ")",
+            hint=select.WHAT_IS_READ,
+        )
+    runs = _in_databases(claimed, path, notes)
+    groups: dict[Path, list[tuple[Path, Reader]]] = defaultdict(list)
+    for file, reader in claimed:
+        if reader.runs is None:
+            groups[_home(file, reader, path)].append((file, reader))
+    ownership.adopt_trainer_runs(groups)
+    ownership.adopt_tracked_runs(groups)
+    settings = ownership.settings_of(walk.files, path, groups.keys())
+    for home, files in sorted(groups.items(), key=lambda pair: pair[0].parts):
+        found = _runs(home, files, path, tuple(notes))
+        if len(found) == 1:  # of several runs in one folder nobody can say whose they are
+            found = [replace(found[0], settings=tuple(settings[home]))]
+        runs += found
+    return _told_apart(runs)
+
+
+def _told_apart(runs: Sequence[Run]) -> tuple[Run, ...]:
+    """Put the folder's name behind a run's name that another run has too."""
+    counts = Counter(run.name for run in runs)
+    return tuple(
+        replace(run, name=f"{run.name} ({run.root.name[:NAME_LETTERS]})")
+        if counts[run.name] > 1
+        else run
+        for run in runs
+    )
+
+
+def _of_file(path: Path) -> tuple[Run, ...]:
+    """Return the run, or the runs, of one file; `runs.db/NAME` is a run in a file."""
+    holder = next((p for p in path.parents if os.path.isfile(p)), None)  # noqa: PTH113
+    if holder is not None:
+        name = path.relative_to(holder).as_posix()
+        reader = select.reader_of(holder)
+        found = _contained(holder, reader, "") if reader.runs else ()
+        for run in found:
+            if run.name == name:
+                return (run,)
+        hint = nearest(name, (run.name for run in found))
+        hint = hint or ", ".join(run.name for run in found[:MAX_NAMED])
+        raise UnreadableLog(f"no run called {name!r}", where=str(holder), hint=hint)
+    reader = select.reader_of(path)
+    if reader.runs is not None:
+        return tuple(_contained(path, reader, ""))
+    settings = settings_files.beside(path)
+    return (Run(_file_name(path, reader), path.parent, ((path, reader),), settings=settings),)
+
+
+def _in_databases(claimed: Files, root: Path, notes: list[str]) -> list[Run]:
+    """Return the runs that files hold; one without a run becomes a note, unless it is all."""
+    runs: list[Run] = []
+    errors: list[UnreadableLog] = []
+    for file, reader in claimed:
+        if reader.runs is not None:
+            inside = file.relative_to(root)
+            try:
+                runs += _contained(file, reader, inside.with_suffix("").as_posix())
+            except UnreadableLog as error:
+                errors.append(error)
+                notes.append(f"{inside}: {error.problem}")
+    if errors and len(errors) == len(claimed):
+        raise _none_readable(errors)
+    return [replace(run, notes=tuple(notes)) for run in runs]
+
+
+def _contained(file: Path, reader: Reader, within: str) -> list[Run]:
+    """Return the runs that a file holds, each under its own name. Raises UnreadableLog."""
+    found = reader.runs(file) if reader.runs else {}
+    if reader.runs and not found:
+        raise UnreadableLog("a database without a run", where=str(file))
+    return [
+        Run(f"{within}/{name}" if within else name, file.parent, ((file, inner),))
+        for name, inner in found.items()
+    ]
+
+
+def is_folder(path: Path) -> bool:
+    """Tell whether there is a folder; what may not be looked at is none."""
+    try:
+        return path.is_dir()
+    except OSError:  # no permission, a name that is too long: whoever opens it says so
+        return False
+
+
+def _claimed(files: Iterable[Path], root: Path, notes: list[str]) -> list[tuple[Path, Reader]]:
+    """Return the files that a reader claims; note those that no one can open."""
+    claimed: list[tuple[Path, Reader]] = []
+    for file in files:
+        if not select.may_be_log(file):
+            continue
+        try:
+            reader = select.claim(file)
+        except UnreadableLog as error:
+            notes.append(f"{file.relative_to(root)}: {error.problem}")
+            continue
+        if reader is not None:
+            claimed.append((file, reader))
+    return claimed
+
+
+def _home(file: Path, reader: Reader, root: Path) -> Path:
+    """Return the folder of the run that a file belongs to, `root` at the highest."""
+    home = reader.home(file) if reader.home else file.parent
+    return run_names.up(home if home.is_relative_to(root) else root, root)
+
+
+def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[Run]:
+    """Make the runs of one folder: one, unless its files have names of their own."""
+    # A reader that tells the run's folder says that its files have no names of their own.
+    stems = ["" if reader.home else run_names.own_name(file) for file, reader in files]
+    name = home.name or str(home)
+    if home == root:
+        name = root.resolve().name or str(root)
+    inside = "" if home == root else str(home.relative_to(root))
+    if all(stems) and len(set(stems)) > 1:
+        by_name: dict[str, list[tuple[Path, Reader]]] = defaultdict(list)
+        for pair, stem in zip(files, stems, strict=True):
+            by_name[stem].append(pair)
+        return [
+            _run(f"{inside}/{stem}" if inside else stem, home, by_name[stem], notes)
+            for stem in sorted(by_name)
+        ]
+    called = next((reader.run_name(file) for file, reader in files if reader.run_name), "")
+    return [_run(called or inside or name, home, files, notes)]
+
+
+def _file_name(path: Path, reader: Reader) -> str:
+    if reader.run_name:
+        return reader.run_name(path)
+    if own := run_names.own_name(path):
+        return own
+    file = path.resolve()
+    alone = reader.in_parts or not _has_company(file)
+    return file.parent.name if alone else f"{file.parent.name}/{file.name}"
+
+
+def _has_company(file: Path) -> bool:
+    """Tell whether another log lies beside a file, so that the folder's name says too little."""
+    try:
+        return any(other != file and select.may_be_log(other) for other in file.parent.iterdir())
+    except OSError:  # a folder that may be entered and not be listed
+        return False
+
+
+def _run(name: str, home: Path, files: Files, notes: tuple[str, ...]) -> Run:
+    kept, dropped = without_copies(files)
+    inside = all(file.is_relative_to(home) for file, _ in files)
+    root = home if inside else home.parent  # a tracker's folders of one run lie side by side
+    kept.sort(key=lambda pair: _order(pair[0]))
+    return Run(name, root, tuple(kept), (*notes, *dropped))
+
+
+def _order(file: Path) -> tuple[tuple[str, ...], str]:
+    """Order by folder, then by name: the names of a resumed run's files hold their start."""
+    return file.parent.parts, file.name
+
+
+def read(run: Run) -> tuple[Log, ...]:
+    """Read a run's files; a file that fails becomes a note, unless all of them fail.
+
+    Files of one run that go on where another ended (event files, the scheduler's tables)
+    become one log, monitors of parallel environments one stream of episodes. What a process printed
+    stands last. Evaluation files beside others have "eval/" before their keys. Settings that look
+    like secrets are left out, and secrets are taken out of notes and tracebacks.
+    Raises UnreadableLog.
+    """
+    found: dict[Path, Log | UnreadableLog] = {}
+    for file, reader in run.files:
+        try:
+            found[file], _ = reader.read(file, None)
+        except UnreadableLog as error:
+            found[file] = error
+    return together(run, found)
+
+
+def together(run: Run, found: Mapping[Path, Log | UnreadableLog]) -> tuple[Log, ...]:
+    """Put together what each of a run's files holds, as `read` does. Raises UnreadableLog."""
+    logs: list[tuple[Hashable, Log]] = []  # each with what it shares with those it is one with
+    notes: list[str] = list(run.notes)
+    errors: list[UnreadableLog] = []
+    failed: dict[str, list[str]] = defaultdict(list)
+    evaluations = {
+        file: reader.home is None and run_names.is_evaluation(file, run.root)
+        for file, reader in run.files
+    }
+    for file, reader in run.files:
+        inside = str(file.relative_to(run.root))
+        log = found[file]
+        if isinstance(log, UnreadableLog):
+            errors.append(log)
+            failed[log.problem].append(inside)
+            continue
+        role = "eval/" if evaluations[file] and not all(evaluations.values()) else ""
+        one = (reader.name, role) if reader.in_parts else inside
+        logs.append((one, replace(log, where=inside, series=_prefixed(log.series, role))))
+    if not logs:
+        raise _none_readable(errors)
+    notes += [_not_read(files, problem) for problem, files in failed.items()]
+    joined = join.printed_last(join.join(logs))
+    for file in run.settings:
+        settings, said = settings_files.read(file, run.root.name)
+        where = os.path.relpath(file, run.root)
+        joined.append(Log("settings", {}, settings, tuple(said), where))
+    if notes:
+        joined.append(Log(source="files", series={}, notes=tuple(notes)))
+    return tuple(_tidy(hide_secrets.clean(log)) for log in joined)
+
+
+def _tidy(log: Log) -> Log:
+    """Drop settings that float64 cannot hold, with a note; escape what UTF-8 cannot encode."""
+    fields = typed.Fields(dict(log.settings), "settings")
+    settings: dict[str, Any] = fields.tidy(fields.values)
+    notes = (*log.notes, *typed.summary(fields.wrong))
+    return replace(
+        log,
+        settings=settings,
+        notes=tuple(map(typed.text, notes)),
+        series={typed.text(key): value for key, value in log.series.items()},
+        histograms={typed.text(key): value for key, value in log.histograms.items()},
+        texts={typed.text(key): value for key, value in log.texts.items()},
+        tables={typed.text(key): value for key, value in log.tables.items()},
+    )
+
+
+def _not_read(files: Sequence[str], problem: str) -> str:
+    more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
+    return f"{files[0]}{more} not read: {problem}"
+
+
+def _prefixed(series: Mapping[str, Series], prefix: str) -> dict[str, Series]:
+    return {k if k.startswith(prefix) else f"{prefix}{k}": s for k, s in series.items()}
+
+
+def _none_readable(errors: Sequence[UnreadableLog]) -> UnreadableLog:
+    if len(errors) == 1:
+        return errors[0]
+    first = errors[0]
+    return UnreadableLog(
+        f"none of {len(errors)} files can be read; the first: {first.problem}",
+        where=first.where,
+        hint=first.hint,
+    )

@@ -1,0 +1,41 @@
+"""The settings that `add_hparams` writes into an event file.
+
+Source: TensorBoard `plugins/hparams/plugin_data.proto`, `api.proto`; `google.protobuf.Value`.
+"""
+
+from rlvitals.readers.formats.protobuf import double, fields
+from rlvitals.types import Setting
+
+PLUGIN_DATA, PLUGIN_CONTENT = 1, 2  # SummaryMetadata, its PluginData
+SESSION_START = 3  # HParamsPluginData
+HPARAMS = 1  # SessionStartInfo
+MAP_KEY, MAP_VALUE = 1, 2  # a map's entry
+NUMBER_VALUE, STRING_VALUE, BOOL_VALUE = 2, 3, 4  # google.protobuf.Value
+
+
+def settings_of(metadata: bytes) -> dict[str, Setting]:
+    """Return the settings that a session's start record holds; empty for any other metadata."""
+    settings: dict[str, Setting] = {}
+    for entry in _within(metadata, PLUGIN_DATA, PLUGIN_CONTENT, SESSION_START, HPARAMS):
+        key, value = "", b""
+        for part in fields(entry):
+            if part.id == MAP_KEY:
+                key = part.data.decode(errors="replace")
+            elif part.id == MAP_VALUE:
+                value = part.data
+        for part in fields(value):
+            if part.id == NUMBER_VALUE:
+                settings[key] = double(part)
+            elif part.id == STRING_VALUE:
+                settings[key] = part.data.decode(errors="replace")
+            elif part.id == BOOL_VALUE:
+                settings[key] = bool(part.number)
+    return settings
+
+
+def _within(message: bytes, *path: int) -> list[bytes]:
+    """Return the submessages that a path of field numbers leads to."""
+    messages = [message]
+    for number in path:
+        messages = [f.data for m in messages for f in fields(m) if f.id == number]
+    return messages

@@ -1,0 +1,50 @@
+"""The runs of a database: how a person asks for one (`mlflow.db/EXPERIMENT/RUN`), who reads it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.types import Log
+
+Run = TypeVar("Run")
+ID_LETTERS = 8  # of an id, where two runs have one name
+MAX_NAMED = 3  # runs that a hint names
+
+
+def readers(
+    reader: Reader, runs: Mapping[str, Run], read: Callable[..., tuple[Log, Cursor]]
+) -> dict[str, Reader]:
+    """Return a database's reader for each of its runs; `read` takes the run as `run`."""
+    return {
+        name: replace(reader, read=partial(read, run=run), runs=None) for name, run in runs.items()
+    }
+
+
+def only(path: Path, runs: Mapping[str, Run]) -> Run:
+    """Return the run of a database that has one. Raises UnreadableLog where there are several."""
+    if len(runs) == 1:
+        return next(iter(runs.values()))
+    raise UnreadableLog(
+        f"a database of {len(runs)} runs: say which",
+        where=str(path),
+        hint=", ".join(f"{path}/{name}" for name in list(runs)[:MAX_NAMED]),
+    )
+
+
+def unique(runs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the id of each run under a name of its own, given (name, id) in order.
+
+    The first of a name keeps it; the others have the beginning of their id behind it. Names
+    are spelt as paths are, so that a person can type them behind the file's.
+    """
+    found: dict[str, str] = {}
+    for said, key in runs:
+        parts = [part for part in said.split("/") if part not in {"", ".", ".."}]
+        name = "/".join(parts) or key
+        spellings = (name, f"{name} ({key[:ID_LETTERS]})", f"{name} ({key})")
+        found[next((s for s in spellings if s not in found), spellings[-1])] = key
+    return found

@@ -1,0 +1,83 @@
+"""Which reader reads a file."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from fnmatch import translate
+from functools import lru_cache, partial
+from pathlib import Path
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers import READERS, plain_csv
+from rlvitals.readers.formats.compressed import bare
+from rlvitals.readers.formats.lines import HEAD_BYTES, is_packed, packing, read_head
+from rlvitals.readers.formats.sqlite import is_database
+from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.types import Log
+
+ARCHIVES = (".tar", ".tgz", ".zip", ".7z", ".rar")  # several files in one: none is read inside
+WHAT_IS_READ = "rlvitals readers: it lists the logs that are read"
+
+
+@lru_cache(maxsize=1)
+def _names() -> re.Pattern[str]:
+    patterns = {pattern for reader in READERS for pattern in reader.files}
+    return re.compile("|".join(translate(pattern) for pattern in sorted(patterns)))
+
+
+def may_be_log(path: Path) -> bool:
+    """Tell by its name alone whether a file in a folder is worth opening."""
+    return _names().match(bare(path).name.lower()) is not None
+
+
+def claim(path: Path) -> Reader | None:
+    """Return the reader that claims a file. Raises UnreadableLog where it cannot be opened."""
+    head = read_head(path)
+    if is_database(head) and is_packed(path):  # whose it is only the whole file tells
+        raise UnreadableLog(
+            "a compressed database: it is read in place", where=str(path), hint="unpack it first"
+        )
+    name = bare(path)
+    reader = next((reader for reader in READERS if reader.claims(name, head)), None)
+    return _unpacking(reader) if reader and is_packed(path) else reader
+
+
+def _unpacking(reader: Reader) -> Reader:
+    """Return a reader as it reads a packed file: it says where that is not whole."""
+    home = reader.home
+    return replace(
+        reader,
+        read=partial(_read_packed, reader),
+        home=None if home is None else partial(_home_of_packed, home),
+    )
+
+
+def _home_of_packed(home: Callable[[Path], Path], file: Path) -> Path:
+    return home(bare(file))
+
+
+def _read_packed(reader: Reader, path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
+    log, cursor = reader.read(path, since)
+    note = packing(path)
+    return (replace(log, notes=(*log.notes, note)) if note else log), cursor
+
+
+def reader_of(path: Path) -> Reader:
+    """Return the reader that claims a file. Raises UnreadableLog where none does."""
+    if reader := claim(path):
+        return reader
+    head = read_head(path)
+    name = bare(path)
+    reader = next((r for r in READERS if r.claims_single and r.claims_single(name, head)), None)
+    if reader is not None:
+        return _unpacking(reader) if is_packed(path) else reader
+    problem = "not a training log that any reader knows" if head else "the file is empty"
+    if head and len(head) < HEAD_BYTES and b"\n" not in head and b"\0" not in head:
+        problem += ": it ends within its first line, so it may be one that has just begun"
+    table = plain_csv.head_of(head)
+    columns = f", a table with the columns {', '.join(table.names[:12])}" if table else ""
+    raise UnreadableLog(
+        problem,
+        where=f"{path}{columns}",
+        hint="unpack it first" if bare(path).suffix.lower() in ARCHIVES else WHAT_IS_READ,
+    )

@@ -1,0 +1,61 @@
+"""`rlvitals.preflight(...)`: hand in what the first update has, and read what does not hold."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from numpy.typing import ArrayLike
+
+from rlvitals.sanity_checks import environments, language, updates
+from rlvitals.sanity_checks.check import Check, Preflight, joined
+
+Weights = Mapping[str, ArrayLike]
+
+
+def preflight(  # noqa: PLR0913 - one argument for each fact that a loop may have
+    *checks: Check | Iterable[Check],
+    env: object = None,
+    observations: ArrayLike | None = None,
+    returns: ArrayLike | None = None,
+    ratio: ArrayLike | None = None,
+    advantages: ArrayLike | None = None,
+    normalised_advantages: ArrayLike | None = None,
+    weights: tuple[Weights, Weights] | None = None,
+    group_advantages: tuple[ArrayLike, Sequence[str], int] | None = None,
+    reference: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
+    loss_weight: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
+    sampler: tuple[Mapping[str, float], Mapping[str, float]] | None = None,
+    samples: Sequence[Sequence[str]] | None = None,
+    known_answers: Sequence[language.Scored] | None = None,
+) -> Preflight:
+    """Check what must hold at the first update, of what is handed in; nothing else is judged.
+
+    `returns` are those of each environment's first episode; `weights` those before and after the
+    update. The arguments after them are of language models: those of the checks in `language`.
+    `checks` are made elsewhere and join the report. An environment is closed by nobody here.
+    """
+    return Preflight(
+        joined(
+            *checks,
+            () if env is None else environments.environment(env),
+            () if observations is None else environments.observations(observations),
+            () if returns is None else (environments.returns_differ(returns),),
+            _updates(ratio, advantages, normalised_advantages),
+            () if weights is None else (updates.weights_moved(*weights),),
+            () if group_advantages is None else language.group_advantages(*group_advantages),
+            () if reference is None else language.kl_to_reference(*reference),
+            () if loss_weight is None else language.loss_covers_generated(*loss_weight),
+            () if sampler is None else language.sampler_has_weights(*sampler),
+            () if samples is None else language.ranks_differ(samples),
+            () if known_answers is None else language.rewards_rank(known_answers),
+        )
+    )
+
+
+def _updates(
+    ratio: ArrayLike | None, advantages: ArrayLike | None, normalised: ArrayLike | None
+) -> Iterator[Check]:
+    if ratio is not None:
+        yield updates.ratio_is_one(ratio)
+    if advantages is not None:
+        yield updates.advantages_finite(advantages)
+    if normalised is not None:
+        yield updates.advantages_centred(normalised)

@@ -1,0 +1,352 @@
+"""Column blocks: one append-only file for each attempt and rank, whole block by whole block.
+
+`Writer` buffers blocks and writes them with one call to the system at each flush. `scan` reads
+what is whole since a cursor, names what is damaged by its offset, and leaves a torn tail for the
+next call.
+"""
+
+import os
+import time as clock
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO, Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.storage import frames, payloads
+from rlvitals.storage.frames import Damage, Frame, Header, Kind, Tail
+from rlvitals.storage.payloads import Changed
+from rlvitals.storage.safe_files import open_append
+from rlvitals.storage.sync_row_file import RowFile
+from rlvitals.storage.write_buffer import Budget, Outbox
+from rlvitals.types import Histogram, Table, Text
+
+MAX_LAYOUTS = 10_000  # key tables that a writer remembers: a script may make new names for ever
+REPEAT = 64  # a key table is written again after so many blocks of its: one lost is not all lost
+
+
+Columns = Sequence[NDArray[np.float64]] | NDArray[np.float64]  # [k, n]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scalars:
+    """Rows under the same keys: `steps` int64 [n], `times` and each of k `values` float64 [n]."""
+
+    keys: tuple[str, ...]
+    steps: NDArray[np.int64]
+    times: NDArray[np.float64]
+    values: NDArray[np.float64]  # [k, n]
+    first: int = 0  # rows of the file before these, where they were written one after another
+    order: NDArray[np.int64] | None = None  # [n], each row's place in the file, where they were not
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCursor:
+    """Where to go on in a file of blocks."""
+
+    offset: int = 0
+    rows: int = 0  # of scalars before the offset
+    others: int = 0  # histograms, texts, tables and settings before it
+    tables: Mapping[int, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    head: bytes = b""  # the file's first header: a file that begins otherwise is another one
+    ended: bool = False  # the writer closed the file
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scan:
+    """What a file of blocks holds since a cursor, in the order it was written."""
+
+    scalars: tuple[Scalars, ...]
+    histograms: tuple[tuple[str, Histogram], ...]
+    texts: tuple[tuple[str, Text], ...]
+    tables: tuple[tuple[str, Table], ...]
+    settings: tuple[Changed, ...]
+    damage: tuple[Damage, ...]
+    torn: int  # bytes at the end that are no whole block, or none yet
+    replaced: bool  # the cursor was of another file: this is read from its beginning
+    cursor: BlockCursor
+
+
+class Writer:
+    """Appends blocks to one file. One thread at a time; a forked child's copy writes nothing.
+
+    Where the disk takes no more, `flush` raises OSError, what is pending stays, and the next
+    flush goes on at the byte where this one stopped.
+    """
+
+    def __init__(self, path: Path, *, durable: bool = False, budget: Budget | None = None) -> None:
+        """Open a file to append to. `durable` hands each block to the system at once. OSError."""
+        self.path = path
+        self.durable = durable
+        self._pid = os.getpid()
+        # Read as well: what was written can be copied after the file's name is removed.
+        self._fd = open_append(path, os.O_RDWR)
+        self._tables: dict[tuple[str, ...], tuple[int, int]] = {}  # number, blocks so far
+        self._out = Outbox(self._fd, budget)
+        self._held = hold(self._fd)
+        # Numbers that another writer of this file has used must not be used again.
+        found = os.fstat(self._fd).st_size
+        tables = scan(path).cursor.tables if found else {}
+        self._numbers = count(max(tables, default=-1) + 1)
+        start = {"format": frames.FORMAT, "id": os.urandom(16).hex(), "created": clock.time()}
+        self._add(Kind.START, payloads.to_json(start))
+
+    def scalars(
+        self,
+        keys: tuple[str, ...],
+        steps: NDArray[np.int64],
+        times: NDArray[np.float64],
+        values: Columns,
+    ) -> None:
+        """Append n rows: `steps` int64 [n], `times` float64 [n], `values` float64 [k, n]."""
+        if keys not in self._tables and len(self._tables) >= MAX_LAYOUTS:
+            self._tables.clear()  # those that come again get another number
+        number, blocks = self._tables.get(keys) or (next(self._numbers), 0)
+        if blocks % REPEAT == 0 or number in self._out.lost_tables:
+            self._out.lost_tables.discard(number)
+            frame = frames.pack(Kind.KEYS, payloads.to_json(keys), len(keys), number)
+            self._out.add(Kind.KEYS, frame, table=number)
+        self._tables[keys] = (number, blocks + 1)
+        laid = payloads.columns(steps, times, values)
+        data, rows = memoryview(laid.reshape(-1).view(np.uint8)), len(steps)  # type: ignore[arg-type]
+        said = Header(Kind.SCALARS, len(data), crc32(data), rows, len(keys), number)
+        self._out.add(Kind.SCALARS, frames.to_bytes(said), data, rows=rows, table=number)
+        self._through()
+
+    def histogram(self, key: str, one: Histogram) -> None:
+        """Append a histogram."""
+        self._add(Kind.HISTOGRAM, payloads.histogram(key, one))
+        self._through()
+
+    def text(self, key: str, one: Text) -> None:
+        """Append a text."""
+        self._add(Kind.TEXT, payloads.text(key, one))
+        self._through()
+
+    def table(self, key: str, one: Table) -> None:
+        """Append a table's rows."""
+        self._add(Kind.TABLE, payloads.table(key, one))
+        self._through()
+
+    def settings(self, step: int, time: float, mapping: Mapping[str, object]) -> None:
+        """Append settings that hold from a step on."""
+        said = {"step": step, "time": time, "settings": dict(mapping)}
+        self._add(Kind.SETTINGS, payloads.to_json(said))
+        self._through()
+
+    def rows(self) -> RowFile:
+        """Open this file for rows that any thread writes when it logs them. OSError."""
+        return RowFile(self.path, self._numbers, REPEAT, MAX_LAYOUTS)
+
+    @property
+    def pending(self) -> int:
+        """Bytes that the system has not taken yet."""
+        return len(self._out)
+
+    @property
+    def fd(self) -> int:
+        """The file's descriptor, open for reading too; -1 once it is closed."""
+        return self._fd
+
+    @property
+    def dropped(self) -> Counter[Kind]:
+        """Rows and other blocks that were given up because too many waited."""
+        return self._out.dropped
+
+    @property
+    def waiting(self) -> Counter[Kind]:
+        """Rows and other blocks that the system has not taken yet."""
+        return self._out.waiting
+
+    def replace(self, path: Path, fd: int) -> None:
+        """Go on in another file, which holds what this one does and is open to append. OSError."""
+        os.close(self._fd)
+        self.path, self._fd, self._out.fd = path, fd, fd
+        self._held = hold(fd)
+
+    def flush(self) -> None:
+        """Hand what is pending to the system, in one write. OSError where it takes none."""
+        if os.getpid() == self._pid:
+            self._held = self._held or hold(self._fd)  # someone was just asking who writes it
+            self._out.write()
+
+    def close(self) -> None:
+        """Flush, say that the file is whole, and close it; twice is once. OSError."""
+        if self._fd < 0:
+            return
+        try:
+            if os.getpid() == self._pid:
+                self._add(Kind.END, b"")
+                self.flush()
+                os.fsync(self._fd)
+        finally:
+            os.close(self._fd)
+            self._fd = -1
+
+    def abandon(self) -> None:
+        """Close the file as it is: what waits is lost, as nobody would find it there."""
+        os.close(self._fd)
+        self._fd = -1
+
+    def _through(self) -> None:
+        if self.durable:
+            self.flush()
+
+    def _add(self, kind: Kind, payload: bytes) -> None:
+        self._out.add(kind, frames.pack(kind, payload))
+
+
+def hold(fd: int, *, alone: bool = False) -> bool:
+    """Mark a file as being written, or ask whether it is (`alone`); True without locks."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(fd, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
+def scan(path: Path, cursor: BlockCursor | None = None) -> Scan:
+    """Read the whole blocks since a cursor.
+
+    Raises OSError, and UnreadableLog for a file of a newer format.
+    """
+    with path.open("rb", buffering=0) as file:
+        return scan_file(file, path, cursor)
+
+
+def scan_file(file: IO[bytes], path: Path, cursor: BlockCursor | None = None) -> Scan:
+    """Read an open file as `scan` does; `path` is what errors call it."""
+    since = cursor or BlockCursor()
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    head = file.read(frames.SIZE)
+    replaced = bool(since.head) and (size < since.offset or head != since.head)
+    if replaced:
+        since = BlockCursor()
+    file.seek(since.offset)
+    data = frames.read(file, size - since.offset)
+    if len(head) == frames.SIZE and not since.head:
+        since = replace(since, head=head)
+    found = Found(since)
+    try:
+        for part in frames.walk(data, since.offset):
+            found.take(part)
+    except UnreadableLog as error:
+        raise UnreadableLog(error.problem, where=str(path), hint=error.hint) from None
+    return found.scan(replaced=replaced)
+
+
+class Found:
+    """Collects what the frames of one reading hold."""
+
+    def __init__(self, since: BlockCursor) -> None:
+        self.since = since
+        self.named = dict(since.tables)
+        self.frames: list[tuple[Frame, int]] = []  # of scalars, with the rows before them
+        self.histograms: list[tuple[str, Histogram]] = []
+        self.texts: list[tuple[str, Text]] = []
+        self.tables: list[tuple[str, Table]] = []
+        self.settings: list[Changed] = []
+        self.damage: list[Damage] = []
+        self.offset, self.rows, self.torn = since.offset, since.rows, 0
+        self.others = since.others
+        self.ended = since.ended
+
+    def take(self, part: Frame | Damage | Tail) -> None:
+        """Take the next part of the file."""
+        if isinstance(part, Tail):
+            self.torn = part.size
+        elif isinstance(part, Damage):
+            self.damage.append(part)
+            self.offset = part.offset + part.size
+        else:
+            self.offset = part.end
+            try:
+                self._frame(part)
+            except ValueError as error:
+                self.add_damage(part, f"a block that makes no sense: {error}")
+
+    def _frame(self, frame: Frame) -> None:
+        header, payload = frame.header, frame.payload
+        self.ended = header.kind == Kind.END
+        if header.kind == Kind.SCALARS:
+            if header.size != 8 * header.rows * (header.columns + 2):
+                raise ValueError("its length is not that of its rows")
+            self.frames.append((frame, self.rows))
+            self.rows += header.rows
+        elif header.kind == Kind.KEYS:
+            self.named[header.table] = payloads.to_keys(payload)
+        else:
+            self.other(frame)
+
+    def other(self, frame: Frame) -> None:
+        """Take what is no scalars; what does not parse is damage."""
+        lists: dict[int, list[Any]] = {
+            Kind.HISTOGRAM: self.histograms,
+            Kind.TEXT: self.texts,
+            Kind.TABLE: self.tables,
+            Kind.SETTINGS: self.settings,
+        }
+        kind = frame.header.kind
+        if kind not in lists:
+            return
+        self.others += 1
+        try:
+            content = payloads.PARSERS[kind](frame.payload)
+        except ValueError as error:
+            self.add_damage(frame, f"a block that makes no sense: {error}")
+            return
+        lists[kind].append(content)
+        for wrong in content.wrong if isinstance(content, Changed) else ():
+            self.add_damage(frame, wrong)
+
+    def add_damage(self, frame: Frame, why: str) -> None:
+        """Name a frame that is not read, or not wholly."""
+        self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
+
+    def _scalars(self, frame: Frame, first: int) -> Scalars | None:
+        keys = self.named.get(frame.header.table)
+        if keys is None or len(keys) != frame.header.columns:
+            self.add_damage(frame, f"{frame.header.rows:,} rows whose key table is lost")
+            return None
+        return to_scalars(frame, keys, first)
+
+    def scan(self, *, replaced: bool) -> Scan:
+        """Return what was found; a key table that comes late names the rows before it too."""
+        scalars = tuple(filter(None, (self._scalars(*pair) for pair in self.frames)))
+        tables = MappingProxyType(self.named)
+        cursor = BlockCursor(
+            self.offset, self.rows, self.others, tables, self.since.head, self.ended
+        )
+        self.damage.sort(key=lambda one: one.offset)
+        return Scan(
+            scalars,
+            tuple(self.histograms),
+            tuple(self.texts),
+            tuple(self.tables),
+            tuple(self.settings),
+            tuple(self.damage),
+            self.torn,
+            replaced,
+            cursor,
+        )
+
+
+def to_scalars(frame: Frame, keys: tuple[str, ...], first: int) -> Scalars:
+    """Look at a frame's rows where they lie; `first`: rows of the file before them."""
+    header = frame.header
+    words = np.frombuffer(frame.payload, "<f8").reshape(header.columns + 2, header.rows)
+    return Scalars(keys, words[0].view("<i8"), words[1], words[2:], first)

@@ -1,0 +1,110 @@
+"""What a plot of some width shows of a series: for each column of pixels its extremes.
+
+Uwe Jugel et al., "M4: A Visualization-Oriented Time Series Data Aggregation", VLDB 2014: the first,
+last, lowest and highest point of each column draw the same line as all points do.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.types import Series
+
+Whole = NDArray[np.int64]
+Numbers = NDArray[np.float64]
+
+LONG = 100  # points of a column, from which on it is looked at by itself
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Points:
+    """Points to draw, by step, and where the values are no numbers."""
+
+    steps: Whole  # [m], m <= 4 * width, never going back
+    times: Numbers  # [m]
+    values: Numbers  # [m], finite
+    nan: Whole  # the first step with NaN in each column of pixels that has one
+    above: Whole  # the same for +inf
+    below: Whole  # the same for -inf
+    count: int  # points of the series in the range
+
+
+def points(series: Series, width: int, first: int | None = None, last: int | None = None) -> Points:
+    """Pick what `width` columns of pixels show of the steps from `first` to `last`, both in."""
+    if width < 1:
+        raise ValueError("a plot has at least one column")
+    found = _in_order(series)
+    if first is not None or last is not None:
+        begin = 0 if first is None else int(found.steps.searchsorted(first))
+        end = len(found) if last is None else int(found.steps.searchsorted(last, side="right"))
+        found = found.where(slice(begin, end))
+    count = len(found)
+    if not count:
+        none = np.empty(0, np.int64)
+        return Points(none, np.empty(0), np.empty(0), none, none, none, 0)
+    low = int(found.steps[0]) if first is None else first
+    high = int(found.steps[-1]) if last is None else last
+    edges = _edges(low, high, width)
+    numbers = found.finite()
+    kept = numbers.where(_extremes(numbers, edges))
+    value, steps = found.values, found.steps
+    if len(numbers) == count:
+        nan = above = below = np.empty(0, np.int64)
+    else:
+        nan = _marks(steps, np.isnan(value), edges)
+        above, below = (_marks(steps, value == side * np.inf, edges) for side in (1, -1))
+    return Points(kept.steps, kept.times, kept.values, nan, above, below, count)
+
+
+def _in_order(series: Series) -> Series:
+    """Order by step; of equal steps, as logged. A run that was resumed goes back."""
+    if np.all(series.steps[1:] >= series.steps[:-1]):
+        return series
+    return series.where(np.argsort(series.steps, kind="stable"))
+
+
+def _edges(low: int, high: int, width: int) -> Whole:
+    """Return the first step of each column of pixels: int64 [w], ascending."""
+    span = high - low + 1  # Python's own integers: no overflow
+    return np.unique(np.array([low + at * span // width for at in range(width)], np.int64))
+
+
+def _extremes(found: Series, edges: Whole) -> Whole:
+    """Return the places of the first, last, lowest and highest point of each column."""
+    if not len(found):
+        return np.empty(0, np.int64)
+    starts = np.unique(found.steps.searchsorted(edges))
+    starts = starts[starts < len(found)]
+    ends = np.append(starts[1:], len(found))
+    if len(found) > LONG * len(starts):
+        lows, highs = _by_column(found.values, starts, ends)
+    else:
+        low = np.minimum.reduceat(found.values, starts)
+        high = np.maximum.reduceat(found.values, starts)
+        counts = ends - starts
+        lows = _first_where(found.values == np.repeat(low, counts), starts)
+        highs = _first_where(found.values == np.repeat(high, counts), starts)
+    return np.unique(np.concatenate([starts, ends - 1, lows, highs]))
+
+
+def _by_column(values: Numbers, starts: Whole, ends: Whole) -> tuple[Whole, Whole]:
+    """Return the place of the first lowest and of the first highest value of each column."""
+    places = np.empty((2, len(starts)), np.int64)
+    for at, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        column = values[start:end]
+        places[:, at] = start + column.argmin(), start + column.argmax()
+    return places[0], places[1]
+
+
+def _first_where(hit: NDArray[np.bool_], starts: Whole) -> Whole:
+    """Return the first place of each column that is hit; every column has one."""
+    places = np.flatnonzero(hit)
+    return places[places.searchsorted(starts)]
+
+
+def _marks(steps: Whole, bad: NDArray[np.bool_], edges: Whole) -> Whole:
+    """Return the first step in each column of pixels that is bad."""
+    at = steps[bad]
+    column = edges.searchsorted(at, side="right")
+    return at[np.unique(column, return_index=True)[1]]

@@ -1,0 +1,158 @@
+"""What happened to a run: one line of JSON each, appended with one write.
+
+Processes and threads append to one file without a lock. A line that a killed process left torn
+is skipped; one that is still being written is left for the next call.
+"""
+
+import json
+import os
+import time as clock
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rlvitals.storage import payloads, redact, typed
+from rlvitals.storage.safe_files import Opener, open_append, open_regular
+from rlvitals.storage.typed import Fields
+
+MARK_BYTES = 256  # of the file's beginning: one that begins otherwise is another file
+OWN_KINDS = frozenset({"note", "start", "finish", "exit", "exception", "crash", "asked"})
+# The facts of our own events that readers use, with the types that they rely on.
+OURS = {
+    "attempt": typed.count,
+    "rank": typed.count,
+    "count": typed.count,
+    "exit_code": typed.integer,
+    "status": typed.text,
+    "reason": typed.text,
+    "signal": typed.text,
+    "traceback": typed.text,
+    "text": typed.text,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened."""
+
+    kind: str
+    time: float  # seconds since the epoch
+    step: int | None = None
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EventCursor:
+    """Where to go on in a file of events."""
+
+    offset: int = 0
+    head: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class EventScan:
+    """The events since a cursor."""
+
+    events: tuple[Event, ...]
+    skipped: int  # lines that are none
+    cursor: EventCursor
+    wrong: tuple[str, ...] = ()  # fields that were dropped, in words
+
+
+class Events:
+    """Appends events to one file; opened at each, so that a fork or a full disk harms nothing."""
+
+    def __init__(self, path: Path, opener: Opener = os.open) -> None:
+        """Say where the file is; it is made with its first event. `opener` is as `os.open`."""
+        self.path = path
+        self._opener = opener
+
+    def append(self, kind: str, step: int | None = None, **facts: object) -> None:
+        """Append an event, now. OSError where the disk takes none."""
+        self.write(deque([line(Event(kind, clock.time(), step, facts))]))
+
+    def write(self, lines: deque[bytes]) -> None:
+        """Append lines in one write; each leaves the queue once it is whole in the file. OSError.
+
+        After an OSError those that are left can be written again: none stands there twice.
+        """
+        file = open_append(self.path, os.O_RDWR, opener=self._opener)
+        data = rest = b"".join(lines)
+        try:
+            if not _ends_whole(file):
+                os.write(file, b"\n")  # what a killed process left torn stays a line of its own
+            while rest:
+                rest = rest[os.write(file, rest) :]
+        finally:
+            os.close(file)
+            done = len(data) - len(rest)
+            while lines and done >= len(lines[0]):
+                done -= len(lines.popleft())
+
+
+def append(path: Path, kind: str, step: int | None = None, **facts: object) -> None:
+    """Append an event to a file. OSError where the disk takes none."""
+    Events(path).append(kind, step, **facts)
+
+
+def read(path: Path, cursor: EventCursor | None = None) -> EventScan:
+    """Read the whole lines since a cursor; no file is no events. Raises OSError."""
+    since = cursor or EventCursor()
+    try:
+        with open_regular(path) as file:
+            head = file.read(MARK_BYTES)
+            if not head.startswith(since.head):
+                since = EventCursor()
+            file.seek(since.offset)
+            data = file.readall() or b""
+    except FileNotFoundError:
+        return EventScan((), 0, EventCursor())
+    whole = data[: data.rfind(b"\n") + 1]
+    found, skipped, wrong = [], 0, []
+    for text in whole.splitlines():
+        event, dropped = _event(text)
+        wrong += dropped
+        if event is not None:
+            found.append(event)
+        elif text.strip():
+            skipped += 1
+    mark = head if len(head) > len(since.head) else since.head
+    end = since.offset + len(whole)
+    cursor = EventCursor(end, mark[:end])
+    return EventScan(tuple(found), skipped, cursor, tuple(wrong))
+
+
+def line(event: Event) -> bytes:
+    """Lay out an event as a line of JSON without secrets. Raises ValueError, RecursionError."""
+    said = {**redact.written(event.facts), "event": redact.text(event.kind), "time": event.time}
+    if event.step is not None:
+        said["step"] = event.step
+    return json.dumps(said, default=payloads.plain, separators=(",", ":")).encode() + b"\n"
+
+
+def _event(line: bytes) -> tuple[Event | None, list[str]]:
+    """Read a line, and name its fields of a wrong type; it is none without a kind and a moment."""
+    try:
+        record = Fields(typed.load(line), "an event")
+        kind, time = typed.text(record.values["event"]), typed.moment(record.values["time"])
+    except (ValueError, KeyError):
+        return None, []
+    record.where = f"event {kind}"
+    step = None if record.values.get("step") is None else record.take("step", typed.integer, None)
+    rest = {
+        key: item for key, item in record.values.items() if key not in {"event", "time", "step"}
+    }
+    facts = record.tidy(rest)
+    for name in facts.keys() & OURS.keys() if kind in OWN_KINDS else ():
+        if facts[name] is not None and record.take(name, OURS[name], None) is None:
+            del facts[name]
+    return Event(kind, time, step, facts), record.wrong
+
+
+def _ends_whole(file: int) -> bool:
+    size = os.fstat(file).st_size
+    if not size:
+        return True
+    os.lseek(file, size - 1, os.SEEK_SET)
+    return os.read(file, 1) == b"\n"

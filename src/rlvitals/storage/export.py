@@ -1,0 +1,101 @@
+"""Write a run's numbers as other programs read them: CSV, JSON lines, Parquet.
+
+One rectangular table: a column for each metric, a row for each step at which something was
+logged. What was not logged is empty; NaN and infinities are values. The file is whole or is not
+there.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Mapping
+from io import StringIO
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from rlvitals.errors import UsageError, VitalsError
+from rlvitals.storage.row_table import Grid, grid
+from rlvitals.storage.safe_files import beside
+from rlvitals.types import Series
+
+ROWS = 4096  # that are turned into text together
+STEP, TIME = "step", "time"
+
+
+def export(series: Mapping[str, Series], path: Path) -> int:
+    """Write series to a file; what kind says its ending. Return its rows.
+
+    Raises UsageError for an ending that is none of `WRITERS`, VitalsError without pyarrow, OSError.
+    """
+    write = WRITERS.get(path.suffix.lower())
+    if write is None:
+        hint = f"a name that ends with {', '.join(WRITERS)}"
+        raise UsageError(f"cannot tell a table's format by {path.name!r}", hint=hint)
+    rows = grid(series)
+    with beside(path) as file:
+        write(rows, file)
+    return len(rows)
+
+
+def _heads(rows: Grid) -> list[str]:
+    """Name the columns; a metric that is called as the step is gets a mark."""
+    return [STEP, TIME, *(f"{key}_" if key in {STEP, TIME} else key for key in rows.keys)]
+
+
+def _csv(rows: Grid, file: IO[bytes]) -> None:
+    file.write(_line(_heads(rows)))
+    for begin in range(0, len(rows), ROWS):
+        part = slice(begin, begin + ROWS)
+        columns = [rows.steps[part].tolist(), [_or_empty(t) for t in rows.times[part].tolist()]]
+        for values, logged in zip(rows.values[:, part], rows.logged[:, part], strict=True):
+            texts = [repr(value) for value in values.tolist()]
+            columns.append([t if there else "" for t, there in zip(texts, logged, strict=True)])
+        file.write(
+            b"".join(
+                f"{','.join(map(str, row))}\r\n".encode() for row in zip(*columns, strict=True)
+            )
+        )
+
+
+def _line(cells: list[str]) -> bytes:
+    held = StringIO()
+    csv.writer(held).writerow(cells)
+    return held.getvalue().encode(errors="replace")
+
+
+def _or_empty(time: float) -> str:
+    return "" if np.isnan(time) else repr(time)
+
+
+def _jsonl(rows: Grid, file: IO[bytes]) -> None:
+    for at in range(len(rows)):
+        row: dict[str, float | int] = {STEP: int(rows.steps[at])}
+        if not np.isnan(rows.times[at]):
+            row[TIME] = float(rows.times[at])
+        heads = _heads(rows)[2:]
+        there = np.flatnonzero(rows.logged[:, at])
+        row |= {heads[i]: float(rows.values[i, at]) for i in there.tolist()}
+        file.write(json.dumps(row).encode() + b"\n")
+
+
+def _parquet(rows: Grid, file: IO[bytes]) -> None:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - optional, and slow to import
+        from pyarrow import parquet  # noqa: PLC0415
+    except ImportError:
+        hint = 'pip install "rlvitals[parquet]"'
+        raise VitalsError("Parquet needs pyarrow", hint=hint) from None
+    columns = [pa.array(rows.steps), pa.array(rows.times, mask=np.isnan(rows.times))]
+    columns += [
+        pa.array(values, mask=~logged)
+        for values, logged in zip(rows.values, rows.logged, strict=True)
+    ]
+    parquet.write_table(pa.Table.from_arrays(columns, names=_heads(rows)), file)
+
+
+WRITERS: Mapping[str, Callable[[Grid, IO[bytes]], None]] = {
+    ".csv": _csv,
+    ".jsonl": _jsonl,
+    ".parquet": _parquet,
+}

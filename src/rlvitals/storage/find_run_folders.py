@@ -1,0 +1,35 @@
+"""Which folders are run folders."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.storage import tail_index
+from rlvitals.storage.run_folder import BLOCKS, RUN_COPY, RUN_FILE
+
+MAX_DEPTH = 12  # folders below the root
+
+
+def below(root: Path) -> Iterator[Path]:
+    """Yield the run folders under a root, itself among them, in order of their names."""
+    base = len(root.parts)
+    for name, inner, files in os.walk(root):
+        folder = Path(name)
+        if any(one in files and tail_index.is_ours(folder / one) for one in (RUN_FILE, RUN_COPY)):
+            inner.clear()
+            yield folder
+            continue
+        deep = len(folder.parts) - base >= MAX_DEPTH
+        inner[:] = [] if deep else sorted(one for one in inner if not one.startswith("."))
+
+
+def run_folders(root: Path) -> tuple[Path, ...]:
+    """Return the run folders at a path. Raises UnreadableLog where there is none."""
+    if (root / BLOCKS).is_dir():  # whatever became of its run.json
+        return (root,)
+    folders = tuple(below(root))
+    if not folders:
+        hint = "a run folder holds run.json and blocks/"
+        raise UnreadableLog("no run folder of rlvitals here", where=str(root), hint=hint)
+    return folders

@@ -1,0 +1,311 @@
+"""An index of many run folders: SQLite, which may be deleted and is made again.
+
+    with Index(root) as index:
+        index.refresh()
+        index.note({path: judge(root / path) for path in index.unjudged()})
+        for run in index.search("tag:sweep lr>1e-3 ppo"): ...
+
+The folders are what holds; the index repeats what their `run.json`, events and last rows say.
+"""
+
+import json
+import os
+import re
+import sqlite3
+import stat
+import time as clock
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rlvitals.errors import UnreadableLog, UsageError
+from rlvitals.storage import events, find_run_folders, tail_index, typed
+from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, About, RunFolder, block_files
+
+FILE = ".rlvitals.index"
+DAY = 86_400.0  # seconds: so long a silence may yet mean something else than it did
+VERSION = 3  # of the tables: another one is made again
+SCHEMA = """
+CREATE TABLE runs (path TEXT PRIMARY KEY, mark TEXT, id TEXT, name TEXT, project TEXT, grp TEXT,
+  seed INTEGER, created REAL, attempts INTEGER, status TEXT, step INTEGER, time REAL,
+  notes TEXT, problem TEXT DEFAULT '', wrong TEXT DEFAULT '');
+CREATE TABLE verdicts (path TEXT PRIMARY KEY, verdict TEXT, mark TEXT, judge TEXT, time REAL);
+CREATE TABLE tags (path TEXT, tag TEXT);
+CREATE TABLE settings (path TEXT, key TEXT, value TEXT, number REAL);
+CREATE INDEX tags_of ON tags (path);
+CREATE INDEX settings_of ON settings (path);
+CREATE INDEX settings_by ON settings (key);
+"""
+SELECT = """SELECT runs.path, id, name, project, grp, seed, created, attempts, status, step,
+  runs.time, COALESCE(verdict, ''), problem, wrong FROM runs LEFT JOIN verdicts USING (path)"""
+NEWEST_FIRST = "ORDER BY COALESCE(runs.time, created) DESC, runs.path"
+# Of a process that is gone without a word no file tells.
+KNOWN = "SELECT path, CASE status WHEN 'running' THEN '' ELSE mark END FROM runs"
+# A run whose process may still be alive is judged by its silence too, of which no file tells.
+UNJUDGED = """SELECT runs.path FROM runs LEFT JOIN verdicts USING (path)
+  WHERE verdict IS NULL OR verdicts.mark != runs.mark OR judge != ? OR status = 'running'
+  OR (status = 'stopped' AND verdicts.time < COALESCE(runs.time, created) + ?)"""
+TERM = re.compile(r"(?P<key>[\w./-]+?)(?P<how><=|>=|!=|=|<|>|:)(?P<value>.*)")
+FIELDS = {"name": "name", "project": "project", "group": "grp", "status": "status",
+          "verdict": "verdict", "id": "id", "notes": "notes"}  # fmt: skip
+ABOUT = ("runs", "tags", "settings")  # what is made anew from a folder
+TABLES = (*ABOUT, "verdicts")
+ANYWHERE = ("runs.path", "name", "project", "grp", "notes", "status", "verdict")
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What the index knows of a run."""
+
+    path: str  # within the root
+    id: str
+    name: str
+    project: str
+    group: str
+    seed: int | None
+    created: float  # seconds since the epoch
+    attempts: int
+    status: str  # "running", what its last event says, or "stopped" where nothing says its end
+    step: int | None  # the last that was logged
+    time: float | None  # when it was logged, seconds since the epoch
+    verdict: str
+    problem: str  # why the folder cannot be read
+    wrong: str  # fields of its run.json that were dropped, a line each
+    tags: tuple[str, ...] = ()
+
+
+class Index:
+    """The run folders under a root."""
+
+    def __init__(self, root: Path, file: Path | None = None) -> None:
+        """Open the index of a root, or begin one; in memory where the root takes no file."""
+        self.root = root
+        path = file or root / FILE
+        try:
+            self._db = self._opened(str(path) if file or _is_plain(path) else ":memory:")
+        except sqlite3.DatabaseError:  # not a database, of another version, a read-only folder
+            path.unlink(missing_ok=True) if os.access(path.parent, os.W_OK) else None
+            try:
+                self._db = self._opened(str(path))
+            except sqlite3.DatabaseError:
+                self._db = self._opened(":memory:")
+
+    @staticmethod
+    def _opened(name: str) -> sqlite3.Connection:
+        db = sqlite3.connect(name, timeout=5.0)
+        try:
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+            if version == 0:
+                db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
+                version = VERSION
+        except BaseException:
+            db.close()
+            raise
+        if version != VERSION:
+            db.close()
+            raise sqlite3.DatabaseError(f"index of version {version}")
+        return db
+
+    def __enter__(self) -> Self:
+        """Return the index."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        self._db.close()
+
+    def refresh(self) -> None:
+        """Look at every run folder that changed or is written to, forget those that are gone.
+
+        Raises OSError for a root that cannot be listed.
+        """
+        found = {
+            path.relative_to(self.root).as_posix(): path
+            for path in find_run_folders.below(self.root)
+        }
+        with self._db:
+            known = dict(self._db.execute(KNOWN))
+            for path in known.keys() - found.keys():
+                self._forget(path, TABLES)
+            for path, folder in found.items():
+                mark = _mark(folder)
+                if known.get(path) != mark:
+                    self._forget(path, ABOUT)
+                    self._add(path, folder, mark)
+
+    def unjudged(self, judge: str = "") -> tuple[str, ...]:
+        """Return the runs without a verdict of `judge` on what they hold now."""
+        return tuple(path for (path,) in self._db.execute(UNJUDGED, (judge, DAY)))
+
+    def note(self, verdicts: Mapping[str, str], judge: str = "") -> None:
+        """Keep verdicts, by path within the root, on what `refresh` has seen of the runs.
+
+        `judge` says by what they were made: another one's do not stand.
+        """
+        now = clock.time()
+        with self._db:
+            self._db.executemany(
+                "INSERT OR REPLACE INTO verdicts SELECT path, ?, mark, ?, ? FROM runs"
+                " WHERE path = ?",
+                [(verdict, judge, now, path) for path, verdict in verdicts.items()],
+            )
+
+    def rebuild(self) -> None:
+        """Forget everything, and look at every run folder."""
+        with self._db:
+            for table in TABLES:
+                self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+        self.refresh()
+
+    def _forget(self, path: str, tables: Sequence[str]) -> None:
+        for table in tables:
+            self._db.execute(f"DELETE FROM {table} WHERE path = ?", (path,))  # noqa: S608
+
+    def _add(self, path: str, folder: Path, mark: str) -> None:
+        try:
+            about = RunFolder.open(folder).about
+        except UnreadableLog as error:
+            about, problem = About(), error.problem
+        else:
+            problem = ""
+        step, time = tail_index.row(folder) or (None, None)
+        whole = about.seed is not None and about.seed in typed.INT64
+        seed = about.seed if whole else None  # the settings hold a larger one
+        values = (path, mark, about.id, about.name or folder.name, about.project, about.group,
+                  seed, about.created, len(about.attempts), _status(folder, about), step,
+                  time, about.notes, problem, "\n".join(typed.summary(about.wrong)))  # fmt: skip
+        marks = ", ".join("?" * len(values))
+        self._db.execute(f"INSERT INTO runs VALUES ({marks})", values)  # noqa: S608
+        self._db.executemany("INSERT INTO tags VALUES (?, ?)", [(path, t) for t in about.tags])
+        rows = [(path, key, _text(value), _number(value)) for key, value in _leaves(about.settings)]
+        if about.seed is not None:
+            rows.append((path, "seed", str(about.seed), float(about.seed)))
+        self._db.executemany("INSERT INTO settings VALUES (?, ?, ?, ?)", rows)
+
+    def __len__(self) -> int:
+        """Count the runs."""
+        return int(self._db.execute("SELECT COUNT(*) FROM runs").fetchone()[0])
+
+    def search(self, words: str = "") -> tuple[Indexed, ...]:
+        """Return the runs that fit every word, the newest first.
+
+        A word is looked for in names, tags and notes; `tag:x`, `project:x`, `group:x`, `status:x`
+        and `verdict:x` ask for one; `lr=1e-3`, `lr<1e-3` for a setting. Raises UsageError.
+        """
+        clauses, values = ["1"], []
+        for word in words.split():
+            clause, own = _clause(word)
+            clauses.append(clause)
+            values += own
+        query = f"{SELECT} WHERE {' AND '.join(clauses)} {NEWEST_FIRST}"
+        tags: dict[str, list[str]] = {}
+        for path, tag in self._db.execute("SELECT path, tag FROM tags ORDER BY rowid"):
+            tags.setdefault(path, []).append(tag)
+        return tuple(
+            replace(Indexed(*row), tags=tuple(tags.get(row[0], ())))
+            for row in self._db.execute(query, values)
+        )
+
+
+def _is_plain(path: Path) -> bool:
+    """Tell whether a database can be made or opened there without following a link."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+
+
+def _mark(folder: Path) -> str:
+    """Tell whether anything of a run changed: sizes and times of its files."""
+    files = [folder / RUN_FILE, folder / EVENTS_FILE]
+    files += [path for one in block_files(folder) for path in one.paths]
+    told = []
+    for file in files:
+        try:
+            status = file.stat()
+        except OSError:
+            continue
+        told.append(f"{file.name} {status.st_size} {status.st_mtime_ns}")
+    return "; ".join(told)
+
+
+def _status(folder: Path, about: About) -> str:
+    if tail_index.is_written(folder):
+        return "running"
+    newest = max((one.number for one in about.attempts), default=1)
+    try:
+        happened = events.read(folder / EVENTS_FILE).events
+    except OSError:
+        happened = ()
+    said = [
+        str(event.facts.get("status") or ("failed" if _bad(event) else "finished"))
+        for event in happened
+        if event.kind in {"finish", "exit", "crash"}
+        and event.facts.get("attempt", newest) == newest
+    ]
+    return said[-1] if said else "stopped"
+
+
+def _bad(event: events.Event) -> bool:
+    """Tell an end that is no good one, of an event without a word for it."""
+    return event.kind == "crash" or any(
+        event.facts.get(name) for name in ("exit_code", "traceback", "signal")
+    )
+
+
+def _clause(word: str) -> tuple[str, list[str | float]]:
+    found = TERM.fullmatch(word)
+    if found is None:
+        like = f"%{word}%"
+        fields = " OR ".join(f"{name} LIKE ?" for name in ANYWHERE)
+        tagged = "runs.path IN (SELECT path FROM tags WHERE tag LIKE ?)"
+        return f"({fields} OR {tagged})", [like] * (len(ANYWHERE) + 1)
+    key, how, value = found["key"], found["how"], found["value"]
+    if how == ":":
+        if key == "tag":
+            return "runs.path IN (SELECT path FROM tags WHERE tag = ?)", [value]
+        if key not in FIELDS:
+            hint = f"one of tag, {', '.join(FIELDS)}; KEY=VALUE asks for a setting"
+            raise UsageError(f"nothing is called {key!r}", where=word, hint=hint)
+        return f"{FIELDS[key]} LIKE ?", [f"%{value}%"]
+    return _setting(key, how, value)
+
+
+def _setting(key: str, how: str, value: str) -> tuple[str, list[str | float]]:
+    """Ask for a setting by its name, or by the last part of it."""
+    given: str | float
+    try:
+        column, given = "number", float(value)
+    except ValueError:
+        if how not in {"=", "!="}:
+            raise UsageError(f"{value!r} is no number", where=f"{key}{how}{value}") from None
+        column, given = "value", value
+    within = "runs.path IN (SELECT path FROM settings WHERE (key = ? OR key LIKE ?) AND"
+    return f"{within} {column} {how} ?)", [key, f"%/{key}", given]
+
+
+def _leaves(settings: Mapping[str, object], within: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in settings.items():
+        name = f"{within}/{key}" if within else str(key)
+        if isinstance(value, Mapping):
+            yield from _leaves(value, name)
+        else:
+            yield name, value
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None

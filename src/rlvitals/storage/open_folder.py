@@ -1,0 +1,147 @@
+"""A run's folder while a process writes to it: followed when renamed, made again when removed."""
+
+import errno
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from rlvitals.storage import frames, temp_files
+from rlvitals.storage.run_folder import BLOCKS, RUN_FILE
+from rlvitals.storage.safe_files import MODE
+
+COPY_BYTES = 1 << 20  # of a file that are copied at a time
+BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")  # not on Windows
+_BINARY: int = getattr(os, "O_BINARY", 0)
+
+
+class OpenFolder:
+    """Opens files of a run folder by the folder's descriptor: a rename of it changes nothing."""
+
+    def __init__(self, path: Path) -> None:
+        """Open a folder. OSError."""
+        self.path = path.absolute()  # the program may change its working folder
+        self._fd: int | None = _descriptor(path)
+        self._run_file = b""
+        self._run_file_age: tuple[int, int] | None = None
+        self.remember()
+
+    def open(self, path: str, flags: int, mode: int = MODE) -> int:
+        """Open the file of a path's last name in this folder, as `os.open` does. OSError."""
+        return self._open(Path(path).name, flags, mode)
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def remember(self) -> None:
+        """Read `run.json` where it changed, to write it again should it be removed."""
+        with suppress(OSError):
+            now = os.stat(self._name(RUN_FILE), dir_fd=self._fd)
+            if (age := (now.st_ino, now.st_mtime_ns)) != self._run_file_age:
+                file = self._open(RUN_FILE, os.O_RDONLY)
+                try:
+                    self._run_file, self._run_file_age = _content(file), age
+                finally:
+                    os.close(file)
+
+    def has(self, name: str, fd: int) -> bool:
+        """Return whether a name in this folder still stands for an open file."""
+        try:
+            there, ours = os.stat(self._name(name), dir_fd=self._fd), os.fstat(fd)
+        except FileNotFoundError:
+            return False
+        # Some network file systems number files anew: one of our size is taken for ours.
+        same = (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+        return same or (bool(ours.st_nlink) and there.st_size == ours.st_size)
+
+    def restore(self) -> None:
+        """Make the folder and `run.json` again where they are gone.
+
+        Raises OSError, also where another run lies in the folder's place.
+        """
+        try:
+            self._make_blocks()
+        except FileNotFoundError:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.close()
+            self._fd = _descriptor(self.path)
+            self._make_blocks()
+        try:
+            file = self._open(RUN_FILE, os.O_RDONLY)
+        except FileNotFoundError:
+            self._write(RUN_FILE, self._run_file)
+            return
+        try:
+            if _run_id(_content(file)) != _run_id(self._run_file):
+                raise OSError(errno.ESTALE, "another run lies in the folder's place")
+        finally:
+            os.close(file)
+
+    def copy(self, fd: int, name: str) -> int:
+        """Write an open file again under its name; return the copy, open to append. OSError.
+
+        A file of that name is replaced where it begins as the open one does, else that is an
+        OSError: it is another process's.
+        """
+        with suppress(FileNotFoundError):
+            there = self._open(name, os.O_RDONLY)
+            try:
+                if os.pread(there, frames.SIZE, 0) != os.pread(fd, frames.SIZE, 0):
+                    raise OSError(errno.ESTALE, f"another process writes {name}")
+            finally:
+                os.close(there)
+        half = temp_files.half(Path(Path(name).name)).name
+        made = self._open(half, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND)
+        try:
+            append_rest(fd, made)
+            os.replace(self._name(half), self._name(name), src_dir_fd=self._fd, dst_dir_fd=self._fd)
+        except BaseException:
+            os.close(made)
+            with suppress(OSError):
+                os.unlink(self._name(half), dir_fd=self._fd)
+            raise
+        return made
+
+    def _make_blocks(self) -> None:
+        with suppress(FileExistsError):
+            os.mkdir(self._name(BLOCKS), dir_fd=self._fd)
+
+    def _write(self, name: str, data: bytes) -> None:
+        with suppress(FileExistsError):  # another rank of the run was faster
+            file = self._open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            try:
+                while data:
+                    data = data[os.write(file, data) :]
+            finally:
+                os.close(file)
+
+    def _open(self, name: str, flags: int, mode: int = MODE) -> int:
+        return os.open(self._name(name), flags | _BINARY, mode, dir_fd=self._fd)
+
+    def _name(self, name: str) -> str:
+        return name if self._fd is not None else str(self.path / name)
+
+
+def append_rest(fd: int, copy: int) -> None:
+    """Append to a copy what it lacks of an open file. OSError."""
+    while data := os.pread(fd, COPY_BYTES, os.fstat(copy).st_size):
+        os.write(copy, data)
+
+
+def _descriptor(path: Path) -> int | None:
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY) if BY_DESCRIPTOR else None
+
+
+def _content(file: int) -> bytes:
+    with open(os.dup(file), "rb") as copy:  # noqa: PTH123 - a descriptor, no path
+        return copy.read()
+
+
+def _run_id(data: bytes) -> object:
+    try:
+        return json.loads(data).get("id")
+    except (ValueError, AttributeError):
+        return None

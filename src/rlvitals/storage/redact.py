@@ -1,0 +1,353 @@
+"""Secrets are taken out before anything touches the disk.
+
+    text("python train.py --api-key abc123")      # "python train.py --api-key [redacted]"
+    mapping({"hub": {"token": "abc123"}})         # {"hub": {"token": "[redacted]"}}
+
+A secret shows by what it is called, by what it looks like, or by where it stands (an address, a
+header). What is taken out leaves a mark, so that a person sees that something was there.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeVar, cast
+
+from rlvitals.storage import redact_patterns as kinds
+
+MARK = "[redacted]"
+DEEPEST = 32  # levels of nested settings
+LONGEST = 64  # letters of a name before and behind what tells it
+STRONG = frozenset({"any", "text"})  # what a name alone makes a secret
+QUOTED_LETTERS = 8  # of a quoted text that a weak name makes a secret
+
+M = TypeVar("M", bound=Mapping[str, object])
+
+# An address: the user's name stays, the password goes. It may hold an "@" and a "/" itself.
+LOGIN = re.compile(r"(://[^\s/:@\"'`]*:)([^\s\"'`]*)(?=@[\w.\[-])")
+LOGIN_TOKEN = re.compile(r"(://)([\w.~-]{20,})(?=@[\w.\[-])")
+USER = re.compile(r"((?<!\S)(?:-u|--user|--proxy-user)[ =]\"?'?[\w.@+-]+:)(?!//)([^\s\"']+)")
+HEADER = re.compile(
+    r"(?i)\b(authorization\\*[\"']?\s*[:=]\s*\\*[\"']?(?:(?:bearer|basic|token|digest|apikey)\s+)?"
+    r"|bearer\s+(?=[\w.~+/=-]{16})|(?:set-)?cookie\\*[\"']?:\s+\\*[\"']?)([^\"'\r\n]+)"
+)
+QUERY = re.compile(
+    r"(?i)([?&][\w.%-]{0,40}?(?:sig|signature|token|key|secret|password|credential)=)"
+    r"([^\s&\"'`;<>]+)"
+)
+NETRC = re.compile(r"(\blogin\s+\S+\s+password\s+)(\S+)|(\bwandb\s+login\s+)([0-9a-zA-Z_-]{20,})")
+# What is called like a secret, what separates the value (in JSON within JSON quotes stand behind
+# strokes), and the value, quoted or bare. Names are bounded: a search takes linear time.
+CALLED = (
+    "pass|pw|secret|credential|token|key|auth|bearer|cookie|connectionstring|licen[cs]e|otp|session"
+)
+TRIGGER = re.compile(CALLED)  # for text in lower case: ten times as fast as `(?i)`
+NAMED = re.compile(
+    rf"(?i)(?<![\w.-])(?P<dash>-{{0,2}})(?P<name>[\w./-]{{0,{LONGEST}}}?(?:{CALLED})"
+    rf"[\w.-]{{0,{LONGEST}}})"
+    r"(?P<sep>\\*[\"']?\]?(?:\s*(?:=>|:=|=|:)\s*|(?<!\s)[ \t]+))"
+    r"(?:[rbuf]{0,2}(?P<quote>\\*[\"'])(?P<inner>[^\r\n]*?)(?P=quote)|(?P<bare>[^\s\"'`;&]+))"
+)
+# '--password', 'x' in the repr of a list or in JSON.
+FLAG_PAIR = re.compile(r"((\\*[\"'])-{1,2}([\w.-]{1,64})\2\s*,\s*(\\*[\"']))([^\"'\r\n\\]*)(?=\4)")
+# "login failed with key x": prose, so only a value that is no word counts.
+PROSE = re.compile(
+    r"(?i)\b((?:key|token|secret|password|passphrase|credential)s?(?:\s+(?:is|was))?"
+    r"[ \t]+[\"'`]?)([A-Za-z0-9][\w+/=.-]{15,})"
+)
+# "bob:x@host" without a scheme. An image's digest, "python:3.11@sha256:...", is none.
+BARE_LOGIN = re.compile(
+    r"(?<![\w:@.+-])(?<!//)((?!mailto:)[\w.+-]{1,64}:)([^\s:/@\"'`]{8,})(?=@(?!sha\d)[\w-])"
+)
+CALL = re.compile(r"[A-Za-z_][\w.]*[(\[{]")
+OF_A_PROGRAM = re.compile(
+    r"(?:self|cls|os|sys|args|cfg|config|conf|settings|env|environ|opts?|options|params|kwargs"
+    r"|flags|hparams|secrets|request|response|jax|torch|np|tokenizer|batch|tokens?)\.",
+    re.IGNORECASE,
+)
+VARIABLE = re.compile(r"\$(?:\{.*|\(.*|[A-Z_][A-Z0-9_]*)$|%[A-Z_]+%$|<[\w -]+>$|\{\w*\}$|\*+$")
+NUMBER = re.compile(r"[-+]?[\d.,_]{1,15}(?:e[-+]?\d+)?[kKmMbB]?$")
+MARKER = re.compile(r"<.*>$|\[[A-Z]+\]$|</?\w*")  # "<|endoftext|>", "[PAD]"
+
+
+def text(raw: str) -> str:
+    """Take the secrets out of a text: a command, a diff, a traceback, a file of settings."""
+    for literal, pattern in kinds.PATTERNS:
+        if literal in raw:
+            raw = pattern.sub(MARK, raw)
+    if "@" in raw:
+        raw = LOGIN_TOKEN.sub(rf"\1{MARK}", LOGIN.sub(rf"\1{MARK}", raw))
+        raw = BARE_LOGIN.sub(_login, raw)
+    if "-u" in raw or "-proxy-user" in raw:
+        raw = USER.sub(rf"\1{MARK}", raw)
+    low = raw.lower()
+    if "authorization" in low or "bearer" in low or "cookie" in low:
+        raw = HEADER.sub(_header, raw)
+    if "=" in raw:
+        raw = QUERY.sub(_asked, raw)
+    if "login" in raw:
+        raw = NETRC.sub(lambda m: f"{m[1] or m[3]}{MARK}", raw)
+    if TRIGGER.search(low) is None:
+        return raw
+    raw = FLAG_PAIR.sub(_flagged, raw)
+    return PROSE.sub(_told_of, _assignments(raw))
+
+
+def _assignments(raw: str) -> str:
+    """Take out what is assigned to a secret's name; a value may be an assignment itself."""
+    low = raw.lower()
+    if len(low) != len(raw):  # a letter whose lower case is two: positions would not fit
+        low = "".join(c.lower() if len(c.lower()) == 1 else c for c in raw)
+    parts: list[str] = []
+    at = 0
+    trigger = TRIGGER.search(low)
+    while trigger is not None:
+        match = _assignment(raw, at, trigger.start())
+        if match is None:
+            trigger = TRIGGER.search(low, trigger.start() + 1)
+            continue
+        clean = _assigned(match)
+        if clean == match[0]:
+            end = max(match.end("sep"), match.end("name"))
+            clean = raw[match.start() : end]
+        else:
+            end = match.end()
+        parts += (raw[at : match.start()], clean)
+        at = end
+        trigger = TRIGGER.search(low, at)
+    return "".join((*parts, raw[at:]))
+
+
+def _assignment(raw: str, at: int, trigger: int) -> re.Match[str] | None:
+    """Match an assignment whose name holds what stands at `trigger`; the leftmost, from `at` on."""
+    for start in range(max(at, trigger - LONGEST - 2), trigger + 1):
+        before = raw[start - 1] if start else " "
+        if before.isalnum() or before in "_.-":
+            continue
+        if (match := NAMED.match(raw, start)) is not None:
+            return match
+    return None
+
+
+def command(words: Sequence[str]) -> tuple[str, ...]:
+    """Take the secrets out of a command line, word by word."""
+    return tuple(map(str, _arguments("", words, 0)))
+
+
+def mapping(said: M) -> M:
+    """Take the secrets out of settings or an environment, however deep they are nested.
+
+    The keys stay; a secret's value becomes `MARK`. Numbers, truth values and None stay as they
+    are; what JSON has no word for becomes its text.
+    """
+    return cast("M", _inside("", said, 0))
+
+
+def written(said: M) -> M:
+    """Return settings as they may be written: without secrets, and `~` for the home folder."""
+    return cast("M", _moved(mapping(said)))
+
+
+def written_text(raw: object) -> str:
+    """Return a text as it may be written: without secrets, and `~` for the home folder."""
+    return homeless(text(str(raw)))
+
+
+def _moved(value: object) -> object:
+    if isinstance(value, str):
+        return homeless(value)
+    if isinstance(value, Mapping):
+        return {key: _moved(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_moved, value)) if type(value) in {list, tuple} else value
+    return value
+
+
+def cell(name: str, value: object) -> object:
+    """Take the secrets out of a logged text or a table's cell that stands under a name.
+
+    The name alone tells only of passwords and API keys: a column "token" holds a model's words.
+    """
+    if not isinstance(value, str):
+        return value
+    named = kinds.strength(name) in STRONG and _is_secret(name, value)
+    return MARK if named else text(value)
+
+
+def is_secret(name: str, value: object) -> bool:
+    """Tell whether a setting is a secret, by its name or by what it holds."""
+    if _is_secret(name, value):
+        return True
+    return isinstance(value, str) and text(value) != value
+
+
+def homeless(said: str) -> str:
+    """Write `~` for the folder of whoever runs this: it names a person and moves with nobody."""
+    for home in _homes():
+        said = re.sub(rf"(?<![\w/.-]){re.escape(home)}(?![\w.-])", "~", said)
+    return said
+
+
+@lru_cache(maxsize=1)
+def _homes() -> tuple[str, ...]:
+    try:
+        home = Path.home()
+        found = {str(home), str(home.resolve())}
+    except (OSError, RuntimeError):  # nobody's home
+        return ()
+    return tuple(sorted((one for one in found if len(one) > 1), key=len, reverse=True))
+
+
+def _inside(name: str, value: object, depth: int) -> object:
+    if depth >= DEEPEST:
+        return MARK
+    if isinstance(value, Mapping):
+        return _members(name, value, depth)
+    if isinstance(value, list | tuple | set | frozenset):
+        parts = _arguments(name, list(value), depth)
+        return tuple(parts) if isinstance(value, tuple) else parts
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return _inside(name, value.tolist(), depth + 1)
+    return _single(name, value)
+
+
+def _single(name: str, value: object) -> object:
+    if _is_secret(name, value):
+        return MARK
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, bytes):
+        return text(value.decode(errors="replace"))
+    return text(_string(value))
+
+
+def _string(value: object) -> str:
+    """Write a value as text; a `__str__` that raises gives the name of the type."""
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - a caller's own class may raise anything
+        return f"<{type(value).__name__}>"
+
+
+def _members(name: str, group: Mapping[object, object], depth: int) -> dict[object, object]:
+    """Take the secrets out of a mapping. {"name": "API_KEY", "value": "x"} names its own value."""
+    label = next((one for key in kinds.LABELS if isinstance(one := group.get(key), str)), "")
+    clean: dict[object, object] = {}
+    for key, value in group.items():
+        word = _string(key)
+        path = f"{name}/{word}" if name else word
+        if label and word.lower() in kinds.NEUTRAL and kinds.strength(label):
+            path = label
+        clean[_key(key)] = _inside(path, value, depth + 1)
+    return clean
+
+
+def _arguments(name: str, values: Sequence[object], depth: int) -> list[object]:
+    """Take the secrets out of a list, which may be a command line or a pair of name and value."""
+    clean: list[object] = []
+    flag = ""  # the word before, where it names the next one
+    if len(values) == 2 and isinstance(values[0], str) and kinds.strength(values[0]) in STRONG:  # noqa: PLR2004 - a pair
+        flag = values[0]
+    for value in values:
+        word = value if isinstance(value, str) else ""
+        option, equals, assigned = word.partition("=")
+        if clean and flag and not word.startswith("--") and _is_value(flag, value):
+            clean.append(MARK)
+        elif equals and " " not in option and _is_secret(option.strip("-+"), assigned):
+            clean.append(f"{option}={MARK}")
+        elif word.startswith("-p") and kinds.is_drawn(word[2:]):  # as `mysql -pPASSWORD` has it
+            clean.append(f"-p{MARK}")
+        else:
+            clean.append(_inside(name, value, depth + 1))
+        if clean[1:] or word.startswith("-"):
+            flag = word.strip("-") if word.startswith("-") and not equals else ""
+    return clean
+
+
+def _is_value(flag: str, value: object) -> bool:
+    return _is_secret(flag, value) or (
+        flag == "p" and isinstance(value, str) and kinds.is_drawn(value)
+    )
+
+
+def _key(key: object) -> object:
+    return text(key) if isinstance(key, str) else key
+
+
+def _is_secret(name: str, value: object) -> bool:
+    """Tell by the name, and by whether the value can be one."""
+    strength = kinds.strength(name) or kinds.inherited(name)
+    if isinstance(value, bool) or not strength:
+        return False
+    if not isinstance(value, str | bytes):
+        return strength == "any" and isinstance(value, int | float)
+    held = (value.decode(errors="replace") if isinstance(value, bytes) else value).strip()
+    if held.lower() in kinds.EMPTY or held == MARK:
+        return False
+    return {
+        "any": not kinds.PLACE.match(held),
+        "text": not NUMBER.match(held),
+        "token": not NUMBER.match(held) and not MARKER.match(held),
+        "random": kinds.is_random(held),
+        "drawn": kinds.is_drawn(held),
+    }[strength]
+
+
+def _login(match: re.Match[str]) -> str:
+    value = match[2]
+    return f"{match[1]}{MARK}" if kinds.is_random(value) or kinds.is_drawn(value) else match[0]
+
+
+def _flagged(match: re.Match[str]) -> str:
+    return f"{match[1]}{MARK}" if _is_secret(match[3], match[5]) else match[0]
+
+
+def _told_of(match: re.Match[str]) -> str:
+    return f"{match[1]}{MARK}" if kinds.is_drawn(match[2]) else match[0]
+
+
+def _header(found: re.Match[str]) -> str:
+    if found[2].strip().startswith(MARK) or CALL.match(found[2]) or VARIABLE.match(found[2]):
+        return found[0]
+    return f"{found[1]}{MARK}"
+
+
+def _asked(found: re.Match[str]) -> str:
+    return found[0] if NUMBER.match(found[2]) else f"{found[1]}{MARK}"
+
+
+def _assigned(found: re.Match[str]) -> str:
+    """Rewrite one `name = value` of a text, unless it is a piece of a program or says nothing."""
+    name, sep, quote = found["name"], found["sep"], found["quote"]
+    value = found["inner"] if quote else found["bare"]
+    spaced = not set(sep) & set("=:")
+    if spaced and (len(found["dash"]) < 2 or value.startswith("--")):  # noqa: PLR2004 - "--"
+        return found[0]
+    tail = ""
+    if not quote and not found["dash"]:
+        kept = value.rstrip(",)}]\\")
+        value, tail = kept, value[len(kept) :]
+    if value.startswith(MARK) or not _is_secret(name, value) or VARIABLE.match(value):
+        return found[0]
+    if not _told(found, value):
+        return found[0]
+    start = found.start("inner" if quote else "bare") - found.start()
+    return f"{found[0][:start]}{MARK}{tail}{quote or ''}"
+
+
+def _told(found: re.Match[str], value: str) -> bool:
+    """Tell a secret within a text from a line of a program that only speaks of one."""
+    name = found["name"]
+    strength = kinds.strength(name)
+    if found["dash"]:
+        return True
+    shell = name.rpartition("/")[2].upper() == name and found["sep"].strip("\\\"'") == "="
+    if found["quote"]:
+        return strength != "token" or (" " not in value and len(value) >= QUOTED_LETTERS)
+    if shell:
+        return True
+    if CALL.match(value) or OF_A_PROGRAM.match(value):
+        return False
+    if strength in {"any", "text"}:
+        return True
+    return kinds.is_random(value)

@@ -1,0 +1,398 @@
+"""A run's folder: who and what it is, and where its parts lie.
+
+    <run>/run.json                      who and what; rewritten whole, or not at all
+    <run>/.run.json.copy                the same bytes, for where a bit of run.json has flipped
+    <run>/blocks/<attempt>-<rank>.rlv   the numbers: one file for each process start and rank
+    <run>/events.jsonl                  what happened
+
+No absolute path is stored: a run can be moved. Two processes on one folder are two attempts.
+"""
+
+import json
+import os
+import re
+import time as clock
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.storage import payloads, redact, safe_files, temp_files, typed
+from rlvitals.storage.events import Events
+from rlvitals.storage.typed import Fields
+
+FORMAT = 1
+RUN_FILE = "run.json"
+WRITER = "rlvitals"  # tells this run.json from other programs'
+EVENTS_FILE = "events.jsonl"
+BLOCKS = "blocks"
+BLOCK_FILE = re.compile(r"(\d+)-(\d+)\.rlv")
+PACKED_FILE = re.compile(r"(\d+)-(\d+)\.packed\.rlv")
+RUN_COPY = ".run.json.copy"
+CHECKSUM = b',\n "checksum": "'  # the last entry of run.json, of all bytes before it
+
+
+class NewerFormat(UnreadableLog):
+    """A run folder that this version of the program must not guess at."""
+
+
+class LostRun(UnreadableLog):
+    """A folder in which `run.json` and its copy are damaged or missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One start of the run's process, or processes: all ranks of a launch share its number."""
+
+    number: int  # from 1
+    started: float  # seconds since the epoch
+    launch: str = ""  # what tells a launch from others: ranks of the same one are one attempt
+    host: str = ""
+    pid: int = 0
+    world_size: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Who and what a run is: what `run.json` holds."""
+
+    id: str = ""
+    name: str = ""
+    project: str = ""
+    group: str = ""
+    seed: int | None = None
+    created: float = 0.0  # seconds since the epoch
+    settings: Mapping[str, object] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    notes: str = ""
+    framework: str = ""  # whose keys the run logs, where a hook records it: "sb3", "trl"
+    command: tuple[str, ...] = ()
+    git: Mapping[str, object] = field(default_factory=dict)
+    host: Mapping[str, object] = field(default_factory=dict)
+    attempts: tuple[Attempt, ...] = ()
+    more: Mapping[str, object] = field(default_factory=dict)  # what a caller adds: packages, seeds
+    wrong: tuple[str, ...] = ()  # fields of the file that were dropped, in words; never written
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFile:
+    """Where an attempt's rank has its blocks."""
+
+    attempt: int
+    rank: int
+    path: Path  # of the file that grows; gone once it is packed
+    packed: Path | None = None  # of the file that stands for its beginning, or all of it
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Both files, those that are there."""
+        both = () if self.packed is None else (self.packed,)
+        return (*both, self.path) if self.path.exists() else both
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """A run's folder and what its `run.json` said when it was opened."""
+
+    path: Path
+    about: About
+
+    @classmethod
+    def create(cls, path: Path, about: About) -> "RunFolder":
+        """Make a run folder, or open the one that is there: then its own `run.json` holds.
+
+        Damaged copies of `run.json` are written anew, and set aside as `run.json.corrupt`. Raises
+        OSError, and UnreadableLog for a folder of a newer format.
+        """
+        safe_files.make_folders(path)
+        safe_files.make_folder(path / BLOCKS)
+        made = replace(
+            about,
+            id=about.id or os.urandom(16).hex(),
+            name=about.name or path.resolve().name,
+            created=about.created or clock.time(),
+        )
+        with safe_files.lock(path):
+            try:
+                stored = read_stored(path / RUN_FILE)
+            except LostRun:
+                return cls(path, _write(path / RUN_FILE, made, damaged=True))
+            if stored.damage:
+                _write(path / RUN_FILE, stored.about, damaged=stored.from_copy)
+        return cls(path, stored.about)
+
+    @classmethod
+    def open(cls, path: Path) -> "RunFolder":
+        """Open a run folder. Raises UnreadableLog where it is none, damaged, or a newer one."""
+        return cls(path, read_about(path / RUN_FILE))
+
+    @property
+    def events(self) -> Events:
+        """What appends to the run's events."""
+        return Events(self.path / EVENTS_FILE)
+
+    @property
+    def events_path(self) -> Path:
+        """The file of events."""
+        return self.path / EVENTS_FILE
+
+    def update(self, **changes: object) -> "RunFolder":
+        """Change parts of `run.json` in one rewrite; what others changed meanwhile stays.
+
+        Raises OSError.
+        """
+        with safe_files.lock(self.path):
+            stored = read_stored(self.path / RUN_FILE)
+            about = replace(stored.about, **changes)  # type: ignore[arg-type]
+            _write(self.path / RUN_FILE, about, damaged=stored.from_copy)
+        return RunFolder(self.path, about)
+
+    def begin(
+        self, rank: int = 0, *, launch: str = "", host: str = "", world_size: int = 1
+    ) -> tuple["RunFolder", int, Path]:
+        """Begin an attempt, or join the one of the same launch: its number and its block file.
+
+        The file is made empty: it is this process's alone. Raises OSError.
+        """
+        with safe_files.lock(self.path):
+            stored = read_stored(self.path / RUN_FILE)
+            about = stored.about
+            number = self._joined(about, rank, launch)
+            while not (number and self._claim(number, rank)):
+                number = max([number or 0, *(one.attempt for one in self.block_files())]) + 1
+            if all(one.number != number for one in about.attempts):
+                new = Attempt(number, clock.time(), launch, host, os.getpid(), world_size)
+                about = replace(about, attempts=(*about.attempts, new))
+                _write(self.path / RUN_FILE, about, damaged=stored.from_copy)
+            path = self.block_path(number, rank)
+            temp_files.clear(self.path, path.stat().st_mtime)
+        return RunFolder(self.path, about), number, path
+
+    def _joined(self, about: About, rank: int, launch: str) -> int | None:
+        """Find the attempt that a rank belongs to; None for a new one."""
+        taken = {(one.attempt, one.rank) for one in self.block_files()}
+        open_ones = [one for one in about.attempts if (one.number, rank) not in taken]
+        if launch:
+            return next((one.number for one in open_ones if one.launch == launch), None)
+        # Nothing tells the launch: a later rank belongs to the newest attempt of rank 0.
+        newest = max((one.number for one in about.attempts), default=0)
+        return next((one.number for one in open_ones if rank and one.number == newest), None)
+
+    def _claim(self, number: int, rank: int) -> bool:
+        path = self.block_path(number, rank)
+        if path.with_suffix(".packed.rlv").exists():
+            return False
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        except FileExistsError:
+            return False
+        return True
+
+    def block_path(self, attempt: int, rank: int) -> Path:
+        """Name the block file of an attempt's rank."""
+        return self.path / BLOCKS / f"{attempt}-{rank}.rlv"
+
+    def block_files(self) -> tuple[BlockFile, ...]:
+        """List the block files: by attempt, then by rank."""
+        return block_files(self.path)
+
+
+def block_files(folder: Path) -> tuple[BlockFile, ...]:
+    """List the block files of a run's folder: by attempt, then by rank."""
+    try:
+        names = {entry.name for entry in os.scandir(folder / BLOCKS)}
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    matches = [m for n in names if (m := BLOCK_FILE.fullmatch(n) or PACKED_FILE.fullmatch(n))]
+    found = []
+    for attempt, rank in sorted({(int(m[1]), int(m[2])) for m in matches}):
+        path = folder / BLOCKS / f"{attempt}-{rank}.rlv"
+        packed = path.with_suffix(".packed.rlv")
+        found.append(BlockFile(attempt, rank, path, packed if packed.name in names else None))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What `run.json` and its copy say together."""
+
+    about: About
+    damage: str = ""  # which of the two is damaged or missing, as a sentence
+    from_copy: bool = False  # `run.json` is of no use
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What reading one of the two files gave."""
+
+    about: About | None = None
+    same: bool | None = None  # whether its checksum holds; None: it has none
+    error: UnreadableLog | None = None  # None: there is no such file
+
+
+def is_run(folder: Path) -> bool:
+    """Tell whether a folder holds `run.json` or its copy. OSError where nobody can tell."""
+    return (folder / RUN_FILE).exists() or (folder / RUN_COPY).exists()
+
+
+def read_about(path: Path) -> About:
+    """Read a `run.json`, or its copy where that is damaged or gone.
+
+    Raises UnreadableLog where neither can be read or understood, and for a newer format.
+    """
+    return read_stored(path).about
+
+
+def read_stored(path: Path) -> Stored:
+    """Read a `run.json` and its copy, and choose. Raises UnreadableLog as `read_about`."""
+    return choose(_state(path), copy_state(path), path)
+
+
+def choose(run: FileState, copy: FileState, path: Path) -> Stored:
+    """Choose the one whose bytes are as they were written.
+
+    A `run.json` without a checksum is one of an older version, which knows no copy. Raises LostRun
+    where neither can be understood, and what was wrong with `run.json`.
+    """
+    if isinstance(run.error, NewerFormat) and run.same is not False:
+        raise run.error
+    wrong = run.error.problem if run.error else f"{RUN_FILE} is missing"
+    if run.about is not None:
+        if run.same is not False:
+            there = copy.error is not None or copy.about is not None
+            spoilt = there and copy.same is not True
+            return Stored(run.about, f"{RUN_COPY} is damaged" if spoilt else "")
+        wrong = f"{RUN_FILE} is not as it was written: its checksum differs"
+        if not (copy.same and copy.about):
+            return Stored(run.about, wrong)
+    if copy.about is not None:
+        return Stored(copy.about, f"{wrong}; its copy {RUN_COPY} is used", from_copy=True)
+    if run.error is not None:
+        raise run.error
+    hint = "a run folder holds run.json and blocks/"
+    raise LostRun("not a run folder", where=str(path.parent), hint=hint)
+
+
+def examine(data: bytes, path: Path) -> FileState:
+    """Read the bytes of a `run.json` or of its copy."""
+    body, mark, end = data.rpartition(CHECKSUM)
+    same = end == safe_files.checksum(body) + b'"\n}' if mark else None
+    try:
+        return FileState(parse_about(data, path), same)
+    except UnreadableLog as error:
+        return FileState(None, same, error)
+
+
+def copy_state(path: Path) -> FileState:
+    """Read the copy of a `run.json`. Raises UnreadableLog where it is there and cannot be read."""
+    return _state(path.with_name(RUN_COPY))
+
+
+def _state(path: Path) -> FileState:
+    try:
+        return examine(safe_files.read_regular(path), path)
+    except (FileNotFoundError, NotADirectoryError):
+        return FileState()
+    except OSError as error:
+        hint = "nothing was changed: mend the rights or the disk, and try again"
+        problem = f"cannot read: {error.strerror}"
+        raise UnreadableLog(problem, where=str(path), hint=hint) from None
+
+
+def parse_about(data: bytes, path: Path) -> About:
+    """Read the bytes of a `run.json`; `path` is what errors call it. Raises UnreadableLog."""
+    try:
+        said = typed.load(data)
+    except ValueError:
+        raise LostRun("run.json is damaged", where=str(path)) from None
+    if not isinstance(said, dict) or not isinstance(said.get("format"), int):
+        raise UnreadableLog("no run.json of rlvitals", where=str(path))
+    if said["format"] > FORMAT:
+        raise NewerFormat(
+            f"a run folder of format {said['format']}, written by a newer rlvitals",
+            where=str(path),
+            hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
+        )
+    return _about(Fields(said, RUN_FILE))
+
+
+def _about(record: Fields) -> About:
+    """Take each field as its type; a wrong one is named in `wrong`, and its default stands."""
+    listed = record.values.get("attempts", [])
+    if not isinstance(listed, list):
+        record.drop("attempts", typed.WrongTypeError("is not a list"))
+        listed = []
+    attempts = [_attempt(attempt, f"attempts[{i}]", record) for i, attempt in enumerate(listed)]
+    return About(
+        id=record.take("id", typed.text, ""),
+        name=record.take("name", typed.text, ""),
+        project=record.take("project", typed.text, ""),
+        group=record.take("group", typed.text, ""),
+        seed=record.take("seed", typed.seed, None),
+        created=record.take("created", typed.moment, 0.0),
+        settings=record.mapping("settings"),
+        tags=record.take("tags", typed.texts, ()),
+        notes=record.take("notes", typed.text, ""),
+        framework=record.take("framework", typed.text, ""),
+        command=record.take("command", typed.texts, ()),
+        git=record.mapping("git"),
+        host=record.mapping("host"),
+        attempts=tuple(attempt for attempt in attempts if attempt is not None),
+        more=record.mapping("more"),
+        wrong=tuple(record.wrong),
+    )
+
+
+def _attempt(value: object, place: str, whole: Fields) -> Attempt | None:
+    try:
+        record = Fields(value, f"{whole.where}: {place}")
+        number = typed.count(record.values.get("number"))
+    except ValueError as error:
+        whole.drop(place, error)
+        return None
+    attempt = Attempt(
+        number,
+        record.take("started", typed.moment, 0.0),
+        record.take("launch", typed.text, ""),
+        record.take("host", typed.text, ""),
+        record.take("pid", typed.count, 0),
+        record.take("world_size", typed.count, 1),
+    )
+    whole.wrong += record.wrong
+    return attempt
+
+
+def without_secrets(about: About) -> About:
+    """Return what `run.json` may hold."""
+    texts = ("name", "project", "group", "notes", "framework")
+    clean: dict[str, Any] = {key: redact.written_text(getattr(about, key)) for key in texts}
+    groups = ("settings", "git", "host", "more")
+    clean |= {key: redact.written(getattr(about, key)) for key in groups}
+    clean["tags"] = tuple(map(redact.written_text, about.tags))
+    clean["command"] = tuple(map(redact.homeless, redact.command(about.command)))
+    return replace(about, **clean)
+
+
+def _write(path: Path, about: About, *, damaged: bool = False) -> About:
+    """Write both files beside, then rename: a reader finds an old one whole or the new one.
+
+    `damaged`: what lies there as `run.json` is set aside first. Returns what was written.
+    """
+    about = without_secrets(about)
+    said = {
+        "format": FORMAT,
+        "written_by": WRITER,
+        **{one.name: getattr(about, one.name) for one in fields(About) if one.name != "wrong"},
+    }
+    said["attempts"] = [asdict(one) for one in about.attempts]
+    body = json.dumps(said, indent=1, default=payloads.plain).encode().removesuffix(b"\n}")
+    if damaged and os.path.lexists(path):
+        path.replace(safe_files.free_name(path))
+    data = body + CHECKSUM + safe_files.checksum(body) + b'"\n}'
+    with safe_files.beside(path) as file:
+        file.write(data)
+    with suppress(OSError), safe_files.beside(path.with_name(RUN_COPY)) as file:
+        file.write(data)  # without room for it, the next rewrite makes it
+    return about

@@ -1,0 +1,151 @@
+"""Settings files: where they are looked for, and which of them may do more than judge a run.
+
+A settings file near a run may have come with the run, from an archive or a shared folder. Such a
+file sets how the run is judged. Options that write elsewhere, send data, use stored credentials,
+read another file or start processes are taken only from the user's own settings: the file in the
+configuration folder, the file that `--config` or `RLVITALS_CONFIG` names, the environment, flags.
+"""
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rlvitals.errors import UsageError, harmless
+
+FILE = "rlvitals.toml"
+VARIABLE = "RLVITALS_CONFIG"
+MAX_FILE_BYTES = 1 << 20  # of a settings file
+RUN_FILE = "run.json"  # marks a run folder
+RESTRICTED = {
+    "diagnose": ("jobs",),
+    "recording": ("mode", "folder", "sinks"),
+}
+CONFINED = {"diagnose": ("baseline",)}  # paths that must stay in the file's folder
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """One settings file; `distrust` says why its restricted options are ignored, "" if not."""
+
+    path: Path
+    distrust: str = ""
+
+
+def find(
+    near: Path, environ: Mapping[str, str] | None = None, *, records: bool = False
+) -> tuple[SettingsFile, ...]:
+    """List the settings files for a run at `near`, the one that overrules the others last.
+
+    `records`: the run is recorded, not looked at. Its own program runs then, so the project's file
+    in the working folder or above it is the user's own. Raises UsageError for a file that
+    `RLVITALS_CONFIG` names and that is not there.
+    """
+    home = _home(environ or {})
+    files = [] if home is None else [SettingsFile(home)]
+    named = (environ or {}).get(VARIABLE, "")
+    if named:
+        path = Path(named).expanduser()
+        if not _is_file(path):
+            raise UsageError("no such settings file", where=str(path), hint=f"{VARIABLE}, --config")
+        return (*files, SettingsFile(path))
+    # Not `resolve`: it raises on a loop of links, and a run lies where a person says it does.
+    start = near.absolute()
+    folders = (start, *start.parents, Path.cwd())
+    nearest = next((folder / FILE for folder in folders if _is_file(folder / FILE)), None)
+    if nearest is not None and nearest != home:
+        files.append(SettingsFile(nearest, _distrust(nearest, start, records=records)))
+    return tuple(files)
+
+
+def read(file: SettingsFile) -> bytes:
+    """Return what a settings file holds. Raises OSError, UsageError for one that is too large."""
+    with file.path.open("rb") as opened:
+        data = opened.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageError(
+            f"a settings file of more than {MAX_FILE_BYTES >> 20} MiB", where=str(file.path)
+        )
+    return data
+
+
+def without_restricted(
+    file: SettingsFile, sections: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Leave out what a file that is not the user's own may not set; each is told of once."""
+    allowed = {name: dict(values) for name, values in sections.items()}
+    if not file.distrust:
+        return allowed
+    for section, key in _options(RESTRICTED, allowed):
+        del allowed[section][key]
+        _tell(f"{section}.{key} in {file.path} is ignored: {file.distrust}; {_places()}")
+    for section, key in _options(CONFINED, allowed):
+        if not _is_inside(file.path.parent, str(allowed[section][key])):
+            del allowed[section][key]
+            why = "it names a file outside the folder of the settings file"
+            _tell(f"{section}.{key} in {file.path} is ignored: {why}; {_places()}")
+    return allowed
+
+
+def _options(
+    names: Mapping[str, tuple[str, ...]], sections: Mapping[str, Mapping[str, Any]]
+) -> Iterator[tuple[str, str]]:
+    for section, keys in names.items():
+        yield from ((section, key) for key in keys if key in sections.get(section, {}))
+
+
+def _home(environ: Mapping[str, str]) -> Path | None:
+    """Return the settings file in the user's configuration folder."""
+    try:
+        base = Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    except RuntimeError:  # no home folder
+        return None
+    path = base / "rlvitals" / FILE
+    return path if _is_file(path) else None
+
+
+def _distrust(path: Path, start: Path, *, records: bool) -> str:
+    """Say why a file that was found beside a run is not the user's own; "" where it is."""
+    folder = path.parent
+    if not records or (folder.is_relative_to(start) and folder != Path.cwd()):
+        return "the file lies with the run"
+    if any(_is_file(above / RUN_FILE) for above in (folder, *folder.parents)):
+        return "the file lies in a run folder"
+    if not Path.cwd().is_relative_to(folder):
+        return "the file is not in the working folder or above it"
+    try:
+        owner = path.stat().st_uid
+    except OSError:
+        return "its owner is not known"
+    own = {0, os.geteuid()} if hasattr(os, "geteuid") else {owner}
+    return "" if owner in own else "the file belongs to another user"
+
+
+def _is_inside(folder: Path, name: str) -> bool:
+    """Tell whether a path leads to an ordinary file below a folder, links followed."""
+    try:
+        target = (folder / name).resolve(strict=True)
+        return target.is_relative_to(folder.resolve()) and target.is_file()
+    except (OSError, ValueError, RuntimeError):
+        return not os.path.isabs(name) and ".." not in Path(name).parts  # noqa: PTH117 - a str
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # no permission to look, a name that no file can have
+        return False
+
+
+def _places() -> str:
+    return f"set it by a flag, the environment, --config FILE or {VARIABLE}"
+
+
+@lru_cache(maxsize=256)
+def _tell(text: str) -> None:
+    """Log once; a path may hold what a terminal obeys."""
+    LOG.warning("%s", harmless(text))

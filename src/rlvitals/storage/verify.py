@@ -1,0 +1,149 @@
+"""Check every byte of a run: which blocks are damaged, and what can be read all the same."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlvitals.errors import UnreadableLog
+from rlvitals.storage import compacted, events, frames, payloads, run_folder, typed
+from rlvitals.storage.blocks import hold
+from rlvitals.storage.frames import Damage, Frame, Kind, Tail
+from rlvitals.storage.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is known of one file."""
+
+    name: str  # within the run's folder
+    size: int  # bytes
+    blocks: int = 0  # that are whole
+    rows: int = 0  # that can be read
+    damage: tuple[Damage, ...] = ()
+    torn: int = 0  # bytes at the end that are no whole block: of a process that was killed
+    growing: bool = False  # it is being written to
+    problem: str = ""  # nothing of it can be read
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing of it is damaged; a torn end is what a killed process leaves."""
+        return not self.damage and not self.problem
+
+
+def verify(folder: Path) -> tuple[Report, ...]:
+    """Check a run folder's files. Raises UnreadableLog for a newer format."""
+    return *_about(folder / RUN_FILE), *map(_blocks, _files(folder)), *_events(folder / EVENTS_FILE)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for file in run_folder.block_files(folder):
+        yield from file.paths
+
+
+def _about(path: Path) -> Iterator[Report]:
+    size = path.stat().st_size if path.exists() else 0
+    try:
+        stored = run_folder.read_stored(path)
+    except run_folder.NewerFormat:
+        raise
+    except UnreadableLog as error:
+        yield Report(RUN_FILE, size, problem=error.problem)
+    else:
+        damage = (Damage(0, size, stored.damage),) if stored.damage else ()
+        yield Report(RUN_FILE, size, damage=(*damage, *_fields(stored.about.wrong)))
+
+
+def _events(path: Path) -> Iterator[Report]:
+    if not path.exists():
+        return
+    size = path.stat().st_size
+    try:
+        found = events.read(path)
+    except OSError as error:
+        yield Report(EVENTS_FILE, size, problem=error.strerror or str(error))
+        return
+    skipped = [f"{found.skipped:,} lines are no events"] if found.skipped else []
+    torn = size - found.cursor.offset
+    damage = _fields([*skipped, *typed.summary(found.wrong)])
+    yield Report(EVENTS_FILE, size, len(found.events), 0, damage, torn)
+
+
+def _fields(wrong: Sequence[str]) -> tuple[Damage, ...]:
+    return tuple(Damage(0, 0, text) for text in wrong)
+
+
+def _blocks(path: Path) -> Report:
+    name, size = f"{BLOCKS}/{path.name}", path.stat().st_size
+    try:
+        with path.open("rb", buffering=0) as file:
+            growing = not hold(file.fileno(), alone=True)
+            found = _Check()
+            for part in frames.stream(file):
+                found.take(part)
+    except OSError as error:
+        return Report(name, size, problem=error.strerror or str(error))
+    if found.torn and path.name.endswith(".packed.rlv"):  # it was whole when it got its name
+        at = size - found.torn
+        found.damage.append(Damage(at, found.torn, "the end of the file is torn"))
+        found.torn = 0
+    damage = (*found.damage, *found.lost())  # this takes the lost rows from those that are read
+    return Report(name, size, found.blocks, found.rows, damage, found.torn, growing)
+
+
+class _Check:
+    """Counts what is whole, and keeps the places of what is not."""
+
+    def __init__(self) -> None:
+        self.blocks = self.rows = self.torn = 0
+        self.damage: list[Damage] = []
+        self._tables: dict[int, int] = {}  # columns of each key table
+        self._waiting: list[tuple[Damage, int, int, int]] = []  # its table, columns, rows
+
+    def take(self, part: frames.Part) -> None:
+        if isinstance(part, Tail):
+            self.torn = part.size
+        elif isinstance(part, Damage):
+            self.damage.append(part)
+        else:
+            self.blocks += 1
+            self._frame(part)
+
+    def _frame(self, frame: Frame) -> None:
+        header, place = frame.header, Damage(frame.offset, frame.end - frame.offset, "")
+        if header.kind in {Kind.SCALARS, Kind.PACKED}:
+            self.rows += header.rows
+            self._waiting.append((place, header.table, header.columns, header.rows))
+        try:
+            self._parse(frame)
+        except ValueError as error:
+            self._add_damage(frame, f"a block that makes no sense: {error}")
+        except compacted.Damaged:
+            self._add_damage(frame, "its index does not match its columns")
+
+    def _parse(self, frame: Frame) -> None:
+        """Read a frame's content as a reader does. Raises ValueError, packed.Damaged."""
+        header, kind = frame.header, frame.header.kind
+        if kind == Kind.KEYS:
+            self._tables[header.table] = len(payloads.to_keys(frame.payload))
+        elif kind == Kind.ORIGIN:
+            compacted.Origin.parse(frame)
+        elif kind == Kind.PACKED:
+            compacted.check(frame, ("",) * header.columns)
+        elif kind in payloads.PARSERS:
+            content = payloads.PARSERS[kind](frame.payload)
+            for wrong in content.wrong if isinstance(content, payloads.Changed) else ():
+                self._add_damage(frame, wrong)
+        elif kind == Kind.SCALARS and header.size != 8 * header.rows * (header.columns + 2):
+            raise ValueError("its length is not that of its rows")
+        elif kind not in set(Kind):
+            self._add_damage(frame, f"a block of kind {kind}")
+
+    def _add_damage(self, frame: Frame, why: str) -> None:
+        self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
+
+    def lost(self) -> Iterator[Damage]:
+        """Name the rows whose key table is lost: it may stand behind them."""
+        for place, table, columns, rows in self._waiting:
+            if self._tables.get(table) != columns:
+                self.rows -= rows
+                yield Damage(place.offset, place.size, f"{rows:,} rows whose key table is lost")

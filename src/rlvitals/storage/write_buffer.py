@@ -1,0 +1,152 @@
+"""Bytes on their way to a file: written together, and kept while the disk takes none."""
+
+import errno
+import os
+from collections import Counter, deque
+from dataclasses import dataclass
+
+from rlvitals.storage.frames import Kind
+
+MAX_PENDING_BYTES = 256 << 20  # of a run: all that waits for its disk and for its sinks
+TARGET_SHARE = 0.75  # of the bound, to which a full outbox is cut: not at every block anew
+MAX_WRITE_PARTS = 512  # of one write: systems take 1,024 at least
+# What is dropped first where memory ends: numbers outlive texts, and settings outlive numbers.
+DROP_ORDER = (
+    frozenset({Kind.HISTOGRAM, Kind.TEXT, Kind.TABLE}),
+    frozenset({Kind.SCALARS}),
+    frozenset({Kind.SETTINGS}),
+)
+
+Bytes = bytes | memoryview
+
+
+class Budget:
+    """Bytes of a run that wait in memory, whoever keeps them.
+
+    `used` is changed by `+=` and `-=` alone, from any thread: in CPython no other thread and no
+    signal handler runs between its load and its store.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        """Begin with none; `limit` in bytes, `MAX_PENDING_BYTES` where it is not given."""
+        self.limit = MAX_PENDING_BYTES if limit is None else limit
+        self.used = 0
+
+    def fits(self, size: int, share: float = 1.0) -> bool:
+        """Return whether `size` bytes more stay within a share of the limit."""
+        return self.used + size <= share * self.limit
+
+
+@dataclass(slots=True)
+class _Block:
+    """What is written one part after another."""
+
+    parts: tuple[Bytes, ...]
+    size: int  # bytes
+    kind: Kind
+    rows: int
+    table: int  # key table that it is, or that its rows need
+
+
+class Outbox:
+    """Whole blocks that wait for a file.
+
+    A write that stops in the middle goes on at that byte with the next one: no block is ever
+    half written, unless the process dies.
+    """
+
+    def __init__(self, fd: int, budget: Budget | None = None) -> None:
+        """Begin with none; other holders of the same run share the budget."""
+        self.fd = fd
+        self.dropped: Counter[Kind] = Counter()  # rows and other blocks that were given up
+        self.lost_tables: set[int] = set()  # key tables that were given up: to be written again
+        self._budget = Budget() if budget is None else budget
+        self._blocks: deque[_Block] = deque()
+        self._size = 0
+        self._begun = False  # whether the first block is partly written
+
+    def __len__(self) -> int:
+        """Count the bytes that wait."""
+        return self._size
+
+    @property
+    def waiting(self) -> Counter[Kind]:
+        """Rows and other blocks that wait, by kind."""
+        counts: Counter[Kind] = Counter()
+        for block in self._blocks:
+            counts[block.kind] += block.rows or 1
+        return counts
+
+    def add(self, kind: Kind, *parts: Bytes, rows: int = 0, table: int = -1) -> None:
+        """Take a block."""
+        size = sum(map(len, parts))
+        self._blocks.append(_Block(parts, size, kind, rows, table))
+        self._grow(size)
+        if kind != Kind.KEYS and not self._budget.fits(0):  # a key table goes with its rows
+            self._drop()
+
+    def write(self) -> None:
+        """Hand all of it to the system. OSError where it takes none."""
+        while self._blocks:
+            parts: list[Bytes] = []
+            for block in self._blocks:
+                if parts and len(parts) + len(block.parts) > MAX_WRITE_PARTS:
+                    break
+                parts += block.parts
+            done = _write(self.fd, parts)
+            if not done:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._remove_written(done)
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        self._budget.used += size
+
+    def _drop(self) -> None:
+        """Drop the oldest blocks of the least important kinds until the rest fits."""
+        first = self._blocks.popleft() if self._begun else None
+        for kinds in DROP_ORDER:
+            if self._budget.fits(0):
+                break
+            rest: deque[_Block] = deque()
+            for block in self._blocks:
+                if block.kind in kinds and not self._budget.fits(0, TARGET_SHARE):
+                    self._grow(-block.size)
+                    self.dropped[block.kind] += block.rows or 1
+                else:
+                    rest.append(block)
+            self._blocks = rest
+        self._drop_tables()
+        if first is not None:
+            self._blocks.appendleft(first)
+
+    def _drop_tables(self) -> None:
+        """Drop the key tables whose rows are gone; they are written again before the next ones."""
+        needed = {block.table for block in self._blocks if block.kind == Kind.SCALARS}
+        rest: deque[_Block] = deque()
+        for block in self._blocks:
+            if block.kind == Kind.KEYS and block.table not in needed:
+                self._grow(-block.size)
+                self.lost_tables.add(block.table)
+            else:
+                rest.append(block)
+        self._blocks = rest
+
+    def _remove_written(self, done: int) -> None:
+        """Forget what is written, to the byte."""
+        self._grow(-done)
+        while done and done >= self._blocks[0].size:
+            done -= self._blocks.popleft().size
+            self._begun = False
+        if done:
+            block = self._blocks[0]
+            block.parts = (b"".join(block.parts)[done:],)
+            block.size -= done
+            self._begun = True
+
+
+def _write(fd: int, parts: list[Bytes]) -> int:
+    """Write bytes that lie in several places; return how many the system took. OSError."""
+    if not hasattr(os, "writev"):  # not on Windows
+        return os.write(fd, b"".join(parts))
+    return os.writev(fd, parts)

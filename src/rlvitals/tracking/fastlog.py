@@ -1,0 +1,37 @@
+"""The compiled way to log: taken where it was built, unless the environment says no.
+
+What it does and may never do differently: `docs/decisions/0030-a-compiled-way-to-log.md`.
+"""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rlvitals.tracking.row_batches import FIELDS
+from rlvitals.tracking.writer_thread import Pump
+
+if TYPE_CHECKING:
+    from rlvitals.tracking.shortcut import Shortcut
+
+VARIABLE = "RLVITALS_COMPILED"
+OFF = ("off", "0", "false", "no")
+NOT_BUILT = "not built: install rlvitals where a C compiler and Python's headers are"
+
+
+def built() -> "type[Shortcut] | None":
+    """Return the compiled code; None where it was not built for this interpreter and version."""
+    try:
+        from rlvitals.tracking import shortcut  # noqa: PLC0415 - may not be there
+    except ImportError:
+        return None
+    return shortcut.Shortcut if shortcut.FIELDS == FIELDS else None
+
+
+def shortcut(method: Callable[..., None], pump: Pump) -> "Shortcut | None":
+    """Return the short way to a pump's rows around a run's `log`, where there is one."""
+    made = None if os.environ.get(VARIABLE, "").lower() in OFF else built()
+    if made is None:
+        return None
+    short = made(pump.rows, pump.limit, pump.catch_up, method)
+    pump.gather = short.move
+    return short

@@ -1,0 +1,202 @@
+"""One small file for each process of a run: that it lives, who it is, and how it ended.
+
+    <run>/life/<attempt>-<rank>.beat
+        line 1, of fixed length, written over at every beat: time, last step, kills for memory
+        line 2: who writes, as JSON
+        then one byte, the exit code, once the process has ended by itself
+    <run>/life/<attempt>-<rank>.crash
+        what the interpreter said as a signal ended it: empty else
+
+The exit code is written by the C library's own `on_exit`, after Python is gone: no Python code
+learns it, whoever raised it. Where there is no `on_exit` (macOS, Windows, musl) it is not known.
+"""
+
+import ctypes
+import json
+import os
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from rlvitals.storage import typed
+from rlvitals.storage.typed import Fields
+
+FOLDER = "life"
+EXITING = "exiting"  # a status that is no end yet: the process is about to tell its own
+LINE = 64  # bytes of the first line, with its end
+NAMESPACE = Path("/proc/self/ns/pid")
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes: enough to tell later, on the same machine, whether it still lives."""
+
+    pid: int = 0
+    host: str = ""
+    boot: str = ""  # of the machine: another one after it was started again
+    namespace: str = ""  # of process numbers: a container has its own
+    born: str = ""  # when the process began, as its system counts: numbers are used again
+    cgroup: str = ""  # the folder that counts the kills for want of memory
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What a file of beats says."""
+
+    attempt: int
+    rank: int
+    time: float  # of the last beat, seconds since the epoch
+    step: int | None
+    kills: int | None  # for want of memory in its cgroup, counted at the last beat
+    writer: Writer = field(default_factory=Writer)
+    exit_code: int | None = None
+
+
+def paths(run: Path, attempt: int, rank: int) -> tuple[Path, Path]:
+    """Name the files of beats and of a crash."""
+    stem = run / FOLDER / f"{attempt}-{rank}"
+    return stem.with_suffix(".beat"), stem.with_suffix(".crash")
+
+
+def line(step: int | None, kills: int | None) -> bytes:
+    """Write the first line, now."""
+    said = f"{time.time():.3f} {'-' if step is None else step} {'-' if kills is None else kills}"
+    return said.encode().ljust(LINE - 1)[: LINE - 1] + b"\n"
+
+
+def head(writer: Writer, step: int | None, kills: int | None) -> bytes:
+    """Write the whole file as it is at the start."""
+    return line(step, kills) + json.dumps(asdict(writer)).encode() + b"\n"
+
+
+def read(path: Path) -> Beat | None:
+    """Read a file of beats; None where it is none. Raises OSError."""
+    attempt, _, rank = path.stem.partition("-")
+    first, _, rest = path.read_bytes().partition(b"\n")
+    second, _, code = rest.partition(b"\n")
+    try:
+        when, step, kills = first.split()
+        return Beat(
+            typed.count(int(attempt)),
+            typed.count(int(rank)),
+            typed.moment(float(when)),
+            None if step == b"-" else typed.integer(int(step)),
+            None if kills == b"-" else typed.count(int(kills)),
+            _writer(Fields(typed.load(second), path.name)),
+            code[0] if code else None,
+        )
+    except ValueError:
+        return None
+
+
+def read_or_skip(path: Path) -> Beat | None:
+    """Read a file of beats; None also where it cannot be read."""
+    try:
+        return read(path)
+    except OSError:
+        return None
+
+
+def _writer(record: Fields) -> Writer:
+    texts = ("host", "boot", "namespace", "born", "cgroup")
+    names = {name: record.take(name, typed.text, "") for name in texts}
+    return Writer(pid=record.take("pid", typed.count, 0), **names)
+
+
+def exit_code_of(error: SystemExit) -> int:
+    """Return the code that Python makes of a SystemExit."""
+    if error.code is None:
+        return 0
+    return error.code & 0xFF if isinstance(error.code, int) else 1
+
+
+def still_interrupted() -> None:
+    """Let the interpreter end as one that Ctrl-C ended, whatever was done since.
+
+    It keeps a flag for that, and puts it down wherever a text is executed as a program: as any
+    module is loaded that makes a named tuple. Executing this text puts it up again.
+    """
+    with suppress(KeyboardInterrupt):
+        exec("raise KeyboardInterrupt")  # noqa: S102 - see above; CPython's run_eval_code_obj
+
+
+def boot() -> str:
+    """Return what tells this start of the machine from others; empty where nothing does."""
+    try:
+        return BOOT.read_text().strip()
+    except OSError:
+        return ""
+
+
+def namespace() -> str:
+    """Return what tells this space of process numbers from a container's."""
+    try:
+        return str(NAMESPACE.readlink())
+    except OSError:
+        return ""
+
+
+def born(pid: int) -> str:
+    """Return when a process began, as text that compares; empty for none, and for a dead one."""
+    try:
+        said = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return "" if sys.platform == "linux" else _born_elsewhere(pid)
+    # The name, in brackets, may hold anything; state is the first field behind it.
+    fields = said.rpartition(")")[2].split()
+    return "" if fields[0] in "ZXx" else fields[19]
+
+
+def _born_elsewhere(pid: int) -> str:
+    try:
+        import psutil  # noqa: PLC0415 - slow, and not needed on Linux
+
+        process = psutil.Process(pid)
+        return "" if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.2f}"
+    except Exception:  # noqa: BLE001 - no psutil, no such process, no right to look
+        return ""
+
+
+class ExitByte:
+    """The C library's stream that gets the exit code as the process ends.
+
+    What is registered with `on_exit` stays so: a stream is used again by the next run.
+    """
+
+    @staticmethod
+    def there() -> bool:
+        """Tell whether the C library has an `on_exit`."""
+        return hasattr(ctypes.CDLL(None), "on_exit")
+
+    def __init__(self) -> None:
+        """Open a stream to nowhere. Raises OSError."""
+        libc = ctypes.CDLL(None)
+        libc.fopen.restype = ctypes.c_void_p
+        libc.fileno.argtypes = [ctypes.c_void_p]
+        libc.setvbuf.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+        libc.on_exit.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        stream = libc.fopen(os.devnull.encode(), b"ae")
+        if not stream:
+            raise OSError("no stream")
+        unbuffered = 2  # _IONBF
+        libc.setvbuf(stream, None, unbuffered, 0)
+        self._file = libc.fileno(stream)
+        # int fputc(int, FILE *) has the shape that on_exit calls: the code, then its argument.
+        if libc.on_exit(ctypes.cast(libc.fputc, ctypes.c_void_p), stream):
+            raise OSError("no more room")
+
+    def point(self, path: Path | str) -> None:
+        """Write to the end of this file from now on. Raises OSError."""
+        no_link = getattr(os, "O_NOFOLLOW", 0)
+        target = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | no_link)
+        try:
+            os.dup2(target, self._file, inheritable=False)
+        finally:
+            os.close(target)
+
+    def drop(self) -> None:
+        """Write nowhere: this run has ended, or this process is a fork."""
+        self.point(os.devnull)

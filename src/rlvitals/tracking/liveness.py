@@ -1,0 +1,128 @@
+"""Whether a process that recorded no end is still there; if not, what may have ended it."""
+
+import os
+import re
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlvitals.tracking import clock, heartbeat, machine
+from rlvitals.types import Process
+
+LOST_SECONDS = 300.0  # without a beat, 30 of them: gone, where the process itself cannot be seen
+KERNEL = Path("/dev/kmsg")
+KILLED = re.compile(r"^\d+,\d+,(\d+),.*Killed process (\d+)\b", re.MULTILINE)
+KERNEL_BYTES, LINE_BYTES = 4 << 20, 8192
+NO_END = "killed or lost: no end was recorded"
+NO_MEMORY = "killed for want of memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """What can be told of the processes of a run that recorded no end."""
+
+    alive: bool | None = None  # False once one of them is gone; None where nobody can tell
+    lost: str = ""  # in words, where one is gone
+    step: int | None = None  # the last of the one that is gone
+    beat_age: float | None = None  # seconds since the newest heartbeat, where all are alive
+
+
+def look(
+    processes: Sequence[Process], now: float, last_row: float | None = None, *, live: bool = False
+) -> Presence:
+    """Look for the processes on this machine, and by their heartbeats elsewhere.
+
+    `now` and `last_row`, the wall time of the newest row, are seconds since the epoch. `live`: a
+    person says that the run goes on, so that an old heartbeat is that of a copy.
+    """
+    if not processes:
+        return Presence()
+    seen = [(one, _one(one, now, last_row, live=live)) for one in processes]
+    gone = [(one, why) for one, (alive, why) in seen if alive is False]
+    if gone:
+        one, why = min(gone, key=lambda pair: pair[0].beat)
+        who = f"rank {one.rank} " if len(processes) > 1 or one.rank else ""
+        return Presence(False, f"{who}{why}", one.step)
+    if not all(alive for _, (alive, _) in seen):
+        return Presence()
+    return Presence(True, beat_age=max(0.0, now - max(one.beat for one in processes)))
+
+
+def _one(
+    process: Process, now: float, last_row: float | None, *, live: bool
+) -> tuple[bool | None, str]:
+    boot = heartbeat.boot()
+    if boot and process.boot == boot and process.namespace == heartbeat.namespace():
+        born = heartbeat.born(process.pid)
+        if born and (not process.born or born == process.born):
+            return True, ""
+        return False, _cause(process)
+    if boot and process.boot and process.boot != boot and process.host == socket.gethostname():
+        return False, f"{NO_END}; the machine has been started again since"
+    silent = now - process.beat  # below 0 where the clocks differ
+    if abs(silent) < LOST_SECONDS / 2:
+        return True, ""
+    # Rows that are much newer than the heartbeat: the file of heartbeats was not copied with them.
+    torn = last_row is not None and last_row - process.beat > LOST_SECONDS
+    if live or torn or silent <= LOST_SECONDS:
+        return None, ""
+    return False, f"{NO_END}; {_last_beat(process, last_row)}"
+
+
+def _last_beat(process: Process, last_row: float | None) -> str:
+    """Say when the last heartbeat came, by its date and by the rows: never by the clock."""
+    where = f" from {process.host}" if process.host else ""
+    said = f"last heartbeat{where} at {clock.date(process.beat)}"
+    late = None if last_row is None else process.beat - last_row
+    if late is None or late < LOST_SECONDS:
+        return said
+    return f"{said}, {late / 60:.0f} min after the last row"
+
+
+def _cause(process: Process) -> str:
+    """Say what ended a process of this machine that is gone: memory, where the kernel says so."""
+    if process.kills is not None and process.cgroup:
+        counted = machine.kills(Path(process.cgroup))
+        if counted is not None and counted > process.kills:
+            return f"{NO_MEMORY}: its group's limit was reached"
+    if _in_kernel_log(process):
+        return f"{NO_MEMORY}, says the kernel's log"
+    return NO_END
+
+
+def _in_kernel_log(process: Process) -> bool:
+    """Tell whether the kernel logged that it killed this process; not where nobody may read it."""
+    since = _since_boot(process.beat)
+    found = KILLED.finditer(_kernel_log())
+    return any(
+        int(one[2]) == process.pid and (since is None or int(one[1]) / 1e6 > since - LOST_SECONDS)
+        for one in found
+    )
+
+
+def _since_boot(moment: float) -> float | None:
+    """Return a moment in seconds since this machine began; None where that is not told."""
+    try:
+        said = Path("/proc/stat").read_text()
+    except OSError:
+        return None
+    began = re.search(r"^btime (\d+)$", said, re.MULTILINE)
+    return moment - float(began[1]) if began else None
+
+
+def _kernel_log() -> str:
+    """Return what the kernel logged: as much as there is without waiting."""
+    try:
+        file = os.open(KERNEL, os.O_RDONLY | os.O_NONBLOCK)
+    except (OSError, AttributeError):
+        return ""
+    said = b""
+    try:
+        while len(said) < KERNEL_BYTES and (line := os.read(file, LINE_BYTES)):
+            said += line
+    except OSError:  # nothing more for now
+        pass
+    finally:
+        os.close(file)
+    return said.decode(errors="replace")

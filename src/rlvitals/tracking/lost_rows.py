@@ -1,0 +1,48 @@
+"""What was logged and is lost: counted by kind, said when it begins and at the end of a run.
+
+Each loss is a note of the run. A person is told by `logging`, which prints to stderr where a
+program does not set it up.
+"""
+
+import logging
+from collections import Counter
+
+from rlvitals.tracking.warnings_log import Notes
+
+LOG = logging.getLogger(__name__)
+FASTER = "they were logged faster than the recorder lays them out"
+BLOCKED = "the disk blocked for too long"
+FULL = "the disk was full for too long"
+AT_END = "the disk took none until the end"
+
+
+class Losses:
+    """Counts of what was lost, by kind and reason. Any thread may add."""
+
+    def __init__(self, notes: Notes) -> None:
+        """Begin with none; `notes` gets each loss."""
+        self.total = 0
+        self._notes = notes
+        self._counts: Counter[tuple[str, str]] = Counter()  # by kind and reason
+        self._warned: set[str] = set()
+
+    def add(self, kind: str, count: int, reason: str) -> None:
+        """Count what was lost: "rows", 12, "the disk was full for too long"."""
+        if not count:
+            return
+        self.total += count
+        self._counts[kind, reason] += count
+        self.warn(f"{kind} lost: {reason}", "the end of the run says how many", count)
+
+    def warn(self, text: str, more: str = "", count: int = 1) -> None:
+        """Note something, and tell a person of it the first time."""
+        self._notes.add(text, count)
+        if text not in self._warned:
+            self._warned.add(text)
+            LOG.warning("%s (%s)", text, more)
+
+    def summarise(self) -> None:
+        """Tell a person all that was lost, once; nothing where nothing was."""
+        if self._counts:
+            parts = (f"{n:,} {kind} ({reason})" for (kind, reason), n in self._counts.items())
+            LOG.warning("logged and not recorded: %s", ", ".join(parts))

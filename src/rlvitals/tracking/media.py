@@ -1,0 +1,250 @@
+"""Histograms, texts, tables and settings, as a caller gives them, made into the store's nouns."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from itertools import islice
+from sys import getsizeof
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.errors import UsageError
+from rlvitals.tracking import tensors
+from rlvitals.types import Histogram, Table
+
+BINS = 64
+MAX_WHOLE = 2.0**52  # up to here float64 holds every half between two whole numbers
+MAX_DEPTH = 32  # levels of nested settings
+MAX_CELLS = 1_000_000  # of a table's column, and of settings
+MAX_COLUMNS = 10_000  # of a table
+MAX_INT = 2**1023  # a larger whole number is a text: no float holds it
+CELL_BYTES = 16  # of a value in a list or a dict, beside itself
+PLAIN = frozenset((str, float, int, bool, type(None)))  # what `plain` leaves as it is
+
+
+def histogram(
+    step: int, time: float, values: object, edges: object, counts: object
+) -> tuple[Callable[[], Histogram], int]:
+    """Fix what was given as it is now, and say how many bytes wait.
+
+    The call that is returned counts the values, later and on another thread.
+
+    Raises UsageError for what is neither values nor edges with counts.
+    """
+    if edges is not None or counts is not None:
+        bounds, amounts = array(edges).ravel(), array(counts).ravel()
+        if values is not None or len(bounds) != len(amounts) + 1 or not len(amounts):
+            raise UsageError("a histogram is values, or counts [n] and edges [n + 1]")
+        if not (np.diff(bounds) >= 0).all():
+            raise UsageError("the edges of a histogram must ascend")
+        made = Histogram(step, time, bounds, amounts)
+        return (lambda: made), bounds.nbytes + amounts.nbytes
+    kept = fixed(values)
+    return (lambda: counted(step, time, array(kept).ravel())), size(kept)
+
+
+def fixed(values: object) -> object:
+    """Copy an array or a tensor where it lies: what the caller does with it is its own affair."""
+    if hasattr(values, "detach") and hasattr(values, "clone"):
+        return values.detach().clone()
+    if hasattr(values, "block_until_ready"):
+        return values
+    return array(values)
+
+
+def array(values: object) -> NDArray[np.float64]:
+    """Copy numbers of any shape to float64. Raises UsageError."""
+    given: Any = values
+    try:
+        if hasattr(given, "detach"):
+            given = given.detach().double().cpu().numpy()
+        if given is not None:
+            return np.array(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{tensors.kind(values)} holds no numbers: {error}") from None
+    raise UsageError("a histogram needs values, or counts and edges")
+
+
+def counted(step: int, time: float, values: NDArray[np.float64]) -> Histogram:
+    """Count values in bins: one for each whole number where they are few, else 64.
+
+    NaN is left out; infinities fall into outermost bins of their own.
+    """
+    known = values[np.isfinite(values)]
+    edges = _edges(known)
+    counts = np.histogram(known, edges)[0].astype(np.float64)
+    low, high = float((values == -np.inf).sum()), float((values == np.inf).sum())
+    if low:
+        edges, counts = np.append(-np.inf, edges), np.append(low, counts)
+    if high:
+        edges, counts = np.append(edges, np.inf), np.append(counts, high)
+    return Histogram(step, time, edges, counts)
+
+
+def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ascending edges that span the values: at least two, at most BINS + 1."""
+    if not len(values):
+        return np.array([0.0, 1.0])
+    low, high = float(values.min()), float(values.max())
+    small = max(-low, high) < MAX_WHOLE
+    if small and high - low < BINS and (values == np.round(values)).all():
+        return np.arange(low, high + 2) - 0.5
+    if high - low < np.inf:
+        return np.minimum(np.linspace(low, high, BINS + 1), high)
+    return np.linspace(low / 2, high / 2, BINS + 1) * 2  # the difference exceeds float64
+
+
+def table(step: int, columns: Mapping[str, object]) -> Table:
+    """Make rows of one step; cells that are no text, number, truth value or None become text.
+
+    Raises UsageError where columns are no mapping or have different lengths.
+    """
+    if not isinstance(columns, Mapping):
+        raise UsageError(f"a table's columns must be a dict, not {tensors.kind(columns)}")
+    named = islice(columns.items(), MAX_COLUMNS)
+    cells = {text(name): _cells(column) for name, column in named}
+    lengths = {name: len(column) for name, column in cells.items()}
+    if len(set(lengths.values())) > 1:
+        raise UsageError(f"a table's columns must have one length, not {lengths}")
+    rows = next(iter(lengths.values()), 0)
+    return Table(np.full(rows, step, np.int64), cells)
+
+
+def _cells(column: object) -> Sequence[object]:
+    given: Any = column
+    if hasattr(given, "detach"):
+        given = given.detach().cpu()
+    if hasattr(given, "tolist"):
+        given = given.tolist()
+    if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+        raise UsageError(f"a table's column must be a list, not {tensors.kind(column)}")
+    cells = list(islice(given, MAX_CELLS + 1))
+    if len(cells) > MAX_CELLS:
+        raise UsageError(f"a table's column must have at most {MAX_CELLS:,} cells")
+    return cells if PLAIN.issuperset(map(type, cells)) else [plain(cell) for cell in cells]
+
+
+def settings(changed: object) -> dict[str, object]:
+    """Flatten settings with "/", values as JSON has them.
+
+    A mapping, a dataclass, an `argparse.Namespace`: what has names. Raises UsageError for others.
+    """
+    mapping = None if _fields(changed) is None else plain(changed)
+    if not isinstance(mapping, dict):
+        raise UsageError(f"settings must be a dict, not {tensors.kind(changed)}")
+    flat: dict[str, object] = {}
+    _flatten("", mapping, flat)
+    return flat
+
+
+def _flatten(prefix: str, value: object, flat: dict[str, object]) -> None:
+    for key, cell in cast("dict[str, object]", value).items():
+        if isinstance(cell, dict) and cell:
+            _flatten(f"{prefix}{key}/", cell, flat)
+        else:
+            flat[prefix + key] = cell
+
+
+def plain(value: object) -> object:
+    """Return a value as JSON has it; a stranger as its text. Nothing is raised.
+
+    What holds itself, lies deeper than `MAX_DEPTH` or goes on beyond `MAX_CELLS` is cut there.
+    """
+    return _Plain().of(value, 0)
+
+
+class _Plain:
+    """Makes one value plain, and counts what it takes."""
+
+    def __init__(self) -> None:
+        self._cells = 0
+        self._above: set[int] = set()  # ids of what holds the value at hand
+
+    def of(self, value: object, depth: int) -> object:
+        """Return a value as JSON has it."""
+        try:
+            return self._of(value, depth)
+        except Exception as error:  # noqa: BLE001 - a stranger's object may raise anything
+            return f"{tensors.kind(value)} that cannot be read ({type(error).__name__})"
+
+    def _of(self, value: object, depth: int) -> object:
+        self._cells += 1
+        if value is None or type(value) is bool:
+            return value
+        if isinstance(value, str):
+            return text(str.__str__(value))
+        if isinstance(value, int):
+            return int(value) if abs(value) <= MAX_INT else text(value)
+        if isinstance(value, float):
+            return float(value)
+        mapping = _fields(value)
+        if mapping is None and not isinstance(value, list | tuple | set | frozenset):
+            return _scalar(value)
+        return self._container(value, mapping, depth)
+
+    def _container(self, value: object, mapping: Mapping[Any, object] | None, depth: int) -> object:
+        if id(value) in self._above:
+            return f"{tensors.kind(value)} that holds itself"
+        if depth >= MAX_DEPTH:
+            return f"{tensors.kind(value)}, nested more than {MAX_DEPTH} deep"
+        self._above.add(id(value))
+        try:
+            room = max(MAX_CELLS - self._cells, 0)
+            if mapping is not None:
+                cells = islice(mapping.items(), room)
+                return {text(key): self.of(cell, depth + 1) for key, cell in cells}
+            return [
+                self.of(cell, depth + 1) for cell in islice(cast("Iterable[object]", value), room)
+            ]
+        finally:
+            self._above.discard(id(value))
+
+
+def _scalar(value: object) -> object:
+    """Return an array's only number; anything else as its text."""
+    number = tensors.number(value) if hasattr(value, "item") else None
+    if number is None:
+        return text(value)
+    return int(number) if number.is_integer() and "int" in str(_type(value)) else number
+
+
+def _fields(value: object) -> Mapping[Any, object] | None:
+    """Return what a value names: a mapping's items, an object's fields; None for others."""
+    try:
+        if isinstance(value, Mapping):
+            return value
+        if is_dataclass(value) and not isinstance(value, type):
+            return {field.name: getattr(value, field.name) for field in fields(value)}
+        is_namespace = type(value).__module__ == "argparse" or isinstance(value, SimpleNamespace)
+        return dict(vars(value)) if is_namespace else None
+    except Exception:  # noqa: BLE001 - a stranger's property may raise anything
+        return None
+
+
+def text(value: object) -> str:
+    """Return the text of anything, one that every file can hold; nothing is raised."""
+    try:
+        words = str(value) if type(value) is not str else value
+        return words.encode("utf-8", "backslashreplace").decode()
+    except Exception as error:  # noqa: BLE001 - a stranger's __str__ may raise anything
+        return f"{tensors.kind(value)} without a text ({type(error).__name__})"
+
+
+def size(value: object) -> int:
+    """Return about how many bytes a text, a table, settings, numbers take in memory."""
+    if isinstance(value, Table):
+        return sum(map(size, value.columns.values()))
+    if isinstance(value, dict):
+        return sum(size(key) + size(cell) for key, cell in value.items())
+    if isinstance(value, list):
+        return sum(map(size, value)) + CELL_BYTES
+    if type(value) in PLAIN:
+        return getsizeof(value) + CELL_BYTES
+    nbytes = getattr(value, "nbytes", 0)
+    return nbytes if isinstance(nbytes, int) else 0
+
+
+def _type(value: object) -> object:
+    return getattr(value, "dtype", "")

@@ -1,0 +1,71 @@
+"""What someone outside asks of a running loop, through a file in the run folder."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlvitals.storage import events
+from rlvitals.storage.run_folder import RunFolder
+
+FILE = "requests.jsonl"
+KINDS = ("save", "stop")
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """What was asked for: `save` since the last call, `stop` from then on."""
+
+    save: bool = False
+    stop: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether anything was."""
+        return self.save or self.stop
+
+
+NOTHING = Requests()
+
+
+class Control:
+    """Looks for requests on the recorder's thread; the loop only asks what was seen.
+
+    What was asked before this process began was meant for another.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Watch a run's folder from now on. OSError."""
+        self._path = folder / FILE
+        self._cursor = events.read(self._path).cursor
+        self._saves = self._stops = 0  # written by the thread that looks
+        self._saved = 0  # written by the loop
+
+    def look(self) -> list[str]:
+        """Read what is new, and return it. OSError."""
+        found = events.read(self._path, self._cursor)
+        self._cursor = found.cursor
+        asked = [event.kind for event in found.events if event.kind in KINDS]
+        self._saves += asked.count("save")
+        self._stops += asked.count("stop")
+        return asked
+
+    def requests(self) -> Requests:
+        """Return what was asked."""
+        saves = self._saves
+        if saves == self._saved and not self._stops:
+            return NOTHING
+        found = Requests(saves > self._saved, self._stops > 0)
+        self._saved = saves
+        return found
+
+
+def ended(run: RunFolder) -> str:
+    """Tell how the run's last attempt ended; "" where nothing says that it did. OSError."""
+    last = max((one.number for one in run.about.attempts), default=0)
+    said = [event for event in events.read(run.events_path).events if event.kind == "finish"]
+    of_last = [one.facts for one in said if one.facts.get("attempt") == last]
+    alone = [facts for facts in of_last if not facts.get("rank")]
+    return str(alone[-1].get("status", "finished")) if alone else ""
+
+
+def ask(folder: Path, what: str) -> None:
+    """Ask the loop that records into a folder for something. OSError."""
+    events.append(folder / FILE, what)

@@ -1,0 +1,149 @@
+"""Rows as they were logged, laid out in columns: what a flush does."""
+
+import struct
+import time as clock
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.tracking import tensors
+from rlvitals.tracking.sinks.sink import AXIS, Rows
+from rlvitals.tracking.warnings_log import Notes
+
+FIELDS = 4  # of a row in a flat list: step, time, dict, None; or step, time, packed, names
+BURST = 256  # rows laid out before other threads may run: a quarter of a millisecond for 20 numbers
+
+Keys = tuple[str, ...]
+Row = tuple[int, float, dict[str, object]]
+
+
+class Batcher:
+    """Turns flat lists `step, time, dict, None, ...` into Rows, layout by layout.
+
+    A row that was logged by compiled code is `step, time, bytes, names`: its numbers are float64.
+    """
+
+    def __init__(self, notes: Notes) -> None:
+        """Count in `notes` what cannot be laid out."""
+        self._notes = notes
+        self._gently = False
+        self._checked: set[Keys] = set()  # layouts whose names are all strings
+
+    def rows(self, flat: Sequence[object], *, gently: bool = False) -> list[Rows]:
+        """Lay out what was logged. Within each metric the order stays.
+
+        `gently` lets other threads run in between.
+        """
+        self._gently = gently
+        layouts = _layouts(flat)
+        if not layouts:
+            return []
+        keys = layouts[0]
+        if keys in self._checked and layouts.count(keys) == len(layouts):
+            return self._columns(keys, flat)
+        return [
+            part
+            for keys, one in _groups(flat, layouts)
+            for part in (self._columns(keys, one) if self._strings(keys) else self._mended(one))
+        ]
+
+    def _strings(self, keys: Keys) -> bool:
+        if keys not in self._checked:
+            if not all(isinstance(key, str) for key in keys):
+                return False
+            if len(self._checked) >= 10_000:  # noqa: PLR2004 - names made anew at every step
+                self._checked.clear()
+            self._checked.add(keys)
+        return True
+
+    def _columns(self, keys: Keys, flat: Sequence[object]) -> list[Rows]:
+        count, width = len(flat) // FIELDS, len(keys)
+        if not width:
+            return []
+        values = np.empty((width, count))
+        try:
+            steps = np.array(flat[::FIELDS], np.int64)
+            times = np.array(flat[1::FIELDS], np.float64)
+            for begin in range(0, count, BURST):
+                if begin and self._gently:
+                    clock.sleep(0)  # the training loop waits for the interpreter no longer
+                end = min(begin + BURST, count)
+                packed = _packed(flat[begin * FIELDS : end * FIELDS], width)
+                values[:, begin:end] = np.frombuffer(packed).reshape(-1, width).T
+        except Exception:  # noqa: BLE001 - a stranger's number may raise anything: one by one then
+            return self._mended(flat)
+        return [Rows(keys, steps, times, values.T)]
+
+    def _mended(self, flat: Sequence[object]) -> list[Rows]:
+        """Lay out rows some of whose values are no numbers: those are left out and counted."""
+        whole: list[object] = []
+        fields: Iterator[Any] = zip(*(flat[i::FIELDS] for i in range(FIELDS)), strict=True)
+        for step, time, row, names in fields:
+            as_dict = row if names is None else dict(zip(names, _unpacked(row), strict=True))
+            numbers = self._numbers(as_dict)
+            number = tensors.whole(step)
+            if number is None:
+                self._notes.add(f"a step must be a whole number, not {tensors.kind(step)}")
+            elif numbers:
+                whole += (number, time, numbers, None)
+        return [Rows(keys, *_table(keys, one)) for keys, one in _groups(whole, _layouts(whole))]
+
+    def _numbers(self, row: dict[object, object]) -> dict[str, float]:
+        found = tensors.settled(row, at_once=True)
+        for text in found.wrong:
+            self._notes.add(text)
+        for name in found.none:
+            self._notes.add(f"{name} was None")
+        numbers = {name: tensors.number(value) for name, value in found.values.items()}
+        return {name: value for name, value in numbers.items() if value is not None}
+
+
+def _layouts(flat: Sequence[object]) -> list[Keys]:
+    rows: Iterator[Any] = zip(flat[2::FIELDS], flat[3::FIELDS], strict=True)
+    return [tuple(row) if names is None else names for row, names in rows]
+
+
+def _groups(flat: Sequence[object], layouts: Sequence[Keys]) -> Iterator[tuple[Keys, list[object]]]:
+    """Collect rows by layout; layouts that share a metric are kept in order."""
+    waiting: dict[Keys, list[object]] = {}
+    names: set[object] = set()  # the metrics of the layouts that wait
+    for i, keys in enumerate(layouts):
+        if keys not in waiting:
+            metrics = [key for key in keys if not str(key).startswith(AXIS)]
+            if not names.isdisjoint(metrics):
+                yield from waiting.items()
+                waiting = {}
+                names.clear()
+            names.update(metrics)
+            waiting[keys] = []
+        waiting[keys] += flat[i * FIELDS : (i + 1) * FIELDS]
+    yield from waiting.items()
+
+
+def _packed(flat: Sequence[object], width: int) -> bytes:
+    """Return the numbers of rows of one layout as float64, row by row."""
+    rows: list[Any] = flat[2::FIELDS]  # type: ignore[assignment]
+    as_dicts = flat[3::FIELDS].count(None)
+    if not as_dicts:
+        return b"".join(rows)
+    cells = (
+        map(dict.values, rows)
+        if as_dicts == len(rows)
+        else (_unpacked(row) if type(row) is bytes else row.values() for row in rows)
+    )
+    return struct.pack(f"{width * len(rows)}d", *chain.from_iterable(cells))
+
+
+def _unpacked(row: bytes) -> Sequence[float]:
+    return memoryview(row).cast("d")
+
+
+def _table(
+    keys: Keys, flat: list[object]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    rows: list[dict[str, float]] = flat[2::FIELDS]  # type: ignore[assignment]
+    values = np.array([[row[key] for row in rows] for key in keys], np.float64)
+    return np.array(flat[::FIELDS], np.int64), np.array(flat[1::FIELDS], np.float64), values.T

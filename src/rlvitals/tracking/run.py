@@ -1,0 +1,399 @@
+"""A run that is being recorded: what `rlvitals.start()` returns."""
+
+import atexit
+import os
+import sys
+import time as clock
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial, wraps
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any, Concatenate, NoReturn, ParamSpec, Self, cast, overload
+
+from rlvitals.errors import UsageError
+from rlvitals.storage import redact, tail_index
+from rlvitals.storage.events import Events
+from rlvitals.storage.run_folder import EVENTS_FILE
+from rlvitals.tracking import fastlog, heartbeat, media, tensors, validation
+from rlvitals.tracking import requests as control
+from rlvitals.tracking.heartbeat import EXITING, exit_code_of
+from rlvitals.tracking.row_batches import FIELDS
+from rlvitals.tracking.sinks.sink import Opening
+from rlvitals.tracking.warnings_log import error_text
+from rlvitals.tracking.writer_thread import Message, Pump
+from rlvitals.types import Text
+
+FINISHING = 40.0  # seconds that `finish` waits for the sinks at the most
+FORKED = "a forked process logged: its rows are not recorded"
+_copy, _now = dict.copy, clock.time
+Metrics = Mapping[str, object]
+Axis = float | None
+P = ParamSpec("P")
+
+
+class _Never:
+    """What no sum is."""
+
+
+_started: "list[Run]" = []  # in this process, until they finish
+
+
+def _noted(method: Callable[Concatenate["Run", P], None]) -> Callable[Concatenate["Run", P], None]:
+    """Make of a method's exceptions a note each: of its arguments as well, were they too few."""
+
+    @wraps(method)
+    def safely(run: "Run", /, *args: P.args, **named: P.kwargs) -> None:
+        run._safely(partial(method, run, *args, **named))  # noqa: SLF001 - ours
+
+    return safely
+
+
+class Run:
+    """Records one process of one run. Its calls never raise into the loop and never wait.
+
+    A `durable` run alone waits: until the system has taken the row, microseconds on a sound disk.
+
+    What goes wrong (a full disk, a value that is no number, a sink that fails) is counted and
+    noted in the run. Where `strict`, a wrong call raises at once instead. Wrong arguments of
+    `note`, `requests`, `at_finish`, `flush` and `finish` alone raise TypeError everywhere.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a run begins with, each by its name
+        self,
+        opening: Opening,
+        pump: Pump,
+        *,
+        world_size: int,
+        strict: bool,
+        durable: bool,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        """Begin; `rlvitals.start()` is what calls this."""
+        self.folder: Path = opening.folder
+        self.id = opening.run_id
+        self.name = opening.name
+        self.attempt, self.rank = opening.attempt, opening.rank
+        self.world_size = world_size
+        self._settings = dict(opening.settings if settings is None else settings)
+        self._notes = pump.notes
+        self._thinning = validation.Thinning(pump.notes)
+        self._pump = pump
+        self._strict = strict
+        self._durable = durable
+        self._rows = pump.rows
+        self._limit = pump.limit
+        self._closed = ""  # why nothing more is recorded
+        self._told = False
+        self._endings: list[Callable[[str], None]] = []
+        self._control = control.Control(self.folder)
+        # A sum of this type shows that a dict holds plain numbers, which can be kept as they are.
+        self._plain: type = _Never if strict or durable else float
+        ordinary = self._plain is float and type(self).log is _method
+        short = fastlog.shortcut(self.log, pump) if ordinary else None
+        self.compiled = short is not None  # whether `log` takes plain rows by compiled code
+        self._stop: Callable[[], object] = int if short is None else short.stop
+        if short is not None:
+            self.log = short.log  # type: ignore[method-assign]
+        _started.append(self)
+        pump.chores.append(self._look)
+        pump.start()
+        atexit.register(self._at_exit)
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """The settings as they are now."""
+        return MappingProxyType(self._settings)
+
+    @property
+    def step(self) -> int:
+        """The step logged last; 0 before the first."""
+        return self._last() or 0
+
+    @property
+    def overhead(self) -> float:
+        """CPU seconds that recording took on its own thread so far."""
+        return self._pump.spent
+
+    @overload
+    def log(
+        self, step: int, metrics: Metrics, episode: Axis = ..., tokens: Axis = ..., time: Axis = ...
+    ) -> None: ...
+    @overload
+    def log(
+        self,
+        metrics: Metrics,
+        step: int | None = ...,
+        episode: Axis = ...,
+        tokens: Axis = ...,
+        time: Axis = ...,
+    ) -> None: ...
+    def log(  # type: ignore[misc]
+        self, step: Any = None, metrics: Any = None, /, *more: Any, **named: Any
+    ) -> None:
+        """Record numbers at a step: Python's, numpy's, torch's; nested dicts join with "/".
+
+        `log(step, metrics)`, or as other trackers have it `log(metrics, step=step)`. Without a step
+        the row stands one behind the row logged last, also of an earlier attempt; the first is 0.
+
+        None is left out and counted; NaN and infinity are kept. `episode` and `tokens` are other
+        x-axes of the same row; `time` (seconds since the epoch) replaces now.
+        """
+        # A third of a microsecond for 20 numbers: a sum that fails or tells of a type where
+        # anything is no plain number, a copy, and one extension of a list, which no signal divides.
+        # Nothing here is closed over, as each variable of a closure is made anew at every call. The
+        # first two have no name that a caller can use: `step=` may follow a dict.
+        kind: type
+        try:
+            row: dict[str, Any] = _copy(metrics)
+            kind = type(sum(row.values(), 0.0))
+        except Exception:  # noqa: BLE001 - nested dicts, tensors, None: looked at one by one
+            kind = object
+        if kind is self._plain and type(step) is int and not named and not more:
+            rows = self._rows
+            rows += (step, _now(), row, None)
+            if len(rows) > self._limit:
+                self._pump.catch_up()
+        else:
+            self._safely(partial(self._log, step, metrics, more, named))
+
+    @_noted
+    def log_histogram(
+        self,
+        step: int,
+        name: str,
+        values: object = None,
+        *,
+        edges: object = None,
+        counts: object = None,
+    ) -> None:
+        """Record a distribution: `values` of any shape, or `counts` [n] between `edges` [n + 1]."""
+        at, key = validation.step(step), validation.name(name)
+        made, size = media.histogram(at, clock.time(), values, edges, counts)
+        self._send(lambda writing: writing.histogram(key, made()), "histograms", size)
+
+    @_noted
+    def log_text(self, step: int, name: str, text: str) -> None:
+        """Record a text."""
+        at, key = validation.step(step), validation.name(name)
+        one = Text(at, clock.time(), media.text(text))
+        self._send(lambda writing: writing.text(key, one), "texts", media.size(one.text))
+
+    @_noted
+    def log_table(self, step: int, name: str, columns: Mapping[str, object]) -> None:
+        """Record rows of a table, columns of one length: completions with their rewards."""
+        at, key = validation.step(step), validation.name(name)
+        one = media.table(at, columns)
+        self._send(lambda writing: writing.table(key, one), "tables", media.size(one))
+
+    @_noted
+    def update_settings(self, changed: Mapping[str, object], *, step: int | None = None) -> None:
+        """Say that settings changed: each change is an event of the run, and holds from now on."""
+        at = self.step if step is None else validation.step(step)
+        new = media.settings(changed)
+        facts = validation.changes(self._settings, new)
+        if facts:
+            self._settings |= new
+            if self._thinning.lets_through("settings"):
+                size = media.size(new)
+                self._send(lambda writing: writing.settings(at, new), "settings", size)
+                self._event("settings", at, {"changed": facts})
+
+    @_noted
+    def event(self, /, kind: str, step: int | None = None, **facts: object) -> None:
+        """Record that something happened: a checkpoint, an alert, a change of curriculum."""
+        at = None if step is None else validation.step(step)
+        name, plain = validation.name(kind), cast("dict[str, object]", media.plain(facts))
+        if self._thinning.lets_through(name):
+            self._event(name, at, {"time": clock.time(), **redact.written(plain)})
+
+    def note(self, text: object) -> None:
+        """Count something a person should know of; equal texts are one note with a count."""
+        self._notes.add(media.text(text))
+
+    def requests(self) -> control.Requests:
+        """Say what someone outside asked for since the last call; cheap enough for every step."""
+        return self._control.requests()
+
+    def at_finish(self, call: Callable[[str], None]) -> None:
+        """Call something with the run's status before its sinks close; the last added is first."""
+        self._endings.append(call)
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Wait until what is logged by now is with the system; return whether all of it is.
+
+        False also where something was lost since the last call. Other sinks are not waited for.
+        """
+        return self._pump.flush(timeout)
+
+    def finish(
+        self, status: str | int = "finished", *, traceback: str = "", exit_code: int | None = None
+    ) -> None:
+        """Record how the run ended (a word, or an exit code), write what waits and close, once."""
+        status, exit_code = validation.ending(status, exit_code)
+        if self._closed and self._pump.closed:
+            return
+        if not self._closed:
+            self._end(status, traceback, exit_code)
+        # A process that ends by itself, without a word: sinks know of no other end than that.
+        word = "finished" if status == EXITING else status
+        if not self._pump.close(word, FINISHING) and self._pump.alive:
+            sys.stderr.write(f"rlvitals: {self.folder} could not be closed in time\n")
+        if self._pump.closed:
+            atexit.unregister(self._at_exit)
+            if self in _started:
+                _started.remove(self)
+
+    def __enter__(self) -> Self:
+        """Record until the block ends."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Finish: "failed" with the traceback where an exception ended the block."""
+        if isinstance(error, SystemExit):
+            code = exit_code_of(error)
+            self.finish("failed" if code else "finished", exit_code=code or None)
+        elif error is None:
+            self.finish()
+        else:
+            word = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+            self.finish(word, traceback="".join(traceback.format_exception(kind, error, trace)))
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be sent to another process. Raises UsageError."""
+        raise UsageError(
+            "a run cannot be sent to another process",
+            where=self.name,
+            hint="call rlvitals.start() there, with RANK set",
+        )
+
+    def _log(
+        self, one: object, other: object, more: Sequence[object], named: Mapping[str, object]
+    ) -> None:
+        call = validation.understood(one, other, more, named)
+        for text in call.wrong:
+            self._wrong(text)
+        metrics = call.metrics()
+        at = validation.step(self._next() if call.counted else call.said.get("step"))
+        found = tensors.settled(metrics, at_once=self._durable)
+        for name in found.none:
+            self._notes.add(f"{name} was None: left out")
+        for text in found.wrong:
+            self._wrong(text)
+        row, moment = found.values | call.axes(), call.moment()
+        if self._durable and self._pump.at_once(at, moment, row):
+            return
+        self._rows += (at, moment, row, None)
+        if self._durable:
+            self._pump.through()
+        elif len(self._rows) > self._limit:
+            self._pump.catch_up()
+
+    def _last(self) -> int | None:
+        self._pump.gather()
+        try:
+            return tensors.whole(self._rows[-FIELDS])
+        except IndexError:  # all is with the thread already
+            return self._pump.last_step
+
+    def _next(self) -> int:
+        """Count on from the row logged last: once, in a run that goes on, from what it holds."""
+        last = self._last()
+        if last is None and self.attempt > 1:
+            last, _ = tail_index.row_before(self.folder, self.attempt, self.rank) or (None, None)
+        return 0 if last is None else last + 1
+
+    def _event(self, kind: str, at: int | None, facts: Mapping[str, object]) -> None:
+        self._send(lambda writing: writing.event(kind, at, facts), "events", media.size(facts))
+
+    def _send(self, message: Message, kind: str, size: int) -> None:
+        self._pump.send(message, kind, size)
+        if self._durable:
+            self._pump.through()
+
+    def _safely(self, call: Callable[[], None]) -> None:
+        """Do what a caller asked for: the one place where the recorder promises not to raise."""
+        if self._closed:
+            self._refuse()
+            return
+        try:
+            call()
+        except UsageError as error:
+            if self._strict:
+                raise
+            self._notes.add(error.problem)
+        except Exception as error:
+            if self._strict:
+                raise
+            self._notes.add(f"not recorded: {error_text(error)}")
+
+    def _refuse(self) -> None:
+        if self._closed == FORKED and not self._told:
+            self._told = True
+            with suppress(OSError):
+                Events(self.folder / EVENTS_FILE).append("note", text=FORKED, count=1)
+        self._notes.add(f"not recorded: {self._closed}")
+        if self._strict:
+            raise UsageError(f"nothing is recorded: {self._closed}", where=self.name)
+
+    def _wrong(self, text: str) -> None:
+        if self._strict:
+            raise UsageError(text, where=self.name)
+        self._notes.add(text)
+
+    def _look(self) -> None:
+        for what in self._control.look():
+            self.event("asked", self.step, what=what)
+
+    def _end(self, status: str, trace: str, exit_code: int | None) -> None:
+        for call in reversed(self._endings):
+            try:
+                call(status)
+            except Exception as error:  # noqa: BLE001 - the end of a run is recorded all the same
+                self._notes.add(f"at the end: {error_text(error)}")
+        facts = validation.end(status, trace, exit_code)
+        self._pump.end(lambda writing: writing.event("finish", None, facts))
+        self._closed, self._plain = "the run is finished", _Never
+        self._stop()
+
+    def _at_exit(self) -> None:
+        """Close a run that its script did not finish; how the process ends is noted by itself."""
+        error = getattr(sys, "last_value", None)
+        if error is None or not self._pump.alive:
+            self.finish(EXITING)
+        else:
+            self.__exit__(type(error), error, error.__traceback__)
+        if isinstance(error, KeyboardInterrupt):
+            heartbeat.still_interrupted()
+
+    def _forked(self) -> None:
+        """Leave the run to the parent: in a forked child nothing of it is written."""
+        self._closed, self._plain = FORKED, _Never
+        self._stop()
+        self._rows = []
+        self._strict = False
+        atexit.unregister(self._at_exit)
+
+
+_method = Run.log  # what the compiled way stands in for; not for a subclass's, nor for a spy's
+
+
+def current() -> Run | None:
+    """Return the run of this process that was started last and is not finished."""
+    return next((run for run in reversed(_started) if not run._closed), None)  # noqa: SLF001 - ours
+
+
+def _after_fork() -> None:
+    for run in _started:
+        run._forked()  # noqa: SLF001 - ours
+    _started.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,99 @@
+"""What goes on beside a run: its lifecycle, its machine, and what it cannot be repeated without."""
+
+import threading
+from collections.abc import Mapping
+from typing import cast
+
+from rlvitals.storage.events import Events
+from rlvitals.storage.run_folder import About, RunFolder
+from rlvitals.tracking import environment, lifecycle
+from rlvitals.tracking.machine import Sampler
+from rlvitals.tracking.run import Run
+from rlvitals.tracking.writer_thread import Pump
+
+FACTS_WAIT = 0.3  # seconds that a start has to itself
+FACTS_SECONDS = 3.0  # that the end of a run waits for its facts
+IN_RUN_FILE = ("git", "host")  # the others stand under `more`
+
+
+def begin(run: Run, pump: Pump, events: Events, *, machine_seconds: float, learn: bool) -> None:
+    """Begin all of it on threads: `learn` the facts, and look at the machine (0 s: never)."""
+    folder = run.folder
+    handle = lifecycle.begin(
+        folder,
+        events,
+        attempt=run.attempt,
+        rank=run.rank,
+        step=lambda: run.step,
+        note=run.note,
+    )
+    run.at_finish(handle.end)
+    if machine_seconds > 0:
+        _sample(run, pump, Sampler(machine_seconds, folder).start())
+    if learn:
+        _learn(run)
+
+
+def _learn(run: Run) -> None:
+    """Gather the facts on a thread, once whoever started the run has gone on."""
+    hurry = threading.Event()
+
+    def gather() -> None:
+        hurry.wait(FACTS_WAIT)
+        _gather(run)
+
+    def finish(_: str) -> None:
+        hurry.set()
+        thread.join(FACTS_SECONDS)
+
+    thread = threading.Thread(target=gather, name="rlvitals-facts", daemon=True)
+    thread.start()
+    run.at_finish(finish)
+
+
+def _sample(run: Run, pump: Pump, sampler: Sampler) -> None:
+    """Log what the machine did with the newest row, and what is left at the end."""
+
+    def rest(_: str) -> None:
+        sampler.stop()
+        pump.beside = dict
+        if left := sampler.take():
+            run.log(run.step, left)
+
+    pump.beside = sampler.take
+    run.at_finish(rest)
+
+
+def _gather(run: Run) -> None:
+    try:
+        found = environment.gather(run.settings)
+        folder = RunFolder.open(run.folder)
+        if run.attempt == 1:
+            _write(folder, found)
+        elif changed := _changed(folder.about, found):
+            run.event("facts", None, **changed)
+    except Exception as error:  # noqa: BLE001 - a thread of the recorder: nothing is raised
+        run.note(f"facts not recorded: {type(error).__name__}: {error}")
+
+
+def _write(folder: RunFolder, found: Mapping[str, object]) -> None:
+    own = {name: found[name] for name in IN_RUN_FILE if name in found}
+    if "command" in found:
+        own["command"] = tuple(cast("list[str]", found["command"]))
+    rest = {name: value for name, value in found.items() if name not in own}
+    folder.update(**own, more={**folder.about.more, **rest})
+
+
+def _changed(about: About, found: Mapping[str, object]) -> dict[str, object]:
+    """Return what another attempt does not share with the first: of packages, those alone."""
+    before: dict[str, object] = {"git": about.git, "host": about.host, **about.more}
+    before["command"] = list(about.command)
+    changed = {name: value for name, value in found.items() if before.get(name) != value}
+    packages, known = found.get("packages"), before.get("packages")
+    if isinstance(packages, Mapping) and isinstance(known, Mapping) and "packages" in changed:
+        changed["packages"] = {
+            name: packages.get(name, "")
+            for name in sorted({*packages, *known})
+            if packages.get(name) != known.get(name)
+        }
+    return changed

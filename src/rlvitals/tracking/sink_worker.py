@@ -1,0 +1,102 @@
+"""A sink beside the native one, on a thread of its own: one that hangs holds up no other.
+
+A person is told by `logging` that a sink fails: when it first does, and at the end of the run.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from rlvitals.errors import VitalsError, harmless
+from rlvitals.storage import redact
+from rlvitals.storage.write_buffer import Budget
+from rlvitals.tracking.sinks.sink import Writing
+from rlvitals.tracking.warnings_log import Notes
+
+WAITING_SHARE = 0.5  # of the budget, that calls may fill which wait for slow sinks
+CALL_BYTES = 200  # of a call that waits, without content
+CLOSING = 20.0  # seconds that the sinks of a finished run have
+LONGEST = 160  # characters of why: an error's text may be a page
+LONGEST_READ = 20 * LONGEST  # characters in which secrets are looked for, before the cut
+LOG = logging.getLogger(__name__)
+
+Call = Callable[[Writing], None]
+
+
+class Outlet:
+    """Hands calls to one sink in their order; counts what it refuses or is too slow for."""
+
+    def __init__(self, name: str, writing: Writing, notes: Notes, budget: Budget) -> None:
+        """Own a sink from now on; `start` begins. What waits for it counts in the budget."""
+        self.name = name
+        self._writing = writing
+        self._notes = notes
+        self._budget = budget
+        self._calls: SimpleQueue[tuple[Call, int] | None] = SimpleQueue()  # with their bytes
+        self._closed_by = 0.0
+        self._failed = 0
+        self._last = ""  # why it failed the last time
+        self._thread = threading.Thread(target=self._run, name=f"rlvitals {name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def put(self, call: Call, size: int = 0, rows: int = 1) -> None:
+        """Hand on a call of so many bytes, unless too much waits already."""
+        if size and not self._budget.fits(size, WAITING_SHARE):
+            self._fails("too slow, rows left out", rows)
+            return
+        self._budget.used += size
+        self._calls.put((call, size))
+
+    def flush(self) -> None:
+        """Flush the sink once it has come so far."""
+        self.put(lambda writing: writing.flush(), CALL_BYTES)
+
+    def close(self, status: str) -> None:
+        """Close the sink once it has come so far; `join` waits for it."""
+        self._closed_by = time.monotonic() + CLOSING
+        self._calls.put((lambda writing: writing.close(status), 0))
+        self._calls.put(None)
+
+    def join(self) -> None:
+        """Wait for the sink to close, not for ever."""
+        self._thread.join(max(self._closed_by - time.monotonic(), 0.0))
+        if self._thread.is_alive():
+            self._fails(f"did not close in {CLOSING:.0f} s")
+        if self._failed > 1:
+            LOG.warning("sink %s: %s (%d times)", self.name, self._last, self._failed)
+
+    def _run(self) -> None:
+        while (item := self._calls.get()) is not None:
+            call, size = item
+            self._does(call)
+            self._budget.used -= size
+            if size and self._calls.empty():
+                self._does(lambda writing: writing.flush())
+
+    def _does(self, call: Call) -> None:
+        try:
+            call(self._writing)
+        except Exception as error:  # noqa: BLE001 - a sink may raise anything: it is counted
+            self._fails(_why(error))
+
+    def _fails(self, why: str, count: int = 1) -> None:
+        self._notes.add(f"sink {self.name}: {why}", count)
+        if not self._failed:
+            LOG.warning("sink %s: %s", self.name, why)
+        self._failed += count
+        self._last = why
+
+
+def _why(error: Exception) -> str:
+    """Return an error as one line."""
+    if isinstance(error, VitalsError):
+        text = "; ".join(filter(None, (error.problem, error.hint)))
+    else:
+        text = f"{type(error).__name__}: {error}"
+    text = harmless(redact.text(" ".join(text[:LONGEST_READ].split())))
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

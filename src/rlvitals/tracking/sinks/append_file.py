@@ -1,0 +1,98 @@
+"""Files that only grow, by whole pieces: what a full disk cuts off is taken back."""
+
+import errno
+import os
+from pathlib import Path
+from typing import Self
+
+from rlvitals.storage.safe_files import NotAFile, open_append
+
+try:
+    import fcntl
+except ImportError:  # Windows: two processes on one folder are told apart by attempt alone
+    fcntl = None  # type: ignore[assignment]
+
+TAIL_BYTES = 2**16  # looked at together, from the end, for the last line break
+
+
+class Appending:
+    """A file that is written by one process at a time, at its end."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Take over an open file."""
+        self._descriptor = descriptor
+        self._end = os.fstat(descriptor).st_size
+
+    @classmethod
+    def new(cls, path: Path) -> Self:
+        """Create a file. Raises FileExistsError where there is one."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | _BINARY
+        descriptor = os.open(path, flags, 0o644)
+        _locked(descriptor)
+        return cls(descriptor)
+
+    @classmethod
+    def lines(cls, path: Path) -> Self | None:
+        """Go on with a file of lines, from its last whole one on.
+
+        None where another process writes it, and for a link or what else is no regular file.
+        """
+        try:
+            descriptor = open_append(path, os.O_RDWR)
+        except NotAFile:
+            return None
+        if not _locked(descriptor):
+            os.close(descriptor)
+            return None
+        size = os.fstat(descriptor).st_size
+        whole = _whole_lines(descriptor, size)
+        if whole < size:
+            os.ftruncate(descriptor, whole)
+        return cls(descriptor)
+
+    def write(self, data: bytes) -> None:
+        """Append some bytes, all or none of them. Raises OSError, also where it was removed."""
+        if not os.fstat(self._descriptor).st_nlink:
+            raise OSError(errno.ENOENT, "its file was removed: what is written is lost")
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError:
+            os.ftruncate(self._descriptor, self._end)
+            raise
+        self._end += len(data)
+
+    def close(self) -> None:
+        """Close it; once more does no harm."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+
+
+_BINARY = getattr(os, "O_BINARY", 0)  # Windows changes line ends without it
+
+
+def _locked(descriptor: int) -> bool:
+    """Keep other processes from appending; False where one does already."""
+    if fcntl is not None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:  # a file system without locks: attempts follow each other all the same
+            return True
+    return True
+
+
+def _whole_lines(descriptor: int, size: int) -> int:
+    """Return where the last whole line ends."""
+    end = size
+    while end > 0:
+        start = max(end - TAIL_BYTES, 0)
+        os.lseek(descriptor, start, os.SEEK_SET)
+        found = os.read(descriptor, end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0

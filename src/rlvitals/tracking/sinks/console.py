@@ -1,0 +1,147 @@
+"""One calm line an update on the console: the step, its speed and the metrics that matter most.
+
+At most one line a second, as wide as the terminal; none where nobody looks (no terminal), unless
+`always` is set. `keys` chooses what is shown. A progress bar of tqdm or rich stays whole.
+"""
+
+import math
+import shutil
+import sys
+import time as clock
+from collections.abc import Mapping, Sequence
+
+from rlvitals.errors import harmless
+from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
+from rlvitals.types import Histogram, Table, Text
+
+EVERY = 1.0  # seconds between lines
+WIDTH = 100  # columns where there is no terminal
+# What is shown first, where keys are not chosen: parts of names, the most telling first.
+FIRST = (
+    *("return", "rew_mean", "reward_mean", "reward", "score", "success", "ep_len", "length"),
+    *("kl", "entropy", "clip", "explained", "value_loss", "policy_loss", "loss", "grad", "lr"),
+    *("learning_rate",),
+)
+HIDDEN = "axis/"  # other x-axes of the same rows
+
+
+class Lines:
+    """Writes lines; knows what was last logged under each name."""
+
+    def __init__(self, keys: Sequence[str], every: float, *, always: bool) -> None:
+        """Show some keys, or those that matter most where none is given."""
+        self._keys, self._every, self._always = tuple(keys), every, always
+        self._last: dict[str, float] = {}
+        self._step, self._told = 0, -math.inf
+        self._since: tuple[int, float] | None = None
+        self._news = False
+
+    def scalars(self, rows: Rows) -> None:
+        """Remember the last row, and tell it if its time has come."""
+        if not len(rows):
+            return
+        row = rows.values[-1].tolist()
+        self._last |= {k: v for k, v in zip(rows.keys, row, strict=True) if k[:5] != HIDDEN}
+        self._step, self._news = int(rows.steps[-1]), True
+        if clock.monotonic() - self._told >= self._every:
+            self._tell()
+
+    def histogram(self, key: str, histogram: Histogram) -> None:
+        """Leave histograms out."""
+
+    def text(self, key: str, text: Text) -> None:
+        """Leave texts out."""
+
+    def table(self, key: str, table: Table) -> None:
+        """Leave tables out."""
+
+    def settings(self, step: int, changed: Mapping[str, object]) -> None:
+        """Leave settings out."""
+
+    def event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
+        """Leave events out."""
+
+    def flush(self) -> None:
+        """Do nothing: lines come by their own clock."""
+
+    def close(self, status: str) -> None:
+        """Tell the last row and how the run ended."""
+        if self._news:
+            self._tell()
+        if self._told > -math.inf:
+            self._write(f"{status} at step {self._step:,}")
+
+    def _tell(self) -> None:
+        if not (self._always or sys.stderr.isatty()):
+            return
+        self._told, self._news = clock.monotonic(), False
+        width = shutil.get_terminal_size((WIDTH, 24)).columns - 1
+        self._write(line(self._step, self._speed(), self._chosen(), width))
+
+    def _speed(self) -> float | None:
+        """Return steps a second since the last line; None at the first, and where it went back."""
+        before, now = self._since, (self._step, clock.monotonic())
+        self._since = now
+        if before is None or now[0] <= before[0] or now[1] <= before[1]:
+            return None
+        return (now[0] - before[0]) / (now[1] - before[1])
+
+    def _chosen(self) -> dict[str, float]:
+        if self._keys:
+            return {key: self._last[key] for key in self._keys if key in self._last}
+        return dict(sorted(self._last.items(), key=lambda item: _rank(item[0])))
+
+    def _write(self, text: str) -> None:
+        text = harmless(text)  # a metric's name must not move the cursor
+        if "rich" in sys.modules and (console := _live_console()) is not None:
+            console.print(text, markup=False, highlight=False, soft_wrap=True)  # type: ignore[attr-defined]
+        elif tqdm := getattr(sys.modules.get("tqdm"), "tqdm", None):
+            tqdm.write(text, file=sys.stderr)
+        else:
+            sys.stderr.write(f"{text}\n")
+
+
+def line(step: int, speed: float | None, metrics: Mapping[str, float], width: int) -> str:
+    """Return one line no wider than `width`: whole metrics, as many as there is room for."""
+    parts = [f"step {step:,}"]
+    if speed is not None:
+        parts.append(f"{number(speed)}/s")
+    for key, value in metrics.items():
+        part = f"{key.rpartition('/')[2] or key} {number(value)}"
+        if sum(map(len, parts)) + 2 * len(parts) + len(part) > width:
+            break
+        parts.append(part)
+    return "  ".join(parts)[:width]
+
+
+def number(value: float) -> str:
+    """Return a number in four digits."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if value and not 1e-3 <= abs(value) < 1e6:  # noqa: PLR2004 - what is read at a glance
+        return f"{value:.2e}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004 - the same
+
+
+def _rank(key: str) -> int:
+    name = key.rpartition("/")[2].lower()
+    return next((i for i, part in enumerate(FIRST) if part in name), len(FIRST))
+
+
+def _live_console() -> object | None:
+    """Return rich's console where a progress bar of it is on the screen."""
+    console = sys.modules["rich"].__dict__.get("_console")
+    return console if getattr(console, "_live_stack", None) else None
+
+
+def _open(opening: Opening) -> Lines:
+    options = opening.options
+    keys, every = options.get("keys"), options.get("every")
+    return Lines(
+        [str(key) for key in keys] if isinstance(keys, Sequence) else (),
+        float(every) if isinstance(every, int | float) else EVERY,
+        always=bool(options.get("always")),
+    )
+
+
+SINK = Sink("console", "one line an update", "", _open)

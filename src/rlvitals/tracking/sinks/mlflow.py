@@ -1,0 +1,110 @@
+"""MLflow, beside the run's own files. A tag holds the run's id, by which it is found on resume.
+
+Options: `tracking_uri` (else MLflow's own, `MLFLOW_TRACKING_URI`) and `experiment` (else the
+run's project). Histograms, texts and tables become artifacts.
+"""
+
+import re
+import time as clock
+from collections.abc import Mapping
+from typing import Any
+
+from rlvitals.tracking.sinks.flatten import flat
+from rlvitals.tracking.sinks.lazy import later
+from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
+from rlvitals.types import Histogram, Table, Text
+
+ID_TAG = "rlvitals.run_id"
+AT_ONCE, PARAMS_AT_ONCE = 1000, 100  # MLflow's limits of one request
+LONGEST = 250  # letters of a key; older servers take no more
+FOLDER = "rlvitals"  # experiment of runs that belong to no project
+STATUS = {"finished": "FINISHED", "killed": "KILLED", "interrupted": "KILLED"}  # else FAILED
+
+
+class Passing:
+    """One run there."""
+
+    def __init__(self, opening: Opening) -> None:
+        """Begin or resume the run. Raises whatever MLflow raises."""
+        from mlflow import entities  # noqa: PLC0415 - an optional package
+        from mlflow.tracking import MlflowClient  # noqa: PLC0415
+
+        self._entities: Any = entities
+        uri = opening.options.get("tracking_uri")
+        self._client: Any = MlflowClient(tracking_uri=str(uri) if uri else None)
+        name = str(opening.options.get("experiment") or opening.project or FOLDER)
+        found = self._client.get_experiment_by_name(name)
+        experiment = found.experiment_id if found else self._client.create_experiment(name)
+        asked = f"tags.`{ID_TAG}` = '{opening.run_id}'"
+        runs = self._client.search_runs([experiment], asked, max_results=1)
+        if runs:
+            self._id = runs[0].info.run_id
+            self._client.update_run(self._id, "RUNNING")
+            return
+        tags = {ID_TAG: opening.run_id, "group": opening.group}
+        run = self._client.create_run(experiment, tags=tags, run_name=opening.name or None)
+        self._id = run.info.run_id
+        self._params(opening.settings)
+
+    def scalars(self, rows: Rows) -> None:
+        """Log rows, a thousand numbers in a request."""
+        metric, keys = self._entities.Metric, [plain(key) for key in rows.keys]
+        cells = zip(rows.steps.tolist(), rows.times.tolist(), rows.values.tolist(), strict=True)
+        points = [
+            metric(key, value, round(time * 1000), step)
+            for step, time, row in cells
+            for key, value in zip(keys, row, strict=True)
+        ]
+        for first in range(0, len(points), AT_ONCE):
+            self._client.log_batch(self._id, metrics=points[first : first + AT_ONCE])
+
+    def histogram(self, key: str, histogram: Histogram) -> None:
+        """Log a histogram as a JSON artifact."""
+        content = {"edges": histogram.edges.tolist(), "counts": histogram.counts.tolist()}
+        path = f"histograms/{plain(key)}/{histogram.step}.json"
+        self._client.log_dict(self._id, content, path)
+
+    def text(self, key: str, text: Text) -> None:
+        """Log a text as an artifact."""
+        self._client.log_text(self._id, text.text, f"texts/{plain(key)}/{text.step}.md")
+
+    def table(self, key: str, table: Table) -> None:
+        """Log a table as a JSON artifact, in the form that `mlflow.load_table` reads."""
+        rows = [
+            list(row) for row in zip(table.steps.tolist(), *table.columns.values(), strict=True)
+        ]
+        content = {"columns": ["step", *table.columns], "data": rows}
+        path = f"tables/{plain(key)}/{rows[-1][0] if rows else 0}.json"
+        self._client.log_dict(self._id, content, path)
+
+    def settings(self, step: int, changed: Mapping[str, object]) -> None:
+        """Log changed settings as tags: a parameter there never changes."""
+        del step
+        for key, value in flat(changed).items():
+            self._client.set_tag(self._id, plain(key), str(value))
+
+    def event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
+        """Leave events out."""
+
+    def flush(self) -> None:
+        """Do nothing: every request has been answered."""
+
+    def close(self, status: str) -> None:
+        """End the run."""
+        word = STATUS.get(status, "FAILED")
+        self._client.set_terminated(self._id, word, int(clock.time() * 1000))
+
+    def _params(self, settings: Mapping[str, object]) -> None:
+        param = self._entities.Param
+        params = [param(plain(key), str(value)) for key, value in flat(settings).items()]
+        for first in range(0, len(params), PARAMS_AT_ONCE):
+            self._client.log_batch(self._id, params=params[first : first + PARAMS_AT_ONCE])
+
+
+def plain(key: str) -> str:
+    """Return a key as MLflow takes it: letters, digits and "_-. :/", and no way out of a folder."""
+    parts = re.sub(r"[^\w\-. :/]", "_", key).split("/")
+    return "/".join(part for part in parts if part.strip(". "))[:LONGEST] or "_"
+
+
+SINK = Sink("mlflow", "MLflow", "mlflow", later(Passing, "mlflow"))

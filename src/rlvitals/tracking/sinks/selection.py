@@ -1,0 +1,73 @@
+"""Which sinks a run has, and with which options.
+
+What the call or `[recording] sinks` names, and what a `[monitoring]` section asks for: TensorBoard
+files wherever there is such a section, exported metrics unless it says not to. A call that names
+its sinks itself has those alone; a section's numbers hold for them too.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from rlvitals.errors import UsageError, nearest
+from rlvitals.options import Monitoring
+from rlvitals.settings import Settings
+from rlvitals.tracking.sinks import SINKS, find, native
+from rlvitals.tracking.sinks.sink import Opening, Writing
+
+TABLES = ("csv", "parquet")
+Options = Mapping[str, object]
+Named = Sequence[str] | Mapping[str, Options | None]
+
+
+def _columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Return what a call names as columns, each once. Raises UsageError for what is no name."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise UsageError(
+            f"columns cannot be {names!r}", where="start(columns=...)", hint='["loss", "reward"]'
+        )
+    return tuple(dict.fromkeys(names))
+
+
+def chosen(
+    said: Named | None, settings: Settings, columns: Sequence[str] = ()
+) -> dict[str, Options]:
+    """Return the sinks beside the native one, by name, with their options.
+
+    `said` is what the call names, `columns` what it declares for tables. Raises UsageError for a
+    name that is no sink.
+    """
+    section, names_of_rows = settings.monitoring, _columns(columns)
+    names: list[str] = [said] if isinstance(said, str) else list(said or ())
+    if said is None:
+        names = [*settings.recording.sinks, *(_asked(section) if section else ())]
+    own = said if isinstance(said, Mapping) else {}
+    given = _options(section) if section else {}
+    found: dict[str, Options] = {}
+    for name in dict.fromkeys(names):
+        if find(name) is None:
+            known = [one.name for one in SINKS]
+            hint = nearest(name, known) or f"one of {', '.join(known)}"
+            raise UsageError(f"no sink is called {name!r}", where="start(sinks=...)", hint=hint)
+        if name != native.SINK.name:
+            declared = {"columns": names_of_rows} if names_of_rows and name in TABLES else {}
+            found[name] = {**given.get(name, {}), **declared, **(own.get(name) or {})}
+    return found
+
+
+def opened(opening: Opening, sinks: Mapping[str, Options]) -> list[tuple[str, Writing]]:
+    """Open some sinks. Raises UsageError where a package is missing."""
+    return [
+        (sink.name, sink.open(replace(opening, options=sinks[sink.name])))
+        for sink in SINKS
+        if sink.name in sinks
+    ]
+
+
+def _asked(section: Monitoring) -> tuple[str, ...]:
+    export = (section.metrics_export_format,) if section.metrics_export_enabled else ()
+    return ("tensorboard", *export)
+
+
+def _options(section: Monitoring) -> dict[str, Options]:
+    rows = {"interval": section.metrics_export_interval, "subsamples": section.metrics_subsamples}
+    return {"tensorboard": {"port": section.tensorboard_port}, "csv": rows, "parquet": rows}

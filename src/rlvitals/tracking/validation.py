@@ -1,0 +1,159 @@
+"""What the arguments of a run's calls mean, and whether they are what they must be."""
+
+import time as clock
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rlvitals.errors import UsageError, nearest
+from rlvitals.storage import redact
+from rlvitals.tracking import media, tensors
+from rlvitals.tracking.sinks.sink import AXIS
+from rlvitals.tracking.warnings_log import Notes
+
+STEP_FIRST = ("step", "metrics", "episode", "tokens", "time")
+METRICS_FIRST = ("metrics", "step", *STEP_FIRST[2:])
+MAX_EVENTS = 10_000  # of a kind, each of which is recorded
+MAX_KINDS = 1_000  # of events, that are counted each for itself
+
+
+@dataclass(slots=True)
+class Call:
+    """A call of `Run.log`, by the names of its arguments; None stands for what was not said."""
+
+    said: Mapping[str, object]
+    counted: bool  # whether no step was said: the row stands one behind the last
+    wrong: Sequence[str]  # in words; the rest of the call holds
+
+    def metrics(self) -> Mapping[object, object]:
+        """Return the numbers by their names. Raises UsageError."""
+        given = self.said.get("metrics")
+        if not isinstance(given, Mapping):
+            hint = 'run.log(step, {"loss": 0.5})'
+            raise UsageError(f"metrics must be a dict, not {tensors.kind(given)}", hint=hint)
+        return given
+
+    def axes(self) -> dict[str, float]:
+        """Return where the row stands on other axes. Raises UsageError."""
+        found = {}
+        for axis in ("episode", "tokens"):
+            if (at := self.said.get(axis)) is not None:
+                found[f"{AXIS}{axis}"] = number(axis, at)
+        return found
+
+    def moment(self) -> float:
+        """Return the row's time, in seconds since the epoch. Raises UsageError."""
+        given = self.said.get("time")
+        return clock.time() if given is None else number("time", given)
+
+
+def understood(
+    one: object, other: object, more: Sequence[object], named: Mapping[str, object]
+) -> Call:
+    """Name a call's arguments: where a dict comes first it is the metrics, else the step is."""
+    metrics_first = isinstance(one, Mapping)
+    places = METRICS_FIRST if metrics_first else STEP_FIRST
+    said = {places[0]: one, places[1]: other}
+    if more:
+        said |= zip(places[2:], more, strict=False)
+    # A step that is None is none where metrics follow it: somebody's variable was not set.
+    may_count = metrics_first or other is None
+    wrong = []
+    if 2 + len(more) > len(places):
+        wrong.append(f"log() takes {len(places)} arguments: the others are left out")
+    for key, value in named.items():
+        if key not in places:
+            wrong.append(_unknown(key))
+        elif said.get(key) is None:
+            said[key] = value
+        else:
+            wrong.append(f"log() got {key} twice: the first holds")
+    return Call(said, may_count and said.get("step") is None, wrong)
+
+
+@lru_cache(maxsize=64)
+def _unknown(key: str) -> str:
+    meant = nearest(key, STEP_FIRST)
+    return f"log() has no argument {key}: left out{meant and f' ({meant})'}"
+
+
+def step(given: object) -> int:
+    """Return a step as an int64. Raises UsageError."""
+    number = tensors.whole(given)
+    if number is None:
+        raise UsageError(f"a step must be a whole number, not {tensors.kind(given)}")
+    return number
+
+
+def name(given: object) -> str:
+    """Return a name. Raises UsageError."""
+    if not isinstance(given, str):
+        raise UsageError(f"a name must be a string, not {tensors.kind(given)}")
+    return given
+
+
+def number(axis: str, given: object) -> float:
+    """Return where a row stands on another axis. Raises UsageError."""
+    found = tensors.number(given)
+    if found is None:
+        raise UsageError(f"{axis} must be a number, not {tensors.kind(given)}")
+    return found
+
+
+def ending(status: object, exit_code: object) -> tuple[str, int | None]:
+    """Return a run's last word and exit code; for a word the code alone may be given."""
+    code = None if exit_code is None else tensors.whole(exit_code)
+    if type(status) is str:
+        return status, code
+    if exit_code is None:
+        code = 0 if status is None else tensors.whole(status)
+        if code is None:
+            return media.text(status), None
+    return "failed" if code else "finished", code or None
+
+
+class Thinning:
+    """Lets through the first `MAX_EVENTS` events of a kind, then every 10th, 100th, 1,000th.
+
+    So neither memory nor the file of events grows with the length of a training that records an
+    event at each step.
+    """
+
+    def __init__(self, notes: Notes) -> None:
+        """Begin with none; `notes` counts what is left out."""
+        self._counts: dict[str, int] = {}
+        self._notes = notes
+
+    def lets_through(self, kind: str) -> bool:
+        """Count an event of a kind; return whether it is recorded."""
+        if kind not in self._counts and len(self._counts) >= MAX_KINDS:
+            kind = ""  # all further kinds together
+        self._counts.setdefault(kind, 0)
+        self._counts[kind] += 1
+        every, number = 1, self._counts[kind]
+        while number > MAX_EVENTS * every:
+            every *= 10
+        if number % every:
+            self._notes.add(
+                f"events left out: of one kind beyond {MAX_EVENTS:,}, all but every 10th"
+            )
+        return number % every == 0
+
+
+def changes(before: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
+    """Return {name: {"from": value, "to": value}} of the settings that differ from before."""
+    return {
+        key: {"from": before.get(key), "to": value}
+        for key, value in new.items()
+        if key not in before or before[key] != value
+    }
+
+
+def end(status: str, trace: object, exit_code: int | None) -> dict[str, object]:
+    """Return what is recorded of a run's end."""
+    facts: dict[str, object] = {"status": status, "time": clock.time()}
+    if trace is not None and (lines := media.text(trace)):
+        facts["traceback"] = redact.written_text(lines)
+    if exit_code is not None:
+        facts["exit_code"] = exit_code
+    return facts

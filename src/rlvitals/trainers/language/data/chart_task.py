@@ -1,0 +1,307 @@
+"""Drawn charts with questions: what the vision-language demo is asked, with no download.
+
+Sample `index` of a seed is always the same. Tiny charts (below `drawing.READABLE` pixels) have
+three or four bars or points named by letters, with different whole values; larger ones have names,
+units, decimals and thousands. Negative, zero, percent and text labels occur in both.
+
+A fifth of all charts is held out. A hash of the content (subject, names and values, whatever the
+kind, the colours and the question) decides which. Of two subjects with the same table, neither is
+asked about in an evaluation where a training may draw one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TYPE_CHECKING
+
+from rlvitals.trainers.language.data import chart_render
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+PIXELS = 48  # of a side
+HELD_OUT_SHARE = 0.2  # of all chart contents
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A chart with a question and its answer. `table`: JSON with the keys columns and rows.
+
+    `wrong_label` and `wrong_reasoning` are what a pupil says who looks at the bar after the one
+    that is asked about. They are right all the same where the question names no bar.
+    """
+
+    image: Image
+    query: str
+    label: str
+    table: str
+    chart_type: str
+    reasoning: str
+    wrong_label: str
+    wrong_reasoning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a chart may be about. `decimals` of its values; `unit` follows a value."""
+
+    title: str
+    column: str
+    names: tuple[str, ...]
+    low: float
+    high: float
+    decimals: int = 0
+    unit: str = ""
+
+    def shown(self, value: float) -> str:
+        """Write a value as the axis and the label do: 1,250, -3.5, 40%."""
+        text = f"{value:,.{self.decimals}f}"
+        return f"{'0' if float(text.replace(',', '')) == 0 else text}{self.unit}"
+
+
+LETTERS = ("A", "B", "C", "D")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+YEARS = tuple(str(year) for year in range(2015, 2025))
+CITIES = ("Oslo", "Rome", "Lima", "Cairo", "Delhi", "Tokyo", "Quito", "Paris")
+GOODS = ("Tea", "Rice", "Salt", "Milk", "Corn", "Fish", "Oil", "Wool")
+
+TINY = (
+    Subject("", "Value", LETTERS, 0, 10),
+    Subject("", "Value", LETTERS, -5, 5),
+    Subject("", "Percent", LETTERS, 0, 100, unit="%"),
+)
+READABLE = (
+    Subject("Visitors", "Visitors", CITIES, 0, 5000),
+    Subject("Profit (million euros)", "Profit", YEARS, -20, 30, decimals=1),
+    Subject("Share of sales", "Share (%)", GOODS, 0, 100, unit="%"),
+    Subject("Mean temperature (°C)", "Temperature", MONTHS, -15, 30),
+    Subject("Change against last year", "Change (%)", GOODS, -40, 40, unit="%"),
+    Subject("Rainfall (mm)", "Rainfall", MONTHS, 0, 120, decimals=1),
+)
+STEPS = (1, 2, 2.5, 5, 10, 20, 25, 50)  # an axis counts in these, times a power of ten
+TICKS = 6  # of a readable axis, at the most
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A chart's numbers, for its questions."""
+
+    subject: Subject
+    names: tuple[str, ...]
+    values: tuple[float, ...]
+
+    def value(self, place: int) -> str:
+        """Write the value of a bar."""
+        return self.subject.shown(self.values[place])
+
+    def step(self, place: int) -> str:
+        """Write what is read of a bar."""
+        return f"{self.names[place]} is at {self.value(place)}."
+
+    def after(self, place: int, shift: int) -> int:
+        """Return the place `shift` bars after one; the first follows the last."""
+        return (place + shift) % len(self.names)
+
+    def held_out(self) -> bool:
+        """Say whether charts of this content are kept for evaluation."""
+        content = json.dumps([self.subject.title, self.subject.column, self.subject.low,
+                              self.names, self.values])  # fmt: skip
+        digest = hashlib.blake2b(content.encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big") < HELD_OUT_SHARE * 2**64
+
+    def alike(self) -> list[Facts]:
+        """Return the facts of other subjects that have the same table: another axis shows them."""
+        return [
+            replace(self, subject=other)
+            for other in TINY
+            if other != self.subject
+            and other.column == self.subject.column
+            and all(other.low <= value <= other.high for value in self.values)
+        ]
+
+    def drawn_for(self, *, evaluation: bool) -> bool:
+        """Say whether a chart of this content may be drawn for evaluation, or for training."""
+        if not evaluation:
+            return not self.held_out()
+        return self.held_out() and all(other.held_out() for other in self.alike())
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with its answer, and the steps that lead to it."""
+
+    query: str
+    label: str
+    steps: tuple[str, ...]
+
+    def reasoning(self) -> str:
+        """Write the steps in the form of an answer."""
+        return "\n".join(f"<step-{n}>: {step}" for n, step in enumerate(self.steps, 1))
+
+
+def chart(
+    seed: int | str, index: int = 0, *, pixels: int = PIXELS, held_out: bool = False
+) -> Sample:
+    """Draw sample `index` of a seed: a square picture of `pixels` a side, and its question.
+
+    `held_out`: draw one of the charts that are kept for evaluation, and not one of the others.
+    """
+    random = Random(f"{seed} {index}")  # noqa: S311 - no secret
+    tiny = pixels < chart_render.READABLE
+    facts = _facts(random, tiny=tiny)
+    while not facts.drawn_for(evaluation=held_out):
+        facts = _facts(random, tiny=tiny)
+    kind = random.choice(("bar", "line"))
+    style = random.randrange(len(chart_render.COLOURS))
+    ask, state = random.choice(TINY_QUESTIONS if tiny else QUESTIONS), random.getstate()
+    right = ask(facts, random, 0)
+    random.setstate(state)  # the same question
+    wrong = ask(facts, random, 1)
+    columns = ("Name", facts.subject.column)
+    return Sample(
+        image=chart_render.draw(_plan(kind, facts, style, tiny=tiny), pixels),
+        query=right.query,
+        label=right.label,
+        table=table(columns, tuple(zip(facts.names, facts.values, strict=True))),
+        chart_type=kind,
+        reasoning=right.reasoning(),
+        wrong_label=wrong.label,
+        wrong_reasoning=wrong.reasoning(),
+    )
+
+
+def table(columns: tuple[str, ...], rows: tuple[tuple[str | float, ...], ...]) -> str:
+    """Write a table in the guide's form: one JSON object of columns and rows."""
+    made = {"columns": columns, "rows": rows}
+    return json.dumps(made, separators=(",", ":"), ensure_ascii=False)
+
+
+def _facts(random: Random, *, tiny: bool) -> Facts:
+    return _tiny_facts(random) if tiny else _readable_facts(random)
+
+
+def _tiny_facts(random: Random) -> Facts:
+    subject = random.choice(TINY)
+    levels = random.sample(range(chart_render.UNITS + 1), random.choice((3, 4)))
+    step = (subject.high - subject.low) / chart_render.UNITS
+    values = tuple(round(subject.low + step * level) for level in levels)
+    return Facts(subject, subject.names[: len(values)], values)
+
+
+def _readable_facts(random: Random) -> Facts:
+    subject = random.choice(READABLE)
+    count = random.choice((3, 4, 5, 6))
+    first = random.randrange(len(subject.names) - count + 1)
+    step = 10.0**-subject.decimals
+    steps = round((subject.high - subject.low) / step)
+    drawn = [subject.low + step * random.randint(0, steps) for _ in range(count)]
+    values = [
+        0.0 if value != 0 and random.random() < 1 / 12 and subject.low <= 0 else value
+        for value in drawn
+    ]
+    return Facts(
+        subject, subject.names[first : first + count], tuple(map(_number(subject), values))
+    )
+
+
+def _number(subject: Subject) -> Callable[[float], float]:
+    def number(value: float) -> float:
+        return round(value, subject.decimals) if subject.decimals else round(value)
+
+    return number
+
+
+def _plan(kind: str, facts: Facts, style: int, *, tiny: bool) -> chart_render.Plan:
+    subject = facts.subject
+    low, high = subject.low, subject.high
+    tick = (high - low) / 2
+    if not tiny:
+        low, high = min(0.0, *facts.values), max(0.0, *facts.values)
+        tick = _tick(high - low or 1.0)
+        low, high = tick * (low // tick), -tick * (-high // tick)
+        high = high if high > low else low + tick
+    return chart_render.Plan(
+        kind, facts.names, facts.values, low, high, tick, _axis(subject), subject.title, style
+    )
+
+
+def _axis(subject: Subject) -> Callable[[float], str]:
+    def shown(value: float) -> str:
+        return f"{value:,g}{subject.unit}"
+
+    return shown
+
+
+def _tick(span: float) -> float:
+    """Return the round step that gives an axis at most `TICKS` ticks."""
+    power = 10.0 ** (len(str(int(span))) - 2)
+    return next(step * power for step in STEPS if span <= step * power * TICKS)
+
+
+def _two(facts: Facts, random: Random) -> tuple[int, int]:
+    first, second = random.sample(range(len(facts.names)), 2)
+    return first, second
+
+
+def _value(facts: Facts, random: Random, shift: int) -> Question:
+    place = random.randrange(len(facts.names))
+    query = f"What is the value of {facts.names[place]}?"
+    place = facts.after(place, shift)
+    return Question(query, facts.value(place), (facts.step(place),))
+
+
+def _extreme(facts: Facts, random: Random, shift: int) -> Question:
+    """Ask for the name, or the value, of the highest or the lowest; for a value where two are."""
+    word, pick = random.choice((("highest", max), ("lowest", min)))
+    value = pick(facts.values)
+    if facts.values.count(value) > 1:
+        return _value(facts, random, shift)
+    place = facts.values.index(value)
+    name, shown = facts.names[place], facts.value(place)
+    step = f"The {word} value is {shown}, at {name}."
+    if random.choice((True, False)):
+        return Question(f"Which one is the {word}?", name, (step,))
+    return Question(f"What is the {word} value?", shown, (step,))
+
+
+def _difference(facts: Facts, random: Random, shift: int) -> Question:
+    one, two = _two(facts, random)
+    query = f"What is the value of {facts.names[one]} minus that of {facts.names[two]}?"
+    one, two = facts.after(one, shift), facts.after(two, shift)
+    result = facts.subject.shown(facts.values[one] - facts.values[two])
+    steps = (facts.step(one), facts.step(two), f"The difference is {result}.")
+    return Question(query, result, steps)
+
+
+def _comparison(facts: Facts, random: Random, shift: int) -> Question:
+    one, two = _two(facts, random)
+    query = f"Is {facts.names[one]} higher than {facts.names[two]}?"
+    one, two = facts.after(one, shift), facts.after(two, shift)
+    answer = "Yes" if facts.values[one] > facts.values[two] else "No"
+    return Question(query, answer, (facts.step(one), facts.step(two)))
+
+
+def _count(facts: Facts, random: Random, shift: int) -> Question:  # noqa: ARG001
+    bound = 0.0 if facts.subject.low < 0 else (facts.subject.low + facts.subject.high) / 2
+    side, above = random.choice((("above", True), ("below", False)))
+    found = [
+        name
+        for name, value in zip(facts.names, facts.values, strict=True)
+        if (value > bound if above else value < bound)
+    ]
+    named = ", ".join(found) or "None"
+    shown = facts.subject.shown(bound)
+    step = f"{named} {'are' if found[1:] else 'is'} {side} {shown}."
+    return Question(f"How many are {side} {shown}?", str(len(found)), (step,))
+
+
+# What is asked of facts. With a shift of 1 the answer is about the bar after the one that is named.
+Ask = Callable[[Facts, Random, int], Question]
+# The value of a bar comes twice: it is what the others are made of.
+QUESTIONS: tuple[Ask, ...] = (_value, _value, _extreme, _difference, _comparison, _count)
+# Those that a tiny model learns in minutes.
+TINY_QUESTIONS: tuple[Ask, ...] = (_value, _value, _extreme, _comparison)

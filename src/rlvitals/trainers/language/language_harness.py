@@ -1,0 +1,133 @@
+"""What any training of a language model has: lines, a gentle end, a record of how it ended."""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import rlvitals
+from rlvitals.trainers import harness
+from rlvitals.trainers.harness import GO_ON
+from rlvitals.trainers.language import console
+from rlvitals.trainers.language.config import MonitoringConfig
+from rlvitals.trainers.language.rewards import Failure
+from rlvitals.trainers.language.usage import Usage
+
+ERRORS = "language/error_share"  # a name of rlvitals' own, whatever else a log's names are
+PEAK = "machine/peak_gib"  # memory at the highest: of the GPU, else of the process
+FAILURES = 5  # of reward functions, on the console; all are in the file
+
+if TYPE_CHECKING:
+    from rlvitals.trainers.language.planning.plan import Plan
+
+
+class TrainingResult(NamedTuple):
+    """A training that is over, as the command line needs it."""
+
+    folder: Path
+    status: str  # "finished", or "stopped" where someone asked for it
+    failed_rewards: int  # samples that a reward function failed on
+    plots_dir: str  # where to draw pictures, "" for nowhere
+
+
+class Course(harness.Course):
+    """One training of a language model in its folder."""
+
+    failures = 0  # of reward functions, each at a sample
+    recorder: rlvitals.Run | None = None
+    usage: Usage  # from before the model is loaded
+    plan: "Plan | None" = None
+
+    def __init__(self, folder: Path, monitoring: MonitoringConfig, *, first: bool) -> None:
+        """Open what is written to; other processes than the first are silent."""
+        self.first = first
+        self._unpaid: set[int] = set()  # samples of this process's batch that a function failed on
+        self.progress = console.Progress(wanted=monitoring.progress_bar and first)
+        self.lines = console.Lines(
+            folder / monitoring.logging_dir / console.LOG, self.progress, quiet=not first
+        )
+        super().__init__(folder, self.lines.log)
+        # Pictures come with a summary of their own.
+        self._summary = logging.DEBUG if monitoring.plots_dir else logging.INFO
+
+    def run(self) -> str:
+        """Train, with the lines open: as any course."""
+        with self.lines:
+            return super().run()
+
+    def result(self, status: str, plots_dir: str) -> TrainingResult | None:
+        """Return what `run` came to; None on other processes than the first."""
+        return TrainingResult(self.folder, status, self.failures, plots_dir) if self.first else None
+
+    def begin_usage(self, config: Any, seed: int) -> None:
+        """Plan a training of a large model, and measure from here on."""
+        from rlvitals.trainers.language.planning import start
+
+        if self.first:
+            self.plan = start.plan(config, self.folder, seed, self.log.info)
+        self.usage = Usage()
+
+    def end_usage(self, step: int) -> None:
+        """Record the peak of memory beside the plan's, where there is one."""
+        from rlvitals.trainers.language.planning import start
+
+        if self.plan is None:
+            return
+        used = self.usage.used()
+        if self.recorder is not None and used.memory is not None:
+            self.recorder.log(step, {PEAK: used.memory / start.GIB})
+        self.log.info("%s", start.compared(self.plan, used))
+
+    def say_interrupted(self) -> None:
+        """Say how to go on."""
+        self.log.warning("stopped: %s", GO_ON)
+
+    def say_failed(self, error: Exception, trace: str, level: int) -> None:
+        """Say what went wrong."""
+        self.log.log(level, "✗ Training failed: %s", error)
+        self.log.debug("%s", trace)
+
+    def end(self, status: str, trace: str, problem: str) -> None:
+        """Record how it ended, and sum up what went well."""
+        del problem
+        self.progress.close()
+        if self.recorder is not None:
+            self.recorder.finish(status, traceback=trace)
+        if status in {"finished", "stopped"} and self.first:
+            self.sum_up(status)
+
+    def failed(self, failure: Failure) -> None:
+        """Say which sample a reward function could not judge."""
+        self.failures += 1
+        if failure.sample is not None:
+            self._unpaid.add(failure.sample)
+        level = logging.WARNING if self.failures <= FAILURES else logging.DEBUG
+        self.log.log(level, "%s", failure.sentence)
+
+    def share_failed(self, samples: int) -> float:
+        """Return on what share of a batch of this process any function failed; the next begins."""
+        share = len(self._unpaid) / samples
+        self._unpaid.clear()
+        return share
+
+    def told_end(self, status: str) -> None:
+        """Say how it ended, and where the model is."""
+        if status == "stopped":
+            self.log.info("stopped, as asked: %s", GO_ON)
+        else:
+            self.log.info("")
+            self.log.info("✓ Training completed successfully")
+            self.log.info("✓ Model saved to %s/", self.folder)
+        if self.failures:
+            self.log.warning("%d rewards could not be computed", self.failures)
+
+    def sum_up(self, status: str) -> None:
+        """Say how it ended, and what the run came to."""
+        self.told_end(status)
+        self.log.info("")
+        level = self._summary
+        try:
+            said = rlvitals.summarise(self.folder)
+        except rlvitals.VitalsError as error:  # as where other runs are in its folder
+            level, said = logging.WARNING, f"no summary: {error}"
+        for line in said.splitlines():
+            self.log.log(level, "%s", line)

@@ -1,0 +1,132 @@
+"""Build a training from its settings, and keep these beside what they made."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from rlvitals.trainers import schema
+from rlvitals.trainers.ppo import cluster, environments, networks, telemetry
+from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, of_replica
+from rlvitals.trainers.ppo.config import Config, MonitoringConfig
+from rlvitals.trainers.ppo.grad_spike_response import SpikeReaction
+from rlvitals.trainers.ppo.ppo import PPO
+from rlvitals.trainers.ppo.temperature import Controller, Fixed
+
+FILE = "ppo_config.json"
+SHIPPED = Path(__file__).parent / "configs"
+OFF_AT_ZERO = frozenset({"target_kl", "max_grad_norm", "entropy_min", "kl_coef"})
+
+
+def build(config: Config) -> PPO:
+    """Build the environments, the policy and the trainer of a configuration."""
+    at, own = config.training, config.ppo_config
+    random.seed(at.seed)
+    np.random.seed(at.seed)  # noqa: NPY002 - what an environment may draw from
+    torch.manual_seed(at.seed)
+    ours = at.env == cluster.ID
+    envs = environment(config)
+    layout = _layout(config) if ours and config.network.shared_scorer else None
+    policy = networks.build(
+        envs.features, envs.actions, continuous=envs.continuous,
+        hidden=config.network.hidden_sizes, activation=config.network.activation, layout=layout,
+    )  # fmt: skip
+    replica_shape = None
+    if layout is not None and config.network.shared_normaliser:
+        replica_shape = layout.replicas, layout.features
+    led, spikes = config.temperature_control, config.advanced_optimization.adaptive_batch_size
+    made = PPO(
+        envs, policy, own, total_steps=at.total_steps, seed=at.seed,
+        schedule=config.advanced_optimization.learning_rate_schedule,
+        reference=config.kl_regularization,
+        temperature=Controller(led) if led.enabled else Fixed(led.base_temperature),
+        spikes=SpikeReaction(spikes, own.minibatch_size) if spikes.enable else None,
+        replica_shape=replica_shape,
+    )  # fmt: skip
+    begins = config.warm_start
+    if (
+        begins.hold_to_reference
+        and not begins.skip_warmstart
+        and (ours or begins.external_pretrain)
+    ):
+        made.hold_to_reference()  # so that a checkpoint has a place for it; the warm start sets it
+    return made
+
+
+def environment(config: Config) -> environments.Environments:
+    """Make the environments of a configuration."""
+    at = config.training
+    options = {"config": config.environment} if at.env == cluster.ID else {}
+    return environments.make(at.env, at.num_envs, processes=at.processes, **options)
+
+
+def _layout(config: Config) -> networks.Layout:
+    seen = len(of_replica(config.environment))
+    return networks.Layout(config.cluster.replicas, seen, len(CLUSTER_FEATURES))
+
+
+def qps(config: Config) -> float:
+    """Return the requests per second that come to a cluster at its full load."""
+    return float(cluster.Cluster(config.environment, 1).arrivals.full_rate)
+
+
+def write(config: Config, folder: Path) -> None:
+    """Write the settings into a run's folder, as a file that `--config` reads."""
+    moved = replace(config, training=replace(config.training, output_dir=""))
+    schema.write(folder / FILE, moved)
+
+
+def fitted(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a command line said, with fewer of the default speeds for fewer replicas."""
+    count = said.get("cluster.replicas")
+    speeds = Config().cluster.speeds
+    if count is None or "cluster.speeds" in said or not 1 <= count < len(speeds):
+        return dict(said)
+    return {**said, "cluster.speeds": speeds[:count]}
+
+
+def settings_file(file: Path) -> Path:
+    """Return a settings file, or the one of its name that is shipped where there is none."""
+    shipped = SHIPPED / f"{file.stem}.json"
+    return shipped if not file.exists() and shipped.exists() else file
+
+
+def sinks(config: MonitoringConfig, actions: int = 0) -> dict[str, Mapping[str, Any]]:
+    """Return what is written beside the run's own files, with its options.
+
+    `actions`: how many discrete ones there are.
+    """
+    found: dict[str, Mapping[str, Any]] = {}
+    if config.tensorboard_enabled:
+        names = telemetry.TAGS | telemetry.action_tags(actions)
+        found["tensorboard"] = {"port": config.tensorboard_port, "names": names}
+    if config.metrics_export_enabled:
+        found[config.metrics_export_format] = {
+            "interval": config.metrics_export_interval,
+            "subsamples": config.metrics_subsamples,
+        }
+    if config.wandb:
+        found["wandb"] = {"project": config.wandb_project}
+    return found
+
+
+def flat(config: Config) -> dict[str, object]:
+    """Return the settings that a run is recorded with: each key by itself, sections by name.
+
+    What is off is None: a limit of 0 would be another thing.
+    """
+    found: dict[str, object] = {}
+    for key in schema.keys(Config):
+        if key.path[-1] == "output_dir":
+            continue  # a run may be moved
+        value: Any = config
+        for name in key.path:
+            value = getattr(value, name)
+        plain = ".".join(key.path[1:]) if key.path[0] in ("training", "ppo_config") else key.name
+        off = key.path[-1] in OFF_AT_ZERO and value == 0
+        found[plain] = None if off else list(value) if isinstance(value, tuple) else value
+    return found

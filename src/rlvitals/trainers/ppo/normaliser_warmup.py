@@ -1,0 +1,75 @@
+"""Before learning: act without learning until the normalisers know what they normalise."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals import UsageError
+from rlvitals.trainers.ppo import sample_actions
+from rlvitals.trainers.ppo.config import StabilisationConfig
+from rlvitals.trainers.ppo.ppo import PPO
+from rlvitals.trainers.ppo.rollout import means
+
+REPORT_EVERY = 20  # steps between two lines
+
+
+@dataclass(frozen=True, slots=True)
+class Stabilised:
+    """Where the phase stands, or how it ended."""
+
+    step: int
+    steps: int
+    baseline: dict[str, float]  # means so far, of rewards and of what the environments told
+
+    @property
+    def over(self) -> bool:
+        """Whether it is the last."""
+        return self.step >= self.steps
+
+
+def stabilise(ppo: PPO, config: StabilisationConfig) -> Iterator[Stabilised]:
+    """Run what is left of the phase in a trainer's environments, with a report now and then.
+
+    How far it is stands in the trainer's counters, so that a resumed run goes on in it. Raises
+    UsageError for weights that do not fit the actions.
+    """
+    total = config.statistics_stabilization_steps
+    act = _actor(ppo, config)
+    sums: dict[str, float] = {}
+    done = 0
+    ppo.observe.frozen = ppo.scale.frozen = config.freeze_normalizers_during_stabilization
+    while ppo.at.stabilised < total:
+        seen = ppo.observe(ppo.envs.observations, learn=True)
+        step, _ = ppo.envs.step(act(seen))
+        ppo.scale(step.rewards, step.terminated | step.truncated)
+        ppo.at.stabilised += 1
+        done += 1
+        told = means([step]) | {"reward": float(step.rewards.mean())}
+        for name, value in told.items():
+            sums[name] = sums.get(name, 0.0) + value
+        if ppo.at.stabilised % REPORT_EVERY == 0 or ppo.at.stabilised == total:
+            now = {name: value / done for name, value in sums.items()}
+            yield Stabilised(ppo.at.stabilised, total, now)
+    ppo.observe.frozen = ppo.scale.frozen = config.freeze_normalizers_after_stabilization
+
+
+def _actor(
+    ppo: PPO, config: StabilisationConfig
+) -> Callable[[NDArray[np.float32]], NDArray[np.generic]]:
+    if config.stabilization_policy == "policy":
+        return lambda seen: sample_actions.draw(
+            ppo.policy, seen, ppo.temperature.value, ppo.rng, ppo.masks()
+        )[0]
+    envs = ppo.envs
+    if envs.continuous:
+        return lambda _: ppo.rng.uniform(-1.0, 1.0, (envs.count, envs.actions)).astype(np.float32)
+    weights = np.asarray(config.stabilization_action_distribution or [1.0] * envs.actions)
+    if len(weights) != envs.actions or weights.min() < 0 or not weights.sum() > 0:
+        raise UsageError(
+            f"{len(weights)} weights for {envs.actions} actions",
+            where="statistics_stabilization.stabilization_action_distribution",
+            hint="one number of at least 0 for each action, or none for even shares",
+        )
+    return lambda _: ppo.rng.choice(envs.actions, envs.count, p=weights / weights.sum())

@@ -1,0 +1,271 @@
+"""The page of a name: a metric, a framework's key, a rule, a term, a setting, an environment."""
+
+import re
+from collections.abc import Iterator
+
+from rlvitals import metrics, settings
+from rlvitals.diagnosis.remedies import neutral
+from rlvitals.errors import UsageError, nearest
+from rlvitals.metrics import environments, glossary
+from rlvitals.metrics.frameworks import GENERIC, TABLES, lookup
+from rlvitals.metrics.frameworks.key import Name, Table
+from rlvitals.metrics.metric import Band, Metric
+from rlvitals.readers import READERS
+from rlvitals.rules import CATALOGUE
+from rlvitals.rules.rate import ENOUGH, Interval
+from rlvitals.rules.rates import RATES
+from rlvitals.rules.rule import Rule
+from rlvitals.storage import toml_files
+from rlvitals.views.phrases import number
+
+IN_BRACKETS = re.compile(r"(.+?)\s*\((.+)\)")  # "Policy (π)": a name, then its symbol
+ALTERNATIVES = re.compile(r"(.+?)\s+/\s+(.+)")  # "Success / win rate"
+
+
+def explain(name: str) -> str:
+    """Return the page of a name as Markdown; a name with several meanings has several parts.
+
+    A name may be followed by its symbol or its long form in brackets, and two names may be
+    separated by " / ". Raises UsageError with the nearest names where it has none.
+    """
+    wanted = name.strip()
+    found = _pages(wanted)
+    if not found:
+        hint = _elsewhere(wanted) or nearest(wanted, known())
+        hint = hint or "rlvitals metrics, or rlvitals rules"
+        raise UsageError(f"nothing is called {wanted!r}", hint=hint)
+    return "\n\n".join(found)
+
+
+def _pages(name: str) -> list[str]:
+    """Return all pages of a name; where it has none, those of the names it is made of."""
+    kinds = (_terms, _rules, _metrics, _keys, _options, _environments)
+    if pages := [page for kind in kinds for page in kind(name)]:
+        return pages
+    if parts := IN_BRACKETS.fullmatch(name):
+        return _pages(parts[1]) or _pages(parts[2])
+    if parts := ALTERNATIVES.fullmatch(name):
+        first, second = parts.groups()
+        pages = (_pages(first) or _pages(f"{first} {second.split()[-1]}")) + _pages(second)
+        return list(dict.fromkeys(pages))
+    return []
+
+
+def _elsewhere(name: str) -> str:
+    """Name the command that answers for what has no page: a framework, a reader."""
+    if name in {table.framework for table in TABLES}:
+        return f"rlvitals metrics --framework {name}"
+    return "rlvitals readers" if name in {reader.name for reader in READERS} else ""
+
+
+def known() -> set[str]:
+    """Every name that has a page."""
+    names = {metric.name for metric in metrics.CATALOGUE} | {rule.name for rule in CATALOGUE}
+    for table in TABLES:
+        names |= {*table.keys, *table.settings}
+    names |= {name for term in glossary.TERMS for name in (term.name, *term.also)}
+    names |= {environment.name for environment in environments.ENVIRONMENTS}
+    return names | {option.key for option in settings.options("diagnose")}
+
+
+def _same(one: str, other: str) -> bool:
+    """Compare as people type: no difference between explained_variance and Explained variance."""
+    plain = str.maketrans("_ ", "--")
+    return one.casefold().translate(plain) == other.casefold().translate(plain)
+
+
+def _terms(name: str) -> Iterator[str]:
+    for term in glossary.TERMS:
+        if any(_same(word, name) for word in (term.name, *term.also)):
+            lines = [f"# term {term.name}", "", term.meaning]
+            facts = [f"- **also**: {', '.join(term.also)}"] if term.also else []
+            if term.see_also:
+                facts.append(f"- **see also**: {', '.join(f'`{n}`' for n in term.see_also)}")
+            yield "\n".join([*lines, *(["", *facts] if facts else [])])
+
+
+def _rules(name: str) -> Iterator[str]:
+    return (rule_page(rule) for rule in CATALOGUE if _same(rule.name, name))
+
+
+def rule_page(rule: Rule) -> str:
+    """Write a rule's page: its docstring, and what it is made of."""
+    needs = [f"`{m.name}`" for m in rule.needs]
+    if rule.needs_any:
+        needs.append(f"one of {', '.join(f'`{m.name}`' for m in rule.needs_any)}")
+    facts = [
+        f"- **applies to**: {', '.join(rule.profiles) or 'every kind of training'}",
+        f"- **needs**: {', '.join(needs) or 'nothing'}; {rule.at_least} numbers of each",
+    ]
+    if rule.explained_by:
+        causes = ", ".join(f"`{cause}`" for cause in rule.explained_by)
+        facts.append(f"- **shown as a symptom of**: {causes}")
+    summary, _, sections = rule.doc.strip().partition("\n## ")
+    numbers = [f"- `{t.name}` ({number(t.default)} by default): {t.doc}" for t in rule.thresholds]
+    likely = [f"- {cause}" for cause in rule.causes]
+    tries = [f"- {neutral(remedy)}" for remedy in rule.remedies]
+    return "\n".join(
+        [f"# rule {rule.name}", "", summary.strip(), "", *facts, "", f"## {sections.strip()}"]
+        + (["", "## Likely causes", *likely] if likely else [])
+        + (["", "## Try", *tries] if tries else [])
+        + (["", "## Numbers it judges by", *numbers] if numbers else [])
+        + ["", "## Measured", *_measured(rule)]
+    )
+
+
+def _measured(rule: Rule) -> Iterator[str]:
+    """Write how often a rule rings on healthy runs, and how often it catches what it should."""
+    rates = RATES.get(rule.name, ())
+    for rate in rates:
+        share = f"rings on {rate.rang} of {rate.healthy} healthy runs{_between(rate.false_alarms)}"
+        errors = f", {rate.errors} of them as an error" if rate.errors else ""
+        caught = ""
+        if rate.faulted:
+            caught = f"; catches {rate.caught} of {rate.faulted} of its faults"
+            caught += f"{_between(rate.recall)}, {rate.first} as the first root cause"
+        yield f"- {rate.family}: {share}{errors}{caught}"
+    if rule.no_threshold:
+        yield "- an identity or an invariant: it needs no measuring"
+    elif max((rate.healthy for rate in rates), default=0) < ENOUGH:
+        yield f"- held at a note until {ENOUGH} healthy runs of one family have shown how it rings"
+
+
+def _between(interval: Interval) -> str:
+    return f" (95 %: {interval.low:.0%} to {interval.high:.0%})"
+
+
+def _metrics(name: str) -> Iterator[str]:
+    for metric in metrics.CATALOGUE:
+        member = metric.family and name.startswith(f"{metric.name}/")
+        if member or _same(metric.name, name) or _same(metric.title, name):
+            yield metric_page(metric)
+
+
+def metric_page(metric: Metric) -> str:
+    """Write a metric's page: meaning, formula, range, who logs it as what, which rules read it."""
+    kind = "setting" if metric.kind == "setting" else "metric"
+    shown = f"{metric.name}/..." if metric.family else metric.name
+    unit = f" ({metric.unit})" if metric.unit else ""
+    lines = [f"# {kind} {shown}", "", f"**{metric.title}**{unit}. {metric.meaning}"]
+    if metric.formula:
+        lines += ["", f"    {metric.formula}"]
+    facts = [f"- **healthy range**: {text}" for text in _ranges(metric)]
+    if text := _band(metric.possible):
+        facts.append(f"- **possible**: {text}")
+    if metric.better in ("up", "down", "steady"):
+        facts.append(f"- **better**: {metric.better}")
+    if metric.see_also:
+        facts.append(f"- **see also**: {', '.join(f'`{n}`' for n in metric.see_also)}")
+    readers = [rule.name for rule in CATALOGUE if metric in (*rule.needs, *rule.needs_any)]
+    if readers:
+        facts.append(f"- **rules that need it**: {', '.join(f'`{n}`' for n in readers)}")
+    names = [f"- {table.title}: {alias}" for table in TABLES for alias in _aliases(table, metric)]
+    return "\n".join(
+        [*lines, *(["", *facts] if facts else []), *(["", "## Logged as", *names] if names else [])]
+    )
+
+
+def _ranges(metric: Metric) -> Iterator[str]:
+    if text := _band(metric.healthy):
+        yield text
+    for profile, band in metric.healthy_in.items():
+        yield f"{_band(band) or 'none'} ({profile})"
+
+
+def _band(band: Band) -> str:
+    low = _end("from", band.low, band.low_from)
+    high = _end("up to", band.high, band.high_from)
+    return " ".join(part for part in (low, high) if part)
+
+
+def _end(word: str, value: float | None, setting: str | None) -> str:
+    """Say one end of a range: its number, and the setting that overrides it."""
+    said = [number(value)] if value is not None else []
+    said += [f"the run's `{setting}`"] if setting else []
+    return f"{word} {', or '.join(said)}" if said else ""
+
+
+def _aliases(table: Table, metric: Metric) -> Iterator[str]:
+    """One line for the keys that one framework measures alike."""
+    alike: dict[str, list[str]] = {}
+    for key, name in table.keys.items():
+        if name.metric.name == metric.name:
+            alike.setdefault(_how(name), []).append(f"`{key}`")
+    for family in table.families:
+        if family.name.metric.name == metric.name:
+            alike.setdefault(_how(family.name), []).append(f"`{family.pattern}`")
+    for key, canonical in table.settings.items():
+        if canonical == metric.name:
+            alike.setdefault("", []).append(f"`{key}`")
+    for how, keys in alike.items():
+        yield ", ".join(keys) + (f": {how}" if how else "")
+
+
+def _how(name: Name) -> str:
+    scale = "" if name.scale == 1.0 else f"logged x {number(1 / name.scale)}"
+    window = f"mean over the last {name.window}" if name.window > 1 else ""
+    how = [name.how, scale, "" if "last" in name.how else window]
+    return "; ".join(part for part in how if part)
+
+
+def _alias(key: str, name: Name) -> str:
+    how = _how(name)
+    return f"`{key}`" + (f": {how}" if how else "")
+
+
+def _keys(name: str) -> Iterator[str]:
+    """Explain a framework's key, unless it is the canonical name itself."""
+    seen: dict[str, list[str]] = {}
+    for table in TABLES:
+        if table is GENERIC and seen:
+            continue  # a framework's own word is better than a plain name's
+        if found := lookup.find(table, name):
+            canonical, measured = found
+            seen.setdefault(canonical, []).append(f"- {table.title}: {_alias(name, measured)}")
+        elif name in table.settings:
+            seen.setdefault(table.settings[name], []).append(f"- {table.title}: `{name}`")
+    for canonical, lines in seen.items():
+        metric = metrics.find(canonical)
+        if metric is None or _same(canonical, name) or _same(metric.title, name):
+            continue
+        yield "\n".join([f"# key {name}", "", f"is `{canonical}` in", "", *lines])
+        yield metric_page(metric)
+
+
+def _environments(name: str) -> Iterator[str]:
+    env = environments.lookup(name)
+    if env is None:
+        return
+    facts = {
+        "return of random actions": env.random_return,
+        "return where it counts as solved": env.solved_return,
+        "lowest possible return": env.min_return,
+        "highest possible return": env.max_return,
+        "steps at most": env.horizon,
+        "discrete actions": env.actions,
+        "dimensions of a continuous action": env.action_dim,
+        "mean return of the best agent published": env.best_return,
+    }
+    lines = [f"- **{what}**: {number(v)}" for what, v in facts.items() if v is not None]
+    source = [f"- **source**: {env.source}"] if env.source else []
+    yield "\n".join([f"# environment {env.name}", "", *lines, *source])
+
+
+def _options(name: str) -> Iterator[str]:
+    for option in settings.options("diagnose"):
+        if name.removeprefix("diagnose.").removeprefix("--").replace("-", "_") != option.key:
+            continue
+        choices = f"- **one of**: {', '.join(option.choices)}" if option.choices else ""
+        default = option.default or "none"
+        lines = [
+            f"# option {option.section}.{option.key}",
+            "",
+            f"{option.doc[0].upper()}{option.doc[1:]}.",
+            "",
+            f"- **default**: {default}",
+            *([choices] if choices else []),
+            f"- **command line**: `{option.flag}`",
+            f"- **environment**: `{option.variable}`",
+            f"- **{toml_files.FILE}**: `{option.key}` under `[{option.section}]`",
+        ]
+        yield "\n".join(lines)

@@ -1,0 +1,49 @@
+"""The options as a table for the manual, from their schema."""
+
+from dataclasses import fields
+
+from rlvitals import settings
+from rlvitals.options import Mute
+
+
+def settings_table() -> str:
+    """Write every section of `rlvitals.toml` as Markdown."""
+    lines: list[str] = []
+    for section, schema in settings.SCHEMA.items():
+        about = (schema.__doc__ or "").strip()
+        lines += [f"## `[{section}]`", "", about, ""]
+        flags = section in settings.FLAGS
+        heads = ["option", "meaning", "default", *(["flag"] if flags else []), "variable"]
+        lines += [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+        for option in settings.options(section):
+            choices = f" ({', '.join(option.choices)})" if option.choices else ""
+            default = f"`{_default(option)}`" if option.default else ""
+            flag = f"`{option.flag}` | " if flags else ""
+            lines.append(
+                f"| `{option.key}` | {option.doc}{choices} | {default} | {flag}"
+                f"`{option.variable}` |"
+            )
+        lines.append("")
+    for section, (doc, flag) in settings.FREE.items():
+        variable = f"`{settings.PREFIX}{section.upper()}`"
+        lines += [f"## `[{section}]`", "", f"{doc[0].upper()}{doc[1:]}.", ""]
+        pair = "RULE.WORD=NUMBER" if section == "thresholds" else "KEY=VALUE"
+        lines += [f"On the command line `{flag} {pair}`, in the environment {variable}.", ""]
+    return "\n".join([*lines, *_muted()]).rstrip()
+
+
+def _default(option: settings.Option) -> str:
+    said = option.default
+    return ",".join(said) if isinstance(said, tuple) else str(said)
+
+
+def _muted() -> list[str]:
+    """The sections of which there may be several: one for each muted finding."""
+    rows = [
+        f"| `{f.name}` | {f.metadata['doc']} | {f.metadata['item']} |"
+        for f in fields(Mute)
+        if f.metadata
+    ]
+    about = (Mute.__doc__ or "").strip()
+    head = [f"## `[[{settings.MUTED}]]`", "", about, "A rule and a reason are asked for.", ""]
+    return [*head, "| key | meaning | value |", "|---|---|---|", *rows, ""]

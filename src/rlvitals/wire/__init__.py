@@ -1,1 +1,0 @@
-"""Formats of bytes that readers and sinks share."""

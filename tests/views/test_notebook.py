@@ -1,0 +1,52 @@
+"""A Diagnosis renders in a real IPython, and the noun knows nothing of it."""
+
+import re
+import subprocess
+import sys
+
+import made
+import pytest
+
+from rlvitals.views import notebook
+
+
+def test_html_is_one_self_contained_block():
+    html = notebook.html(made.diagnosis())
+    assert html.startswith("<pre")
+    assert "LEARNING" in html
+    assert "▲ 4,000" in html
+    assert "<script" not in html
+    assert "http" not in html
+
+
+def test_ipython_shows_it():
+    shell_module = pytest.importorskip("IPython.core.interactiveshell")
+    shell = shell_module.InteractiveShell.instance()
+    try:
+        notebook.register()
+        data, _ = shell.display_formatter.format(made.diagnosis())
+        assert data["text/html"].startswith("<pre")
+        assert data["text/plain"].startswith(" LEARNING")
+    finally:
+        shell_module.InteractiveShell.clear_instance()
+
+
+def test_without_ipython_nothing_is_loaded_or_registered():
+    code = (
+        "import sys; from rlvitals.views import notebook; notebook.register();"
+        "assert 'IPython' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_noun_knows_no_view():
+    code = (
+        "import sys, rlvitals.diagnosis.engine; assert not [m for m in sys.modules if 'show' in m]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_page_s_own_text_colour_shows_through():
+    """Black is named on a badge's colour alone: in a dark notebook plain text stays legible."""
+    styles = re.findall(r'style="([^"]*)"', notebook.html(made.diagnosis()))
+    assert all("background-color" in style for style in styles if "color: #000000" in style)
