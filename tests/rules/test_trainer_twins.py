@@ -79,8 +79,10 @@ def test_the_first_minibatch_of_a_trainer_that_is_right_is_clear():
 
 
 def test_actions_drawn_at_another_temperature_than_is_told_are_found(monkeypatch):
-    def hotter(policy, seen, temperature, rng, masks, draw=acting.draw):
-        return draw(policy, seen, 20.0 * temperature, rng, masks)
+    draw = acting.draw
+
+    def hotter(policy, seen, temperature, *rest):
+        return draw(policy, seen, 20.0 * temperature, *rest)
 
     monkeypatch.setattr(acting, "draw", hotter)
     torch.manual_seed(0)
