@@ -23,13 +23,9 @@ HEAD = 5  # points that tell the level before training
 NOISES = 2.0  # standard errors of that level
 
 
+@remembered
 def form_alone(trace: Trace) -> str:
     """Say that the form of the answers improved and right answers did not; empty where not so."""
-    return _form_alone(trace)
-
-
-@remembered
-def _form_alone(trace: Trace) -> str:
     gain = _form(trace) if trace.profile in kinds.LANGUAGE else None
     if gain is None:
         return ""

@@ -50,8 +50,8 @@ def rates(
     source = torch.zeros(COPY, dtype=torch.uint8, device=device)
     target = torch.zeros_like(source)
     return Rates(
-        2.0 * tokens * width * inner / _seconds(lambda: left @ right, device),
-        2.0 * COPY / _seconds(lambda: target.copy_(source), device),
+        2.0 * tokens * width * inner / seconds(lambda: left @ right, device),
+        2.0 * COPY / seconds(lambda: target.copy_(source), device),
         0.0, _memory(device), str(device), "measured",
     )  # fmt: skip
 
@@ -62,7 +62,7 @@ def _memory(device: torch.device) -> int:
     return int(psutil.virtual_memory().available)
 
 
-def _seconds(operation: Callable[[], object], device: torch.device) -> float:
+def seconds(operation: Callable[[], object], device: torch.device) -> float:
     """Return the median seconds of some repeats, after one that is not counted.
 
     On a CPU it is the CPU time of all threads by their number: what it takes on an idle machine.

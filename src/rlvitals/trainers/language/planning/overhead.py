@@ -1,22 +1,19 @@
 """What an operation costs however small it is: Python, the library and the dispatcher."""
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from statistics import median
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from rlvitals.trainers.language.planning.device import Rates
+from rlvitals.trainers.language.planning.device import Rates, seconds
 from rlvitals.trainers.language.planning.meter import Meter
 
 WIDTH, LAYERS, ROWS, TOKENS = 32, 4, 2, 8  # so small that arithmetic takes no time
 NEW_TOKENS = 16
-REPEATS = 9  # the median counts
+CPU = torch.device("cpu")
 COUNTED = Rates(1.0, 1.0, 0.0, 0, "", "")  # any: operations are counted alone
 
 
@@ -47,8 +44,8 @@ def _measured() -> Overheads:
     with torch.random.fork_rng():
         model = LlamaForCausalLM(config)
         tokens = torch.ones(ROWS, TOKENS, dtype=torch.long)
-        learning = _seconds(lambda: _learn(model, tokens))
-        generating = _seconds(lambda: model.generate(tokens, max_new_tokens=NEW_TOKENS))
+        learning = seconds(lambda: _learn(model, tokens), CPU)
+        generating = seconds(lambda: model.generate(tokens, max_new_tokens=NEW_TOKENS), CPU)
     with FakeTensorMode():
         model = LlamaForCausalLM(config)
         tokens = torch.ones(ROWS, TOKENS, dtype=torch.long)
@@ -63,13 +60,3 @@ def _measured() -> Overheads:
 
 def _learn(model: Any, tokens: Any) -> None:
     model(input_ids=tokens, labels=tokens).loss.backward()
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    work()
-    found = []
-    for _ in range(REPEATS):
-        began = time.process_time()
-        work()
-        found.append(time.process_time() - began)
-    return median(found)
