@@ -230,11 +230,11 @@ import os, signal, sys, threading, time
 import numpy as np
 import rlvitals
 from rlvitals.checkpoints.state import hash_writer
-true = one_pass.write
+true = hash_writer.write
 def slowly(path, parts):
     time.sleep(0.3)
     return true(path, parts)
-one_pass.write = slowly
+hash_writer.write = slowly
 """
 SAVE = """
 checkpoints = rlvitals.Checkpoints(sys.argv[1], background=True)
@@ -264,7 +264,7 @@ def test_an_exit_waits_for_the_write(tmp_path, after, code):
 
 
 def test_an_exit_does_not_wait_for_ever(tmp_path):
-    before = "from rlvitals.checkpoints import background\nbackground.EXIT_SECONDS = 0.05\n"
+    before = "from rlvitals.checkpoints import async_writer\nasync_writer.EXIT_SECONDS = 0.05\n"
     done = script(tmp_path, "", before)
     assert done.returncode == 0
     assert "a checkpoint was still being written: it is not kept" in done.stderr
@@ -312,7 +312,7 @@ def test_a_fork_has_nothing_to_wait_for(tmp_path):
 child = os.fork()
 if not child:
     from rlvitals.checkpoints import async_writer
-    background.EXIT_SECONDS = 1e9  # who waits here for the parent's write waits for ever
+    async_writer.EXIT_SECONDS = 1e9  # who waits here for the parent's write waits for ever
     checkpoints.close()
     sys.exit(0)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

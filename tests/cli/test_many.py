@@ -90,10 +90,11 @@ def test_cores_are_those_this_process_may_use():
 
 ODD = f"""
 from pathlib import Path
-from rlvitals import loading, many, settings
+from rlvitals import settings
+from rlvitals.diagnosis import batch, load
 
-asked = [(run, settings.Settings()) for run in loading.runs(Path("."))]
-print(len(list(many.diagnose(asked, 2, patience=0))), "of {RUNS}")
+asked = [(run, settings.Settings()) for run in load.runs(Path("."))]
+print(len(list(batch.diagnose(asked, 2, patience=0))), "of {RUNS}")
 """
 
 
@@ -110,11 +111,12 @@ def test_a_program_without_a_file_can_ask(folder, how):
 ENDLESS = """
 import sys
 from pathlib import Path
-from rlvitals import loading, many, settings
+from rlvitals import settings
+from rlvitals.diagnosis import batch, load
 
-asked = 1_000 * [(run, settings.Settings()) for run in loading.runs(Path("."))]
+asked = 1_000 * [(run, settings.Settings()) for run in load.runs(Path("."))]
 try:
-    for _ in many.diagnose(asked, 2, patience=0):
+    for _ in batch.diagnose(asked, 2, patience=0):
         print("one", flush=True)
 except KeyboardInterrupt:
     sys.exit(130)
