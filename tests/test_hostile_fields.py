@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import math
+import shutil
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -160,11 +161,13 @@ def test_no_verb_ends_in_a_traceback_for_any_field_and_value(run, tmp_path, verb
 
 
 def attempt(run, tmp_path, file, verb, pairs):
-    (tmp_path / "out").mkdir()
     for place, value in pairs:
         folder = fresh(run, tmp_path / "runs" / "r")
         change(folder, file, place, VALUES[value])
-        argv, codes = verbs(folder, run, tmp_path / "out")[verb]
+        output = tmp_path / "out"
+        shutil.rmtree(output, ignore_errors=True)
+        output.mkdir()
+        argv, codes = verbs(folder, run, output)[verb]
         try:
             ends_well(argv, codes)
         except Exception as error:

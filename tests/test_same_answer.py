@@ -371,20 +371,19 @@ def test_what_is_no_moment_is_refused(text, tmp_path, capsys):
 
 # Who reads a file's time or the clock, and why that decides no answer about a run.
 MAY_READ_A_TIME = {
-    "clock.py": "the one clock of all that judges",
     "cli/runs.py": "whether the settings file has changed since the index was made",
-    "doctor/nearby.py": "a doctor looks at the files of this machine, now",
-    "doctor/scene.py": "a doctor looks at the files of this machine, now",
+    "doctor/similar_folders.py": "a doctor looks at the files of this machine, now",
+    "doctor/context.py": "a doctor looks at the files of this machine, now",
     "faults/record.py": "a recording's own clock",
     "integrations/": "hooks record",
     "readers/formats/sqlite.py": "whether a database has changed while it is read",
-    "recording/": "records when things happen",
-    "resume/": "records when things happen; clears what is left over",
-    "store/": "records when things happen; keeps indexes and clears what is left over",
+    "tracking/": "records when things happen",
+    "checkpoints/": "records when things happen; clears what is left over",
+    "storage/": "records when things happen; keeps indexes and clears what is left over",
     "trainers/": "trains",
     "wandb/": "records",
-    "watch/files.py": "whether a file has changed since the last look",
-    "watch/tree.py": "whether a folder has changed since the last look",
+    "following/file_tail.py": "whether a file has changed since the last look",
+    "following/folder_tree.py": "whether a folder has changed since the last look",
 }
 TIMES = {"st_mtime", "st_mtime_ns", "st_ctime", "getmtime", "utcnow", "time_ns"}
 
@@ -410,7 +409,10 @@ def test_nothing_that_judges_reads_a_file_s_time_or_a_clock_of_its_own():
         name: lines for name, lines in readers.items() if not name.startswith((*MAY_READ_A_TIME,))
     }
     assert own == {}
-    assert all(any(name.startswith(known) for name in readers) for known in ("clock.py", "watch/"))
+    assert all(
+        any(name.startswith(known) for name in readers)
+        for known in ("tracking/clock.py", "following/")
+    )
 
 
 def test_the_text_and_the_field_are_there_once(tmp_path):

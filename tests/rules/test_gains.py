@@ -202,3 +202,10 @@ def test_a_mean_whose_spread_is_logged_is_a_batch_of_an_unknown_kind_too():
     run = made.trace(Profile.UNKNOWN, outcome__reward=course, reward__std=np.full(400, 0.1))
     assert judged(run).improves
     assert diagnose(run).verdict.word is Word.LEARNING
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 0.1, 1e6])
+def test_the_rounding_of_equal_values_is_no_gain(unit):
+    change = gain(unit * np.array([0.265625, *([-1.0] * 99)]))
+    assert not change.proven
+    assert not change.goes_on
