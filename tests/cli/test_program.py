@@ -93,7 +93,8 @@ def test_a_closed_pipe_is_quiet():
 @pytest.mark.skipif(sys.platform == "win32", reason="has no SIGINT to send")
 def test_ctrl_c_is_quiet():
     code = (
-        "import signal, sys, time; from rlvitals.diagnosis import load; from rlvitals.cli import main;"
+        "import signal, sys, time; from rlvitals.cli import main;"
+        "from rlvitals.diagnosis import load;"
         # A job in the background of a shell inherits an ignored SIGINT.
         "signal.signal(signal.SIGINT, signal.default_int_handler);"
         "load.runs = lambda path: (print('ready', flush=True), time.sleep(60));"
