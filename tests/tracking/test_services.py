@@ -146,6 +146,29 @@ def test_mlflow(tmp_path):
     assert json.loads(shown.read_text())["counts"] == [1.0, 0.0, 5.0]
 
 
+def test_an_experiment_that_another_process_creates_meanwhile_is_used(tmp_path, monkeypatch):
+    tracking = pytest.importorskip("mlflow.tracking")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    uri = f"file://{tmp_path}/mlruns"
+    look_up = tracking.MlflowClient.get_experiment_by_name
+    answers = []
+
+    def late(client, name):
+        answers.append(look_up(client, name))
+        if len(answers) == 1:
+            client.create_experiment(name)  # after this look, before the sink creates it
+        return answers[-1]
+
+    monkeypatch.setattr(tracking.MlflowClient, "get_experiment_by_name", late)
+    with rlvitals.start(
+        tmp_path / "run", project="cart", sinks={"mlflow": {"tracking_uri": uri}}
+    ) as run:
+        run.log(1, {"loss": 0.5})
+    assert run._pump.notes.counts == {}
+    assert answers[0] is None
+    assert len(answers) == 2
+
+
 def run_with(folder, uri, monkeypatch, count=2000):
     """Record beside a service; return the notes, and how long the slowest call took."""
     pytest.importorskip("mlflow")

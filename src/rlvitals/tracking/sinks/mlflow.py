@@ -33,8 +33,7 @@ class Passing:
         uri = opening.options.get("tracking_uri")
         self._client: Any = MlflowClient(tracking_uri=str(uri) if uri else None)
         name = str(opening.options.get("experiment") or opening.project or FOLDER)
-        found = self._client.get_experiment_by_name(name)
-        experiment = found.experiment_id if found else self._client.create_experiment(name)
+        experiment = self._experiment_id(name)
         asked = f"tags.`{ID_TAG}` = '{opening.run_id}'"
         runs = self._client.search_runs([experiment], asked, max_results=1)
         if runs:
@@ -45,6 +44,19 @@ class Passing:
         run = self._client.create_run(experiment, tags=tags, run_name=opening.name or None)
         self._id = run.info.run_id
         self._params(opening.settings)
+
+    def _experiment_id(self, name: str) -> str:
+        """Return the id of the experiment; create it where it is absent."""
+        experiment = self._client.get_experiment_by_name(name)
+        if experiment is None:
+            try:
+                return str(self._client.create_experiment(name))
+            except Exception:
+                # Another process, or a request that was sent twice, has created it meanwhile.
+                experiment = self._client.get_experiment_by_name(name)
+                if experiment is None:
+                    raise
+        return str(experiment.experiment_id)
 
     def scalars(self, rows: Rows) -> None:
         """Log rows, a thousand numbers in a request."""
