@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlvitals import rules
-from rlvitals.cli import COMMANDS
+from rlvitals.cli import GROUPS
 from rlvitals.cli.program import parser
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,7 +39,7 @@ def test_a_row_is_shown_by_something_or_open(row):
 @pytest.mark.parametrize("name", SHOWN_BY)
 def test_what_shows_a_row_exists(name):
     if name.startswith("rlvitals "):
-        parser(COMMANDS).parse_args(name.split()[1:])
+        parser(GROUPS).parse_args(name.split()[1:])
         return
     path, _, test = name.partition("::")
     base, _, parameter = test.partition("[")

@@ -18,7 +18,7 @@ import rlvitals
 from rlvitals import doctor
 from rlvitals.checkpoints.progress import Keeper
 from rlvitals.checkpoints.progress_file import FILE
-from rlvitals.cli import COMMANDS, main
+from rlvitals.cli import GROUPS, main
 from rlvitals.cli.program import parser
 from rlvitals.doctor import machine, similar_folders
 from rlvitals.doctor.context import scene
@@ -70,7 +70,7 @@ def examined(capsys, path, *words):
         assert one["try"]
         for hint in one["try"]:
             if hint.startswith("rlvitals "):
-                parser(COMMANDS).parse_args(shlex.split(hint)[1:])
+                parser(GROUPS).parse_args(shlex.split(hint)[1:])
     graver = [one for one in told["troubles"] if one["severity"] != "note"]
     assert code == (1 if graver else 0)
     assert ("Nothing is wrong" in text) == (not graver)

@@ -12,8 +12,8 @@ import pytest
 from waiting import HANG_SECONDS
 
 import rlvitals
-from rlvitals.cli import COMMANDS
-from rlvitals.cli.program import parser
+from rlvitals.cli import COMMANDS, GROUPS, main
+from rlvitals.cli.program import ALIASES, ELSEWHERE, parser
 from rlvitals.errors import VitalsError
 
 SOURCE = Path(rlvitals.__file__).parent
@@ -39,7 +39,7 @@ def test_help_loads_neither_numpy_nor_rich(argv):
 def test_without_a_command_it_lists_them():
     bare = program()
     assert (bare.returncode, bare.stderr) == (2, "")
-    assert all(re.search(rf"^    {one.name}\b", bare.stdout, re.MULTILINE) for one in COMMANDS)
+    assert all(re.search(rf"^  {one.name}\b", bare.stdout, re.MULTILINE) for one in COMMANDS)
 
 
 def test_version():
@@ -162,6 +162,41 @@ def test_a_key_of_a_settings_file_is_named_too(capsys, tmp_path, failing, monkey
         assert f"try: did you mean {meant}?" in capsys.readouterr().err
 
 
+def test_each_command_stands_in_one_of_five_groups_of_the_help(capsys):
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    titles = [line.removesuffix(":") for line in lines if line.endswith(":") and line[0] != " "]
+    assert titles == list(GROUPS)
+    assert len(GROUPS) == 5
+    named = [line.split()[0] for line in lines if re.match(r"  \S", line)]
+    assert named == [command.name for command in COMMANDS]
+    assert max(map(len, lines)) < 100
+
+
+@pytest.mark.parametrize("verb", sorted(ALIASES))
+def test_a_verb_of_another_tool_runs_the_command_that_is_meant(verb, capsys):
+    assert main([verb, "--help"]) == 0
+    printed = capsys.readouterr().out
+    meant = ALIASES[verb]
+    version = f"rlvitals {rlvitals.__version__}"
+    assert printed.startswith(version if verb == "version" else f"usage: rlvitals {meant}")
+
+
+@pytest.mark.parametrize("verb", sorted(ELSEWHERE))
+def test_a_verb_that_is_no_command_here_names_the_one_to_type(verb, capsys):
+    assert main([verb, "x"]) == 2
+    error = capsys.readouterr().err
+    assert f"no command is called '{verb}'" in error
+    assert f"try: {ELSEWHERE[verb]}" in error
+
+
+def test_help_names_a_command_or_lists_all(capsys):
+    assert main(["help", "status"]) == 0
+    assert capsys.readouterr().out.startswith("usage: rlvitals status")
+    assert main(["help"]) == 0
+    assert "look at runs:" in capsys.readouterr().out
+
+
 ANY = "|".join(command.name for command in COMMANDS)
 COMMAND = re.compile(rf"rlvitals ((?:{ANY})\b[^`\"'\\\n();:]*)")
 
@@ -176,7 +211,7 @@ def hinted():
 def test_every_command_the_product_hints_at_parses(command):
     words = [re.sub(r"\{.*?\}|\[|\]", "x", word) for word in command.split()]
     try:
-        parser(COMMANDS).parse_args(words)
+        parser(GROUPS).parse_args(words)
     except VitalsError as error:
         pytest.fail(f"rlvitals {command}: {error}")
 
