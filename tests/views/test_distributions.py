@@ -94,8 +94,9 @@ def test_each_log_s_histograms_get_their_names_and_their_bands(logged, tmp_path)
     for at, (key, name) in enumerate(KEYS.items()):
         panel = panels[name]
         assert panel.kind is Kind.BANDS
-        assert len(panel.lines) == len(distributions.LEVELS)
-        truth = np.array([np.quantile(sampled(u)[key], distributions.LEVELS) for u in range(20)])
+        assert len(panel.lines) == len(distributions.QUANTILE_LEVELS)
+        levels = distributions.QUANTILE_LEVELS
+        truth = np.array([np.quantile(sampled(u)[key], levels) for u in range(20)])
         got = np.stack([line.series.values for line in panel.lines], axis=1)
         # W&B counts in 64 bins, TensorBoard in bins that grow by a tenth.
         assert np.abs(got - truth)[:, 1:-1].max() < 0.12 * (5 + at + UPDATES), name
@@ -127,7 +128,7 @@ def test_the_gradients_of_a_network_are_left_out():
     one = Histogram(1, np.nan, np.array([0.0, 1.0]), np.array([3.0]))
     weights = {f"gradients/layer.{n}.weight": [one] for n in range(100)}
     trace = Trace({"outcome/score": series([1.0])}, {}, histograms=weights)
-    assert not distributions.logged(trace)
+    assert not distributions.has_distribution(trace)
 
 
 def test_of_a_step_that_was_logged_twice_the_later_attempt_counts():

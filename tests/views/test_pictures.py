@@ -17,7 +17,7 @@ from matplotlib.text import Annotation, Text
 
 from rlvitals.views.drawing import canvas, files
 from rlvitals.views.drawing.axes import Short, short
-from rlvitals.views.drawing.text_fit import cut, drawable, middle_cut, width, wrapped
+from rlvitals.views.drawing.text_fit import cut, drawable, middle_cut, width, wrap
 from rlvitals.views.drawing.themes import THEMES
 from rlvitals.views.figures import FIGURES
 from rlvitals.views.figures.panels import picture
@@ -98,7 +98,7 @@ def test_no_text_is_cut_off_or_lies_over_another(names):
         found = picture(figure, subjects(names))
         if found is None:
             continue
-        with mpl.rc_context(canvas.STYLE), warnings.catch_warnings():
+        with mpl.rc_context(canvas.RC_PARAMS), warnings.catch_warnings():
             warnings.simplefilter("error")
             drawn = canvas.draw(found, THEMES["light"], 60)
             seen = list(boxes(drawn))
@@ -195,7 +195,7 @@ def test_texts_are_made_fit_to_draw():
     shortened = cut("wide " * 40, 2.0, 11)
     assert shortened.endswith("…")
     assert 1.8 < width(shortened, 11) <= 2.0
-    lines = wrapped("one two three " * 10 + "x" * 200, 2.0, 11, bold=True)
+    lines = wrap("one two three " * 10 + "x" * 200, 2.0, 11, bold=True)
     assert all(width(line, 11, bold=True) <= 2.0 for line in lines)
     assert " ".join(lines).count("three") == 10
     assert middle_cut("ppo-seed-12", 7) == "ppo…-12"

@@ -31,7 +31,7 @@ from reported import (
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.errors import UnreadableLog
 from rlvitals.types import Series, Trace
-from rlvitals.views.charts.chart import WHOLE, WIDTH, pack_steps, pack_values
+from rlvitals.views.charts.chart import CHART_COLUMNS, MAX_FULL_POINTS, pack_steps, pack_values
 from rlvitals.views.report import html, markdown
 from rlvitals.views.report.markup import Html, el
 from rlvitals.views.report.page import Unread
@@ -119,7 +119,7 @@ def test_a_spike_of_one_point_in_a_million_is_on_the_page():
         steps, values = unpacked(data["columns"][curve["column"]])
         assert 500.0 in values
         assert curve["points"] == 1_000_000
-        assert WIDTH < len(steps) <= WHOLE + 3
+        assert CHART_COLUMNS < len(steps) <= MAX_FULL_POINTS + 3
         assert list(curve["bad"]) == [10, 1, 1]
         assert np.isnan(values).sum() == 1  # ten in one column of pixels: a mark
         assert ((values == np.inf).sum(), (values == -np.inf).sum()) == (1, 1)
@@ -215,13 +215,13 @@ def test_markdown_has_the_answer_the_findings_and_what_changed():
 def test_markdown_of_many_runs_is_cut_to_what_a_comment_holds():
     one = told("ppo-cartpole-lr-spike")
     text = markdown.document([unread("lost"), *[one] * 8])
-    assert len(text) <= markdown.MOST
+    assert len(text) <= markdown.MAX_COMMENT_CHARS
     assert text.startswith("# 9 runs\n")
     assert text.count("## COLLAPSED") == 8
     assert text.count("<details>") == text.count("</details>")
     whole = markdown.document([one])
     many = markdown.document([one] * 700)
-    assert len(whole) < len(many) <= markdown.MOST
+    assert len(whole) < len(many) <= markdown.MAX_COMMENT_CHARS
     assert "more runs are left out" in many
     assert "| and " in many
 
