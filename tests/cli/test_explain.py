@@ -42,8 +42,8 @@ def test_every_kind_of_name_is_known():
     ],
 )
 def test_all_meanings_are_shown(name, heads):
-    found = [line for line in explain(name).splitlines() if line.startswith("# ")]
-    assert found == heads
+    headings = [line for line in explain(name).splitlines() if line.startswith("# ")]
+    assert headings == heads
 
 
 # Each as a guide's glossary writes it, and the page that it must lead to.
