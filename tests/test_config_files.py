@@ -220,9 +220,10 @@ def test_config_names_the_user_s_own_file(places, capfd):
     own = places / "elsewhere" / "own.toml"
     own.write_text('[diagnose]\nfail_on = "nonsense"\n')
     run = str(places / "archive" / "runs" / "one")
-    assert cli.main(["diagnose", run, "--config", str(own)]) == cli.program.USAGE
+    assert cli.main(["diagnose", run, "--config", str(own)]) == cli.program.EXIT_USAGE
     assert str(own) in capfd.readouterr().err
-    assert cli.main(["diagnose", run, "--config", str(places / "none.toml")]) == cli.program.USAGE
+    missing = str(places / "none.toml")
+    assert cli.main(["diagnose", run, "--config", missing]) == cli.program.EXIT_USAGE
     assert "no such settings file" in capfd.readouterr().err
 
 

@@ -13,7 +13,7 @@ from rlvitals.comparison.learning_curves import courses
 from rlvitals.diagnosis.key_metrics import crucial
 from rlvitals.diagnosis.training_summary import summary
 from rlvitals.views import key_metrics as shown
-from rlvitals.views.console import PLAIN, plain
+from rlvitals.views.console import DEFAULT_WIDTH, plain
 from rlvitals.views.drawing import files
 from rlvitals.views.figures import FIGURES, groups
 from rlvitals.views.figures.figure import Subject
@@ -56,7 +56,7 @@ def test_the_crucial_values_have_a_page(name, real_logs):
     found = judged(real_logs / name)
     page = plain(shown.crucial(found, crucial(found)))
     assert found.verdict.word.value.upper() in page
-    assert max(map(len, page.splitlines())) <= PLAIN
+    assert max(map(len, page.splitlines())) <= DEFAULT_WIDTH
 
 
 @pytest.mark.parametrize("name", [name for name in LOGS if name.startswith("vidurrl")])
