@@ -7,7 +7,7 @@ import pytest
 from seeded import recorded, run
 
 from rlvitals.comparison.diff import apart
-from rlvitals.comparison.divergence_step import parting
+from rlvitals.comparison.divergence_step import find_divergence
 from rlvitals.types import Series
 
 
@@ -35,7 +35,7 @@ def test_runs_of_one_curve_seldom_part(count, memory):
     parted = 0
     for _ in range(100):
         one, other = (series(climb(count) + noise(rng, count, memory)) for _ in range(2))
-        parted += parting("m", one, other).step is not None
+        parted += find_divergence("m", one, other).step is not None
     assert parted <= 5
 
 
@@ -46,7 +46,7 @@ def test_a_shift_is_found_where_it_happens(count, memory):
     for _ in range(40):
         one, other = (climb(count) + noise(rng, count, memory) for _ in range(2))
         other[count // 2 :] += 2.5
-        found = parting("m", series(one), series(other))
+        found = find_divergence("m", series(one), series(other))
         if found.step is not None:
             at.append(found.step / (10 * count))
             assert found.size > 0
@@ -58,30 +58,32 @@ def test_other_steps_are_no_hindrance():
     rng = np.random.default_rng(0)
     one = series(climb(400) + noise(rng, 400, 0), every=10)
     other = series(climb(150) + noise(rng, 150, 0) + 3, every=27)
-    assert parting("m", one, one).step is None
-    assert parting("m", one, other).step is not None
+    assert find_divergence("m", one, one).step is None
+    assert find_divergence("m", one, other).step is not None
 
 
 def test_what_has_no_noise_parts_where_it_differs():
     line = np.linspace(1, 0, 100)
-    found = parting("m", series(line), series(np.where(np.arange(100) < 60, line, line * 0.9)))
+    found = find_divergence(
+        "m", series(line), series(np.where(np.arange(100) < 60, line, line * 0.9))
+    )
     assert found.unequal == 600
     assert found.step >= 600
-    assert parting("m", series(np.full(30, 1.0)), series(np.full(30, 2.0))).step == 0
-    assert parting("m", series(np.full(30, 1.0)), series(np.full(30, 1.0))).step is None
+    assert find_divergence("m", series(np.full(30, 1.0)), series(np.full(30, 2.0))).step == 0
+    assert find_divergence("m", series(np.full(30, 1.0)), series(np.full(30, 1.0))).step is None
 
 
 def test_nan_is_a_difference_and_too_few_rows_are_told():
     rng = np.random.default_rng(0)
     values = rng.normal(size=50)
     broken = np.where(np.arange(50) < 30, values, np.nan)
-    assert parting("m", series(values), series(broken)).unequal == 300
-    assert parting("m", series(values), series(np.full(50, np.nan))).why
-    few = parting("m", series(values[:10]), series(values[:10]))
+    assert find_divergence("m", series(values), series(broken)).unequal == 300
+    assert find_divergence("m", series(values), series(np.full(50, np.nan))).why
+    few = find_divergence("m", series(values[:10]), series(values[:10]))
     assert "fewer than 20 rows" in few.why
     assert few.step is None
     away = Series(np.arange(50) + 10_000, np.full(50, np.nan), values)
-    assert parting("m", series(values), away).why
+    assert find_divergence("m", series(values), away).why
 
 
 def test_recorded_runs_of_one_seed_are_the_same_until_the_fault_sets_in():
