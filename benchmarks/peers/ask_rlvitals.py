@@ -12,12 +12,12 @@ from peers.exchange import ERROR, WARNING, Alarm, Given, Tool, answer
 import rlvitals
 from rlvitals import Severity, Word
 from rlvitals.faults.fault import FAILED
-from rlvitals.faults.run_diagnosis import SETTINGS, lifecycle
+from rlvitals.faults.run_diagnosis import TRACKED_SETTINGS, lifecycle
 
 
 def ask(run: Given) -> list[Alarm]:
     """Diagnose the run's log."""
-    given = {key: value for key, value in run.settings.items() if key in SETTINGS}
+    given = {key: value for key, value in run.settings.items() if key in TRACKED_SETTINGS}
     trace = rlvitals.trace(run.folder / "progress.csv", settings=given)
     found = rlvitals.diagnose(replace(trace, lifecycle=lifecycle(run.ended)))
     last = max(run.steps, default=0)

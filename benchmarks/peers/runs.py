@@ -14,7 +14,7 @@ from pathlib import Path
 
 import rlvitals
 from rlvitals.faults import folder, ground_truth, run_diagnosis
-from rlvitals.faults.catalogue import named
+from rlvitals.faults.catalogue import find_fault
 from rlvitals.faults.folder import Recorded
 from rlvitals.faults.ground_truth import Label, Level
 from rlvitals.metrics import environments
@@ -57,9 +57,9 @@ def read(root: Path) -> list[Run]:
     """Read every run under a folder, by task and name."""
     if places := sorted(root.glob("*/settings.json")):
         return [_recorded(place) for place in places]
-    if any(root.glob(f"*/{folder.INDEX}")):
+    if any(root.glob(f"*/{folder.INDEX_NAME}")):
         return _benchmark(root)
-    raise SystemExit(f"{root}: no folder in it has a {folder.INDEX} or a settings.json")
+    raise SystemExit(f"{root}: no folder in it has a {folder.INDEX_NAME} or a settings.json")
 
 
 def _recorded(place: Path) -> Run:
@@ -88,7 +88,7 @@ def _benchmark(root: Path) -> list[Run]:
 def _labelled(root: Path, run: Recorded, level: Level) -> Run:
     place = folder.trace(root, run)
     label = ground_truth.label(run, level)
-    shown = bool(run.fault) and run_diagnosis.shown(run, rlvitals.trace(place))
+    shown = bool(run.fault) and run_diagnosis.is_visible(run, rlvitals.trace(place))
     return Run(
         name=f"{run.task}/{run.name}",
         task=run.task,
@@ -99,8 +99,8 @@ def _labelled(root: Path, run: Recorded, level: Level) -> Run:
         onset=run.onset or 0,
         healthy=label is Label.HEALTHY,
         broken=label is Label.BROKEN,
-        visible=shown and not ground_truth.hidden(run, level),
-        expects=named(run.fault).expects if run.fault else (),
+        visible=shown and not ground_truth.looks_healthy(run, level),
+        expects=find_fault(run.fault).expects if run.fault else (),
         ended=run.ended,
         split=run.split,
     )
