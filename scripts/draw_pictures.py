@@ -14,9 +14,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 from rlvitals import api
 from rlvitals.cli import main as command
-from rlvitals.comparison.compare import Asked, compare
+from rlvitals.comparison.compare import CompareOptions, compare
 from rlvitals.comparison.grouping import Member
-from rlvitals.comparison.learning_curves import courses
+from rlvitals.comparison.learning_curves import learning_curves
 from rlvitals.trainers.language.data import chart_task
 from rlvitals.trainers.language.data.task import EVALUATED
 from rlvitals.views.drawing import files
@@ -93,9 +93,9 @@ def compared() -> tuple[Picture, ...]:
         for label, pattern in GROUPS
         for seed, path in enumerate(sorted(RECORDED.glob(pattern)))
     ]
-    options = Asked(by=("path",))
+    options = CompareOptions(by=("path",))
     comparison = compare(members, options)
-    return groups.pictures(comparison, courses(members, options, comparison))
+    return groups.pictures(comparison, learning_curves(members, options, comparison))
 
 
 def report(picture: Path) -> None:

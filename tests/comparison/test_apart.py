@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from seeded import recorded, run
 
-from rlvitals.comparison.diff import apart
+from rlvitals.comparison.diff import diff_runs
 from rlvitals.comparison.divergence_step import find_divergence
 from rlvitals.types import Series
 
@@ -90,13 +90,13 @@ def test_recorded_runs_of_one_seed_are_the_same_until_the_fault_sets_in():
     """Weights become NaN at 40,960 steps; before, the runs are equal to the last digit."""
     (healthy,) = recorded("ppo-CartPole-v1", "healthy", "", 1)
     (reward,) = recorded("ppo-CartPole-v1", "reward-flipped-mid", "", 1)
-    found = apart(healthy.trace, reward.trace)
+    found = diff_runs(healthy.trace, reward.trace)
     first = min(one.unequal for one in found.partings if one.unequal and "time" not in one.metric
                 and not one.metric.startswith("throughput"))  # fmt: skip
     assert first > 40_000
     assert any(f"before step {first:,}" in line for line in found.suggests)
     (nan,) = recorded("ppo-CartPole-v1", "weight-nan-mid", "", 1)
-    died = apart(healthy.trace, nan.trace)
+    died = diff_runs(healthy.trace, nan.trace)
     assert any("nothing shows that they are two different trainings" in s for s in died.suggests)
     assert any("ends at step 40,960" in line for line in died.suggests)
 
@@ -108,7 +108,7 @@ def test_recorded_runs_of_another_learning_rate_part_at_once_and_the_setting_is_
         replace(member.trace, settings={**member.trace.settings, "learning_rate": rate})
         for member, rate in ((plain, 1e-3), (fast, 0.3))
     )
-    found = apart(one, other)
+    found = diff_runs(one, other)
     assert [(c.area, c.key, c.first, c.second) for c in found.changed] == [
         ("setting", "learning_rate", "0.001", "0.3")
     ]
@@ -129,7 +129,7 @@ FACTS = {
 
 def changed(**more):
     one, other = run(100, 0).trace, run(100, 0).trace
-    return apart(one, other, (FACTS, {**FACTS, **more}))
+    return diff_runs(one, other, (FACTS, {**FACTS, **more}))
 
 
 def test_the_same_facts_are_no_difference():
@@ -164,23 +164,23 @@ def test_a_clean_checkout_has_no_diff():
     found = changed(git=clean)
     assert [(one.key, one.second) for one in found.changed] == [("x.py", "as committed")]
     one, other = run(1, 0).trace, run(1, 0).trace
-    assert apart(one, other, ({**FACTS, "git": clean},) * 2).changed == ()
+    assert diff_runs(one, other, ({**FACTS, "git": clean},) * 2).changed == ()
 
 
 def test_what_nobody_recorded_is_said():
     one, other = run(1, 0).trace, run(1, 0).trace
-    found = apart(one, other, (FACTS, {}))
+    found = diff_runs(one, other, (FACTS, {}))
     assert found.unknown == tuple(
         f"the {what} of {other.name}" for what in ("code", "packages", "machine")
     )
-    assert apart(one, other).unknown[0] == "the code of both"
+    assert diff_runs(one, other).unknown[0] == "the code of both"
 
 
 def test_the_seed_alone():
     rng = np.random.default_rng(0)
     one, other = (run(0, s, values=rng.normal(s * 9, 1, 100)).trace for s in (0, 1))
-    found = apart(one, other)
+    found = diff_runs(one, other)
     assert found.sentence.startswith("they differ in the seed")
     assert any("compare groups of seeds" in line for line in found.suggests)
-    tau = apart(*(replace(t, settings={}) for t in (one, other)))
+    tau = diff_runs(*(replace(t, settings={}) for t in (one, other)))
     assert any("nothing recorded differs" in line for line in tau.suggests)

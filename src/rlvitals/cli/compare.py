@@ -147,10 +147,10 @@ def _compare(args: Namespace, members: "list[list[Member]]") -> int:
     from rlvitals.views.console import emit
     from rlvitals.views.figures import groups
 
-    asked = compare.Asked(
+    asked = compare.CompareOptions(
         by=tuple(key for text in args.by for key in split(text)),
         metric=args.metric,
-        at=scores.at(args.at) if args.at else compare.LATEST,
+        at=scores.parse_score_at(args.at) if args.at else compare.DEFAULT_SCORE_AT,
         axis=args.axis,
         short_fails=args.short == "failed",
         level=args.level,
@@ -159,7 +159,7 @@ def _compare(args: Namespace, members: "list[list[Member]]") -> int:
     told = compare.compare(runs, asked)
     if args.output_dir is not None:
         chosen = flags.settings_for(args.paths[0], args).plot
-        drawn = groups.pictures(told, learning_curves.courses(runs, asked, told))
+        drawn = groups.pictures(told, learning_curves.learning_curves(runs, asked, told))
         made = pictures.write(drawn, args.output_dir, chosen)
         sys.stderr.write(f"{args.output_dir}: {', '.join(made)}\n")
     if args.json:

@@ -47,7 +47,7 @@ def run(args: Namespace) -> int:
     from rlvitals.views.console import emit
 
     (one, its), (other, others) = (_read(path, args) for path in (args.first, args.second))
-    found = diff.apart(one, other, (its, others))
+    found = diff.diff_runs(one, other, (its, others))
     if args.json:
         print(json_view.noun(found))
     else:

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from rlvitals.comparison import result, scores, statistics
-from rlvitals.comparison.compare import LATEST, Asked, groups
+from rlvitals.comparison.compare import DEFAULT_SCORE_AT, CompareOptions, groups
 from rlvitals.comparison.grouping import Member, RunGroup
 from rlvitals.comparison.result import Comparison
 from rlvitals.comparison.scores import At, Axis
@@ -58,7 +58,7 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Gated:
+class GateResult:
     """The result of a gate and its evidence. All numbers in the gate's unit, up = better."""
 
     gate: Gate
@@ -84,7 +84,7 @@ def parse(text: str) -> Gate:
 
 def _parse_terms(text: str, metric: str, relation: Relation, remainder: str) -> Gate:
     amount, _, score_text = remainder.partition(" at ")
-    score_at = scores.at(score_text) if score_text else LATEST
+    score_at = scores.parse_score_at(score_text) if score_text else DEFAULT_SCORE_AT
     if amount in {"baseline", "the baseline"}:
         return Gate(text, metric, relation, 0.0, "absolute", score_at)
     match = AMOUNT_PATTERN.fullmatch(amount)
@@ -117,14 +117,15 @@ def check(
     *,
     axis: Axis = "steps",
     short_fails: bool = False,
-) -> Gated:
+) -> GateResult:
     """Check a gate on two groups of runs. Raises UsageError for a metric that no run logs."""
     run_groups = [
         RunGroup("baseline", {}, tuple(baseline)),
         RunGroup("candidate", {}, tuple(candidate)),
     ]
     comparison = groups(
-        run_groups, Asked(metric=gate.metric, at=gate.at, axis=axis, short_fails=short_fails)
+        run_groups,
+        CompareOptions(metric=gate.metric, at=gate.at, axis=axis, short_fails=short_fails),
     )
     if len(comparison.groups) < len(run_groups):
         raise UsageError(
@@ -144,7 +145,7 @@ def check(
         nan = math.nan
         unknown = Interval(nan, nan, nan, statistics.CONFIDENCE, "not asked", True)
         sentence = f"nobody can tell: {problem}"
-        return Gated(gate, None, sentence, unknown, bound, None, comparison)
+        return GateResult(gate, None, sentence, unknown, bound, None, comparison)
     return _judge(gate, comparison, names, scales, bound)
 
 
@@ -185,7 +186,7 @@ def _scales(gate: Gate, comparison: Comparison, names: Sequence[str]) -> tuple[l
 
 def _judge(
     gate: Gate, comparison: Comparison, names: Sequence[str], scales: Sequence[float], bound: float
-) -> Gated:
+) -> GateResult:
     candidate, baseline = (
         [gains / scale for gains, scale in zip(_gains(comparison, i, names), scales, strict=True)]
         for i in (1, 0)
@@ -210,7 +211,7 @@ def _judge(
     if more is not None:
         amount = _format_amount(gate, matters).lstrip("+")
         sentence += f"; {result.format_seeds_needed(more, amount)}"
-    return Gated(gate, holds, sentence, difference, bound, more, comparison)
+    return GateResult(gate, holds, sentence, difference, bound, more, comparison)
 
 
 def _format_sentence(

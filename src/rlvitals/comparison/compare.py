@@ -13,30 +13,30 @@ from rlvitals.comparison.scores import At, Axis
 from rlvitals.errors import UsageError
 
 MIN_DIFFERENCE_SHARE = 0.05  # of a task's scale: smaller differences do not count
-LATEST = At()
+DEFAULT_SCORE_AT = At()
 PROFILE_LEVELS = 21  # of a performance profile
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CompareOptions:
     """The options of a comparison."""
 
     by: tuple[str, ...] = ()
     metric: str = ""  # empty: the outcome that most runs log
-    at: At = LATEST
+    at: At = DEFAULT_SCORE_AT
     axis: Axis = "steps"
     short_fails: bool = False  # a run that ends before the others has failed
     level: float | None = None  # as logged; None: 90 % of the way to what the first group reaches
 
 
-def compare(members: Sequence[Member], options: Asked) -> Comparison:
+def compare(members: Sequence[Member], options: CompareOptions) -> Comparison:
     """Group runs and compare the groups with the first. Raises UsageError for a missing metric."""
     if not members:
         raise UsageError("no run to compare")
     return groups(grouping.groups(members, options.by), options)
 
 
-def groups(run_groups: Sequence[RunGroup], options: Asked) -> Comparison:
+def groups(run_groups: Sequence[RunGroup], options: CompareOptions) -> Comparison:
     """Compare groups of runs with the first group."""
     traces = [member.trace for group in run_groups for member in group.members]
     metric = (
@@ -116,7 +116,7 @@ def _comparison(  # noqa: PLR0913, PLR0917 - the parts of a comparison
     run_scores: list[list[RunScore]],
     tasks: tuple[Task, ...],
     metric: str,
-    options: Asked,
+    options: CompareOptions,
     notes: list[str],
 ) -> Comparison:
     sign = scores.sign(metric) if len(tasks) == 1 else 1.0

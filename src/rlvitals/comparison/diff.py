@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rlvitals import metrics
-from rlvitals.comparison.divergence_step import Parting, find_divergence
+from rlvitals.comparison.divergence_step import Divergence, find_divergence
 from rlvitals.comparison.failed_runs import MIN_STEPS_SHARE
 from rlvitals.comparison.grouping import is_experiment_setting
 from rlvitals.rules import standing
@@ -44,7 +44,7 @@ METRICS_BY_SETTING: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class Difference:
     """A setting, package or fact that differs."""
 
     area: Area
@@ -54,19 +54,19 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class RunDiff:
     """The differences between two runs."""
 
     first: str  # the runs' names
     second: str
     sentence: str
-    changed: tuple[Changed, ...]
-    partings: tuple[Parting, ...]  # by step
+    changed: tuple[Difference, ...]
+    partings: tuple[Divergence, ...]  # by step
     suggests: tuple[str, ...]
     unknown: tuple[str, ...]  # facts that were not recorded
 
 
-def apart(first: Trace, second: Trace, facts: tuple[Facts, Facts] = ({}, {})) -> Apart:
+def diff_runs(first: Trace, second: Trace, facts: tuple[Facts, Facts] = ({}, {})) -> RunDiff:
     """Return the differences between two runs; `facts` are those of each run."""
     changed = (*_diff_settings(first, second), *_diff_code(*facts), *_diff_environment(*facts))
     partings = [
@@ -78,7 +78,7 @@ def apart(first: Trace, second: Trace, facts: tuple[Facts, Facts] = ({}, {})) ->
         key=lambda p: (_is_performance(p), p.step is None, p.step or 0, -abs(p.size), p.metric)
     )
     training_partings = [parting for parting in partings if not _is_performance(parting)]
-    return Apart(
+    return RunDiff(
         first=first.name,
         second=second.name,
         sentence=_format_sentence(changed, training_partings),
@@ -89,7 +89,7 @@ def apart(first: Trace, second: Trace, facts: tuple[Facts, Facts] = ({}, {})) ->
     )
 
 
-def _is_performance(divergence: Parting) -> bool:
+def _is_performance(divergence: Divergence) -> bool:
     """Return whether a metric measures the machine, not the training."""
     metric = metrics.find(divergence.metric)
     return metric is not None and metric.kind == "performance"
@@ -104,7 +104,7 @@ def _list_unrecorded(names: tuple[str, str], facts: tuple[Facts, Facts]) -> Iter
             yield f"{subject} of {'both' if len(runs) > 1 else runs[0]}"
 
 
-def _diff_settings(first: Trace, second: Trace) -> Iterator[Changed]:
+def _diff_settings(first: Trace, second: Trace) -> Iterator[Difference]:
     for key in dict.fromkeys((*first.settings, *second.settings)):
         first_value, second_value = first.settings.get(key), second.settings.get(key)
         if first_value == second_value:
@@ -115,8 +115,8 @@ def _diff_settings(first: Trace, second: Trace) -> Iterator[Changed]:
             yield _difference("setting", key, first_value, second_value)
 
 
-def _difference(area: Area, key: str, first: object, second: object) -> Changed:
-    return Changed(area, key, _format_value(first), _format_value(second))
+def _difference(area: Area, key: str, first: object, second: object) -> Difference:
+    return Difference(area, key, _format_value(first), _format_value(second))
 
 
 def _format_value(value: object) -> str:
@@ -128,7 +128,7 @@ def _mapping(facts: Facts, key: str) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _diff_code(first_facts: Facts, second_facts: Facts) -> Iterator[Changed]:
+def _diff_code(first_facts: Facts, second_facts: Facts) -> Iterator[Difference]:
     first_git, second_git = _mapping(first_facts, "git"), _mapping(second_facts, "git")
     if not first_git or not second_git:
         return
@@ -143,10 +143,10 @@ def _diff_code(first_facts: Facts, second_facts: Facts) -> Iterator[Changed]:
                 "changed here" if file in files else "as committed"
                 for files in (first_files, second_files)
             )
-            yield Changed("code", file, *states)
+            yield Difference("code", file, *states)
     first, second = _format_command(first_facts), _format_command(second_facts)
     if first != second:
-        yield Changed("code", "command", first, second)
+        yield Difference("code", "command", first, second)
 
 
 def _format_command(facts: Facts) -> str:
@@ -161,7 +161,7 @@ def _split_by_file(diff: str) -> dict[str, str]:
     return {match[1]: diff[match.start() : end] for match, end in zip(starts, ends, strict=False)}
 
 
-def _diff_environment(first_facts: Facts, second_facts: Facts) -> Iterator[Changed]:
+def _diff_environment(first_facts: Facts, second_facts: Facts) -> Iterator[Difference]:
     first_python, second_python = first_facts.get("python"), second_facts.get("python")
     if first_python and second_python and first_python != second_python:
         yield _difference("package", "python", first_python, second_python)
@@ -180,7 +180,7 @@ def _diff_environment(first_facts: Facts, second_facts: Facts) -> Iterator[Chang
                 yield _difference(area, key, first, second)
 
 
-def _format_sentence(changed: Sequence[Changed], partings: Sequence[Parting]) -> str:
+def _format_sentence(changed: Sequence[Difference], partings: Sequence[Divergence]) -> str:
     """Return the sentence that counts the differences and names the first divergence."""
     counts = {area: sum(difference.area == area for difference in changed) for area in AREA_NOUNS}
     phrases = [f"{n} {AREA_NOUNS[area][n > 1]}" for area, n in counts.items() if n]
@@ -196,7 +196,7 @@ def _format_sentence(changed: Sequence[Changed], partings: Sequence[Parting]) ->
 
 
 def _suggest(
-    runs: tuple[Trace, Trace], changed: Sequence[Changed], partings: Sequence[Parting]
+    runs: tuple[Trace, Trace], changed: Sequence[Difference], partings: Sequence[Divergence]
 ) -> Iterator[str]:
     """Yield the likely causes of the divergence; correlation only, no proof."""
     diverged = [divergence for divergence in partings if divergence.step is not None]
@@ -220,7 +220,9 @@ def _suggest(
         )
 
 
-def _suggest_by_outcome(diverged: Sequence[Parting], partings: Sequence[Parting]) -> Iterator[str]:
+def _suggest_by_outcome(
+    diverged: Sequence[Divergence], partings: Sequence[Divergence]
+) -> Iterator[str]:
     """Yield whether the outcome diverges, and whether another metric does earlier."""
     outcomes = [divergence for divergence in diverged if divergence.metric in standing.OUTCOMES]
     comparable = [p for p in partings if p.metric in standing.OUTCOMES and not p.why]
@@ -231,7 +233,7 @@ def _suggest_by_outcome(diverged: Sequence[Parting], partings: Sequence[Parting]
         yield "the outcome does not part: the difference does not matter yet, or not at all"
 
 
-def _suggest_settings(diverged: Sequence[Parting], settings: Sequence[str]) -> Iterator[str]:
+def _suggest_settings(diverged: Sequence[Divergence], settings: Sequence[str]) -> Iterator[str]:
     """Yield the changed settings that are known to move the first diverging metrics."""
     first_step = diverged[0].step or 0
     first_metrics = [divergence.metric for divergence in diverged if divergence.step == first_step]
@@ -243,7 +245,7 @@ def _suggest_settings(diverged: Sequence[Parting], settings: Sequence[str]) -> I
             yield f"{key} differs, and is known to move {', '.join(affected)}"
 
 
-def _suggest_other_areas(changed: Sequence[Changed]) -> Iterator[str]:
+def _suggest_other_areas(changed: Sequence[Difference]) -> Iterator[str]:
     """Yield which other area differs where no setting does."""
     areas = {difference.area for difference in changed}
     if "code" in areas:

@@ -34,7 +34,7 @@ DIVERGENCE_CONFIDENCE = 0.98  # against a false divergence, over all stretches t
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
+class Divergence:
     """The step where a metric of two runs diverges."""
 
     metric: str
@@ -63,7 +63,7 @@ class _Levels:
     second: float
 
 
-def find_divergence(metric: str, first: Series, second: Series) -> Parting:
+def find_divergence(metric: str, first: Series, second: Series) -> Divergence:
     """Find the step where a metric of two runs diverges; their steps may differ."""
     unequal = _first_unequal_step(first, second)
     pair = _align(first.finite(), second.finite())
@@ -72,12 +72,12 @@ def find_divergence(metric: str, first: Series, second: Series) -> Parting:
     )
     if len(pair.steps) < MIN_SHARED_ROWS:
         problem = f"fewer than {MIN_SHARED_ROWS} rows that both have"
-        return Parting(metric, None, math.nan, levels.first, levels.second, unequal, problem)
+        return Divergence(metric, None, math.nan, levels.first, levels.second, unequal, problem)
     difference = scaled(pair.second - pair.first)[0]
     if is_constant(difference):
         step = int(pair.steps[0]) if difference[0] else None
         size = math.inf if difference[0] else math.nan
-        return Parting(metric, step, size, levels.first, levels.second, unequal)
+        return Divergence(metric, step, size, levels.first, levels.second, unequal)
     spread, tau = _measure_noise(difference)
     length = max(
         math.ceil(len(difference) / MAX_STRETCHES),
@@ -86,7 +86,7 @@ def find_divergence(metric: str, first: Series, second: Series) -> Parting:
     count = len(difference) // length
     if count < MIN_STRETCHES:
         problem = "too few rows that say something new: each is much like the one before"
-        return Parting(metric, None, math.nan, levels.first, levels.second, unequal, problem)
+        return Divergence(metric, None, math.nan, levels.first, levels.second, unequal, problem)
     starts = np.linspace(0, len(difference), count + 1).astype(int)[:-1]
     error = max(spread * math.sqrt(tau / length), ROUNDING * float(np.abs(difference).max()))
     sizes = _stretch_means(difference, starts) / error
@@ -95,13 +95,13 @@ def find_divergence(metric: str, first: Series, second: Series) -> Parting:
     tail = math.sqrt(2 * (1 - DIVERGENCE_CONFIDENCE) / count)
     stretch = _first_beyond(sizes, t_quantile(1 - tail, freedom))
     if stretch is None:
-        return Parting(metric, None, math.nan, levels.first, levels.second, unequal)
+        return Divergence(metric, None, math.nan, levels.first, levels.second, unequal)
     levels = _Levels(
         *(float(_stretch_means(run, starts)[stretch]) for run in (pair.first, pair.second))
     )
     step, size = int(pair.steps[starts[stretch]]), float(sizes[stretch])
     step = max(step, unequal or step)  # not before the first row that differs
-    return Parting(metric, step, size, levels.first, levels.second, unequal)
+    return Divergence(metric, step, size, levels.first, levels.second, unequal)
 
 
 def _first_unequal_step(first: Series, second: Series) -> int | None:

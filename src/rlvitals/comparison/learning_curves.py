@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvitals.comparison import grouping, result, scores, statistics, tasks
-from rlvitals.comparison.compare import Asked
+from rlvitals.comparison.compare import CompareOptions
 from rlvitals.comparison.grouping import Member
 from rlvitals.comparison.result import Comparison, Group
 from rlvitals.comparison.statistics import Array
@@ -19,7 +19,7 @@ LEVEL_MARGIN = 0.03  # of the scores' range
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Course:
+class LearningCurve:
     """The learning curve and performance profile of one group; columns of float64."""
 
     group: str
@@ -36,9 +36,9 @@ class Course:
     score_high: Array  # [n]
 
 
-def courses(
-    members: Sequence[Member], options: Asked, comparison: Comparison
-) -> tuple[Course, ...]:
+def learning_curves(
+    members: Sequence[Member], options: CompareOptions, comparison: Comparison
+) -> tuple[LearningCurve, ...]:
     """Return the curve of each group; `members` and `options` are those of the comparison."""
     run_groups = grouping.groups(members, options.by)
     runs, _ = tasks.read(
@@ -51,7 +51,7 @@ def courses(
     )
 
 
-def _course(group: Group, runs: Sequence[tasks.Read], comparison: Comparison) -> Course:
+def _course(group: Group, runs: Sequence[tasks.Read], comparison: Comparison) -> LearningCurve:
     one_task = len(comparison.tasks) == 1
     sign = scores.sign(comparison.metric) if one_task else 1.0
     levels = _levels(comparison)
@@ -67,7 +67,7 @@ def _course(group: Group, runs: Sequence[tasks.Read], comparison: Comparison) ->
         *_share_at_level(group, places, comparison),
         *score_columns,
     ]
-    return Course(group.label, *columns)
+    return LearningCurve(group.label, *columns)
 
 
 def _levels(comparison: Comparison) -> Array:

@@ -39,7 +39,7 @@ class At:
         return f"mean of last {self.percent:g} %" if self.kind == "mean" else self.kind
 
 
-def axis(text: str) -> Axis:
+def parse_axis(text: str) -> Axis:
     """Parse the name of an axis. Raises UsageError."""
     for name in AXES:
         if text == name:
@@ -48,7 +48,7 @@ def axis(text: str) -> Axis:
     raise UsageError(f"runs are not aligned on {text!r}", hint=hint)
 
 
-def at(text: str) -> At:
+def parse_score_at(text: str) -> At:
     """Parse `last`, `best` or `mean of last N %`. Raises UsageError."""
     phrase = " ".join(text.lower().split())
     if phrase == "last":

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rlvitals.comparison.assertions import Gated
+from rlvitals.comparison.assertions import GateResult
 from rlvitals.comparison.result import Against, Comparison, RunScore, verdict
 from rlvitals.comparison.result import Group as Runs
 from rlvitals.comparison.statistics import Interval
@@ -31,7 +31,7 @@ def comparison(found: Comparison) -> RenderableType:
     return Group(*head, Text(), _table(found), Text(), _how(found))
 
 
-def gated(found: Gated) -> RenderableType:
+def gated(found: GateResult) -> RenderableType:
     """Lay out whether a gate holds, with its evidence."""
     word, colour = GATES[found.holds]
     said = found.sentence.partition(": ")[2]
@@ -115,7 +115,7 @@ def _listed(runs: Sequence[RunScore]) -> str:
     return harmless("".join(parts))
 
 
-def _how(found: Comparison, gate: Gated | None = None) -> RenderableType:
+def _how(found: Comparison, gate: GateResult | None = None) -> RenderableType:
     rows = grid(LABEL)
     name = standing.label(found.metric)
     score = f"{name}, {found.at}"

@@ -7,8 +7,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rlvitals.comparison.diff import Apart, Changed
-from rlvitals.comparison.divergence_step import Parting
+from rlvitals.comparison.diff import Difference, RunDiff
+from rlvitals.comparison.divergence_step import Divergence
 from rlvitals.errors import harmless
 from rlvitals.views import phrases
 from rlvitals.views.console import grid
@@ -19,7 +19,7 @@ SHOWN = 8  # packages, variables or metrics that are shown: of more, how many
 LONGEST = 44  # characters of a value: a commit fits
 
 
-def report(found: Apart, *, everything: bool = False) -> RenderableType:
+def report(found: RunDiff, *, everything: bool = False) -> RenderableType:
     """Lay out what differs between two runs."""
     most = len(found.changed) + len(found.partings) if everything else SHOWN
     blocks: list[RenderableType] = [_answer(found)]
@@ -32,14 +32,14 @@ def report(found: Apart, *, everything: bool = False) -> RenderableType:
     return Group(*[part for block in blocks for part in (block, Text())][:-1])
 
 
-def _answer(found: Apart) -> RenderableType:
+def _answer(found: RunDiff) -> RenderableType:
     rows = grid(LABEL)
     rows.add_row(Text("A", "dim"), Text(harmless(found.first)))
     rows.add_row(Text("B", "dim"), Text(harmless(found.second)))
     return Group(Text(harmless(found.sentence), "bold"), rows)
 
 
-def _changed(found: Apart, most: int) -> RenderableType:
+def _changed(found: RunDiff, most: int) -> RenderableType:
     table = _columns("differs", "", "A", "B")
     for area in dict.fromkeys(one.area for one in found.changed):
         own = [one for one in found.changed if one.area == area]
@@ -51,7 +51,7 @@ def _changed(found: Apart, most: int) -> RenderableType:
     return table
 
 
-def _row(one: Changed, area: str) -> tuple[Text, ...]:
+def _row(one: Difference, area: str) -> tuple[Text, ...]:
     values = (Text(_short(value) or "-") for value in (one.first, one.second))
     return (Text(area, "dim"), Text(harmless(one.key)), *values)
 
@@ -61,7 +61,7 @@ def _short(text: str) -> str:
     return said if len(said) <= LONGEST else f"{said[: LONGEST - 1]}…"
 
 
-def _partings(found: Apart, most: int) -> RenderableType:
+def _partings(found: RunDiff, most: int) -> RenderableType:
     held = [one for one in found.partings if one.step is not None]
     table = _columns("parts at", "metric", "A", "B")
     for one in held[:most]:
@@ -71,7 +71,7 @@ def _partings(found: Apart, most: int) -> RenderableType:
     return table
 
 
-def _levels(one: Parting) -> tuple[Text, Text]:
+def _levels(one: Divergence) -> tuple[Text, Text]:
     first, second = (
         "-" if math.isnan(value) else phrases.number(value) for value in (one.first, one.second)
     )
@@ -85,7 +85,7 @@ def _columns(*heads: str) -> Table:
     return table
 
 
-def _rest(found: Apart) -> RenderableType | None:
+def _rest(found: RunDiff) -> RenderableType | None:
     rows = grid(LABEL)
     lines: list[tuple[str, Sequence[str]]] = [("suggests", found.suggests)]
     together = [one.metric for one in found.partings if one.step is None and not one.why]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.comparison.learning_curves import Course
+from rlvitals.comparison.learning_curves import LearningCurve
 from rlvitals.comparison.result import Comparison
 from rlvitals.rules.standing import label
 from rlvitals.views import phrases
@@ -16,7 +16,7 @@ Row = tuple[str, Column, Column, Column, Column]  # name, x, values, both ends o
 AXES = {"steps": "steps", "episodes": "episodes", "tokens": "tokens", "time": "seconds of training"}
 
 
-def pictures(told: Comparison, courses: Sequence[Course]) -> tuple[Picture, ...]:
+def pictures(told: Comparison, courses: Sequence[LearningCurve]) -> tuple[Picture, ...]:
     """Make the performance profile, and the sample efficiency (by time: time efficiency)."""
     soon = "time_efficiency" if told.axis == "time" else "sample_efficiency"
     found = [*_scores(told, courses), _held(told, courses)]
@@ -26,7 +26,7 @@ def pictures(told: Comparison, courses: Sequence[Course]) -> tuple[Picture, ...]
     )
 
 
-def _profile(told: Comparison, courses: Sequence[Course]) -> Panel:
+def _profile(told: Comparison, courses: Sequence[LearningCurve]) -> Panel:
     """Draw the share of the runs that do better than each score."""
     rows = [(c.group, c.level, c.better, c.better_low, c.better_high) for c in courses]
     one_task = len(told.tasks) == 1
@@ -34,13 +34,13 @@ def _profile(told: Comparison, courses: Sequence[Course]) -> Panel:
     return _shares("Runs that do better", rows, score)
 
 
-def _held(told: Comparison, courses: Sequence[Course]) -> Panel:
+def _held(told: Comparison, courses: Sequence[LearningCurve]) -> Panel:
     """Draw the share of the runs that hold the level, by how soon."""
     rows = [(c.group, c.place, c.held, c.held_low, c.held_high) for c in courses]
     return _shares(f"Runs that have come to hold {_level(told)}", rows, _where(told))
 
 
-def _scores(told: Comparison, courses: Sequence[Course]) -> list[Panel]:
+def _scores(told: Comparison, courses: Sequence[LearningCurve]) -> list[Panel]:
     """Draw the groups' scores on the way; nothing of several tasks."""
     rows = [(c.group, c.place, c.score, c.score_low, c.score_high) for c in courses]
     if not all(np.isfinite(row[2]).any() for row in rows):
