@@ -7,9 +7,9 @@ from effort import sampled
 from matplotlib.image import imread
 
 from rlvitals import api
-from rlvitals.comparison.compare import Asked, compare
+from rlvitals.comparison.compare import CompareOptions, compare
 from rlvitals.comparison.grouping import Member
-from rlvitals.comparison.learning_curves import courses
+from rlvitals.comparison.learning_curves import learning_curves
 from rlvitals.diagnosis.key_metrics import crucial
 from rlvitals.diagnosis.training_summary import summary
 from rlvitals.views import key_metrics as shown
@@ -69,9 +69,9 @@ def test_what_is_asked_of_a_scheduler_has_an_answer(name, real_logs):
 def test_groups_of_real_runs_are_drawn(real_logs, tmp_path):
     kinds = {"a2c": "sb3-monitor/a2c__Acrobot-v1_1", "ppo": "sb3-monitor/ppo__Acrobot-v1_1"}
     members = [Member(api.trace(real_logs / path), kind) for kind, path in kinds.items()]
-    asked = Asked(by=("path",))
+    asked = CompareOptions(by=("path",))
     told = compare(members, asked)
-    for drawn in groups.pictures(told, courses(members, asked, told)):
+    for drawn in groups.pictures(told, learning_curves(members, asked, told)):
         files.write(drawn, tmp_path / f"{drawn.name}.png", "dark", 40)
         assert imread(tmp_path / f"{drawn.name}.png")[..., :3].std() > 0.01
 

@@ -175,7 +175,7 @@ def compare(  # noqa: PLR0913 - the command's options, each by its name
     *runs: Where | Trace,
     by: Sequence[str] = (),
     metric: str = "",
-    at: str = str(comparing.LATEST),
+    at: str = str(comparing.DEFAULT_SCORE_AT),
     axis: str = "steps",
     level: float | None = None,
     short_fails: bool = False,
@@ -198,11 +198,11 @@ def compare(  # noqa: PLR0913 - the command's options, each by its name
         if wrong:
             raise wrong[0]
         members += found
-    asked = comparing.Asked(
+    asked = comparing.CompareOptions(
         by=tuple(by),
         metric=metric,
-        at=scores.at(at),
-        axis=scores.axis(axis),
+        at=scores.parse_score_at(at),
+        axis=scores.parse_axis(axis),
         short_fails=short_fails,
         level=level,
     )

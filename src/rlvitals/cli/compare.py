@@ -152,7 +152,7 @@ def _compare(args: Namespace, members: "list[list[Member]]") -> int:
     request = compare.Asked(
         by=tuple(key for text in args.by for key in split(text)),
         metric=args.metric,
-        at=scores.at(args.at) if args.at else compare.LATEST,
+        at=scores.parse_score_at(args.at) if args.at else compare.DEFAULT_SCORE_AT,
         axis=args.axis,
         short_fails=args.short == "failed",
         level=args.level,

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rlvitals.comparison.assertions import Gated
+from rlvitals.comparison.assertions import GateResult
 from rlvitals.comparison.result import Against, Comparison, RunScore, verdict
 from rlvitals.comparison.result import Group as Runs
 from rlvitals.comparison.statistics import Interval

@@ -7,8 +7,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rlvitals.comparison.diff import Apart, Changed
-from rlvitals.comparison.divergence_step import Parting
+from rlvitals.comparison.diff import Difference, RunDiff
+from rlvitals.comparison.divergence_step import Divergence
 from rlvitals.errors import harmless
 from rlvitals.views import phrases
 from rlvitals.views.console import COLUMN_GAP, grid

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.comparison.learning_curves import Course
+from rlvitals.comparison.learning_curves import LearningCurve
 from rlvitals.comparison.result import Comparison
 from rlvitals.rules.standing import label
 from rlvitals.views import phrases
