@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rlvitals.signals.spread import noise_sd, robust_sd
-from rlvitals.signals.thin import POINTS, STRETCH, thin
+from rlvitals.signals.thin import POINTS, POINTS_PER_EXTREME, thin
 
 LONG = 100_000
 
@@ -21,7 +21,7 @@ def test_a_short_series_is_kept_whole(count):
 @pytest.mark.parametrize("count", [POINTS + 1, 2 * POINTS, 2 * POINTS + 1, LONG])
 def test_the_number_of_points_is_bounded(count):
     kept = thin(noise(count))
-    assert POINTS / 2 <= kept.size <= POINTS * (1 + 3 / STRETCH) + 4
+    assert POINTS / 2 <= kept.size <= POINTS * (1 + 3 / POINTS_PER_EXTREME) + 4
     assert (np.diff(kept) > 0).all()
     assert (kept[0], kept[-1]) == (0, count - 1)
 

@@ -1,4 +1,4 @@
-"""How widely values scatter, by statistics that a few outliers cannot move."""
+"""Robust statistics: median, standard deviation, point-to-point noise."""
 
 import math
 
@@ -24,7 +24,7 @@ def robust_sd(values: Array) -> float | None:
     """Return the standard deviation that a normal of the same spread would have.
 
     1.4826 x the median absolute deviation. Where more than half the values are equal that is 0,
-    and the interquartile range stands in, then the mean absolute deviation: the answer is 0 only
+    and the interquartile range is used, then the mean absolute deviation: the result is 0 only
     for constants. Computed over the finite values; `None` for fewer than 2.
     """
     x = finite(values)
@@ -37,12 +37,12 @@ def robust_sd(values: Array) -> float | None:
 
 
 def noise_sd(values: Array, *, order: int = 1) -> float | None:
-    """Return the standard deviation of point-to-point noise, blind to trend and slow waves.
+    """Return the standard deviation of point-to-point noise, without trend and slow waves.
 
     From first differences, which for independent noise are sqrt(2) wider; autocorrelated noise
-    is understated. The differences' own median is taken out, so a straight line has no noise.
-    `order` 2 takes differences of differences, which quick swings move less still. Computed over
-    the finite values; `None` for fewer than 2 + `order`.
+    is underestimated. The median difference is subtracted, so a straight line has no noise.
+    `order` 2 uses second differences, which fast swings affect less. Computed over the finite
+    values; `None` for fewer than 2 + `order`.
     """
     x = finite(values)
     if x.size < 2 + order:
