@@ -122,7 +122,7 @@ def test_how_it_ended(runs):
     assert "ValueError: the loss is gone" in raised.traceback
     killed = read(file_of(runs["offline-killed"]))
     assert killed.ending is None
-    assert swanlab_offline.NO_FINISH in killed.notes
+    assert swanlab_offline.NO_FINISH_NOTE in killed.notes
 
 
 def test_the_reader_is_found(runs, write):

@@ -161,7 +161,7 @@ def test_other_parquet_is_not_claimed(tmp_path):
 
 
 def test_the_newest_rows_of_long_tables_are_kept(monkeypatch):
-    monkeypatch.setattr(join, "MAX_ROWS", 5)
+    monkeypatch.setattr(join, "MAX_TABLE_ROWS_JOINED", 5)
     tables = [Table(np.full(2, n), {"text": [f"{n}a", f"{n}b"]}) for n in range(3)]
     tables.append(Table(np.full(2, 3), {"text": ["3a", "3b"], "new": [1, 2]}))
     logs = [

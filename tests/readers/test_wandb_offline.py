@@ -407,8 +407,8 @@ def history(draw):
 @given(st.lists(history(), max_size=8), st.integers(0, 8))
 def test_both_ways_read_the_same(payloads, regular):
     payloads = [*payloads, *(made_row(n) for n in range(regular))]
-    plain = wandb_rows.one_by_one(payloads)
-    rows = wandb_rows.side_by_side(payloads)
+    plain = wandb_rows.parse_each(payloads)
+    rows = wandb_rows.parse_vectorized(payloads)
     if rows is None:
         return
     assert rows.numbers.keys() == plain.numbers.keys()
@@ -434,7 +434,7 @@ def test_usual_rows_go_the_quick_way(runs):
             if made.WhichOneof("record_type") == "history":
                 payloads.append(made.history.SerializeToString())
     assert len(payloads) > 40
-    assert wandb_rows.side_by_side(payloads) is not None
+    assert wandb_rows.parse_vectorized(payloads) is not None
 
 
 def test_one_row_that_is_far_longer_than_the_others(write):

@@ -1,4 +1,4 @@
-"""The settings that `add_hparams` writes into an event file.
+"""Parse the settings that `add_hparams` writes into an event file.
 
 Source: TensorBoard `plugins/hparams/plugin_data.proto`, `api.proto`; `google.protobuf.Value`.
 """
@@ -18,18 +18,18 @@ def settings_of(metadata: bytes) -> dict[str, Setting]:
     settings: dict[str, Setting] = {}
     for entry in _within(metadata, PLUGIN_DATA, PLUGIN_CONTENT, SESSION_START, HPARAMS):
         key, value = "", b""
-        for part in fields(entry):
-            if part.id == MAP_KEY:
-                key = part.data.decode(errors="replace")
-            elif part.id == MAP_VALUE:
-                value = part.data
-        for part in fields(value):
-            if part.id == NUMBER_VALUE:
-                settings[key] = double(part)
-            elif part.id == STRING_VALUE:
-                settings[key] = part.data.decode(errors="replace")
-            elif part.id == BOOL_VALUE:
-                settings[key] = bool(part.number)
+        for item in fields(entry):
+            if item.id == MAP_KEY:
+                key = item.data.decode(errors="replace")
+            elif item.id == MAP_VALUE:
+                value = item.data
+        for item in fields(value):
+            if item.id == NUMBER_VALUE:
+                settings[key] = double(item)
+            elif item.id == STRING_VALUE:
+                settings[key] = item.data.decode(errors="replace")
+            elif item.id == BOOL_VALUE:
+                settings[key] = bool(item.number)
     return settings
 
 
