@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.signals.finite import ROUNDING, is_constant, scaled
+from rlvitals.signals.finite import ROUNDING, is_constant, scale_to_unit
 from rlvitals.signals.noise import (
     SHRINKAGE_LINE,
     SHRINKAGE_TWO_LINES,
@@ -71,7 +71,7 @@ def parting(metric: str, one: Series, other: Series) -> Parting:
     if len(pair.steps) < LEAST:
         why = f"fewer than {LEAST} rows that both have"
         return Parting(metric, None, math.nan, at.first, at.second, unequal, why)
-    apart = scaled(pair.second - pair.first)[0]
+    apart = scale_to_unit(pair.second - pair.first)[0]
     if is_constant(apart):
         step = int(pair.steps[0]) if apart[0] else None
         size = math.inf if apart[0] else math.nan

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from rlvitals.signals.finite import Array, finite, is_constant, scaled
+from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit
 from rlvitals.signals.noise import (
     MIN_NOISE_POINTS,
     SHRINKAGE_LINE,
@@ -36,7 +36,7 @@ def autocorrelation_time(values: Array) -> float:
     if x.size < MIN_NOISE_POINTS:
         return float(x.size)
     group = math.ceil(x.size / MAX_FFT_POINTS)
-    x = block_means(scaled(x)[0], group)
+    x = block_means(scale_to_unit(x)[0], group)
     tau = max(_tau(x), 1.0)
     # A block that is itself white hides any tau up to its own length.
     return float(min(max(group * tau if group > 1 else tau, 1.0), group * x.size))

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import ROUNDING, Array, finite, is_constant, scaled, unscaled
+from rlvitals.signals.finite import ROUNDING, Array, finite, is_constant, scale_to_unit, unscale
 from rlvitals.signals.noise import SHRINKAGE_TWO_LINES, line_fit, persistence
 from rlvitals.signals.spread import robust_sd
 from rlvitals.signals.student import t_quantile
 
-LEAST = 20  # values below which no shift is tested
+MIN_SHIFT_POINTS = 20  # values below which no shift is tested
 EDGE_SHARE = 0.05  # share of the series at either end where a shift may be an outlier
 MAX_CHANGEPOINT_BLOCKS = 2048  # longer series are averaged into at most this many blocks first
 SHIFT_CONFIDENCE = 0.99  # over all positions
@@ -40,10 +40,10 @@ def change_point(values: Array) -> Change | None:
     """
     column = np.asarray(values, dtype=np.float64).ravel()
     x = finite(column)
-    if x.size < LEAST or is_constant(x):
+    if x.size < MIN_SHIFT_POINTS or is_constant(x):
         return None
     group = math.ceil(x.size / MAX_CHANGEPOINT_BLOCKS)
-    unit, exponent = scaled(x)
+    unit, exponent = scale_to_unit(x)
     blocks = block_means(unit, group)
     cut = _best_shift(blocks)
     size = _significant(blocks, cut)
@@ -51,7 +51,7 @@ def change_point(values: Array) -> Change | None:
         return None
     near = max(1, round(0.2 * blocks.size))  # blocks on either side that show its level
     before, after = (
-        unscaled(float(np.median(side)), exponent)
+        unscale(float(np.median(side)), exponent)
         for side in (blocks[max(cut - near, 0) : cut], blocks[cut : cut + near])
     )
     index = x.size - (blocks.size - cut) * group

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import ROUNDING, Array, finite, scaled, unscaled
+from rlvitals.signals.finite import ROUNDING, Array, finite, scale_to_unit, unscale
 from rlvitals.signals.noise import MIN_NOISE_POINTS as SHORTEST
 from rlvitals.signals.noise import (
     PUSH_TWO_LINES,
     SHRINKAGE_TWO_LINES,
     Noise,
-    around,
+    ar1_noise,
     candidates,
     persistence,
     two_lines_fit,
@@ -45,7 +45,7 @@ def drawdown(values: Array) -> Drawdown | None:
     x = finite(column)
     if x.size < MIN_DRAWDOWN_POINTS:
         return None
-    unit, exponent = scaled(x)
+    unit, exponent = scale_to_unit(x)
     group = math.ceil(unit.size / 256)  # bounds the noise fits below to 256 points
     points = block_means(unit, group)
     width = math.ceil(points.size / 20)
@@ -55,9 +55,9 @@ def drawdown(values: Array) -> Drawdown | None:
     end = points.size - (means.size - 1 - top) * width
     index = x.size - (points.size - end) * group - 1
     return Drawdown(
-        first=unscaled(float(means[0]), exponent),
-        best=unscaled(float(means[top]), exponent),
-        last=unscaled(float(means[-1]), exponent),
+        first=unscale(float(means[0]), exponent),
+        best=unscale(float(means[top]), exponent),
+        last=unscale(float(means[-1]), exponent),
         index=int(np.flatnonzero(np.isfinite(column))[index]),
         share=0.0 if drop <= 0 else drop / gain if gain > ROUNDING else math.inf,
         size=_size(points, end, width, drop),
@@ -83,4 +83,4 @@ def _noises(points: Array, end: int) -> tuple[Noise, ...]:
     residual = np.concatenate((up, down))
     free, slope = SHRINKAGE_TWO_LINES
     rho = persistence(residual, (2 * free, 2 * slope), PUSH_TWO_LINES)
-    return (*candidates(points), *around(residual, rho, seams=(first, end, end + second)))
+    return (*candidates(points), *ar1_noise(residual, rho, seams=(first, end, end + second)))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rlvitals.signals.finite import Array, scaled
+from rlvitals.signals.finite import Array, scale_to_unit
 
 # Within a chunk the recursion is a weighted sum with weights (1 - alpha)^-k, which must stay
 # finite: the chunk length keeps the largest weight below this.
@@ -25,7 +25,7 @@ def ema(values: Array, alpha: float) -> Array:
     averages = np.full(column.size, np.nan)
     if not is_finite.any():
         return averages
-    unit, exponent = scaled(column[is_finite])
+    unit, exponent = scale_to_unit(column[is_finite])
     with np.errstate(over="ignore"):
         smooth = np.ldexp(unit if alpha == 1 else _smooth(unit, 1 - alpha), exponent)
     count = np.cumsum(is_finite)

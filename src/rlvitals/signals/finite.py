@@ -24,7 +24,7 @@ def is_constant(values: Array) -> bool:
     return high / 2 - low / 2 <= ROUNDING * max(abs(low), abs(high))
 
 
-def scaled(values: Array) -> tuple[Array, int]:
+def scale_to_unit(values: Array) -> tuple[Array, int]:
     """Divide finite values by a power of two, exactly, so that squares cannot overflow.
 
     Return the values in (-1, 1) and the exponent for `unscaled`.
@@ -35,7 +35,7 @@ def scaled(values: Array) -> tuple[Array, int]:
     return np.ldexp(values, -exponent), exponent
 
 
-def unscaled(number: float, exponent: int) -> float:
+def unscale(number: float, exponent: int) -> float:
     """Undo `scaled` for one number; return an infinity beyond the range of float64."""
     try:
         return math.ldexp(number, exponent)

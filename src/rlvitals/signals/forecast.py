@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import Array, scaled
+from rlvitals.signals.finite import Array, scale_to_unit
 from rlvitals.signals.noise import SHRINKAGE_LINE, persistence
 from rlvitals.signals.student import t_quantile
 
@@ -48,7 +48,7 @@ def crossing(
     if y.size < MIN_PACE_POINTS or np.ptp(x) <= 0:
         return Unclear(f"{y.size} points are too few to tell a pace")
     group = math.ceil(y.size / MAX_FORECAST_BLOCKS)
-    y, exponent = scaled(y)  # squares of 1e308 must not overflow
+    y, exponent = scale_to_unit(y)  # squares of 1e308 must not overflow
     try:
         level = math.ldexp(level, -exponent)
     except OverflowError:

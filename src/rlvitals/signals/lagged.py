@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.signals.finite import Array, is_constant, scaled
+from rlvitals.signals.finite import Array, is_constant, scale_to_unit
 from rlvitals.signals.student import t_quantile
 
-LEAST = 50  # points: fewer cannot show a correlation over many lags
+MIN_LAGGED_POINTS = 50  # points: fewer cannot show a correlation over many lags
 MAX_LAG = 20  # points to either side
 MEMORY_DIVISOR = 5  # the effective number of points uses correlations over 1/5 of them
 MAX_LAGGED_POINTS = 1 << 16  # the last points are compared
@@ -41,7 +41,7 @@ class Lagged:
         return abs(self.correlation) > self.limit
 
 
-def lagged(first: Array, second: Array, lags: int = MAX_LAG) -> Lagged | None:
+def lag_correlation(first: Array, second: Array, lags: int = MAX_LAG) -> Lagged | None:
     """Correlate the changes of two series [n] of finite values at all lags up to `lags`.
 
     Two persistent series are always correlated, because both drift. So their differences, less
@@ -51,14 +51,14 @@ def lagged(first: Array, second: Array, lags: int = MAX_LAG) -> Lagged | None:
 
     A slow relation under fast independent noise is not detected: differences hide it.
     """
-    if first.size != second.size or first.size < LEAST:
+    if first.size != second.size or first.size < MIN_LAGGED_POINTS:
         return None
     x, y = _changes(first[-MAX_LAGGED_POINTS:]), _changes(second[-MAX_LAGGED_POINTS:])
     if x is None or y is None:
         return None
     n = x.size
     effective = min(n / max(1 + 2 * _shared_memory(x, y), 1.0), n)
-    if effective < LEAST / MEMORY_DIVISOR:
+    if effective < MIN_LAGGED_POINTS / MEMORY_DIVISOR:
         return None
     by_lag = {lag: _correlation(x, y, lag) for lag in range(-lags, lags + 1)}
     # Of equal correlations, the lag nearest to 0.
@@ -73,7 +73,7 @@ def _changes(values: Array) -> Array | None:
     """Return the centred differences with norm 1; None for a constant or a straight line."""
     if is_constant(values):
         return None
-    steps = np.diff(scaled(values)[0])
+    steps = np.diff(scale_to_unit(values)[0])
     steps = steps - steps.mean()
     length = float(np.sqrt(steps @ steps))
     return None if length == 0 else np.asarray(steps / length, dtype=np.float64)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.signals.finite import Array, finite, scaled, unscaled
+from rlvitals.signals.finite import Array, finite, scale_to_unit, unscale
 
 Flags = NDArray[np.bool_]
 
@@ -54,9 +54,9 @@ def first_last_change(values: Array, share: float = 0.2) -> tuple[float, float] 
     count = max(round(share * x.size), 1)
     if x.size < 4 or 2 * count > x.size:  # noqa: PLR2004
         return None
-    unit, exponent = scaled(x)
+    unit, exponent = scale_to_unit(x)
     first, last = _trimmed_mean(unit[:count]), _trimmed_mean(unit[-count:])
-    return unscaled(first, exponent), unscaled(last, exponent)
+    return unscale(first, exponent), unscale(last, exponent)
 
 
 def _trimmed_mean(values: Array) -> float:

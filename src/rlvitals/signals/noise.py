@@ -134,13 +134,15 @@ def candidates(values: Array, *, push: float = 1.0) -> tuple[Noise, ...]:
     bent, cut = two_lines_fit(values)
     return (
         walk,
-        *around(line, persistence(line, SHRINKAGE_LINE, push * PUSH_LINE)),
-        *around(bent, persistence(bent, SHRINKAGE_TWO_LINES, push * PUSH_TWO_LINES), seams=(cut,)),
-        *around(tail, persistence(tail, SHRINKAGE_LINE, push * PUSH_TAIL)),
+        *ar1_noise(line, persistence(line, SHRINKAGE_LINE, push * PUSH_LINE)),
+        *ar1_noise(
+            bent, persistence(bent, SHRINKAGE_TWO_LINES, push * PUSH_TWO_LINES), seams=(cut,)
+        ),
+        *ar1_noise(tail, persistence(tail, SHRINKAGE_LINE, push * PUSH_TAIL)),
     )
 
 
-def around(residual: Array, rho: float, *, seams: tuple[int, ...] = ()) -> tuple[Noise, ...]:
+def ar1_noise(residual: Array, rho: float, *, seams: tuple[int, ...] = ()) -> tuple[Noise, ...]:
     """Model residuals of lines that meet at `seams` as AR(1) noise; empty if rho is 1."""
     if rho >= 1:
         return ()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import Array, finite, is_constant, scaled, unscaled
+from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit, unscale
 from rlvitals.signals.spread import noise_sd
 
 MIN_SWING_POINTS = 20  # values below which oscillation is not measured
@@ -36,13 +36,13 @@ def oscillation(values: Array, *, share: float = 0.3) -> Oscillation | None:
         return None
     if is_constant(x):
         return Oscillation(1.0, 0, 0.0)
-    unit, exponent = scaled(x)
+    unit, exponent = scale_to_unit(x)
     width = max(1, unit.size // 20)
     course = block_means(unit, width)
     noise = (noise_sd(unit, order=2) or 0.0) / math.sqrt(width)
     turns = turning_points(course, max(share * float(np.ptp(course)), 6 * noise))
     swings = np.abs(np.diff(turns))
-    amplitude = unscaled(float(np.median(swings)), exponent) if swings.size > 1 else 0.0
+    amplitude = unscale(float(np.median(swings)), exponent) if swings.size > 1 else 0.0
     return Oscillation(_roughness_ratio(unit), max(len(turns) - 2, 0), amplitude)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import ROUNDING, Array, finite, is_constant, scaled, unscaled
+from rlvitals.signals.finite import ROUNDING, Array, finite, is_constant, scale_to_unit, unscale
 from rlvitals.signals.noise import SHRINKAGE_LINE, line_fit, persistence
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.student import t_quantile
@@ -26,7 +26,7 @@ MIN_OUTCOME_BLOCKS, MAX_OUTCOME_BLOCKS = 9, 30  # three or more in each third
 MEMORIES_PER_BLOCK = 2.0  # autocorrelation times in a block: their means are nearly independent
 # Cohen 1988: half a standard deviation of one value is a medium effect. An equivalence test of a
 # smaller margin needs more than the hundred episodes that short runs have.
-MARGIN = 0.5
+MIN_GAIN_SD = 0.5
 MAX_MORE_RATIO = 1e6  # times the number of values: beyond it, no recommendation
 MIN_DEPENDENT_GAIN_SD = 4.0  # sd of a block: a change that is significant in dependent blocks too
 MIN_LEVEL_SD = 4.0  # sd of a block: the best of 30 normal ones stays below 3.6 in 99 of 100
@@ -164,20 +164,20 @@ def outcome_change(values: Array, *, margin: float | None = None) -> OutcomeChan
     if x.size < MIN_CHANGE_POINTS:
         return None
     ordered = np.sort(x)
-    unit, exponent = scaled(np.clip(x, ordered[1], ordered[-2]))
+    unit, exponent = scale_to_unit(np.clip(x, ordered[1], ordered[-2]))
     centre = float(np.median(unit))
     fine = _blocks(unit - centre)
     blocks = _coarse(fine, unit - centre)
     gain, half, course = blocks.gain, blocks.half, fine.course
     unit_margin = 0.0 if margin is None else float(np.ldexp(margin, -exponent))
-    min_gain = MARGIN * blocks.one_value if margin is None else unit_margin
-    noise = MARGIN * fine.noise * math.sqrt(fine.length)
+    min_gain = MIN_GAIN_SD * blocks.one_value if margin is None else unit_margin
+    noise = MIN_GAIN_SD * fine.noise * math.sqrt(fine.length)
     share, chance = fine.fall(noise if margin is None else unit_margin, sure=blocks is fine)
     answer: Answer = "lost" if chance <= SIGNIFICANCE_LEVEL else _answer(blocks, min_gain)
     end = course[-1] if answer == "lost" else blocks.tail.mean()
     levels = (float(blocks.head.mean()), float(end), float(course.max()))
-    first, last, best = (unscaled(level + centre, exponent) for level in levels)
-    low, high = (unscaled(limit, exponent) for limit in (gain - half, gain + half))
+    first, last, best = (unscale(level + centre, exponent) for level in levels)
+    low, high = (unscale(limit, exponent) for limit in (gain - half, gain + half))
     value_sd = blocks.one_value
     size = (
         0.0

@@ -5,16 +5,16 @@ import math
 import numpy as np
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import Array, finite, is_constant, scaled
+from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit
 from rlvitals.signals.noise import MIN_NOISE_POINTS
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
 
-LEAST = 20  # values below which a plateau cannot be separated from a pause
-TOLERANCE = 0.15  # share of the earlier range within which the tail's change must lie
+MIN_PLATEAU_POINTS = 20  # values below which a plateau cannot be separated from a pause
+PLATEAU_TOLERANCE = 0.15  # share of the earlier range within which the tail's change must lie
 
 
-def plateau_start(values: Array, *, tolerance: float = TOLERANCE) -> int | None:
+def plateau_start(values: Array, *, tolerance: float = PLATEAU_TOLERANCE) -> int | None:
     """Return the index from which the series no longer changes relative to its range.
 
     The last 30 % must be flat: the 95 % interval of its change lies within +- `tolerance` of the
@@ -26,9 +26,9 @@ def plateau_start(values: Array, *, tolerance: float = TOLERANCE) -> int | None:
     """
     column = np.asarray(values, dtype=np.float64).ravel()
     x = finite(column)
-    if x.size < LEAST or is_constant(x):
+    if x.size < MIN_PLATEAU_POINTS or is_constant(x):
         return None
-    unit = scaled(x)[0]
+    unit = scale_to_unit(x)[0]
     width = math.ceil(unit.size / 20)
     course = block_means(unit, width)
     latest = unit.size - max(round(0.3 * unit.size), MIN_NOISE_POINTS)

@@ -9,14 +9,14 @@ from rlvitals.signals.finite import Array
 MAX_WINDOWS_PER_SORT = 1 << 14  # bounds the memory on long series
 
 
-def rolling_median(values: Array, window: int, *, least: int = 1) -> Array:
+def rolling_median(values: Array, window: int, *, min_count: int = 1) -> Array:
     """Return the median of the last `window` values at each index, with the same length.
 
     Causal, over the finite values of each window; NaN where there are fewer than `least` (at
     least 1) of them. The first windows are shorter than the rest.
     """
     column = np.asarray(values, dtype=np.float64).ravel()
-    return medians_ending_at(column, np.arange(column.size), max(int(window), 1), max(least, 1))
+    return medians_ending_at(column, np.arange(column.size), max(int(window), 1), max(min_count, 1))
 
 
 def medians_ending_at(column: Array, ends: NDArray[np.int64], window: int, min_count: int) -> Array:

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import Array, finite, is_constant, scaled
+from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit
 from rlvitals.signals.noise import MIN_NOISE_POINTS
 from rlvitals.signals.oscillation import oscillation
 from rlvitals.signals.plateau import plateau_start
@@ -34,7 +34,7 @@ def tail_ratio(values: Array, count: int = 10) -> float | None:
     tail = x[-size:]
     if is_constant(tail):
         return None if not tail.any() else 0.0
-    unit = scaled(tail)[0]
+    unit = scale_to_unit(tail)[0]
     mean, spread = abs(float(unit.mean())), float(unit.std())
     # Within two standard errors of 0 the mean has no known sign, and the ratio no known size.
     return None if mean <= 2 * spread / math.sqrt(size) else spread / mean
@@ -56,7 +56,7 @@ def shape(values: Array) -> Shape | None:
         return None
     if is_constant(x):
         return "flat"
-    unit = scaled(x)[0]
+    unit = scale_to_unit(x)[0]
     return "unstable" if _unstable(unit) else _course(unit)
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from rlvitals.signals.finite import Array, finite, is_constant, scaled, unscaled
+from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit, unscale
 
 NORMAL_MAD = 1.4826  # standard deviation / median absolute deviation of a normal: 1 / z(.75)
 NORMAL_IQR = 1.3490  # interquartile range / standard deviation of a normal: 2 z(.75)
@@ -16,8 +16,8 @@ def median(values: Array) -> float | None:
     x = finite(values)
     if not x.size:
         return None
-    unit, exponent = scaled(x)
-    return unscaled(_middle(unit), exponent)
+    unit, exponent = scale_to_unit(x)
+    return unscale(_middle(unit), exponent)
 
 
 def robust_sd(values: Array) -> float | None:
@@ -32,8 +32,8 @@ def robust_sd(values: Array) -> float | None:
         return None
     if is_constant(x):
         return 0.0
-    unit, exponent = scaled(x)
-    return unscaled(_spread(unit - _middle(unit)), exponent)
+    unit, exponent = scale_to_unit(x)
+    return unscale(_spread(unit - _middle(unit)), exponent)
 
 
 def noise_sd(values: Array, *, order: int = 1) -> float | None:
@@ -49,10 +49,10 @@ def noise_sd(values: Array, *, order: int = 1) -> float | None:
         return None
     if is_constant(x):
         return 0.0
-    unit, exponent = scaled(x)
+    unit, exponent = scale_to_unit(x)
     steps = np.diff(unit, order)
     wider = math.sqrt(math.comb(2 * order, order))  # sum of squared binomial coefficients
-    return unscaled(_spread(steps - _middle(steps)) / wider, exponent)
+    return unscale(_spread(steps - _middle(steps)) / wider, exponent)
 
 
 def _spread(deviations: Array) -> float:

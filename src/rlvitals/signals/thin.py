@@ -7,11 +7,11 @@ from rlvitals.signals.finite import Array
 
 Indices = NDArray[np.int64]
 
-POINTS = 1 << 13  # longer series are decimated to between half as many and as many
+MAX_THIN_POINTS = 1 << 13  # longer series are decimated to between half as many and as many
 POINTS_PER_EXTREME = 32  # regular points per spike upwards, spike downwards and NaN
 
 
-def thin(values: Array, max_points: int = POINTS) -> Indices:
+def thin(values: Array, max_points: int = MAX_THIN_POINTS) -> Indices:
     """Return the indices of points that represent a series: all, up to `max_points`.
 
     Regular points are every k-th point, with k a power of two so that a growing series keeps its

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import Array, finite, is_constant, scaled, unscaled
+from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit, unscale
 from rlvitals.signals.noise import MIN_NOISE_POINTS, candidates, line_fit, slope_weights
 from rlvitals.signals.student import t_quantile
 
@@ -62,19 +62,19 @@ def trend(
         if x.size > MIN_COARSE_BLOCKS
         else fine
     )
-    unit, exponent = scaled(x)
+    unit, exponent = scale_to_unit(x)
     slope = line_fit(block_means(unit, fine))[0] / fine
     half, effective = max(
         _half_width(unit, fine, confidence, 1.0), _half_width(unit, coarse, confidence, 0.0)
     )
     low, high, span = slope - half, slope + half, x.size - 1
     return Trend(
-        slope=unscaled(slope, exponent),
-        low=unscaled(low, exponent),
-        high=unscaled(high, exponent),
-        change=unscaled(slope * span, exponent),
-        change_low=unscaled(low * span, exponent),
-        change_high=unscaled(high * span, exponent),
+        slope=unscale(slope, exponent),
+        low=unscale(low, exponent),
+        high=unscale(high, exponent),
+        change=unscale(slope * span, exponent),
+        change_low=unscale(low * span, exponent),
+        change_high=unscale(high * span, exponent),
         samples=x.size,
         effective=max(effective, 1.0),
     )
