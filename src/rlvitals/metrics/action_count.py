@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-FIRST = 3  # updates: the first row may be missing or already a little lower
+MAX_FIRST_ROWS = 3  # updates: the first row may be missing or already a little lower
 COUNT_TOLERANCE = 0.03  # relative, of exp(entropy): measured 1.98-2.00 on CartPole
 MAX_COUNT_ERROR = 0.25  # actions: beyond, a neighbouring count is nearly as likely
 ENTROPY_ROUNDING = 0.002  # relative: logs round entropy to three digits
@@ -63,4 +63,4 @@ def action_dim(entropies: NDArray[np.float64], stds: NDArray[np.float64]) -> Inf
 
 
 def _first(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return values[np.isfinite(values)][:FIRST]
+    return values[np.isfinite(values)][:MAX_FIRST_ROWS]

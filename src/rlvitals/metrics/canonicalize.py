@@ -113,7 +113,7 @@ def trace(
     )
 
 
-def unmapped(logs: Sequence[Log], overrides: Given) -> dict[str, Series]:
+def unmapped_columns(logs: Sequence[Log], overrides: Given) -> dict[str, Series]:
     """Return the columns that no table knows, at the run's steps: shown, never judged."""
     gathered = _gather(logs, overrides)
     clocks = align.align(_sources(gathered))
