@@ -18,7 +18,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.readers import select
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats import compressed
-from rlvitals.readers.formats.lines import REPLACED, open_log
+from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
 
 TESTS = Path(__file__).parents[1]
 CHECKED = {zstd.CompressionParameter.checksum_flag: 1}
@@ -210,7 +210,7 @@ def test_a_rotated_packed_log_is_read_from_its_start(tmp_path):
     path.write_bytes(gzip.compress(b"step,loss\n100,1\n"))
     log, _ = reader.read(path, cursor)
     assert log.series["loss"].steps.tolist() == [100]
-    assert REPLACED in log.notes
+    assert REPLACED_NOTE in log.notes
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])

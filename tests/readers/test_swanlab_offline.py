@@ -19,7 +19,7 @@ from waiting import HANG_SECONDS
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import swanlab_offline
 from rlvitals.readers.discovery import sources
-from rlvitals.readers.formats.lines import REPLACED, read_head
+from rlvitals.readers.formats.lines import REPLACED_NOTE, read_head
 from rlvitals.readers.select import reader_of
 
 READER = swanlab_offline.READER
@@ -177,7 +177,7 @@ def columns_of(series):
 def test_a_file_written_anew_is_read_from_its_start(write):
     _, cursor = READER.read(write(run_of(30)), None)
     log, _ = READER.read(write([scalar("other", n, 1.0) for n in range(99)]), cursor)
-    assert REPLACED in log.notes
+    assert REPLACED_NOTE in log.notes
     assert len(log.series["other"]) == 99
 
 

@@ -15,7 +15,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.metrics import canonicalize
 from rlvitals.readers import select, trl_completions
 from rlvitals.readers.discovery import join, sources
-from rlvitals.readers.formats.lines import REPLACED
+from rlvitals.readers.formats.lines import REPLACED_NOTE
 from rlvitals.types import Log, Table
 
 READER = trl_completions.READER
@@ -126,7 +126,7 @@ def test_a_file_is_read_once_and_again_when_written_over(tmp_path):
     write(tmp_path, 10, {"format": [0.5] * 4})
     log, _ = READER.read(path, cursor)
     assert log.series["rewards/format/mean"].values.tolist() == [0.5]
-    assert REPLACED in log.notes
+    assert REPLACED_NOTE in log.notes
 
 
 def test_cuts_and_damage_are_refused_by_name(tmp_path):

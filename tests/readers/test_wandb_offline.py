@@ -22,7 +22,7 @@ from wandb.proto import wandb_internal_pb2 as pb
 from rlvitals.errors import UnreadableLog
 from rlvitals.following import changes
 from rlvitals.readers import wandb_offline
-from rlvitals.readers.formats.lines import REPLACED, read_head
+from rlvitals.readers.formats.lines import REPLACED_NOTE, read_head
 from rlvitals.readers.select import reader_of
 from rlvitals.readers.wandb import rows as wandb_rows
 
@@ -160,7 +160,7 @@ def test_how_it_ended(runs):
     assert read(runs["ends"]).ending.exit_code == 0
     killed = read(runs["killed"])
     assert killed.ending is None
-    assert wandb_offline.NO_EXIT in killed.notes
+    assert wandb_offline.NO_EXIT_NOTE in killed.notes
     raised = read(runs["raises"]).ending
     assert raised.exit_code == 1
     assert raised.traceback.startswith("Traceback (most recent call last):")
@@ -278,7 +278,7 @@ def test_a_torn_tail_is_left(write):
 def test_a_file_written_anew_is_read_from_its_start(write):
     _, cursor = READER.read(write(run_of(30)), None)
     log, _ = READER.read(write(run_of(40, other=1.5)), cursor)
-    assert REPLACED in log.notes
+    assert REPLACED_NOTE in log.notes
     assert len(log.series["other"]) == 40
 
 

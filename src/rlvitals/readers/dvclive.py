@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import compressed
-from rlvitals.readers.formats.columns import NAN, Columns, parse_number, whole
-from rlvitals.readers.formats.lines import REPLACED, Lines, Position, open_log
+from rlvitals.readers.formats.columns import NAN, Columns, parse_number, to_step
+from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log
 from rlvitals.readers.formats.rows import NO_ROW_NOTE, Refusals, Row, Rows
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
@@ -54,7 +54,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
         rows = Rows(lines, len(names), delimiter="\t")
         for row in rows:
             _add(columns, key, row, rows.refused, texts)
-        notes = (*([REPLACED] if replaced else []), *rows.notes(), *texts.notes())
+        notes = (*([REPLACED_NOTE] if replaced else []), *rows.notes(), *texts.notes())
         return Log(DVCLIVE, columns.series(), {}, notes, str(path)), rows.position()
 
 
@@ -64,7 +64,7 @@ def _add(columns: Columns, key: str, row: Row, refused: Refusals, texts: Refusal
         numbers = [parse_number(text) for text in step_cells]
     except ValueError:
         numbers = [None]
-    step = whole(numbers[-1])
+    step = to_step(numbers[-1])
     if step is None:
         refused.add(row.line, f"has no step: {step_cells[-1][:40]!r}")
         return

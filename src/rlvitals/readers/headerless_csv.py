@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import column_guess
-from rlvitals.readers.formats.columns import Columns, parse_number, whole
+from rlvitals.readers.formats.columns import Columns, parse_number, to_step
 from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, open_log
 from rlvitals.readers.formats.rows import Refusals
@@ -84,7 +84,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
                     refused.add(line.number, f"is no row of {shape.width} numbers")
                 continue
             rows += 1
-            step = whole(cells[0]) if shape.steps else rows
+            step = to_step(cells[0]) if shape.steps else rows
             if step is None:
                 refused.add(line.number, "has no whole number as its first")
                 continue
@@ -128,7 +128,7 @@ def _shape(path: Path, head: bytes) -> _Shape | None:
         if width > (1 if name else MAX_HEADERLESS_COLUMNS):
             return None
         first = [row[0] for row in rows if row]
-        counts = all(whole(value) is not None for value in first)
+        counts = all(to_step(value) is not None for value in first)
         steps = width > 1 and counts and all(a < b for a, b in pairwise(first))
         return _Shape(name, width, delimiter, steps)
     return None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import column_guess, lists
-from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
+from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
 from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.formats.json_lines import flatten
@@ -88,7 +88,7 @@ def _curve(path: Path, text: str) -> Content:
         for item in items(text):
             numbers = item if isinstance(item, list) else []
             time, step, value = map(json_number, numbers if len(numbers) == 3 else [None] * 3)  # noqa: PLR2004
-            if (count := whole(step)) is None or value is None:
+            if (count := to_step(step)) is None or value is None:
                 refused += 1
             else:
                 columns.add(tag[1] if tag else stem, count, value, NAN if time is None else time)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats.columns import Columns, parse_number, whole
-from rlvitals.readers.formats.lines import REPLACED, Lines, Position, open_log
+from rlvitals.readers.formats.columns import Columns, parse_number, to_step
+from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log
 from rlvitals.readers.formats.rows import NO_ROW_NOTE, Refusals, Row, Rows, read_header
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
@@ -73,7 +73,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
         for row in rows:
             reading.take(row, rows.refused)
         end = reading.cursor(rows.position())
-        notes = (*([REPLACED] if replaced else []), *rows.notes(), *reading.cells.notes())
+        notes = (*([REPLACED_NOTE] if replaced else []), *rows.notes(), *reading.cells.notes())
     return Log(LIGHTNING, reading.columns.series(), {}, notes, str(path), LIGHTNING_STEP_UNIT), end
 
 
@@ -123,7 +123,7 @@ class _Reading:
         self._first = self._first or self._last
         self._count += 1
         values = dict(self._numbers(row.line))
-        step = whole(values.pop(LIGHTNING_STEP, None))
+        step = to_step(values.pop(LIGHTNING_STEP, None))
         if step is None:
             refused.add(row.line, f"has no {LIGHTNING_STEP}")
         else:

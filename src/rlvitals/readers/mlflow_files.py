@@ -14,8 +14,8 @@ from pathlib import Path
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import mlflow_values
 from rlvitals.readers.formats import plain_yaml
-from rlvitals.readers.formats.columns import Columns, parse_number, whole
-from rlvitals.readers.formats.lines import REPLACED, Lines, Position, open_log
+from rlvitals.readers.formats.columns import Columns, parse_number, to_step
+from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
@@ -52,7 +52,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     columns, places, notes, replaced = _metrics(path.parent / "metrics", resume)
     if replaced:
         columns, places, notes, _ = _metrics(path.parent / "metrics", _Cursor())
-        notes = [REPLACED, *notes]
+        notes = [REPLACED_NOTE, *notes]
     meta, meta_notes = _meta(path)
     params, tags = (_texts(path.parent / kind) for kind in ("params", "tags"))
     ending, ending_notes = mlflow_values.ending(meta.get("status"))
@@ -146,7 +146,7 @@ def _add(columns: Columns, key: str, text: str, number: int, refused: Refusals) 
     try:
         time = parse_number(fields[0])
         value = parse_number(fields[1])
-        step = whole(parse_number(fields[2])) if fields[2:] else 0
+        step = to_step(parse_number(fields[2])) if fields[2:] else 0
     except (ValueError, IndexError):
         time = value = step = None
     if time is None or value is None or step is None:

@@ -19,7 +19,7 @@ import numpy as np
 from rlvitals.readers import mlflow_values, multi_run
 from rlvitals.readers.formats import sqlite
 from rlvitals.readers.formats.columns import MAX_STEP, NAN
-from rlvitals.readers.formats.lines import REPLACED
+from rlvitals.readers.formats.lines import REPLACED_NOTE
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Series
@@ -102,7 +102,7 @@ def _log(db: "Connection", location: str, run: str, resume: _Cursor) -> tuple[Lo
         source=MLFLOW_SQLITE,
         series=points.series(),
         settings=mlflow_values.settings(_texts(db, "params", run), _texts(db, "tags", run)),
-        notes=(*([REPLACED] if replaced else []), *points.refused.notes(), *ending_notes),
+        notes=(*([REPLACED_NOTE] if replaced else []), *points.refused.notes(), *ending_notes),
         where=location,
         ending=ending,
     )

@@ -16,7 +16,7 @@ from typing import IO, TypeVar
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.json_lines import flatten
-from rlvitals.readers.formats.lines import REPLACED, open_log
+from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.storage import blocks, frames, reader, run_folder, typed
 from rlvitals.storage.blocks import BlockCursor, Found, Scan
@@ -109,7 +109,7 @@ def _read_file(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
             cursor = scan.cursor
     part = Part(BlockFile(1, 0, path), scan)
     changed = {key: value for item in scan.settings for key, value in item.settings.items()}
-    notes = [REPLACED] if scan.replaced else []
+    notes = [REPLACED_NOTE] if scan.replaced else []
     notes += _damage(path.name, scan.damage, scan.torn)
     log = Log(
         "rlvitals",
@@ -161,7 +161,7 @@ def _plain(pairs: Pairs) -> Iterator[tuple[str, Setting]]:
 def _notes(run_info: About, contents: RunScan, main: int) -> Iterator[str]:
     """Return notes for the user."""
     if contents.replaced:
-        yield REPLACED
+        yield REPLACED_NOTE
     yield from contents.notes
     for part in contents.parts:
         yield from _damage(f"{BLOCKS}/{_name(part)}", part.scan.damage, part.scan.torn)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import column_guess
-from rlvitals.readers.formats.columns import NAN, Columns, parse_number, whole
-from rlvitals.readers.formats.lines import REPLACED, Lines, Position, open_log, place
+from rlvitals.readers.formats.columns import NAN, Columns, parse_number, to_step
+from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log, position_at
 from rlvitals.readers.formats.rows import Refusals, Row, Rows
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Setting
@@ -102,9 +102,9 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     resume = previous if isinstance(previous, _Cursor) else _Cursor()
     with open_log(path) as file:
         table = _table(file, path)
-        first = place(file, table.start, table.lines)
+        first = position_at(file, table.start, table.lines)
         lines = Lines(file, resume.position or first)
-        replaced = [REPLACED] if lines.replaced else []
+        replaced = [REPLACED_NOTE] if lines.replaced else []
         if replaced:
             resume, lines = _Cursor(), Lines(file, first)
         refused = Refusals()
@@ -245,12 +245,12 @@ class _Reading:
         """Return a row's step; None where it has none. The first row with one decides how."""
         if self.step is None:
             by_name = {name: _number(cells[name]) for name in self._table.steps}
-            fits = [name for name, value in by_name.items() if whole(value) is not None]
+            fits = [name for name, value in by_name.items() if to_step(value) is not None]
             fractions = [value for value in by_name.values() if value and math.isfinite(value)]
             if fits or fractions or not by_name:
                 self.step = fits[0] if fits else ""
         if self.step:
-            return whole(_number(cells[self.step]))
+            return to_step(_number(cells[self.step]))
         return None if self.step is None else self.rows
 
     def _why(self, cells: dict[str, str]) -> str:

@@ -15,9 +15,9 @@ from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import column_guess
-from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
+from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import Nulls, Objects, flatten, parse_object
-from rlvitals.readers.formats.lines import REPLACED, Lines, Position, open_log
+from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log
 from rlvitals.readers.formats.partial_json import CutShortError, items, members
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
@@ -198,7 +198,7 @@ def _array(file: BinaryIO, path: Path, resume: _Cursor) -> tuple["_Reading", lis
     if resume.rows and (
         len(rows) < resume.rows or json.dumps(rows[resume.rows - 1]) != resume.last
     ):
-        notes.append(REPLACED)
+        notes.append(REPLACED_NOTE)
         resume = _Cursor()
     refused = Refusals(position_noun="row")
     reading = _Reading(refused, resume)
@@ -270,7 +270,7 @@ class _Reading:
         if self.step is None:
             numbers = {k: json_number(v) for k, v in row.items() if not _is_setting(k)}
             keys = column_guess.step_keys(numbers)
-            fits = [key for key in keys if whole(numbers[key]) is not None]
+            fits = [key for key in keys if to_step(numbers[key]) is not None]
             if fits:
                 self.step = fits[0]
             elif not keys and any(
@@ -278,7 +278,7 @@ class _Reading:
             ):
                 self.step = ""
         if self.step:
-            return whole(json_number(row.get(self.step)))
+            return to_step(json_number(row.get(self.step)))
         return None if self.step is None else self.rows
 
     def settings(self) -> dict[str, Setting]:

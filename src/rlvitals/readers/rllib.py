@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats.columns import NAN, Columns, json_number, parse_number, whole
+from rlvitals.readers.formats.columns import NAN, Columns, json_number, parse_number, to_step
 from rlvitals.readers.formats.json_lines import Objects, flatten
 from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, open_log
 from rlvitals.readers.formats.literals import parse_literal
@@ -189,9 +189,9 @@ class Results:
             self._set(flat_config)
         numbers = {k: json_number(v) for k, v in values.items() if k not in flat_config}
         self.step = self.step or next(
-            (name for name in RLLIB_STEPS if whole(numbers.get(name)) is not None), ""
+            (name for name in RLLIB_STEPS if to_step(numbers.get(name)) is not None), ""
         )
-        step = whole(numbers.pop(self.step, None))
+        step = to_step(numbers.pop(self.step, None))
         if step is None:
             return False
         time = numbers.pop(TIMESTAMP_KEY, None)

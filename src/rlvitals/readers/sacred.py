@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import column_guess
-from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
+from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
 from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.formats.partial_json import CutShortError, members
 from rlvitals.readers.reader import Cursor, Reader
@@ -74,7 +74,7 @@ def _points(value: object, steps: object) -> Iterator[Point]:
         return
     stamps = times if isinstance(times, list) and len(times) == len(value) else [None] * len(value)
     for number, step, stamp in zip(map(_number, value), steps, stamps, strict=False):
-        if number is not None and (count := whole(json_number(step))) is not None:
+        if number is not None and (count := to_step(json_number(step))) is not None:
             time = column_guess.seconds(stamp) if isinstance(stamp, str) else None
             yield count, number, NAN if time is None else time
 

@@ -5,7 +5,7 @@ Source: `stable_baselines3/common/logger.py`, `JSONOutputFormat.write`.
 
 from pathlib import Path
 
-from rlvitals.readers.formats.columns import Columns, json_number, whole
+from rlvitals.readers.formats.columns import Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import Nulls, Objects, flatten
 from rlvitals.readers.formats.lines import Lines, Position, open_log
 from rlvitals.readers.reader import Cursor, Reader
@@ -27,7 +27,7 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
     with open_log(path) as file:
         objects = Objects(Lines(file, previous if isinstance(previous, Position) else None))
         for number, item in objects:
-            step = whole(json_number(item.pop(SB3_STEP, None)))
+            step = to_step(json_number(item.pop(SB3_STEP, None)))
             if step is None:
                 objects.refused.add(number, f"has no {SB3_STEP}")
                 continue

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
+from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import parse_object
 from rlvitals.readers.formats.lines import Line, Lines, Position, open_log
 from rlvitals.readers.formats.rows import Refusals, Row
@@ -112,7 +112,7 @@ class Episodes:
 
     def _episode(self, row: Row) -> None:
         values = row_numbers(list(self.now.names), row, self.cells)
-        length = whole(values.get(MONITOR_LENGTH))
+        length = to_step(values.get(MONITOR_LENGTH))
         elapsed = values.get(MONITOR_ELAPSED)
         if length is None or length < 0 or values.get(MONITOR_RETURN) is None:
             self.rows.add(row.line, "has no return or no length")

@@ -16,7 +16,13 @@ import numpy as np
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.columns import MAX_STEP, Columns
 from rlvitals.readers.formats.compressed import bare
-from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, open_log, place
+from rlvitals.readers.formats.lines import (
+    REPLACED_NOTE,
+    Position,
+    is_replaced,
+    open_log,
+    position_at,
+)
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
@@ -59,7 +65,7 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
                 hint=f"keep the last {MAX_SCOPE_BYTES:,} bytes of it in a copy",
             )
         count = len(data) // SCOPE_ROW.itemsize  # the rest is a row that is still being written
-        end = place(file, offset + count * SCOPE_ROW.itemsize)
+        end = position_at(file, offset + count * SCOPE_ROW.itemsize)
     rows = np.frombuffer(data, SCOPE_ROW, count)
     steps = rows["step"].astype(np.int64)
     is_valid = np.abs(steps) <= MAX_STEP
@@ -67,7 +73,7 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
         raise UnreadableLog(
             "not scope's: no row has a step", where=str(path), hint="rlvitals readers"
         )
-    notes = [REPLACED] if replaced else []
+    notes = [REPLACED_NOTE] if replaced else []
     if dropped := count - int(is_valid.sum()):
         plural = "" if dropped == 1 else "s"
         notes.append(f"{dropped:,} row{plural} refused: a step beyond 2**62")

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlvitals.readers.formats.column_guess import seconds
-from rlvitals.readers.formats.columns import MAX_STEP, NAN, Columns, json_number, whole
+from rlvitals.readers.formats.columns import MAX_STEP, NAN, Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import parse_object
 from rlvitals.readers.formats.leveldb_log import Format, Records
-from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, open_log
+from rlvitals.readers.formats.lines import REPLACED_NOTE, Position, is_replaced, open_log
 from rlvitals.readers.formats.protobuf import Field, Malformed, double, fields, to_signed
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Ending, Log, Setting
@@ -70,7 +70,7 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
         records = Records(file, cursor.position.offset)
         run.take(records)
         end = SwanLabCursor(records.position(), run.about, run.ending)
-    notes = ([REPLACED] if replaced else []) + records.notes() + run.notes()
+    notes = ([REPLACED_NOTE] if replaced else []) + records.notes() + run.notes()
     series = run.columns.series()
     log = Log("swanlab", series, run.about, tuple(notes), str(path), ending=run.ending)
     return log, end
@@ -157,7 +157,7 @@ class _Run:
     def _old_scalar(self, data: Mapping[str, object]) -> None:
         metric = data.get("metric")
         point = metric if isinstance(metric, Mapping) else {}
-        step, value = whole(json_number(data.get("step"))), json_number(point.get("data"))
+        step, value = to_step(json_number(data.get("step"))), json_number(point.get("data"))
         if step is None or value is None:
             raise Malformed
         time = point.get("create_time")

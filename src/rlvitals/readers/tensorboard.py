@@ -16,7 +16,13 @@ from rlvitals.readers.event_files.contents import Contents
 from rlvitals.readers.event_files.framing import RECORD_HEADER, header_at
 from rlvitals.readers.event_files.scalars import WINDOW_SLACK_BYTES
 from rlvitals.readers.event_files.stream import Stream
-from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, open_log, place
+from rlvitals.readers.formats.lines import (
+    REPLACED_NOTE,
+    Position,
+    is_replaced,
+    open_log,
+    position_at,
+)
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
@@ -55,8 +61,8 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
         if stream.offset == 0 and stream.unsure >= RECORD_HEADER.size and not _starts_well(file):
             _refuse(path)
         events = contents.events
-        end = TensorBoardCursor(place(file, stream.offset), events.plugins)
-    notes = [REPLACED] if replaced else []
+        end = TensorBoardCursor(position_at(file, stream.offset), events.plugins)
+    notes = [REPLACED_NOTE] if replaced else []
     notes += [*stream.notes(), *events.notes()]
     log = Log(
         "tensorboard",

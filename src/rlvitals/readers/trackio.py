@@ -16,9 +16,9 @@ import numpy as np
 
 from rlvitals.readers import multi_run
 from rlvitals.readers.formats import column_guess, sqlite
-from rlvitals.readers.formats.columns import NAN, json_number, whole
+from rlvitals.readers.formats.columns import NAN, json_number, to_step
 from rlvitals.readers.formats.json_lines import flatten, parse_object
-from rlvitals.readers.formats.lines import REPLACED
+from rlvitals.readers.formats.lines import REPLACED_NOTE
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.trackio_values import Values
@@ -111,7 +111,7 @@ def _log(db: "Connection", location: str, run: _Run, resume: _Cursor) -> tuple[L
         source=TRACKIO,
         series=values.columns.series(),
         settings=_settings(db, run),
-        notes=(*([REPLACED] if replaced else []), *refused.notes(), *values.notes()),
+        notes=(*([REPLACED_NOTE] if replaced else []), *refused.notes(), *values.notes()),
         where=location,
         histograms=values.histograms,
         tables=values.tables(),
@@ -128,7 +128,7 @@ def _item(cell: object) -> dict[str, object] | None:
 
 
 def _step(cell: object) -> int | None:
-    return whole(cell) if isinstance(cell, int | float) else None
+    return to_step(cell) if isinstance(cell, int | float) else None
 
 
 def _time(cell: object) -> float:

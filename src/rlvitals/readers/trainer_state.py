@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats.columns import Columns, json_number, whole
+from rlvitals.readers.formats.columns import Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import Nulls, flatten
-from rlvitals.readers.formats.lines import REPLACED, open_log
+from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
 from rlvitals.readers.formats.partial_json import CutShortError, members
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
@@ -63,7 +63,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     resume = previous if isinstance(previous, _Cursor) else _Cursor()
     notes = [] if not cut else [f"the file is cut short: {len(rows)} rows stand before the cut"]
     if resume.rows and (len(rows) < resume.rows or _text(rows[resume.rows - 1]) != resume.last):
-        notes.append(REPLACED)
+        notes.append(REPLACED_NOTE)
         resume = _Cursor()
     columns, refused, nulls, settings = (
         Columns(),
@@ -78,7 +78,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
             settings |= {
                 key: v for key in TOTAL_KEYS if (v := json_number(row.get(key))) is not None
             }
-        elif (step := whole(json_number(row.get("step")))) is None:
+        elif (step := to_step(json_number(row.get("step")))) is None:
             refused.add(number, "of log_history has no step")
         else:
             columns.add_row(step, nulls.numbers(p for p in flatten(row) if p[0] != "step"))

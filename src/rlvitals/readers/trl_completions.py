@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats.columns import Columns, whole
-from rlvitals.readers.formats.lines import REPLACED, open_log
+from rlvitals.readers.formats.columns import Columns, to_step
+from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Table
 
@@ -67,7 +67,7 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
     log = Log(
         source="trl-completions",
         series=columns.series(),
-        notes=(REPLACED,) if isinstance(previous, _Cursor) else (),
+        notes=(REPLACED_NOTE,) if isinstance(previous, _Cursor) else (),
         where=str(path),
         tables={COMPLETIONS_FOLDER: table} if len(table) else {},
     )
@@ -124,7 +124,7 @@ def _steps(path: Path, cells: Cells) -> NDArray[np.int64]:
     """Return each row's step, int64 [n]: the file's name says it where a column does not."""
     count = max((len(column) for column in cells.values()), default=0)
     step_cells = cells.get(COMPLETION_STEP, [None] * count)
-    steps = [whole(cell) if isinstance(cell, int | float) else None for cell in step_cells]
+    steps = [to_step(cell) if isinstance(cell, int | float) else None for cell in step_cells]
     if any(step is None for step in steps):
         name_step = COMPLETIONS_FILE.fullmatch(path.name)
         if name_step is None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats.columns import NAN, Columns, parse_number, whole
+from rlvitals.readers.formats.columns import NAN, Columns, parse_number, to_step
 from rlvitals.readers.formats.lines import Lines, Position, open_log
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
@@ -101,7 +101,7 @@ class _Reading:
         self._add(dict(zip(self._header.names, placed.cells, strict=True)))
 
     def _add(self, row: dict[str, str]) -> None:
-        step = whole(parse_number(row["step"]))
+        step = to_step(parse_number(row["step"]))
         time = parse_number(row["timestamp"])
         if step is None:  # `place` lets no such row through
             return

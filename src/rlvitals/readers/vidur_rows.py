@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from rlvitals.readers.formats.columns import parse_number, whole
+from rlvitals.readers.formats.columns import parse_number, to_step
 
 BASE_COLUMNS = ("data_type", "datetime", "step", "timestamp")  # not metrics, and in every row
 DATA_TYPES = ("training", "ppo_update", "rollout")
@@ -151,7 +151,7 @@ def _has_type(name: str, cell: str) -> bool:
     except ValueError:
         return False
     if name in INTEGER_COLUMNS:
-        return whole(value) is not None or (value is None and name != "step")
+        return to_step(value) is not None or (value is None and name != "step")
     return True
 
 

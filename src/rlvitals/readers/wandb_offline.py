@@ -15,7 +15,7 @@ import numpy as np
 from rlvitals.readers.formats.columns import NAN, Columns
 from rlvitals.readers.formats.json_lines import flatten, parse_object
 from rlvitals.readers.formats.leveldb_log import LEVELDB_HEADER, Format, Records
-from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, open_log
+from rlvitals.readers.formats.lines import REPLACED_NOTE, Position, is_replaced, open_log
 from rlvitals.readers.formats.protobuf import BYTES, Field, Malformed, fields, read_sized, to_signed
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.wandb.media import histogram, media_kind, take_media
@@ -51,7 +51,7 @@ WANDB_TIMESTAMP = "_timestamp"
 MAX_CONSOLE_CHARACTERS = 32768  # characters of the console that are kept, to find a traceback in
 TRACEBACK_START = "Traceback (most recent call last):"
 ANSI_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-NO_EXIT = "no exit record: the run is still going, or was killed"
+NO_EXIT_NOTE = "no exit record: the run is still going, or was killed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
         records = Records(file, cursor.position.offset)
         run.take(records)
         end = run.cursor(records.position())
-    notes = ([REPLACED] if replaced else []) + records.notes() + run.notes()
+    notes = ([REPLACED_NOTE] if replaced else []) + records.notes() + run.notes()
     log = Log(
         source="wandb",
         series=run.columns.series(),
@@ -265,7 +265,7 @@ class _Run:
 
     def notes(self) -> list[str]:
         """Return notes for the user."""
-        notes = [NO_EXIT] if self._exit_code is None else []
+        notes = [NO_EXIT_NOTE] if self._exit_code is None else []
         if self._malformed:
             notes.append(f"{_format_count(self._malformed, 'record')} could not be understood")
         if self._homeless:

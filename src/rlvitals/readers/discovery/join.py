@@ -100,10 +100,10 @@ def _join_in_order(logs: list[Log]) -> Log:
     for log in logs:
         for key, series in log.series.items():
             pieces[key].append(series)
-    return _combine(logs, {key: concatenated(series) for key, series in pieces.items()})
+    return _combine(logs, {key: concatenate_series(series) for key, series in pieces.items()})
 
 
-def concatenated(pieces: Sequence[Series]) -> Series:
+def concatenate_series(pieces: Sequence[Series]) -> Series:
     """Put series one after another."""
     return Series(
         np.concatenate([piece.steps for piece in pieces]),
@@ -144,10 +144,10 @@ def _concatenate_tables(logs: list[Log]) -> dict[str, Table]:
     for log in logs:
         for key, table in log.tables.items():
             by_key[key].append(table)
-    return {key: newest(tables) for key, tables in by_key.items()}
+    return {key: newest_rows(tables) for key, tables in by_key.items()}
 
 
-def newest(tables: list[Table]) -> Table:
+def newest_rows(tables: list[Table]) -> Table:
     """Put the rows of tables one after another: the newest MAX_ROWS of them."""
     newest_tables: list[Table] = []
     for table in reversed(tables):
@@ -229,6 +229,6 @@ def _order_by_rank(
 ) -> Series:
     """Order one key's points by their episodes' ranks, under the common steps."""
     episode_ranks = ranks[np.concatenate([rows for rows, _ in pieces])]
-    merged = concatenated([series for _, series in pieces])
+    merged = concatenate_series([series for _, series in pieces])
     order = np.argsort(episode_ranks, kind="stable")
     return Series(steps[episode_ranks[order]], merged.times[order], merged.values[order])

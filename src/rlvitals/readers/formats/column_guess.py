@@ -49,16 +49,16 @@ UPDATE_STEPS = (
     "gradient_steps",
 )
 ITERATION_STEPS = ("iteration", "iterations", "iter", "training_iteration", "itr", "it")
-EPOCHS = ("epoch", "epochs")
-EPISODES = ("episode", "episodes", "num_episodes", "episode_num", "ep", "game", "games")
+EPOCH_STEPS = ("epoch", "epochs")
+EPISODE_STEPS = ("episode", "episodes", "num_episodes", "episode_num", "ep", "game", "games")
 GENERATION_STEPS = ("generation", "generations", "gen")  # of an evolution strategy
 STEP_NAMES = (
     *ENVIRONMENT_STEPS,
     *PLAIN_STEPS,
     *ITERATION_STEPS,
     *UPDATE_STEPS,
-    *EPOCHS,
-    *EPISODES,
+    *EPOCH_STEPS,
+    *EPISODE_STEPS,
     *GENERATION_STEPS,
 )
 # Beside an episode's number these are its length.
@@ -68,8 +68,8 @@ STEP_UNITS = {
     **dict.fromkeys(ENVIRONMENT_STEPS[1:], "environment steps"),
     **dict.fromkeys(UPDATE_STEPS, "updates"),
     **dict.fromkeys(ITERATION_STEPS, "iterations"),
-    **dict.fromkeys(EPOCHS, "epochs"),
-    **dict.fromkeys(EPISODES, "episodes"),
+    **dict.fromkeys(EPOCH_STEPS, "epochs"),
+    **dict.fromkeys(EPISODE_STEPS, "episodes"),
     **dict.fromkeys(GENERATION_STEPS, "generations"),
 }
 TIME_NAMES = ("_timestamp", "timestamp", "wall_time", "walltime", "time", "datetime", "date")
@@ -85,7 +85,7 @@ EPOCH_SECONDS = (1e8, 1e10)  # since the epoch: from 1973 to 2286
 EPOCH_MILLISECONDS = (1e11, 1e13)
 
 
-def plain(name: str) -> str:
+def normalise_name(name: str) -> str:
     """Return a name as people would say it: "Train/Global Step" is "global_step"."""
     last = re.split(r"[/.]", name.strip())[-1].strip().lower()
     return re.sub(r"[ \-]+", "_", last)
@@ -93,7 +93,9 @@ def plain(name: str) -> str:
 
 def _by_rank(names: Iterable[str], ranks: tuple[str, ...]) -> list[str]:
     ranked = [
-        (ranks.index(short_name), name) for name in names if (short_name := plain(name)) in ranks
+        (ranks.index(short_name), name)
+        for name in names
+        if (short_name := normalise_name(name)) in ranks
     ]
     return [name for _, name in sorted(ranked, key=lambda pair: pair[0])]
 
@@ -101,8 +103,8 @@ def _by_rank(names: Iterable[str], ranks: tuple[str, ...]) -> list[str]:
 def step_keys(names: Iterable[str]) -> list[str]:
     """Return the step-like names, the most trusted first."""
     keys = _by_rank(names, STEP_NAMES)
-    if any(plain(name) in EPISODES for name in keys):
-        keys.sort(key=lambda name: plain(name) in LENGTH_NAMES)
+    if any(normalise_name(name) in EPISODE_STEPS for name in keys):
+        keys.sort(key=lambda name: normalise_name(name) in LENGTH_NAMES)
     return keys
 
 
@@ -113,7 +115,7 @@ def time_key(names: Iterable[str]) -> str | None:
 
 def step_unit(name: str) -> str:
     """Return what one step of this column is."""
-    return STEP_UNITS.get(plain(name), "steps")
+    return STEP_UNITS.get(normalise_name(name), "steps")
 
 
 def is_measure(name: str) -> bool:

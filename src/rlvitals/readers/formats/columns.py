@@ -72,7 +72,7 @@ def json_number(value: object) -> float | None:
     return None
 
 
-def whole(value: float | None) -> int | None:
+def to_step(value: float | None) -> int | None:
     """Return a step as an integer; None where it is absent, fractional, not finite or absurd."""
     if value is None or not -MAX_STEP <= value <= MAX_STEP or value != int(value):
         return None

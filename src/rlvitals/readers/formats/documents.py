@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats.lines import REPLACED, open_log
+from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
 from rlvitals.types import Series
 
 MAX_DOCUMENT_BYTES = 2**28  # the document is read into memory
@@ -50,7 +50,7 @@ def points_after(
         for key, (count, checksum) in old_columns.items()
     )
     if not is_prefix:
-        return dict(series), cursor, [REPLACED]
+        return dict(series), cursor, [REPLACED_NOTE]
     tails = {
         key: column.where(slice(old_columns.get(key, (0, 0))[0], None))
         for key, column in series.items()

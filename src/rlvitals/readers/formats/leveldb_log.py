@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.damage import Damage
-from rlvitals.readers.formats.lines import Position, place
+from rlvitals.readers.formats.lines import Position, position_at
 
 LEVELDB_HEADER = struct.Struct("<4sHB")
 PIECE_HEADER = struct.Struct("<IHB")
@@ -86,7 +86,7 @@ class Records:
     def position(self) -> Position:
         """Return the position to resume from: the start of a file whose header is not whole yet."""
         written = self._file.seek(0, os.SEEK_END) >= LEVELDB_HEADER.size
-        return place(self._file, self.offset if written else 0)
+        return position_at(self._file, self.offset if written else 0)
 
     def notes(self) -> list[str]:
         """Return notes for the user; empty without problems."""

@@ -28,8 +28,8 @@ FIRST_CHUNK_BYTES = 2**14  # of who wants the first line, or the last: more is r
 LINE_CHUNK_BYTES = 2**20
 FINGERPRINT_BYTES = 256
 BOM = b"\xef\xbb\xbf"
-REPLACED = "the file was replaced since the last reading: read again from its start"
-TORN = "the last line is not complete: left for the next reading"
+REPLACED_NOTE = "the file was replaced since the last reading: read again from its start"
+TORN_NOTE = "the last line is not complete: left for the next reading"
 
 
 @contextmanager
@@ -117,7 +117,7 @@ class Position:
     mark: int = 0  # CRC-32 of the first and the last bytes before `offset`
 
 
-def place(file: BinaryIO, offset: int, line: int = 0) -> Position:
+def position_at(file: BinaryIO, offset: int, line: int = 0) -> Position:
     """Return a Position at a byte offset. Moves the file's own position."""
     file.seek(0)
     mark = zlib.crc32(file.read(min(FINGERPRINT_BYTES, offset)))
@@ -128,7 +128,7 @@ def place(file: BinaryIO, offset: int, line: int = 0) -> Position:
 
 def is_replaced(file: BinaryIO, position: Position) -> bool:
     """Return True if the file before a Position is no longer what it was. Moves the position."""
-    return place(file, position.offset, position.line) != position
+    return position_at(file, position.offset, position.line) != position
 
 
 class Line(NamedTuple):
@@ -160,18 +160,18 @@ class Lines:
     def position(self, after: Line | None = None) -> Position:
         """Return the position to resume from: after a line, or after the last complete one."""
         if after is not None:
-            return place(self._file, after.end, after.number)
-        return place(self._file, self._offset, self._number)
+            return position_at(self._file, after.end, after.number)
+        return position_at(self._file, self._offset, self._number)
 
     def notes(self) -> list[str]:
         """Return notes for the user; empty without problems."""
-        notes = [REPLACED] if self.replaced else []
+        notes = [REPLACED_NOTE] if self.replaced else []
         if self.skipped:
             some = "1 line" if self.skipped == 1 else f"{self.skipped} lines"
             limit = MAX_LINE_BYTES // 2**20
             notes.append(f"{some} over {limit} MiB skipped: the first is line {self.first_skipped}")
         if self.torn:
-            notes.append(TORN)
+            notes.append(TORN_NOTE)
         return notes
 
     def __iter__(self) -> Iterator[Line]:

@@ -21,7 +21,7 @@ from rlvitals.readers.formats.columns import MAX_STEP
 from rlvitals.readers.wandb.rows import Rows
 
 # Names that count steps from the start of a run and nothing else; what they count.
-KNOWN = {
+STEP_COLUMN_UNITS = {
     "global_step": "steps",  # W&B's copy of TensorBoard's step; CleanRL and many more
     "trainer/global_step": "updates",  # Lightning
     "train/global_step": "updates",  # Hugging Face's Trainer
@@ -54,7 +54,7 @@ class StepChoice:
     @property
     def unit(self) -> str:
         """Unit of the main step column."""
-        return KNOWN.get(self.main or WANDB_STEP, "steps")
+        return STEP_COLUMN_UNITS.get(self.main or WANDB_STEP, "steps")
 
     def define(self, keys: str, metric: str) -> "StepChoice":
         """Return the choice after `define_metric(keys, step_metric=metric)`."""
@@ -77,7 +77,7 @@ class RowSteps:
         wandb_steps, self.good = self._dense(WANDB_STEP)
         self._own = np.where(self.good, wandb_steps, 0)
         metrics = dict.fromkeys(metric for metric in previous.defined.values() if metric)
-        candidates = [name for name in KNOWN if name in rows.numbers]
+        candidates = [name for name in STEP_COLUMN_UNITS if name in rows.numbers]
         columns = dict.fromkeys([*metrics, *candidates])
         self._columns = {name: self._dense(name) for name in columns if name in rows.numbers}
         main = self._choose(candidates) if previous.main is None else previous.main
