@@ -136,7 +136,10 @@ def test_a_log_is_told_by_one_that_was_told_itself():
 
 
 def test_a_run_without_numbers_has_no_clock_to_set():
-    assert align([Source("steps", {}), Source("steps", {"a": series([])})]) == [SAME_CLOCK, SAME_CLOCK]
+    assert align([Source("steps", {}), Source("steps", {"a": series([])})]) == [
+        SAME_CLOCK,
+        SAME_CLOCK,
+    ]
     assert align([]) == []
 
 

@@ -1,6 +1,4 @@
-"""Convert logs to a Trace: canonical names, sign and scale, one count of steps, one source for each
-metric.
-"""
+"""Convert logs to a Trace: canonical names, signs and scales, one step count, one source each."""
 
 import re
 from collections import Counter
@@ -103,7 +101,7 @@ def trace(
         profile=overrides.profile or profile.infer(best.keys(), measured, settings),
         budget=_budget(settings.get("total_steps")),
         lifecycle=lifecycle or _lifecycle(logs, resumed),
-        notes=(*notes, *_merge_notes(logs, clocks, columns, best)),
+        notes=(*notes, *_clock_notes(logs, clocks), *_duplicate_notes(logs, columns, best)),
         unmapped=tuple(dict.fromkeys(gathered.unmapped)),  # two logs may contain the same
         step_unit=align.unit(sources),
         name=name,
@@ -154,10 +152,10 @@ def _is_interrupt(traceback: str) -> bool:
 
 def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
     """Map the columns and settings of every log to canonical names."""
-    tables = [
-        lookup.choose(log.source, _drop_recorder_keys(log.series), frameworks.TABLES, log.framework)
-        for log in logs
-    ]
+    tables = []
+    for log in logs:  # the keys that a recorder adds do not identify the framework of the others
+        keys = [key for key in log.series if not RECORDER_KEY.match(key)]
+        tables.append(lookup.choose(log.source, keys, frameworks.TABLES, log.framework))
     own_tables = [*zip(logs, tables, strict=True)]
     logs = [_distributions(_on_one_axis(log, table), table, overrides) for log, table in own_tables]
     gathered = _Gathered(logs=logs)
@@ -198,9 +196,7 @@ def _take_outcomes(gathered: _Gathered) -> None:
             gathered.columns[order].append(_Column(name, column, measured, order=order))
         notes = [f"beside it: `{other_key}`" for other_key in other_keys[:MAX_NOTE_KEYS]]
         gathered.notes.append("; ".join((f"`{key}` is taken for {name} by its name", *notes)))
-        gathered.unmapped = [
-            unmapped_key for unmapped_key in gathered.unmapped if unmapped_key != key
-        ]
+        gathered.unmapped = [k for k in gathered.unmapped if k != key]
 
 
 def _on_one_axis(log: Log, table: Table | None) -> Log:
@@ -293,11 +289,6 @@ def _fullest(columns: Iterable[Sequence[_Column]]) -> dict[str, _Column]:
     return best
 
 
-def _drop_recorder_keys(keys: Iterable[str]) -> list[str]:
-    """Drop keys that a recorder adds: they do not identify the framework of the others."""
-    return [key for key in keys if not RECORDER_KEY.match(key)]
-
-
 def _column(
     log: Log, table: Table | None, key: str, series: Series, overrides: Given
 ) -> _Column | None:
@@ -340,16 +331,6 @@ def _notes(logs: Sequence[Log], resumed: Sequence[int], shuffled: int) -> tuple[
     if shuffled:
         notes.append(f"steps go back in {shuffled} places: judged in the order of steps")
     return tuple(notes)
-
-
-def _merge_notes(
-    logs: Sequence[Log],
-    clocks: Sequence[Clock],
-    columns: Sequence[Sequence[_Column]],
-    best: Mapping[str, _Column],
-) -> tuple[str, ...]:
-    """Describe how several logs were merged."""
-    return *_clock_notes(logs, clocks), *_duplicate_notes(logs, columns, best)
 
 
 def _clock_notes(logs: Sequence[Log], clocks: Sequence[Clock]) -> Iterable[str]:
