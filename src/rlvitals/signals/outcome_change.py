@@ -178,14 +178,8 @@ def outcome_change(values: Array, *, margin: float | None = None) -> OutcomeChan
     levels = (float(blocks.head.mean()), float(end), float(course.max()))
     first, last, best = (unscale(level + centre, exponent) for level in levels)
     low, high = (unscale(limit, exponent) for limit in (gain - half, gain + half))
-    value_sd = blocks.one_value
-    size = (
-        0.0
-        if abs(gain) <= ROUNDING
-        else gain / value_sd
-        if value_sd
-        else math.copysign(math.inf, gain)
-    )
+    sd = blocks.one_value
+    size = 0.0 if abs(gain) <= ROUNDING else gain / sd if sd else math.copysign(math.inf, gain)
     more = _more(x.size, gain, half, min_gain) if answer == "cannot tell" else 0
     count = blocks.means.size
     return OutcomeChange(

@@ -94,12 +94,8 @@ class Records:
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield every intact payload once, in order."""
-        crc32, unpack, size, seed = (
-            zlib.crc32,
-            PIECE_HEADER.unpack_from,
-            PIECE_HEADER.size,
-            CRC_SEEDS[FULL_PIECE],
-        )
+        crc, unpack, size = zlib.crc32, PIECE_HEADER.unpack_from, PIECE_HEADER.size
+        seed = CRC_SEEDS[FULL_PIECE]
         offset: int | None = self.offset
         while offset is not None:
             if BLOCK_BYTES - offset % BLOCK_BYTES < size:
@@ -112,12 +108,7 @@ class Records:
                 check, length, kind = unpack(chunk, begin)
                 end = begin + size + length
                 data = chunk[begin + size : end]
-                if (
-                    kind != FULL_PIECE
-                    or end > stop
-                    or crc32(data, seed) != check
-                    or self._start >= 0
-                ):
+                if kind != FULL_PIECE or end > stop or crc(data, seed) != check or self._start >= 0:
                     break
                 begin = end
                 self.offset = base + end
@@ -132,7 +123,7 @@ class Records:
                 offset = self._resume(offset, None)
             elif end > len(chunk):
                 return
-            elif crc32(data, CRC_SEEDS[kind]) != check:
+            elif crc(data, CRC_SEEDS[kind]) != check:
                 offset = self._resume(offset, base + end)
             else:
                 record = self._assemble(kind, offset, data)
