@@ -91,7 +91,7 @@ ATARI = (
 )
 PROCGEN = "random and solved: R_min and R_max of the easy levels, Cobbe et al. 2020, appendix C"
 
-CONTROL = (
+CONTROL_ENVIRONMENTS = (
     Environment("CartPole", 22, 475, 1, 500, 500, actions=2, source=MEASURED, pays=1),
     Environment("CartPole-v0", 22, 195, 1, 200, 200, actions=2, source=MEASURED, pays=1),
     Environment("Acrobot", -497, -100, -500, 0, 500, actions=3, best_return=-69, source=MEASURED,
@@ -205,7 +205,7 @@ MINIGRID = Environment(
 )
 
 ENVIRONMENTS: tuple[Environment, ...] = (
-    *CONTROL,
+    *CONTROL_ENVIRONMENTS,
     *MUJOCO,
     *PYBULLET,
     *(

@@ -21,7 +21,7 @@ from rlvitals.types import Log
 CONSOLE_SUFFIXES = (".log", ".txt", ".out", ".err")
 MARKDOWN_SUFFIXES = (".md", ".markdown")  # read where a person names the file
 JSON_STARTS = (b'{"', b"[{", b"{\n", b"{}")
-TAIL_BYTES = 2**18  # looked at where the head holds no numbers yet
+CONSOLE_TAIL_BYTES = 2**18  # looked at where the head holds no numbers yet
 WANDB_METADATA_FILE = "wandb-metadata.json"  # beside the output.log of a run that W&B tracks
 MIN_REGULAR_LINES = 3  # regular lines that make a log
 NO_NUMBERS_NOTE = "no row of numbers yet"
@@ -85,8 +85,8 @@ def _tail(path: Path) -> bytes:
     try:
         with open_log(path) as file:
             end = file.seek(0, 2)
-            file.seek(max(end - TAIL_BYTES, 0))
-            return file.read(TAIL_BYTES)
+            file.seek(max(end - CONSOLE_TAIL_BYTES, 0))
+            return file.read(CONSOLE_TAIL_BYTES)
     except UnreadableLog:  # reading it says so
         return b""
 

@@ -6,8 +6,8 @@ Source: TensorBoard `plugins/hparams/plugin_data.proto`, `api.proto`; `google.pr
 from rlvitals.readers.formats.protobuf import double, fields
 from rlvitals.types import Setting
 
-PLUGIN_DATA, PLUGIN_CONTENT = 1, 2  # SummaryMetadata, its PluginData
-SESSION_START = 3  # HParamsPluginData
+HPARAMS_PLUGIN_DATA, HPARAMS_PLUGIN_CONTENT = 1, 2  # SummaryMetadata, its PluginData
+HPARAMS_SESSION_START = 3  # HParamsPluginData
 HPARAMS = 1  # SessionStartInfo
 MAP_KEY, MAP_VALUE = 1, 2  # a map's entry
 NUMBER_VALUE, STRING_VALUE, BOOL_VALUE = 2, 3, 4  # google.protobuf.Value
@@ -16,7 +16,9 @@ NUMBER_VALUE, STRING_VALUE, BOOL_VALUE = 2, 3, 4  # google.protobuf.Value
 def settings_of(metadata: bytes) -> dict[str, Setting]:
     """Return the settings that a session's start record holds; empty for any other metadata."""
     settings: dict[str, Setting] = {}
-    for entry in _within(metadata, PLUGIN_DATA, PLUGIN_CONTENT, SESSION_START, HPARAMS):
+    for entry in _within(
+        metadata, HPARAMS_PLUGIN_DATA, HPARAMS_PLUGIN_CONTENT, HPARAMS_SESSION_START, HPARAMS
+    ):
         key, value = "", b""
         for item in fields(entry):
             if item.id == MAP_KEY:

@@ -25,7 +25,7 @@ STEP_WIDTHS = 16  # kinds of step: its varint's bytes, 0 without one, 8 for eigh
 MIN_SCALAR_EVENT_BYTES = 16  # bytes: no scalar's event is shorter
 MIN_GROUP_RECORDS = 8  # records of one length and step that are worth the setting up
 MAX_SHAPE_TRIES = 16  # records without a known shape that are looked at, for each length and step
-MAX_SHAPES = 8  # of one length and step
+MAX_EVENT_SHAPES = 8  # of one length and step
 MAX_CACHED_TEMPLATES = 2**16  # in all: beyond it what other files taught is forgotten
 WINDOW_SLACK_BYTES = row_width(
     MAX_SCALAR_EVENT_BYTES
@@ -125,7 +125,7 @@ class Window:
         """Return a shape of one of the records left that is none of those tried."""
         length = kind // STEP_WIDTHS
         known_shapes = _SHAPES.setdefault(kind, [])
-        if len(known_shapes) >= MAX_SHAPES:
+        if len(known_shapes) >= MAX_EVENT_SHAPES:
             return None
         for row in self._rows(records[:MAX_SHAPE_TRIES], length):
             record = row[: length + RECORD_OVERHEAD].tobytes()

@@ -32,7 +32,7 @@ ZEROS, DOTS, ONES, HIGH_BITS = (
     _word(bytes([c]) * DIGITS_PER_WORD) for c in (0x30, 0x2E, 0x01, 0x80)
 )
 NIBBLES, SIXES = _word(b"\xf0" * DIGITS_PER_WORD), _word(b"\x06" * DIGITS_PER_WORD)
-PAIRS = _word(b"\xff\0\0\0" * 2)
+PAIR_MASK = _word(b"\xff\0\0\0" * 2)
 HUNDREDS_FACTOR = np.uint64(100 + (1000000 << 32))
 UNITS_FACTOR = np.uint64(1 + (10000 << 32))
 # The last n bytes of a word.
@@ -119,7 +119,9 @@ def _eight(
     )
     pairs = text - ZEROS
     pairs = pairs * np.uint64(10) + (pairs >> np.uint64(8))
-    value = (pairs & PAIRS) * HUNDREDS_FACTOR + ((pairs >> np.uint64(16)) & PAIRS) * UNITS_FACTOR
+    value = (pairs & PAIR_MASK) * HUNDREDS_FACTOR + (
+        (pairs >> np.uint64(16)) & PAIR_MASK
+    ) * UNITS_FACTOR
     return value >> np.uint64(32), fits
 
 

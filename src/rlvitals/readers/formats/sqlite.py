@@ -32,7 +32,7 @@ SQLITE_MAGIC = b"SQLite format 3\x00"
 SQLITE_HEADER_BYTES = 100
 WAL_VERSION_OFFSET = 18  # of the header: 2 where the database is in WAL mode
 MAX_SCHEMA_BYTES = 2**22  # where a schema stands that outgrew the first page
-LOCK_SECONDS = 5.0  # seconds for a writer's lock
+SQLITE_LOCK_SECONDS = 5.0  # seconds for a writer's lock
 CLAIM_LOCK_SECONDS = 0.5  # the same, while it is only asked whose the file is
 MAX_READ_ATTEMPTS = 4  # at a database that changes while it is read
 MAX_COPY_BYTES = 2 * 2**30
@@ -94,7 +94,7 @@ def _start(path: Path) -> bytes:
 
 
 def read_database(
-    path: Path, work: Callable[["Connection"], T], lock_seconds: float = LOCK_SECONDS
+    path: Path, work: Callable[["Connection"], T], lock_seconds: float = SQLITE_LOCK_SECONDS
 ) -> T:
     """Return what `work` reads in one transaction: one moment of the database.
 
