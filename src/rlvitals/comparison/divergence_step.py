@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.signals.finite import ROUNDING, is_constant, scaled
+from rlvitals.signals.finite import ROUNDING, is_constant, scale_to_unit
 from rlvitals.signals.noise import (
     SHRINKAGE_LINE,
     SHRINKAGE_TWO_LINES,

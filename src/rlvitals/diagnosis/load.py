@@ -68,7 +68,7 @@ def others(run: Run, given: Given, trace: Trace) -> dict[str, Series]:
 
     A page alone shows them: a trace that is judged does not carry them along.
     """
-    return canonicalize.unmapped(sources.read(run), given) if trace.unmapped else {}
+    return canonicalize.unmapped_columns(sources.read(run), given) if trace.unmapped else {}
 
 
 def members(

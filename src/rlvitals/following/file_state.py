@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import TypeVar
 
 from rlvitals.following.append_buffer import Growing
-from rlvitals.readers.discovery.join import newest
-from rlvitals.readers.formats.lines import REPLACED, TORN
+from rlvitals.readers.discovery.join import newest_rows
+from rlvitals.readers.formats.lines import REPLACED_NOTE, TORN_NOTE
 from rlvitals.readers.reader import Reader
-from rlvitals.readers.sb3_csv import REWRITTEN
-from rlvitals.readers.wandb_offline import NO_EXIT
+from rlvitals.readers.sb3_csv import SB3_REWRITTEN_NOTE
+from rlvitals.readers.wandb_offline import NO_EXIT_NOTE
 from rlvitals.types import Histogram, Log, Series, Setting, Table, Text
 
 T = TypeVar("T")
 # What is true of one reading alone, not of the log.
-PASSING = frozenset({REPLACED, REWRITTEN, TORN, NO_EXIT})
+PASSING = frozenset({REPLACED_NOTE, SB3_REWRITTEN_NOTE, TORN_NOTE, NO_EXIT_NOTE})
 NUMBERS = re.compile(r"[\d,.]+")
 MAX_NOTES = 24  # of one file
 MOST = 1024  # histograms or texts of a key: with more, every second one is let go
@@ -55,13 +55,13 @@ class Held:
         _put(self._texts, log.texts)
         for key, table in log.tables.items():
             before = self._tables.get(key)
-            self._tables[key] = table if before is None else newest([before, table])
+            self._tables[key] = table if before is None else newest_rows([before, table])
         self._last = log
 
     def log(self) -> Log:
         """Return the whole log. Of passing notes those of the last reading count."""
         last = self._last or Log(self._reader.name, {})
-        passing = [note for note in last.notes if note in PASSING and note != REPLACED]
+        passing = [note for note in last.notes if note in PASSING and note != REPLACED_NOTE]
         return replace(
             last,
             series=self.columns.series(),

@@ -13,8 +13,8 @@ from pathlib import Path
 from rlvitals.errors import UnreadableLog
 from rlvitals.following.append_buffer import continued, follows
 from rlvitals.following.file_state import Held
-from rlvitals.readers.discovery.join import concatenated
-from rlvitals.readers.formats.lines import REPLACED
+from rlvitals.readers.discovery.join import concatenate_series
+from rlvitals.readers.formats.lines import REPLACED_NOTE
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Series
 
@@ -85,14 +85,14 @@ class File:
             self._failed = self._failed if self.problem else now
             self.problem = error
             return self._taken(rest) if rest else None
-        if REPLACED in log.notes and self._is_shorter(log, now):
+        if REPLACED_NOTE in log.notes and self._is_shorter(log, now):
             return self._taken(rest) if rest else None
         self.problem, self._cursor, self._short = None, cursor, None
         first, self._read = not self._read, True
         if first and self._before is not None:
             before, self._before = self._before, None
             return self._compared(before, log)
-        if REPLACED in log.notes and not first:
+        if REPLACED_NOTE in log.notes and not first:
             if rest is not None:
                 self.held.take(rest)
             news = self._compared(self.held, log)
@@ -148,7 +148,7 @@ class File:
                         return None
                     if entry.inode() == inode and entry.name != self.path.name:
                         log, _ = self.reader.read(Path(entry.path), self._cursor)
-                        return None if REPLACED in log.notes or not log.series else log
+                        return None if REPLACED_NOTE in log.notes or not log.series else log
         except (OSError, UnreadableLog):
             return None
         return None
@@ -190,4 +190,4 @@ def _joined(rest: Log, news: News) -> News:
     """Put points that stood in a moved file before those of the one in its place."""
     keys = dict.fromkeys((*rest.series, *news.series))
     parts = {key: [log[key] for log in (rest.series, news.series) if key in log] for key in keys}
-    return News({key: concatenated(found) for key, found in parts.items()})
+    return News({key: concatenate_series(found) for key, found in parts.items()})

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvitals.readers.wandb.steps import KNOWN, StepChoice
+from rlvitals.readers.wandb.steps import STEP_COLUMN_UNITS, StepChoice
 
 DECIDED = 2  # rows: the first may be logged before training begins
 Row = dict[str, Any]
@@ -58,7 +58,7 @@ class Axes:
         """Part a row by the steps that its keys stand at."""
         self.rows += 1
         if not self.main and self.rows <= DECIDED:
-            self.main = next((name for name in KNOWN if name in row), "")
+            self.main = next((name for name in STEP_COLUMN_UNITS if name in row), "")
         columns = {self.main, *self.choice.defined.values()}
         for name in columns & row.keys():
             if (at := _whole(row[name])) is not None:
