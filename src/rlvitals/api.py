@@ -154,21 +154,23 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
         if map:
             raise UsageError("a trace has its names already", hint="rlvitals.trace(path, map=...)")
         rules = load.chosen_rules(only or (), ignore or ())
-        found = judge(_told(run, profile, settings, thresholds, live=live), rules)
-        return replayed(found, rules) if replay else found
-    chosen = _chosen(run, profile, settings, map, only, ignore, thresholds, live=live, now=now)
-    answer = batch.judge((_one(run), chosen))
+        diagnosis = judge(_told(run, profile, settings, thresholds, live=live), rules)
+        return replayed(diagnosis, rules) if replay else diagnosis
+    chosen_options = _chosen(
+        run, profile, settings, map, only, ignore, thresholds, live=live, now=now
+    )
+    answer = batch.judge((_one(run), chosen_options))
     if isinstance(answer, UnreadableLog):
         raise answer
-    rules = load.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
+    rules = load.chosen_rules(chosen_options.diagnose.only, chosen_options.diagnose.ignore)
     return replayed(answer, rules) if replay else answer
 
 
 def summarise(run: Where) -> str:
     """Return a run in a few lines, as `rlvitals plot` writes it. Raises UnreadableLog."""
-    found, kept = _one(run), progress.read(Path(run))
-    trained = None if kept is None else kept.trained
-    return summaries.page([training_summary.summary(found.name, diagnose(run), trained)])
+    run_files, saved_progress = _one(run), progress.read(Path(run))
+    trained = None if saved_progress is None else saved_progress.trained
+    return summaries.page([training_summary.summary(run_files.name, diagnose(run), trained)])
 
 
 def compare(  # noqa: PLR0913 - the command's options, each by its name
@@ -189,16 +191,16 @@ def compare(  # noqa: PLR0913 - the command's options, each by its name
     failed if `short_fails`. `live` is that of `diagnose`. Raises UnreadableLog, UsageError.
     """
     members: list[Member] = []
-    seen: set[tuple[Path, str]] = set()
+    seen_runs: set[tuple[Path, str]] = set()
     for run in runs:
         if isinstance(run, Trace):
             members.append(Member(_told(run, live=live)))
             continue
-        found, wrong = load.members(Path(run), load.given(_chosen(run, live=live)), seen)
+        run_members, wrong = load.members(Path(run), load.given(_chosen(run, live=live)), seen_runs)
         if wrong:
             raise wrong[0]
-        members += found
-    asked = comparing.Asked(
+        members += run_members
+    request = comparing.Asked(
         by=tuple(by),
         metric=metric,
         at=scores.at(at),
@@ -206,7 +208,7 @@ def compare(  # noqa: PLR0913 - the command's options, each by its name
         short_fails=short_fails,
         level=level,
     )
-    return comparing.compare(members, asked)
+    return comparing.compare(members, request)
 
 
 def trace(
@@ -218,14 +220,14 @@ def trace(
     live: bool | None = None,
 ) -> Trace:
     """Read one run under canonical names. Raises UnreadableLog, UsageError."""
-    chosen = _chosen(path, profile, settings, map, live=live)
-    return load.load(_one(path), load.given(chosen))
+    chosen_options = _chosen(path, profile, settings, map, live=live)
+    return load.load(_one(path), load.given(chosen_options))
 
 
 def runs(path: Where) -> tuple[Trace, ...]:
     """Read every run under a folder. Raises UnreadableLog for one that cannot be read."""
-    known = load.given(_chosen(path))
-    return tuple(load.load(run, known) for run in load.runs(Path(path)))
+    given_options = load.given(_chosen(path))
+    return tuple(load.load(run, given_options) for run in load.runs(Path(path)))
 
 
 def read(path: Where) -> tuple[Log, ...]:
@@ -251,25 +253,25 @@ def _told(
     if profile:
         options.check("diagnose", {"profile": profile}, "diagnose(profile=...)")
     kind = Profile(profile) if profile else run.profile
-    own = options.check("settings", settings or {}, "diagnose(settings=...)")
+    run_settings = options.check("settings", settings or {}, "diagnose(settings=...)")
     numbers = options.check("thresholds", thresholds or {}, "diagnose(thresholds=...)")
     return replace(
         run,
         profile=kind,
-        settings={**run.settings, **load.canonical(own)},
+        settings={**run.settings, **load.canonical(run_settings)},
         thresholds={**run.thresholds, **load.thresholds(numbers)},
     )
 
 
 def _one(path: Where) -> sources.Run:
-    found = load.runs(Path(path))
-    if len(found) > 1:
+    found_runs = load.runs(Path(path))
+    if len(found_runs) > 1:
         raise UsageError(
-            f"{len(found)} runs are here: {', '.join(run.name for run in found[:5])}",
+            f"{len(found_runs)} runs are here: {', '.join(run.name for run in found_runs[:5])}",
             where=str(path),
             hint="name one of them, or diagnose each trace of rlvitals.runs(path)",
         )
-    return found[0]
+    return found_runs[0]
 
 
 def _chosen(  # noqa: PLR0913, PLR0917 - diagnose's own arguments
@@ -284,13 +286,13 @@ def _chosen(  # noqa: PLR0913, PLR0917 - diagnose's own arguments
     live: bool | None = None,
     now: float | str | None = None,
 ) -> options.Settings:
-    said: dict[str, Any] = {"profile": profile, "only": only, "ignore": ignore}
+    arguments: dict[str, Any] = {"profile": profile, "only": only, "ignore": ignore}
     if live is not None:  # over what a layer below says
-        said |= {"live": live, "finished": not live}
-    said["now"] = None if now is None else str(now)
-    given = {key: value for key, value in said.items() if value is not None}
+        arguments |= {"live": live, "finished": not live}
+    arguments["now"] = None if now is None else str(now)
+    values = {key: value for key, value in arguments.items() if value is not None}
     flags = {
-        "diagnose": options.check("diagnose", given, "diagnose(...)"),
+        "diagnose": options.check("diagnose", values, "diagnose(...)"),
         "metrics": options.check("metrics", mapping or {}, "diagnose(map=...)"),
         "settings": options.check("settings", settings or {}, "diagnose(settings=...)"),
         "thresholds": options.check("thresholds", thresholds or {}, "diagnose(thresholds=...)"),

@@ -9,8 +9,8 @@ T = TypeVar("T")
 
 def option(default: T, doc: str, *, choices: tuple[str, ...] = (), item: str = "") -> T:
     """Declare one option: its default gives its type, `item` names one of a list, or a number."""
-    about = {"doc": doc, "choices": choices, "item": item}
-    return field(default=default, metadata=about)
+    metadata = {"doc": doc, "choices": choices, "item": item}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)

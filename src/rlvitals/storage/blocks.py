@@ -92,8 +92,8 @@ class Writer:
         self._out = Outbox(self._fd, budget)
         self._held = hold(self._fd)
         # Numbers that another writer of this file has used must not be used again.
-        found = os.fstat(self._fd).st_size
-        tables = scan(path).cursor.tables if found else {}
+        size = os.fstat(self._fd).st_size
+        tables = scan(path).cursor.tables if size else {}
         self._numbers = count(max(tables, default=-1) + 1)
         start = {"format": frames.FORMAT, "id": os.urandom(16).hex(), "created": clock.time()}
         self._add(Kind.START, payloads.to_json(start))
@@ -114,31 +114,31 @@ class Writer:
             frame = frames.pack(Kind.KEYS, payloads.to_json(keys), len(keys), number)
             self._out.add(Kind.KEYS, frame, table=number)
         self._tables[keys] = (number, blocks + 1)
-        laid = payloads.columns(steps, times, values)
-        data, rows = memoryview(laid.reshape(-1).view(np.uint8)), len(steps)  # type: ignore[arg-type]
-        said = Header(Kind.SCALARS, len(data), crc32(data), rows, len(keys), number)
-        self._out.add(Kind.SCALARS, frames.to_bytes(said), data, rows=rows, table=number)
+        array = payloads.columns(steps, times, values)
+        data, rows = memoryview(array.reshape(-1).view(np.uint8)), len(steps)  # type: ignore[arg-type]
+        header = Header(Kind.SCALARS, len(data), crc32(data), rows, len(keys), number)
+        self._out.add(Kind.SCALARS, frames.to_bytes(header), data, rows=rows, table=number)
         self._through()
 
-    def histogram(self, key: str, one: Histogram) -> None:
+    def histogram(self, key: str, histogram: Histogram) -> None:
         """Append a histogram."""
-        self._add(Kind.HISTOGRAM, payloads.histogram(key, one))
+        self._add(Kind.HISTOGRAM, payloads.histogram(key, histogram))
         self._through()
 
-    def text(self, key: str, one: Text) -> None:
+    def text(self, key: str, text: Text) -> None:
         """Append a text."""
-        self._add(Kind.TEXT, payloads.text(key, one))
+        self._add(Kind.TEXT, payloads.text(key, text))
         self._through()
 
-    def table(self, key: str, one: Table) -> None:
+    def table(self, key: str, table: Table) -> None:
         """Append a table's rows."""
-        self._add(Kind.TABLE, payloads.table(key, one))
+        self._add(Kind.TABLE, payloads.table(key, table))
         self._through()
 
     def settings(self, step: int, time: float, mapping: Mapping[str, object]) -> None:
         """Append settings that hold from a step on."""
-        said = {"step": step, "time": time, "settings": dict(mapping)}
-        self._add(Kind.SETTINGS, payloads.to_json(said))
+        record = {"step": step, "time": time, "settings": dict(mapping)}
+        self._add(Kind.SETTINGS, payloads.to_json(record))
         self._through()
 
     def rows(self) -> RowFile:
@@ -229,55 +229,55 @@ def scan(path: Path, cursor: BlockCursor | None = None) -> Scan:
 
 def scan_file(file: IO[bytes], path: Path, cursor: BlockCursor | None = None) -> Scan:
     """Read an open file as `scan` does; `path` is what errors call it."""
-    since = cursor or BlockCursor()
+    start = cursor or BlockCursor()
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     head = file.read(frames.SIZE)
-    replaced = bool(since.head) and (size < since.offset or head != since.head)
+    replaced = bool(start.head) and (size < start.offset or head != start.head)
     if replaced:
-        since = BlockCursor()
-    file.seek(since.offset)
-    data = frames.read(file, size - since.offset)
-    if len(head) == frames.SIZE and not since.head:
-        since = replace(since, head=head)
-    found = Found(since)
+        start = BlockCursor()
+    file.seek(start.offset)
+    data = frames.read(file, size - start.offset)
+    if len(head) == frames.SIZE and not start.head:
+        start = replace(start, head=head)
+    builder = Found(start)
     try:
-        for part in frames.walk(data, since.offset):
-            found.take(part)
+        for item in frames.walk(data, start.offset):
+            builder.take(item)
     except UnreadableLog as error:
         raise UnreadableLog(error.problem, where=str(path), hint=error.hint) from None
-    return found.scan(replaced=replaced)
+    return builder.scan(replaced=replaced)
 
 
 class Found:
     """Collects what the frames of one reading hold."""
 
-    def __init__(self, since: BlockCursor) -> None:
-        self.since = since
-        self.named = dict(since.tables)
+    def __init__(self, start: BlockCursor) -> None:
+        self.since = start
+        self.named = dict(start.tables)
         self.frames: list[tuple[Frame, int]] = []  # of scalars, with the rows before them
         self.histograms: list[tuple[str, Histogram]] = []
         self.texts: list[tuple[str, Text]] = []
         self.tables: list[tuple[str, Table]] = []
         self.settings: list[Changed] = []
         self.damage: list[Damage] = []
-        self.offset, self.rows, self.torn = since.offset, since.rows, 0
-        self.others = since.others
-        self.ended = since.ended
+        self.offset, self.rows, self.torn = start.offset, start.rows, 0
+        self.others = start.others
+        self.ended = start.ended
 
-    def take(self, part: Frame | Damage | Tail) -> None:
+    def take(self, item: Frame | Damage | Tail) -> None:
         """Take the next part of the file."""
-        if isinstance(part, Tail):
-            self.torn = part.size
-        elif isinstance(part, Damage):
-            self.damage.append(part)
-            self.offset = part.offset + part.size
+        if isinstance(item, Tail):
+            self.torn = item.size
+        elif isinstance(item, Damage):
+            self.damage.append(item)
+            self.offset = item.offset + item.size
         else:
-            self.offset = part.end
+            self.offset = item.end
             try:
-                self._frame(part)
+                self._frame(item)
             except ValueError as error:
-                self.add_damage(part, f"a block that makes no sense: {error}")
+                self.add_damage(item, f"a block that makes no sense: {error}")
 
     def _frame(self, frame: Frame) -> None:
         header, payload = frame.header, frame.payload
@@ -313,9 +313,9 @@ class Found:
         for wrong in content.wrong if isinstance(content, Changed) else ():
             self.add_damage(frame, wrong)
 
-    def add_damage(self, frame: Frame, why: str) -> None:
+    def add_damage(self, frame: Frame, problem: str) -> None:
         """Name a frame that is not read, or not wholly."""
-        self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
+        self.damage.append(Damage(frame.offset, frame.end - frame.offset, problem))
 
     def _scalars(self, frame: Frame, first: int) -> Scalars | None:
         keys = self.named.get(frame.header.table)
@@ -331,7 +331,7 @@ class Found:
         cursor = BlockCursor(
             self.offset, self.rows, self.others, tables, self.since.head, self.ended
         )
-        self.damage.sort(key=lambda one: one.offset)
+        self.damage.sort(key=lambda damage: damage.offset)
         return Scan(
             scalars,
             tuple(self.histograms),
@@ -348,5 +348,5 @@ class Found:
 def to_scalars(frame: Frame, keys: tuple[str, ...], first: int) -> Scalars:
     """Look at a frame's rows where they lie; `first`: rows of the file before them."""
     header = frame.header
-    words = np.frombuffer(frame.payload, "<f8").reshape(header.columns + 2, header.rows)
-    return Scalars(keys, words[0].view("<i8"), words[1], words[2:], first)
+    columns = np.frombuffer(frame.payload, "<f8").reshape(header.columns + 2, header.rows)
+    return Scalars(keys, columns[0].view("<i8"), columns[1], columns[2:], first)

@@ -42,49 +42,49 @@ class Packed:
 
 def compact(folder: Path) -> tuple[Packed, ...]:
     """Pack every file of a run folder that nobody writes to. Raises OSError, UnreadableLog."""
-    done = []
+    reports = []
     for file in block_files(folder):
-        for left in file.path.parent.glob(f".{file.path.stem}.packed.*"):
-            left.unlink(missing_ok=True)  # of a compaction that was killed
+        for leftover in file.path.parent.glob(f".{file.path.stem}.packed.*"):
+            leftover.unlink(missing_ok=True)  # of a compaction that was killed
         if file.path.exists():
-            done.append(_compact(file))
-    return tuple(done)
+            reports.append(_compact(file))
+    return tuple(reports)
 
 
 def _compact(file: BlockFile) -> Packed:
-    name, before = file.path.name, file.path.stat().st_size
-    with file.path.open("rb") as held:
-        if not hold(held.fileno(), alone=True):
-            return Packed(name, before, before, "it is still written to")
+    name, size = file.path.name, file.path.stat().st_size
+    with file.path.open("rb") as source:
+        if not hold(source.fileno(), alone=True):
+            return Packed(name, size, size, "it is still written to")
         if clock.time() - file.path.stat().st_mtime < QUIET and not tail_index.has_ended(file.path):
-            return Packed(name, before, before, "it may still be written to")
-        why, target = pack(file)
-    if why:
-        return Packed(name, before, before, why)
+            return Packed(name, size, size, "it may still be written to")
+        reason, target = pack(file)
+    if reason:
+        return Packed(name, size, size, reason)
     file.path.unlink()
     sync(file.path.parent)
-    return Packed(name, before, target.stat().st_size)
+    return Packed(name, size, target.stat().st_size)
 
 
 def pack(file: BlockFile) -> tuple[str, Path]:
     """Write the packed file of an attempt's rank, beside it; or say why not. Raises OSError."""
     target = file.path.with_suffix(".packed.rlv")
-    beside = target.with_name(f".{file.path.stem}.packed.{os.urandom(6).hex()}")
+    temp_path = target.with_name(f".{file.path.stem}.packed.{os.urandom(6).hex()}")
     try:
-        with beside.open("xb") as made:
+        with temp_path.open("xb") as temp_file:
             source = _Source(file)
-            _Packing(made).take(source)
-            made.flush()
-            os.fsync(made.fileno())
-        _compare(_Source(file), beside, source.origin)
-        beside.replace(target)
+            _Packing(temp_file).take(source)
+            temp_file.flush()
+            os.fsync(temp_file.fileno())
+        _compare(_Source(file), temp_path, source.origin)
+        temp_path.replace(target)
         sync(target.parent)
-    except _Left as why:
-        return str(why), target
+    except _Left as error:
+        return str(error), target
     except Damaged:
         return f"{DIFFERS}: its checksums", target
     finally:
-        beside.unlink(missing_ok=True)
+        temp_path.unlink(missing_ok=True)
     return "", target
 
 
@@ -102,14 +102,14 @@ class _Source:
 
     def parts(self) -> Iterator[Scalars | Frame]:
         """Go through what is packed already, then through the file. OSError, _Left."""
-        with self._file.path.open("rb", buffering=0) as grown:
-            head = grown.read(SIZE)
+        with self._file.path.open("rb", buffering=0) as growing_file:
+            head = growing_file.read(SIZE)
             if frames.parse(head) is None:
                 raise _Left("no block of it is whole")
             self.origin = replace(self.origin, head=head)
             if self._file.packed is not None:
                 yield from self._read_packed(self._file.packed)
-            yield from self._read_grown(grown)
+            yield from self._read_grown(growing_file)
 
     def _read_packed(self, path: Path) -> Iterator[Scalars | Frame]:
         with PackedFile(path) as packed_file:
@@ -123,27 +123,27 @@ class _Source:
             self.origin = packed_file.origin
 
     def _read_grown(self, source: IO[bytes]) -> Iterator[Scalars | Frame]:
-        before = self.origin
-        tables, rows, others = dict(before.tables), before.rows, before.others
-        for part in frames.stream(source, before.covers):
-            if isinstance(part, Damage):
-                raise _Left(f"it is damaged: {part}")
-            if isinstance(part, Tail):  # the process was killed while it wrote
+        start = self.origin
+        tables, rows, other_count = dict(start.tables), start.rows, start.others
+        for item in frames.stream(source, start.covers):
+            if isinstance(item, Damage):
+                raise _Left(f"it is damaged: {item}")
+            if isinstance(item, Tail):  # the process was killed while it wrote
                 break
-            header = part.header
+            header = item.header
             if header.kind == Kind.KEYS:
-                tables[header.table] = _parse(part)
+                tables[header.table] = _parse(item)
             elif header.kind == Kind.SCALARS:
                 if len(tables.get(header.table, ())) != header.columns:
-                    raise _Left(f"the key table of the rows at offset {part.offset:,} is lost")
-                yield blocks.to_scalars(part, tables[header.table], rows)
+                    raise _Left(f"the key table of the rows at offset {item.offset:,} is lost")
+                yield blocks.to_scalars(item, tables[header.table], rows)
                 rows += header.rows
             elif header.kind in OTHERS:
-                _parse(part)
-                yield part
-                others += 1
-            ended = header.kind == Kind.END
-            self.origin = Origin(part.end, rows, others, tables, before.head, ended)
+                _parse(item)
+                yield item
+                other_count += 1
+            is_closed = header.kind == Kind.END
+            self.origin = Origin(item.end, rows, other_count, tables, start.head, is_closed)
 
 
 def _parse(frame: Frame) -> Any:  # noqa: ANN401 - whatever the frame holds
@@ -154,20 +154,20 @@ def _parse(frame: Frame) -> Any:  # noqa: ANN401 - whatever the frame holds
         raise _Left(f"it is damaged: the block at offset {frame.offset:,}: {error}") from None
 
 
-def _compare(source: _Source, made: Path, origin: Origin) -> None:
+def _compare(source: _Source, path: Path, origin: Origin) -> None:
     """Read a packed file as readers do, and compare it bit by bit. Raises OSError, _Left."""
-    with PackedFile(made) as packed_file:
-        others = iter(packed_file.others)
+    with PackedFile(path) as packed_file:
+        copies = iter(packed_file.others)
         written = _Written(packed_file)
-        for part in source.parts():
-            if isinstance(part, Scalars):
-                alike = written.has(part)
+        for item in source.parts():
+            if isinstance(item, Scalars):
+                alike = written.has(item)
             else:
-                copy = next(others, None)
-                alike = copy is not None and _content(copy) == _content(part)
+                copy = next(copies, None)
+                alike = copy is not None and _content(copy) == _content(item)
             if not alike:
-                raise _Left(f"{DIFFERS}: {_place(part)}")
-        if packed_file.damage or next(others, None) is not None or written.more():
+                raise _Left(f"{DIFFERS}: {_place(item)}")
+        if packed_file.damage or next(copies, None) is not None or written.more():
             raise _Left(f"{DIFFERS}: it holds more")
         if not packed_file.origin == source.origin == origin:
             raise _Left(f"{DIFFERS}: its reach")
@@ -177,10 +177,10 @@ def _content(frame: Frame) -> tuple[int, memoryview]:
     return frame.header.kind, frame.payload
 
 
-def _place(part: Scalars | Frame) -> str:
-    if isinstance(part, Scalars):
-        return f"rows of {', '.join(part.keys[:MAX_NAMED])} from step {part.steps[0]:,} on"
-    return f"the block at offset {part.offset:,}"
+def _place(item: Scalars | Frame) -> str:
+    if isinstance(item, Scalars):
+        return f"rows of {', '.join(item.keys[:MAX_NAMED])} from step {item.steps[0]:,} on"
+    return f"the block at offset {item.offset:,}"
 
 
 class _Written:
@@ -193,30 +193,31 @@ class _Written:
             self._blocks[block.keys].append(block)
         self._rest: dict[Keys, Scalars] = {}  # read, not compared yet
 
-    def has(self, part: Scalars) -> bool:
+    def has(self, chunk: Scalars) -> bool:
         """Compare rows with the next ones under their keys: bits and places. OSError, Damaged."""
-        while len(part.steps):
-            rest = self._rest.pop(part.keys, None)
-            if rest is None or not len(rest.steps):
-                if not self._blocks[part.keys]:
+        while len(chunk.steps):
+            remaining = self._rest.pop(chunk.keys, None)
+            if remaining is None or not len(remaining.steps):
+                if not self._blocks[chunk.keys]:
                     return False
-                rest = self._file.scalars(self._blocks[part.keys].pop(0))
-            size = min(len(rest.steps), len(part.steps))
-            if _bits(columns.cut(rest, slice(size))) != _bits(columns.cut(part, slice(size))):
+                remaining = self._file.scalars(self._blocks[chunk.keys].pop(0))
+            size = min(len(remaining.steps), len(chunk.steps))
+            if _bits(columns.cut(remaining, slice(size))) != _bits(columns.cut(chunk, slice(size))):
                 return False
-            self._rest[part.keys] = columns.cut(rest, slice(size, None))
-            part = columns.cut(part, slice(size, None))
+            self._rest[chunk.keys] = columns.cut(remaining, slice(size, None))
+            chunk = columns.cut(chunk, slice(size, None))
         return True
 
     def more(self) -> bool:
         """Tell whether rows are left that nothing was compared with."""
-        rest = any(len(rows.steps) for rows in self._rest.values())
-        return rest or any(self._blocks.values())
+        has_rows = any(len(rows.steps) for rows in self._rest.values())
+        return has_rows or any(self._blocks.values())
 
 
-def _bits(part: Scalars) -> tuple[bytes, ...]:
+def _bits(chunk: Scalars) -> tuple[bytes, ...]:
     return tuple(
-        column.tobytes() for column in (part.steps, part.times, part.values, columns.places(part))
+        column.tobytes()
+        for column in (chunk.steps, chunk.times, chunk.values, columns.places(chunk))
     )
 
 
@@ -231,11 +232,11 @@ class _Packing:
 
     def take(self, source: _Source) -> None:
         """Write what a source holds, packed. OSError, _Left."""
-        for part in source.parts():
-            if isinstance(part, Scalars):
-                self._hold(part)
+        for item in source.parts():
+            if isinstance(item, Scalars):
+                self._hold(item)
             else:
-                self._copy(part)
+                self._copy(item)
         for keys in list(self._held):
             self._write(keys)
         self._into.write(source.origin.frame() + frames.pack(Kind.END, b""))
@@ -243,24 +244,24 @@ class _Packing:
     def _copy(self, frame: Frame) -> None:
         self._into.write(frames.to_bytes(frame.header) + frame.payload)
 
-    def _hold(self, part: Scalars) -> None:
-        self._held[part.keys].append(part)
-        self._sizes[part.keys] += 8 * len(part.steps) * (2 + len(part.keys))
-        if self._sizes[part.keys] >= BLOCK_BYTES:
-            self._write(part.keys)
+    def _hold(self, chunk: Scalars) -> None:
+        self._held[chunk.keys].append(chunk)
+        self._sizes[chunk.keys] += 8 * len(chunk.steps) * (2 + len(chunk.keys))
+        if self._sizes[chunk.keys] >= BLOCK_BYTES:
+            self._write(chunk.keys)
         elif self._sizes.total() > MAX_HELD:
             self._write(self._sizes.most_common(1)[0][0])
 
     def _write(self, keys: Keys) -> None:
         """Write the rows that wait under some keys."""
-        whole = columns.joined(self._held.pop(keys))
+        merged = columns.joined(self._held.pop(keys))
         del self._sizes[keys]
         if keys not in self._numbers:
             self._numbers[keys] = len(self._numbers)
             names = payloads.to_json(keys)
             table = frames.pack(Kind.KEYS, names, len(keys), self._numbers[keys])
             self._into.write(table)
-        most = max(1, BLOCK_BYTES // (8 * (2 + len(keys))))
-        for begin in range(0, len(whole.steps), most):
-            part = columns.cut(whole, slice(begin, begin + most))
-            self._into.writelines(compacted.block(part, self._numbers[keys]))
+        max_rows = max(1, BLOCK_BYTES // (8 * (2 + len(keys))))
+        for begin in range(0, len(merged.steps), max_rows):
+            chunk = columns.cut(merged, slice(begin, begin + max_rows))
+            self._into.writelines(compacted.block(chunk, self._numbers[keys]))

@@ -81,19 +81,19 @@ def checksums(
     data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.uint32]:
     """Return the CRC-32C of many pieces [n] of some bytes: those of like length together."""
-    found = np.empty(len(starts), np.uint32)
+    crcs = np.empty(len(starts), np.uint32)
     lanes = np.maximum(-(-lengths // LANE_BYTES), 1)
     # The exponent of a power of two that is not below: exact, as lanes are far below 2**52.
     levels = np.frexp(lanes - 0.5)[1]
     for level in sorted(set(levels.tolist())):
-        here = np.flatnonzero(levels == level)
+        indices = np.flatnonzero(levels == level)
         width = LANE_BYTES << max(level, 0)
-        together = max(TOGETHER_BYTES // width, 1)
-        for first in range(0, len(here), together):
-            some = here[first : first + together]
-            pieces = zip(starts[some].tolist(), lengths[some].tolist(), strict=True)
-            found[some] = _of_rows([data[start : start + n] for start, n in pieces], width)
-    return found
+        batch_size = max(TOGETHER_BYTES // width, 1)
+        for first in range(0, len(indices), batch_size):
+            batch = indices[first : first + batch_size]
+            pieces = zip(starts[batch].tolist(), lengths[batch].tolist(), strict=True)
+            crcs[batch] = _of_rows([data[start : start + n] for start, n in pieces], width)
+    return crcs
 
 
 def _of_rows(pieces: list[NDArray[np.uint8]], width: int) -> NDArray[np.uint32]:
@@ -106,26 +106,26 @@ def _of_rows(pieces: list[NDArray[np.uint8]], width: int) -> NDArray[np.uint32]:
         row[start : start + 4] ^= 255
     columns = np.ascontiguousarray(rows.reshape(-1, LANE_BYTES).T)
     registers = np.zeros(len(pieces) * width // LANE_BYTES, np.uint32)
-    for at, column in enumerate(columns):
-        registers ^= term(LANE_BYTES - 1 - at).take(column, mode="wrap")
+    for position, column in enumerate(columns):
+        registers ^= term(LANE_BYTES - 1 - position).take(column, mode="wrap")
     lanes = registers.reshape(len(pieces), -1)
     distance = LANE_BYTES
     while lanes.shape[1] > 1:
         lanes = _moved(lanes[:, ::2], distance) ^ lanes[:, 1::2]
         distance *= 2
-    found: NDArray[np.uint32] = lanes[:, 0] ^ np.uint32(ALL_ONES)
+    crcs: NDArray[np.uint32] = lanes[:, 0] ^ np.uint32(ALL_ONES)
     for index, piece in enumerate(pieces):
         if len(piece) < 4:  # noqa: PLR2004  # fewer than there are to invert
-            found[index] = crc32c(piece.tobytes())
-    return found
+            crcs[index] = crc32c(piece.tobytes())
+    return crcs
 
 
 def _moved(registers: NDArray[np.uint32], distance: int) -> NDArray[np.uint32]:
     """Return registers as they are after `distance` zero bytes, a power of two of them."""
-    moved = np.zeros_like(registers)
+    shifted = np.zeros_like(registers)
     for byte, table in enumerate(_moves(distance)):
-        moved ^= table[(registers >> np.uint32(8 * byte)) & 255]
-    return moved
+        shifted ^= table[(registers >> np.uint32(8 * byte)) & 255]
+    return shifted
 
 
 @lru_cache(maxsize=32)

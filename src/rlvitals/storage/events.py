@@ -78,17 +78,17 @@ class Events:
         After an OSError those that are left can be written again: none stands there twice.
         """
         file = open_append(self.path, os.O_RDWR, opener=self._opener)
-        data = rest = b"".join(lines)
+        data = remaining = b"".join(lines)
         try:
             if not _ends_whole(file):
                 os.write(file, b"\n")  # what a killed process left torn stays a line of its own
-            while rest:
-                rest = rest[os.write(file, rest) :]
+            while remaining:
+                remaining = remaining[os.write(file, remaining) :]
         finally:
             os.close(file)
-            done = len(data) - len(rest)
-            while lines and done >= len(lines[0]):
-                done -= len(lines.popleft())
+            written = len(data) - len(remaining)
+            while lines and written >= len(lines[0]):
+                written -= len(lines.popleft())
 
 
 def append(path: Path, kind: str, step: int | None = None, **facts: object) -> None:
@@ -98,37 +98,37 @@ def append(path: Path, kind: str, step: int | None = None, **facts: object) -> N
 
 def read(path: Path, cursor: EventCursor | None = None) -> EventScan:
     """Read the whole lines since a cursor; no file is no events. Raises OSError."""
-    since = cursor or EventCursor()
+    start = cursor or EventCursor()
     try:
         with open_regular(path) as file:
             head = file.read(MARK_BYTES)
-            if not head.startswith(since.head):
-                since = EventCursor()
-            file.seek(since.offset)
+            if not head.startswith(start.head):
+                start = EventCursor()
+            file.seek(start.offset)
             data = file.readall() or b""
     except FileNotFoundError:
         return EventScan((), 0, EventCursor())
-    whole = data[: data.rfind(b"\n") + 1]
-    found, skipped, wrong = [], 0, []
-    for text in whole.splitlines():
+    complete = data[: data.rfind(b"\n") + 1]
+    events, skipped, wrong = [], 0, []
+    for text in complete.splitlines():
         event, dropped = _event(text)
         wrong += dropped
         if event is not None:
-            found.append(event)
+            events.append(event)
         elif text.strip():
             skipped += 1
-    mark = head if len(head) > len(since.head) else since.head
-    end = since.offset + len(whole)
-    cursor = EventCursor(end, mark[:end])
-    return EventScan(tuple(found), skipped, cursor, tuple(wrong))
+    new_head = head if len(head) > len(start.head) else start.head
+    end = start.offset + len(complete)
+    cursor = EventCursor(end, new_head[:end])
+    return EventScan(tuple(events), skipped, cursor, tuple(wrong))
 
 
 def line(event: Event) -> bytes:
     """Lay out an event as a line of JSON without secrets. Raises ValueError, RecursionError."""
-    said = {**redact.written(event.facts), "event": redact.text(event.kind), "time": event.time}
+    record = {**redact.written(event.facts), "event": redact.text(event.kind), "time": event.time}
     if event.step is not None:
-        said["step"] = event.step
-    return json.dumps(said, default=payloads.plain, separators=(",", ":")).encode() + b"\n"
+        record["step"] = event.step
+    return json.dumps(record, default=payloads.plain, separators=(",", ":")).encode() + b"\n"
 
 
 def _event(line: bytes) -> tuple[Event | None, list[str]]:
@@ -140,10 +140,10 @@ def _event(line: bytes) -> tuple[Event | None, list[str]]:
         return None, []
     record.where = f"event {kind}"
     step = None if record.values.get("step") is None else record.take("step", typed.integer, None)
-    rest = {
+    extra = {
         key: item for key, item in record.values.items() if key not in {"event", "time", "step"}
     }
-    facts = record.tidy(rest)
+    facts = record.tidy(extra)
     for name in facts.keys() & OURS.keys() if kind in OWN_KINDS else ():
         if facts[name] is not None and record.take(name, OURS[name], None) is None:
             del facts[name]

@@ -46,11 +46,13 @@ def _heads(rows: Grid) -> list[str]:
 def _csv(rows: Grid, file: IO[bytes]) -> None:
     file.write(_line(_heads(rows)))
     for begin in range(0, len(rows), ROWS):
-        part = slice(begin, begin + ROWS)
-        columns = [rows.steps[part].tolist(), [_or_empty(t) for t in rows.times[part].tolist()]]
-        for values, logged in zip(rows.values[:, part], rows.logged[:, part], strict=True):
+        chunk = slice(begin, begin + ROWS)
+        columns = [rows.steps[chunk].tolist(), [_or_empty(t) for t in rows.times[chunk].tolist()]]
+        for values, logged in zip(rows.values[:, chunk], rows.logged[:, chunk], strict=True):
             texts = [repr(value) for value in values.tolist()]
-            columns.append([t if there else "" for t, there in zip(texts, logged, strict=True)])
+            columns.append(
+                [t if is_logged else "" for t, is_logged in zip(texts, logged, strict=True)]
+            )
         file.write(
             b"".join(
                 f"{','.join(map(str, row))}\r\n".encode() for row in zip(*columns, strict=True)
@@ -59,9 +61,9 @@ def _csv(rows: Grid, file: IO[bytes]) -> None:
 
 
 def _line(cells: list[str]) -> bytes:
-    held = StringIO()
-    csv.writer(held).writerow(cells)
-    return held.getvalue().encode(errors="replace")
+    buffer = StringIO()
+    csv.writer(buffer).writerow(cells)
+    return buffer.getvalue().encode(errors="replace")
 
 
 def _or_empty(time: float) -> str:
@@ -69,13 +71,13 @@ def _or_empty(time: float) -> str:
 
 
 def _jsonl(rows: Grid, file: IO[bytes]) -> None:
-    for at in range(len(rows)):
-        row: dict[str, float | int] = {STEP: int(rows.steps[at])}
-        if not np.isnan(rows.times[at]):
-            row[TIME] = float(rows.times[at])
+    for index in range(len(rows)):
+        row: dict[str, float | int] = {STEP: int(rows.steps[index])}
+        if not np.isnan(rows.times[index]):
+            row[TIME] = float(rows.times[index])
         heads = _heads(rows)[2:]
-        there = np.flatnonzero(rows.logged[:, at])
-        row |= {heads[i]: float(rows.values[i, at]) for i in there.tolist()}
+        columns = np.flatnonzero(rows.logged[:, index])
+        row |= {heads[i]: float(rows.values[i, index]) for i in columns.tolist()}
         file.write(json.dumps(row).encode() + b"\n")
 
 

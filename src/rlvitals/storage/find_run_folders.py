@@ -16,12 +16,14 @@ def below(root: Path) -> Iterator[Path]:
     base = len(root.parts)
     for name, inner, files in os.walk(root):
         folder = Path(name)
-        if any(one in files and tail_index.is_ours(folder / one) for one in (RUN_FILE, RUN_COPY)):
+        if any(
+            entry in files and tail_index.is_ours(folder / entry) for entry in (RUN_FILE, RUN_COPY)
+        ):
             inner.clear()
             yield folder
             continue
         deep = len(folder.parts) - base >= MAX_DEPTH
-        inner[:] = [] if deep else sorted(one for one in inner if not one.startswith("."))
+        inner[:] = [] if deep else sorted(entry for entry in inner if not entry.startswith("."))
 
 
 def run_folders(root: Path) -> tuple[Path, ...]:

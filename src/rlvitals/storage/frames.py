@@ -94,14 +94,22 @@ Part = Frame | Damage | Tail
 
 def pack(kind: Kind, payload: bytes, columns: int = 0, table: int = 0, rows: int = 0) -> bytes:
     """Frame a payload; its length must be a multiple of 8 bytes."""
-    said = Header(kind, len(payload), crc32(payload), rows, columns, table)
-    return to_bytes(said) + payload
+    header = Header(kind, len(payload), crc32(payload), rows, columns, table)
+    return to_bytes(header) + payload
 
 
-def to_bytes(said: Header) -> bytes:
+def to_bytes(header: Header) -> bytes:
     """Make the 32 bytes that stand before a payload."""
     head = HEADER.pack(
-        MAGIC, said.kind, FORMAT, 0, said.size, said.crc, said.rows, said.columns, said.table
+        MAGIC,
+        header.kind,
+        FORMAT,
+        0,
+        header.size,
+        header.crc,
+        header.rows,
+        header.columns,
+        header.table,
     )
     return head + CHECK.pack(crc32(head))
 
@@ -111,12 +119,12 @@ def padded(text: bytes) -> bytes:
     return text + b" " * (-len(text) % ALIGN)
 
 
-def parse(buffer: bytes | memoryview, at: int = 0) -> Header | None:
+def parse(buffer: bytes | memoryview, offset: int = 0) -> Header | None:
     """Read the header at an offset; None where there is none that checks.
 
     Raises UnreadableLog for a frame of a newer format.
     """
-    head = bytes(buffer[at : at + SIZE])
+    head = bytes(buffer[offset : offset + SIZE])
     if len(head) < SIZE or not head.startswith(MAGIC):
         return None
     if CHECK.unpack_from(head, HEADER.size)[0] != crc32(head[: HEADER.size]):
@@ -136,56 +144,56 @@ def walk(buffer: bytes, begin: int = 0) -> Iterator[Part]:
     Damage is told once a whole header follows it; a Tail comes last, if at all.
     """
     view = memoryview(buffer)
-    at, end = 0, len(buffer)
-    while at < end:
-        found = parse(buffer, at)
-        stop = end if found is None else at + SIZE + found.size
-        if found is not None and stop <= end:
-            payload = view[at + SIZE : stop]
-            if crc32(payload) == found.crc:
-                yield Frame(begin + at, found, payload)
-                at = stop
+    offset, end = 0, len(buffer)
+    while offset < end:
+        header = parse(buffer, offset)
+        stop = end if header is None else offset + SIZE + header.size
+        if header is not None and stop <= end:
+            payload = view[offset + SIZE : stop]
+            if crc32(payload) == header.crc:
+                yield Frame(begin + offset, header, payload)
+                offset = stop
                 continue
-        after = _next(buffer, at + 1)
-        if after is None:
-            yield Tail(begin + at, end - at)
+        next_offset = _next(buffer, offset + 1)
+        if next_offset is None:
+            yield Tail(begin + offset, end - offset)
             return
-        why = "no header" if found is None else "the content does not match its checksum"
-        yield Damage(begin + at, after - at, why)
-        at = after
+        problem = "no header" if header is None else "the content does not match its checksum"
+        yield Damage(begin + offset, next_offset - offset, problem)
+        offset = next_offset
 
 
 def stream(file: IO[bytes], begin: int = 0, window: int = WINDOW) -> Iterator[Part]:
     """Go through the frames of a file in bounded memory, from the offset of one on."""
     end = file.seek(0, os.SEEK_END)
-    at, size = begin, window
-    while at < end:
-        file.seek(at)
-        data = read(file, min(size, end - at))
-        last, start = at + len(data) >= end or not data, at
-        for part in walk(data, at):
-            if isinstance(part, Tail) and not last:
+    offset, size = begin, window
+    while offset < end:
+        file.seek(offset)
+        data = read(file, min(size, end - offset))
+        last, start = offset + len(data) >= end or not data, offset
+        for item in walk(data, offset):
+            if isinstance(item, Tail) and not last:
                 break
-            yield part
-            at = part.end if isinstance(part, Frame) else part.offset + part.size
+            yield item
+            offset = item.end if isinstance(item, Frame) else item.offset + item.size
         if last:
             return
-        size = window if at > start else 4 * size  # one frame is larger than the window
+        size = window if offset > start else 4 * size  # one frame is larger than the window
 
 
 def read(file: IO[bytes], size: int) -> bytes:
     """Read `size` bytes, fewer where the file ends: one call may return less."""
-    parts = []
-    while size > 0 and (part := file.read(size)):
-        parts.append(part)
-        size -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    chunks = []
+    while size > 0 and (chunk := file.read(size)):
+        chunks.append(chunk)
+        size -= len(chunk)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-def _next(buffer: bytes, at: int) -> int | None:
+def _next(buffer: bytes, offset: int) -> int | None:
     """Find the next header that checks."""
-    while (at := buffer.find(MAGIC, at)) >= 0:
-        if parse(buffer, at) is not None:
-            return at
-        at += 1
+    while (offset := buffer.find(MAGIC, offset)) >= 0:
+        if parse(buffer, offset) is not None:
+            return offset
+        offset += 1
     return None

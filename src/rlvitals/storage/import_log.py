@@ -25,23 +25,23 @@ def write(logs: Sequence[Log], path: Path, name: str = "") -> RunFolder:
     if is_run(path):
         raise UsageError("a run is here already", where=str(path), hint="name another folder")
     main = _fullest(logs)
-    about = About(
+    info = About(
         name=name,
         settings={key: value for log in reversed(logs) for key, value in log.settings.items()},
         framework=_framework(main),
         notes="\n".join(f"{log.source}: {note}" for log in logs for note in log.notes),
         more={"step_unit": main.step_unit, "imported": [log.source for log in logs]},
     )
-    folder, number, block_file = RunFolder.create(path, about).begin()
+    folder, number, block_file = RunFolder.create(path, info).begin()
     writer = Writer(block_file)
     for log in logs:
         _others(writer, log, _prefix(log, main))
     _scalars(writer, merged(logs))
     writer.close()
     for ending in (log.ending for log in logs if log.ending is not None):
-        said = {"exit_code": ending.exit_code, "traceback": ending.traceback}
-        said |= {"signal": ending.signal, "reason": ending.reason}
-        folder.events.append("finish", ending.step, attempt=number, **said)
+        facts = {"exit_code": ending.exit_code, "traceback": ending.traceback}
+        facts |= {"signal": ending.signal, "reason": ending.reason}
+        folder.events.append("finish", ending.step, attempt=number, **facts)
     return folder
 
 
@@ -52,13 +52,13 @@ def merged(logs: Sequence[Log]) -> dict[str, Series]:
     fuller column is taken. Keys of a log that counts other steps stand below its source's name.
     """
     main = _fullest(logs)
-    found: dict[str, Series] = {}
+    columns: dict[str, Series] = {}
     for log in logs:
-        for key, one in log.series.items():
+        for key, series in log.series.items():
             name = _prefix(log, main) + key
-            if name not in found or len(one) > len(found[name]):
-                found[name] = one
-    return found
+            if name not in columns or len(series) > len(columns[name]):
+                columns[name] = series
+    return columns
 
 
 def _fullest(logs: Sequence[Log]) -> Log:
@@ -78,14 +78,14 @@ def _framework(log: Log) -> str:
 def _scalars(writer: Writer, series: Mapping[str, Series]) -> None:
     """Write series: those of the same steps and times as one key table."""
     groups: dict[tuple[bytes, bytes], dict[str, Series]] = defaultdict(dict)
-    for key, one in series.items():
-        groups[one.steps.tobytes(), one.times.tobytes()][key] = one
+    for key, column in series.items():
+        groups[column.steps.tobytes(), column.times.tobytes()][key] = column
     for group in groups.values():
-        steps, times = next((one.steps, one.times) for one in group.values())
+        steps, times = next((column.steps, column.times) for column in group.values())
         for begin in range(0, len(steps), ROWS):
-            part = slice(begin, begin + ROWS)
-            values = [one.values[part] for one in group.values()]
-            writer.scalars(tuple(group), steps[part], times[part], values)
+            rows = slice(begin, begin + ROWS)
+            values = [column.values[rows] for column in group.values()]
+            writer.scalars(tuple(group), steps[rows], times[rows], values)
             writer.flush()
 
 
@@ -102,6 +102,6 @@ def _others(writer: Writer, log: Log, prefix: str) -> None:
             redact.text(name): [redact.cell(name, cell) for cell in cells]
             for name, cells in table.columns.items()
         }
-        made = replace(table, steps=np.asarray(table.steps), columns=columns)
-        writer.table(prefix + redact.text(key), made)
+        clean_table = replace(table, steps=np.asarray(table.steps), columns=columns)
+        writer.table(prefix + redact.text(key), clean_table)
     writer.flush()

@@ -126,17 +126,17 @@ class Index:
 
         Raises OSError for a root that cannot be listed.
         """
-        found = {
+        folders = {
             path.relative_to(self.root).as_posix(): path
             for path in find_run_folders.below(self.root)
         }
         with self._db:
-            known = dict(self._db.execute(KNOWN))
-            for path in known.keys() - found.keys():
+            marks = dict(self._db.execute(KNOWN))
+            for path in marks.keys() - folders.keys():
                 self._forget(path, TABLES)
-            for path, folder in found.items():
+            for path, folder in folders.items():
                 mark = _mark(folder)
-                if known.get(path) != mark:
+                if marks.get(path) != mark:
                     self._forget(path, ABOUT)
                     self._add(path, folder, mark)
 
@@ -149,12 +149,12 @@ class Index:
 
         `judge` says by what they were made: another one's do not stand.
         """
-        now = clock.time()
+        time = clock.time()
         with self._db:
             self._db.executemany(
                 "INSERT OR REPLACE INTO verdicts SELECT path, ?, mark, ?, ? FROM runs"
                 " WHERE path = ?",
-                [(verdict, judge, now, path) for path, verdict in verdicts.items()],
+                [(verdict, judge, time, path) for path, verdict in verdicts.items()],
             )
 
     def rebuild(self) -> None:
@@ -170,40 +170,40 @@ class Index:
 
     def _add(self, path: str, folder: Path, mark: str) -> None:
         try:
-            about = RunFolder.open(folder).about
+            info = RunFolder.open(folder).about
         except UnreadableLog as error:
-            about, problem = About(), error.problem
+            info, problem = About(), error.problem
         else:
             problem = ""
         step, time = tail_index.row(folder) or (None, None)
-        whole = about.seed is not None and about.seed in typed.INT64
-        seed = about.seed if whole else None  # the settings hold a larger one
-        values = (path, mark, about.id, about.name or folder.name, about.project, about.group,
-                  seed, about.created, len(about.attempts), _status(folder, about), step,
-                  time, about.notes, problem, "\n".join(typed.summary(about.wrong)))  # fmt: skip
+        fits_int64 = info.seed is not None and info.seed in typed.INT64
+        seed = info.seed if fits_int64 else None  # the settings hold a larger one
+        values = (path, mark, info.id, info.name or folder.name, info.project, info.group,
+                  seed, info.created, len(info.attempts), _status(folder, info), step,
+                  time, info.notes, problem, "\n".join(typed.summary(info.wrong)))  # fmt: skip
         marks = ", ".join("?" * len(values))
         self._db.execute(f"INSERT INTO runs VALUES ({marks})", values)  # noqa: S608
-        self._db.executemany("INSERT INTO tags VALUES (?, ?)", [(path, t) for t in about.tags])
-        rows = [(path, key, _text(value), _number(value)) for key, value in _leaves(about.settings)]
-        if about.seed is not None:
-            rows.append((path, "seed", str(about.seed), float(about.seed)))
+        self._db.executemany("INSERT INTO tags VALUES (?, ?)", [(path, t) for t in info.tags])
+        rows = [(path, key, _text(value), _number(value)) for key, value in _leaves(info.settings)]
+        if info.seed is not None:
+            rows.append((path, "seed", str(info.seed), float(info.seed)))
         self._db.executemany("INSERT INTO settings VALUES (?, ?, ?, ?)", rows)
 
     def __len__(self) -> int:
         """Count the runs."""
         return int(self._db.execute("SELECT COUNT(*) FROM runs").fetchone()[0])
 
-    def search(self, words: str = "") -> tuple[Indexed, ...]:
+    def search(self, terms: str = "") -> tuple[Indexed, ...]:
         """Return the runs that fit every word, the newest first.
 
         A word is looked for in names, tags and notes; `tag:x`, `project:x`, `group:x`, `status:x`
         and `verdict:x` ask for one; `lr=1e-3`, `lr<1e-3` for a setting. Raises UsageError.
         """
         clauses, values = ["1"], []
-        for word in words.split():
-            clause, own = _clause(word)
+        for term in terms.split():
+            clause, arguments = _clause(term)
             clauses.append(clause)
-            values += own
+            values += arguments
         query = f"{SELECT} WHERE {' AND '.join(clauses)} {NEWEST_FIRST}"
         tags: dict[str, list[str]] = {}
         for path, tag in self._db.execute("SELECT path, tag FROM tags ORDER BY rowid"):
@@ -228,32 +228,32 @@ def _is_plain(path: Path) -> bool:
 def _mark(folder: Path) -> str:
     """Tell whether anything of a run changed: sizes and times of its files."""
     files = [folder / RUN_FILE, folder / EVENTS_FILE]
-    files += [path for one in block_files(folder) for path in one.paths]
-    told = []
+    files += [path for block_file in block_files(folder) for path in block_file.paths]
+    states = []
     for file in files:
         try:
             status = file.stat()
         except OSError:
             continue
-        told.append(f"{file.name} {status.st_size} {status.st_mtime_ns}")
-    return "; ".join(told)
+        states.append(f"{file.name} {status.st_size} {status.st_mtime_ns}")
+    return "; ".join(states)
 
 
-def _status(folder: Path, about: About) -> str:
+def _status(folder: Path, info: About) -> str:
     if tail_index.is_written(folder):
         return "running"
-    newest = max((one.number for one in about.attempts), default=1)
+    newest = max((attempt.number for attempt in info.attempts), default=1)
     try:
-        happened = events.read(folder / EVENTS_FILE).events
+        history = events.read(folder / EVENTS_FILE).events
     except OSError:
-        happened = ()
-    said = [
+        history = ()
+    statuses = [
         str(event.facts.get("status") or ("failed" if _bad(event) else "finished"))
-        for event in happened
+        for event in history
         if event.kind in {"finish", "exit", "crash"}
         and event.facts.get("attempt", newest) == newest
     ]
-    return said[-1] if said else "stopped"
+    return statuses[-1] if statuses else "stopped"
 
 
 def _bad(event: events.Event) -> bool:
@@ -263,35 +263,35 @@ def _bad(event: events.Event) -> bool:
     )
 
 
-def _clause(word: str) -> tuple[str, list[str | float]]:
-    found = TERM.fullmatch(word)
-    if found is None:
-        like = f"%{word}%"
+def _clause(term: str) -> tuple[str, list[str | float]]:
+    match = TERM.fullmatch(term)
+    if match is None:
+        like = f"%{term}%"
         fields = " OR ".join(f"{name} LIKE ?" for name in ANYWHERE)
-        tagged = "runs.path IN (SELECT path FROM tags WHERE tag LIKE ?)"
-        return f"({fields} OR {tagged})", [like] * (len(ANYWHERE) + 1)
-    key, how, value = found["key"], found["how"], found["value"]
+        tag_clause = "runs.path IN (SELECT path FROM tags WHERE tag LIKE ?)"
+        return f"({fields} OR {tag_clause})", [like] * (len(ANYWHERE) + 1)
+    key, how, value = match["key"], match["how"], match["value"]
     if how == ":":
         if key == "tag":
             return "runs.path IN (SELECT path FROM tags WHERE tag = ?)", [value]
         if key not in FIELDS:
             hint = f"one of tag, {', '.join(FIELDS)}; KEY=VALUE asks for a setting"
-            raise UsageError(f"nothing is called {key!r}", where=word, hint=hint)
+            raise UsageError(f"nothing is called {key!r}", where=term, hint=hint)
         return f"{FIELDS[key]} LIKE ?", [f"%{value}%"]
     return _setting(key, how, value)
 
 
 def _setting(key: str, how: str, value: str) -> tuple[str, list[str | float]]:
     """Ask for a setting by its name, or by the last part of it."""
-    given: str | float
+    operand: str | float
     try:
-        column, given = "number", float(value)
+        column, operand = "number", float(value)
     except ValueError:
         if how not in {"=", "!="}:
             raise UsageError(f"{value!r} is no number", where=f"{key}{how}{value}") from None
-        column, given = "value", value
-    within = "runs.path IN (SELECT path FROM settings WHERE (key = ? OR key LIKE ?) AND"
-    return f"{within} {column} {how} ?)", [key, f"%/{key}", given]
+        column, operand = "value", value
+    subquery = "runs.path IN (SELECT path FROM settings WHERE (key = ? OR key LIKE ?) AND"
+    return f"{subquery} {column} {how} ?)", [key, f"%/{key}", operand]
 
 
 def _leaves(settings: Mapping[str, object], within: str = "") -> Iterator[tuple[str, object]]:

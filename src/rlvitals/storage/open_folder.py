@@ -39,8 +39,8 @@ class OpenFolder:
     def remember(self) -> None:
         """Read `run.json` where it changed, to write it again should it be removed."""
         with suppress(OSError):
-            now = os.stat(self._name(RUN_FILE), dir_fd=self._fd)
-            if (age := (now.st_ino, now.st_mtime_ns)) != self._run_file_age:
+            status = os.stat(self._name(RUN_FILE), dir_fd=self._fd)
+            if (age := (status.st_ino, status.st_mtime_ns)) != self._run_file_age:
                 file = self._open(RUN_FILE, os.O_RDONLY)
                 try:
                     self._run_file, self._run_file_age = _content(file), age
@@ -50,12 +50,17 @@ class OpenFolder:
     def has(self, name: str, fd: int) -> bool:
         """Return whether a name in this folder still stands for an open file."""
         try:
-            there, ours = os.stat(self._name(name), dir_fd=self._fd), os.fstat(fd)
+            path_status, file_status = os.stat(self._name(name), dir_fd=self._fd), os.fstat(fd)
         except FileNotFoundError:
             return False
         # Some network file systems number files anew: one of our size is taken for ours.
-        same = (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
-        return same or (bool(ours.st_nlink) and there.st_size == ours.st_size)
+        is_same = (path_status.st_dev, path_status.st_ino) == (
+            file_status.st_dev,
+            file_status.st_ino,
+        )
+        return is_same or (
+            bool(file_status.st_nlink) and path_status.st_size == file_status.st_size
+        )
 
     def restore(self) -> None:
         """Make the folder and `run.json` again where they are gone.
@@ -87,23 +92,25 @@ class OpenFolder:
         OSError: it is another process's.
         """
         with suppress(FileNotFoundError):
-            there = self._open(name, os.O_RDONLY)
+            existing = self._open(name, os.O_RDONLY)
             try:
-                if os.pread(there, frames.SIZE, 0) != os.pread(fd, frames.SIZE, 0):
+                if os.pread(existing, frames.SIZE, 0) != os.pread(fd, frames.SIZE, 0):
                     raise OSError(errno.ESTALE, f"another process writes {name}")
             finally:
-                os.close(there)
-        half = temp_files.half(Path(Path(name).name)).name
-        made = self._open(half, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND)
+                os.close(existing)
+        temp_name = temp_files.half(Path(Path(name).name)).name
+        copy = self._open(temp_name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND)
         try:
-            append_rest(fd, made)
-            os.replace(self._name(half), self._name(name), src_dir_fd=self._fd, dst_dir_fd=self._fd)
+            append_rest(fd, copy)
+            os.replace(
+                self._name(temp_name), self._name(name), src_dir_fd=self._fd, dst_dir_fd=self._fd
+            )
         except BaseException:
-            os.close(made)
+            os.close(copy)
             with suppress(OSError):
-                os.unlink(self._name(half), dir_fd=self._fd)
+                os.unlink(self._name(temp_name), dir_fd=self._fd)
             raise
-        return made
+        return copy
 
     def _make_blocks(self) -> None:
         with suppress(FileExistsError):

@@ -46,17 +46,17 @@ def plain(value: object) -> object:
     return list(value) if isinstance(value, set | frozenset | tuple) else str(value)
 
 
-def histogram(key: str, one: Histogram) -> bytes:
+def histogram(key: str, histogram: Histogram) -> bytes:
     """Lay out a histogram: step, time, key, edges [n + 1], counts [n]. Raises ValueError."""
-    if len(one.edges) != len(one.counts) + 1:
+    if len(histogram.edges) != len(histogram.counts) + 1:
         raise ValueError(
-            f"{key}: {len(one.counts)} counts need one edge more, not {len(one.edges)}"
+            f"{key}: {len(histogram.counts)} counts need one edge more, not {len(histogram.edges)}"
         )
     name = key.encode(errors="surrogatepass")
     fill = -len(name) % 8
-    head = AT.pack(one.step, one.time, len(name), fill) + name + bytes(fill)
-    edges = np.ascontiguousarray(one.edges, "<f8").tobytes()
-    return head + edges + np.ascontiguousarray(one.counts, "<f8").tobytes()
+    head = AT.pack(histogram.step, histogram.time, len(name), fill) + name + bytes(fill)
+    edges = np.ascontiguousarray(histogram.edges, "<f8").tobytes()
+    return head + edges + np.ascontiguousarray(histogram.counts, "<f8").tobytes()
 
 
 def to_histogram(payload: memoryview) -> tuple[str, Histogram]:
@@ -72,9 +72,9 @@ def to_histogram(payload: memoryview) -> tuple[str, Histogram]:
     return typed.text(key), Histogram(step, time, numbers[: bins + 1], numbers[bins + 1 :])
 
 
-def text(key: str, one: Text) -> bytes:
+def text(key: str, text: Text) -> bytes:
     """Lay out a text."""
-    return to_json({"key": key, "step": one.step, "time": one.time, "text": one.text})
+    return to_json({"key": key, "step": text.step, "time": text.time, "text": text.text})
 
 
 def to_text(payload: memoryview) -> tuple[str, Text]:
@@ -84,10 +84,10 @@ def to_text(payload: memoryview) -> tuple[str, Text]:
     return typed.text(content["key"]), Text(step, time, typed.text(content["text"]))
 
 
-def table(key: str, one: Table) -> bytes:
+def table(key: str, table: Table) -> bytes:
     """Lay out a table's rows."""
-    columns = {name: list(cells) for name, cells in one.columns.items()}
-    return to_json({"key": key, "steps": one.steps.tolist(), "columns": columns})
+    columns = {name: list(cells) for name, cells in table.columns.items()}
+    return to_json({"key": key, "steps": table.steps.tolist(), "columns": columns})
 
 
 def to_table(payload: memoryview) -> tuple[str, Table]:
@@ -99,9 +99,11 @@ def to_table(payload: memoryview) -> tuple[str, Table]:
     for name, cells in columns.items():
         if not isinstance(cells, list) or len(cells) != len(steps):
             raise WrongTypeError(f"the column {name} must have {len(steps)} cells")
-    laid = {typed.text(name): list(map(typed.cell, cells)) for name, cells in columns.items()}
+    cells_by_name = {
+        typed.text(name): list(map(typed.cell, cells)) for name, cells in columns.items()
+    }
     return typed.text(content["key"]), Table(
-        np.array(list(map(typed.integer, steps)), np.int64), laid
+        np.array(list(map(typed.integer, steps)), np.int64), cells_by_name
     )
 
 
@@ -141,9 +143,9 @@ def columns(
     values: Sequence[NDArray[np.float64]] | NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Lay columns [n] one after another: an array [2 + k, n] of eight-byte words."""
-    laid = np.empty((len(values) + 2, len(steps)), "<f8")
-    laid[0].view("<i8")[:] = steps
-    laid[1] = times
+    array = np.empty((len(values) + 2, len(steps)), "<f8")
+    array[0].view("<i8")[:] = steps
+    array[1] = times
     if len(values):
-        laid[2:] = values
-    return laid
+        array[2:] = values
+    return array

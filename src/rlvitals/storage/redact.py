@@ -98,11 +98,11 @@ def _assignments(raw: str) -> str:
     low = raw.lower()
     if len(low) != len(raw):  # a letter whose lower case is two: positions would not fit
         low = "".join(c.lower() if len(c.lower()) == 1 else c for c in raw)
-    parts: list[str] = []
-    at = 0
+    pieces: list[str] = []
+    position = 0
     trigger = TRIGGER.search(low)
     while trigger is not None:
-        match = _assignment(raw, at, trigger.start())
+        match = _assignment(raw, position, trigger.start())
         if match is None:
             trigger = TRIGGER.search(low, trigger.start() + 1)
             continue
@@ -112,40 +112,40 @@ def _assignments(raw: str) -> str:
             clean = raw[match.start() : end]
         else:
             end = match.end()
-        parts += (raw[at : match.start()], clean)
-        at = end
-        trigger = TRIGGER.search(low, at)
-    return "".join((*parts, raw[at:]))
+        pieces += (raw[position : match.start()], clean)
+        position = end
+        trigger = TRIGGER.search(low, position)
+    return "".join((*pieces, raw[position:]))
 
 
-def _assignment(raw: str, at: int, trigger: int) -> re.Match[str] | None:
+def _assignment(raw: str, begin: int, trigger: int) -> re.Match[str] | None:
     """Match an assignment whose name holds what stands at `trigger`; the leftmost, from `at` on."""
-    for start in range(max(at, trigger - LONGEST - 2), trigger + 1):
-        before = raw[start - 1] if start else " "
-        if before.isalnum() or before in "_.-":
+    for start in range(max(begin, trigger - LONGEST - 2), trigger + 1):
+        character = raw[start - 1] if start else " "
+        if character.isalnum() or character in "_.-":
             continue
         if (match := NAMED.match(raw, start)) is not None:
             return match
     return None
 
 
-def command(words: Sequence[str]) -> tuple[str, ...]:
+def command(arguments: Sequence[str]) -> tuple[str, ...]:
     """Take the secrets out of a command line, word by word."""
-    return tuple(map(str, _arguments("", words, 0)))
+    return tuple(map(str, _arguments("", arguments, 0)))
 
 
-def mapping(said: M) -> M:
+def mapping(settings: M) -> M:
     """Take the secrets out of settings or an environment, however deep they are nested.
 
     The keys stay; a secret's value becomes `MARK`. Numbers, truth values and None stay as they
     are; what JSON has no word for becomes its text.
     """
-    return cast("M", _inside("", said, 0))
+    return cast("M", _inside("", settings, 0))
 
 
-def written(said: M) -> M:
+def written(settings: M) -> M:
     """Return settings as they may be written: without secrets, and `~` for the home folder."""
-    return cast("M", _moved(mapping(said)))
+    return cast("M", _moved(mapping(settings)))
 
 
 def written_text(raw: object) -> str:
@@ -170,8 +170,8 @@ def cell(name: str, value: object) -> object:
     """
     if not isinstance(value, str):
         return value
-    named = kinds.strength(name) in STRONG and _is_secret(name, value)
-    return MARK if named else text(value)
+    is_named_secret = kinds.strength(name) in STRONG and _is_secret(name, value)
+    return MARK if is_named_secret else text(value)
 
 
 def is_secret(name: str, value: object) -> bool:
@@ -181,21 +181,21 @@ def is_secret(name: str, value: object) -> bool:
     return isinstance(value, str) and text(value) != value
 
 
-def homeless(said: str) -> str:
+def homeless(raw: str) -> str:
     """Write `~` for the folder of whoever runs this: it names a person and moves with nobody."""
     for home in _homes():
-        said = re.sub(rf"(?<![\w/.-]){re.escape(home)}(?![\w.-])", "~", said)
-    return said
+        raw = re.sub(rf"(?<![\w/.-]){re.escape(home)}(?![\w.-])", "~", raw)
+    return raw
 
 
 @lru_cache(maxsize=1)
 def _homes() -> tuple[str, ...]:
     try:
         home = Path.home()
-        found = {str(home), str(home.resolve())}
+        paths = {str(home), str(home.resolve())}
     except (OSError, RuntimeError):  # nobody's home
         return ()
-    return tuple(sorted((one for one in found if len(one) > 1), key=len, reverse=True))
+    return tuple(sorted((path for path in paths if len(path) > 1), key=len, reverse=True))
 
 
 def _inside(name: str, value: object, depth: int) -> object:
@@ -204,8 +204,8 @@ def _inside(name: str, value: object, depth: int) -> object:
     if isinstance(value, Mapping):
         return _members(name, value, depth)
     if isinstance(value, list | tuple | set | frozenset):
-        parts = _arguments(name, list(value), depth)
-        return tuple(parts) if isinstance(value, tuple) else parts
+        items = _arguments(name, list(value), depth)
+        return tuple(items) if isinstance(value, tuple) else items
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
         return _inside(name, value.tolist(), depth + 1)
     return _single(name, value)
@@ -231,12 +231,14 @@ def _string(value: object) -> str:
 
 def _members(name: str, group: Mapping[object, object], depth: int) -> dict[object, object]:
     """Take the secrets out of a mapping. {"name": "API_KEY", "value": "x"} names its own value."""
-    label = next((one for key in kinds.LABELS if isinstance(one := group.get(key), str)), "")
+    label = next(
+        (candidate for key in kinds.LABELS if isinstance(candidate := group.get(key), str)), ""
+    )
     clean: dict[object, object] = {}
     for key, value in group.items():
-        word = _string(key)
-        path = f"{name}/{word}" if name else word
-        if label and word.lower() in kinds.NEUTRAL and kinds.strength(label):
+        key_text = _string(key)
+        path = f"{name}/{key_text}" if name else key_text
+        if label and key_text.lower() in kinds.NEUTRAL and kinds.strength(label):
             path = label
         clean[_key(key)] = _inside(path, value, depth + 1)
     return clean
@@ -249,18 +251,20 @@ def _arguments(name: str, values: Sequence[object], depth: int) -> list[object]:
     if len(values) == 2 and isinstance(values[0], str) and kinds.strength(values[0]) in STRONG:  # noqa: PLR2004 - a pair
         flag = values[0]
     for value in values:
-        word = value if isinstance(value, str) else ""
-        option, equals, assigned = word.partition("=")
-        if clean and flag and not word.startswith("--") and _is_value(flag, value):
+        argument = value if isinstance(value, str) else ""
+        option, equals, assigned = argument.partition("=")
+        if clean and flag and not argument.startswith("--") and _is_value(flag, value):
             clean.append(MARK)
         elif equals and " " not in option and _is_secret(option.strip("-+"), assigned):
             clean.append(f"{option}={MARK}")
-        elif word.startswith("-p") and kinds.is_drawn(word[2:]):  # as `mysql -pPASSWORD` has it
+        elif argument.startswith("-p") and kinds.is_drawn(
+            argument[2:]
+        ):  # as `mysql -pPASSWORD` has it
             clean.append(f"-p{MARK}")
         else:
             clean.append(_inside(name, value, depth + 1))
-        if clean[1:] or word.startswith("-"):
-            flag = word.strip("-") if word.startswith("-") and not equals else ""
+        if clean[1:] or argument.startswith("-"):
+            flag = argument.strip("-") if argument.startswith("-") and not equals else ""
     return clean
 
 
@@ -281,15 +285,15 @@ def _is_secret(name: str, value: object) -> bool:
         return False
     if not isinstance(value, str | bytes):
         return strength == "any" and isinstance(value, int | float)
-    held = (value.decode(errors="replace") if isinstance(value, bytes) else value).strip()
-    if held.lower() in kinds.EMPTY or held == MARK:
+    content = (value.decode(errors="replace") if isinstance(value, bytes) else value).strip()
+    if content.lower() in kinds.EMPTY or content == MARK:
         return False
     return {
-        "any": not kinds.PLACE.match(held),
-        "text": not NUMBER.match(held),
-        "token": not NUMBER.match(held) and not MARKER.match(held),
-        "random": kinds.is_random(held),
-        "drawn": kinds.is_drawn(held),
+        "any": not kinds.PLACE.match(content),
+        "text": not NUMBER.match(content),
+        "token": not NUMBER.match(content) and not MARKER.match(content),
+        "random": kinds.is_random(content),
+        "drawn": kinds.is_drawn(content),
     }[strength]
 
 
@@ -306,43 +310,43 @@ def _told_of(match: re.Match[str]) -> str:
     return f"{match[1]}{MARK}" if kinds.is_drawn(match[2]) else match[0]
 
 
-def _header(found: re.Match[str]) -> str:
-    if found[2].strip().startswith(MARK) or CALL.match(found[2]) or VARIABLE.match(found[2]):
-        return found[0]
-    return f"{found[1]}{MARK}"
+def _header(match: re.Match[str]) -> str:
+    if match[2].strip().startswith(MARK) or CALL.match(match[2]) or VARIABLE.match(match[2]):
+        return match[0]
+    return f"{match[1]}{MARK}"
 
 
-def _asked(found: re.Match[str]) -> str:
-    return found[0] if NUMBER.match(found[2]) else f"{found[1]}{MARK}"
+def _asked(match: re.Match[str]) -> str:
+    return match[0] if NUMBER.match(match[2]) else f"{match[1]}{MARK}"
 
 
-def _assigned(found: re.Match[str]) -> str:
+def _assigned(match: re.Match[str]) -> str:
     """Rewrite one `name = value` of a text, unless it is a piece of a program or says nothing."""
-    name, sep, quote = found["name"], found["sep"], found["quote"]
-    value = found["inner"] if quote else found["bare"]
+    name, sep, quote = match["name"], match["sep"], match["quote"]
+    value = match["inner"] if quote else match["bare"]
     spaced = not set(sep) & set("=:")
-    if spaced and (len(found["dash"]) < 2 or value.startswith("--")):  # noqa: PLR2004 - "--"
-        return found[0]
+    if spaced and (len(match["dash"]) < 2 or value.startswith("--")):  # noqa: PLR2004 - "--"
+        return match[0]
     tail = ""
-    if not quote and not found["dash"]:
-        kept = value.rstrip(",)}]\\")
-        value, tail = kept, value[len(kept) :]
+    if not quote and not match["dash"]:
+        stripped = value.rstrip(",)}]\\")
+        value, tail = stripped, value[len(stripped) :]
     if value.startswith(MARK) or not _is_secret(name, value) or VARIABLE.match(value):
-        return found[0]
-    if not _told(found, value):
-        return found[0]
-    start = found.start("inner" if quote else "bare") - found.start()
-    return f"{found[0][:start]}{MARK}{tail}{quote or ''}"
+        return match[0]
+    if not _told(match, value):
+        return match[0]
+    start = match.start("inner" if quote else "bare") - match.start()
+    return f"{match[0][:start]}{MARK}{tail}{quote or ''}"
 
 
-def _told(found: re.Match[str], value: str) -> bool:
+def _told(match: re.Match[str], value: str) -> bool:
     """Tell a secret within a text from a line of a program that only speaks of one."""
-    name = found["name"]
+    name = match["name"]
     strength = kinds.strength(name)
-    if found["dash"]:
+    if match["dash"]:
         return True
-    shell = name.rpartition("/")[2].upper() == name and found["sep"].strip("\\\"'") == "="
-    if found["quote"]:
+    shell = name.rpartition("/")[2].upper() == name and match["sep"].strip("\\\"'") == "="
+    if match["quote"]:
         return strength != "token" or (" " not in value and len(value) >= QUOTED_LETTERS)
     if shell:
         return True

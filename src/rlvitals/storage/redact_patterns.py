@@ -153,7 +153,7 @@ PLACE = re.compile(r"~?/|[A-Za-z]:[\\/]|\.{1,2}/")  # PWD=/home/me is a place
 
 
 def _words(name: str) -> list[str]:
-    return [found[0].lower() for found in WORD.finditer(name)]
+    return [match[0].lower() for match in WORD.finditer(name)]
 
 
 def _path(name: str) -> list[str]:
@@ -177,29 +177,29 @@ def strength(name: str) -> str:
 
     Of these, "random" holds letters and digits, and "drawn" mixes cases and digits besides.
     """
-    words = _words(_path(name)[-1]) or _words(name)
-    if not SECRETS.isdisjoint(_words(name) if "/" in name else words):
+    name_words = _words(_path(name)[-1]) or _words(name)
+    if not SECRETS.isdisjoint(_words(name) if "/" in name else name_words):
         return "any"
-    if any(word.endswith(ENDS) for word in words):
-        return "any" if not {"apikey"} & set(words) else "text"
-    pairs = {(one, two.removesuffix("s")) for one, two in pairwise(words)}
-    if any(one in KEYS and two == KEY for one, two in pairs):
+    if any(name_word.endswith(ENDS) for name_word in name_words):
+        return "any" if not {"apikey"} & set(name_words) else "text"
+    pairs = {(first, second.removesuffix("s")) for first, second in pairwise(name_words)}
+    if any(first in KEYS and second == KEY for first, second in pairs):
         return "text"
-    if ("connection", "string") in pairs or not PLAIN.isdisjoint(words):
+    if ("connection", "string") in pairs or not PLAIN.isdisjoint(name_words):
         return "text"
-    return _weak(words)
+    return _weak(name_words)
 
 
-def _weak(words: list[str]) -> str:
-    while len(words) > 1 and words[-1] in TRAILING:
-        words = words[:-1]
-    *_, before, last = ("", "", *words)
+def _weak(name_words: list[str]) -> str:
+    while len(name_words) > 1 and name_words[-1] in TRAILING:
+        name_words = name_words[:-1]
+    *_, previous, last = ("", "", *name_words)
     strength = ""
-    if last == "pass" and (len(words) == 1 or before in OF_AN_ACCOUNT):
+    if last == "pass" and (len(name_words) == 1 or previous in OF_AN_ACCOUNT):
         strength = "text"  # "n_pass" and "first_pass" are counts and kinds
-    elif last in {TOKEN, f"{TOKEN}s"} and before not in OF_A_TEXT:
+    elif last in {TOKEN, f"{TOKEN}s"} and previous not in OF_A_TEXT:
         strength = "token" if last == TOKEN else "drawn"
-    elif last in LICENCE or words == ["sk"] or KEY in words:
+    elif last in LICENCE or name_words == ["sk"] or KEY in name_words:
         strength = "random"
     elif last in SESSION:
         strength = "drawn"

@@ -88,8 +88,8 @@ class BlockFile:
     @property
     def paths(self) -> tuple[Path, ...]:
         """Both files, those that are there."""
-        both = () if self.packed is None else (self.packed,)
-        return (*both, self.path) if self.path.exists() else both
+        packed_paths = () if self.packed is None else (self.packed,)
+        return (*packed_paths, self.path) if self.path.exists() else packed_paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class RunFolder:
     about: About
 
     @classmethod
-    def create(cls, path: Path, about: About) -> "RunFolder":
+    def create(cls, path: Path, info: About) -> "RunFolder":
         """Make a run folder, or open the one that is there: then its own `run.json` holds.
 
         Damaged copies of `run.json` are written anew, and set aside as `run.json.corrupt`. Raises
@@ -108,17 +108,17 @@ class RunFolder:
         """
         safe_files.make_folders(path)
         safe_files.make_folder(path / BLOCKS)
-        made = replace(
-            about,
-            id=about.id or os.urandom(16).hex(),
-            name=about.name or path.resolve().name,
-            created=about.created or clock.time(),
+        new_info = replace(
+            info,
+            id=info.id or os.urandom(16).hex(),
+            name=info.name or path.resolve().name,
+            created=info.created or clock.time(),
         )
         with safe_files.lock(path):
             try:
                 stored = read_stored(path / RUN_FILE)
             except LostRun:
-                return cls(path, _write(path / RUN_FILE, made, damaged=True))
+                return cls(path, _write(path / RUN_FILE, new_info, damaged=True))
             if stored.damage:
                 _write(path / RUN_FILE, stored.about, damaged=stored.from_copy)
         return cls(path, stored.about)
@@ -145,9 +145,9 @@ class RunFolder:
         """
         with safe_files.lock(self.path):
             stored = read_stored(self.path / RUN_FILE)
-            about = replace(stored.about, **changes)  # type: ignore[arg-type]
-            _write(self.path / RUN_FILE, about, damaged=stored.from_copy)
-        return RunFolder(self.path, about)
+            info = replace(stored.about, **changes)  # type: ignore[arg-type]
+            _write(self.path / RUN_FILE, info, damaged=stored.from_copy)
+        return RunFolder(self.path, info)
 
     def begin(
         self, rank: int = 0, *, launch: str = "", host: str = "", world_size: int = 1
@@ -158,27 +158,28 @@ class RunFolder:
         """
         with safe_files.lock(self.path):
             stored = read_stored(self.path / RUN_FILE)
-            about = stored.about
-            number = self._joined(about, rank, launch)
+            info = stored.about
+            number = self._joined(info, rank, launch)
             while not (number and self._claim(number, rank)):
-                number = max([number or 0, *(one.attempt for one in self.block_files())]) + 1
-            if all(one.number != number for one in about.attempts):
+                number = max([number or 0, *(file.attempt for file in self.block_files())]) + 1
+            if all(attempt.number != number for attempt in info.attempts):
                 new = Attempt(number, clock.time(), launch, host, os.getpid(), world_size)
-                about = replace(about, attempts=(*about.attempts, new))
-                _write(self.path / RUN_FILE, about, damaged=stored.from_copy)
+                info = replace(info, attempts=(*info.attempts, new))
+                _write(self.path / RUN_FILE, info, damaged=stored.from_copy)
             path = self.block_path(number, rank)
             temp_files.clear(self.path, path.stat().st_mtime)
-        return RunFolder(self.path, about), number, path
+        return RunFolder(self.path, info), number, path
 
-    def _joined(self, about: About, rank: int, launch: str) -> int | None:
+    def _joined(self, info: About, rank: int, launch: str) -> int | None:
         """Find the attempt that a rank belongs to; None for a new one."""
-        taken = {(one.attempt, one.rank) for one in self.block_files()}
-        open_ones = [one for one in about.attempts if (one.number, rank) not in taken]
+        claimed = {(file.attempt, file.rank) for file in self.block_files()}
+        unclaimed = [attempt for attempt in info.attempts if (attempt.number, rank) not in claimed]
         if launch:
-            return next((one.number for one in open_ones if one.launch == launch), None)
-        # Nothing tells the launch: a later rank belongs to the newest attempt of rank 0.
-        newest = max((one.number for one in about.attempts), default=0)
-        return next((one.number for one in open_ones if rank and one.number == newest), None)
+            return next((attempt.number for attempt in unclaimed if attempt.launch == launch), None)
+        # The launch is unknown: a later rank belongs to the newest attempt of rank 0.
+        newest = max((attempt.number for attempt in info.attempts), default=0)
+        numbers = (attempt.number for attempt in unclaimed)
+        return next((number for number in numbers if rank and number == newest), None)
 
     def _claim(self, number: int, rank: int) -> bool:
         path = self.block_path(number, rank)
@@ -206,12 +207,12 @@ def block_files(folder: Path) -> tuple[BlockFile, ...]:
     except (FileNotFoundError, NotADirectoryError):
         return ()
     matches = [m for n in names if (m := BLOCK_FILE.fullmatch(n) or PACKED_FILE.fullmatch(n))]
-    found = []
+    files = []
     for attempt, rank in sorted({(int(m[1]), int(m[2])) for m in matches}):
         path = folder / BLOCKS / f"{attempt}-{rank}.rlv"
         packed = path.with_suffix(".packed.rlv")
-        found.append(BlockFile(attempt, rank, path, packed if packed.name in names else None))
-    return tuple(found)
+        files.append(BlockFile(attempt, rank, path, packed if packed.name in names else None))
+    return tuple(files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +262,8 @@ def choose(run: FileState, copy: FileState, path: Path) -> Stored:
     wrong = run.error.problem if run.error else f"{RUN_FILE} is missing"
     if run.about is not None:
         if run.same is not False:
-            there = copy.error is not None or copy.about is not None
-            spoilt = there and copy.same is not True
+            has_copy = copy.error is not None or copy.about is not None
+            spoilt = has_copy and copy.same is not True
             return Stored(run.about, f"{RUN_COPY} is damaged" if spoilt else "")
         wrong = f"{RUN_FILE} is not as it was written: its checksum differs"
         if not (copy.same and copy.about):
@@ -278,11 +279,11 @@ def choose(run: FileState, copy: FileState, path: Path) -> Stored:
 def examine(data: bytes, path: Path) -> FileState:
     """Read the bytes of a `run.json` or of its copy."""
     body, mark, end = data.rpartition(CHECKSUM)
-    same = end == safe_files.checksum(body) + b'"\n}' if mark else None
+    is_intact = end == safe_files.checksum(body) + b'"\n}' if mark else None
     try:
-        return FileState(parse_about(data, path), same)
+        return FileState(parse_about(data, path), is_intact)
     except UnreadableLog as error:
-        return FileState(None, same, error)
+        return FileState(None, is_intact, error)
 
 
 def copy_state(path: Path) -> FileState:
@@ -304,18 +305,18 @@ def _state(path: Path) -> FileState:
 def parse_about(data: bytes, path: Path) -> About:
     """Read the bytes of a `run.json`; `path` is what errors call it. Raises UnreadableLog."""
     try:
-        said = typed.load(data)
+        record = typed.load(data)
     except ValueError:
         raise LostRun("run.json is damaged", where=str(path)) from None
-    if not isinstance(said, dict) or not isinstance(said.get("format"), int):
+    if not isinstance(record, dict) or not isinstance(record.get("format"), int):
         raise UnreadableLog("no run.json of rlvitals", where=str(path))
-    if said["format"] > FORMAT:
+    if record["format"] > FORMAT:
         raise NewerFormat(
-            f"a run folder of format {said['format']}, written by a newer rlvitals",
+            f"a run folder of format {record['format']}, written by a newer rlvitals",
             where=str(path),
             hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
         )
-    return _about(Fields(said, RUN_FILE))
+    return _about(Fields(record, RUN_FILE))
 
 
 def _about(record: Fields) -> About:
@@ -345,12 +346,12 @@ def _about(record: Fields) -> About:
     )
 
 
-def _attempt(value: object, place: str, whole: Fields) -> Attempt | None:
+def _attempt(value: object, name: str, parent: Fields) -> Attempt | None:
     try:
-        record = Fields(value, f"{whole.where}: {place}")
+        record = Fields(value, f"{parent.where}: {name}")
         number = typed.count(record.values.get("number"))
     except ValueError as error:
-        whole.drop(place, error)
+        parent.drop(name, error)
         return None
     attempt = Attempt(
         number,
@@ -360,34 +361,34 @@ def _attempt(value: object, place: str, whole: Fields) -> Attempt | None:
         record.take("pid", typed.count, 0),
         record.take("world_size", typed.count, 1),
     )
-    whole.wrong += record.wrong
+    parent.wrong += record.wrong
     return attempt
 
 
-def without_secrets(about: About) -> About:
+def without_secrets(info: About) -> About:
     """Return what `run.json` may hold."""
     texts = ("name", "project", "group", "notes", "framework")
-    clean: dict[str, Any] = {key: redact.written_text(getattr(about, key)) for key in texts}
+    clean: dict[str, Any] = {key: redact.written_text(getattr(info, key)) for key in texts}
     groups = ("settings", "git", "host", "more")
-    clean |= {key: redact.written(getattr(about, key)) for key in groups}
-    clean["tags"] = tuple(map(redact.written_text, about.tags))
-    clean["command"] = tuple(map(redact.homeless, redact.command(about.command)))
-    return replace(about, **clean)
+    clean |= {key: redact.written(getattr(info, key)) for key in groups}
+    clean["tags"] = tuple(map(redact.written_text, info.tags))
+    clean["command"] = tuple(map(redact.homeless, redact.command(info.command)))
+    return replace(info, **clean)
 
 
-def _write(path: Path, about: About, *, damaged: bool = False) -> About:
+def _write(path: Path, info: About, *, damaged: bool = False) -> About:
     """Write both files beside, then rename: a reader finds an old one whole or the new one.
 
     `damaged`: what lies there as `run.json` is set aside first. Returns what was written.
     """
-    about = without_secrets(about)
-    said = {
+    info = without_secrets(info)
+    record = {
         "format": FORMAT,
         "written_by": WRITER,
-        **{one.name: getattr(about, one.name) for one in fields(About) if one.name != "wrong"},
+        **{item.name: getattr(info, item.name) for item in fields(About) if item.name != "wrong"},
     }
-    said["attempts"] = [asdict(one) for one in about.attempts]
-    body = json.dumps(said, indent=1, default=payloads.plain).encode().removesuffix(b"\n}")
+    record["attempts"] = [asdict(attempt) for attempt in info.attempts]
+    body = json.dumps(record, indent=1, default=payloads.plain).encode().removesuffix(b"\n}")
     if damaged and os.path.lexists(path):
         path.replace(safe_files.free_name(path))
     data = body + CHECKSUM + safe_files.checksum(body) + b'"\n}'
@@ -395,4 +396,4 @@ def _write(path: Path, about: About, *, damaged: bool = False) -> About:
         file.write(data)
     with suppress(OSError), safe_files.beside(path.with_name(RUN_COPY)) as file:
         file.write(data)  # without room for it, the next rewrite makes it
-    return about
+    return info

@@ -110,8 +110,8 @@ def make_folder(path: Path) -> Path:
 def inside(root: Path, name: str) -> Path:
     """Return the path of a name below a folder. Raises OSError where a part of it is a link."""
     path = root
-    for part in Path(name).parts:
-        path /= part
+    for component in Path(name).parts:
+        path /= component
         if path.is_symlink():
             problem = f"{path.relative_to(root)} is a symbolic link"
             raise OSError(errno.ELOOP, problem, str(path))
@@ -148,24 +148,24 @@ def beside(path: Path) -> Iterator[IO[bytes]]:
 
     Once the block has ended, the new one is there after a power cut too.
     """
-    made = temp_files.half(path)
+    temp_path = temp_files.half(path)
     try:
-        with made.open("xb") as file:
+        with temp_path.open("xb") as file:
             temp_files.hold(file)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        made.replace(path)
+        temp_path.replace(path)
         sync(path.parent)
     finally:
-        made.unlink(missing_ok=True)
+        temp_path.unlink(missing_ok=True)
 
 
-def free_name(path: Path, why: str = "corrupt") -> Path:
+def free_name(path: Path, suffix: str = "corrupt") -> Path:
     """Return a name beside a file or folder to set it aside under: nothing has it yet."""
-    target, count = path.with_name(f"{path.name}.{why}"), 1
+    target, count = path.with_name(f"{path.name}.{suffix}"), 1
     while os.path.lexists(target):
-        target, count = path.with_name(f"{path.name}.{why}-{count}"), count + 1
+        target, count = path.with_name(f"{path.name}.{suffix}-{count}"), count + 1
     return target
 
 
@@ -184,8 +184,8 @@ def lock(folder: Path) -> Iterator[None]:
         return
     file = open_append(folder / LOCK_FILE, mode=SHARED_MODE)
     try:
-        patience = clock.monotonic() + LOCK_SECONDS
-        while clock.monotonic() < patience:
+        deadline = clock.monotonic() + LOCK_SECONDS
+        while clock.monotonic() < deadline:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break

@@ -28,7 +28,7 @@ class RowFile:
     has to be locked, and a call that is interrupted has written its row once or not at all.
     """
 
-    def __init__(self, path: Path, numbers: Iterator[int], repeat: int, most: int) -> None:
+    def __init__(self, path: Path, numbers: Iterator[int], repeat: int, max_layouts: int) -> None:
         """Open a file; `numbers` are those of its key tables, repeated every so many rows.
 
         `most`: key tables that are remembered.
@@ -36,7 +36,7 @@ class RowFile:
         self._file = os.fdopen(open_append(path), "ab", buffering=0)
         self._numbers = numbers
         self._repeat = repeat
-        self._most = most
+        self._most = max_layouts
         self._layouts: dict[tuple[str, ...], _Layout] = {}
         self.rename: Callable[[tuple[str, ...]], tuple[str, ...]] = tuple  # as they are written
 
@@ -51,9 +51,9 @@ class RowFile:
             data = frames.pack(Kind.SCALARS, payload, len(keys), layout.number, rows=1)
             if layout.written % self._repeat == 0:
                 data = layout.names + data
-            done = self._file.write(data)
-            if done != len(data):
-                self._take_back(done)
+            written = self._file.write(data)
+            if written != len(data):
+                self._take_back(written)
                 return False
         except (OSError, OverflowError, TypeError, ValueError, error):
             return False
@@ -75,6 +75,6 @@ class RowFile:
         frame = frames.pack(Kind.KEYS, names, columns=len(keys), table=number)
         if len(self._layouts) >= self._most:
             self._layouts = {}  # another thread may be writing by one of them
-        made = _Layout(frame, number, Struct(f"<qd{len(keys)}d"))
-        self._layouts[keys] = made
-        return made
+        layout = _Layout(frame, number, Struct(f"<qd{len(keys)}d"))
+        self._layouts[keys] = layout
+        return layout

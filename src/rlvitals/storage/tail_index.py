@@ -30,8 +30,8 @@ def is_written(folder: Path) -> bool:
     """Tell whether a process of this machine has a run's blocks open to write."""
     for file in block_files(folder):
         try:
-            with file.path.open("rb") as held:
-                if not hold(held.fileno(), alone=True):
+            with file.path.open("rb") as blocks:
+                if not hold(blocks.fileno(), alone=True):
                     return True
         except OSError:
             continue
@@ -54,23 +54,23 @@ def row(folder: Path) -> tuple[int, float] | None:
 def row_before(folder: Path, attempt: int, rank: int) -> tuple[int, float] | None:
     """Return step and time of the newest row that a rank wrote before an attempt; None without."""
     files = block_files(folder)
-    return _newest([one for one in files if one.attempt < attempt and one.rank == rank])
+    return _newest([file for file in files if file.attempt < attempt and file.rank == rank])
 
 
 def _newest(files: Sequence[BlockFile]) -> tuple[int, float] | None:
     for file in reversed(files):
-        if found := _of(file):
-            return found
+        if newest := _of(file):
+            return newest
     return None
 
 
 def _of(file: BlockFile) -> tuple[int, float] | None:
     try:
-        if found := _grown(file.path):
-            return found
+        if newest := _grown(file.path):
+            return newest
         if file.packed is not None:
             with PackedFile(file.packed) as packed:
-                last = max(packed.blocks, key=lambda one: one.last_row, default=None)
+                last = max(packed.blocks, key=lambda block: block.last_row, default=None)
                 return None if last is None else (last.last_step, last.last_time)
     except (OSError, UnreadableLog):
         return None
@@ -87,18 +87,18 @@ def _grown(path: Path) -> tuple[int, float] | None:
         while True:
             file.seek(max(0, size - window))
             data = frames.read(file, min(size, window))
-            found = _last(data)
-            if found or window >= size:
-                return found
+            newest = _last(data)
+            if newest or window >= size:
+                return newest
             window *= 8
 
 
 def _last(data: bytes) -> tuple[int, float] | None:
     """Return the last row of a piece of a file, which need not begin with a frame."""
-    found = None
-    for part in frames.walk(data):
-        if isinstance(part, Frame) and part.header.kind == Kind.SCALARS and part.header.rows:
-            words = np.frombuffer(part.payload, "<f8")
-            rows = part.header.rows
-            found = int(words[:rows].view("<i8")[-1]), float(words[2 * rows - 1])
-    return found
+    newest = None
+    for item in frames.walk(data):
+        if isinstance(item, Frame) and item.header.kind == Kind.SCALARS and item.header.rows:
+            columns = np.frombuffer(item.payload, "<f8")
+            rows = item.header.rows
+            newest = int(columns[:rows].view("<i8")[-1]), float(columns[2 * rows - 1])
+    return newest

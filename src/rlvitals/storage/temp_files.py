@@ -31,7 +31,7 @@ def hold(file: IO[bytes]) -> bool:
     return True
 
 
-def clear(folder: Path, now: float) -> None:
+def clear(folder: Path, time: float) -> None:
     """Remove what was being written to a folder by processes that are gone.
 
     `now`: by the file system's own clock, seconds since the epoch. What is held stays, and so does
@@ -40,12 +40,12 @@ def clear(folder: Path, now: float) -> None:
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if HALF.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                _clear(Path(entry.path), now - YOUNG)
+                _clear(Path(entry.path), time - YOUNG)
 
 
-def _clear(path: Path, before: float) -> None:
+def _clear(path: Path, cutoff: float) -> None:
     with suppress(OSError):
-        if path.stat().st_mtime >= before:
+        if path.stat().st_mtime >= cutoff:
             return
         with path.open("r+b") as file:  # NFS locks what may be written
             if hold(file):

@@ -47,9 +47,9 @@ def find(
     """
     home = _home(environ or {})
     files = [] if home is None else [SettingsFile(home)]
-    named = (environ or {}).get(VARIABLE, "")
-    if named:
-        path = Path(named).expanduser()
+    override = (environ or {}).get(VARIABLE, "")
+    if override:
+        path = Path(override).expanduser()
         if not _is_file(path):
             raise UsageError("no such settings file", where=str(path), hint=f"{VARIABLE}, --config")
         return (*files, SettingsFile(path))
@@ -64,8 +64,8 @@ def find(
 
 def read(file: SettingsFile) -> bytes:
     """Return what a settings file holds. Raises OSError, UsageError for one that is too large."""
-    with file.path.open("rb") as opened:
-        data = opened.read(MAX_FILE_BYTES + 1)
+    with file.path.open("rb") as stream:
+        data = stream.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(
             f"a settings file of more than {MAX_FILE_BYTES >> 20} MiB", where=str(file.path)
@@ -86,8 +86,8 @@ def without_restricted(
     for section, key in _options(CONFINED, allowed):
         if not _is_inside(file.path.parent, str(allowed[section][key])):
             del allowed[section][key]
-            why = "it names a file outside the folder of the settings file"
-            _tell(f"{section}.{key} in {file.path} is ignored: {why}; {_places()}")
+            reason = "it names a file outside the folder of the settings file"
+            _tell(f"{section}.{key} in {file.path} is ignored: {reason}; {_places()}")
     return allowed
 
 
@@ -121,8 +121,8 @@ def _distrust(path: Path, start: Path, *, records: bool) -> str:
         owner = path.stat().st_uid
     except OSError:
         return "its owner is not known"
-    own = {0, os.geteuid()} if hasattr(os, "geteuid") else {owner}
-    return "" if owner in own else "the file belongs to another user"
+    trusted_owners = {0, os.geteuid()} if hasattr(os, "geteuid") else {owner}
+    return "" if owner in trusted_owners else "the file belongs to another user"
 
 
 def _is_inside(folder: Path, name: str) -> bool:

@@ -141,14 +141,14 @@ class Fields:
         """Copy an object: surrogates escaped; numbers beyond float64 and deep levels dropped."""
         result = {}
         for key, item in value.items():
-            place = f"{name}/{text(key)}" if name else text(key)
+            path = f"{name}/{text(key)}" if name else text(key)
             try:
-                result[text(key)] = self._tidy(item, place, MAX_DEPTH)
+                result[text(key)] = self._tidy(item, path, MAX_DEPTH)
             except ValueError as error:
-                self.drop(place, error)
+                self.drop(path, error)
         return result
 
-    def _tidy(self, value: object, place: str, depth: int) -> object:
+    def _tidy(self, value: object, path: str, depth: int) -> object:
         if not depth:
             raise WrongTypeError(f"is nested more than {MAX_DEPTH} deep")
         if isinstance(value, str):
@@ -158,16 +158,16 @@ class Fields:
         if isinstance(value, Mapping):
             result = {}
             for key, item in value.items():
-                inner = f"{place}/{text(key)}"
+                inner = f"{path}/{text(key)}"
                 try:
                     result[text(key)] = self._tidy(item, inner, depth - 1)
                 except ValueError as error:
                     self.drop(inner, error)
             return result
         if isinstance(value, Sequence):
-            return [self._tidy(item, place, depth - 1) for item in value]
+            return [self._tidy(item, path, depth - 1) for item in value]
         return value
 
-    def drop(self, name: str, why: ValueError) -> None:
+    def drop(self, name: str, error: ValueError) -> None:
         """Name a field that is dropped."""
-        self.wrong.append(f"{self.where}: {name[:MAX_NAME]} {why}: dropped")
+        self.wrong.append(f"{self.where}: {name[:MAX_NAME]} {error}: dropped")

@@ -58,14 +58,14 @@ def _events(path: Path) -> Iterator[Report]:
         return
     size = path.stat().st_size
     try:
-        found = events.read(path)
+        scan = events.read(path)
     except OSError as error:
         yield Report(EVENTS_FILE, size, problem=error.strerror or str(error))
         return
-    skipped = [f"{found.skipped:,} lines are no events"] if found.skipped else []
-    torn = size - found.cursor.offset
-    damage = _fields([*skipped, *typed.summary(found.wrong)])
-    yield Report(EVENTS_FILE, size, len(found.events), 0, damage, torn)
+    skipped = [f"{scan.skipped:,} lines are no events"] if scan.skipped else []
+    torn = size - scan.cursor.offset
+    damage = _fields([*skipped, *typed.summary(scan.wrong)])
+    yield Report(EVENTS_FILE, size, len(scan.events), 0, damage, torn)
 
 
 def _fields(wrong: Sequence[str]) -> tuple[Damage, ...]:
@@ -77,17 +77,17 @@ def _blocks(path: Path) -> Report:
     try:
         with path.open("rb", buffering=0) as file:
             growing = not hold(file.fileno(), alone=True)
-            found = _Check()
-            for part in frames.stream(file):
-                found.take(part)
+            check = _Check()
+            for item in frames.stream(file):
+                check.take(item)
     except OSError as error:
         return Report(name, size, problem=error.strerror or str(error))
-    if found.torn and path.name.endswith(".packed.rlv"):  # it was whole when it got its name
-        at = size - found.torn
-        found.damage.append(Damage(at, found.torn, "the end of the file is torn"))
-        found.torn = 0
-    damage = (*found.damage, *found.lost())  # this takes the lost rows from those that are read
-    return Report(name, size, found.blocks, found.rows, damage, found.torn, growing)
+    if check.torn and path.name.endswith(".packed.rlv"):  # it was whole when it got its name
+        offset = size - check.torn
+        check.damage.append(Damage(offset, check.torn, "the end of the file is torn"))
+        check.torn = 0
+    damage = (*check.damage, *check.lost())  # this takes the lost rows from those that are read
+    return Report(name, size, check.blocks, check.rows, damage, check.torn, growing)
 
 
 class _Check:
@@ -99,20 +99,20 @@ class _Check:
         self._tables: dict[int, int] = {}  # columns of each key table
         self._waiting: list[tuple[Damage, int, int, int]] = []  # its table, columns, rows
 
-    def take(self, part: frames.Part) -> None:
-        if isinstance(part, Tail):
-            self.torn = part.size
-        elif isinstance(part, Damage):
-            self.damage.append(part)
+    def take(self, item: frames.Part) -> None:
+        if isinstance(item, Tail):
+            self.torn = item.size
+        elif isinstance(item, Damage):
+            self.damage.append(item)
         else:
             self.blocks += 1
-            self._frame(part)
+            self._frame(item)
 
     def _frame(self, frame: Frame) -> None:
-        header, place = frame.header, Damage(frame.offset, frame.end - frame.offset, "")
+        header, extent = frame.header, Damage(frame.offset, frame.end - frame.offset, "")
         if header.kind in {Kind.SCALARS, Kind.PACKED}:
             self.rows += header.rows
-            self._waiting.append((place, header.table, header.columns, header.rows))
+            self._waiting.append((extent, header.table, header.columns, header.rows))
         try:
             self._parse(frame)
         except ValueError as error:
@@ -138,12 +138,12 @@ class _Check:
         elif kind not in set(Kind):
             self._add_damage(frame, f"a block of kind {kind}")
 
-    def _add_damage(self, frame: Frame, why: str) -> None:
-        self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
+    def _add_damage(self, frame: Frame, problem: str) -> None:
+        self.damage.append(Damage(frame.offset, frame.end - frame.offset, problem))
 
     def lost(self) -> Iterator[Damage]:
         """Name the rows whose key table is lost: it may stand behind them."""
-        for place, table, columns, rows in self._waiting:
+        for extent, table, columns, rows in self._waiting:
             if self._tables.get(table) != columns:
                 self.rows -= rows
-                yield Damage(place.offset, place.size, f"{rows:,} rows whose key table is lost")
+                yield Damage(extent.offset, extent.size, f"{rows:,} rows whose key table is lost")

@@ -77,10 +77,10 @@ class Outbox:
             counts[block.kind] += block.rows or 1
         return counts
 
-    def add(self, kind: Kind, *parts: Bytes, rows: int = 0, table: int = -1) -> None:
+    def add(self, kind: Kind, *chunks: Bytes, rows: int = 0, table: int = -1) -> None:
         """Take a block."""
-        size = sum(map(len, parts))
-        self._blocks.append(_Block(parts, size, kind, rows, table))
+        size = sum(map(len, chunks))
+        self._blocks.append(_Block(chunks, size, kind, rows, table))
         self._grow(size)
         if kind != Kind.KEYS and not self._budget.fits(0):  # a key table goes with its rows
             self._drop()
@@ -88,15 +88,15 @@ class Outbox:
     def write(self) -> None:
         """Hand all of it to the system. OSError where it takes none."""
         while self._blocks:
-            parts: list[Bytes] = []
+            chunks: list[Bytes] = []
             for block in self._blocks:
-                if parts and len(parts) + len(block.parts) > MAX_WRITE_PARTS:
+                if chunks and len(chunks) + len(block.parts) > MAX_WRITE_PARTS:
                     break
-                parts += block.parts
-            done = _write(self.fd, parts)
-            if not done:
+                chunks += block.parts
+            size = _write(self.fd, chunks)
+            if not size:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            self._remove_written(done)
+            self._remove_written(size)
 
     def _grow(self, size: int) -> None:
         self._size += size
@@ -108,14 +108,14 @@ class Outbox:
         for kinds in DROP_ORDER:
             if self._budget.fits(0):
                 break
-            rest: deque[_Block] = deque()
+            remaining: deque[_Block] = deque()
             for block in self._blocks:
                 if block.kind in kinds and not self._budget.fits(0, TARGET_SHARE):
                     self._grow(-block.size)
                     self.dropped[block.kind] += block.rows or 1
                 else:
-                    rest.append(block)
-            self._blocks = rest
+                    remaining.append(block)
+            self._blocks = remaining
         self._drop_tables()
         if first is not None:
             self._blocks.appendleft(first)
@@ -123,30 +123,30 @@ class Outbox:
     def _drop_tables(self) -> None:
         """Drop the key tables whose rows are gone; they are written again before the next ones."""
         needed = {block.table for block in self._blocks if block.kind == Kind.SCALARS}
-        rest: deque[_Block] = deque()
+        remaining: deque[_Block] = deque()
         for block in self._blocks:
             if block.kind == Kind.KEYS and block.table not in needed:
                 self._grow(-block.size)
                 self.lost_tables.add(block.table)
             else:
-                rest.append(block)
-        self._blocks = rest
+                remaining.append(block)
+        self._blocks = remaining
 
-    def _remove_written(self, done: int) -> None:
+    def _remove_written(self, size: int) -> None:
         """Forget what is written, to the byte."""
-        self._grow(-done)
-        while done and done >= self._blocks[0].size:
-            done -= self._blocks.popleft().size
+        self._grow(-size)
+        while size and size >= self._blocks[0].size:
+            size -= self._blocks.popleft().size
             self._begun = False
-        if done:
+        if size:
             block = self._blocks[0]
-            block.parts = (b"".join(block.parts)[done:],)
-            block.size -= done
+            block.parts = (b"".join(block.parts)[size:],)
+            block.size -= size
             self._begun = True
 
 
-def _write(fd: int, parts: list[Bytes]) -> int:
+def _write(fd: int, chunks: list[Bytes]) -> int:
     """Write bytes that lie in several places; return how many the system took. OSError."""
     if not hasattr(os, "writev"):  # not on Windows
-        return os.write(fd, b"".join(parts))
-    return os.writev(fd, parts)
+        return os.write(fd, b"".join(chunks))
+    return os.writev(fd, chunks)

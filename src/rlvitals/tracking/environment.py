@@ -56,7 +56,7 @@ def gather(settings: Mapping[str, object] | None = None) -> dict[str, object]:
     {name: version}, python, host {name, os, processor, cores, memory_gib, gpus}, environment
     {variable: value}, seeds {name: number}, settings_hash (of the settings without secrets).
     """
-    parts: dict[str, object] = {
+    facts: dict[str, object] = {
         "command": list(redact.command(_command())),
         "directory": _directory(),
         "git": git(_code()),
@@ -67,38 +67,38 @@ def gather(settings: Mapping[str, object] | None = None) -> dict[str, object]:
         "seeds": seeds(settings or {}),
         "settings_hash": settings_hash(settings or {}),
     }
-    return redact.written({name: found for name, found in parts.items() if found})
+    return redact.written({name: fact for name, fact in facts.items() if fact})
 
 
 def settings_hash(settings: Mapping[str, object]) -> str:
     """Return 16 hex digits that two runs of the same settings share, in whatever order."""
     if not settings:
         return ""
-    written = json.dumps(redact.mapping(settings), sort_keys=True, default=str, skipkeys=True)
-    return hashlib.sha256(written.encode()).hexdigest()[:16]
+    text = json.dumps(redact.mapping(settings), sort_keys=True, default=str, skipkeys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def seeds(settings: Mapping[str, object]) -> dict[str, object]:
     """Return every seed of the settings, of the environment, and of torch where it is loaded."""
-    found = dict(_seeds_within("", settings))
-    hashing = os.environ.get("PYTHONHASHSEED", "")
-    if hashing:
-        found["PYTHONHASHSEED"] = hashing
+    seeds = dict(_seeds_within("", settings))
+    hash_seed = os.environ.get("PYTHONHASHSEED", "")
+    if hash_seed:
+        seeds["PYTHONHASHSEED"] = hash_seed
     torch = sys.modules.get("torch")
-    drawn = _safely(lambda: int(torch.initial_seed())) if torch is not None else None
-    if isinstance(drawn, int) and drawn < PEOPLE_S:
-        found["torch"] = drawn
-    return found
+    torch_seed = _safely(lambda: int(torch.initial_seed())) if torch is not None else None
+    if isinstance(torch_seed, int) and torch_seed < PEOPLE_S:
+        seeds["torch"] = torch_seed
+    return seeds
 
 
 def environment() -> dict[str, str]:
     """Return the variables that change what a run does, without secrets."""
-    known = {
+    variables = {
         name: value
         for name, value in os.environ.items()
         if name in VARIABLES or name.startswith(BEGINNINGS)
     }
-    return redact.mapping(dict(sorted(known.items())))
+    return redact.mapping(dict(sorted(variables.items())))
 
 
 def packages() -> dict[str, str]:
@@ -106,23 +106,23 @@ def packages() -> dict[str, str]:
 
     Told by the names of their folders: to open hundreds of files takes a hundred times as long.
     """
-    found: dict[str, str] = {}
-    for place in sys.path:
+    versions: dict[str, str] = {}
+    for folder in sys.path:
         try:
-            names = [entry.name for entry in os.scandir(place or ".")]
+            names = [entry.name for entry in os.scandir(folder or ".")]
         except OSError:
             continue
         for name in names:
-            if (known := INSTALLED.fullmatch(name)) is not None:
-                found.setdefault(known[1].replace("_", "-").lower(), known[2])
-    return dict(sorted(found.items()))
+            if (match := INSTALLED.fullmatch(name)) is not None:
+                versions.setdefault(match[1].replace("_", "-").lower(), match[2])
+    return dict(sorted(versions.items()))
 
 
 def host() -> dict[str, object]:
     """Return the machine: its name, system, processor, cores, memory in GiB, graphics cards."""
     from rlvitals.tracking import machine  # noqa: PLC0415 - loads psutil, on the thread of facts
 
-    found: dict[str, object] = {
+    facts: dict[str, object] = {
         "name": socket.gethostname(),
         "os": platform.platform(terse=True),
         "processor": _processor(),
@@ -130,7 +130,7 @@ def host() -> dict[str, object]:
         "memory_gib": machine.memory_gib(),
         "gpus": machine.gpus(),
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in facts.items() if value}
 
 
 def git(folder: Path) -> dict[str, object]:
@@ -146,7 +146,7 @@ def git(folder: Path) -> dict[str, object]:
     lines = status.splitlines()
     diff = _git(folder, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD") or ""
     untracked = [line[3:] for line in lines if line.startswith("??")]
-    found: dict[str, object] = {
+    facts: dict[str, object] = {
         "commit": commit.strip(),
         "branch": (_git(folder, "rev-parse", "--abbrev-ref", "HEAD") or "").strip(),
         "dirty": any(not line.startswith("??") for line in lines),
@@ -155,7 +155,7 @@ def git(folder: Path) -> dict[str, object]:
         "untracked_count": len(untracked),
         **_cut(redact.text(_without_secret_files(diff))),
     }
-    return {name: value for name, value in found.items() if value or name == "dirty"}
+    return {name: value for name, value in facts.items() if value or name == "dirty"}
 
 
 def _without_secret_files(diff: str) -> str:
@@ -163,13 +163,13 @@ def _without_secret_files(diff: str) -> str:
 
     In a program a quoted text that mixes cases and digits is an API key far more often than not.
     """
-    parts = re.split(r"(?m)^(?=diff --git )", diff)
+    sections = re.split(r"(?m)^(?=diff --git )", diff)
     return "".join(
-        f"{part.splitlines()[0]}\n{redact.MARK}\n"
-        if SECRET_FILE.search(part.partition("\n")[0])
-        else QUOTED.sub(_unless_drawn, part)
-        for part in parts
-        if part
+        f"{section.splitlines()[0]}\n{redact.MARK}\n"
+        if SECRET_FILE.search(section.partition("\n")[0])
+        else QUOTED.sub(_unless_drawn, section)
+        for section in sections
+        if section
     )
 
 
@@ -179,20 +179,20 @@ def _unless_drawn(match: re.Match[str]) -> str:
 
 def _cut(diff: str) -> dict[str, object]:
     """Keep the beginning of a diff, in whole lines, and say that there was more."""
-    whole = diff.encode()
-    if len(whole) <= DIFF_BYTES:
+    data = diff.encode()
+    if len(data) <= DIFF_BYTES:
         return {"diff": diff}
-    kept = whole[: whole.rfind(b"\n", 0, DIFF_BYTES) + 1].decode(errors="replace")
-    return {"diff": kept, "diff_cut": True}
+    text = data[: data.rfind(b"\n", 0, DIFF_BYTES) + 1].decode(errors="replace")
+    return {"diff": text, "diff_cut": True}
 
 
-def _git(folder: Path, *words: str) -> str | None:
+def _git(folder: Path, *arguments: str) -> str | None:
     """Ask git, and read the beginning of its answer; None where there is none in time."""
     quiet = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     safe = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat")
     try:
-        asked = subprocess.Popen(  # noqa: S603 - fixed words, no shell
-            ["git", "-C", str(folder), *safe, *words],  # noqa: S607 - the person's own git
+        process = subprocess.Popen(  # noqa: S603 - fixed words, no shell
+            ["git", "-C", str(folder), *safe, *arguments],  # noqa: S607 - the person's own git
             env=quiet,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -200,24 +200,24 @@ def _git(folder: Path, *words: str) -> str | None:
         )
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
-    with asked:
-        late = threading.Timer(GIT_SECONDS, asked.kill)
-        late.daemon = True
-        late.start()
-        said = b"" if asked.stdout is None else asked.stdout.read(READ_BYTES + 1)
-        if len(said) > READ_BYTES:
-            asked.kill()
-        code = asked.wait()
-        late.cancel()
-    if code and len(said) <= READ_BYTES:
+    with process:
+        timer = threading.Timer(GIT_SECONDS, process.kill)
+        timer.daemon = True
+        timer.start()
+        output = b"" if process.stdout is None else process.stdout.read(READ_BYTES + 1)
+        if len(output) > READ_BYTES:
+            process.kill()
+        code = process.wait()
+        timer.cancel()
+    if code and len(output) <= READ_BYTES:
         return None
-    return said[:READ_BYTES].decode(errors="replace")
+    return output[:READ_BYTES].decode(errors="replace")
 
 
 def _command() -> list[str]:
     """Return the words of the command; a module that is run keeps its `-m`."""
-    words = list(getattr(sys, "orig_argv", ())) or [sys.executable, *sys.argv]
-    return [Path(words[0]).name, *words[1:]] if words else []
+    arguments = list(getattr(sys, "orig_argv", ())) or [sys.executable, *sys.argv]
+    return [Path(arguments[0]).name, *arguments[1:]] if arguments else []
 
 
 def _code() -> Path:
@@ -233,34 +233,34 @@ def _directory() -> str:
 
     No absolute path is kept: a run can be moved.
     """
-    found = _safely(os.getcwd)
-    if not isinstance(found, str):
+    folder = _safely(os.getcwd)
+    if not isinstance(folder, str):
         return ""
     try:
-        return str(Path("~") / Path(found).relative_to(Path.home()))
+        return str(Path("~") / Path(folder).relative_to(Path.home()))
     except (ValueError, RuntimeError):
-        return Path(found).name
+        return Path(folder).name
 
 
 def _processor() -> str:
     """Return the processor's name; Linux tells it in a file."""
     try:
-        said = Path("/proc/cpuinfo").read_text(errors="replace")
+        text = Path("/proc/cpuinfo").read_text(errors="replace")
     except OSError:
         return platform.processor() or platform.machine()
-    named = re.search(r"^model name\s*:\s*(.+)$", said, re.MULTILINE)
-    return named[1].strip() if named else platform.machine()
+    match = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return match[1].strip() if match else platform.machine()
 
 
 def _seeds_within(prefix: str, settings: Mapping[str, object]) -> list[tuple[str, object]]:
-    found: list[tuple[str, object]] = []
+    seeds: list[tuple[str, object]] = []
     for key, value in settings.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            found += _seeds_within(f"{name}/", value)
+            seeds += _seeds_within(f"{name}/", value)
         elif SEED.search(str(key)) and isinstance(value, int | float | str | list | tuple):
-            found.append((name, value))
-    return found
+            seeds.append((name, value))
+    return seeds
 
 
 def _safely(ask: Callable[[], object]) -> object:

@@ -45,22 +45,22 @@ def read(run: Path, events: Iterable[Event], newest: int = 0) -> Found:
     One that failed ends the run, whatever the others do. What cannot be read was not noted. Of an
     attempt `newest` of which no process noted anything its events alone tell.
     """
-    noted = [one for path in _files(run) if (one := heartbeat.read_or_skip(path)) is not None]
-    attempt = max((one.attempt for one in noted), default=0)
-    last = [one for one in noted if one.attempt == attempt]
+    beats = [beat for path in _files(run) if (beat := heartbeat.read_or_skip(path)) is not None]
+    attempt = max((beat.attempt for beat in beats), default=0)
+    last = [beat for beat in beats if beat.attempt == attempt]
     events = list(events)
     if attempt < newest:
         return Found(_by_events(events, newest), (), newest)
-    ends = [(one, _ending(run, one, events)) for one in last]
-    failed = [(one, end) for one, end in ends if end is not None and _failed(end)]
-    still = tuple(_process(one) for one, end in ends if end is None)
+    ends = [(beat, _ending(run, beat, events)) for beat in last]
+    failed = [(beat, end) for beat, end in ends if end is not None and _failed(end)]
+    open_processes = tuple(_process(beat) for beat, end in ends if end is None)
     if failed:
         first, end = min(failed, key=lambda pair: pair[0].time)
-        return Found(_named(first, end, len(last)), still, attempt)
-    done = [(one, end) for one, end in ends if end is not None]
-    if still or not done:
-        return Found(None, still, attempt)
-    one, end = min(done, key=lambda pair: pair[0].rank)
+        return Found(_named(first, end, len(last)), open_processes, attempt)
+    finished = [(beat, end) for beat, end in ends if end is not None]
+    if open_processes or not finished:
+        return Found(None, open_processes, attempt)
+    beat, end = min(finished, key=lambda pair: pair[0].rank)
     return Found(end, (), attempt)
 
 
@@ -79,47 +79,49 @@ def _by_hand(traceback: str) -> bool:
     return traceback.strip().rpartition("\n")[2].startswith("KeyboardInterrupt")
 
 
-def _named(one: Beat, end: Ending, ranks: int) -> Ending:
+def _named(beat: Beat, end: Ending, ranks: int) -> Ending:
     """Say which of several processes it was."""
     if ranks == 1:
         return end
-    said = f"rank {one.rank}: {end.reason}"
-    return Ending(end.exit_code, end.traceback, end.signal, end.step, said)
+    reason = f"rank {beat.rank}: {end.reason}"
+    return Ending(end.exit_code, end.traceback, end.signal, end.step, reason)
 
 
-def _ending(run: Path, one: Beat, events: Sequence[Event]) -> Ending | None:
+def _ending(run: Path, beat: Beat, events: Sequence[Event]) -> Ending | None:
     """Put together what one process noted of its end; None where it noted none.
 
     What a run says of itself comes first, then the exit code, then a signal, then an exception.
     """
-    own = [event for event in events if _is_of(event, one)]
-    said = next((event for event in reversed(own) if event.kind in FINISH), None)
-    raised = next((event for event in reversed(own) if event.kind == EXCEPTION), None)
-    trace = _text(raised, "traceback")
-    step = max((e.step for e in own if e.step is not None), default=None)
-    step = max((s for s in (step, one.step) if s is not None), default=None)
-    signal, dump = _crash(run, one)
-    status = _text(said, "status")
-    if said is not None and status != EXITING:
-        return _told(said, status, step)
-    if one.exit_code is not None:
-        trace = trace if one.exit_code else ""
+    own_events = [event for event in events if _is_of(event, beat)]
+    finish_event = next((event for event in reversed(own_events) if event.kind in FINISH), None)
+    exception_event = next(
+        (event for event in reversed(own_events) if event.kind == EXCEPTION), None
+    )
+    trace = _text(exception_event, "traceback")
+    step = max((e.step for e in own_events if e.step is not None), default=None)
+    step = max((s for s in (step, beat.step) if s is not None), default=None)
+    signal, dump = _crash(run, beat)
+    status = _text(finish_event, "status")
+    if finish_event is not None and status != EXITING:
+        return _told(finish_event, status, step)
+    if beat.exit_code is not None:
+        trace = trace if beat.exit_code else ""
         after = f" after {signal}" if signal else ""
-        return Ending(one.exit_code, trace, "", step, f"exit code {one.exit_code}{after}")
+        return Ending(beat.exit_code, trace, "", step, f"exit code {beat.exit_code}{after}")
     if signal:
         return Ending(None, dump, signal, step, _ended(signal) + _doing(dump))
-    if raised is not None:
+    if exception_event is not None:
         by_hand = _by_hand(trace)
         return Ending(None, trace, "", step, "stopped by hand" if by_hand else "")
-    if said is not None:
+    if finish_event is not None:
         return Ending(None, "", "", step, "the program ended")
     return None
 
 
 def _by_events(events: Iterable[Event], attempt: int) -> Ending | None:
     """Tell how an attempt ended by what it said; of several ranks, by the first that failed."""
-    own = [one for one in events if one.facts.get("attempt", attempt) == attempt]
-    ends = [_alone(one) for one in own if one.kind in ENDS]
+    attempt_events = [event for event in events if event.facts.get("attempt", attempt) == attempt]
+    ends = [_alone(event) for event in attempt_events if event.kind in ENDS]
     return next((end for end in ends if _failed(end)), next(iter(ends), None))
 
 
@@ -150,46 +152,46 @@ def _doing(dump: str) -> str:
     return "" if frame is None else f", in {frame[3]} ({Path(frame[1]).name}:{frame[2]})"
 
 
-def _crash(run: Path, one: Beat) -> tuple[str, str]:
+def _crash(run: Path, beat: Beat) -> tuple[str, str]:
     """Return the signal that the fault handler wrote of, and what it wrote; empty without one."""
-    _, path = heartbeat.paths(run, one.attempt, one.rank)
+    _, path = heartbeat.paths(run, beat.attempt, beat.rank)
     try:
-        said = path.read_bytes()[:CRASH_LETTERS].decode(errors="replace").strip()
+        dump = path.read_bytes()[:CRASH_LETTERS].decode(errors="replace").strip()
     except OSError:
         return "", ""
-    if not said:
+    if not dump:
         return "", ""
-    headline = HEADLINE.search(said)
+    headline = HEADLINE.search(dump)
     if headline is not None:
-        word = headline[1].strip()
+        error_name = headline[1].strip()
         # Any other headline is the interpreter's own: it gives up by SIGABRT.
-        return FATAL.get(word, "SIGABRT"), said
-    return ("SIGHUP" if ONE_STACK in said else "SIGTERM"), said
+        return FATAL.get(error_name, "SIGABRT"), dump
+    return ("SIGHUP" if ONE_STACK in dump else "SIGTERM"), dump
 
 
-def _is_of(event: Event, one: Beat) -> bool:
+def _is_of(event: Event, beat: Beat) -> bool:
     """Tell the events of a process: an event without a rank is the first one's."""
-    said = event.facts
-    return said.get("attempt") == one.attempt and said.get("rank", 0) == one.rank
+    facts = event.facts
+    return facts.get("attempt") == beat.attempt and facts.get("rank", 0) == beat.rank
 
 
 def _text(event: Event | None, name: str) -> str:
-    said = None if event is None else event.facts.get(name)
-    return said if isinstance(said, str) else ""
+    value = None if event is None else event.facts.get(name)
+    return value if isinstance(value, str) else ""
 
 
-def _process(one: Beat) -> Process:
-    who = one.writer
+def _process(beat: Beat) -> Process:
+    writer = beat.writer
     return Process(
-        pid=who.pid,
-        beat=one.time,
-        step=one.step,
-        rank=one.rank,
-        attempt=one.attempt,
-        host=who.host,
-        boot=who.boot,
-        namespace=who.namespace,
-        born=who.born,
-        cgroup=who.cgroup,
-        kills=one.kills,
+        pid=writer.pid,
+        beat=beat.time,
+        step=beat.step,
+        rank=beat.rank,
+        attempt=beat.attempt,
+        host=writer.host,
+        boot=writer.boot,
+        namespace=writer.namespace,
+        born=writer.born,
+        cgroup=writer.cgroup,
+        kills=beat.kills,
     )

@@ -29,9 +29,9 @@ def built() -> "type[Shortcut] | None":
 
 def shortcut(method: Callable[..., None], pump: Pump) -> "Shortcut | None":
     """Return the short way to a pump's rows around a run's `log`, where there is one."""
-    made = None if os.environ.get(VARIABLE, "").lower() in OFF else built()
-    if made is None:
+    shortcut_type = None if os.environ.get(VARIABLE, "").lower() in OFF else built()
+    if shortcut_type is None:
         return None
-    short = made(pump.rows, pump.limit, pump.catch_up, method)
-    pump.gather = short.move
-    return short
+    fast_log = shortcut_type(pump.rows, pump.limit, pump.catch_up, method)
+    pump.gather = fast_log.move
+    return fast_log

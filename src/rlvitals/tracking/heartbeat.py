@@ -63,8 +63,8 @@ def paths(run: Path, attempt: int, rank: int) -> tuple[Path, Path]:
 
 def line(step: int | None, kills: int | None) -> bytes:
     """Write the first line, now."""
-    said = f"{time.time():.3f} {'-' if step is None else step} {'-' if kills is None else kills}"
-    return said.encode().ljust(LINE - 1)[: LINE - 1] + b"\n"
+    text = f"{time.time():.3f} {'-' if step is None else step} {'-' if kills is None else kills}"
+    return text.encode().ljust(LINE - 1)[: LINE - 1] + b"\n"
 
 
 def head(writer: Writer, step: int | None, kills: int | None) -> bytes:
@@ -75,8 +75,8 @@ def head(writer: Writer, step: int | None, kills: int | None) -> bytes:
 def read(path: Path) -> Beat | None:
     """Read a file of beats; None where it is none. Raises OSError."""
     attempt, _, rank = path.stem.partition("-")
-    first, _, rest = path.read_bytes().partition(b"\n")
-    second, _, code = rest.partition(b"\n")
+    first, _, after_first = path.read_bytes().partition(b"\n")
+    second, _, code = after_first.partition(b"\n")
     try:
         when, step, kills = first.split()
         return Beat(
@@ -142,11 +142,11 @@ def namespace() -> str:
 def born(pid: int) -> str:
     """Return when a process began, as text that compares; empty for none, and for a dead one."""
     try:
-        said = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
         return "" if sys.platform == "linux" else _born_elsewhere(pid)
     # The name, in brackets, may hold anything; state is the first field behind it.
-    fields = said.rpartition(")")[2].split()
+    fields = stat.rpartition(")")[2].split()
     return "" if fields[0] in "ZXx" else fields[19]
 
 

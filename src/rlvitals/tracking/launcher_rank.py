@@ -40,8 +40,8 @@ def place(environ: Mapping[str, str]) -> Place:
 
 
 def _first(environ: Mapping[str, str], names: tuple[str, ...]) -> int | None:
-    found = (environ.get(name, "") for name in names)
-    return next((int(text) for text in found if text.isascii() and text.isdigit()), None)
+    texts = (environ.get(name, "") for name in names)
+    return next((int(text) for text in texts if text.isascii() and text.isdigit()), None)
 
 
 def _launch(environ: Mapping[str, str]) -> str:

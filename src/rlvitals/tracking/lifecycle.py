@@ -81,15 +81,15 @@ class Handle:
 
     def arm(self) -> None:
         """Open the files, install the hooks, start to beat; what fails is a note."""
-        parts = {
+        setups = {
             "signs of life": self._open,
             "exit code": self._watch_exit,
             "signals": self._watch_crash,
             "exceptions": _hook,
         }
-        for title, part in parts.items():
+        for title, set_up in setups.items():
             try:
-                part()
+                set_up()
             except Exception as error:  # noqa: BLE001 - training goes on without this part
                 self._note(f"{title} not noted: {error}")
         threading.Thread(target=self._run, name="rlvitals-beat", daemon=True).start()
@@ -108,10 +108,10 @@ class Handle:
         if os.getpid() != self._pid:
             return
         try:
-            told = "".join(traceback.format_exception(error))
+            text = "".join(traceback.format_exception(error))
         except Exception:  # noqa: BLE001 - an error that cannot even be told is named
-            told = type(error).__name__
-        self._append(kind, traceback=_kept(told), **facts)
+            text = type(error).__name__
+        self._append(kind, traceback=_kept(text), **facts)
 
     def forget(self) -> None:
         """Write nowhere from now on: this is a fork's child, and the files are its parent's."""
@@ -126,9 +126,9 @@ class Handle:
             pass
 
     def _append(self, kind: str, **facts: object) -> None:
-        said = {name: value for name, value in facts.items() if value not in (None, "")}
+        fields = {name: value for name, value in facts.items() if value not in (None, "")}
         try:
-            self._events.append(kind, self._at(), **self._who, **said)
+            self._events.append(kind, self._at(), **self._who, **fields)
         except Exception as error:  # noqa: BLE001 - a full disk must not hide the program's error
             self._note(f"{kind} not noted: {error}")
 
@@ -191,14 +191,14 @@ class Handle:
                 )
 
     def _beat(self) -> None:
-        said = heartbeat.line(self._at(), self._kills())
+        line = heartbeat.line(self._at(), self._kills())
         with self._lock:
             if self._file is None:
                 return
             try:
                 self._reopen()
                 os.lseek(self._file, 0, os.SEEK_SET)
-                os.write(self._file, said)
+                os.write(self._file, line)
             except OSError as error:
                 self._note(f"no sign of life written: {error.strerror}")
 
@@ -253,8 +253,8 @@ def begin(  # noqa: PLR0913 - what tells the run and where it stands
     return handle
 
 
-def _kept(told: str) -> str:
-    return redact.written_text(told)[-TRACEBACK_LETTERS:]
+def _kept(text: str) -> str:
+    return redact.written_text(text)[-TRACEBACK_LETTERS:]
 
 
 def _remove_empty(path: Path) -> None:
@@ -292,12 +292,12 @@ def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackT
     (_before.excepthook if _before else sys.__excepthook__)(kind, error, trace)
 
 
-def _uncaught_in_thread(said: threading.ExceptHookArgs) -> None:
-    if said.exc_value is not None and said.exc_type is not SystemExit:
-        name = said.thread.name if said.thread is not None else ""
+def _uncaught_in_thread(hook_args: threading.ExceptHookArgs) -> None:
+    if hook_args.exc_value is not None and hook_args.exc_type is not SystemExit:
+        name = hook_args.thread.name if hook_args.thread is not None else ""
         for handle in _live:
-            handle.raised("thread_exception", said.exc_value, thread=name)
-    (_before.threadhook if _before else threading.__excepthook__)(said)
+            handle.raised("thread_exception", hook_args.exc_value, thread=name)
+    (_before.threadhook if _before else threading.__excepthook__)(hook_args)
 
 
 _handlers: dict[str, object] = {}  # what Python knew of a signal as we began to note it
@@ -317,10 +317,10 @@ def _guard(handle: Handle) -> None:
         number = getattr(signal, name, None)
         if number is None or not hasattr(faulthandler, "register"):
             continue
-        now = signal.getsignal(number)
-        if name not in _handlers and now is not signal.SIG_IGN:
-            _handlers[name] = now
-        if name in _handlers and _handlers[name] is now:
+        handler = signal.getsignal(number)
+        if name not in _handlers and handler is not signal.SIG_IGN:
+            _handlers[name] = handler
+        if name in _handlers and _handlers[name] is handler:
             faulthandler.register(number, handle.crash, all_threads=threads, chain=True)
 
 
@@ -342,9 +342,9 @@ def _release(handle: Handle) -> None:
     if _owner is not handle:
         return
     _owner = None
-    others = [one for one in _live if one.crash is not None]
-    if others:
-        _guard(others[-1])
+    handles = [handle for handle in _live if handle.crash is not None]
+    if handles:
+        _guard(handles[-1])
         return
     if _enabled:
         faulthandler.disable()

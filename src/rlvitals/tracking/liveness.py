@@ -29,7 +29,11 @@ class Presence:
 
 
 def look(
-    processes: Sequence[Process], now: float, last_row: float | None = None, *, live: bool = False
+    processes: Sequence[Process],
+    time_now: float,
+    last_row: float | None = None,
+    *,
+    live: bool = False,
 ) -> Presence:
     """Look for the processes on this machine, and by their heartbeats elsewhere.
 
@@ -38,19 +42,19 @@ def look(
     """
     if not processes:
         return Presence()
-    seen = [(one, _one(one, now, last_row, live=live)) for one in processes]
-    gone = [(one, why) for one, (alive, why) in seen if alive is False]
-    if gone:
-        one, why = min(gone, key=lambda pair: pair[0].beat)
-        who = f"rank {one.rank} " if len(processes) > 1 or one.rank else ""
-        return Presence(False, f"{who}{why}", one.step)
-    if not all(alive for _, (alive, _) in seen):
+    states = [(process, _one(process, time_now, last_row, live=live)) for process in processes]
+    dead = [(process, reason) for process, (alive, reason) in states if alive is False]
+    if dead:
+        process, reason = min(dead, key=lambda pair: pair[0].beat)
+        prefix = f"rank {process.rank} " if len(processes) > 1 or process.rank else ""
+        return Presence(False, f"{prefix}{reason}", process.step)
+    if not all(alive for _, (alive, _) in states):
         return Presence()
-    return Presence(True, beat_age=max(0.0, now - max(one.beat for one in processes)))
+    return Presence(True, beat_age=max(0.0, time_now - max(process.beat for process in processes)))
 
 
 def _one(
-    process: Process, now: float, last_row: float | None, *, live: bool
+    process: Process, time_now: float, last_row: float | None, *, live: bool
 ) -> tuple[bool | None, str]:
     boot = heartbeat.boot()
     if boot and process.boot == boot and process.namespace == heartbeat.namespace():
@@ -60,31 +64,31 @@ def _one(
         return False, _cause(process)
     if boot and process.boot and process.boot != boot and process.host == socket.gethostname():
         return False, f"{NO_END}; the machine has been started again since"
-    silent = now - process.beat  # below 0 where the clocks differ
-    if abs(silent) < LOST_SECONDS / 2:
+    silence_s = time_now - process.beat  # below 0 where the clocks differ
+    if abs(silence_s) < LOST_SECONDS / 2:
         return True, ""
     # Rows that are much newer than the heartbeat: the file of heartbeats was not copied with them.
     torn = last_row is not None and last_row - process.beat > LOST_SECONDS
-    if live or torn or silent <= LOST_SECONDS:
+    if live or torn or silence_s <= LOST_SECONDS:
         return None, ""
     return False, f"{NO_END}; {_last_beat(process, last_row)}"
 
 
 def _last_beat(process: Process, last_row: float | None) -> str:
     """Say when the last heartbeat came, by its date and by the rows: never by the clock."""
-    where = f" from {process.host}" if process.host else ""
-    said = f"last heartbeat{where} at {clock.date(process.beat)}"
-    late = None if last_row is None else process.beat - last_row
-    if late is None or late < LOST_SECONDS:
-        return said
-    return f"{said}, {late / 60:.0f} min after the last row"
+    origin = f" from {process.host}" if process.host else ""
+    text = f"last heartbeat{origin} at {clock.date(process.beat)}"
+    delay_s = None if last_row is None else process.beat - last_row
+    if delay_s is None or delay_s < LOST_SECONDS:
+        return text
+    return f"{text}, {delay_s / 60:.0f} min after the last row"
 
 
 def _cause(process: Process) -> str:
     """Say what ended a process of this machine that is gone: memory, where the kernel says so."""
     if process.kills is not None and process.cgroup:
-        counted = machine.kills(Path(process.cgroup))
-        if counted is not None and counted > process.kills:
+        kills = machine.kills(Path(process.cgroup))
+        if kills is not None and kills > process.kills:
             return f"{NO_MEMORY}: its group's limit was reached"
     if _in_kernel_log(process):
         return f"{NO_MEMORY}, says the kernel's log"
@@ -93,22 +97,23 @@ def _cause(process: Process) -> str:
 
 def _in_kernel_log(process: Process) -> bool:
     """Tell whether the kernel logged that it killed this process; not where nobody may read it."""
-    since = _since_boot(process.beat)
-    found = KILLED.finditer(_kernel_log())
+    beat_uptime = _since_boot(process.beat)
+    matches = KILLED.finditer(_kernel_log())
     return any(
-        int(one[2]) == process.pid and (since is None or int(one[1]) / 1e6 > since - LOST_SECONDS)
-        for one in found
+        int(match[2]) == process.pid
+        and (beat_uptime is None or int(match[1]) / 1e6 > beat_uptime - LOST_SECONDS)
+        for match in matches
     )
 
 
 def _since_boot(moment: float) -> float | None:
     """Return a moment in seconds since this machine began; None where that is not told."""
     try:
-        said = Path("/proc/stat").read_text()
+        text = Path("/proc/stat").read_text()
     except OSError:
         return None
-    began = re.search(r"^btime (\d+)$", said, re.MULTILINE)
-    return moment - float(began[1]) if began else None
+    match = re.search(r"^btime (\d+)$", text, re.MULTILINE)
+    return moment - float(match[1]) if match else None
 
 
 def _kernel_log() -> str:
@@ -117,12 +122,12 @@ def _kernel_log() -> str:
         file = os.open(KERNEL, os.O_RDONLY | os.O_NONBLOCK)
     except (OSError, AttributeError):
         return ""
-    said = b""
+    data = b""
     try:
-        while len(said) < KERNEL_BYTES and (line := os.read(file, LINE_BYTES)):
-            said += line
+        while len(data) < KERNEL_BYTES and (line := os.read(file, LINE_BYTES)):
+            data += line
     except OSError:  # nothing more for now
         pass
     finally:
         os.close(file)
-    return said.decode(errors="replace")
+    return data.decode(errors="replace")

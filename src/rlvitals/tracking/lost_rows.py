@@ -44,5 +44,5 @@ class Losses:
     def summarise(self) -> None:
         """Tell a person all that was lost, once; nothing where nothing was."""
         if self._counts:
-            parts = (f"{n:,} {kind} ({reason})" for (kind, reason), n in self._counts.items())
-            LOG.warning("logged and not recorded: %s", ", ".join(parts))
+            texts = (f"{n:,} {kind} ({reason})" for (kind, reason), n in self._counts.items())
+            LOG.warning("logged and not recorded: %s", ", ".join(texts))

@@ -55,8 +55,8 @@ class Sampler:
         """Return what the thread measured since the last call; empty where it measured nothing."""
         if os.getpid() != self._pid:
             return {}
-        held, self._held = self._held, []
-        return _gathered(held)
+        samples, self._held = self._held, []
+        return _gathered(samples)
 
     def stop(self) -> None:
         """Let the thread end; it is not waited for."""
@@ -79,8 +79,8 @@ def cores() -> int:
 
 def memory_gib() -> float | None:
     """Return the memory that this process may use, in GiB; None where nobody tells."""
-    found = [size for size in (_total_memory(), _limits().get("limit")) if size]
-    return round(min(found) / GIB, 2) if found else None
+    sizes = [size for size in (_total_memory(), _limits().get("limit")) if size]
+    return round(min(sizes) / GIB, 2) if sizes else None
 
 
 def gpus() -> list[str]:
@@ -89,13 +89,13 @@ def gpus() -> list[str]:
     return [name for card in cards.handles if (name := cards.name(card))]
 
 
-def _gathered(held: list[dict[str, float]]) -> dict[str, float]:
-    names = {name: None for one in held for name in one}
-    found: dict[str, float] = {}
+def _gathered(samples: list[dict[str, float]]) -> dict[str, float]:
+    names = {name: None for sample in samples for name in sample}
+    row: dict[str, float] = {}
     for name in names:
-        values = [one[name] for one in held if name in one]
-        found[name] = max(values) if name.endswith(PEAKS) else sum(values) / len(values)
-    return found
+        values = [sample[name] for sample in samples if name in sample]
+        row[name] = max(values) if name.endswith(PEAKS) else sum(values) / len(values)
+    return row
 
 
 class _Probe:
@@ -109,22 +109,22 @@ class _Probe:
 
     def measure(self) -> dict[str, float]:
         """Ask every part; one that fails says nothing."""
-        found: dict[str, float] = {}
-        for part in (self._system, self._own, self._memory, self._disk, self._graphics):
-            found.update(_quiet(part))
-        return {f"machine/{name}": value for name, value in found.items()}
+        row: dict[str, float] = {}
+        for probe in (self._system, self._own, self._memory, self._disk, self._graphics):
+            row.update(_quiet(probe))
+        return {f"machine/{name}": value for name, value in row.items()}
 
     def _system(self) -> Mapping[str, float]:
         import psutil  # noqa: PLC0415 - 20 ms: on the sampler's thread
 
-        found = {"cores": float(os.cpu_count() or 1)}  # all of them, as the load is everybody's
+        row = {"cores": float(os.cpu_count() or 1)}  # all of them, as the load is everybody's
         if hasattr(os, "getloadavg"):
-            found["load"] = os.getloadavg()[0]
+            row["load"] = os.getloadavg()[0]
         if self._spent is not None:  # else it is of no time at all
-            found["cpu_percent"] = psutil.cpu_percent()
+            row["cpu_percent"] = psutil.cpu_percent()
         else:
             psutil.cpu_percent()
-        return found
+        return row
 
     def _own(self) -> Mapping[str, float]:
         import psutil  # noqa: PLC0415 - the same
@@ -132,18 +132,18 @@ class _Probe:
         process = self._process = self._process or psutil.Process()
         with process.oneshot():
             times = process.cpu_times()
-            found = {
+            row = {
                 "rss_gib": process.memory_info().rss / GIB,
                 "threads": float(process.num_threads()),
             }
             if hasattr(process, "num_fds"):
-                found["open_files"] = float(process.num_fds())
-        now = (time.monotonic(), times.user + times.system)
-        if self._spent is not None and now[0] > self._spent[0]:
-            used = (now[1] - self._spent[1]) / (now[0] - self._spent[0])
-            found["process_cpu_percent"] = 100.0 * used / cores()
-        self._spent = now
-        return found
+                row["open_files"] = float(process.num_fds())
+        spent = (time.monotonic(), times.user + times.system)
+        if self._spent is not None and spent[0] > self._spent[0]:
+            used = (spent[1] - self._spent[1]) / (spent[0] - self._spent[0])
+            row["process_cpu_percent"] = 100.0 * used / cores()
+        self._spent = spent
+        return row
 
     def _memory(self) -> Mapping[str, float]:
         limits, total = _limits(), _total_memory()
@@ -161,11 +161,11 @@ class _Probe:
 
     def _graphics(self) -> Mapping[str, float]:
         self._cards = self._cards or _Cards()
-        found: dict[str, float] = {}
+        row: dict[str, float] = {}
         for i, card in enumerate(self._cards.handles):
-            said = self._cards.measure(card)
-            found.update({f"gpu{i}_{name}": value for name, value in said.items()})
-        return found
+            measurements = self._cards.measure(card)
+            row.update({f"gpu{i}_{name}": value for name, value in measurements.items()})
+        return row
 
 
 class _Cards:
@@ -185,46 +185,46 @@ class _Cards:
 
     def _visible(self) -> list[Any]:
         """Follow CUDA_VISIBLE_DEVICES: numbers or names, and none behind the first wrong one."""
-        nvml, said = self._nvml, os.environ.get("CUDA_VISIBLE_DEVICES")
+        nvml, variable = self._nvml, os.environ.get("CUDA_VISIBLE_DEVICES")
         count = nvml.nvmlDeviceGetCount()
-        if said is None:
+        if variable is None:
             return [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(count)]
-        found = []
-        for word in filter(None, (part.strip() for part in said.split(","))):
-            if word.isdigit() and int(word) < count:
-                found.append(nvml.nvmlDeviceGetHandleByIndex(int(word)))
-            elif word.startswith(("GPU-", "MIG-")):
-                found.append(nvml.nvmlDeviceGetHandleByUUID(word))
+        handles = []
+        for device in filter(None, (entry.strip() for entry in variable.split(","))):
+            if device.isdigit() and int(device) < count:
+                handles.append(nvml.nvmlDeviceGetHandleByIndex(int(device)))
+            elif device.startswith(("GPU-", "MIG-")):
+                handles.append(nvml.nvmlDeviceGetHandleByUUID(device))
             else:
                 break
-        return found
+        return handles
 
     def name(self, card: object) -> str:
         """Name a card; empty where it does not say."""
         try:
-            said = self._nvml.nvmlDeviceGetName(card)
+            name = self._nvml.nvmlDeviceGetName(card)
         except Exception:  # noqa: BLE001 - a card that fails says nothing
             return ""
-        return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
 
     def measure(self, card: object) -> dict[str, float]:
         """Return use and memory in percent, GiB used, watts and degrees: what the card tells."""
         nvml = self._nvml
         memory = _quiet(lambda: _card_memory(nvml, card))
-        parts: tuple[tuple[str, Callable[[], float]], ...] = (
+        queries: tuple[tuple[str, Callable[[], float]], ...] = (
             ("percent", lambda: float(nvml.nvmlDeviceGetUtilizationRates(card).gpu)),
             ("watts", lambda: nvml.nvmlDeviceGetPowerUsage(card) / 1000.0),
             ("celsius", lambda: float(nvml.nvmlDeviceGetTemperature(card, 0))),
         )
-        found = dict(memory)
-        for name, ask in parts:
-            found.update(_quiet(lambda name=name, ask=ask: {name: ask()}))  # type: ignore[misc]
-        return found
+        row = dict(memory)
+        for name, ask in queries:
+            row.update(_quiet(lambda name=name, ask=ask: {name: ask()}))  # type: ignore[misc]
+        return row
 
 
 def _card_memory(nvml: Any, card: object) -> dict[str, float]:  # noqa: ANN401 - it has no types
-    said = nvml.nvmlDeviceGetMemoryInfo(card)
-    return {"vram_gib": said.used / GIB, "vram_percent": 100.0 * said.used / said.total}
+    memory = nvml.nvmlDeviceGetMemoryInfo(card)
+    return {"vram_gib": memory.used / GIB, "vram_percent": 100.0 * memory.used / memory.total}
 
 
 def _quiet(ask: Callable[[], Mapping[str, float]]) -> Mapping[str, float]:
@@ -287,13 +287,13 @@ def counter(path: Path, name: str) -> int | None:
         lines = path.read_text().splitlines()
     except OSError:
         return None
-    found = (line.split() for line in lines)
-    return next((int(words[1]) for words in found if words[0] == name and len(words) > 1), None)
+    rows = (line.split() for line in lines)
+    return next((int(fields[1]) for fields in rows if fields[0] == name and len(fields) > 1), None)
 
 
 def _number(path: Path) -> int | None:
     try:
-        said = path.read_text().strip()
+        text = path.read_text().strip()
     except OSError:
         return None
-    return int(said) if said.isdigit() else None
+    return int(text) if text.isdigit() else None

@@ -39,10 +39,10 @@ def histogram(
             raise UsageError("a histogram is values, or counts [n] and edges [n + 1]")
         if not (np.diff(bounds) >= 0).all():
             raise UsageError("the edges of a histogram must ascend")
-        made = Histogram(step, time, bounds, amounts)
-        return (lambda: made), bounds.nbytes + amounts.nbytes
-    kept = fixed(values)
-    return (lambda: counted(step, time, array(kept).ravel())), size(kept)
+        result = Histogram(step, time, bounds, amounts)
+        return (lambda: result), bounds.nbytes + amounts.nbytes
+    values_copy = fixed(values)
+    return (lambda: counted(step, time, array(values_copy).ravel())), size(values_copy)
 
 
 def fixed(values: object) -> object:
@@ -56,12 +56,12 @@ def fixed(values: object) -> object:
 
 def array(values: object) -> NDArray[np.float64]:
     """Copy numbers of any shape to float64. Raises UsageError."""
-    given: Any = values
+    source: Any = values
     try:
-        if hasattr(given, "detach"):
-            given = given.detach().double().cpu().numpy()
-        if given is not None:
-            return np.array(given, np.float64)
+        if hasattr(source, "detach"):
+            source = source.detach().double().cpu().numpy()
+        if source is not None:
+            return np.array(source, np.float64)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{tensors.kind(values)} holds no numbers: {error}") from None
     raise UsageError("a histogram needs values, or counts and edges")
@@ -72,9 +72,9 @@ def counted(step: int, time: float, values: NDArray[np.float64]) -> Histogram:
 
     NaN is left out; infinities fall into outermost bins of their own.
     """
-    known = values[np.isfinite(values)]
-    edges = _edges(known)
-    counts = np.histogram(known, edges)[0].astype(np.float64)
+    finite = values[np.isfinite(values)]
+    edges = _edges(finite)
+    counts = np.histogram(finite, edges)[0].astype(np.float64)
     low, high = float((values == -np.inf).sum()), float((values == np.inf).sum())
     if low:
         edges, counts = np.append(-np.inf, edges), np.append(low, counts)
@@ -103,8 +103,8 @@ def table(step: int, columns: Mapping[str, object]) -> Table:
     """
     if not isinstance(columns, Mapping):
         raise UsageError(f"a table's columns must be a dict, not {tensors.kind(columns)}")
-    named = islice(columns.items(), MAX_COLUMNS)
-    cells = {text(name): _cells(column) for name, column in named}
+    items = islice(columns.items(), MAX_COLUMNS)
+    cells = {text(name): _cells(column) for name, column in items}
     lengths = {name: len(column) for name, column in cells.items()}
     if len(set(lengths.values())) > 1:
         raise UsageError(f"a table's columns must have one length, not {lengths}")
@@ -113,14 +113,14 @@ def table(step: int, columns: Mapping[str, object]) -> Table:
 
 
 def _cells(column: object) -> Sequence[object]:
-    given: Any = column
-    if hasattr(given, "detach"):
-        given = given.detach().cpu()
-    if hasattr(given, "tolist"):
-        given = given.tolist()
-    if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+    source: Any = column
+    if hasattr(source, "detach"):
+        source = source.detach().cpu()
+    if hasattr(source, "tolist"):
+        source = source.tolist()
+    if isinstance(source, str | bytes) or not hasattr(source, "__iter__"):
         raise UsageError(f"a table's column must be a list, not {tensors.kind(column)}")
-    cells = list(islice(given, MAX_CELLS + 1))
+    cells = list(islice(source, MAX_CELLS + 1))
     if len(cells) > MAX_CELLS:
         raise UsageError(f"a table's column must have at most {MAX_CELLS:,} cells")
     return cells if PLAIN.issuperset(map(type, cells)) else [plain(cell) for cell in cells]
@@ -226,8 +226,8 @@ def _fields(value: object) -> Mapping[Any, object] | None:
 def text(value: object) -> str:
     """Return the text of anything, one that every file can hold; nothing is raised."""
     try:
-        words = str(value) if type(value) is not str else value
-        return words.encode("utf-8", "backslashreplace").decode()
+        raw = str(value) if type(value) is not str else value
+        return raw.encode("utf-8", "backslashreplace").decode()
     except Exception as error:  # noqa: BLE001 - a stranger's __str__ may raise anything
         return f"{tensors.kind(value)} without a text ({type(error).__name__})"
 

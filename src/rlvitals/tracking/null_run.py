@@ -22,8 +22,8 @@ class Off(Run):
         """Be a run that nobody records; `failed`: somebody wanted it to be recorded."""
         self._failed = failed
         self.folder, self.id, self.name, self.attempt = folder, "", name, 0
-        place = launcher_rank.place(os.environ)
-        self.rank, self.world_size = place.rank, place.world_size
+        process = launcher_rank.place(os.environ)
+        self.rank, self.world_size = process.rank, process.world_size
         self._settings = dict(settings)
         self.compiled = False
 
@@ -37,22 +37,22 @@ class Off(Run):
         """No time."""
         return 0.0
 
-    def log(self, *call: object, **named: object) -> None:
+    def log(self, *call: object, **arguments: object) -> None:
         """Do nothing."""
 
-    def log_histogram(self, *call: object, **named: object) -> None:
+    def log_histogram(self, *call: object, **arguments: object) -> None:
         """Do nothing."""
 
-    def log_text(self, *call: object, **named: object) -> None:
+    def log_text(self, *call: object, **arguments: object) -> None:
         """Do nothing."""
 
-    def log_table(self, *call: object, **named: object) -> None:
+    def log_table(self, *call: object, **arguments: object) -> None:
         """Do nothing."""
 
-    def update_settings(self, *call: object, **named: object) -> None:
+    def update_settings(self, *call: object, **arguments: object) -> None:
         """Do nothing."""
 
-    def event(self, *call: object, **named: object) -> None:
+    def event(self, *call: object, **arguments: object) -> None:
         """Do nothing."""
 
     def note(self, text: object) -> None:

@@ -78,7 +78,7 @@ class Gate:
     def table(self, key: str, table: Table) -> None:
         """Pass rows of a table on."""
         columns = {
-            self._names.name(name): [redact.cell(name, one) for one in cells]
+            self._names.name(name): [redact.cell(name, cell) for cell in cells]
             for name, cells in table.columns.items()
         }
         self._sink.table(self._names.name(key), replace(table, columns=columns))

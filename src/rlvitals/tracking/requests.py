@@ -40,32 +40,34 @@ class Control:
 
     def look(self) -> list[str]:
         """Read what is new, and return it. OSError."""
-        found = events.read(self._path, self._cursor)
-        self._cursor = found.cursor
-        asked = [event.kind for event in found.events if event.kind in KINDS]
-        self._saves += asked.count("save")
-        self._stops += asked.count("stop")
-        return asked
+        scan = events.read(self._path, self._cursor)
+        self._cursor = scan.cursor
+        kinds = [event.kind for event in scan.events if event.kind in KINDS]
+        self._saves += kinds.count("save")
+        self._stops += kinds.count("stop")
+        return kinds
 
     def requests(self) -> Requests:
         """Return what was asked."""
         saves = self._saves
         if saves == self._saved and not self._stops:
             return NOTHING
-        found = Requests(saves > self._saved, self._stops > 0)
+        requests = Requests(saves > self._saved, self._stops > 0)
         self._saved = saves
-        return found
+        return requests
 
 
 def ended(run: RunFolder) -> str:
     """Tell how the run's last attempt ended; "" where nothing says that it did. OSError."""
-    last = max((one.number for one in run.about.attempts), default=0)
-    said = [event for event in events.read(run.events_path).events if event.kind == "finish"]
-    of_last = [one.facts for one in said if one.facts.get("attempt") == last]
-    alone = [facts for facts in of_last if not facts.get("rank")]
-    return str(alone[-1].get("status", "finished")) if alone else ""
+    last = max((item.number for item in run.about.attempts), default=0)
+    finish_events = [
+        event for event in events.read(run.events_path).events if event.kind == "finish"
+    ]
+    last_facts = [item.facts for item in finish_events if item.facts.get("attempt") == last]
+    first_rank_facts = [facts for facts in last_facts if not facts.get("rank")]
+    return str(first_rank_facts[-1].get("status", "finished")) if first_rank_facts else ""
 
 
-def ask(folder: Path, what: str) -> None:
+def ask(folder: Path, kind: str) -> None:
     """Ask the loop that records into a folder for something. OSError."""
-    events.append(folder / FILE, what)
+    events.append(folder / FILE, kind)

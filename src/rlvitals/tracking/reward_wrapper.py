@@ -34,28 +34,28 @@ def observe(
     NaN, seconds a call, calls and exceptions. `run` is the one started last where none is given;
     `step` tells the step, else it is the last one that the run logged.
     """
-    seen = _Seen(name or getattr(fn, "__name__", type(fn).__name__), run, step)
+    calls = _Seen(name or getattr(fn, "__name__", type(fn).__name__), run, step)
 
     @functools.wraps(fn)
     def watched(*args: P.args, **kwargs: P.kwargs) -> R:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         try:
             returned = fn(*args, **kwargs)
         except Exception as error:
-            seen.failed(error, time.perf_counter() - begun)
+            calls.failed(error, time.perf_counter() - start)
             raise
-        seen.returned(returned, time.perf_counter() - begun)
+        calls.returned(returned, time.perf_counter() - start)
         return returned
 
     @functools.wraps(fn)
     async def awaited(*args: P.args, **kwargs: P.kwargs) -> object:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         try:
             returned = await cast("Awaitable[object]", fn(*args, **kwargs))
         except Exception as error:
-            seen.failed(error, time.perf_counter() - begun)
+            calls.failed(error, time.perf_counter() - start)
             raise
-        seen.returned(returned, time.perf_counter() - begun)
+        calls.returned(returned, time.perf_counter() - start)
         return returned
 
     return cast("Callable[P, R]", awaited) if inspect.iscoroutinefunction(fn) else watched
@@ -83,9 +83,9 @@ class _Seen:
             return
         try:
             with self._lock:
-                whole = self._take(value)
+                is_batch = self._take(value)
                 self._called(seconds)
-                if whole or time.monotonic() >= self._due:
+                if is_batch or time.monotonic() >= self._due:
                     self._write(run)
         except Exception as error:  # noqa: BLE001 - the training goes on: counted, and seen
             run.note(f"observe {self.name}: {type(error).__name__}: {error}")
@@ -115,14 +115,14 @@ class _Seen:
     def _take(self, value: Any) -> bool:  # noqa: ANN401 - anything a reward function returns
         """Sort a returned value into parts; tell whether it is a whole batch."""
         if isinstance(value, tuple) and len(value) == PAIR and isinstance(value[1], Mapping):
-            whole = self._part(self.name, value[0])
-            return self._parts(value[1]) or whole
+            is_batch = self._part(self.name, value[0])
+            return self._parts(value[1]) or is_batch
         if isinstance(value, Mapping):
             return self._parts(value)
         return self._part(self.name, value)
 
-    def _parts(self, parts: Mapping[object, object]) -> bool:
-        batches = [self._part(str(name), one) for name, one in parts.items()]
+    def _parts(self, components: Mapping[object, object]) -> bool:
+        batches = [self._part(str(name), value) for name, value in components.items()]
         return any(batches)
 
     def _part(self, name: str, value: Any) -> bool:  # noqa: ANN401 - a number or a batch of them
@@ -144,12 +144,12 @@ class _Seen:
     def _write(self, run: Run) -> None:
         row: dict[str, float] = {}
         for name, numbers in self._values.items():
-            known = [number for number in numbers if math.isfinite(number)]
-            if known:
-                row[f"reward/component/{name}"] = float(np.mean(known))
-                row[f"reward/component_std/{name}"] = float(np.std(known))
-            if len(known) < len(numbers):
-                row[f"observed/{name}/not_finite"] = len(numbers) - len(known)
+            finite = [number for number in numbers if math.isfinite(number)]
+            if finite:
+                row[f"reward/component/{name}"] = float(np.mean(finite))
+                row[f"reward/component_std/{name}"] = float(np.std(finite))
+            if len(finite) < len(numbers):
+                row[f"observed/{name}/not_finite"] = len(numbers) - len(finite)
         if self._rewards:
             row[f"observed/{self.name}/none_share"] = self._none / self._rewards
         row[f"observed/{self.name}/seconds"] = self._seconds / max(self._count, 1)

@@ -45,9 +45,9 @@ class Batcher:
         if keys in self._checked and layouts.count(keys) == len(layouts):
             return self._columns(keys, flat)
         return [
-            part
-            for keys, one in _groups(flat, layouts)
-            for part in (self._columns(keys, one) if self._strings(keys) else self._mended(one))
+            rows
+            for keys, group in _groups(flat, layouts)
+            for rows in (self._columns(keys, group) if self._strings(keys) else self._mended(group))
         ]
 
     def _strings(self, keys: Keys) -> bool:
@@ -79,7 +79,7 @@ class Batcher:
 
     def _mended(self, flat: Sequence[object]) -> list[Rows]:
         """Lay out rows some of whose values are no numbers: those are left out and counted."""
-        whole: list[object] = []
+        clean: list[object] = []
         fields: Iterator[Any] = zip(*(flat[i::FIELDS] for i in range(FIELDS)), strict=True)
         for step, time, row, names in fields:
             as_dict = row if names is None else dict(zip(names, _unpacked(row), strict=True))
@@ -88,16 +88,16 @@ class Batcher:
             if number is None:
                 self._notes.add(f"a step must be a whole number, not {tensors.kind(step)}")
             elif numbers:
-                whole += (number, time, numbers, None)
-        return [Rows(keys, *_table(keys, one)) for keys, one in _groups(whole, _layouts(whole))]
+                clean += (number, time, numbers, None)
+        return [Rows(keys, *_table(keys, group)) for keys, group in _groups(clean, _layouts(clean))]
 
     def _numbers(self, row: dict[object, object]) -> dict[str, float]:
-        found = tensors.settled(row, at_once=True)
-        for text in found.wrong:
+        metrics = tensors.settled(row, at_once=True)
+        for text in metrics.wrong:
             self._notes.add(text)
-        for name in found.none:
+        for name in metrics.none:
             self._notes.add(f"{name} was None")
-        numbers = {name: tensors.number(value) for name, value in found.values.items()}
+        numbers = {name: tensors.number(value) for name, value in metrics.values.items()}
         return {name: value for name, value in numbers.items() if value is not None}
 
 

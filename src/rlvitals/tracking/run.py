@@ -44,8 +44,8 @@ def _noted(method: Callable[Concatenate["Run", P], None]) -> Callable[Concatenat
     """Make of a method's exceptions a note each: of its arguments as well, were they too few."""
 
     @wraps(method)
-    def safely(run: "Run", /, *args: P.args, **named: P.kwargs) -> None:
-        run._safely(partial(method, run, *args, **named))  # noqa: SLF001 - ours
+    def safely(run: "Run", /, *args: P.args, **kwargs: P.kwargs) -> None:
+        run._safely(partial(method, run, *args, **kwargs))  # noqa: SLF001 - ours
 
     return safely
 
@@ -169,44 +169,44 @@ class Run:
         counts: object = None,
     ) -> None:
         """Record a distribution: `values` of any shape, or `counts` [n] between `edges` [n + 1]."""
-        at, key = validation.step(step), validation.name(name)
-        made, size = media.histogram(at, clock.time(), values, edges, counts)
-        self._send(lambda writing: writing.histogram(key, made()), "histograms", size)
+        checked_step, key = validation.step(step), validation.name(name)
+        build, size = media.histogram(checked_step, clock.time(), values, edges, counts)
+        self._send(lambda writing: writing.histogram(key, build()), "histograms", size)
 
     @_noted
     def log_text(self, step: int, name: str, text: str) -> None:
         """Record a text."""
-        at, key = validation.step(step), validation.name(name)
-        one = Text(at, clock.time(), media.text(text))
-        self._send(lambda writing: writing.text(key, one), "texts", media.size(one.text))
+        checked_step, key = validation.step(step), validation.name(name)
+        entry = Text(checked_step, clock.time(), media.text(text))
+        self._send(lambda writing: writing.text(key, entry), "texts", media.size(entry.text))
 
     @_noted
     def log_table(self, step: int, name: str, columns: Mapping[str, object]) -> None:
         """Record rows of a table, columns of one length: completions with their rewards."""
-        at, key = validation.step(step), validation.name(name)
-        one = media.table(at, columns)
-        self._send(lambda writing: writing.table(key, one), "tables", media.size(one))
+        checked_step, key = validation.step(step), validation.name(name)
+        rows = media.table(checked_step, columns)
+        self._send(lambda writing: writing.table(key, rows), "tables", media.size(rows))
 
     @_noted
     def update_settings(self, changed: Mapping[str, object], *, step: int | None = None) -> None:
         """Say that settings changed: each change is an event of the run, and holds from now on."""
-        at = self.step if step is None else validation.step(step)
+        checked_step = self.step if step is None else validation.step(step)
         new = media.settings(changed)
         facts = validation.changes(self._settings, new)
         if facts:
             self._settings |= new
             if self._thinning.lets_through("settings"):
                 size = media.size(new)
-                self._send(lambda writing: writing.settings(at, new), "settings", size)
-                self._event("settings", at, {"changed": facts})
+                self._send(lambda writing: writing.settings(checked_step, new), "settings", size)
+                self._event("settings", checked_step, {"changed": facts})
 
     @_noted
     def event(self, /, kind: str, step: int | None = None, **facts: object) -> None:
         """Record that something happened: a checkpoint, an alert, a change of curriculum."""
-        at = None if step is None else validation.step(step)
+        checked_step = None if step is None else validation.step(step)
         name, plain = validation.name(kind), cast("dict[str, object]", media.plain(facts))
         if self._thinning.lets_through(name):
-            self._event(name, at, {"time": clock.time(), **redact.written(plain)})
+            self._event(name, checked_step, {"time": clock.time(), **redact.written(plain)})
 
     def note(self, text: object) -> None:
         """Count something a person should know of; equal texts are one note with a count."""
@@ -237,8 +237,8 @@ class Run:
         if not self._closed:
             self._end(status, traceback, exit_code)
         # A process that ends by itself, without a word: sinks know of no other end than that.
-        word = "finished" if status == EXITING else status
-        if not self._pump.close(word, FINISHING) and self._pump.alive:
+        final_status = "finished" if status == EXITING else status
+        if not self._pump.close(final_status, FINISHING) and self._pump.alive:
             sys.stderr.write(f"rlvitals: {self.folder} could not be closed in time\n")
         if self._pump.closed:
             atexit.unregister(self._at_exit)
@@ -262,8 +262,8 @@ class Run:
         elif error is None:
             self.finish()
         else:
-            word = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-            self.finish(word, traceback="".join(traceback.format_exception(kind, error, trace)))
+            status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+            self.finish(status, traceback="".join(traceback.format_exception(kind, error, trace)))
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be sent to another process. Raises UsageError."""
@@ -274,22 +274,22 @@ class Run:
         )
 
     def _log(
-        self, one: object, other: object, more: Sequence[object], named: Mapping[str, object]
+        self, first: object, second: object, more: Sequence[object], keywords: Mapping[str, object]
     ) -> None:
-        call = validation.understood(one, other, more, named)
+        call = validation.understood(first, second, more, keywords)
         for text in call.wrong:
             self._wrong(text)
         metrics = call.metrics()
-        at = validation.step(self._next() if call.counted else call.said.get("step"))
-        found = tensors.settled(metrics, at_once=self._durable)
-        for name in found.none:
+        step = validation.step(self._next() if call.counted else call.said.get("step"))
+        numbers = tensors.settled(metrics, at_once=self._durable)
+        for name in numbers.none:
             self._notes.add(f"{name} was None: left out")
-        for text in found.wrong:
+        for text in numbers.wrong:
             self._wrong(text)
-        row, moment = found.values | call.axes(), call.moment()
-        if self._durable and self._pump.at_once(at, moment, row):
+        row, moment = numbers.values | call.axes(), call.moment()
+        if self._durable and self._pump.at_once(step, moment, row):
             return
-        self._rows += (at, moment, row, None)
+        self._rows += (step, moment, row, None)
         if self._durable:
             self._pump.through()
         elif len(self._rows) > self._limit:
@@ -309,8 +309,8 @@ class Run:
             last, _ = tail_index.row_before(self.folder, self.attempt, self.rank) or (None, None)
         return 0 if last is None else last + 1
 
-    def _event(self, kind: str, at: int | None, facts: Mapping[str, object]) -> None:
-        self._send(lambda writing: writing.event(kind, at, facts), "events", media.size(facts))
+    def _event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
+        self._send(lambda writing: writing.event(kind, step, facts), "events", media.size(facts))
 
     def _send(self, message: Message, kind: str, size: int) -> None:
         self._pump.send(message, kind, size)
@@ -348,8 +348,8 @@ class Run:
         self._notes.add(text)
 
     def _look(self) -> None:
-        for what in self._control.look():
-            self.event("asked", self.step, what=what)
+        for kind in self._control.look():
+            self.event("asked", self.step, what=kind)
 
     def _end(self, status: str, trace: str, exit_code: int | None) -> None:
         for call in reversed(self._endings):

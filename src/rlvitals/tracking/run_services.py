@@ -57,8 +57,8 @@ def _sample(run: Run, pump: Pump, sampler: Sampler) -> None:
     def rest(_: str) -> None:
         sampler.stop()
         pump.beside = dict
-        if left := sampler.take():
-            run.log(run.step, left)
+        if row := sampler.take():
+            run.log(run.step, row)
 
     pump.beside = sampler.take
     run.at_finish(rest)
@@ -66,34 +66,38 @@ def _sample(run: Run, pump: Pump, sampler: Sampler) -> None:
 
 def _gather(run: Run) -> None:
     try:
-        found = environment.gather(run.settings)
+        facts = environment.gather(run.settings)
         folder = RunFolder.open(run.folder)
         if run.attempt == 1:
-            _write(folder, found)
-        elif changed := _changed(folder.about, found):
+            _write(folder, facts)
+        elif changed := _changed(folder.about, facts):
             run.event("facts", None, **changed)
     except Exception as error:  # noqa: BLE001 - a thread of the recorder: nothing is raised
         run.note(f"facts not recorded: {type(error).__name__}: {error}")
 
 
-def _write(folder: RunFolder, found: Mapping[str, object]) -> None:
-    own = {name: found[name] for name in IN_RUN_FILE if name in found}
-    if "command" in found:
-        own["command"] = tuple(cast("list[str]", found["command"]))
-    rest = {name: value for name, value in found.items() if name not in own}
-    folder.update(**own, more={**folder.about.more, **rest})
+def _write(folder: RunFolder, facts: Mapping[str, object]) -> None:
+    run_fields = {name: facts[name] for name in IN_RUN_FILE if name in facts}
+    if "command" in facts:
+        run_fields["command"] = tuple(cast("list[str]", facts["command"]))
+    extra = {name: value for name, value in facts.items() if name not in run_fields}
+    folder.update(**run_fields, more={**folder.about.more, **extra})
 
 
-def _changed(about: About, found: Mapping[str, object]) -> dict[str, object]:
+def _changed(info: About, facts: Mapping[str, object]) -> dict[str, object]:
     """Return what another attempt does not share with the first: of packages, those alone."""
-    before: dict[str, object] = {"git": about.git, "host": about.host, **about.more}
-    before["command"] = list(about.command)
-    changed = {name: value for name, value in found.items() if before.get(name) != value}
-    packages, known = found.get("packages"), before.get("packages")
-    if isinstance(packages, Mapping) and isinstance(known, Mapping) and "packages" in changed:
+    recorded: dict[str, object] = {"git": info.git, "host": info.host, **info.more}
+    recorded["command"] = list(info.command)
+    changed = {name: value for name, value in facts.items() if recorded.get(name) != value}
+    packages, recorded_packages = facts.get("packages"), recorded.get("packages")
+    if (
+        isinstance(packages, Mapping)
+        and isinstance(recorded_packages, Mapping)
+        and "packages" in changed
+    ):
         changed["packages"] = {
             name: packages.get(name, "")
-            for name in sorted({*packages, *known})
-            if packages.get(name) != known.get(name)
+            for name in sorted({*packages, *recorded_packages})
+            if packages.get(name) != recorded_packages.get(name)
         }
     return changed

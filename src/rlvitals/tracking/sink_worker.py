@@ -84,12 +84,12 @@ class Outlet:
         except Exception as error:  # noqa: BLE001 - a sink may raise anything: it is counted
             self._fails(_why(error))
 
-    def _fails(self, why: str, count: int = 1) -> None:
-        self._notes.add(f"sink {self.name}: {why}", count)
+    def _fails(self, reason: str, count: int = 1) -> None:
+        self._notes.add(f"sink {self.name}: {reason}", count)
         if not self._failed:
-            LOG.warning("sink %s: %s", self.name, why)
+            LOG.warning("sink %s: %s", self.name, reason)
         self._failed += count
-        self._last = why
+        self._last = reason
 
 
 def _why(error: Exception) -> str:

@@ -67,24 +67,24 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     raise: the default under pytest. Raises UsageError for a wrong folder, sink, column or option;
     a folder that cannot be written is a warning; where `strict`, a VitalsError.
     """
-    checked = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
-    said = _texts(strict=checked, project=project, name=name, group=group, framework=framework)
-    said |= {"folder": None if folder is None else str(folder), "tags": _tags(tags) or None}
-    every = _chosen(said | {"durable": durable or None, "flush_seconds": flush_seconds})
-    chosen = every.recording
-    kept, wrong = _settings(settings, strict=checked)
-    if chosen.mode == "off":
-        return Off(_path(chosen), chosen.name, kept)
-    own = selection.chosen(sinks, every, columns)
-    number = seed if seed is None or checked else tensors.whole(seed)
-    wanted = _Start(chosen, own, resume, kept, number, media.text(notes))
-    return _begun(wanted, wrong, strict=checked)
+    is_strict = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
+    texts = _texts(strict=is_strict, project=project, name=name, group=group, framework=framework)
+    texts |= {"folder": None if folder is None else str(folder), "tags": _tags(tags) or None}
+    options = _chosen(texts | {"durable": durable or None, "flush_seconds": flush_seconds})
+    recording = options.recording
+    run_settings, wrong = _settings(settings, strict=is_strict)
+    if recording.mode == "off":
+        return Off(_path(recording), recording.name, run_settings)
+    sink_options = selection.chosen(sinks, options, columns)
+    number = seed if seed is None or is_strict else tensors.whole(seed)
+    launch = _Start(recording, sink_options, resume, run_settings, number, media.text(notes))
+    return _begun(launch, wrong, strict=is_strict)
 
 
 def _texts(*, strict: bool, **values: object) -> dict[str, object]:
     """Return what is not None as texts; as it is where `strict`, to be refused where it is none."""
-    said = ((key, value) for key, value in values.items() if value is not None)
-    return {key: value if strict else media.text(value) for key, value in said}
+    items = ((key, value) for key, value in values.items() if value is not None)
+    return {key: value if strict else media.text(value) for key, value in items}
 
 
 def _tags(tags: object) -> tuple[str, ...]:
@@ -107,33 +107,33 @@ def _settings(settings: object, *, strict: bool) -> tuple[dict[str, object], lis
         return {}, [error.problem]
 
 
-def _begun(wanted: "_Start", wrong: Sequence[str], *, strict: bool) -> Run:
+def _begun(launch: "_Start", wrong: Sequence[str], *, strict: bool) -> Run:
     try:
-        run = wanted.begin(strict)
+        run = launch.begin(strict)
     except UsageError:
         raise
     except Exception as error:
-        why = error.problem if isinstance(error, VitalsError) else error_text(error)
+        reason = error.problem if isinstance(error, VitalsError) else error_text(error)
         file = ""
         if isinstance(error, OSError):
-            why, file = error.strerror or str(error), str(error.filename or "")
+            reason, file = error.strerror or str(error), str(error.filename or "")
         elif strict:
             raise
-        problem = f"nothing is recorded: {why}"
+        problem = f"nothing is recorded: {reason}"
         if strict:
             raise VitalsError(problem, where=file) from error
-        where = f" ({file or wanted.chosen.folder})"
-        warnings.warn(f"rlvitals: {problem}{where}", RuntimeWarning, stacklevel=3)
-        return Off(_path(wanted.chosen), wanted.chosen.name, wanted.settings, failed=True)
+        location = f" ({file or launch.chosen.folder})"
+        warnings.warn(f"rlvitals: {problem}{location}", RuntimeWarning, stacklevel=3)
+        return Off(_path(launch.chosen), launch.chosen.name, launch.settings, failed=True)
     for text in wrong:
         run.note(text)
     return run
 
 
-def _chosen(said: Mapping[str, object]) -> options.Settings:
+def _chosen(arguments: Mapping[str, object]) -> options.Settings:
     """Put a call's arguments over the environment, the settings file and the defaults."""
-    given = {key: value for key, value in said.items() if value is not None}
-    checked = options.check("recording", given, "rlvitals.start()")
+    values = {key: value for key, value in arguments.items() if value is not None}
+    checked = options.check("recording", values, "rlvitals.start()")
     near = Path(checked.get("folder") or Path.cwd())
     return options.load(near, {"recording": checked}, os.environ, records=True)
 
@@ -151,44 +151,44 @@ class _Start:
 
     def begin(self, strict: bool) -> Run:  # noqa: FBT001 - what `start` was told
         """Make or join the folder, open the sinks, start the thread."""
-        place = launcher_rank.place(os.environ)
-        path = self._folder(place)
-        opening = _open(path, self._about(path), place, durable=self.chosen.durable)
-        others = selection.opened(opening, self.sinks) if place.rank == 0 else []
+        process = launcher_rank.place(os.environ)
+        path = self._folder(process)
+        opening = _open(path, self._about(path), process, durable=self.chosen.durable)
+        sinks = selection.opened(opening, self.sinks) if process.rank == 0 else []
         budget = Budget()
         folder = native.Native(opening, budget)
-        pump = Pump(folder, others, Notes(), self.chosen.flush_seconds, budget)
+        pump = Pump(folder, sinks, Notes(), self.chosen.flush_seconds, budget)
         run = Run(
             opening,
             pump,
-            world_size=place.world_size,
+            world_size=process.world_size,
             strict=strict,
             durable=self.chosen.durable,
             settings=self.settings,
         )
-        seconds = self.chosen.machine_seconds if place.first_of_node else 0.0
-        learn = self.chosen.facts and place.rank == 0
+        seconds = self.chosen.machine_seconds if process.first_of_node else 0.0
+        learn = self.chosen.facts and process.rank == 0
         run_services.begin(run, pump, folder.events, machine_seconds=seconds, learn=learn)
-        how = {"resumed": opening.resumed, "compiled": run.compiled}
-        run.event("start", attempt=opening.attempt, pid=os.getpid(), **how)
+        facts = {"resumed": opening.resumed, "compiled": run.compiled}
+        run.event("start", attempt=opening.attempt, pid=os.getpid(), **facts)
         return run
 
-    def _folder(self, place: launcher_rank.Place) -> Path:
+    def _folder(self, process: launcher_rank.Place) -> Path:
         """Choose the run folder and see that `resume` fits it. Raises UsageError."""
         if self.resume not in RESUME:
             hint = f"one of {', '.join(RESUME)}"
             raise UsageError(f"resume cannot be {self.resume!r}", hint=hint)
-        if not self.chosen.folder and place.world_size > 1 and not self.chosen.name:
+        if not self.chosen.folder and process.world_size > 1 and not self.chosen.name:
             raise UsageError(
-                f"{place.world_size} ranks need a folder that all of them know",
+                f"{process.world_size} ranks need a folder that all of them know",
                 where="rlvitals.start()",
                 hint="rlvitals.start(folder), or RLVITALS_RECORDING_FOLDER",
             )
         path = _path(self.chosen)
-        there = is_run(path)
-        if self.resume == "must" and not there:
+        run_exists = is_run(path)
+        if self.resume == "must" and not run_exists:
             raise UsageError("no run to resume is here", where=str(path))
-        if self.resume == "never" and there and place.rank == 0:
+        if self.resume == "never" and run_exists and process.rank == 0:
             raise UsageError("a run is here already", where=str(path), hint='resume="auto"')
         return path
 
@@ -206,25 +206,28 @@ class _Start:
         )
 
 
-def _path(chosen: Recording) -> Path:
-    return Path(chosen.folder or Path("runs", chosen.project, chosen.name or _name()))
+def _path(recording: Recording) -> Path:
+    return Path(recording.folder or Path("runs", recording.project, recording.name or _name()))
 
 
-def _open(path: Path, about: About, place: launcher_rank.Place, *, durable: bool) -> Opening:
+def _open(path: Path, info: About, process: launcher_rank.Place, *, durable: bool) -> Opening:
     """Make or join the run's folder and its attempt."""
-    made = RunFolder.create(path, replace(about, id=_known_id(path)))
-    made, attempt, _ = made.begin(
-        place.rank, launch=place.launch, host=socket.gethostname(), world_size=place.world_size
+    folder = RunFolder.create(path, replace(info, id=_known_id(path)))
+    folder, attempt, _ = folder.begin(
+        process.rank,
+        launch=process.launch,
+        host=socket.gethostname(),
+        world_size=process.world_size,
     )
     return Opening(
         folder=path,
-        run_id=made.about.id,
-        name=made.about.name,
-        project=made.about.project,
-        group=made.about.group,
-        settings=about.settings,
+        run_id=folder.about.id,
+        name=folder.about.name,
+        project=folder.about.project,
+        group=folder.about.group,
+        settings=info.settings,
         attempt=attempt,
-        rank=place.rank,
+        rank=process.rank,
         resumed=attempt > 1,
         options={"durable": durable},
     )

@@ -38,8 +38,8 @@ class Settled:
                 self._take(key, value, prefix, depth)
             except Exception as error:  # noqa: BLE001 - a stranger's object may raise anything
                 name = prefix + (key if type(key) is str else kind(key))
-                why = type(error).__name__
-                self.wrong.append(f"{name}: {kind(value)} is no number ({why})")
+                error_name = type(error).__name__
+                self.wrong.append(f"{name}: {kind(value)} is no number ({error_name})")
 
     def _take(self, key: object, value: object, prefix: str, depth: int) -> None:
         if not isinstance(key, str):
@@ -49,10 +49,10 @@ class Settled:
         elif value is None:
             self.none.append(prefix + key)
         elif not isinstance(value, Mapping):
-            if (kept := _kept(value, at_once=self.at_once)) is None:
+            if (number := _kept(value, at_once=self.at_once)) is None:
                 self.wrong.append(f"{prefix}{key}: {kind(value)} is no number")
             else:
-                self.values[prefix + key] = kept
+                self.values[prefix + key] = number
         elif depth:
             self.take(value, f"{prefix}{key}/", depth - 1)
         else:
@@ -67,11 +67,11 @@ def settled(metrics: Mapping[object, object], *, at_once: bool) -> Settled:
     the device.
     """
     plain = type(metrics) is dict
-    kept = dict(metrics) if plain else dict(islice(metrics.items(), MAX_NAMES))
-    if FIXED.issuperset(map(type, kept.values())) and NAMES.issuperset(map(type, kept)):
-        return Settled(at_once, kept)  # type: ignore[arg-type]
+    row = dict(metrics) if plain else dict(islice(metrics.items(), MAX_NAMES))
+    if FIXED.issuperset(map(type, row.values())) and NAMES.issuperset(map(type, row)):
+        return Settled(at_once, row)  # type: ignore[arg-type]
     found = Settled(at_once)
-    found.take(kept)
+    found.take(row)
     return found
 
 
@@ -115,15 +115,15 @@ def whole(step: object) -> int | None:
         if isinstance(step, bool | np.bool_):
             return None
         try:
-            found = index(step)  # type: ignore[arg-type]
+            integer = index(step)  # type: ignore[arg-type]
         except TypeError:
             amount = number(step)
             if amount is None or not amount.is_integer():
                 return None
-            found = int(amount)
+            integer = int(amount)
     except Exception:  # noqa: BLE001 - a stranger's __index__ may raise anything
         return None
-    return found if found in INT64 else None
+    return integer if integer in INT64 else None
 
 
 def kind(value: object) -> str:

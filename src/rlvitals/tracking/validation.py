@@ -27,77 +27,77 @@ class Call:
 
     def metrics(self) -> Mapping[object, object]:
         """Return the numbers by their names. Raises UsageError."""
-        given = self.said.get("metrics")
-        if not isinstance(given, Mapping):
+        metrics = self.said.get("metrics")
+        if not isinstance(metrics, Mapping):
             hint = 'run.log(step, {"loss": 0.5})'
-            raise UsageError(f"metrics must be a dict, not {tensors.kind(given)}", hint=hint)
-        return given
+            raise UsageError(f"metrics must be a dict, not {tensors.kind(metrics)}", hint=hint)
+        return metrics
 
     def axes(self) -> dict[str, float]:
         """Return where the row stands on other axes. Raises UsageError."""
-        found = {}
+        axes = {}
         for axis in ("episode", "tokens"):
-            if (at := self.said.get(axis)) is not None:
-                found[f"{AXIS}{axis}"] = number(axis, at)
-        return found
+            if (value := self.said.get(axis)) is not None:
+                axes[f"{AXIS}{axis}"] = number(axis, value)
+        return axes
 
     def moment(self) -> float:
         """Return the row's time, in seconds since the epoch. Raises UsageError."""
-        given = self.said.get("time")
-        return clock.time() if given is None else number("time", given)
+        value = self.said.get("time")
+        return clock.time() if value is None else number("time", value)
 
 
 def understood(
-    one: object, other: object, more: Sequence[object], named: Mapping[str, object]
+    first: object, second: object, more: Sequence[object], keywords: Mapping[str, object]
 ) -> Call:
     """Name a call's arguments: where a dict comes first it is the metrics, else the step is."""
-    metrics_first = isinstance(one, Mapping)
-    places = METRICS_FIRST if metrics_first else STEP_FIRST
-    said = {places[0]: one, places[1]: other}
+    metrics_first = isinstance(first, Mapping)
+    parameters = METRICS_FIRST if metrics_first else STEP_FIRST
+    arguments = {parameters[0]: first, parameters[1]: second}
     if more:
-        said |= zip(places[2:], more, strict=False)
+        arguments |= zip(parameters[2:], more, strict=False)
     # A step that is None is none where metrics follow it: somebody's variable was not set.
-    may_count = metrics_first or other is None
+    may_count = metrics_first or second is None
     wrong = []
-    if 2 + len(more) > len(places):
-        wrong.append(f"log() takes {len(places)} arguments: the others are left out")
-    for key, value in named.items():
-        if key not in places:
+    if 2 + len(more) > len(parameters):
+        wrong.append(f"log() takes {len(parameters)} arguments: the others are left out")
+    for key, value in keywords.items():
+        if key not in parameters:
             wrong.append(_unknown(key))
-        elif said.get(key) is None:
-            said[key] = value
+        elif arguments.get(key) is None:
+            arguments[key] = value
         else:
             wrong.append(f"log() got {key} twice: the first holds")
-    return Call(said, may_count and said.get("step") is None, wrong)
+    return Call(arguments, may_count and arguments.get("step") is None, wrong)
 
 
 @lru_cache(maxsize=64)
 def _unknown(key: str) -> str:
-    meant = nearest(key, STEP_FIRST)
-    return f"log() has no argument {key}: left out{meant and f' ({meant})'}"
+    suggestion = nearest(key, STEP_FIRST)
+    return f"log() has no argument {key}: left out{suggestion and f' ({suggestion})'}"
 
 
-def step(given: object) -> int:
+def step(value: object) -> int:
     """Return a step as an int64. Raises UsageError."""
-    number = tensors.whole(given)
+    number = tensors.whole(value)
     if number is None:
-        raise UsageError(f"a step must be a whole number, not {tensors.kind(given)}")
+        raise UsageError(f"a step must be a whole number, not {tensors.kind(value)}")
     return number
 
 
-def name(given: object) -> str:
+def name(value: object) -> str:
     """Return a name. Raises UsageError."""
-    if not isinstance(given, str):
-        raise UsageError(f"a name must be a string, not {tensors.kind(given)}")
-    return given
+    if not isinstance(value, str):
+        raise UsageError(f"a name must be a string, not {tensors.kind(value)}")
+    return value
 
 
-def number(axis: str, given: object) -> float:
+def number(axis: str, value: object) -> float:
     """Return where a row stands on another axis. Raises UsageError."""
-    found = tensors.number(given)
-    if found is None:
-        raise UsageError(f"{axis} must be a number, not {tensors.kind(given)}")
-    return found
+    number = tensors.number(value)
+    if number is None:
+        raise UsageError(f"{axis} must be a number, not {tensors.kind(value)}")
+    return number
 
 
 def ending(status: object, exit_code: object) -> tuple[str, int | None]:
@@ -140,12 +140,12 @@ class Thinning:
         return number % every == 0
 
 
-def changes(before: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
+def changes(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
     """Return {name: {"from": value, "to": value}} of the settings that differ from before."""
     return {
-        key: {"from": before.get(key), "to": value}
+        key: {"from": old.get(key), "to": value}
         for key, value in new.items()
-        if key not in before or before[key] != value
+        if key not in old or old[key] != value
     }
 
 

@@ -39,8 +39,8 @@ class Notes:
 
     def news(self) -> list[tuple[str, int]]:
         """List the notes that are new or have doubled since they were last said."""
-        found = list(self.counts.items())
-        return [(text, n) for text, n in found if n >= 2 * self._said.get(text, 0) and n]
+        counts = list(self.counts.items())
+        return [(text, n) for text, n in counts if n >= 2 * self._said.get(text, 0) and n]
 
     def rest(self) -> list[tuple[str, int]]:
         """List the notes whose count grew since they were last said: for the end of a run."""

@@ -62,7 +62,7 @@ class Pump:
     """
 
     def __init__(
-        self, native: Keeping, others: Sequence[tuple[str, Writing]], notes: Notes,
+        self, native: Keeping, sinks: Sequence[tuple[str, Writing]], notes: Notes,
         flush_seconds: float, budget: Budget | None = None,
     ) -> None:  # fmt: skip
         """Own the sinks from now on; `start` begins."""
@@ -80,7 +80,7 @@ class Pump:
         self.beside: Callable[[], Mapping[str, float]] = dict  # what is logged with the last row
         names = Names()  # of all gates: every sink writes a metric under the same name
         self._native = NativeGate(native, names)
-        gates = ((name, Gate(writing, names)) for name, writing in others)
+        gates = ((name, Gate(writing, names)) for name, writing in sinks)
         self._outlets = [Outlet(name, gate, notes, self.budget) for name, gate in gates]
         self._seconds = flush_seconds
         self._batcher = Batcher(notes)
@@ -137,9 +137,9 @@ class Pump:
     def _wait_for_room(self, room: int) -> None:
         """Sleep, so that the thread has a processor: every caller, where many log."""
         self._orders.put(None)
-        until = time.monotonic() + MAX_PATIENCE
+        deadline = time.monotonic() + MAX_PATIENCE
         while 2 * (waiting := len(self.rows) + len(self.written)) > room:
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 self._tried = waiting  # once more only after as many rows again
             if self._tried == waiting or self._blocked or not self.alive:
                 return
@@ -148,8 +148,8 @@ class Pump:
 
     @property
     def _blocked(self) -> bool:
-        since = self._writing_since
-        return bool(since) and time.monotonic() > since + BLOCKED_SECONDS
+        start = self._writing_since
+        return bool(start) and time.monotonic() > start + BLOCKED_SECONDS
 
     def _room_for_rows(self) -> int:
         """Return how many items of rows may wait, were all as large as the newest."""
@@ -164,10 +164,10 @@ class Pump:
             return
         try:
             rows = self.rows or self.written
-            over = min(len(self.rows) + len(self.written) - room, len(rows))
-            if over > 0:
-                del rows[-over:]
-                self.losses.add("rows", over // FIELDS, BLOCKED if self._blocked else FASTER)
+            excess = min(len(self.rows) + len(self.written) - room, len(rows))
+            if excess > 0:
+                del rows[-excess:]
+                self.losses.add("rows", excess // FIELDS, BLOCKED if self._blocked else FASTER)
         finally:
             self._taking.release()
 
@@ -211,12 +211,12 @@ class Pump:
         return self.closed
 
     def _order(self, status: str | None, timeout: float, *, all_sinks: bool = True) -> bool:
-        (done := threading.Lock()).acquire()
-        order, until = _Order(done, status, all_sinks), time.monotonic() + timeout
+        (lock := threading.Lock()).acquire()
+        order, deadline = _Order(lock, status, all_sinks), time.monotonic() + timeout
         if self.alive:
             self._orders.put(order)
-        while self.alive and time.monotonic() < until:
-            if done.acquire(timeout=min(max(0.0, until - time.monotonic()), ALIVE_SECONDS)):
+        while self.alive and time.monotonic() < deadline:
+            if lock.acquire(timeout=min(max(0.0, deadline - time.monotonic()), ALIVE_SECONDS)):
                 return all(order.written)
         return self.closed and not self.losses.total
 
@@ -228,15 +228,15 @@ class Pump:
 
     def _work(self) -> None:
         status = None
-        due = looked = time.monotonic() + self._seconds
+        deadline = looked = time.monotonic() + self._seconds
         while status is None:
             order = None
             with suppress(Empty):
-                order = self._orders.get(timeout=max(due - time.monotonic(), 0.0))
-            due = time.monotonic() + self._seconds  # of rows that are logged while it writes
+                order = self._orders.get(timeout=max(deadline - time.monotonic(), 0.0))
+            deadline = time.monotonic() + self._seconds  # of rows that are logged while it writes
             if order is None or order.all_sinks or time.monotonic() >= looked:
                 self._do_chores()
-                looked = due
+                looked = deadline
             self._safely(self._cycle)
             if order is not None:
                 status = order.status
@@ -276,27 +276,27 @@ class Pump:
 
     def _all_written(self) -> bool:
         """Return whether nothing waits, and nothing was lost since this was asked last."""
-        lost, self._lost_before = self.losses.total - self._lost_before, self.losses.total
+        new_losses, self._lost_before = self.losses.total - self._lost_before, self.losses.total
         failed, self._failed = self._failed, False
-        return not (lost or failed or self._native.pending)
+        return not (new_losses or failed or self._native.pending)
 
     def _take(self) -> None:
         """Hand what is logged by now to the sinks, so many rows at a time."""
         self.gather()
-        left, beside = len(self.rows), True
-        while left > 0 or beside:
+        remaining, is_first = len(self.rows), True
+        while remaining > 0 or is_first:
             with self._taking:
                 flat, written = self.rows[: FIELDS * CHUNK_ROWS], self.written[:]
                 if flat:  # said before they are gone: who counts on finds it here or there
                     self.last_step = flat[-FIELDS]  # type: ignore[assignment]
                 del self.rows[: len(flat)]
                 del self.written[: len(written)]
-            left -= len(flat)
-            if (flat or written) and beside:
+            remaining -= len(flat)
+            if (flat or written) and is_first:
                 self._stand_beside(flat, flat or written)
-            beside = False
+            is_first = False
             self._lay_out(flat, written)
-            if left > 0:
+            if remaining > 0:
                 self._write()
         for _ in range(len(self.messages)):
             size, message = self.messages.popleft()

@@ -23,8 +23,8 @@ class Table:
             self.columns = [str(name) for name in frame.columns]
             self.data = [list(row) for row in frame.itertuples(index=False, name=None)]
             return
-        found = data if data is not None else rows
-        self.data = [list(row) for row in found] if found is not None else []
+        cells = data if data is not None else rows
+        self.data = [list(row) for row in cells] if cells is not None else []
         width = len(self.data[0]) if self.data else 3
         self.columns = list(columns) if columns is not None else _default(width)
 
@@ -45,8 +45,8 @@ class Table:
 
     def get_column(self, name: str, **_: object) -> list[Any]:
         """Return the cells of a column."""
-        at = self.columns.index(name)
-        return [row[at] for row in self.data]
+        index = self.columns.index(name)
+        return [row[index] for row in self.data]
 
     def get_dataframe(self) -> Any:
         """Return a data frame; needs pandas."""
@@ -85,7 +85,7 @@ class Histogram:
                 sequence = sequence.detach().cpu().numpy()
             values = np.asarray(sequence, dtype=np.float64).ravel()
             np_histogram = np.histogram(values[np.isfinite(values)], bins=num_bins)
-        self.histogram, self.bins = (np.asarray(part).tolist() for part in np_histogram)
+        self.histogram, self.bins = (np.asarray(column).tolist() for column in np_histogram)
 
 
 class Medium:

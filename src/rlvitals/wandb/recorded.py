@@ -59,7 +59,7 @@ class Run:
     @property
     def path(self) -> str:
         """Entity, project and id, as W&B writes them."""
-        return "/".join(part for part in (self.entity, self.project, self.id) if part)
+        return "/".join(segment for segment in (self.entity, self.project, self.id) if segment)
 
     def log(
         self,
@@ -75,8 +75,8 @@ class Run:
             return
         if step is not None and int(step) < self._steps.step:
             self.recording.note("log() was called with a step below an earlier one: kept as said")
-        at = None if step is None else int(step)
-        self._steps.add(dict(_flat(data)), at, commit=commit)
+        row_step = None if step is None else int(step)
+        self._steps.add(dict(_flat(data)), row_step, commit=commit)
         self._watching.step = self._steps.step
 
     def define_metric(
@@ -106,8 +106,8 @@ class Run:
     ) -> None:
         """Record an alert as an event of the run."""
         del wait_duration  # nothing is sent, so nothing is sent too often
-        said = str(level or AlertLevel.INFO)
-        self.recording.event("alert", step=self.step, title=title, text=text, level=said)
+        severity = str(level or AlertLevel.INFO)
+        self.recording.event("alert", step=self.step, title=title, text=text, level=severity)
 
     def watch(
         self,
@@ -139,9 +139,9 @@ class Run:
         """Record the names of files: they stay where they are."""
         del base_path, policy
         path = Path(glob_str) if glob_str is not None else None
-        found = [] if path is None else sorted(str(p) for p in path.parent.glob(path.name))
-        self.recording.event("files", step=self.step, files=[Path(name).name for name in found])
-        return found
+        names = [] if path is None else sorted(str(p) for p in path.parent.glob(path.name))
+        self.recording.event("files", step=self.step, files=[Path(name).name for name in names])
+        return names
 
     def log_artifact(
         self,
@@ -153,15 +153,15 @@ class Run:
         """Record an artifact by its names: its files stay where they are."""
         artifact = artifact_or_path
         if not isinstance(artifact, Artifact):
-            where = Path(artifact)
-            artifact = Artifact(name or where.stem, type or "file")
-            artifact.add_file(where.name)
+            file = Path(artifact)
+            artifact = Artifact(name or file.stem, type or "file")
+            artifact.add_file(file.name)
         self.recording.event(
             "artifact",
             step=self.step,
             name=artifact.name,
             type=artifact.type,
-            files=[Path(one).name for one in artifact.files],
+            files=[Path(file_name).name for file_name in artifact.files],
             metadata=artifact.metadata,
         )
         return artifact
@@ -184,12 +184,12 @@ class Run:
                 self._summarised(dict(self.summary))
             self.recording.finish("failed" if exit_code else "finished")
 
-    def ignore(self, *what: str) -> None:
+    def ignore(self, *features: str) -> None:
         """Note, once each, what means nothing here."""
-        for one in what:
-            if one not in self.ignored:
-                self.ignored.add(one)
-                self.recording.note(f"of W&B: {one} has no effect here")
+        for feature in features:
+            if feature not in self.ignored:
+                self.ignored.add(feature)
+                self.recording.note(f"of W&B: {feature} has no effect here")
 
     def __enter__(self) -> Self:
         """Record until the block ends."""
@@ -208,13 +208,13 @@ class Run:
         self.recording.__exit__(kind, error, trace)
 
     def _emit(self, step: int, row: Row) -> None:
-        for at, part in self._axes.split(step, row):
-            numbers = {key: value for key, value in part.items() if _is_number(value)}
+        for row_step, cells in self._axes.split(step, row):
+            numbers = {key: value for key, value in cells.items() if _is_number(value)}
             if numbers:
-                self.recording.log(at, numbers)
+                self.recording.log(row_step, numbers)
                 self._keep(numbers)
-            for key in part.keys() - numbers.keys():
-                self._other(at, key, part[key])
+            for key in cells.keys() - numbers.keys():
+                self._other(row_step, key, cells[key])
 
     def _other(self, step: int, key: str, value: Any) -> None:
         if isinstance(value, str):
@@ -234,11 +234,11 @@ class Run:
         """Follow the summary, as `define_metric(summary=...)` asks for it."""
         values = object.__getattribute__(self.summary, "_values")
         for key, value in numbers.items():
-            kept = self._kept.get(key)
-            if kept in {"min", "max"}:
-                best = {"min": min, "max": max}[kept]
+            reduction = self._kept.get(key)
+            if reduction in {"min", "max"}:
+                best = {"min": min, "max": max}[reduction]
                 values[key] = best(float(value), values.get(key, float(value)))
-            elif kept != "none":
+            elif reduction != "none":
                 values[key] = value
 
     def _summarised(self, values: Mapping[str, Any]) -> None:

@@ -52,28 +52,28 @@ def init(
     `WANDB_NAME`, `WANDB_RUN_ID`, `WANDB_RUN_GROUP`, `WANDB_TAGS`, `WANDB_NOTES`, `WANDB_DIR`,
     `WANDB_MODE`, `WANDB_RESUME`.
     """
-    going_on = state.run
-    if going_on is not None and not going_on.finished:
+    open_run = state.run
+    if open_run is not None and not open_run.finished:
         if options.get("reinit") in {None, False, "default", "return_previous"}:
-            going_on.config.update(config)
-            return going_on
-        going_on.finish()
-    given = {"entity": entity, "project": project, "id": id, "name": name, "notes": notes}
-    said = {key: value or _environment(key) for key, value in given.items()}
-    said["group"] = options.get("group") or os.environ.get("WANDB_RUN_GROUP", "")
-    said["job_type"] = options.get("job_type") or _environment("job_type")
-    kept = _chosen(as_mapping(config), options)
-    facts = {**said, "tags": tuple(tags or filter(None, _environment("tags").split(",")))}
-    state.run = run = _begin(Path(dir or _environment("dir") or "."), facts, kept, options)
-    run.config.update(kept)
+            open_run.config.update(config)
+            return open_run
+        open_run.finish()
+    arguments = {"entity": entity, "project": project, "id": id, "name": name, "notes": notes}
+    texts = {key: value or _environment(key) for key, value in arguments.items()}
+    texts["group"] = options.get("group") or os.environ.get("WANDB_RUN_GROUP", "")
+    texts["job_type"] = options.get("job_type") or _environment("job_type")
+    settings = _chosen(as_mapping(config), options)
+    facts = {**texts, "tags": tuple(tags or filter(None, _environment("tags").split(",")))}
+    state.run = run = _begin(Path(dir or _environment("dir") or "."), facts, settings, options)
+    run.config.update(settings)
     unknown = {key for key, value in options.items() if key not in QUIET and value}
     run.ignore(*(f"init({key}=...)" for key in sorted(unknown)))
     return run
 
 
 def _environment(name: str) -> str:
-    spelt = {"id": "RUN_ID"}.get(name, name.upper())
-    return os.environ.get(f"WANDB_{spelt}", "")
+    suffix = {"id": "RUN_ID"}.get(name, name.upper())
+    return os.environ.get(f"WANDB_{suffix}", "")
 
 
 def _chosen(config: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,13 +85,13 @@ def _begin(
     root: Path, facts: Mapping[str, Any], config: Mapping[str, Any], options: Mapping[str, Any]
 ) -> Run:
     mode = str(options.get("mode") or _environment("mode"))
-    own = facts["id"] or generate_id()
-    name = facts["name"] or own
-    known = {**facts, "id": own, "name": name, "disabled": mode in OFF, "resumed": False}
-    folder = _folder(root / "runs", facts["id"], own, name)
+    run_id = facts["id"] or generate_id()
+    name = facts["name"] or run_id
+    run_facts = {**facts, "id": run_id, "name": name, "disabled": mode in OFF, "resumed": False}
+    folder = _folder(root / "runs", facts["id"], run_id, name)
     if mode in OFF:
-        return Run(Off(folder, name, config), known)
-    known["resumed"] = folder.exists()
+        return Run(Off(folder, name, config), run_facts)
+    run_facts["resumed"] = folder.exists()
     recording = start(
         folder,
         project=facts["project"] or None,
@@ -103,16 +103,16 @@ def _begin(
         tags=facts["tags"],
         notes=facts["notes"],
     )
-    return Run(recording, known)
+    return Run(recording, run_facts)
 
 
-def _folder(root: Path, asked: str, own: str, name: str) -> Path:
+def _folder(root: Path, requested_id: str, run_id: str, name: str) -> Path:
     """Find the folder of an id that is asked for again; else name a new one."""
-    if asked:
-        safe = re.sub(r"[^\w.-]+", "_", asked)
+    if requested_id:
+        safe = re.sub(r"[^\w.-]+", "_", requested_id)
         return next(iter(sorted(root.glob(f"*-{safe}"))), root / safe)
     plain = re.sub(r"[^\w.-]+", "_", name)
-    return root / (own if name == own else f"{plain}-{own}")
+    return root / (run_id if name == run_id else f"{plain}-{run_id}")
 
 
 def needed() -> Run:
@@ -134,14 +134,14 @@ def define_metric(name: str, step_metric: str | Metric | None = None, **options:
     return needed().define_metric(name, step_metric, **options)
 
 
-def alert(title: str, text: str = "", *args: Any, **named: Any) -> None:
+def alert(title: str, text: str = "", *args: Any, **kwargs: Any) -> None:
     """Record an alert: see `Run.alert`."""
-    needed().alert(title, text, *args, **named)
+    needed().alert(title, text, *args, **kwargs)
 
 
-def watch(*args: Any, **named: Any) -> None:
+def watch(*args: Any, **kwargs: Any) -> None:
     """Watch a model: see `Run.watch`."""
-    needed().watch(*args, **named)
+    needed().watch(*args, **kwargs)
 
 
 def unwatch(models: object = None) -> None:
@@ -149,14 +149,14 @@ def unwatch(models: object = None) -> None:
     needed().unwatch(models)
 
 
-def save(*args: Any, **named: Any) -> list[str]:
+def save(*args: Any, **kwargs: Any) -> list[str]:
     """Record the names of files: see `Run.save`."""
-    return needed().save(*args, **named)
+    return needed().save(*args, **kwargs)
 
 
-def log_artifact(*args: Any, **named: Any) -> Artifact:
+def log_artifact(*args: Any, **kwargs: Any) -> Artifact:
     """Record an artifact by its names: see `Run.log_artifact`."""
-    return needed().log_artifact(*args, **named)
+    return needed().log_artifact(*args, **kwargs)
 
 
 def mark_preempting() -> None:

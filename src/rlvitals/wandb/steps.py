@@ -61,13 +61,13 @@ class Axes:
             self.main = next((name for name in KNOWN if name in row), "")
         columns = {self.main, *self.choice.defined.values()}
         for name in columns & row.keys():
-            if (at := _whole(row[name])) is not None:
-                self.last[name] = at
-        parts: dict[int, Row] = {}
+            if (key_step := _whole(row[name])) is not None:
+                self.last[name] = key_step
+        rows: dict[int, Row] = {}
         for key, value in row.items():
-            at = self.last.get(self.choice.metric_of(key) or self.main, step)
-            parts.setdefault(at, {})[key] = value
-        yield from parts.items()
+            key_step = self.last.get(self.choice.metric_of(key) or self.main, step)
+            rows.setdefault(key_step, {})[key] = value
+        yield from rows.items()
 
 
 def _whole(value: object) -> int | None:

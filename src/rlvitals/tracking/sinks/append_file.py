@@ -45,19 +45,19 @@ class Appending:
             os.close(descriptor)
             return None
         size = os.fstat(descriptor).st_size
-        whole = _whole_lines(descriptor, size)
-        if whole < size:
-            os.ftruncate(descriptor, whole)
+        end = _whole_lines(descriptor, size)
+        if end < size:
+            os.ftruncate(descriptor, end)
         return cls(descriptor)
 
     def write(self, data: bytes) -> None:
         """Append some bytes, all or none of them. Raises OSError, also where it was removed."""
         if not os.fstat(self._descriptor).st_nlink:
             raise OSError(errno.ENOENT, "its file was removed: what is written is lost")
-        rest = memoryview(data)
+        remaining = memoryview(data)
         try:
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+            while remaining:
+                remaining = remaining[os.write(self._descriptor, remaining) :]
         except OSError:
             os.ftruncate(self._descriptor, self._end)
             raise
@@ -91,8 +91,8 @@ def _whole_lines(descriptor: int, size: int) -> int:
     while end > 0:
         start = max(end - TAIL_BYTES, 0)
         os.lseek(descriptor, start, os.SEEK_SET)
-        found = os.read(descriptor, end - start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
+        newline = os.read(descriptor, end - start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
         end = start
     return 0

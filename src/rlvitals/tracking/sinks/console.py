@@ -80,11 +80,11 @@ class Lines:
 
     def _speed(self) -> float | None:
         """Return steps a second since the last line; None at the first, and where it went back."""
-        before, now = self._since, (self._step, clock.monotonic())
-        self._since = now
-        if before is None or now[0] <= before[0] or now[1] <= before[1]:
+        previous, current = self._since, (self._step, clock.monotonic())
+        self._since = current
+        if previous is None or current[0] <= previous[0] or current[1] <= previous[1]:
             return None
-        return (now[0] - before[0]) / (now[1] - before[1])
+        return (current[0] - previous[0]) / (current[1] - previous[1])
 
     def _chosen(self) -> dict[str, float]:
         if self._keys:
@@ -103,15 +103,15 @@ class Lines:
 
 def line(step: int, speed: float | None, metrics: Mapping[str, float], width: int) -> str:
     """Return one line no wider than `width`: whole metrics, as many as there is room for."""
-    parts = [f"step {step:,}"]
+    texts = [f"step {step:,}"]
     if speed is not None:
-        parts.append(f"{number(speed)}/s")
+        texts.append(f"{number(speed)}/s")
     for key, value in metrics.items():
-        part = f"{key.rpartition('/')[2] or key} {number(value)}"
-        if sum(map(len, parts)) + 2 * len(parts) + len(part) > width:
+        text = f"{key.rpartition('/')[2] or key} {number(value)}"
+        if sum(map(len, texts)) + 2 * len(texts) + len(text) > width:
             break
-        parts.append(part)
-    return "  ".join(parts)[:width]
+        texts.append(text)
+    return "  ".join(texts)[:width]
 
 
 def number(value: float) -> str:
@@ -125,7 +125,7 @@ def number(value: float) -> str:
 
 def _rank(key: str) -> int:
     name = key.rpartition("/")[2].lower()
-    return next((i for i, part in enumerate(FIRST) if part in name), len(FIRST))
+    return next((i for i, pattern in enumerate(FIRST) if pattern in name), len(FIRST))
 
 
 def _live_console() -> object | None:

@@ -38,14 +38,14 @@ class Tables:
     """The open files of one run."""
 
     def __init__(
-        self, folder: Path, interval: int, most: int, declared: tuple[str, ...] = ()
+        self, folder: Path, interval: int, max_rows: int, declared: tuple[str, ...] = ()
     ) -> None:
         """Write into a folder: `interval` rows together, thinned out above `most`.
 
         Rows of no other keys than those `declared` share a file, which has all of these columns.
         """
         self._declared = declared
-        self._folder, self._interval, self._most = folder, max(interval, 1), most
+        self._folder, self._interval, self._most = folder, max(interval, 1), max_rows
         self._kinds: dict[frozenset[str], _Kind] = {}
         self._tables: dict[tuple[str, ...], Appending] = {}
 
@@ -53,8 +53,8 @@ class Tables:
         """Write rows of one kind into their file."""
         kind = self._kind(rows.keys)
         rows = kind.thinning.keep(rows)
-        place = {key: i for i, key in enumerate(rows.keys)}
-        order = [place.get(key, -1) for key in kind.keys]
+        columns = {key: i for i, key in enumerate(rows.keys)}
+        order = [columns.get(key, -1) for key in kind.keys]
         cells = zip(rows.steps.tolist(), rows.times.tolist(), rows.values.tolist(), strict=True)
         kind.waiting += [
             f"{step},{time!r},{','.join('' if i < 0 else repr(row[i]) for i in order)}\r\n"
@@ -118,10 +118,10 @@ class Tables:
             if path.is_symlink() or not path.is_file():
                 continue
             with path.open("rb") as file:
-                same = file.read(len(start)) == start
-            if same and (found := Appending.lines(path)):
+                is_same = file.read(len(start)) == start
+            if is_same and (appended := Appending.lines(path)):
                 rows = _count_lines(path) - start.count(b"\n")
-                return _Kind(keys, found, file_layout.Thinning(self._most, rows))
+                return _Kind(keys, appended, file_layout.Thinning(self._most, rows))
         return _Kind(keys, _new(self._folder, base, head), file_layout.Thinning(self._most))
 
     def _room(self) -> None:
@@ -164,7 +164,7 @@ def _new(folder: Path, base: str, head: Iterable[object]) -> Appending:
 
 def _count_lines(path: Path) -> int:
     with path.open("rb") as file:
-        return sum(part.count(b"\n") for part in iter(lambda: file.read(2**20), b""))
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(2**20), b""))
 
 
 def _lines(rows: Iterable[Iterable[object]]) -> str:

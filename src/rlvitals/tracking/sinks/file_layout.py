@@ -30,13 +30,13 @@ def columns(keys: tuple[str, ...]) -> list[str]:
 
     A key that is called like either is told apart: a column's name stands once.
     """
-    taken = {STEP, TIME, *keys}
-    return [STEP, TIME, *(other(key, taken) if key in {STEP, TIME} else key for key in keys)]
+    names = {STEP, TIME, *keys}
+    return [STEP, TIME, *(other(key, names) if key in {STEP, TIME} else key for key in keys)]
 
 
-def other(key: str, taken: set[str]) -> str:
+def other(key: str, names: set[str]) -> str:
     """Return a name that is not taken yet."""
-    while key in taken:
+    while key in names:
         key = f"logged/{key}"
     return key
 
@@ -94,19 +94,19 @@ class Thinning:
         if not self.most:
             return rows
         if self._seen < 0:
-            level, rest = divmod(self.kept, self.most)
-            self._seen = self.most * (2**level - 1) + rest * 2**level
+            level, remainder = divmod(self.kept, self.most)
+            self._seen = self.most * (2**level - 1) + remainder * 2**level
         first, self._seen = self._seen, self._seen + len(rows.steps)
         if self._seen <= self.most:
             return rows
         index = np.arange(first, self._seen)
-        chosen = index % _strides(index, self.most) == 0
-        return Rows(rows.keys, rows.steps[chosen], rows.times[chosen], rows.values[chosen])
+        mask = index % _strides(index, self.most) == 0
+        return Rows(rows.keys, rows.steps[mask], rows.times[mask], rows.values[mask])
 
 
-def _strides(index: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+def _strides(index: NDArray[np.int64], max_rows: int) -> NDArray[np.int64]:
     """Return the distance at which rows are kept: 1 below `most`, 2 below 3 `most`, 4 below 7..."""
     # The exponent of a power of two that is not above: exact far beyond any run's length.
-    exponents = np.frexp(index // most + 1)[1].astype(np.int64) - 1
+    exponents = np.frexp(index // max_rows + 1)[1].astype(np.int64) - 1
     strides: NDArray[np.int64] = np.left_shift(np.int64(1), exponents)
     return strides

@@ -106,20 +106,20 @@ def _plain(value: object) -> object:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return str(value)
 
 
 def _file(folder: Path) -> Appending:
-    own = folder / "log.jsonl"
-    for path in chain([own], file_layout.free(folder, "log", ".jsonl")):
+    main_path = folder / "log.jsonl"
+    for path in chain([main_path], file_layout.free(folder, "log", ".jsonl")):
         try:
             return Appending.new(path)
         except FileExistsError:
-            if path == own and (found := Appending.lines(path)):
-                return found
+            if path == main_path and (file := Appending.lines(path)):
+                return file
     raise AssertionError  # there is always a next number
 
 

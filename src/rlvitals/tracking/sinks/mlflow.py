@@ -34,8 +34,8 @@ class Passing:
         self._client: Any = MlflowClient(tracking_uri=str(uri) if uri else None)
         name = str(opening.options.get("experiment") or opening.project or FOLDER)
         experiment = self._experiment_id(name)
-        asked = f"tags.`{ID_TAG}` = '{opening.run_id}'"
-        runs = self._client.search_runs([experiment], asked, max_results=1)
+        query = f"tags.`{ID_TAG}` = '{opening.run_id}'"
+        runs = self._client.search_runs([experiment], query, max_results=1)
         if runs:
             self._id = runs[0].info.run_id
             self._client.update_run(self._id, "RUNNING")
@@ -103,8 +103,8 @@ class Passing:
 
     def close(self, status: str) -> None:
         """End the run."""
-        word = STATUS.get(status, "FAILED")
-        self._client.set_terminated(self._id, word, int(clock.time() * 1000))
+        state = STATUS.get(status, "FAILED")
+        self._client.set_terminated(self._id, state, int(clock.time() * 1000))
 
     def _params(self, settings: Mapping[str, object]) -> None:
         param = self._entities.Param
@@ -115,8 +115,8 @@ class Passing:
 
 def plain(key: str) -> str:
     """Return a key as MLflow takes it: letters, digits and "_-. :/", and no way out of a folder."""
-    parts = re.sub(r"[^\w\-. :/]", "_", key).split("/")
-    return "/".join(part for part in parts if part.strip(". "))[:LONGEST] or "_"
+    names = re.sub(r"[^\w\-. :/]", "_", key).split("/")
+    return "/".join(name for name in names if name.strip(". "))[:LONGEST] or "_"
 
 
 SINK = Sink("mlflow", "MLflow", "mlflow", later(Passing, "mlflow"))

@@ -102,8 +102,8 @@ class Native:
     def event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
         """Take an event and write it at once: events are few, and tell how a run ended."""
         facts = {**self._facts, **facts}
-        at = facts.pop("time", None)
-        moment = float(at) if isinstance(at, int | float) else time.time()
+        logged_time = facts.pop("time", None)
+        moment = float(logged_time) if isinstance(logged_time, int | float) else time.time()
         line = events.line(Event(kind, moment, step, facts))
         if kind == "finish" or self._budget.fits(len(line)):
             self._lines.append(line)
@@ -156,18 +156,18 @@ class Native:
         self._folder.restore()
         fd, rows = self._blocks.fd, self._rows
         self._rows = None  # durable rows go by way of the thread, behind what is copied
-        made = self._folder.copy(fd, self._name)
-        append_rest(fd, made)  # a row that another thread was just writing
-        self._blocks.replace(self._blocks.path, made)
+        copy = self._folder.copy(fd, self._name)
+        append_rest(fd, copy)  # a row that another thread was just writing
+        self._blocks.replace(self._blocks.path, copy)
         if rows is not None:
             rows.close()
             with suppress(OSError):
                 self._rows = self._blocks.rows()
         if self._events_fd >= 0 and not self._folder.has(EVENTS_FILE, self._events_fd):
             with suppress(OSError):  # another rank of the run was faster
-                there = self._folder.copy(self._events_fd, EVENTS_FILE)
+                events_copy = self._folder.copy(self._events_fd, EVENTS_FILE)
                 os.close(self._events_fd)
-                self._events_fd = there
+                self._events_fd = events_copy
         self.event("note", None, {"text": REMOVED, "count": 1})
         LOG.warning("%s: %s", self._folder.path, REMOVED)
 

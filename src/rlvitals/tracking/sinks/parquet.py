@@ -60,9 +60,9 @@ class Folders:
         if keys not in self._kinds:
             self._kinds[keys] = self._begun(keys)
         kind = self._kinds[keys]
-        kept = kind.thinning.keep(rows)
-        if len(kept):
-            kind.waiting.append(kept)
+        selection = kind.thinning.keep(rows)
+        if len(selection):
+            kind.waiting.append(selection)
         if sum(map(len, kind.waiting)) >= max(self._interval, kind.written // SHARE):
             self._write(kind)
 
@@ -105,9 +105,9 @@ class Folders:
         for folder in sorted(self._home.glob(f"{base}-*/")):
             files = [] if folder.is_symlink() else sorted(folder.glob(f"*{SUFFIX}"))
             if files and self._parquet.read_schema(files[0]).names == names:
-                kept = sum(self._parquet.read_metadata(file).num_rows for file in files)
-                thinning = file_layout.Thinning(self._most, kept)
-                return _Kind(folder, keys, thinning, kept, len(files))
+                row_count = sum(self._parquet.read_metadata(file).num_rows for file in files)
+                thinning = file_layout.Thinning(self._most, row_count)
+                return _Kind(folder, keys, thinning, row_count, len(files))
         for folder in file_layout.free(self._home, base, ""):
             try:
                 folder.mkdir()
@@ -134,11 +134,11 @@ class Folders:
     def _column(self, key: str, waiting: Sequence[Rows]) -> object:
         """Return a key's numbers in all rows that wait; null where a row does not hold it."""
         absent = np.concatenate([np.full(len(rows), key not in rows.keys) for rows in waiting])
-        parts = [
+        pieces = [
             rows.values[:, rows.keys.index(key)] if key in rows.keys else np.zeros(len(rows))
             for rows in waiting
         ]
-        return self._arrow.array(np.concatenate(parts), mask=absent, from_pandas=False)
+        return self._arrow.array(np.concatenate(pieces), mask=absent, from_pandas=False)
 
     def _save(self, path: Path, columns: Mapping[str, object]) -> None:
         table = self._arrow.table(
@@ -149,8 +149,8 @@ class Folders:
             self._parquet.write_table(table, file)
 
     def _array(self, column: object) -> object:
-        made = isinstance(column, self._arrow.Array)
-        return column if made else self._arrow.array(column, from_pandas=False)
+        is_array = isinstance(column, self._arrow.Array)
+        return column if is_array else self._arrow.array(column, from_pandas=False)
 
 
 def _cells(column: Sequence[object]) -> list[object]:

@@ -29,7 +29,7 @@ def _columns(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def chosen(
-    said: Named | None, settings: Settings, columns: Sequence[str] = ()
+    requested: Named | None, settings: Settings, columns: Sequence[str] = ()
 ) -> dict[str, Options]:
     """Return the sinks beside the native one, by name, with their options.
 
@@ -37,21 +37,25 @@ def chosen(
     name that is no sink.
     """
     section, names_of_rows = settings.monitoring, _columns(columns)
-    names: list[str] = [said] if isinstance(said, str) else list(said or ())
-    if said is None:
+    names: list[str] = [requested] if isinstance(requested, str) else list(requested or ())
+    if requested is None:
         names = [*settings.recording.sinks, *(_asked(section) if section else ())]
-    own = said if isinstance(said, Mapping) else {}
-    given = _options(section) if section else {}
-    found: dict[str, Options] = {}
+    call_options = requested if isinstance(requested, Mapping) else {}
+    section_options = _options(section) if section else {}
+    sinks: dict[str, Options] = {}
     for name in dict.fromkeys(names):
         if find(name) is None:
-            known = [one.name for one in SINKS]
-            hint = nearest(name, known) or f"one of {', '.join(known)}"
+            sink_names = [sink.name for sink in SINKS]
+            hint = nearest(name, sink_names) or f"one of {', '.join(sink_names)}"
             raise UsageError(f"no sink is called {name!r}", where="start(sinks=...)", hint=hint)
         if name != native.SINK.name:
             declared = {"columns": names_of_rows} if names_of_rows and name in TABLES else {}
-            found[name] = {**given.get(name, {}), **declared, **(own.get(name) or {})}
-    return found
+            sinks[name] = {
+                **section_options.get(name, {}),
+                **declared,
+                **(call_options.get(name) or {}),
+            }
+    return sinks
 
 
 def opened(opening: Opening, sinks: Mapping[str, Options]) -> list[tuple[str, Writing]]:

@@ -13,11 +13,11 @@ def tags(options: Mapping[str, object]) -> Callable[[str], str]:
     other x-axes.
     """
     names, prefix = options.get("names"), options.get("prefix")
-    said: dict[str, str] = dict(names) if isinstance(names, Mapping) else {}
-    before = prefix if isinstance(prefix, str) else ""
+    tag_names: dict[str, str] = dict(names) if isinstance(names, Mapping) else {}
+    tag_prefix = prefix if isinstance(prefix, str) else ""
 
     @cache
     def tag(key: str) -> str:
-        return said.get(key) or (key if key.startswith(AXIS) else before + key)
+        return tag_names.get(key) or (key if key.startswith(AXIS) else tag_prefix + key)
 
     return tag

@@ -37,16 +37,16 @@ class EventFile:
         self._tag = tags(opening.options)
         self._tables = opening.options.get("tables") is not False
         self._file = Appending.new(path)
-        now, name = clock.time(), opening.name or opening.run_id
-        self._file.write(summaries.head(now))
-        self._file.write(summaries.settings(flat(opening.settings), name, now))
+        time, name = clock.time(), opening.name or opening.run_id
+        self._file.write(summaries.head(time))
+        self._file.write(summaries.settings(flat(opening.settings), name, time))
 
     def scalars(self, rows: Rows) -> None:
         """Write rows: float32, one event for each number."""
         if len(rows.steps):
             self._begin(int(rows.steps.min()))
-        named = tuple(map(self._tag, rows.keys))
-        for data in scalars.encode(named, rows.steps, rows.times, rows.values):
+        tag_names = tuple(map(self._tag, rows.keys))
+        for data in scalars.encode(tag_names, rows.steps, rows.times, rows.values):
             self._file.write(data)
 
     def histogram(self, key: str, histogram: Histogram) -> None:
@@ -102,8 +102,8 @@ def _open(opening: Opening) -> EventFile:
     folder = make_folder(home / f"rank-{opening.rank}") if opening.rank else home
     port = opening.options.get("port")
     if port and not opening.rank:
-        shown = shlex.quote(str(home))
-        sys.stderr.write(f"tensorboard --logdir {harmless(shown)} --port {port}\n")
+        logdir = shlex.quote(str(home))
+        sys.stderr.write(f"tensorboard --logdir {harmless(logdir)} --port {port}\n")
     # TensorBoard reads a folder's files in the order of their names.
     attempt = f"{int(clock.time()):010d}.{opening.attempt:04d}.{opening.run_id}.{os.getpid()}"
     path = folder / f"events.out.tfevents.{attempt}"

@@ -42,8 +42,8 @@ class Passing:
     def histogram(self, key: str, histogram: Histogram) -> None:
         """Log a histogram."""
         bins = (histogram.counts.tolist(), histogram.edges.tolist())
-        shown = self._trackio.Histogram(np_histogram=bins)
-        self._run.log({key: shown}, step=histogram.step)
+        media = self._trackio.Histogram(np_histogram=bins)
+        self._run.log({key: media}, step=histogram.step)
 
     def text(self, key: str, text: Text) -> None:
         """Log a text."""
@@ -52,8 +52,8 @@ class Passing:
     def table(self, key: str, table: Table) -> None:
         """Log a table."""
         rows = list(zip(table.steps.tolist(), *table.columns.values(), strict=True))
-        shown = self._trackio.Table(columns=["step", *table.columns], data=[list(r) for r in rows])
-        self._run.log({key: shown}, step=rows[-1][0] if rows else 0)
+        media = self._trackio.Table(columns=["step", *table.columns], data=[list(r) for r in rows])
+        self._run.log({key: media}, step=rows[-1][0] if rows else 0)
 
     def settings(self, step: int, changed: Mapping[str, object]) -> None:
         """Log changed settings as a text: a config there is that of the start."""

@@ -55,7 +55,7 @@ class Passing:
             "settings": wandb.Settings(
                 console="off", x_disable_meta=redact.command(sys.argv) != tuple(sys.argv)
             ),
-            **{name: said for name, said in opening.options.items() if name not in OWN},
+            **{name: value for name, value in opening.options.items() if name not in OWN},
         }
         if not {"mode", "settings"} & opening.options.keys() and nobody(wandb):
             LOG.warning("sink wandb: nobody is logged in, so the run is kept offline: %s", LATER)
@@ -71,22 +71,22 @@ class Passing:
     def scalars(self, rows: Rows) -> None:
         """Log each row that is due; keep the last of the others."""
         cells = zip(rows.steps.tolist(), rows.times.tolist(), rows.values.tolist(), strict=True)
-        named = tuple(map(self._tag, rows.keys))
+        names = tuple(map(self._tag, rows.keys))
         for step, time, row in cells:
-            said = {**dict(zip(named, row, strict=True)), STEP: step, "_timestamp": time}
-            before = self._sent.get(named)
-            if before is not None and before < step < before + self._every:
-                self._held[named] = said
+            message = {**dict(zip(names, row, strict=True)), STEP: step, "_timestamp": time}
+            last_step = self._sent.get(names)
+            if last_step is not None and last_step < step < last_step + self._every:
+                self._held[names] = message
                 continue
-            self._sent[named] = step
-            self._held.pop(named, None)
-            self._run.log(said)
+            self._sent[names] = step
+            self._held.pop(names, None)
+            self._run.log(message)
 
     def histogram(self, key: str, histogram: Histogram) -> None:
         """Log a histogram of at most 512 bins: neighbours are put together."""
         edges, counts = fewer(histogram, MOST_BINS)
-        shown = self._wandb.Histogram(np_histogram=(counts, edges))
-        self._run.log({self._tag(key): shown, STEP: histogram.step})
+        media = self._wandb.Histogram(np_histogram=(counts, edges))
+        self._run.log({self._tag(key): media, STEP: histogram.step})
 
     def text(self, key: str, text: Text) -> None:
         """Log a text as a table of one row."""
@@ -96,12 +96,12 @@ class Passing:
     def table(self, key: str, table: Table) -> None:
         """Log a table's first 10,000 rows."""
         rows = list(zip(table.steps.tolist(), *table.columns.values(), strict=True))
-        shown = self._wandb.Table(
+        media = self._wandb.Table(
             columns=[STEP, *table.columns],
             data=[list(row) for row in rows[:MOST_ROWS]],
             allow_mixed_types=True,
         )
-        self._run.log({key: shown, STEP: rows[-1][0] if rows else 0})
+        self._run.log({key: media, STEP: rows[-1][0] if rows else 0})
 
     def settings(self, step: int, changed: Mapping[str, object]) -> None:
         """Change the run's config."""
@@ -116,8 +116,8 @@ class Passing:
 
     def close(self, status: str) -> None:
         """Send the last rows, and finish the run."""
-        for said in self._held.values():
-            self._run.log(said)
+        for message in self._held.values():
+            self._run.log(message)
         self._run.finish(exit_code=0 if status == "finished" else 1)
 
 
@@ -131,10 +131,10 @@ def nobody(wandb: Any) -> bool:  # noqa: ANN401 - a module without types
         return False
 
 
-def fewer(histogram: Histogram, most: int) -> tuple[list[float], list[float]]:
+def fewer(histogram: Histogram, max_bins: int) -> tuple[list[float], list[float]]:
     """Return edges and counts of at most so many bins; outer edges become finite."""
-    together = -(-len(histogram.counts) // most)
-    starts = np.arange(0, len(histogram.counts), together)
+    group_size = -(-len(histogram.counts) // max_bins)
+    starts = np.arange(0, len(histogram.counts), group_size)
     edges = np.append(histogram.edges[starts], histogram.edges[-1])
     inner = histogram.edges[np.isfinite(histogram.edges)]
     low, high = (inner[0], inner[-1]) if len(inner) else (0.0, 1.0)

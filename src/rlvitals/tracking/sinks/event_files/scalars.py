@@ -53,12 +53,14 @@ def encode(
         single = values.astype("<f4", order="C")
     widths = _widths(steps)
     cuts = [0, *(np.flatnonzero(widths[1:] != widths[:-1]) + 1).tolist(), len(steps)]
-    together = max(AT_ONCE // len(keys), 1)
+    batch_rows = max(AT_ONCE // len(keys), 1)
     for begin, end in pairwise(cuts):
-        for first in range(begin, end, together):
-            some = slice(first, min(first + together, end))
+        for first in range(begin, end, batch_rows):
+            batch = slice(first, min(first + batch_rows, end))
             layout = _layout(keys, int(widths[first]))
-            yield _rows(layout, _stamps(steps[some], times[some], int(widths[first])), single[some])
+            yield _rows(
+                layout, _stamps(steps[batch], times[batch], int(widths[first])), single[batch]
+            )
 
 
 def _widths(steps: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -92,11 +94,11 @@ def _rows(layout: _Layout, stamps: NDArray[np.uint8], values: NDArray[np.float32
     return data.tobytes()
 
 
-def _put(data: NDArray[np.uint8], at: NDArray[np.int64], pieces: NDArray[np.uint8]) -> None:
+def _put(data: NDArray[np.uint8], offsets: NDArray[np.int64], pieces: NDArray[np.uint8]) -> None:
     """Write pieces [n, k, bytes] of equal size at any byte offsets [n, k]."""
     size = pieces.shape[-1]
     everywhere = np.ndarray((data.size - size + 1,), f"V{size}", data.data, strides=(1,))
-    everywhere[at] = pieces.view(f"V{size}")[..., 0]
+    everywhere[offsets] = pieces.view(f"V{size}")[..., 0]
 
 
 def _checks(
@@ -106,10 +108,10 @@ def _checks(
     terms = _stamp_terms(stamps.shape[1])
     register = np.bitwise_xor.reduce(terms[_COUNTED[: stamps.shape[1]], stamps], axis=1)
     octets = register.astype("<u4", copy=False).view(np.uint8).reshape(-1, 4)
-    moved = np.bitwise_xor.reduce(layout.moves[_COUNTED[:4], octets], axis=1)
+    shifted = np.bitwise_xor.reduce(layout.moves[_COUNTED[:4], octets], axis=1)
     halves = values.view("<u2").reshape(*values.shape, 2)
     crcs = pair_term(2).take(halves[..., 0]) ^ pair_term(0).take(halves[..., 1])
-    crcs ^= moved.take(layout.which, axis=1)
+    crcs ^= shifted.take(layout.which, axis=1)
     crcs ^= layout.checks
     rotated: NDArray[np.uint32] = (crcs >> np.uint32(15)) | (crcs << np.uint32(17))
     rotated += np.uint32(MASK_DELTA)
@@ -119,7 +121,7 @@ def _checks(
 @lru_cache
 def _stamp_terms(size: int) -> NDArray[np.uint32]:
     """Return what each byte of a stamp adds to the checksum that ends with it: [size, 256]."""
-    return np.stack([term(size - 1 - at) for at in range(size)])
+    return np.stack([term(size - 1 - position) for position in range(size)])
 
 
 def _moves(distances: NDArray[np.int64]) -> NDArray[np.uint32]:
@@ -139,7 +141,7 @@ def _moves(distances: NDArray[np.int64]) -> NDArray[np.uint32]:
 @lru_cache(maxsize=64)
 def _layout(keys: tuple[str, ...], width: int) -> _Layout:
     stamp = bytes([0] * 8 + ([STEP_KEY] + [0] * width if width else []))
-    data, stamps, ends, checks, behind = b"", [], [], [], []
+    data, stamps, ends, checks, distances = b"", [], [], [], []
     for key in keys:
         # 4 zero bytes stand for the value, so that the lengths around it count them.
         value = sized(TAG, key) + bytes([VALUE_KEY, 0, 0, 0, 0])
@@ -150,13 +152,13 @@ def _layout(keys: tuple[str, ...], width: int) -> _Layout:
         ends.append(len(data) - 4)
         data += bytes(4)
         checks.append(crc32c(bare))
-        behind.append(len(summary))
-    distinct, which = np.unique(np.array(behind), return_inverse=True)
+        distances.append(len(summary))
+    distinct, distance_index = np.unique(np.array(distances), return_inverse=True)
     return _Layout(
         np.frombuffer(data, np.uint8),
         np.array(stamps),
         np.array(ends),
         np.array(checks, np.uint32),
         _moves(distinct),
-        which,
+        distance_index,
     )

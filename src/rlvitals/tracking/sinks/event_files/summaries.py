@@ -39,53 +39,53 @@ def restart(time: float, step: int) -> bytes:
     return record(double(WALL_TIME, time) + _step(step) + log)
 
 
-def histogram(key: str, found: Histogram) -> bytes:
+def histogram(key: str, histogram: Histogram) -> bytes:
     """Return a histogram's event.
 
     The format has upper limits only: an empty first bucket says where the second begins. An
     outer bucket without a limit is shown as wide as its neighbour: TensorBoard computes with the
     limits. The moments are those of the buckets' middles, as the values themselves are not known.
     """
-    edges, counts = _closed(found.edges), found.counts
+    edges, counts = _closed(histogram.edges), histogram.counts
     middles = (edges[:-1] + edges[1:]) / 2
     moments = (edges[0], edges[-1], counts.sum(), counts @ middles, counts @ middles**2)
     body = b"".join(double(field, float(number)) for field, number in enumerate(moments, 1))
     body += sized(6, edges.astype("<f8").tobytes())
     body += sized(7, np.concatenate(([0.0], counts)).astype("<f8").tobytes())
-    return _event(found.time, found.step, key, sized(HISTOGRAM, body))
+    return _event(histogram.time, histogram.step, key, sized(HISTOGRAM, body))
 
 
 def _closed(edges: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return edges whose outermost are finite."""
-    closed = edges.copy()
+    finite = edges.copy()
     inner = edges[np.isfinite(edges)]
     if len(inner) == 0:
         return np.arange(len(edges), dtype=np.float64)
     widths = np.diff(inner) if len(inner) > 1 else np.ones(1)
-    if closed[0] == -np.inf:
-        closed[0] = inner[0] - widths[0]
-    if closed[-1] == np.inf:
-        closed[-1] = inner[-1] + widths[-1]
-    return closed
+    if finite[0] == -np.inf:
+        finite[0] = inner[0] - widths[0]
+    if finite[-1] == np.inf:
+        finite[-1] = inner[-1] + widths[-1]
+    return finite
 
 
-def text(key: str, found: Text) -> bytes:
+def text(key: str, text: Text) -> bytes:
     """Return a text's event: TensorBoard shows it as Markdown."""
     shape = sized(SHAPE, sized(DIM, integer(SIZE, 1)))
-    tensor = sized(TENSOR, integer(DTYPE, STRING) + shape + sized(STRINGS, found.text))
+    tensor = sized(TENSOR, integer(DTYPE, STRING) + shape + sized(STRINGS, text.text))
     kind = _plugin("text") + integer(DATA_CLASS, TENSOR_CLASS)
-    return _event(found.time, found.step, key, tensor + sized(METADATA, kind))
+    return _event(text.time, text.step, key, tensor + sized(METADATA, kind))
 
 
-def table(key: str, found: Table, time: float) -> bytes:
+def table(key: str, table: Table, time: float) -> bytes:
     """Return the first rows of a table as a text."""
-    names = list(found.columns)
+    names = list(table.columns)
     lines = [_line(_shown(["step", *names])), _line(["---"] * (len(names) + 1))]
-    cells = (found.steps.tolist(), *found.columns.values())
+    cells = (table.steps.tolist(), *table.columns.values())
     lines += map(_line, zip(*(_shown(column[:MAX_ROWS]) for column in cells), strict=True))
-    if len(found) > MAX_ROWS:
-        lines.append(f"\n{MAX_ROWS} of {len(found):,} rows")
-    step = int(found.steps[-1]) if len(found) else 0
+    if len(table) > MAX_ROWS:
+        lines.append(f"\n{MAX_ROWS} of {len(table):,} rows")
+    step = int(table.steps[-1]) if len(table) else 0
     return text(key, Text(step, time, "\n".join(lines)))
 
 
@@ -100,8 +100,8 @@ def settings(settings: Mapping[str, object], name: str, time: float) -> bytes:
 
 def end(status: str, time: float) -> bytes:
     """Return how a session ended, for the hparams plugin."""
-    word = SUCCESS if status == "finished" else FAILURE
-    return _session(END_TAG, sized(END_INFO, integer(1, word) + double(2, time)), time)
+    code = SUCCESS if status == "finished" else FAILURE
+    return _session(END_TAG, sized(END_INFO, integer(1, code) + double(2, time)), time)
 
 
 def _session(tag: str, info: bytes, time: float) -> bytes:
