@@ -154,12 +154,12 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
         if map:
             raise UsageError("a trace has its names already", hint="rlvitals.trace(path, map=...)")
         rules = load.chosen_rules(only or (), ignore or ())
-        diagnosis = judge(_told(run, profile, settings, thresholds, live=live), rules)
+        diagnosis = judge(_with_settings(run, profile, settings, thresholds, live=live), rules)
         return replayed(diagnosis, rules) if replay else diagnosis
-    chosen_options = _chosen(
+    chosen_options = _load_options(
         run, profile, settings, map, only, ignore, thresholds, live=live, now=now
     )
-    answer = batch.judge((_one(run), chosen_options))
+    answer = batch.judge((_find_run(run), chosen_options))
     if isinstance(answer, UnreadableLog):
         raise answer
     rules = load.chosen_rules(chosen_options.diagnose.only, chosen_options.diagnose.ignore)
@@ -168,7 +168,7 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
 
 def summarise(run: Where) -> str:
     """Return a run in a few lines, as `rlvitals plot` writes it. Raises UnreadableLog."""
-    run_files, saved_progress = _one(run), progress.read(Path(run))
+    run_files, saved_progress = _find_run(run), progress.read(Path(run))
     trained = None if saved_progress is None else saved_progress.trained
     return summaries.page([training_summary.summary(run_files.name, diagnose(run), trained)])
 
@@ -194,9 +194,11 @@ def compare(  # noqa: PLR0913 - the command's options, each by its name
     seen_runs: set[tuple[Path, str]] = set()
     for run in runs:
         if isinstance(run, Trace):
-            members.append(Member(_told(run, live=live)))
+            members.append(Member(_with_settings(run, live=live)))
             continue
-        run_members, wrong = load.members(Path(run), load.given(_chosen(run, live=live)), seen_runs)
+        run_members, wrong = load.members(
+            Path(run), load.given(_load_options(run, live=live)), seen_runs
+        )
         if wrong:
             raise wrong[0]
         members += run_members
@@ -220,13 +222,13 @@ def trace(
     live: bool | None = None,
 ) -> Trace:
     """Read one run under canonical names. Raises UnreadableLog, UsageError."""
-    chosen_options = _chosen(path, profile, settings, map, live=live)
-    return load.load(_one(path), load.given(chosen_options))
+    chosen_options = _load_options(path, profile, settings, map, live=live)
+    return load.load(_find_run(path), load.given(chosen_options))
 
 
 def runs(path: Where) -> tuple[Trace, ...]:
     """Read every run under a folder. Raises UnreadableLog for one that cannot be read."""
-    given_options = load.given(_chosen(path))
+    given_options = load.given(_load_options(path))
     return tuple(load.load(run, given_options) for run in load.runs(Path(path)))
 
 
@@ -235,10 +237,10 @@ def read(path: Where) -> tuple[Log, ...]:
 
     One log for each program that wrote there. Raises UnreadableLog.
     """
-    return sources.read(_one(path))
+    return sources.read(_find_run(path))
 
 
-def _told(
+def _with_settings(
     run: Trace,
     profile: str | None = None,
     settings: Mapping[str, Setting] | None = None,
@@ -263,7 +265,7 @@ def _told(
     )
 
 
-def _one(path: Where) -> sources.Run:
+def _find_run(path: Where) -> sources.Run:
     found_runs = load.runs(Path(path))
     if len(found_runs) > 1:
         raise UsageError(
@@ -274,7 +276,7 @@ def _one(path: Where) -> sources.Run:
     return found_runs[0]
 
 
-def _chosen(  # noqa: PLR0913, PLR0917 - diagnose's own arguments
+def _load_options(  # noqa: PLR0913, PLR0917 - diagnose's own arguments
     path: Where,
     profile: str | None = None,
     settings: Mapping[str, Setting] | None = None,

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TypeVar
 
-T = TypeVar("T")
+OptionT = TypeVar("OptionT")
 
 
-def option(default: T, doc: str, *, choices: tuple[str, ...] = (), item: str = "") -> T:
+def option(default: OptionT, doc: str, *, choices: tuple[str, ...] = (), item: str = "") -> OptionT:
     """Declare one option: its default gives its type, `item` names one of a list, or a number."""
     metadata = {"doc": doc, "choices": choices, "item": item}
     return field(default=default, metadata=metadata)

@@ -100,7 +100,7 @@ FREE = {
     "settings": ("settings that the log does not hold: `target_kl = 0.02`", "--set"),
     "thresholds": ("numbers that rules judge by: `kl-spike.factor = 12`", "--threshold"),
 }
-EXAMPLES = {
+PAIR_EXAMPLES = {
     "--map": "my/score=outcome/return",
     "--set": "target_kl=0.02",
     "--threshold": "kl-spike.factor=12",
@@ -113,8 +113,8 @@ SCHEMA: Mapping[str, type[Diagnose | Recording | Monitoring | Plot]] = {
 }
 FLAGS = ("diagnose", "plot")  # sections whose options are flags as well
 MUTED = "muted"  # [[muted]]: a section for each
-PATHS = ("FILE", "FOLDER")  # options that are paths: in a settings file, from its folder on
-SHORT = "RLVITALS_MODE"  # for `recording.mode`, as one types it before a command
+PATH_ITEMS = ("FILE", "FOLDER")  # options that are paths: in a settings file, from its folder on
+MODE_VARIABLE = "RLVITALS_MODE"  # for `recording.mode`, as one types it before a command
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def load(
     for layer in layers:
         for section, values in layer.items():
             merged[section] |= values
-    muted = tuple(mute for file in files for mute in _muted(file))
+    muted = tuple(mute for file in files for mute in _read_muted(file))
     has_monitoring = any("monitoring" in layer for layer in layers)
     monitoring = Monitoring(**merged.pop("monitoring"))
     diagnose, recording = Diagnose(**merged.pop("diagnose")), Recording(**merged.pop("recording"))
@@ -200,16 +200,18 @@ def pair(text: str, flag: str) -> tuple[str, str]:
     """Split `key=value` as `--map` and `--set` take it."""
     key, equals, value = text.rpartition("=") if flag == "--map" else text.partition("=")
     if not (equals and key.strip() and value.strip()):
-        raise UsageError(f"{text!r} is not key=value", where=flag, hint=f"{flag} {EXAMPLES[flag]}")
+        raise UsageError(
+            f"{text!r} is not key=value", where=flag, hint=f"{flag} {PAIR_EXAMPLES[flag]}"
+        )
     return key.strip(), value.strip()
 
 
 def check(section: str, values: Mapping[str, Any], origin: str) -> dict[str, Any]:
     """Check the keys and types of one section; lists become tuples."""
     if section == "thresholds":  # a rule and its number may be written as a table in a table
-        return {key: _number(key, value, origin) for key, value in _flat(values)}
+        return {key: _check_number(key, value, origin) for key, value in _flat(values)}
     if section in FREE:
-        return {key: _free(section, key, value, origin) for key, value in values.items()}
+        return {key: _check_free(section, key, value, origin) for key, value in values.items()}
     options_by_key = {option.key: option for option in options(section)}
     for key in values:
         if key not in options_by_key:
@@ -218,13 +220,13 @@ def check(section: str, values: Mapping[str, Any], origin: str) -> dict[str, Any
                 where=origin,
                 hint=nearest(key, options_by_key) or f"one of {', '.join(options_by_key)}",
             )
-    return {key: _value(options_by_key[key], value, origin) for key, value in values.items()}
+    return {key: _check_value(options_by_key[key], value, origin) for key, value in values.items()}
 
 
-def _value(option: Option, value: object, origin: str) -> str | float | tuple[str, ...]:
+def _check_value(option: Option, value: object, origin: str) -> str | float | tuple[str, ...]:
     location = f"{origin}, {option.section}.{option.key}"
     if isinstance(option.default, bool):
-        return _truth(value, location)
+        return _check_bool(value, location)
     if isinstance(option.default, float):
         amount = scalar(value) if isinstance(value, str) else value
         if _is_number(amount) and isfinite(amount) and amount >= 0:
@@ -247,7 +249,7 @@ def _value(option: Option, value: object, origin: str) -> str | float | tuple[st
     return value
 
 
-def _truth(value: object, location: str) -> bool:
+def _check_bool(value: object, location: str) -> bool:
     truth = scalar(value) if isinstance(value, str) else value
     if isinstance(truth, bool):
         return truth
@@ -258,7 +260,7 @@ def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _free(section: str, key: str, value: object, origin: str) -> Scalar:
+def _check_free(section: str, key: str, value: object, origin: str) -> Scalar:
     location = f"{origin}, {section}.{key}"
     if isinstance(value, dict):
         raise UsageError(
@@ -284,7 +286,7 @@ def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
             yield key, value
 
 
-def _number(key: str, value: object, origin: str) -> float:
+def _check_number(key: str, value: object, origin: str) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
         return float(value)
     location = f"{origin}, thresholds.{key}"
@@ -311,14 +313,14 @@ def _from_file(source: SettingsFile) -> dict[str, dict[str, Any]]:
                 or f"one of {', '.join((*section_names, MUTED))}",
             )
     sections = {section: check(section, values, str(file)) for section, values in content.items()}
-    sections = toml_files.without_restricted(source, sections)
-    for option in (o for section in SCHEMA for o in options(section) if o.item in PATHS):
+    sections = toml_files.drop_restricted(source, sections)
+    for option in (o for section in SCHEMA for o in options(section) if o.item in PATH_ITEMS):
         if path := sections.get(option.section, {}).get(option.key):
             sections[option.section][option.key] = str(file.parent / path)
     return sections
 
 
-def _muted(source: SettingsFile) -> tuple[Mute, ...]:
+def _read_muted(source: SettingsFile) -> tuple[Mute, ...]:
     """Read the sections [[muted]] of a file."""
     file, entries = source.path, _content(source).get(MUTED, [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -359,15 +361,15 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         if not variable.startswith(PREFIX) or variable == toml_files.VARIABLE:
             continue
         free = variable.removeprefix(PREFIX).lower()
-        if variable == SHORT:
+        if variable == MODE_VARIABLE:
             mode = options_by_variable[f"{PREFIX}RECORDING_MODE"]
-            layer.setdefault("recording", {})["mode"] = _value(mode, text.lower(), variable)
+            layer.setdefault("recording", {})["mode"] = _check_value(mode, text.lower(), variable)
         elif free in FREE:
             layer[free] = from_pairs(free, split(text), variable)
         elif option := options_by_variable.get(variable):
             value = split(text) if isinstance(option.default, tuple) else text
-            layer.setdefault(option.section, {})[option.key] = _value(option, value, variable)
-        elif hint := _almost(
+            layer.setdefault(option.section, {})[option.key] = _check_value(option, value, variable)
+        elif hint := _suggest(
             variable, {*options_by_variable, *(f"{PREFIX}{name}".upper() for name in FREE)}
         ):
             # Others with our prefix are no settings and no typo: they are left alone.
@@ -375,7 +377,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     return layer
 
 
-def _almost(variable: str, variables: set[str]) -> str:
+def _suggest(variable: str, variables: set[str]) -> str:
     """Compare what follows the prefix: all variables begin alike."""
     bare = nearest(variable.removeprefix(PREFIX), {name.removeprefix(PREFIX) for name in variables})
     return f"{bare} (each after {PREFIX})" if bare else ""

@@ -140,12 +140,12 @@ def test_a_packed_file_that_differs_is_not_kept(tmp_path, monkeypatch, what):
         elif what != "a text left out" or frame.header.kind != 5:
             real_copy(self, frame)
 
-    real_block, real_copy = compacted.block, module._Packing._copy
+    real_block, real_copy = compacted.block, module._Packer._copy
     if what in {"a value", "a step"}:
         monkeypatch.setattr(module.columns, "cut", _copied(module.columns.cut))
         monkeypatch.setattr(compacted, "block", wrong_block)
     else:
-        monkeypatch.setattr(module._Packing, "_copy", wrong_copy)
+        monkeypatch.setattr(module._Packer, "_copy", wrong_copy)
     (left,) = compact(tmp_path)
     assert left.why.startswith("what was packed differs from it")
     assert file.path.read_bytes() == data

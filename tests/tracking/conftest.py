@@ -19,5 +19,5 @@ def way(request, monkeypatch):
     """Log by compiled code, then by the method in Python, in this process and those it starts."""
     if request.param == "compiled" and fastlog.built() is None:
         pytest.skip(fastlog.NOT_BUILT)
-    monkeypatch.setenv(fastlog.VARIABLE, "off" if request.param == "python" else "on")
+    monkeypatch.setenv(fastlog.COMPILED_VARIABLE, "off" if request.param == "python" else "on")
     return request.param

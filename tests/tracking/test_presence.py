@@ -28,7 +28,7 @@ def process(**changes):
         host=socket.gethostname(),
         boot=heartbeat.boot(),
         namespace=heartbeat.namespace(),
-        born=heartbeat.born(os.getpid()),
+        born=heartbeat.start_time(os.getpid()),
     )
     return replace(here, **changes)
 
@@ -65,7 +65,7 @@ def test_a_dead_process_is_lost(dead):
 def test_a_zombie_is_dead():
     child = subprocess.Popen([sys.executable, "-c", ""])
     until = time.monotonic() + HANG_SECONDS
-    while heartbeat.born(child.pid) and time.monotonic() < until:
+    while heartbeat.start_time(child.pid) and time.monotonic() < until:
         time.sleep(0.01)
     assert look([process(pid=child.pid, born="")], NOW).alive is False
     child.wait()
@@ -118,7 +118,7 @@ def test_a_kill_for_want_of_memory_is_told_by_the_group_s_count(tmp_path, dead):
     (tmp_path / "memory.events").write_text("oom_kill 2\n")
     gone = process(pid=dead, cgroup=str(tmp_path), kills=1)
     assert look([gone], NOW).lost == "killed for want of memory: its group's limit was reached"
-    assert look([replace(gone, kills=2)], NOW).lost == liveness.NO_END
+    assert look([replace(gone, kills=2)], NOW).lost == liveness.NO_END_REASON
 
 
 def test_a_kill_for_want_of_memory_is_told_by_the_kernel_s_log(tmp_path, dead, monkeypatch):
@@ -127,20 +127,20 @@ def test_a_kill_for_want_of_memory_is_told_by_the_kernel_s_log(tmp_path, dead, m
     log = tmp_path / "kmsg"
     line = f"6,1,{{at:.0f}},-;Out of memory: Killed process {dead} (python) total-vm:1kB\n"
     log.write_text("6,0,1,-;booted\n" + line.format(at=(since + 1) * 1e6))
-    monkeypatch.setattr(liveness, "KERNEL", log)
+    monkeypatch.setattr(liveness, "KERNEL_LOG", log)
     gone = process(pid=dead, beat=now)
     assert look([gone], NOW).lost == "killed for want of memory, says the kernel's log"
-    assert look([replace(gone, pid=dead + 1)], NOW).lost == liveness.NO_END
+    assert look([replace(gone, pid=dead + 1)], NOW).lost == liveness.NO_END_REASON
     log.write_text(line.format(at=(since - 9999) * 1e6))  # another process of that number
-    assert look([gone], NOW).lost == liveness.NO_END
-    monkeypatch.setattr(liveness, "KERNEL", tmp_path / "absent")
-    assert look([gone], NOW).lost == liveness.NO_END
+    assert look([gone], NOW).lost == liveness.NO_END_REASON
+    monkeypatch.setattr(liveness, "KERNEL_LOG", tmp_path / "absent")
+    assert look([gone], NOW).lost == liveness.NO_END_REASON
 
 
 def test_memory_that_was_full_is_said_beside_a_loss():
     steps = np.arange(50)
     full = Series(steps, NOW + steps, np.linspace(50, 97, 50))
-    lost = Lifecycle(lost=liveness.NO_END, alive=False)
+    lost = Lifecycle(lost=liveness.NO_END_REASON, alive=False)
     found = rlvitals.diagnose(Trace({"throughput/machine/ram": full}, {}, lifecycle=lost))
     assert found.verdict.why == (
         "killed or lost: no end was recorded; 97 % of the memory was in use shortly before, "
@@ -148,10 +148,10 @@ def test_memory_that_was_full_is_said_beside_a_loss():
     )
 
 
-@pytest.mark.parametrize("cut", [0, 10, heartbeat.LINE, heartbeat.LINE + 20])
+@pytest.mark.parametrize("cut", [0, 10, heartbeat.BEAT_LINE_BYTES, heartbeat.BEAT_LINE_BYTES + 20])
 def test_a_torn_file_of_beats_is_none(tmp_path, cut):
     path = tmp_path / "3-1.beat"
-    whole = heartbeat.head(Writer(5, "here", "b", "n", "1", ""), 12, None)
+    whole = heartbeat.file_content(Writer(5, "here", "b", "n", "1", ""), 12, None)
     path.write_bytes(whole[:cut])
     assert heartbeat.read(path) is None
     path.write_bytes(whole)
@@ -165,6 +165,6 @@ def test_a_torn_file_of_beats_is_none(tmp_path, cut):
 
 def test_a_beat_is_written_over_in_its_own_length():
     lengths = {
-        len(heartbeat.line(step, kills)) for step in (None, 0, 10**18) for kills in (None, 7)
+        len(heartbeat.first_line(step, kills)) for step in (None, 0, 10**18) for kills in (None, 7)
     }
-    assert lengths == {heartbeat.LINE}
+    assert lengths == {heartbeat.BEAT_LINE_BYTES}

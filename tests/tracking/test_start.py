@@ -189,10 +189,10 @@ def test_off_touches_nothing(tmp_path, monkeypatch, word):
 
 
 def test_every_public_call_of_a_run_is_off_when_it_is_off():
-    from rlvitals.tracking.null_run import Off
+    from rlvitals.tracking.null_run import NullRun
 
     public = {name for name in vars(rlvitals.Run) if not name.startswith("_")}
-    assert public - set(vars(Off)) == {"settings"}
+    assert public - set(vars(NullRun)) == {"settings"}
 
 
 def test_starting_loads_nothing_that_judges():

@@ -25,11 +25,13 @@ from rlvitals.storage.frames import Damage, Frame, Header, Kind, Tail
 from rlvitals.storage.payloads import Changed
 from rlvitals.storage.safe_files import open_append
 from rlvitals.storage.sync_row_file import RowFile
-from rlvitals.storage.write_buffer import Budget, Outbox
+from rlvitals.storage.write_buffer import Budget, WriteBuffer
 from rlvitals.types import Histogram, Table, Text
 
-MAX_LAYOUTS = 10_000  # key tables that a writer remembers: a script may make new names for ever
-REPEAT = 64  # a key table is written again after so many blocks of its: one lost is not all lost
+MAX_KEY_TABLES = 10_000  # key tables that a writer remembers: a script may make new names for ever
+KEY_TABLE_INTERVAL = (
+    64  # a key table is written again after so many blocks of its: one lost is not all lost
+)
 
 
 Columns = Sequence[NDArray[np.float64]] | NDArray[np.float64]  # [k, n]
@@ -89,14 +91,14 @@ class Writer:
         # Read as well: what was written can be copied after the file's name is removed.
         self._fd = open_append(path, os.O_RDWR)
         self._tables: dict[tuple[str, ...], tuple[int, int]] = {}  # number, blocks so far
-        self._out = Outbox(self._fd, budget)
-        self._held = hold(self._fd)
+        self._out = WriteBuffer(self._fd, budget)
+        self._held = try_lock(self._fd)
         # Numbers that another writer of this file has used must not be used again.
         size = os.fstat(self._fd).st_size
         tables = scan(path).cursor.tables if size else {}
         self._numbers = count(max(tables, default=-1) + 1)
         start = {"format": frames.FORMAT, "id": os.urandom(16).hex(), "created": clock.time()}
-        self._add(Kind.START, payloads.to_json(start))
+        self._add(Kind.START, payloads.encode_json(start))
 
     def scalars(
         self,
@@ -106,15 +108,15 @@ class Writer:
         values: Columns,
     ) -> None:
         """Append n rows: `steps` int64 [n], `times` float64 [n], `values` float64 [k, n]."""
-        if keys not in self._tables and len(self._tables) >= MAX_LAYOUTS:
+        if keys not in self._tables and len(self._tables) >= MAX_KEY_TABLES:
             self._tables.clear()  # those that come again get another number
         number, blocks = self._tables.get(keys) or (next(self._numbers), 0)
-        if blocks % REPEAT == 0 or number in self._out.lost_tables:
+        if blocks % KEY_TABLE_INTERVAL == 0 or number in self._out.lost_tables:
             self._out.lost_tables.discard(number)
-            frame = frames.pack(Kind.KEYS, payloads.to_json(keys), len(keys), number)
+            frame = frames.pack(Kind.KEYS, payloads.encode_json(keys), len(keys), number)
             self._out.add(Kind.KEYS, frame, table=number)
         self._tables[keys] = (number, blocks + 1)
-        array = payloads.columns(steps, times, values)
+        array = payloads.encode_columns(steps, times, values)
         data, rows = memoryview(array.reshape(-1).view(np.uint8)), len(steps)  # type: ignore[arg-type]
         header = Header(Kind.SCALARS, len(data), crc32(data), rows, len(keys), number)
         self._out.add(Kind.SCALARS, frames.to_bytes(header), data, rows=rows, table=number)
@@ -122,28 +124,28 @@ class Writer:
 
     def histogram(self, key: str, histogram: Histogram) -> None:
         """Append a histogram."""
-        self._add(Kind.HISTOGRAM, payloads.histogram(key, histogram))
+        self._add(Kind.HISTOGRAM, payloads.encode_histogram(key, histogram))
         self._through()
 
     def text(self, key: str, text: Text) -> None:
         """Append a text."""
-        self._add(Kind.TEXT, payloads.text(key, text))
+        self._add(Kind.TEXT, payloads.encode_text(key, text))
         self._through()
 
     def table(self, key: str, table: Table) -> None:
         """Append a table's rows."""
-        self._add(Kind.TABLE, payloads.table(key, table))
+        self._add(Kind.TABLE, payloads.encode_table(key, table))
         self._through()
 
     def settings(self, step: int, time: float, mapping: Mapping[str, object]) -> None:
         """Append settings that hold from a step on."""
         record = {"step": step, "time": time, "settings": dict(mapping)}
-        self._add(Kind.SETTINGS, payloads.to_json(record))
+        self._add(Kind.SETTINGS, payloads.encode_json(record))
         self._through()
 
     def rows(self) -> RowFile:
         """Open this file for rows that any thread writes when it logs them. OSError."""
-        return RowFile(self.path, self._numbers, REPEAT, MAX_LAYOUTS)
+        return RowFile(self.path, self._numbers, KEY_TABLE_INTERVAL, MAX_KEY_TABLES)
 
     @property
     def pending(self) -> int:
@@ -169,12 +171,12 @@ class Writer:
         """Go on in another file, which holds what this one does and is open to append. OSError."""
         os.close(self._fd)
         self.path, self._fd, self._out.fd = path, fd, fd
-        self._held = hold(fd)
+        self._held = try_lock(fd)
 
     def flush(self) -> None:
         """Hand what is pending to the system, in one write. OSError where it takes none."""
         if os.getpid() == self._pid:
-            self._held = self._held or hold(self._fd)  # someone was just asking who writes it
+            self._held = self._held or try_lock(self._fd)  # someone was just asking who writes it
             self._out.write()
 
     def close(self) -> None:
@@ -203,7 +205,7 @@ class Writer:
         self._out.add(kind, frames.pack(kind, payload))
 
 
-def hold(fd: int, *, alone: bool = False) -> bool:
+def try_lock(fd: int, *, alone: bool = False) -> bool:
     """Mark a file as being written, or ask whether it is (`alone`); True without locks."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
@@ -232,13 +234,13 @@ def scan_file(file: IO[bytes], path: Path, cursor: BlockCursor | None = None) ->
     start = cursor or BlockCursor()
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
-    head = file.read(frames.SIZE)
+    head = file.read(frames.FRAME_HEADER_BYTES)
     replaced = bool(start.head) and (size < start.offset or head != start.head)
     if replaced:
         start = BlockCursor()
     file.seek(start.offset)
     data = frames.read(file, size - start.offset)
-    if len(head) == frames.SIZE and not start.head:
+    if len(head) == frames.FRAME_HEADER_BYTES and not start.head:
         start = replace(start, head=head)
     builder = Found(start)
     try:
@@ -288,7 +290,7 @@ class Found:
             self.frames.append((frame, self.rows))
             self.rows += header.rows
         elif header.kind == Kind.KEYS:
-            self.named[header.table] = payloads.to_keys(payload)
+            self.named[header.table] = payloads.decode_keys(payload)
         else:
             self.other(frame)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from rlvitals.storage.blocks import Scalars
 from rlvitals.types import Series, Table
 
-Part = tuple[Scalars, int]  # rows, and which of their columns
+Column = tuple[Scalars, int]  # rows, and which of their columns
 
 
 def series(chunks: Iterable[Scalars]) -> dict[str, Series]:
@@ -17,21 +17,21 @@ def series(chunks: Iterable[Scalars]) -> dict[str, Series]:
     by_keys: dict[tuple[str, ...], list[Scalars]] = defaultdict(list)
     for chunk in chunks:
         by_keys[chunk.keys].append(chunk)
-    columns: dict[str, list[Part]] = defaultdict(list)
+    columns: dict[str, list[Column]] = defaultdict(list)
     for group in by_keys.values():
-        merged = joined(group)
+        merged = concatenate(group)
         for index, key in enumerate(merged.keys):
             columns[key].append((merged, index))
-    return {key: _in_order(group) for key, group in columns.items()}
+    return {key: _sort_rows(group) for key, group in columns.items()}
 
 
 def one_series(chunks: Iterable[Scalars], key: str) -> Series | None:
     """Gather the series of one key; None where no part has it."""
     columns = [(chunk, chunk.keys.index(key)) for chunk in chunks if key in chunk.keys]
-    return _in_order(columns) if columns else None
+    return _sort_rows(columns) if columns else None
 
 
-def joined(chunks: Sequence[Scalars]) -> Scalars:
+def concatenate(chunks: Sequence[Scalars]) -> Scalars:
     """Put rows under the same keys one after another."""
     if len(chunks) == 1:
         return chunks[0]
@@ -52,14 +52,14 @@ def places(chunk: Scalars) -> NDArray[np.int64]:
     return np.arange(chunk.first, chunk.first + len(chunk.steps))
 
 
-def after(chunk: Scalars, rows: int) -> Scalars:
+def rows_from(chunk: Scalars, rows: int) -> Scalars:
     """Keep the rows that stand behind the first `rows` of the file."""
     if chunk.order is None and chunk.first >= rows:
         return chunk
-    return cut(chunk, places(chunk) >= rows)
+    return select_rows(chunk, places(chunk) >= rows)
 
 
-def cut(chunk: Scalars, rows: slice | NDArray[np.bool_]) -> Scalars:
+def select_rows(chunk: Scalars, rows: slice | NDArray[np.bool_]) -> Scalars:
     """Keep some of the rows."""
     order = places(chunk)[rows]
     return Scalars(
@@ -67,7 +67,7 @@ def cut(chunk: Scalars, rows: slice | NDArray[np.bool_]) -> Scalars:
     )
 
 
-def _in_order(columns: Sequence[Part]) -> Series:
+def _sort_rows(columns: Sequence[Column]) -> Series:
     """Make one series of a key's columns under different key tables."""
     if len(columns) == 1:
         ((chunk, index),) = columns
@@ -83,7 +83,7 @@ def _in_order(columns: Sequence[Part]) -> Series:
     return Series(steps, times, values)
 
 
-def chained(pieces: Sequence[Series]) -> Series:
+def concatenate_series(pieces: Sequence[Series]) -> Series:
     """Put series one after another: those of a run's attempts."""
     if len(pieces) == 1:
         return pieces[0]

@@ -15,19 +15,21 @@ from pathlib import Path
 from typing import IO, Any
 
 from rlvitals.storage import blocks, columns, compacted, frames, payloads, tail_index
-from rlvitals.storage.blocks import Scalars, hold
+from rlvitals.storage.blocks import Scalars, try_lock
 from rlvitals.storage.compacted import Block, Damaged, Origin, PackedFile
-from rlvitals.storage.frames import SIZE, Damage, Frame, Kind, Tail
+from rlvitals.storage.frames import FRAME_HEADER_BYTES, Damage, Frame, Kind, Tail
 from rlvitals.storage.run_folder import BlockFile, block_files
 from rlvitals.storage.safe_files import sync
 
-BLOCK_BYTES = 32 << 20  # of a packed block: a metric of a million points is in a few dozen places
-MAX_HELD = 256 << 20  # bytes of rows that wait for their block to fill
-QUIET = 600  # seconds: a writer on another machine may be seen by its file alone
+PACKED_BLOCK_BYTES = (
+    32 << 20
+)  # of a packed block: a metric of a million points is in a few dozen places
+MAX_BUFFERED_BYTES = 256 << 20  # bytes of rows that wait for their block to fill
+QUIET_SECONDS = 600  # seconds: a writer on another machine may be seen by its file alone
 Keys = tuple[str, ...]
 MAX_NAMED = 3  # metrics that an error names
-DIFFERS = "what was packed differs from it"
-OTHERS = frozenset({Kind.HISTOGRAM, Kind.TEXT, Kind.TABLE, Kind.SETTINGS})
+MISMATCH = "what was packed differs from it"
+CONTENT_KINDS = frozenset({Kind.HISTOGRAM, Kind.TEXT, Kind.TABLE, Kind.SETTINGS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,11 @@ def compact(folder: Path) -> tuple[Packed, ...]:
 def _compact(file: BlockFile) -> Packed:
     name, size = file.path.name, file.path.stat().st_size
     with file.path.open("rb") as source:
-        if not hold(source.fileno(), alone=True):
+        if not try_lock(source.fileno(), alone=True):
             return Packed(name, size, size, "it is still written to")
-        if clock.time() - file.path.stat().st_mtime < QUIET and not tail_index.has_ended(file.path):
+        if clock.time() - file.path.stat().st_mtime < QUIET_SECONDS and not tail_index.is_closed(
+            file.path
+        ):
             return Packed(name, size, size, "it may still be written to")
         reason, target = pack(file)
     if reason:
@@ -73,22 +77,22 @@ def pack(file: BlockFile) -> tuple[str, Path]:
     try:
         with temp_path.open("xb") as temp_file:
             source = _Source(file)
-            _Packing(temp_file).take(source)
+            _Packer(temp_file).take(source)
             temp_file.flush()
             os.fsync(temp_file.fileno())
         _compare(_Source(file), temp_path, source.origin)
         temp_path.replace(target)
         sync(target.parent)
-    except _Left as error:
+    except _SkipFile as error:
         return str(error), target
     except Damaged:
-        return f"{DIFFERS}: its checksums", target
+        return f"{MISMATCH}: its checksums", target
     finally:
         temp_path.unlink(missing_ok=True)
     return "", target
 
 
-class _Left(Exception):  # noqa: N818 - what becomes of the file
+class _SkipFile(Exception):  # noqa: N818 - what becomes of the file
     """A file is left as it is; the text says why."""
 
 
@@ -103,9 +107,9 @@ class _Source:
     def parts(self) -> Iterator[Scalars | Frame]:
         """Go through what is packed already, then through the file. OSError, _Left."""
         with self._file.path.open("rb", buffering=0) as growing_file:
-            head = growing_file.read(SIZE)
+            head = growing_file.read(FRAME_HEADER_BYTES)
             if frames.parse(head) is None:
-                raise _Left("no block of it is whole")
+                raise _SkipFile("no block of it is whole")
             self.origin = replace(self.origin, head=head)
             if self._file.packed is not None:
                 yield from self._read_packed(self._file.packed)
@@ -114,9 +118,9 @@ class _Source:
     def _read_packed(self, path: Path) -> Iterator[Scalars | Frame]:
         with PackedFile(path) as packed_file:
             if packed_file.damage or packed_file.origin is None:
-                raise _Left(f"{path.name} is damaged")
+                raise _SkipFile(f"{path.name} is damaged")
             if packed_file.origin.head != self.origin.head:
-                raise _Left(f"{path.name} stands for another file")
+                raise _SkipFile(f"{path.name} stands for another file")
             for block in packed_file.blocks:
                 yield packed_file.scalars(block)
             yield from packed_file.others
@@ -127,7 +131,7 @@ class _Source:
         tables, rows, other_count = dict(start.tables), start.rows, start.others
         for item in frames.stream(source, start.covers):
             if isinstance(item, Damage):
-                raise _Left(f"it is damaged: {item}")
+                raise _SkipFile(f"it is damaged: {item}")
             if isinstance(item, Tail):  # the process was killed while it wrote
                 break
             header = item.header
@@ -135,10 +139,10 @@ class _Source:
                 tables[header.table] = _parse(item)
             elif header.kind == Kind.SCALARS:
                 if len(tables.get(header.table, ())) != header.columns:
-                    raise _Left(f"the key table of the rows at offset {item.offset:,} is lost")
+                    raise _SkipFile(f"the key table of the rows at offset {item.offset:,} is lost")
                 yield blocks.to_scalars(item, tables[header.table], rows)
                 rows += header.rows
-            elif header.kind in OTHERS:
+            elif header.kind in CONTENT_KINDS:
                 _parse(item)
                 yield item
                 other_count += 1
@@ -151,14 +155,14 @@ def _parse(frame: Frame) -> Any:  # noqa: ANN401 - whatever the frame holds
     try:
         return payloads.PARSERS[frame.header.kind](frame.payload)
     except ValueError as error:
-        raise _Left(f"it is damaged: the block at offset {frame.offset:,}: {error}") from None
+        raise _SkipFile(f"it is damaged: the block at offset {frame.offset:,}: {error}") from None
 
 
 def _compare(source: _Source, path: Path, origin: Origin) -> None:
     """Read a packed file as readers do, and compare it bit by bit. Raises OSError, _Left."""
     with PackedFile(path) as packed_file:
         copies = iter(packed_file.others)
-        written = _Written(packed_file)
+        written = _PackedRows(packed_file)
         for item in source.parts():
             if isinstance(item, Scalars):
                 alike = written.has(item)
@@ -166,24 +170,24 @@ def _compare(source: _Source, path: Path, origin: Origin) -> None:
                 copy = next(copies, None)
                 alike = copy is not None and _content(copy) == _content(item)
             if not alike:
-                raise _Left(f"{DIFFERS}: {_place(item)}")
+                raise _SkipFile(f"{MISMATCH}: {_describe_item(item)}")
         if packed_file.damage or next(copies, None) is not None or written.more():
-            raise _Left(f"{DIFFERS}: it holds more")
+            raise _SkipFile(f"{MISMATCH}: it holds more")
         if not packed_file.origin == source.origin == origin:
-            raise _Left(f"{DIFFERS}: its reach")
+            raise _SkipFile(f"{MISMATCH}: its reach")
 
 
 def _content(frame: Frame) -> tuple[int, memoryview]:
     return frame.header.kind, frame.payload
 
 
-def _place(item: Scalars | Frame) -> str:
+def _describe_item(item: Scalars | Frame) -> str:
     if isinstance(item, Scalars):
         return f"rows of {', '.join(item.keys[:MAX_NAMED])} from step {item.steps[0]:,} on"
     return f"the block at offset {item.offset:,}"
 
 
-class _Written:
+class _PackedRows:
     """The rows of a packed file, read block by block for each key table."""
 
     def __init__(self, packed_file: PackedFile) -> None:
@@ -202,10 +206,12 @@ class _Written:
                     return False
                 remaining = self._file.scalars(self._blocks[chunk.keys].pop(0))
             size = min(len(remaining.steps), len(chunk.steps))
-            if _bits(columns.cut(remaining, slice(size))) != _bits(columns.cut(chunk, slice(size))):
+            if _to_bytes(columns.select_rows(remaining, slice(size))) != _to_bytes(
+                columns.select_rows(chunk, slice(size))
+            ):
                 return False
-            self._rest[chunk.keys] = columns.cut(remaining, slice(size, None))
-            chunk = columns.cut(chunk, slice(size, None))
+            self._rest[chunk.keys] = columns.select_rows(remaining, slice(size, None))
+            chunk = columns.select_rows(chunk, slice(size, None))
         return True
 
     def more(self) -> bool:
@@ -214,14 +220,14 @@ class _Written:
         return has_rows or any(self._blocks.values())
 
 
-def _bits(chunk: Scalars) -> tuple[bytes, ...]:
+def _to_bytes(chunk: Scalars) -> tuple[bytes, ...]:
     return tuple(
         column.tobytes()
         for column in (chunk.steps, chunk.times, chunk.values, columns.places(chunk))
     )
 
 
-class _Packing:
+class _Packer:
     """Gathers rows by key table until they fill a block."""
 
     def __init__(self, into: IO[bytes]) -> None:
@@ -247,21 +253,21 @@ class _Packing:
     def _hold(self, chunk: Scalars) -> None:
         self._held[chunk.keys].append(chunk)
         self._sizes[chunk.keys] += 8 * len(chunk.steps) * (2 + len(chunk.keys))
-        if self._sizes[chunk.keys] >= BLOCK_BYTES:
+        if self._sizes[chunk.keys] >= PACKED_BLOCK_BYTES:
             self._write(chunk.keys)
-        elif self._sizes.total() > MAX_HELD:
+        elif self._sizes.total() > MAX_BUFFERED_BYTES:
             self._write(self._sizes.most_common(1)[0][0])
 
     def _write(self, keys: Keys) -> None:
         """Write the rows that wait under some keys."""
-        merged = columns.joined(self._held.pop(keys))
+        merged = columns.concatenate(self._held.pop(keys))
         del self._sizes[keys]
         if keys not in self._numbers:
             self._numbers[keys] = len(self._numbers)
-            names = payloads.to_json(keys)
+            names = payloads.encode_json(keys)
             table = frames.pack(Kind.KEYS, names, len(keys), self._numbers[keys])
             self._into.write(table)
-        max_rows = max(1, BLOCK_BYTES // (8 * (2 + len(keys))))
+        max_rows = max(1, PACKED_BLOCK_BYTES // (8 * (2 + len(keys))))
         for begin in range(0, len(merged.steps), max_rows):
-            chunk = columns.cut(merged, slice(begin, begin + max_rows))
+            chunk = columns.select_rows(merged, slice(begin, begin + max_rows))
             self._into.writelines(compacted.block(chunk, self._numbers[keys]))

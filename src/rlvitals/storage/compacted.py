@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from rlvitals.errors import UnreadableLog
 from rlvitals.storage import columns, frames, payloads, typed
 from rlvitals.storage.blocks import BlockCursor, Scalars
-from rlvitals.storage.frames import SIZE, Damage, Frame, Header, Kind, Tail
+from rlvitals.storage.frames import FRAME_HEADER_BYTES, Damage, Frame, Header, Kind, Tail
 from rlvitals.storage.typed import Fields, WrongTypeError
 from rlvitals.types import Series
 
-START = Struct("<qqqdQ")
-CHECK = Struct("<II")
-ORDERED = 1  # flag: the rows' places are stored
+INDEX_START = Struct("<qqqdQ")
+INDEX_CHECKSUM = Struct("<II")
+ORDERED_FLAG = 1  # flag: the rows' places are stored
 STEPS, TIMES, PLACES, VALUES = range(4)  # of the checksums
 
 
@@ -59,7 +59,7 @@ class Origin:
     @classmethod
     def parse(cls, frame: Frame) -> Self:
         """Read it from its frame. Raises ValueError."""
-        record = Fields(payloads.from_json(frame.payload), "origin")
+        record = Fields(payloads.decode_json(frame.payload), "origin")
         tables = record.values.get("tables")
         if not isinstance(tables, dict):
             raise WrongTypeError("it has no key tables")
@@ -82,7 +82,7 @@ class Origin:
             "head": self.head.hex(),
             "ended": self.ended,
         }
-        return frames.pack(Kind.ORIGIN, payloads.to_json(record))
+        return frames.pack(Kind.ORIGIN, payloads.encode_json(record))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,11 +103,11 @@ class Block:
 
 def index_size(count: int) -> int:
     """Count the bytes of the index of a block of `count` keys."""
-    return START.size + 8 * count + _up(4 * (VALUES + count)) + CHECK.size
+    return INDEX_START.size + 8 * count + _round_up(4 * (VALUES + count)) + INDEX_CHECKSUM.size
 
 
-def _up(size: int) -> int:
-    return size + -size % frames.ALIGN
+def _round_up(size: int) -> int:
+    return size + -size % frames.ALIGN_BYTES
 
 
 def block(chunk: Scalars, table: int) -> list[bytes]:
@@ -119,12 +119,12 @@ def block(chunk: Scalars, table: int) -> list[bytes]:
     data.append(b"" if is_contiguous else order.astype("<i8").tobytes())
     data += [column.astype("<f8").tobytes() for column in chunk.values]
     checks = np.array([crc32(piece) for piece in data], "<u4").tobytes()
-    start = START.pack(
-        order[0], order[-1], chunk.steps[-1], chunk.times[-1], 0 if is_contiguous else ORDERED
+    start = INDEX_START.pack(
+        order[0], order[-1], chunk.steps[-1], chunk.times[-1], 0 if is_contiguous else ORDERED_FLAG
     )
     index = start + chunk.values[:, -1].astype("<f8").tobytes() + checks
-    index += bytes(-len(index) % frames.ALIGN)
-    data.insert(0, index + CHECK.pack(crc32(index), 0))
+    index += bytes(-len(index) % frames.ALIGN_BYTES)
+    data.insert(0, index + INDEX_CHECKSUM.pack(crc32(index), 0))
     check = 0
     for piece in data:
         check = crc32(piece, check)
@@ -137,12 +137,14 @@ def parse(index: bytes | memoryview, header: Header, keys: tuple[str, ...], offs
     size, count = index_size(header.columns), header.columns
     if len(index) != size or len(keys) != count:
         raise Damaged
-    if CHECK.unpack_from(index, size - CHECK.size)[0] != crc32(index[: size - CHECK.size]):
+    if INDEX_CHECKSUM.unpack_from(index, size - INDEX_CHECKSUM.size)[0] != crc32(
+        index[: size - INDEX_CHECKSUM.size]
+    ):
         raise Damaged
-    first, last, step, time, flags = START.unpack_from(index)
-    lasts = np.frombuffer(index, "<f8", count, START.size)
-    checks = np.frombuffer(index, "<u4", VALUES + count, START.size + 8 * count)
-    ordered = bool(flags & ORDERED)
+    first, last, step, time, flags = INDEX_START.unpack_from(index)
+    lasts = np.frombuffer(index, "<f8", count, INDEX_START.size)
+    checks = np.frombuffer(index, "<u4", VALUES + count, INDEX_START.size + 8 * count)
+    ordered = bool(flags & ORDERED_FLAG)
     word_count = header.rows * (2 + ordered + count)
     if not header.rows or header.size != size + 8 * word_count:
         raise Damaged
@@ -153,7 +155,7 @@ def check(frame: Frame, keys: tuple[str, ...]) -> Block:
     """Read a whole block's index and compare it with each of the columns. Raises Damaged."""
     payload, rows = frame.payload, frame.header.rows
     index = payload[: index_size(len(keys))]
-    result = parse(index, frame.header, keys, frame.offset + SIZE)
+    result = parse(index, frame.header, keys, frame.offset + FRAME_HEADER_BYTES)
     matrix = np.frombuffer(payload[len(index) :], "<i8").reshape(-1, rows or 1)
     present = [
         STEPS,
@@ -222,23 +224,23 @@ class PackedFile:
         offset, end = 0, self._file.seek(0, os.SEEK_END)
         kind = 0
         while offset < end:
-            header = frames.parse(self._read(offset, SIZE))
-            if header is None or offset + SIZE + header.size > end:
+            header = frames.parse(self._read(offset, FRAME_HEADER_BYTES))
+            if header is None or offset + FRAME_HEADER_BYTES + header.size > end:
                 raise Damaged
             kind = header.kind
             if kind == Kind.PACKED:
-                index = self._read(offset + SIZE, index_size(header.columns))
+                index = self._read(offset + FRAME_HEADER_BYTES, index_size(header.columns))
                 keys = self._tables.get(header.table, ())
-                self.blocks.append(parse(index, header, keys, offset + SIZE))
+                self.blocks.append(parse(index, header, keys, offset + FRAME_HEADER_BYTES))
             else:
-                payload = self._read(offset + SIZE, header.size)
+                payload = self._read(offset + FRAME_HEADER_BYTES, header.size)
                 if crc32(payload) != header.crc:
                     raise Damaged
                 try:
                     self._small(Frame(offset, header, memoryview(payload)))
                 except ValueError:
                     raise Damaged from None
-            offset += SIZE + header.size
+            offset += FRAME_HEADER_BYTES + header.size
         if kind != Kind.END or self.origin is None:
             raise Damaged
 
@@ -276,7 +278,7 @@ class PackedFile:
     def _small(self, frame: Frame) -> None:
         kind = frame.header.kind
         if kind == Kind.KEYS:
-            self._tables[frame.header.table] = payloads.to_keys(frame.payload)
+            self._tables[frame.header.table] = payloads.decode_keys(frame.payload)
         elif kind == Kind.ORIGIN:
             self.origin = Origin.parse(frame)
         elif kind != Kind.END:

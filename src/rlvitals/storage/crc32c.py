@@ -17,8 +17,8 @@ POLYNOMIAL = 0x82F63B78  # reflected
 ALL_ONES = 0xFFFFFFFF
 MASK_DELTA = 0xA282EAD8
 LANE_BYTES = 64
-TOGETHER_BYTES = 2**19  # whose checksums are taken at once: they fit the cache
-FEW_BYTES = 2048  # below it, a loop over bytes is faster than setting up the lanes
+MAX_BATCH_BYTES = 2**19  # whose checksums are taken at once: they fit the cache
+MIN_VECTOR_BYTES = 2048  # below it, a loop over bytes is faster than setting up the lanes
 
 
 def _byte_table() -> NDArray[np.uint32]:
@@ -30,7 +30,7 @@ def _byte_table() -> NDArray[np.uint32]:
 
 
 TABLE = _byte_table()
-_BYTES: list[int] = TABLE.tolist()
+_CRC_LIST: list[int] = TABLE.tolist()
 _TERMS = [TABLE]
 
 
@@ -67,11 +67,11 @@ def pair_term(distance: int) -> NDArray[np.uint32]:
 
 def crc32c(data: bytes) -> int:
     """Return the CRC-32C of some bytes."""
-    if len(data) >= FEW_BYTES:
+    if len(data) >= MIN_VECTOR_BYTES:
         return int(
             checksums(np.frombuffer(data, np.uint8), np.array([0]), np.array([len(data)]))[0]
         )
-    register, table = ALL_ONES, _BYTES
+    register, table = ALL_ONES, _CRC_LIST
     for byte in data:
         register = table[(register ^ byte) & 255] ^ (register >> 8)
     return register ^ ALL_ONES
@@ -88,15 +88,15 @@ def checksums(
     for level in sorted(set(levels.tolist())):
         indices = np.flatnonzero(levels == level)
         width = LANE_BYTES << max(level, 0)
-        batch_size = max(TOGETHER_BYTES // width, 1)
+        batch_size = max(MAX_BATCH_BYTES // width, 1)
         for first in range(0, len(indices), batch_size):
             batch = indices[first : first + batch_size]
             pieces = zip(starts[batch].tolist(), lengths[batch].tolist(), strict=True)
-            crcs[batch] = _of_rows([data[start : start + n] for start, n in pieces], width)
+            crcs[batch] = _crc_rows([data[start : start + n] for start, n in pieces], width)
     return crcs
 
 
-def _of_rows(pieces: list[NDArray[np.uint8]], width: int) -> NDArray[np.uint32]:
+def _crc_rows(pieces: list[NDArray[np.uint8]], width: int) -> NDArray[np.uint32]:
     """Return the checksums of pieces no longer than `width`, a power of two of lanes."""
     # Zeros in front change nothing, and starting from all ones inverts the first four bytes.
     rows = np.zeros((len(pieces), width), np.uint8)
@@ -111,7 +111,7 @@ def _of_rows(pieces: list[NDArray[np.uint8]], width: int) -> NDArray[np.uint32]:
     lanes = registers.reshape(len(pieces), -1)
     distance = LANE_BYTES
     while lanes.shape[1] > 1:
-        lanes = _moved(lanes[:, ::2], distance) ^ lanes[:, 1::2]
+        lanes = _append_zeros(lanes[:, ::2], distance) ^ lanes[:, 1::2]
         distance *= 2
     crcs: NDArray[np.uint32] = lanes[:, 0] ^ np.uint32(ALL_ONES)
     for index, piece in enumerate(pieces):
@@ -120,21 +120,21 @@ def _of_rows(pieces: list[NDArray[np.uint8]], width: int) -> NDArray[np.uint32]:
     return crcs
 
 
-def _moved(registers: NDArray[np.uint32], distance: int) -> NDArray[np.uint32]:
+def _append_zeros(registers: NDArray[np.uint32], distance: int) -> NDArray[np.uint32]:
     """Return registers as they are after `distance` zero bytes, a power of two of them."""
     shifted = np.zeros_like(registers)
-    for byte, table in enumerate(_moves(distance)):
+    for byte, table in enumerate(_zeros_effect(distance)):
         shifted ^= table[(registers >> np.uint32(8 * byte)) & 255]
     return shifted
 
 
 @lru_cache(maxsize=32)
-def _moves(distance: int) -> NDArray[np.uint32]:
+def _zeros_effect(distance: int) -> NDArray[np.uint32]:
     """Return the effect of each of a register's bytes after zero bytes: uint32 [4, 256]."""
     registers = np.arange(256, dtype=np.uint32) << (8 * np.arange(4, dtype=np.uint32))[:, None]
     if distance > LANE_BYTES:
         half = distance // 2
-        return _moved(_moved(registers, half), half)
+        return _append_zeros(_append_zeros(registers, half), half)
     for _ in range(distance):
         registers = TABLE[registers & 255] ^ (registers >> 8)
     return registers

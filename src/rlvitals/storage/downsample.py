@@ -14,7 +14,7 @@ from rlvitals.types import Series
 Whole = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 
-LONG = 100  # points of a column, from which on it is looked at by itself
+MIN_LOOP_POINTS = 100  # points of a column, from which on it is looked at by itself
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +34,7 @@ def points(series: Series, width: int, first: int | None = None, last: int | Non
     """Pick what `width` columns of pixels show of the steps from `first` to `last`, both in."""
     if width < 1:
         raise ValueError("a plot has at least one column")
-    visible = _in_order(series)
+    visible = _sort_by_step(series)
     if first is not None or last is not None:
         begin = 0 if first is None else int(visible.steps.searchsorted(first))
         end = len(visible) if last is None else int(visible.steps.searchsorted(last, side="right"))
@@ -52,12 +52,12 @@ def points(series: Series, width: int, first: int | None = None, last: int | Non
     if len(numbers) == count:
         nan = above = below = np.empty(0, np.int64)
     else:
-        nan = _marks(steps, np.isnan(value), edges)
-        above, below = (_marks(steps, value == side * np.inf, edges) for side in (1, -1))
+        nan = _first_bad_steps(steps, np.isnan(value), edges)
+        above, below = (_first_bad_steps(steps, value == side * np.inf, edges) for side in (1, -1))
     return Points(extremes.steps, extremes.times, extremes.values, nan, above, below, count)
 
 
-def _in_order(series: Series) -> Series:
+def _sort_by_step(series: Series) -> Series:
     """Order by step; of equal steps, as logged. A run that was resumed goes back."""
     if np.all(series.steps[1:] >= series.steps[:-1]):
         return series
@@ -77,8 +77,8 @@ def _extremes(series: Series, edges: Whole) -> Whole:
     starts = np.unique(series.steps.searchsorted(edges))
     starts = starts[starts < len(series)]
     ends = np.append(starts[1:], len(series))
-    if len(series) > LONG * len(starts):
-        lows, highs = _by_column(series.values, starts, ends)
+    if len(series) > MIN_LOOP_POINTS * len(starts):
+        lows, highs = _column_extremes(series.values, starts, ends)
     else:
         low = np.minimum.reduceat(series.values, starts)
         high = np.maximum.reduceat(series.values, starts)
@@ -88,7 +88,7 @@ def _extremes(series: Series, edges: Whole) -> Whole:
     return np.unique(np.concatenate([starts, ends - 1, lows, highs]))
 
 
-def _by_column(values: Numbers, starts: Whole, ends: Whole) -> tuple[Whole, Whole]:
+def _column_extremes(values: Numbers, starts: Whole, ends: Whole) -> tuple[Whole, Whole]:
     """Return the place of the first lowest and of the first highest value of each column."""
     places = np.empty((2, len(starts)), np.int64)
     for index, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
@@ -103,7 +103,7 @@ def _first_where(hit: NDArray[np.bool_], starts: Whole) -> Whole:
     return places[places.searchsorted(starts)]
 
 
-def _marks(steps: Whole, bad: NDArray[np.bool_], edges: Whole) -> Whole:
+def _first_bad_steps(steps: Whole, bad: NDArray[np.bool_], edges: Whole) -> Whole:
     """Return the first step in each column of pixels that is bad."""
     bad_steps = steps[bad]
     column = edges.searchsorted(bad_steps, side="right")

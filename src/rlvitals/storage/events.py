@@ -16,10 +16,10 @@ from rlvitals.storage import payloads, redact, typed
 from rlvitals.storage.safe_files import Opener, open_append, open_regular
 from rlvitals.storage.typed import Fields
 
-MARK_BYTES = 256  # of the file's beginning: one that begins otherwise is another file
-OWN_KINDS = frozenset({"note", "start", "finish", "exit", "exception", "crash", "asked"})
+CURSOR_HEAD_BYTES = 256  # of the file's beginning: one that begins otherwise is another file
+RECORDER_KINDS = frozenset({"note", "start", "finish", "exit", "exception", "crash", "asked"})
 # The facts of our own events that readers use, with the types that they rely on.
-OURS = {
+FACT_TYPES = {
     "attempt": typed.count,
     "rank": typed.count,
     "count": typed.count,
@@ -70,7 +70,7 @@ class Events:
 
     def append(self, kind: str, step: int | None = None, **facts: object) -> None:
         """Append an event, now. OSError where the disk takes none."""
-        self.write(deque([line(Event(kind, clock.time(), step, facts))]))
+        self.write(deque([format_line(Event(kind, clock.time(), step, facts))]))
 
     def write(self, lines: deque[bytes]) -> None:
         """Append lines in one write; each leaves the queue once it is whole in the file. OSError.
@@ -80,7 +80,7 @@ class Events:
         file = open_append(self.path, os.O_RDWR, opener=self._opener)
         data = remaining = b"".join(lines)
         try:
-            if not _ends_whole(file):
+            if not _ends_with_newline(file):
                 os.write(file, b"\n")  # what a killed process left torn stays a line of its own
             while remaining:
                 remaining = remaining[os.write(file, remaining) :]
@@ -101,7 +101,7 @@ def read(path: Path, cursor: EventCursor | None = None) -> EventScan:
     start = cursor or EventCursor()
     try:
         with open_regular(path) as file:
-            head = file.read(MARK_BYTES)
+            head = file.read(CURSOR_HEAD_BYTES)
             if not head.startswith(start.head):
                 start = EventCursor()
             file.seek(start.offset)
@@ -111,7 +111,7 @@ def read(path: Path, cursor: EventCursor | None = None) -> EventScan:
     complete = data[: data.rfind(b"\n") + 1]
     events, skipped, wrong = [], 0, []
     for text in complete.splitlines():
-        event, dropped = _event(text)
+        event, dropped = _parse_event(text)
         wrong += dropped
         if event is not None:
             events.append(event)
@@ -123,7 +123,7 @@ def read(path: Path, cursor: EventCursor | None = None) -> EventScan:
     return EventScan(tuple(events), skipped, cursor, tuple(wrong))
 
 
-def line(event: Event) -> bytes:
+def format_line(event: Event) -> bytes:
     """Lay out an event as a line of JSON without secrets. Raises ValueError, RecursionError."""
     record = {**redact.written(event.facts), "event": redact.text(event.kind), "time": event.time}
     if event.step is not None:
@@ -131,7 +131,7 @@ def line(event: Event) -> bytes:
     return json.dumps(record, default=payloads.plain, separators=(",", ":")).encode() + b"\n"
 
 
-def _event(line: bytes) -> tuple[Event | None, list[str]]:
+def _parse_event(line: bytes) -> tuple[Event | None, list[str]]:
     """Read a line, and name its fields of a wrong type; it is none without a kind and a moment."""
     try:
         record = Fields(typed.load(line), "an event")
@@ -144,13 +144,13 @@ def _event(line: bytes) -> tuple[Event | None, list[str]]:
         key: item for key, item in record.values.items() if key not in {"event", "time", "step"}
     }
     facts = record.tidy(extra)
-    for name in facts.keys() & OURS.keys() if kind in OWN_KINDS else ():
-        if facts[name] is not None and record.take(name, OURS[name], None) is None:
+    for name in facts.keys() & FACT_TYPES.keys() if kind in RECORDER_KINDS else ():
+        if facts[name] is not None and record.take(name, FACT_TYPES[name], None) is None:
             del facts[name]
     return Event(kind, time, step, facts), record.wrong
 
 
-def _ends_whole(file: int) -> bool:
+def _ends_with_newline(file: int) -> bool:
     size = os.fstat(file).st_size
     if not size:
         return True

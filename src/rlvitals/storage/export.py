@@ -19,7 +19,7 @@ from rlvitals.storage.row_table import Grid, grid
 from rlvitals.storage.safe_files import beside
 from rlvitals.types import Series
 
-ROWS = 4096  # that are turned into text together
+EXPORT_CHUNK_ROWS = 4096  # that are turned into text together
 STEP, TIME = "step", "time"
 
 
@@ -38,16 +38,19 @@ def export(series: Mapping[str, Series], path: Path) -> int:
     return len(rows)
 
 
-def _heads(rows: Grid) -> list[str]:
+def _column_names(rows: Grid) -> list[str]:
     """Name the columns; a metric that is called as the step is gets a mark."""
     return [STEP, TIME, *(f"{key}_" if key in {STEP, TIME} else key for key in rows.keys)]
 
 
 def _csv(rows: Grid, file: IO[bytes]) -> None:
-    file.write(_line(_heads(rows)))
-    for begin in range(0, len(rows), ROWS):
-        chunk = slice(begin, begin + ROWS)
-        columns = [rows.steps[chunk].tolist(), [_or_empty(t) for t in rows.times[chunk].tolist()]]
+    file.write(_line(_column_names(rows)))
+    for begin in range(0, len(rows), EXPORT_CHUNK_ROWS):
+        chunk = slice(begin, begin + EXPORT_CHUNK_ROWS)
+        columns = [
+            rows.steps[chunk].tolist(),
+            [_format_time(t) for t in rows.times[chunk].tolist()],
+        ]
         for values, logged in zip(rows.values[:, chunk], rows.logged[:, chunk], strict=True):
             texts = [repr(value) for value in values.tolist()]
             columns.append(
@@ -66,7 +69,7 @@ def _line(cells: list[str]) -> bytes:
     return buffer.getvalue().encode(errors="replace")
 
 
-def _or_empty(time: float) -> str:
+def _format_time(time: float) -> str:
     return "" if np.isnan(time) else repr(time)
 
 
@@ -75,7 +78,7 @@ def _jsonl(rows: Grid, file: IO[bytes]) -> None:
         row: dict[str, float | int] = {STEP: int(rows.steps[index])}
         if not np.isnan(rows.times[index]):
             row[TIME] = float(rows.times[index])
-        heads = _heads(rows)[2:]
+        heads = _column_names(rows)[2:]
         columns = np.flatnonzero(rows.logged[:, index])
         row |= {heads[i]: float(rows.values[i, index]) for i in columns.tolist()}
         file.write(json.dumps(row).encode() + b"\n")
@@ -93,7 +96,7 @@ def _parquet(rows: Grid, file: IO[bytes]) -> None:
         pa.array(values, mask=~logged)
         for values, logged in zip(rows.values, rows.logged, strict=True)
     ]
-    parquet.write_table(pa.Table.from_arrays(columns, names=_heads(rows)), file)
+    parquet.write_table(pa.Table.from_arrays(columns, names=_column_names(rows)), file)
 
 
 WRITERS: Mapping[str, Callable[[Grid, IO[bytes]], None]] = {

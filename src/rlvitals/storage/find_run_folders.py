@@ -8,10 +8,10 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.storage import tail_index
 from rlvitals.storage.run_folder import BLOCKS, RUN_COPY, RUN_FILE
 
-MAX_DEPTH = 12  # folders below the root
+MAX_FOLDER_DEPTH = 12  # folders below the root
 
 
-def below(root: Path) -> Iterator[Path]:
+def iter_run_folders(root: Path) -> Iterator[Path]:
     """Yield the run folders under a root, itself among them, in order of their names."""
     base = len(root.parts)
     for name, inner, files in os.walk(root):
@@ -22,7 +22,7 @@ def below(root: Path) -> Iterator[Path]:
             inner.clear()
             yield folder
             continue
-        deep = len(folder.parts) - base >= MAX_DEPTH
+        deep = len(folder.parts) - base >= MAX_FOLDER_DEPTH
         inner[:] = [] if deep else sorted(entry for entry in inner if not entry.startswith("."))
 
 
@@ -30,7 +30,7 @@ def run_folders(root: Path) -> tuple[Path, ...]:
     """Return the run folders at a path. Raises UnreadableLog where there is none."""
     if (root / BLOCKS).is_dir():  # whatever became of its run.json
         return (root,)
-    folders = tuple(below(root))
+    folders = tuple(iter_run_folders(root))
     if not folders:
         hint = "a run folder holds run.json and blocks/"
         raise UnreadableLog("no run folder of rlvitals here", where=str(root), hint=hint)

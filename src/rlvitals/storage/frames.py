@@ -20,10 +20,10 @@ from rlvitals.errors import UnreadableLog
 
 MAGIC = b"RLVB"
 FORMAT = 1
-HEADER = Struct("<4sBBHIIIII")
-CHECK = Struct("<I")
-SIZE = HEADER.size + CHECK.size
-ALIGN = 8  # bytes: columns of a payload can be looked at where they lie
+FRAME_HEADER = Struct("<4sBBHIIIII")
+FRAME_CHECKSUM = Struct("<I")
+FRAME_HEADER_BYTES = FRAME_HEADER.size + FRAME_CHECKSUM.size
+ALIGN_BYTES = 8  # bytes: columns of a payload can be looked at where they lie
 WINDOW = 64 << 20  # bytes of a file that are held at a time
 
 
@@ -78,7 +78,7 @@ class Frame:
     @property
     def end(self) -> int:
         """The offset of what follows."""
-        return self.offset + SIZE + self.header.size
+        return self.offset + FRAME_HEADER_BYTES + self.header.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def pack(kind: Kind, payload: bytes, columns: int = 0, table: int = 0, rows: int
 
 def to_bytes(header: Header) -> bytes:
     """Make the 32 bytes that stand before a payload."""
-    head = HEADER.pack(
+    head = FRAME_HEADER.pack(
         MAGIC,
         header.kind,
         FORMAT,
@@ -111,12 +111,12 @@ def to_bytes(header: Header) -> bytes:
         header.columns,
         header.table,
     )
-    return head + CHECK.pack(crc32(head))
+    return head + FRAME_CHECKSUM.pack(crc32(head))
 
 
-def padded(text: bytes) -> bytes:
+def pad(text: bytes) -> bytes:
     """Lengthen JSON with spaces to a multiple of 8 bytes."""
-    return text + b" " * (-len(text) % ALIGN)
+    return text + b" " * (-len(text) % ALIGN_BYTES)
 
 
 def parse(buffer: bytes | memoryview, offset: int = 0) -> Header | None:
@@ -124,12 +124,12 @@ def parse(buffer: bytes | memoryview, offset: int = 0) -> Header | None:
 
     Raises UnreadableLog for a frame of a newer format.
     """
-    head = bytes(buffer[offset : offset + SIZE])
-    if len(head) < SIZE or not head.startswith(MAGIC):
+    head = bytes(buffer[offset : offset + FRAME_HEADER_BYTES])
+    if len(head) < FRAME_HEADER_BYTES or not head.startswith(MAGIC):
         return None
-    if CHECK.unpack_from(head, HEADER.size)[0] != crc32(head[: HEADER.size]):
+    if FRAME_CHECKSUM.unpack_from(head, FRAME_HEADER.size)[0] != crc32(head[: FRAME_HEADER.size]):
         return None
-    _, kind, version, _, size, crc, rows, columns, table = HEADER.unpack_from(head)
+    _, kind, version, _, size, crc, rows, columns, table = FRAME_HEADER.unpack_from(head)
     if version > FORMAT:
         raise UnreadableLog(
             f"blocks of format {version}, written by a newer rlvitals",
@@ -147,14 +147,14 @@ def walk(buffer: bytes, begin: int = 0) -> Iterator[Part]:
     offset, end = 0, len(buffer)
     while offset < end:
         header = parse(buffer, offset)
-        stop = end if header is None else offset + SIZE + header.size
+        stop = end if header is None else offset + FRAME_HEADER_BYTES + header.size
         if header is not None and stop <= end:
-            payload = view[offset + SIZE : stop]
+            payload = view[offset + FRAME_HEADER_BYTES : stop]
             if crc32(payload) == header.crc:
                 yield Frame(begin + offset, header, payload)
                 offset = stop
                 continue
-        next_offset = _next(buffer, offset + 1)
+        next_offset = _find_header(buffer, offset + 1)
         if next_offset is None:
             yield Tail(begin + offset, end - offset)
             return
@@ -190,7 +190,7 @@ def read(file: IO[bytes], size: int) -> bytes:
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-def _next(buffer: bytes, offset: int) -> int | None:
+def _find_header(buffer: bytes, offset: int) -> int | None:
     """Find the next header that checks."""
     while (offset := buffer.find(MAGIC, offset)) >= 0:
         if parse(buffer, offset) is not None:

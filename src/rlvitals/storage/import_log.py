@@ -35,8 +35,8 @@ def write(logs: Sequence[Log], path: Path, name: str = "") -> RunFolder:
     folder, number, block_file = RunFolder.create(path, info).begin()
     writer = Writer(block_file)
     for log in logs:
-        _others(writer, log, _prefix(log, main))
-    _scalars(writer, merged(logs))
+        _write_media(writer, log, _prefix(log, main))
+    _write_scalars(writer, merged(logs))
     writer.close()
     for ending in (log.ending for log in logs if log.ending is not None):
         facts = {"exit_code": ending.exit_code, "traceback": ending.traceback}
@@ -75,7 +75,7 @@ def _framework(log: Log) -> str:
     return "" if table is None or table is GENERIC else table.framework
 
 
-def _scalars(writer: Writer, series: Mapping[str, Series]) -> None:
+def _write_scalars(writer: Writer, series: Mapping[str, Series]) -> None:
     """Write series: those of the same steps and times as one key table."""
     groups: dict[tuple[bytes, bytes], dict[str, Series]] = defaultdict(dict)
     for key, column in series.items():
@@ -89,7 +89,7 @@ def _scalars(writer: Writer, series: Mapping[str, Series]) -> None:
             writer.flush()
 
 
-def _others(writer: Writer, log: Log, prefix: str) -> None:
+def _write_media(writer: Writer, log: Log, prefix: str) -> None:
     for key, histograms in log.histograms.items():
         for histogram in histograms:
             writer.histogram(prefix + key, histogram)

@@ -24,10 +24,10 @@ from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.storage import events, find_run_folders, tail_index, typed
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, About, RunFolder, block_files
 
-FILE = ".rlvitals.index"
+INDEX_FILE = ".rlvitals.index"
 DAY = 86_400.0  # seconds: so long a silence may yet mean something else than it did
-VERSION = 3  # of the tables: another one is made again
-SCHEMA = """
+INDEX_VERSION = 3  # of the tables: another one is made again
+INDEX_SCHEMA = """
 CREATE TABLE runs (path TEXT PRIMARY KEY, mark TEXT, id TEXT, name TEXT, project TEXT, grp TEXT,
   seed INTEGER, created REAL, attempts INTEGER, status TEXT, step INTEGER, time REAL,
   notes TEXT, problem TEXT DEFAULT '', wrong TEXT DEFAULT '');
@@ -38,21 +38,21 @@ CREATE INDEX tags_of ON tags (path);
 CREATE INDEX settings_of ON settings (path);
 CREATE INDEX settings_by ON settings (key);
 """
-SELECT = """SELECT runs.path, id, name, project, grp, seed, created, attempts, status, step,
+SELECT_RUNS = """SELECT runs.path, id, name, project, grp, seed, created, attempts, status, step,
   runs.time, COALESCE(verdict, ''), problem, wrong FROM runs LEFT JOIN verdicts USING (path)"""
 NEWEST_FIRST = "ORDER BY COALESCE(runs.time, created) DESC, runs.path"
 # Of a process that is gone without a word no file tells.
 KNOWN = "SELECT path, CASE status WHEN 'running' THEN '' ELSE mark END FROM runs"
 # A run whose process may still be alive is judged by its silence too, of which no file tells.
-UNJUDGED = """SELECT runs.path FROM runs LEFT JOIN verdicts USING (path)
+SELECT_UNJUDGED = """SELECT runs.path FROM runs LEFT JOIN verdicts USING (path)
   WHERE verdict IS NULL OR verdicts.mark != runs.mark OR judge != ? OR status = 'running'
   OR (status = 'stopped' AND verdicts.time < COALESCE(runs.time, created) + ?)"""
-TERM = re.compile(r"(?P<key>[\w./-]+?)(?P<how><=|>=|!=|=|<|>|:)(?P<value>.*)")
-FIELDS = {"name": "name", "project": "project", "group": "grp", "status": "status",
+TERM_PATTERN = re.compile(r"(?P<key>[\w./-]+?)(?P<how><=|>=|!=|=|<|>|:)(?P<value>.*)")
+SEARCH_FIELDS = {"name": "name", "project": "project", "group": "grp", "status": "status",
           "verdict": "verdict", "id": "id", "notes": "notes"}  # fmt: skip
-ABOUT = ("runs", "tags", "settings")  # what is made anew from a folder
-TABLES = (*ABOUT, "verdicts")
-ANYWHERE = ("runs.path", "name", "project", "grp", "notes", "status", "verdict")
+FOLDER_TABLES = ("runs", "tags", "settings")  # what is made anew from a folder
+INDEX_TABLES = (*FOLDER_TABLES, "verdicts")
+TEXT_COLUMNS = ("runs.path", "name", "project", "grp", "notes", "status", "verdict")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Index:
     def __init__(self, root: Path, file: Path | None = None) -> None:
         """Open the index of a root, or begin one; in memory where the root takes no file."""
         self.root = root
-        path = file or root / FILE
+        path = file or root / INDEX_FILE
         try:
             self._db = self._opened(str(path) if file or _is_plain(path) else ":memory:")
         except sqlite3.DatabaseError:  # not a database, of another version, a read-only folder
@@ -98,12 +98,14 @@ class Index:
         try:
             (version,) = db.execute("PRAGMA user_version").fetchone()
             if version == 0:
-                db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
-                version = VERSION
+                db.executescript(
+                    f"BEGIN; {INDEX_SCHEMA} PRAGMA user_version = {INDEX_VERSION}; COMMIT;"
+                )
+                version = INDEX_VERSION
         except BaseException:
             db.close()
             raise
-        if version != VERSION:
+        if version != INDEX_VERSION:
             db.close()
             raise sqlite3.DatabaseError(f"index of version {version}")
         return db
@@ -128,21 +130,21 @@ class Index:
         """
         folders = {
             path.relative_to(self.root).as_posix(): path
-            for path in find_run_folders.below(self.root)
+            for path in find_run_folders.iter_run_folders(self.root)
         }
         with self._db:
             marks = dict(self._db.execute(KNOWN))
             for path in marks.keys() - folders.keys():
-                self._forget(path, TABLES)
+                self._forget(path, INDEX_TABLES)
             for path, folder in folders.items():
-                mark = _mark(folder)
+                mark = _fingerprint(folder)
                 if marks.get(path) != mark:
-                    self._forget(path, ABOUT)
+                    self._forget(path, FOLDER_TABLES)
                     self._add(path, folder, mark)
 
     def unjudged(self, judge: str = "") -> tuple[str, ...]:
         """Return the runs without a verdict of `judge` on what they hold now."""
-        return tuple(path for (path,) in self._db.execute(UNJUDGED, (judge, DAY)))
+        return tuple(path for (path,) in self._db.execute(SELECT_UNJUDGED, (judge, DAY)))
 
     def note(self, verdicts: Mapping[str, str], judge: str = "") -> None:
         """Keep verdicts, by path within the root, on what `refresh` has seen of the runs.
@@ -160,7 +162,7 @@ class Index:
     def rebuild(self) -> None:
         """Forget everything, and look at every run folder."""
         with self._db:
-            for table in TABLES:
+            for table in INDEX_TABLES:
                 self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
         self.refresh()
 
@@ -175,8 +177,8 @@ class Index:
             info, problem = About(), error.problem
         else:
             problem = ""
-        step, time = tail_index.row(folder) or (None, None)
-        fits_int64 = info.seed is not None and info.seed in typed.INT64
+        step, time = tail_index.newest_row(folder) or (None, None)
+        fits_int64 = info.seed is not None and info.seed in typed.INT64_RANGE
         seed = info.seed if fits_int64 else None  # the settings hold a larger one
         values = (path, mark, info.id, info.name or folder.name, info.project, info.group,
                   seed, info.created, len(info.attempts), _status(folder, info), step,
@@ -204,7 +206,7 @@ class Index:
             clause, arguments = _clause(term)
             clauses.append(clause)
             values += arguments
-        query = f"{SELECT} WHERE {' AND '.join(clauses)} {NEWEST_FIRST}"
+        query = f"{SELECT_RUNS} WHERE {' AND '.join(clauses)} {NEWEST_FIRST}"
         tags: dict[str, list[str]] = {}
         for path, tag in self._db.execute("SELECT path, tag FROM tags ORDER BY rowid"):
             tags.setdefault(path, []).append(tag)
@@ -225,7 +227,7 @@ def _is_plain(path: Path) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
-def _mark(folder: Path) -> str:
+def _fingerprint(folder: Path) -> str:
     """Tell whether anything of a run changed: sizes and times of its files."""
     files = [folder / RUN_FILE, folder / EVENTS_FILE]
     files += [path for block_file in block_files(folder) for path in block_file.paths]
@@ -240,7 +242,7 @@ def _mark(folder: Path) -> str:
 
 
 def _status(folder: Path, info: About) -> str:
-    if tail_index.is_written(folder):
+    if tail_index.has_writer(folder):
         return "running"
     newest = max((attempt.number for attempt in info.attempts), default=1)
     try:
@@ -248,7 +250,7 @@ def _status(folder: Path, info: About) -> str:
     except OSError:
         history = ()
     statuses = [
-        str(event.facts.get("status") or ("failed" if _bad(event) else "finished"))
+        str(event.facts.get("status") or ("failed" if _is_failure(event) else "finished"))
         for event in history
         if event.kind in {"finish", "exit", "crash"}
         and event.facts.get("attempt", newest) == newest
@@ -256,7 +258,7 @@ def _status(folder: Path, info: About) -> str:
     return statuses[-1] if statuses else "stopped"
 
 
-def _bad(event: events.Event) -> bool:
+def _is_failure(event: events.Event) -> bool:
     """Tell an end that is no good one, of an event without a word for it."""
     return event.kind == "crash" or any(
         event.facts.get(name) for name in ("exit_code", "traceback", "signal")
@@ -264,20 +266,20 @@ def _bad(event: events.Event) -> bool:
 
 
 def _clause(term: str) -> tuple[str, list[str | float]]:
-    match = TERM.fullmatch(term)
+    match = TERM_PATTERN.fullmatch(term)
     if match is None:
         like = f"%{term}%"
-        fields = " OR ".join(f"{name} LIKE ?" for name in ANYWHERE)
+        fields = " OR ".join(f"{name} LIKE ?" for name in TEXT_COLUMNS)
         tag_clause = "runs.path IN (SELECT path FROM tags WHERE tag LIKE ?)"
-        return f"({fields} OR {tag_clause})", [like] * (len(ANYWHERE) + 1)
+        return f"({fields} OR {tag_clause})", [like] * (len(TEXT_COLUMNS) + 1)
     key, how, value = match["key"], match["how"], match["value"]
     if how == ":":
         if key == "tag":
             return "runs.path IN (SELECT path FROM tags WHERE tag = ?)", [value]
-        if key not in FIELDS:
-            hint = f"one of tag, {', '.join(FIELDS)}; KEY=VALUE asks for a setting"
+        if key not in SEARCH_FIELDS:
+            hint = f"one of tag, {', '.join(SEARCH_FIELDS)}; KEY=VALUE asks for a setting"
             raise UsageError(f"nothing is called {key!r}", where=term, hint=hint)
-        return f"{FIELDS[key]} LIKE ?", [f"%{value}%"]
+        return f"{SEARCH_FIELDS[key]} LIKE ?", [f"%{value}%"]
     return _setting(key, how, value)
 
 

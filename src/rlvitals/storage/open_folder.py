@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rlvitals.storage import frames, temp_files
 from rlvitals.storage.run_folder import BLOCKS, RUN_FILE
-from rlvitals.storage.safe_files import MODE
+from rlvitals.storage.safe_files import FILE_MODE
 
 COPY_BYTES = 1 << 20  # of a file that are copied at a time
 BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")  # not on Windows
@@ -26,7 +26,7 @@ class OpenFolder:
         self._run_file_age: tuple[int, int] | None = None
         self.remember()
 
-    def open(self, path: str, flags: int, mode: int = MODE) -> int:
+    def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int:
         """Open the file of a path's last name in this folder, as `os.open` does. OSError."""
         return self._open(Path(path).name, flags, mode)
 
@@ -94,7 +94,9 @@ class OpenFolder:
         with suppress(FileNotFoundError):
             existing = self._open(name, os.O_RDONLY)
             try:
-                if os.pread(existing, frames.SIZE, 0) != os.pread(fd, frames.SIZE, 0):
+                if os.pread(existing, frames.FRAME_HEADER_BYTES, 0) != os.pread(
+                    fd, frames.FRAME_HEADER_BYTES, 0
+                ):
                     raise OSError(errno.ESTALE, f"another process writes {name}")
             finally:
                 os.close(existing)
@@ -125,7 +127,7 @@ class OpenFolder:
             finally:
                 os.close(file)
 
-    def _open(self, name: str, flags: int, mode: int = MODE) -> int:
+    def _open(self, name: str, flags: int, mode: int = FILE_MODE) -> int:
         return os.open(self._name(name), flags | _BINARY, mode, dir_fd=self._fd)
 
     def _name(self, name: str) -> str:

@@ -94,7 +94,7 @@ class _Rank:
         packed = self.packed.series(key) if self.packed else None
         rows = columns.one_series(self.rows, key)
         pieces = [piece for piece in (packed, rows) if piece is not None]
-        return columns.chained(pieces) if pieces else None
+        return columns.concatenate_series(pieces) if pieces else None
 
 
 class View:
@@ -102,7 +102,7 @@ class View:
 
     def __init__(self, path: Path) -> None:
         """Open a run folder, be its `run.json` lost. Raises UnreadableLog for none, a newer one."""
-        self.folder = _opened(path)
+        self.folder = _open_folder(path)
         self._ranks: dict[Place, _Rank] = {}
         self._main = 0
         self.refresh()
@@ -158,7 +158,7 @@ class View:
                 pieces += [piece] if piece is not None else []
         if not pieces:
             raise KeyError(key)
-        return columns.chained(pieces)
+        return columns.concatenate_series(pieces)
 
     def range(self, key: str, first: int, last: int) -> Series:
         """Return a metric's points at steps from `first` to `last`, both in; KeyError."""
@@ -178,7 +178,7 @@ class View:
         return downsample.points(self.series(key), width, first, last)
 
 
-def _opened(path: Path) -> RunFolder:
+def _open_folder(path: Path) -> RunFolder:
     try:
         return RunFolder.open(path)
     except LostRun:

@@ -45,11 +45,11 @@ class RunScan:
 
 def read(folder: Path, start: RunCursor | None = None) -> RunScan:
     """Read what is whole since a cursor. Raises UnreadableLog for a newer format."""
-    scan = _read(folder, start or RunCursor())
-    return replace(_read(folder, RunCursor()), replaced=True) if scan.replaced else scan
+    scan = _read_files(folder, start or RunCursor())
+    return replace(_read_files(folder, RunCursor()), replaced=True) if scan.replaced else scan
 
 
-def _read(folder: Path, start: RunCursor) -> RunScan:
+def _read_files(folder: Path, start: RunCursor) -> RunScan:
     rank_scans, notes = [], []
     files = block_files(folder)
     replaced = not set(start.files) <= {(file.attempt, file.rank) for file in files}
@@ -101,32 +101,32 @@ def read_file(file: BlockFile, cursor: BlockCursor | None = None) -> Scan:
     if not grows:
         return first
     remainder = scan(file.path, packed_end)
-    return remainder if remainder.replaced else joined(first, remainder)
+    return remainder if remainder.replaced else concatenate_scans(first, remainder)
 
 
 def from_packed(packed: PackedFile, cursor: BlockCursor | None = None) -> Scan:
     """Read a packed file behind a cursor in the file that it stands for."""
     if packed.origin is None:
-        return _not_placed(packed, cursor)
+        return _read_without_origin(packed, cursor)
     end = packed.origin.cursor()
     is_replaced = cursor is not None and cursor.head not in {b"", end.head}
     begin = BlockCursor() if cursor is None or is_replaced else cursor
     scalars = packed.all_scalars() if begin.rows < end.rows else []
-    remainder = (columns.after(chunk, begin.rows) for chunk in scalars)
+    remainder = (columns.rows_from(chunk, begin.rows) for chunk in scalars)
     rows = tuple(chunk for chunk in remainder if len(chunk.steps))
-    return _found(packed, rows, begin.others, end, replaced=is_replaced)
+    return _build_scan(packed, rows, begin.others, end, replaced=is_replaced)
 
 
-def _not_placed(packed: PackedFile, cursor: BlockCursor | None) -> Scan:
+def _read_without_origin(packed: PackedFile, cursor: BlockCursor | None) -> Scan:
     """Read what is whole of a packed file that has lost the place it stands for: once."""
     if cursor is not None:
         return Found(cursor).scan(replaced=False)
     rows = tuple(packed.all_scalars())
     end = BlockCursor(rows=sum(len(chunk.steps) for chunk in rows), others=len(packed.others))
-    return _found(packed, rows, 0, end, replaced=False)
+    return _build_scan(packed, rows, 0, end, replaced=False)
 
 
-def _found(
+def _build_scan(
     packed: PackedFile,
     rows: tuple[Scalars, ...],
     first_other: int,
@@ -142,7 +142,7 @@ def _found(
     return replace(builder.scan(replaced=replaced), scalars=rows)
 
 
-def joined(first: Scan, remainder: Scan) -> Scan:
+def concatenate_scans(first: Scan, remainder: Scan) -> Scan:
     """Put what follows in a file behind what is packed of it."""
     return Scan(
         first.scalars + remainder.scalars,
@@ -178,4 +178,4 @@ def series(rank_scans: Iterable[Part], main: int) -> dict[str, Series]:
     for rank_scan in rank_scans:
         for key, piece in columns.series(rank_scan.scan.scalars).items():
             pieces.setdefault(key_of(key, rank_scan.file.rank, main), []).append(piece)
-    return {key: columns.chained(parts_of_key) for key, parts_of_key in pieces.items()}
+    return {key: columns.concatenate_series(parts_of_key) for key, parts_of_key in pieces.items()}

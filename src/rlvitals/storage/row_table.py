@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from rlvitals.errors import UsageError
 from rlvitals.types import Series
 
-MAX_CELLS = 1 << 29  # of a table: nine bytes each in memory
+MAX_GRID_CELLS = 1 << 29  # of a table: nine bytes each in memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +36,9 @@ def grid(series: Mapping[str, Series]) -> Grid:
     empty = [np.empty(0)]
     steps = np.concatenate([column.steps for column in columns] or empty).astype(np.int64)
     times = np.concatenate([column.times for column in columns] or empty)
-    repeats = np.concatenate([_again(column) for column in columns] or empty).astype(np.int64)
+    repeats = np.concatenate([_count_repeats(column) for column in columns] or empty).astype(
+        np.int64
+    )
     owner = np.repeat(np.arange(len(columns)), [len(column) for column in columns])
     sort_times = np.where(np.isnan(times), -np.inf, times)  # equal to one another
     timed = bool(np.isfinite(times).all())
@@ -49,10 +51,10 @@ def grid(series: Mapping[str, Series]) -> Grid:
         | (repeats[1:] != repeats[:-1])
     )
     row = np.cumsum(new) - 1
-    if (cells := len(columns) * int(new.sum())) > MAX_CELLS:
+    if (cells := len(columns) * int(new.sum())) > MAX_GRID_CELLS:
         raise UsageError(
             f"{int(new.sum()):,} rows of {len(columns):,} metrics are {cells:,} cells, "
-            f"more than {MAX_CELLS:,}",
+            f"more than {MAX_GRID_CELLS:,}",
             where="the table",
             hint="choose metrics with --keys",
         )
@@ -65,7 +67,7 @@ def grid(series: Mapping[str, Series]) -> Grid:
     return Grid(tuple(series), steps[new], times[order][new], values, logged)
 
 
-def _again(series: Series) -> NDArray[np.int64]:
+def _count_repeats(series: Series) -> NDArray[np.int64]:
     """Count for each point the earlier ones of the same step and time."""
     if np.all(series.steps[1:] > series.steps[:-1]):
         return np.zeros(len(series), np.int64)

@@ -25,13 +25,13 @@ from rlvitals.storage.typed import Fields
 
 FORMAT = 1
 RUN_FILE = "run.json"
-WRITER = "rlvitals"  # tells this run.json from other programs'
+RUN_WRITER = "rlvitals"  # tells this run.json from other programs'
 EVENTS_FILE = "events.jsonl"
 BLOCKS = "blocks"
 BLOCK_FILE = re.compile(r"(\d+)-(\d+)\.rlv")
 PACKED_FILE = re.compile(r"(\d+)-(\d+)\.packed\.rlv")
 RUN_COPY = ".run.json.copy"
-CHECKSUM = b',\n "checksum": "'  # the last entry of run.json, of all bytes before it
+CHECKSUM_ENTRY = b',\n "checksum": "'  # the last entry of run.json, of all bytes before it
 
 
 class NewerFormat(UnreadableLog):
@@ -167,7 +167,7 @@ class RunFolder:
                 info = replace(info, attempts=(*info.attempts, new))
                 _write(self.path / RUN_FILE, info, damaged=stored.from_copy)
             path = self.block_path(number, rank)
-            temp_files.clear(self.path, path.stat().st_mtime)
+            temp_files.remove_stale(self.path, path.stat().st_mtime)
         return RunFolder(self.path, info), number, path
 
     def _joined(self, info: About, rank: int, launch: str) -> int | None:
@@ -248,7 +248,7 @@ def read_about(path: Path) -> About:
 
 def read_stored(path: Path) -> Stored:
     """Read a `run.json` and its copy, and choose. Raises UnreadableLog as `read_about`."""
-    return choose(_state(path), copy_state(path), path)
+    return choose(_read_state(path), copy_state(path), path)
 
 
 def choose(run: FileState, copy: FileState, path: Path) -> Stored:
@@ -278,7 +278,7 @@ def choose(run: FileState, copy: FileState, path: Path) -> Stored:
 
 def examine(data: bytes, path: Path) -> FileState:
     """Read the bytes of a `run.json` or of its copy."""
-    body, mark, end = data.rpartition(CHECKSUM)
+    body, mark, end = data.rpartition(CHECKSUM_ENTRY)
     is_intact = end == safe_files.checksum(body) + b'"\n}' if mark else None
     try:
         return FileState(parse_about(data, path), is_intact)
@@ -288,10 +288,10 @@ def examine(data: bytes, path: Path) -> FileState:
 
 def copy_state(path: Path) -> FileState:
     """Read the copy of a `run.json`. Raises UnreadableLog where it is there and cannot be read."""
-    return _state(path.with_name(RUN_COPY))
+    return _read_state(path.with_name(RUN_COPY))
 
 
-def _state(path: Path) -> FileState:
+def _read_state(path: Path) -> FileState:
     try:
         return examine(safe_files.read_regular(path), path)
     except (FileNotFoundError, NotADirectoryError):
@@ -316,10 +316,10 @@ def parse_about(data: bytes, path: Path) -> About:
             where=str(path),
             hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
         )
-    return _about(Fields(record, RUN_FILE))
+    return _parse_fields(Fields(record, RUN_FILE))
 
 
-def _about(record: Fields) -> About:
+def _parse_fields(record: Fields) -> About:
     """Take each field as its type; a wrong one is named in `wrong`, and its default stands."""
     listed = record.values.get("attempts", [])
     if not isinstance(listed, list):
@@ -368,11 +368,11 @@ def _attempt(value: object, name: str, parent: Fields) -> Attempt | None:
 def without_secrets(info: About) -> About:
     """Return what `run.json` may hold."""
     texts = ("name", "project", "group", "notes", "framework")
-    clean: dict[str, Any] = {key: redact.written_text(getattr(info, key)) for key in texts}
+    clean: dict[str, Any] = {key: redact.clean_text(getattr(info, key)) for key in texts}
     groups = ("settings", "git", "host", "more")
     clean |= {key: redact.written(getattr(info, key)) for key in groups}
-    clean["tags"] = tuple(map(redact.written_text, info.tags))
-    clean["command"] = tuple(map(redact.homeless, redact.command(info.command)))
+    clean["tags"] = tuple(map(redact.clean_text, info.tags))
+    clean["command"] = tuple(map(redact.hide_home, redact.command(info.command)))
     return replace(info, **clean)
 
 
@@ -384,14 +384,14 @@ def _write(path: Path, info: About, *, damaged: bool = False) -> About:
     info = without_secrets(info)
     record = {
         "format": FORMAT,
-        "written_by": WRITER,
+        "written_by": RUN_WRITER,
         **{item.name: getattr(info, item.name) for item in fields(About) if item.name != "wrong"},
     }
     record["attempts"] = [asdict(attempt) for attempt in info.attempts]
     body = json.dumps(record, indent=1, default=payloads.plain).encode().removesuffix(b"\n}")
     if damaged and os.path.lexists(path):
         path.replace(safe_files.free_name(path))
-    data = body + CHECKSUM + safe_files.checksum(body) + b'"\n}'
+    data = body + CHECKSUM_ENTRY + safe_files.checksum(body) + b'"\n}'
     with safe_files.beside(path) as file:
         file.write(data)
     with suppress(OSError), safe_files.beside(path.with_name(RUN_COPY)) as file:

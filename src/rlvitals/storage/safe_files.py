@@ -20,10 +20,10 @@ from typing import IO
 from rlvitals.storage import temp_files
 
 LOCK_FILE = ".run.lock"
-LOCK_SECONDS = 2.0  # a rewrite takes milliseconds, and a start must not hang on a dead disk
+RUN_LOCK_SECONDS = 2.0  # a rewrite takes milliseconds, and a start must not hang on a dead disk
 # Refuse a link, do not wait for the other end of a pipe, keep line ends.
-STRICT = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
-MODE = 0o644
+STRICT_FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+FILE_MODE = 0o644
 SHARED_MODE = 0o666  # of the lock: less what the umask takes away
 Opener = Callable[[str, int, int], int]
 
@@ -38,7 +38,7 @@ class NotAFile(OSError):  # noqa: N818 - the name says what is wrong
 
 
 def open_append(
-    path: Path, access: int = os.O_WRONLY, mode: int = MODE, opener: Opener = os.open
+    path: Path, access: int = os.O_WRONLY, mode: int = FILE_MODE, opener: Opener = os.open
 ) -> int:
     """Open a regular file to append to; make it where it is missing. Returns a descriptor.
 
@@ -60,7 +60,7 @@ def open_new(path: Path) -> int:
     A link is removed; what it points to is left.
     """
     path.unlink(missing_ok=True)
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | STRICT, MODE)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | STRICT_FLAGS, FILE_MODE)
 
 
 def make_way(path: Path) -> None:
@@ -151,7 +151,7 @@ def beside(path: Path) -> Iterator[IO[bytes]]:
     temp_path = temp_files.half(path)
     try:
         with temp_path.open("xb") as file:
-            temp_files.hold(file)
+            temp_files.lock_temp_file(file)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -184,7 +184,7 @@ def lock(folder: Path) -> Iterator[None]:
         return
     file = open_append(folder / LOCK_FILE, mode=SHARED_MODE)
     try:
-        deadline = clock.monotonic() + LOCK_SECONDS
+        deadline = clock.monotonic() + RUN_LOCK_SECONDS
         while clock.monotonic() < deadline:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -200,7 +200,7 @@ def lock(folder: Path) -> Iterator[None]:
 
 def _open_regular(path: Path, flags: int, mode: int, opener: Opener) -> int:
     try:
-        descriptor = opener(str(path), flags | STRICT, mode)
+        descriptor = opener(str(path), flags | STRICT_FLAGS, mode)
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.EMLINK} and path.is_symlink():  # EMLINK: FreeBSD
             raise NotAFile(path, "symbolic link") from None

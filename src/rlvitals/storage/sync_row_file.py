@@ -71,7 +71,7 @@ class RowFile:
             self._file.truncate(end - size)
 
     def _named(self, keys: tuple[str, ...]) -> _Layout:
-        number, names = next(self._numbers), payloads.to_json(self.rename(keys))
+        number, names = next(self._numbers), payloads.encode_json(self.rename(keys))
         frame = frames.pack(Kind.KEYS, names, columns=len(keys), table=number)
         if len(self._layouts) >= self._most:
             self._layouts = {}  # another thread may be writing by one of them

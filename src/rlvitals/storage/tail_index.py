@@ -7,12 +7,12 @@ import numpy as np
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.storage import frames, run_folder
-from rlvitals.storage.blocks import hold
+from rlvitals.storage.blocks import try_lock
 from rlvitals.storage.compacted import PackedFile
 from rlvitals.storage.frames import Frame, Kind
 from rlvitals.storage.run_folder import BlockFile, block_files
 
-TAIL = 256 << 10  # bytes of a file that are looked at first
+TAIL_WINDOW_BYTES = 256 << 10  # bytes of a file that are looked at first
 HEAD = 200  # bytes of a run.json that say whose it is
 
 
@@ -23,50 +23,50 @@ def is_ours(path: Path) -> bool:
             head = file.read(HEAD)
     except OSError:
         return False
-    return f'"written_by": "{run_folder.WRITER}"'.encode() in head
+    return f'"written_by": "{run_folder.RUN_WRITER}"'.encode() in head
 
 
-def is_written(folder: Path) -> bool:
+def has_writer(folder: Path) -> bool:
     """Tell whether a process of this machine has a run's blocks open to write."""
     for file in block_files(folder):
         try:
             with file.path.open("rb") as blocks:
-                if not hold(blocks.fileno(), alone=True):
+                if not try_lock(blocks.fileno(), alone=True):
                     return True
         except OSError:
             continue
     return False
 
 
-def has_ended(path: Path) -> bool:
+def is_closed(path: Path) -> bool:
     """Tell whether a file's writer closed it. Raises OSError."""
     with path.open("rb", buffering=0) as file:
-        file.seek(max(0, path.stat().st_size - frames.SIZE))
-        header = frames.parse(file.read(frames.SIZE))
+        file.seek(max(0, path.stat().st_size - frames.FRAME_HEADER_BYTES))
+        header = frames.parse(file.read(frames.FRAME_HEADER_BYTES))
     return header is not None and header.kind == Kind.END
 
 
-def row(folder: Path) -> tuple[int, float] | None:
+def newest_row(folder: Path) -> tuple[int, float] | None:
     """Return step and time of the newest row of the newest attempt; None where there is none."""
-    return _newest(block_files(folder))
+    return _newest_row(block_files(folder))
 
 
-def row_before(folder: Path, attempt: int, rank: int) -> tuple[int, float] | None:
+def newest_row_before(folder: Path, attempt: int, rank: int) -> tuple[int, float] | None:
     """Return step and time of the newest row that a rank wrote before an attempt; None without."""
     files = block_files(folder)
-    return _newest([file for file in files if file.attempt < attempt and file.rank == rank])
+    return _newest_row([file for file in files if file.attempt < attempt and file.rank == rank])
 
 
-def _newest(files: Sequence[BlockFile]) -> tuple[int, float] | None:
+def _newest_row(files: Sequence[BlockFile]) -> tuple[int, float] | None:
     for file in reversed(files):
-        if newest := _of(file):
+        if newest := _last_row(file):
             return newest
     return None
 
 
-def _of(file: BlockFile) -> tuple[int, float] | None:
+def _last_row(file: BlockFile) -> tuple[int, float] | None:
     try:
-        if newest := _grown(file.path):
+        if newest := _last_block_row(file.path):
             return newest
         if file.packed is not None:
             with PackedFile(file.packed) as packed:
@@ -77,23 +77,23 @@ def _of(file: BlockFile) -> tuple[int, float] | None:
     return None
 
 
-def _grown(path: Path) -> tuple[int, float] | None:
+def _last_block_row(path: Path) -> tuple[int, float] | None:
     """Look for the last rows of a file, from its end."""
     try:
-        size, window = path.stat().st_size, TAIL
+        size, window = path.stat().st_size, TAIL_WINDOW_BYTES
     except FileNotFoundError:
         return None
     with path.open("rb", buffering=0) as file:
         while True:
             file.seek(max(0, size - window))
             data = frames.read(file, min(size, window))
-            newest = _last(data)
+            newest = _last_row_in(data)
             if newest or window >= size:
                 return newest
             window *= 8
 
 
-def _last(data: bytes) -> tuple[int, float] | None:
+def _last_row_in(data: bytes) -> tuple[int, float] | None:
     """Return the last row of a piece of a file, which need not begin with a frame."""
     newest = None
     for item in frames.walk(data):

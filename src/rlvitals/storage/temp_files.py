@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO
 
 HALF = re.compile(r"\..+\.[0-9a-f]{12}")  # what `half` calls a file that is being written
-YOUNG = 2.0  # seconds: one that was just made may not be held yet
+MIN_STALE_SECONDS = 2.0  # seconds: one that was just made may not be held yet
 
 
 def half(path: Path) -> Path:
@@ -15,7 +15,7 @@ def half(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.urandom(6).hex()}")
 
 
-def hold(file: IO[bytes]) -> bool:
+def lock_temp_file(file: IO[bytes]) -> bool:
     """Hold an open file for as long as it is open, or its process lives; False: another does.
 
     Where there are no such locks, nobody is known to hold it.
@@ -31,7 +31,7 @@ def hold(file: IO[bytes]) -> bool:
     return True
 
 
-def clear(folder: Path, time: float) -> None:
+def remove_stale(folder: Path, time: float) -> None:
     """Remove what was being written to a folder by processes that are gone.
 
     `now`: by the file system's own clock, seconds since the epoch. What is held stays, and so does
@@ -40,13 +40,13 @@ def clear(folder: Path, time: float) -> None:
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if HALF.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                _clear(Path(entry.path), time - YOUNG)
+                _remove_if_stale(Path(entry.path), time - MIN_STALE_SECONDS)
 
 
-def _clear(path: Path, cutoff: float) -> None:
+def _remove_if_stale(path: Path, cutoff: float) -> None:
     with suppress(OSError):
         if path.stat().st_mtime >= cutoff:
             return
         with path.open("r+b") as file:  # NFS locks what may be written
-            if hold(file):
+            if lock_temp_file(file):
                 path.unlink()

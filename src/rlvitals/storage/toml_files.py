@@ -73,7 +73,7 @@ def read(file: SettingsFile) -> bytes:
     return data
 
 
-def without_restricted(
+def drop_restricted(
     file: SettingsFile, sections: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """Leave out what a file that is not the user's own may not set; each is told of once."""
@@ -82,12 +82,12 @@ def without_restricted(
         return allowed
     for section, key in _options(RESTRICTED, allowed):
         del allowed[section][key]
-        _tell(f"{section}.{key} in {file.path} is ignored: {file.distrust}; {_places()}")
+        _tell(f"{section}.{key} in {file.path} is ignored: {file.distrust}; {_alternatives()}")
     for section, key in _options(CONFINED, allowed):
         if not _is_inside(file.path.parent, str(allowed[section][key])):
             del allowed[section][key]
             reason = "it names a file outside the folder of the settings file"
-            _tell(f"{section}.{key} in {file.path} is ignored: {reason}; {_places()}")
+            _tell(f"{section}.{key} in {file.path} is ignored: {reason}; {_alternatives()}")
     return allowed
 
 
@@ -141,7 +141,7 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _places() -> str:
+def _alternatives() -> str:
     return f"set it by a flag, the environment, --config FILE or {VARIABLE}"
 
 

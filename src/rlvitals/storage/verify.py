@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.storage import compacted, events, frames, payloads, run_folder, typed
-from rlvitals.storage.blocks import hold
+from rlvitals.storage.blocks import try_lock
 from rlvitals.storage.frames import Damage, Frame, Kind, Tail
 from rlvitals.storage.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE
 
@@ -32,7 +32,11 @@ class Report:
 
 def verify(folder: Path) -> tuple[Report, ...]:
     """Check a run folder's files. Raises UnreadableLog for a newer format."""
-    return *_about(folder / RUN_FILE), *map(_blocks, _files(folder)), *_events(folder / EVENTS_FILE)
+    return (
+        *_verify_run_file(folder / RUN_FILE),
+        *map(_verify_blocks, _files(folder)),
+        *_verify_events(folder / EVENTS_FILE),
+    )
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -40,7 +44,7 @@ def _files(folder: Path) -> Iterator[Path]:
         yield from file.paths
 
 
-def _about(path: Path) -> Iterator[Report]:
+def _verify_run_file(path: Path) -> Iterator[Report]:
     size = path.stat().st_size if path.exists() else 0
     try:
         stored = run_folder.read_stored(path)
@@ -53,7 +57,7 @@ def _about(path: Path) -> Iterator[Report]:
         yield Report(RUN_FILE, size, damage=(*damage, *_fields(stored.about.wrong)))
 
 
-def _events(path: Path) -> Iterator[Report]:
+def _verify_events(path: Path) -> Iterator[Report]:
     if not path.exists():
         return
     size = path.stat().st_size
@@ -72,11 +76,11 @@ def _fields(wrong: Sequence[str]) -> tuple[Damage, ...]:
     return tuple(Damage(0, 0, text) for text in wrong)
 
 
-def _blocks(path: Path) -> Report:
+def _verify_blocks(path: Path) -> Report:
     name, size = f"{BLOCKS}/{path.name}", path.stat().st_size
     try:
         with path.open("rb", buffering=0) as file:
-            growing = not hold(file.fileno(), alone=True)
+            growing = not try_lock(file.fileno(), alone=True)
             check = _Check()
             for item in frames.stream(file):
                 check.take(item)
@@ -124,7 +128,7 @@ class _Check:
         """Read a frame's content as a reader does. Raises ValueError, packed.Damaged."""
         header, kind = frame.header, frame.header.kind
         if kind == Kind.KEYS:
-            self._tables[header.table] = len(payloads.to_keys(frame.payload))
+            self._tables[header.table] = len(payloads.decode_keys(frame.payload))
         elif kind == Kind.ORIGIN:
             compacted.Origin.parse(frame)
         elif kind == Kind.PACKED:

@@ -48,7 +48,7 @@ class _Block:
     table: int  # key table that it is, or that its rows need
 
 
-class Outbox:
+class WriteBuffer:
     """Whole blocks that wait for a file.
 
     A write that stops in the middle goes on at that byte with the next one: no block is ever

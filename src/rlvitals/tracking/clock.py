@@ -9,7 +9,7 @@ from math import isfinite
 
 from rlvitals.errors import UsageError
 
-LONGEST_EPOCH = 2.0**37  # seconds: beyond the year 4000, where a date cannot be written any more
+MAX_NOW_SECONDS = 2.0**37  # seconds: beyond the year 4000, where a date cannot be written any more
 
 
 def now(text: str = "") -> float:
@@ -23,8 +23,8 @@ def now(text: str = "") -> float:
     try:
         seconds = float(text)
     except ValueError:
-        seconds = _of_date(text)
-    if isfinite(seconds) and 0 <= seconds < LONGEST_EPOCH:
+        seconds = _parse_date(text)
+    if isfinite(seconds) and 0 <= seconds < MAX_NOW_SECONDS:
         return seconds
     raise UsageError(f"{text!r} is no moment", where="--now", hint="--now 2026-01-31T12:00:00Z")
 
@@ -37,7 +37,7 @@ def date(seconds: float) -> str:
         return f"{seconds:g} s after 1970"
 
 
-def _of_date(text: str) -> float:
+def _parse_date(text: str) -> float:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

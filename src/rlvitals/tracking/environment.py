@@ -20,33 +20,37 @@ from pathlib import Path
 from rlvitals.storage import redact
 from rlvitals.storage.redact_patterns import is_drawn
 
-GIT_SECONDS = 10.0  # a repository on a slow disk: then its facts are left out
-DIFF_BYTES = 256 * 1024  # of a diff that is kept
-READ_BYTES = 4 * DIFF_BYTES  # of what git says: a checked-in data file can change by gigabytes
-UNTRACKED = 100  # files that are named
+GIT_TIMEOUT_SECONDS = 10.0  # a repository on a slow disk: then its facts are left out
+MAX_DIFF_BYTES = 256 * 1024  # of a diff that is kept
+MAX_GIT_OUTPUT_BYTES = (
+    4 * MAX_DIFF_BYTES
+)  # of what git says: a checked-in data file can change by gigabytes
+MAX_UNTRACKED_FILES = 100  # files that are named
 # Variables that change what a run does, by name or by beginning.
-VARIABLES = frozenset(
+RUN_VARIABLES = frozenset(
     {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PYTHONHASHSEED",
      "CUBLAS_WORKSPACE_CONFIG", "TOKENIZERS_PARALLELISM", "WORLD_SIZE", "RANK", "LOCAL_RANK",
      "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
      "OPENBLAS_NUM_THREADS", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV", "LD_PRELOAD", "PYTHONPATH",
      "MUJOCO_GL", "ACCELERATE_MIXED_PRECISION", "HF_HOME", "HF_HUB_OFFLINE", "TZ"}
 )  # fmt: skip
-BEGINNINGS = (
+RUN_VARIABLE_PREFIXES = (
     "SLURM_JOB", "SLURM_NNODES", "SLURM_NTASKS", "SLURM_ARRAY", "PBS_JOB", "LSB_JOB", "NCCL_",
     "TORCH_", "PYTORCH_", "TORCHELASTIC_", "XLA_", "JAX_", "VLLM_", "FSDP_", "ACCELERATE_",
     "DEEPSPEED_", "RAY_", "RLVITALS_",
 )  # fmt: skip
 SEED = re.compile(r"(?:^|[/_.\-])(?:random_?)?seeds?(?:$|[/_.\-])|_rng$", re.IGNORECASE)
 # The names of folders are PyPA's: "Recording installed projects".
-INSTALLED = re.compile(r"([A-Za-z0-9][\w.]*)-([^-]+?)(?:-py[\d.]+)?\.(?:dist-info|egg-info|egg)")
+PACKAGE_FOLDER = re.compile(
+    r"([A-Za-z0-9][\w.]*)-([^-]+?)(?:-py[\d.]+)?\.(?:dist-info|egg-info|egg)"
+)
 SECRET_FILE = re.compile(
     r"[ /](?:[\w.-]*\.env|\.env\.[\w.-]+|\.(?:netrc|npmrc|pypirc|pgpass|htpasswd)"
     r"|id_(?:rsa|dsa|ecdsa|ed25519)|[\w.-]+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|tfvars)"
     r"|\.?(?:credentials|secrets?)(?:\.\w+)?)$"
 )
-QUOTED = re.compile(r"([\"'])([\w+/=.-]{16,200})\1")
-PEOPLE_S = 2**32  # torch starts from a larger number where nobody has set a seed
+QUOTED_TEXT = re.compile(r"([\"'])([\w+/=.-]{16,200})\1")
+MAX_USER_SEED = 2**32  # torch starts from a larger number where nobody has set a seed
 
 
 def gather(settings: Mapping[str, object] | None = None) -> dict[str, object]:
@@ -59,7 +63,7 @@ def gather(settings: Mapping[str, object] | None = None) -> dict[str, object]:
     facts: dict[str, object] = {
         "command": list(redact.command(_command())),
         "directory": _directory(),
-        "git": git(_code()),
+        "git": git(_program_folder()),
         "packages": packages(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "host": host(),
@@ -80,13 +84,13 @@ def settings_hash(settings: Mapping[str, object]) -> str:
 
 def seeds(settings: Mapping[str, object]) -> dict[str, object]:
     """Return every seed of the settings, of the environment, and of torch where it is loaded."""
-    seeds = dict(_seeds_within("", settings))
+    seeds = dict(_find_seeds("", settings))
     hash_seed = os.environ.get("PYTHONHASHSEED", "")
     if hash_seed:
         seeds["PYTHONHASHSEED"] = hash_seed
     torch = sys.modules.get("torch")
-    torch_seed = _safely(lambda: int(torch.initial_seed())) if torch is not None else None
-    if isinstance(torch_seed, int) and torch_seed < PEOPLE_S:
+    torch_seed = _call_or_none(lambda: int(torch.initial_seed())) if torch is not None else None
+    if isinstance(torch_seed, int) and torch_seed < MAX_USER_SEED:
         seeds["torch"] = torch_seed
     return seeds
 
@@ -96,7 +100,7 @@ def environment() -> dict[str, str]:
     variables = {
         name: value
         for name, value in os.environ.items()
-        if name in VARIABLES or name.startswith(BEGINNINGS)
+        if name in RUN_VARIABLES or name.startswith(RUN_VARIABLE_PREFIXES)
     }
     return redact.mapping(dict(sorted(variables.items())))
 
@@ -113,7 +117,7 @@ def packages() -> dict[str, str]:
         except OSError:
             continue
         for name in names:
-            if (match := INSTALLED.fullmatch(name)) is not None:
+            if (match := PACKAGE_FOLDER.fullmatch(name)) is not None:
                 versions.setdefault(match[1].replace("_", "-").lower(), match[2])
     return dict(sorted(versions.items()))
 
@@ -151,38 +155,38 @@ def git(folder: Path) -> dict[str, object]:
         "branch": (_git(folder, "rev-parse", "--abbrev-ref", "HEAD") or "").strip(),
         "dirty": any(not line.startswith("??") for line in lines),
         "remote": redact.text((_git(folder, "remote", "get-url", "origin") or "").strip()),
-        "untracked": untracked[:UNTRACKED],
+        "untracked": untracked[:MAX_UNTRACKED_FILES],
         "untracked_count": len(untracked),
-        **_cut(redact.text(_without_secret_files(diff))),
+        **_truncate_diff(redact.text(_drop_secret_files(diff))),
     }
     return {name: value for name, value in facts.items() if value or name == "dirty"}
 
 
-def _without_secret_files(diff: str) -> str:
+def _drop_secret_files(diff: str) -> str:
     """Leave out what a diff says of files that hold secrets, and keys drawn by lot elsewhere.
 
     In a program a quoted text that mixes cases and digits is an API key far more often than not.
     """
     sections = re.split(r"(?m)^(?=diff --git )", diff)
     return "".join(
-        f"{section.splitlines()[0]}\n{redact.MARK}\n"
+        f"{section.splitlines()[0]}\n{redact.REDACTED}\n"
         if SECRET_FILE.search(section.partition("\n")[0])
-        else QUOTED.sub(_unless_drawn, section)
+        else QUOTED_TEXT.sub(_mask_key, section)
         for section in sections
         if section
     )
 
 
-def _unless_drawn(match: re.Match[str]) -> str:
-    return f"{match[1]}{redact.MARK}{match[1]}" if is_drawn(match[2]) else match[0]
+def _mask_key(match: re.Match[str]) -> str:
+    return f"{match[1]}{redact.REDACTED}{match[1]}" if is_drawn(match[2]) else match[0]
 
 
-def _cut(diff: str) -> dict[str, object]:
+def _truncate_diff(diff: str) -> dict[str, object]:
     """Keep the beginning of a diff, in whole lines, and say that there was more."""
     data = diff.encode()
-    if len(data) <= DIFF_BYTES:
+    if len(data) <= MAX_DIFF_BYTES:
         return {"diff": diff}
-    text = data[: data.rfind(b"\n", 0, DIFF_BYTES) + 1].decode(errors="replace")
+    text = data[: data.rfind(b"\n", 0, MAX_DIFF_BYTES) + 1].decode(errors="replace")
     return {"diff": text, "diff_cut": True}
 
 
@@ -201,17 +205,17 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
     with process:
-        timer = threading.Timer(GIT_SECONDS, process.kill)
+        timer = threading.Timer(GIT_TIMEOUT_SECONDS, process.kill)
         timer.daemon = True
         timer.start()
-        output = b"" if process.stdout is None else process.stdout.read(READ_BYTES + 1)
-        if len(output) > READ_BYTES:
+        output = b"" if process.stdout is None else process.stdout.read(MAX_GIT_OUTPUT_BYTES + 1)
+        if len(output) > MAX_GIT_OUTPUT_BYTES:
             process.kill()
         code = process.wait()
         timer.cancel()
-    if code and len(output) <= READ_BYTES:
+    if code and len(output) <= MAX_GIT_OUTPUT_BYTES:
         return None
-    return output[:READ_BYTES].decode(errors="replace")
+    return output[:MAX_GIT_OUTPUT_BYTES].decode(errors="replace")
 
 
 def _command() -> list[str]:
@@ -220,7 +224,7 @@ def _command() -> list[str]:
     return [Path(arguments[0]).name, *arguments[1:]] if arguments else []
 
 
-def _code() -> Path:
+def _program_folder() -> Path:
     """Return the folder of the program that runs; in a notebook the working folder."""
     main = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
@@ -233,7 +237,7 @@ def _directory() -> str:
 
     No absolute path is kept: a run can be moved.
     """
-    folder = _safely(os.getcwd)
+    folder = _call_or_none(os.getcwd)
     if not isinstance(folder, str):
         return ""
     try:
@@ -252,18 +256,18 @@ def _processor() -> str:
     return match[1].strip() if match else platform.machine()
 
 
-def _seeds_within(prefix: str, settings: Mapping[str, object]) -> list[tuple[str, object]]:
+def _find_seeds(prefix: str, settings: Mapping[str, object]) -> list[tuple[str, object]]:
     seeds: list[tuple[str, object]] = []
     for key, value in settings.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            seeds += _seeds_within(f"{name}/", value)
+            seeds += _find_seeds(f"{name}/", value)
         elif SEED.search(str(key)) and isinstance(value, int | float | str | list | tuple):
             seeds.append((name, value))
     return seeds
 
 
-def _safely(ask: Callable[[], object]) -> object:
+def _call_or_none(ask: Callable[[], object]) -> object:
     """Ask another library; what it raises is no answer."""
     try:
         return ask()

@@ -10,13 +10,13 @@ from rlvitals.tracking import heartbeat
 from rlvitals.tracking.heartbeat import EXITING, Beat
 from rlvitals.types import Ending, Process
 
-FINISH = ("finish", "exit")  # events that a run ends with
+FINISH_KINDS = ("finish", "exit")  # events that a run ends with
 EXCEPTION = "exception"  # an uncaught one
-ENDS = frozenset({*FINISH, EXCEPTION, "crash"})  # events that tell of an end
-BAD = ("failed", "crashed", "error")  # a status that says that it did not end well
-CRASH_LETTERS = 16_000
+ENDS = frozenset({*FINISH_KINDS, EXCEPTION, "crash"})  # events that tell of an end
+FAILED_STATUSES = ("failed", "crashed", "error")  # a status that says that it did not end well
+MAX_CRASH_BYTES = 16_000
 # What the fault handler calls the fatal signals: Python's `faulthandler_handlers`.
-FATAL = {
+FATAL_SIGNALS = {
     "Segmentation fault": "SIGSEGV",
     "Aborted": "SIGABRT",
     "Bus error": "SIGBUS",
@@ -24,14 +24,14 @@ FATAL = {
     "Floating-point exception": "SIGFPE",
     "Illegal instruction": "SIGILL",
 }
-HEADLINE = re.compile(r"Fatal Python error: (.+)")
+CRASH_HEADLINE = re.compile(r"Fatal Python error: (.+)")
 # The thread that the signal met comes last, and its innermost call first.
-FRAME = re.compile(r'(?:Current thread|Stack) .*\n +File "(.+?)", line (\d+) in (.+)')
+CRASH_FRAME = re.compile(r'(?:Current thread|Stack) .*\n +File "(.+?)", line (\d+) in (.+)')
 ONE_STACK = "Stack (most recent call first)"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AttemptEnd:
     """What the processes of the last attempt noted."""
 
     ending: Ending | None = None  # None while one of them recorded no end
@@ -39,7 +39,7 @@ class Found:
     attempt: int = 0  # 0 where nothing was noted
 
 
-def read(run: Path, events: Iterable[Event], newest: int = 0) -> Found:
+def read(run: Path, events: Iterable[Event], newest: int = 0) -> AttemptEnd:
     """Say how the last attempt of a run ended, or which of its processes recorded no end.
 
     One that failed ends the run, whatever the others do. What cannot be read was not noted. Of an
@@ -50,18 +50,18 @@ def read(run: Path, events: Iterable[Event], newest: int = 0) -> Found:
     last = [beat for beat in beats if beat.attempt == attempt]
     events = list(events)
     if attempt < newest:
-        return Found(_by_events(events, newest), (), newest)
-    ends = [(beat, _ending(run, beat, events)) for beat in last]
-    failed = [(beat, end) for beat, end in ends if end is not None and _failed(end)]
+        return AttemptEnd(_ending_from_events(events, newest), (), newest)
+    ends = [(beat, _process_ending(run, beat, events)) for beat in last]
+    failed = [(beat, end) for beat, end in ends if end is not None and _is_failure(end)]
     open_processes = tuple(_process(beat) for beat, end in ends if end is None)
     if failed:
         first, end = min(failed, key=lambda pair: pair[0].time)
-        return Found(_named(first, end, len(last)), open_processes, attempt)
+        return AttemptEnd(_add_rank(first, end, len(last)), open_processes, attempt)
     finished = [(beat, end) for beat, end in ends if end is not None]
     if open_processes or not finished:
-        return Found(None, open_processes, attempt)
+        return AttemptEnd(None, open_processes, attempt)
     beat, end = min(finished, key=lambda pair: pair[0].rank)
-    return Found(end, (), attempt)
+    return AttemptEnd(end, (), attempt)
 
 
 def _files(run: Path) -> list[Path]:
@@ -71,15 +71,15 @@ def _files(run: Path) -> list[Path]:
         return []
 
 
-def _failed(end: Ending) -> bool:
-    return bool(end.exit_code or end.signal or (end.traceback and not _by_hand(end.traceback)))
+def _is_failure(end: Ending) -> bool:
+    return bool(end.exit_code or end.signal or (end.traceback and not _is_interrupt(end.traceback)))
 
 
-def _by_hand(traceback: str) -> bool:
+def _is_interrupt(traceback: str) -> bool:
     return traceback.strip().rpartition("\n")[2].startswith("KeyboardInterrupt")
 
 
-def _named(beat: Beat, end: Ending, ranks: int) -> Ending:
+def _add_rank(beat: Beat, end: Ending, ranks: int) -> Ending:
     """Say which of several processes it was."""
     if ranks == 1:
         return end
@@ -87,89 +87,91 @@ def _named(beat: Beat, end: Ending, ranks: int) -> Ending:
     return Ending(end.exit_code, end.traceback, end.signal, end.step, reason)
 
 
-def _ending(run: Path, beat: Beat, events: Sequence[Event]) -> Ending | None:
+def _process_ending(run: Path, beat: Beat, events: Sequence[Event]) -> Ending | None:
     """Put together what one process noted of its end; None where it noted none.
 
     What a run says of itself comes first, then the exit code, then a signal, then an exception.
     """
-    own_events = [event for event in events if _is_of(event, beat)]
-    finish_event = next((event for event in reversed(own_events) if event.kind in FINISH), None)
+    own_events = [event for event in events if _belongs_to(event, beat)]
+    finish_event = next(
+        (event for event in reversed(own_events) if event.kind in FINISH_KINDS), None
+    )
     exception_event = next(
         (event for event in reversed(own_events) if event.kind == EXCEPTION), None
     )
     trace = _text(exception_event, "traceback")
     step = max((e.step for e in own_events if e.step is not None), default=None)
     step = max((s for s in (step, beat.step) if s is not None), default=None)
-    signal, dump = _crash(run, beat)
+    signal, dump = _read_crash(run, beat)
     status = _text(finish_event, "status")
     if finish_event is not None and status != EXITING:
-        return _told(finish_event, status, step)
+        return _finish_ending(finish_event, status, step)
     if beat.exit_code is not None:
         trace = trace if beat.exit_code else ""
         after = f" after {signal}" if signal else ""
         return Ending(beat.exit_code, trace, "", step, f"exit code {beat.exit_code}{after}")
     if signal:
-        return Ending(None, dump, signal, step, _ended(signal) + _doing(dump))
+        return Ending(None, dump, signal, step, _describe_signal(signal) + _crash_location(dump))
     if exception_event is not None:
-        by_hand = _by_hand(trace)
+        by_hand = _is_interrupt(trace)
         return Ending(None, trace, "", step, "stopped by hand" if by_hand else "")
     if finish_event is not None:
         return Ending(None, "", "", step, "the program ended")
     return None
 
 
-def _by_events(events: Iterable[Event], attempt: int) -> Ending | None:
+def _ending_from_events(events: Iterable[Event], attempt: int) -> Ending | None:
     """Tell how an attempt ended by what it said; of several ranks, by the first that failed."""
     attempt_events = [event for event in events if event.facts.get("attempt", attempt) == attempt]
-    ends = [_alone(event) for event in attempt_events if event.kind in ENDS]
-    return next((end for end in ends if _failed(end)), next(iter(ends), None))
+    ends = [_ending_from_event(event) for event in attempt_events if event.kind in ENDS]
+    return next((end for end in ends if _is_failure(end)), next(iter(ends), None))
 
 
-def _alone(event: Event) -> Ending:
+def _ending_from_event(event: Event) -> Ending:
     """Read an event that is all there is of an end."""
     status = _text(event, "status")
     reason, signal = _text(event, "reason") or status, _text(event, "signal")
-    return replace(_told(event, status, event.step), signal=signal, reason=reason)
+    return replace(_finish_ending(event, status, event.step), signal=signal, reason=reason)
 
 
-def _told(event: Event, status: str, step: int | None) -> Ending:
+def _finish_ending(event: Event, status: str, step: int | None) -> Ending:
     """Read what a run said as it was finished."""
     code, trace = event.facts.get("exit_code"), _text(event, "traceback")
     if isinstance(code, int) and code:
         return Ending(code, trace, "", step, f"exit code {code}")
-    if trace or status in BAD:
+    if trace or status in FAILED_STATUSES:
         return Ending(None if trace else 1, trace, "", step, status)
     return Ending(0 if status == "finished" or code == 0 else None, "", "", step, status)
 
 
-def _ended(signal: str) -> str:
-    return signal if signal in FATAL.values() else f"ended from outside by {signal}"
+def _describe_signal(signal: str) -> str:
+    return signal if signal in FATAL_SIGNALS.values() else f"ended from outside by {signal}"
 
 
-def _doing(dump: str) -> str:
+def _crash_location(dump: str) -> str:
     """Say what the main thread of a crash was doing; empty where that is not told."""
-    frame = FRAME.search(dump)
+    frame = CRASH_FRAME.search(dump)
     return "" if frame is None else f", in {frame[3]} ({Path(frame[1]).name}:{frame[2]})"
 
 
-def _crash(run: Path, beat: Beat) -> tuple[str, str]:
+def _read_crash(run: Path, beat: Beat) -> tuple[str, str]:
     """Return the signal that the fault handler wrote of, and what it wrote; empty without one."""
     _, path = heartbeat.paths(run, beat.attempt, beat.rank)
     try:
-        dump = path.read_bytes()[:CRASH_LETTERS].decode(errors="replace").strip()
+        dump = path.read_bytes()[:MAX_CRASH_BYTES].decode(errors="replace").strip()
     except OSError:
         return "", ""
     if not dump:
         return "", ""
-    headline = HEADLINE.search(dump)
+    headline = CRASH_HEADLINE.search(dump)
     if headline is not None:
         error_name = headline[1].strip()
         # Any other headline is the interpreter's own: it gives up by SIGABRT.
-        return FATAL.get(error_name, "SIGABRT"), dump
+        return FATAL_SIGNALS.get(error_name, "SIGABRT"), dump
     return ("SIGHUP" if ONE_STACK in dump else "SIGTERM"), dump
 
 
-def _is_of(event: Event, beat: Beat) -> bool:
+def _belongs_to(event: Event, beat: Beat) -> bool:
     """Tell the events of a process: an event without a rank is the first one's."""
     facts = event.facts
     return facts.get("attempt") == beat.attempt and facts.get("rank", 0) == beat.rank

@@ -7,13 +7,13 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rlvitals.tracking.row_batches import FIELDS
-from rlvitals.tracking.writer_thread import Pump
+from rlvitals.tracking.row_batches import ROW_FIELDS
+from rlvitals.tracking.writer_thread import WriterThread
 
 if TYPE_CHECKING:
     from rlvitals.tracking.shortcut import Shortcut
 
-VARIABLE = "RLVITALS_COMPILED"
+COMPILED_VARIABLE = "RLVITALS_COMPILED"
 OFF = ("off", "0", "false", "no")
 NOT_BUILT = "not built: install rlvitals where a C compiler and Python's headers are"
 
@@ -24,12 +24,12 @@ def built() -> "type[Shortcut] | None":
         from rlvitals.tracking import shortcut  # noqa: PLC0415 - may not be there
     except ImportError:
         return None
-    return shortcut.Shortcut if shortcut.FIELDS == FIELDS else None
+    return shortcut.Shortcut if shortcut.FIELDS == ROW_FIELDS else None
 
 
-def shortcut(method: Callable[..., None], pump: Pump) -> "Shortcut | None":
+def shortcut(method: Callable[..., None], pump: WriterThread) -> "Shortcut | None":
     """Return the short way to a pump's rows around a run's `log`, where there is one."""
-    shortcut_type = None if os.environ.get(VARIABLE, "").lower() in OFF else built()
+    shortcut_type = None if os.environ.get(COMPILED_VARIABLE, "").lower() in OFF else built()
     if shortcut_type is None:
         return None
     fast_log = shortcut_type(pump.rows, pump.limit, pump.catch_up, method)

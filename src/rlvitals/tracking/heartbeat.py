@@ -25,9 +25,9 @@ from rlvitals.storage.typed import Fields
 
 FOLDER = "life"
 EXITING = "exiting"  # a status that is no end yet: the process is about to tell its own
-LINE = 64  # bytes of the first line, with its end
-NAMESPACE = Path("/proc/self/ns/pid")
-BOOT = Path("/proc/sys/kernel/random/boot_id")
+BEAT_LINE_BYTES = 64  # bytes of the first line, with its end
+PID_NAMESPACE = Path("/proc/self/ns/pid")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,15 @@ def paths(run: Path, attempt: int, rank: int) -> tuple[Path, Path]:
     return stem.with_suffix(".beat"), stem.with_suffix(".crash")
 
 
-def line(step: int | None, kills: int | None) -> bytes:
+def first_line(step: int | None, kills: int | None) -> bytes:
     """Write the first line, now."""
     text = f"{time.time():.3f} {'-' if step is None else step} {'-' if kills is None else kills}"
-    return text.encode().ljust(LINE - 1)[: LINE - 1] + b"\n"
+    return text.encode().ljust(BEAT_LINE_BYTES - 1)[: BEAT_LINE_BYTES - 1] + b"\n"
 
 
-def head(writer: Writer, step: int | None, kills: int | None) -> bytes:
+def file_content(writer: Writer, step: int | None, kills: int | None) -> bytes:
     """Write the whole file as it is at the start."""
-    return line(step, kills) + json.dumps(asdict(writer)).encode() + b"\n"
+    return first_line(step, kills) + json.dumps(asdict(writer)).encode() + b"\n"
 
 
 def read(path: Path) -> Beat | None:
@@ -113,7 +113,7 @@ def exit_code_of(error: SystemExit) -> int:
     return error.code & 0xFF if isinstance(error.code, int) else 1
 
 
-def still_interrupted() -> None:
+def keep_interrupt_flag() -> None:
     """Let the interpreter end as one that Ctrl-C ended, whatever was done since.
 
     It keeps a flag for that, and puts it down wherever a text is executed as a program: as any
@@ -126,7 +126,7 @@ def still_interrupted() -> None:
 def boot() -> str:
     """Return what tells this start of the machine from others; empty where nothing does."""
     try:
-        return BOOT.read_text().strip()
+        return BOOT_ID.read_text().strip()
     except OSError:
         return ""
 
@@ -134,23 +134,23 @@ def boot() -> str:
 def namespace() -> str:
     """Return what tells this space of process numbers from a container's."""
     try:
-        return str(NAMESPACE.readlink())
+        return str(PID_NAMESPACE.readlink())
     except OSError:
         return ""
 
 
-def born(pid: int) -> str:
+def start_time(pid: int) -> str:
     """Return when a process began, as text that compares; empty for none, and for a dead one."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
-        return "" if sys.platform == "linux" else _born_elsewhere(pid)
+        return "" if sys.platform == "linux" else _psutil_start_time(pid)
     # The name, in brackets, may hold anything; state is the first field behind it.
     fields = stat.rpartition(")")[2].split()
     return "" if fields[0] in "ZXx" else fields[19]
 
 
-def _born_elsewhere(pid: int) -> str:
+def _psutil_start_time(pid: int) -> str:
     try:
         import psutil  # noqa: PLC0415 - slow, and not needed on Linux
 

@@ -3,11 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK")
-LOCAL = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
-WORLD = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK")
+LOCAL_RANK_VARIABLES = (
+    "LOCAL_RANK",
+    "SLURM_LOCALID",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+)
+WORLD_SIZE_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 # What differs from launch to launch and is the same on all ranks.
-LAUNCH = (
+LAUNCH_VARIABLES = (
     ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"),
     ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"),
     ("OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"),
@@ -29,12 +34,12 @@ def place(environ: Mapping[str, str]) -> Place:
 
     SLURM sets its own for a batch script too: they count where there is more than one task.
     """
-    world = _first(environ, WORLD)
-    rank = _first(environ, RANK)
+    world = _first(environ, WORLD_SIZE_VARIABLES)
+    rank = _first(environ, RANK_VARIABLES)
     if rank is None or (world is not None and world <= 1):
         return Place()
     size = max(world or 1, rank + 1)
-    local = _first(environ, LOCAL)
+    local = _first(environ, LOCAL_RANK_VARIABLES)
     first = (rank if local is None else local) == 0
     return Place(rank, size, _launch(environ) if size > 1 else "", first)
 
@@ -45,7 +50,7 @@ def _first(environ: Mapping[str, str], names: tuple[str, ...]) -> int | None:
 
 
 def _launch(environ: Mapping[str, str]) -> str:
-    for names in LAUNCH:
+    for names in LAUNCH_VARIABLES:
         if environ.get(names[0], "none") != "none" or environ.get(names[-1]):
             return "/".join(environ[name] for name in names if environ.get(name))
     return ""

@@ -31,10 +31,10 @@ from rlvitals.tracking.heartbeat import EXITING, ExitByte, Writer
 from rlvitals.tracking.other_processes import OtherProcesses
 
 BEAT_SECONDS = 10.0
-TRACEBACK_LETTERS = 32_000  # of a traceback that are kept: its end
+MAX_TRACEBACK_LETTERS = 32_000  # of a traceback that are kept: its end
 # Signals that end a process and that no program error sends. How the C code writes them tells
 # them apart: all threads for SIGTERM, one stack for SIGHUP, a headline for the fatal ones.
-NOTED = (("SIGTERM", True), ("SIGHUP", False))
+NOTED_SIGNALS = (("SIGTERM", True), ("SIGHUP", False))
 
 Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
 
@@ -111,7 +111,7 @@ class Handle:
             text = "".join(traceback.format_exception(error))
         except Exception:  # noqa: BLE001 - an error that cannot even be told is named
             text = type(error).__name__
-        self._append(kind, traceback=_kept(text), **facts)
+        self._append(kind, traceback=_clean_traceback(text), **facts)
 
     def forget(self) -> None:
         """Write nowhere from now on: this is a fork's child, and the files are its parent's."""
@@ -148,10 +148,10 @@ class Handle:
             host=socket.gethostname(),
             boot=heartbeat.boot(),
             namespace=heartbeat.namespace(),
-            born=heartbeat.born(self._pid),
+            born=heartbeat.start_time(self._pid),
             cgroup=str(self._cgroup or ""),
         )
-        os.write(self._file, heartbeat.head(writer, self._at(), self._kills()))
+        os.write(self._file, heartbeat.file_content(writer, self._at(), self._kills()))
 
     def _watch_exit(self) -> None:
         if sys.platform != "linux" or self._file is None:
@@ -191,7 +191,7 @@ class Handle:
                 )
 
     def _beat(self) -> None:
-        line = heartbeat.line(self._at(), self._kills())
+        line = heartbeat.first_line(self._at(), self._kills())
         with self._lock:
             if self._file is None:
                 return
@@ -253,8 +253,8 @@ def begin(  # noqa: PLR0913 - what tells the run and where it stands
     return handle
 
 
-def _kept(text: str) -> str:
-    return redact.written_text(text)[-TRACEBACK_LETTERS:]
+def _clean_traceback(text: str) -> str:
+    return redact.clean_text(text)[-MAX_TRACEBACK_LETTERS:]
 
 
 def _remove_empty(path: Path) -> None:
@@ -313,7 +313,7 @@ def _guard(handle: Handle) -> None:
     if _enabled or not faulthandler.is_enabled():
         faulthandler.enable(handle.crash, all_threads=True)
         _enabled = True
-    for name, threads in NOTED:
+    for name, threads in NOTED_SIGNALS:
         number = getattr(signal, name, None)
         if number is None or not hasattr(faulthandler, "register"):
             continue

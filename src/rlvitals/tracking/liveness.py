@@ -11,11 +11,11 @@ from rlvitals.tracking import clock, heartbeat, machine
 from rlvitals.types import Process
 
 LOST_SECONDS = 300.0  # without a beat, 30 of them: gone, where the process itself cannot be seen
-KERNEL = Path("/dev/kmsg")
-KILLED = re.compile(r"^\d+,\d+,(\d+),.*Killed process (\d+)\b", re.MULTILINE)
-KERNEL_BYTES, LINE_BYTES = 4 << 20, 8192
-NO_END = "killed or lost: no end was recorded"
-NO_MEMORY = "killed for want of memory"
+KERNEL_LOG = Path("/dev/kmsg")
+OOM_KILL_LINE = re.compile(r"^\d+,\d+,(\d+),.*Killed process (\d+)\b", re.MULTILINE)
+MAX_KERNEL_LOG_BYTES, LINE_BYTES = 4 << 20, 8192
+NO_END_REASON = "killed or lost: no end was recorded"
+OUT_OF_MEMORY_REASON = "killed for want of memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,9 @@ def look(
     """
     if not processes:
         return Presence()
-    states = [(process, _one(process, time_now, last_row, live=live)) for process in processes]
+    states = [
+        (process, _check_process(process, time_now, last_row, live=live)) for process in processes
+    ]
     dead = [(process, reason) for process, (alive, reason) in states if alive is False]
     if dead:
         process, reason = min(dead, key=lambda pair: pair[0].beat)
@@ -53,17 +55,17 @@ def look(
     return Presence(True, beat_age=max(0.0, time_now - max(process.beat for process in processes)))
 
 
-def _one(
+def _check_process(
     process: Process, time_now: float, last_row: float | None, *, live: bool
 ) -> tuple[bool | None, str]:
     boot = heartbeat.boot()
     if boot and process.boot == boot and process.namespace == heartbeat.namespace():
-        born = heartbeat.born(process.pid)
+        born = heartbeat.start_time(process.pid)
         if born and (not process.born or born == process.born):
             return True, ""
         return False, _cause(process)
     if boot and process.boot and process.boot != boot and process.host == socket.gethostname():
-        return False, f"{NO_END}; the machine has been started again since"
+        return False, f"{NO_END_REASON}; the machine has been started again since"
     silence_s = time_now - process.beat  # below 0 where the clocks differ
     if abs(silence_s) < LOST_SECONDS / 2:
         return True, ""
@@ -71,7 +73,7 @@ def _one(
     torn = last_row is not None and last_row - process.beat > LOST_SECONDS
     if live or torn or silence_s <= LOST_SECONDS:
         return None, ""
-    return False, f"{NO_END}; {_last_beat(process, last_row)}"
+    return False, f"{NO_END_REASON}; {_last_beat(process, last_row)}"
 
 
 def _last_beat(process: Process, last_row: float | None) -> str:
@@ -89,16 +91,16 @@ def _cause(process: Process) -> str:
     if process.kills is not None and process.cgroup:
         kills = machine.kills(Path(process.cgroup))
         if kills is not None and kills > process.kills:
-            return f"{NO_MEMORY}: its group's limit was reached"
-    if _in_kernel_log(process):
-        return f"{NO_MEMORY}, says the kernel's log"
-    return NO_END
+            return f"{OUT_OF_MEMORY_REASON}: its group's limit was reached"
+    if _is_in_kernel_log(process):
+        return f"{OUT_OF_MEMORY_REASON}, says the kernel's log"
+    return NO_END_REASON
 
 
-def _in_kernel_log(process: Process) -> bool:
+def _is_in_kernel_log(process: Process) -> bool:
     """Tell whether the kernel logged that it killed this process; not where nobody may read it."""
     beat_uptime = _since_boot(process.beat)
-    matches = KILLED.finditer(_kernel_log())
+    matches = OOM_KILL_LINE.finditer(_kernel_log())
     return any(
         int(match[2]) == process.pid
         and (beat_uptime is None or int(match[1]) / 1e6 > beat_uptime - LOST_SECONDS)
@@ -119,12 +121,12 @@ def _since_boot(moment: float) -> float | None:
 def _kernel_log() -> str:
     """Return what the kernel logged: as much as there is without waiting."""
     try:
-        file = os.open(KERNEL, os.O_RDONLY | os.O_NONBLOCK)
+        file = os.open(KERNEL_LOG, os.O_RDONLY | os.O_NONBLOCK)
     except (OSError, AttributeError):
         return ""
     data = b""
     try:
-        while len(data) < KERNEL_BYTES and (line := os.read(file, LINE_BYTES)):
+        while len(data) < MAX_KERNEL_LOG_BYTES and (line := os.read(file, LINE_BYTES)):
             data += line
     except OSError:  # nothing more for now
         pass

@@ -10,10 +10,10 @@ from collections import Counter
 from rlvitals.tracking.warnings_log import Notes
 
 LOG = logging.getLogger(__name__)
-FASTER = "they were logged faster than the recorder lays them out"
-BLOCKED = "the disk blocked for too long"
-FULL = "the disk was full for too long"
-AT_END = "the disk took none until the end"
+TOO_FAST_REASON = "they were logged faster than the recorder lays them out"
+BLOCKED_REASON = "the disk blocked for too long"
+FULL_REASON = "the disk was full for too long"
+AT_END_REASON = "the disk took none until the end"
 
 
 class Losses:

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import psutil
 
-FIRST = 0.5  # seconds until it looks, and then to the first sample: a short run has one too
-GIB = 2.0**30
-CGROUPS = Path("/sys/fs/cgroup")
+FIRST_SAMPLE_SECONDS = (
+    0.5  # seconds until it looks, and then to the first sample: a short run has one too
+)
+GIB_BYTES = 2.0**30
+CGROUP_ROOT = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
-PEAKS = ("_gib", "ram_percent", "vram_percent")  # of these the highest counts, not the mean
-UNLIMITED = 2**60  # bytes: cgroup v1 writes a number near 2**63 for no limit
+PEAK_SUFFIXES = ("_gib", "ram_percent", "vram_percent")  # of these the highest counts, not the mean
+MAX_CGROUP_LIMIT = 2**60  # bytes: cgroup v1 writes a number near 2**63 for no limit
 
 
 class Sampler:
@@ -56,14 +58,14 @@ class Sampler:
         if os.getpid() != self._pid:
             return {}
         samples, self._held = self._held, []
-        return _gathered(samples)
+        return _aggregate(samples)
 
     def stop(self) -> None:
         """Let the thread end; it is not waited for."""
         self._stopped.set()
 
     def _run(self) -> None:
-        wait = first = min(FIRST, self.interval)
+        wait = first = min(FIRST_SAMPLE_SECONDS, self.interval)
         if not self._stopped.wait(first):  # whoever starts us is not held up by what we load
             self._probe.measure()  # processors are measured from here on
         while not self._stopped.wait(wait):
@@ -80,7 +82,7 @@ def cores() -> int:
 def memory_gib() -> float | None:
     """Return the memory that this process may use, in GiB; None where nobody tells."""
     sizes = [size for size in (_total_memory(), _limits().get("limit")) if size]
-    return round(min(sizes) / GIB, 2) if sizes else None
+    return round(min(sizes) / GIB_BYTES, 2) if sizes else None
 
 
 def gpus() -> list[str]:
@@ -89,12 +91,12 @@ def gpus() -> list[str]:
     return [name for card in cards.handles if (name := cards.name(card))]
 
 
-def _gathered(samples: list[dict[str, float]]) -> dict[str, float]:
+def _aggregate(samples: list[dict[str, float]]) -> dict[str, float]:
     names = {name: None for sample in samples for name in sample}
     row: dict[str, float] = {}
     for name in names:
         values = [sample[name] for sample in samples if name in sample]
-        row[name] = max(values) if name.endswith(PEAKS) else sum(values) / len(values)
+        row[name] = max(values) if name.endswith(PEAK_SUFFIXES) else sum(values) / len(values)
     return row
 
 
@@ -111,7 +113,7 @@ class _Probe:
         """Ask every part; one that fails says nothing."""
         row: dict[str, float] = {}
         for probe in (self._system, self._own, self._memory, self._disk, self._graphics):
-            row.update(_quiet(probe))
+            row.update(_call_or_empty(probe))
         return {f"machine/{name}": value for name, value in row.items()}
 
     def _system(self) -> Mapping[str, float]:
@@ -133,7 +135,7 @@ class _Probe:
         with process.oneshot():
             times = process.cpu_times()
             row = {
-                "rss_gib": process.memory_info().rss / GIB,
+                "rss_gib": process.memory_info().rss / GIB_BYTES,
                 "threads": float(process.num_threads()),
             }
             if hasattr(process, "num_fds"):
@@ -157,7 +159,7 @@ class _Probe:
         import psutil  # noqa: PLC0415 - the same
 
         room = psutil.disk_usage(str(self._folder.absolute()))
-        return {"disk_free_gib": room.free / GIB, "disk_percent": float(room.percent)}
+        return {"disk_free_gib": room.free / GIB_BYTES, "disk_percent": float(room.percent)}
 
     def _graphics(self) -> Mapping[str, float]:
         self._cards = self._cards or _Cards()
@@ -210,7 +212,7 @@ class _Cards:
     def measure(self, card: object) -> dict[str, float]:
         """Return use and memory in percent, GiB used, watts and degrees: what the card tells."""
         nvml = self._nvml
-        memory = _quiet(lambda: _card_memory(nvml, card))
+        memory = _call_or_empty(lambda: _card_memory(nvml, card))
         queries: tuple[tuple[str, Callable[[], float]], ...] = (
             ("percent", lambda: float(nvml.nvmlDeviceGetUtilizationRates(card).gpu)),
             ("watts", lambda: nvml.nvmlDeviceGetPowerUsage(card) / 1000.0),
@@ -218,16 +220,16 @@ class _Cards:
         )
         row = dict(memory)
         for name, ask in queries:
-            row.update(_quiet(lambda name=name, ask=ask: {name: ask()}))  # type: ignore[misc]
+            row.update(_call_or_empty(lambda name=name, ask=ask: {name: ask()}))  # type: ignore[misc]
         return row
 
 
 def _card_memory(nvml: Any, card: object) -> dict[str, float]:  # noqa: ANN401 - it has no types
     memory = nvml.nvmlDeviceGetMemoryInfo(card)
-    return {"vram_gib": memory.used / GIB, "vram_percent": 100.0 * memory.used / memory.total}
+    return {"vram_gib": memory.used / GIB_BYTES, "vram_percent": 100.0 * memory.used / memory.total}
 
 
-def _quiet(ask: Callable[[], Mapping[str, float]]) -> Mapping[str, float]:
+def _call_or_empty(ask: Callable[[], Mapping[str, float]]) -> Mapping[str, float]:
     """Ask one part of the machine; what it raises is no number."""
     try:
         return ask()
@@ -242,7 +244,7 @@ def _total_memory() -> int | None:
         return None
 
 
-def cgroup(own: Path = OWN_CGROUP, root: Path = CGROUPS) -> Path | None:
+def cgroup(own: Path = OWN_CGROUP, root: Path = CGROUP_ROOT) -> Path | None:
     """Return the folder that limits this process's memory: of cgroup v2, else v1; None without."""
     try:
         lines = own.read_text().splitlines()
@@ -274,7 +276,7 @@ def _limits(folder: Path | None = None) -> dict[str, int]:
     new = (folder / "memory.max").exists()
     limit = _number(folder / ("memory.max" if new else "memory.limit_in_bytes"))
     used = _number(folder / ("memory.current" if new else "memory.usage_in_bytes"))
-    if not limit or limit > UNLIMITED or used is None:
+    if not limit or limit > MAX_CGROUP_LIMIT or used is None:
         return {}
     # What was read from files and can be dropped at once is no need of the program.
     key = "inactive_file" if new else "total_inactive_file"

@@ -14,14 +14,14 @@ from rlvitals.errors import UsageError
 from rlvitals.tracking import tensors
 from rlvitals.types import Histogram, Table
 
-BINS = 64
-MAX_WHOLE = 2.0**52  # up to here float64 holds every half between two whole numbers
-MAX_DEPTH = 32  # levels of nested settings
-MAX_CELLS = 1_000_000  # of a table's column, and of settings
-MAX_COLUMNS = 10_000  # of a table
+HISTOGRAM_BINS = 64
+MAX_EXACT_HALF = 2.0**52  # up to here float64 holds every half between two whole numbers
+MAX_SETTINGS_DEPTH = 32  # levels of nested settings
+MAX_COLUMN_CELLS = 1_000_000  # of a table's column, and of settings
+MAX_TABLE_COLUMNS = 10_000  # of a table
 MAX_INT = 2**1023  # a larger whole number is a text: no float holds it
 CELL_BYTES = 16  # of a value in a list or a dict, beside itself
-PLAIN = frozenset((str, float, int, bool, type(None)))  # what `plain` leaves as it is
+JSON_TYPES = frozenset((str, float, int, bool, type(None)))  # what `plain` leaves as it is
 
 
 def histogram(
@@ -41,11 +41,11 @@ def histogram(
             raise UsageError("the edges of a histogram must ascend")
         result = Histogram(step, time, bounds, amounts)
         return (lambda: result), bounds.nbytes + amounts.nbytes
-    values_copy = fixed(values)
+    values_copy = copy_values(values)
     return (lambda: counted(step, time, array(values_copy).ravel())), size(values_copy)
 
 
-def fixed(values: object) -> object:
+def copy_values(values: object) -> object:
     """Copy an array or a tensor where it lies: what the caller does with it is its own affair."""
     if hasattr(values, "detach") and hasattr(values, "clone"):
         return values.detach().clone()
@@ -88,12 +88,12 @@ def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
     if not len(values):
         return np.array([0.0, 1.0])
     low, high = float(values.min()), float(values.max())
-    small = max(-low, high) < MAX_WHOLE
-    if small and high - low < BINS and (values == np.round(values)).all():
+    small = max(-low, high) < MAX_EXACT_HALF
+    if small and high - low < HISTOGRAM_BINS and (values == np.round(values)).all():
         return np.arange(low, high + 2) - 0.5
     if high - low < np.inf:
-        return np.minimum(np.linspace(low, high, BINS + 1), high)
-    return np.linspace(low / 2, high / 2, BINS + 1) * 2  # the difference exceeds float64
+        return np.minimum(np.linspace(low, high, HISTOGRAM_BINS + 1), high)
+    return np.linspace(low / 2, high / 2, HISTOGRAM_BINS + 1) * 2  # the difference exceeds float64
 
 
 def table(step: int, columns: Mapping[str, object]) -> Table:
@@ -103,7 +103,7 @@ def table(step: int, columns: Mapping[str, object]) -> Table:
     """
     if not isinstance(columns, Mapping):
         raise UsageError(f"a table's columns must be a dict, not {tensors.kind(columns)}")
-    items = islice(columns.items(), MAX_COLUMNS)
+    items = islice(columns.items(), MAX_TABLE_COLUMNS)
     cells = {text(name): _cells(column) for name, column in items}
     lengths = {name: len(column) for name, column in cells.items()}
     if len(set(lengths.values())) > 1:
@@ -120,10 +120,10 @@ def _cells(column: object) -> Sequence[object]:
         source = source.tolist()
     if isinstance(source, str | bytes) or not hasattr(source, "__iter__"):
         raise UsageError(f"a table's column must be a list, not {tensors.kind(column)}")
-    cells = list(islice(source, MAX_CELLS + 1))
-    if len(cells) > MAX_CELLS:
-        raise UsageError(f"a table's column must have at most {MAX_CELLS:,} cells")
-    return cells if PLAIN.issuperset(map(type, cells)) else [plain(cell) for cell in cells]
+    cells = list(islice(source, MAX_COLUMN_CELLS + 1))
+    if len(cells) > MAX_COLUMN_CELLS:
+        raise UsageError(f"a table's column must have at most {MAX_COLUMN_CELLS:,} cells")
+    return cells if JSON_TYPES.issuperset(map(type, cells)) else [plain(cell) for cell in cells]
 
 
 def settings(changed: object) -> dict[str, object]:
@@ -152,10 +152,10 @@ def plain(value: object) -> object:
 
     What holds itself, lies deeper than `MAX_DEPTH` or goes on beyond `MAX_CELLS` is cut there.
     """
-    return _Plain().of(value, 0)
+    return _JsonConverter().of(value, 0)
 
 
-class _Plain:
+class _JsonConverter:
     """Makes one value plain, and counts what it takes."""
 
     def __init__(self) -> None:
@@ -187,11 +187,11 @@ class _Plain:
     def _container(self, value: object, mapping: Mapping[Any, object] | None, depth: int) -> object:
         if id(value) in self._above:
             return f"{tensors.kind(value)} that holds itself"
-        if depth >= MAX_DEPTH:
-            return f"{tensors.kind(value)}, nested more than {MAX_DEPTH} deep"
+        if depth >= MAX_SETTINGS_DEPTH:
+            return f"{tensors.kind(value)}, nested more than {MAX_SETTINGS_DEPTH} deep"
         self._above.add(id(value))
         try:
-            room = max(MAX_CELLS - self._cells, 0)
+            room = max(MAX_COLUMN_CELLS - self._cells, 0)
             if mapping is not None:
                 cells = islice(mapping.items(), room)
                 return {text(key): self.of(cell, depth + 1) for key, cell in cells}
@@ -240,7 +240,7 @@ def size(value: object) -> int:
         return sum(size(key) + size(cell) for key, cell in value.items())
     if isinstance(value, list):
         return sum(map(size, value)) + CELL_BYTES
-    if type(value) in PLAIN:
+    if type(value) in JSON_TYPES:
         return getsizeof(value) + CELL_BYTES
     nbytes = getattr(value, "nbytes", 0)
     return nbytes if isinstance(nbytes, int) else 0

@@ -190,7 +190,7 @@ def action_shares(
     `count` is the number of actions there are: those never chosen are told as 0. `names` tells
     them by name. Raises UsageError where an action is no whole number from 0 on.
     """
-    counts = _chosen(actions, max(count or 0, len(names)))
+    counts = _count_actions(actions, max(count or 0, len(names)))
     total = max(int(counts.sum()), 1)
     labels = [names[i] if i < len(names) else str(i) for i in range(len(counts))]
     row = {f"policy/action_count/{name}": float(n) for name, n in zip(labels, counts, strict=True)}
@@ -205,11 +205,13 @@ def action_histogram(
     actions: ArrayLike, count: int | None = None
 ) -> tuple[list[float], list[float]]:
     """Return `edges` [n + 1] and `counts` [n] of discrete actions, for `run.log_histogram`."""
-    counts = _chosen(actions, count or 0)
+    counts = _count_actions(actions, count or 0)
     return [i - 0.5 for i in range(len(counts) + 1)], [float(n) for n in counts]
 
 
-def _chosen(actions: ArrayLike, min_length: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+def _count_actions(
+    actions: ArrayLike, min_length: int
+) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     flat = np.asarray(actions).ravel()
     if flat.dtype.kind in "iuf":
         integers = flat.astype(np.int64)

@@ -9,7 +9,7 @@ from rlvitals.tracking import requests as control
 from rlvitals.tracking.run import Run
 
 
-class Off(Run):
+class NullRun(Run):
     """Takes every call of a Run and does nothing; touches no disk and starts no thread.
 
     Its folder is the one that it would have been recorded into: checkpoints lie where they would
@@ -60,7 +60,7 @@ class Off(Run):
 
     def requests(self) -> control.Requests:
         """Return that nobody asked for anything."""
-        return control.NOTHING
+        return control.NO_REQUESTS
 
     def at_finish(self, call: Callable[[str], None]) -> None:
         """Do nothing."""

@@ -8,7 +8,7 @@ from rlvitals.tracking.heartbeat import Beat
 from rlvitals.types import Process
 
 MAX_ATTEMPTS = 8  # that are looked at: the newest
-BEATS = 2  # of another process that must be seen to arrive: the last one may be its end
+MIN_BEATS = 2  # of another process that must be seen to arrive: the last one may be its end
 FRESH_SECONDS = 30.0  # three beats
 
 
@@ -30,7 +30,7 @@ class OtherProcesses:
             time, count = self._beats.get(beat.attempt, (beat.time, 0))
             if beat.time != time:
                 count += 1
-                if count == BEATS:
+                if count == MIN_BEATS:
                     certain.append(beat)
             self._beats[beat.attempt] = beat.time, count
         return certain

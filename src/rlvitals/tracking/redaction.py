@@ -11,11 +11,13 @@ from dataclasses import replace
 from typing import Protocol
 
 from rlvitals.storage import redact
-from rlvitals.tracking.sinks.sink import Rows, Writing
+from rlvitals.tracking.sinks.sink import OpenSink, Rows
 from rlvitals.types import Histogram, Table, Text
 
-MAX_LAYOUTS = 10_000  # remembered; the dictionary is emptied when names are new at every step
-MAX_RENAMED = 10_000  # names with a secret that are told apart by a number; the others share one
+MAX_NAME_LAYOUTS = 10_000  # remembered; the dictionary is emptied when names are new at every step
+MAX_RENAMED_METRICS = (
+    10_000  # names with a secret that are told apart by a number; the others share one
+)
 
 
 class Names:
@@ -33,7 +35,7 @@ class Names:
         if clean is None:
             names = tuple(map(self.name, keys))
             clean = keys if names == keys else names
-            if len(self._layouts) >= MAX_LAYOUTS:
+            if len(self._layouts) >= MAX_NAME_LAYOUTS:
                 self._layouts.clear()
             self._layouts[keys] = clean
         return clean
@@ -43,7 +45,7 @@ class Names:
         clean = redact.text(raw)
         if clean == raw:
             return raw
-        if raw not in self._renamed and len(self._renamed) < MAX_RENAMED:
+        if raw not in self._renamed and len(self._renamed) < MAX_RENAMED_METRICS:
             count, base = 1, clean
             while clean in self._taken:
                 count += 1
@@ -56,7 +58,7 @@ class Names:
 class Gate:
     """One sink behind the gate. It has the calls of `Writing` and no others."""
 
-    def __init__(self, sink: Writing, names: Names) -> None:
+    def __init__(self, sink: OpenSink, names: Names) -> None:
         """Stand before a sink."""
         self._sink = sink
         self._names = names
@@ -100,7 +102,7 @@ class Gate:
         self._sink.close(redact.text(status))
 
 
-class Keeping(Writing, Protocol):
+class NativeSink(OpenSink, Protocol):
     """The native sink: it keeps what the disk does not take, and counts what it gave up."""
 
     def row(self, step: int, time: float, row: Mapping[str, object]) -> bool:
@@ -125,7 +127,7 @@ class Keeping(Writing, Protocol):
 class NativeGate(Gate):
     """The native sink behind the gate, with the calls that it alone has."""
 
-    def __init__(self, sink: Keeping, names: Names) -> None:
+    def __init__(self, sink: NativeSink, names: Names) -> None:
         """Stand before the native sink; single rows ask for their names once for each layout."""
         super().__init__(sink, names)
         self._native = sink

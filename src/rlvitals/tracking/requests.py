@@ -6,8 +6,8 @@ from pathlib import Path
 from rlvitals.storage import events
 from rlvitals.storage.run_folder import RunFolder
 
-FILE = "requests.jsonl"
-KINDS = ("save", "stop")
+REQUESTS_FILE = "requests.jsonl"
+REQUEST_KINDS = ("save", "stop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Requests:
         return self.save or self.stop
 
 
-NOTHING = Requests()
+NO_REQUESTS = Requests()
 
 
 class Control:
@@ -33,7 +33,7 @@ class Control:
 
     def __init__(self, folder: Path) -> None:
         """Watch a run's folder from now on. OSError."""
-        self._path = folder / FILE
+        self._path = folder / REQUESTS_FILE
         self._cursor = events.read(self._path).cursor
         self._saves = self._stops = 0  # written by the thread that looks
         self._saved = 0  # written by the loop
@@ -42,7 +42,7 @@ class Control:
         """Read what is new, and return it. OSError."""
         scan = events.read(self._path, self._cursor)
         self._cursor = scan.cursor
-        kinds = [event.kind for event in scan.events if event.kind in KINDS]
+        kinds = [event.kind for event in scan.events if event.kind in REQUEST_KINDS]
         self._saves += kinds.count("save")
         self._stops += kinds.count("stop")
         return kinds
@@ -51,7 +51,7 @@ class Control:
         """Return what was asked."""
         saves = self._saves
         if saves == self._saved and not self._stops:
-            return NOTHING
+            return NO_REQUESTS
         requests = Requests(saves > self._saved, self._stops > 0)
         self._saved = saves
         return requests
@@ -70,4 +70,4 @@ def ended(run: RunFolder) -> str:
 
 def ask(folder: Path, kind: str) -> None:
     """Ask the loop that records into a folder for something. OSError."""
-    events.append(folder / FILE, kind)
+    events.append(folder / REQUESTS_FILE, kind)

@@ -14,19 +14,19 @@ from rlvitals.tracking import run as runs
 from rlvitals.tracking import tensors
 from rlvitals.tracking.run import Run
 
-P = ParamSpec("P")
-R = TypeVar("R")
-EVERY = 1.0  # seconds between rows, where a call returns a single reward
-PAIR = 2  # of a total and its parts
+CallParams = ParamSpec("CallParams")
+ResultT = TypeVar("ResultT")
+ROW_INTERVAL_SECONDS = 1.0  # seconds between rows, where a call returns a single reward
+PAIR_LENGTH = 2  # of a total and its parts
 
 
 def observe(
-    fn: Callable[P, R],
+    fn: Callable[CallParams, ResultT],
     run: Run | None = None,
     *,
     name: str = "",
     step: Callable[[], int] | None = None,
-) -> Callable[P, R]:
+) -> Callable[CallParams, ResultT]:
     """Watch a reward function without changing what it takes, returns or raises.
 
     It may return a number, a batch of numbers with None among them, a dict of parts, or a total
@@ -34,10 +34,10 @@ def observe(
     NaN, seconds a call, calls and exceptions. `run` is the one started last where none is given;
     `step` tells the step, else it is the last one that the run logged.
     """
-    calls = _Seen(name or getattr(fn, "__name__", type(fn).__name__), run, step)
+    calls = _CallStats(name or getattr(fn, "__name__", type(fn).__name__), run, step)
 
     @functools.wraps(fn)
-    def watched(*args: P.args, **kwargs: P.kwargs) -> R:
+    def wrapper(*args: CallParams.args, **kwargs: CallParams.kwargs) -> ResultT:
         start = time.perf_counter()
         try:
             returned = fn(*args, **kwargs)
@@ -48,7 +48,7 @@ def observe(
         return returned
 
     @functools.wraps(fn)
-    async def awaited(*args: P.args, **kwargs: P.kwargs) -> object:
+    async def async_wrapper(*args: CallParams.args, **kwargs: CallParams.kwargs) -> object:
         start = time.perf_counter()
         try:
             returned = await cast("Awaitable[object]", fn(*args, **kwargs))
@@ -58,10 +58,12 @@ def observe(
         calls.returned(returned, time.perf_counter() - start)
         return returned
 
-    return cast("Callable[P, R]", awaited) if inspect.iscoroutinefunction(fn) else watched
+    if inspect.iscoroutinefunction(fn):
+        return cast("Callable[CallParams, ResultT]", async_wrapper)
+    return wrapper
 
 
-class _Seen:
+class _CallStats:
     """Sums over the calls since the last row."""
 
     def __init__(self, name: str, run: Run | None, step: Callable[[], int] | None) -> None:
@@ -114,7 +116,7 @@ class _Seen:
 
     def _take(self, value: Any) -> bool:  # noqa: ANN401 - anything a reward function returns
         """Sort a returned value into parts; tell whether it is a whole batch."""
-        if isinstance(value, tuple) and len(value) == PAIR and isinstance(value[1], Mapping):
+        if isinstance(value, tuple) and len(value) == PAIR_LENGTH and isinstance(value[1], Mapping):
             is_batch = self._part(self.name, value[0])
             return self._parts(value[1]) or is_batch
         if isinstance(value, Mapping):
@@ -156,5 +158,5 @@ class _Seen:
         row[f"observed/{self.name}/calls"] = self.calls
         row[f"observed/{self.name}/exceptions"] = self.exceptions
         self._clear()
-        self._due = time.monotonic() + EVERY
+        self._due = time.monotonic() + ROW_INTERVAL_SECONDS
         run.log(run.step if self.step is None else self.step(), row)

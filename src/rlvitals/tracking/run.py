@@ -19,18 +19,18 @@ from rlvitals.storage.run_folder import EVENTS_FILE
 from rlvitals.tracking import fastlog, heartbeat, media, tensors, validation
 from rlvitals.tracking import requests as control
 from rlvitals.tracking.heartbeat import EXITING, exit_code_of
-from rlvitals.tracking.row_batches import FIELDS
+from rlvitals.tracking.row_batches import ROW_FIELDS
 from rlvitals.tracking.sinks.sink import Opening
 from rlvitals.tracking.warnings_log import error_text
-from rlvitals.tracking.writer_thread import Message, Pump
+from rlvitals.tracking.writer_thread import Message, WriterThread
 from rlvitals.types import Text
 
-FINISHING = 40.0  # seconds that `finish` waits for the sinks at the most
-FORKED = "a forked process logged: its rows are not recorded"
+FINISH_SECONDS = 40.0  # seconds that `finish` waits for the sinks at the most
+FORKED_REASON = "a forked process logged: its rows are not recorded"
 _copy, _now = dict.copy, clock.time
 Metrics = Mapping[str, object]
 Axis = float | None
-P = ParamSpec("P")
+MethodParams = ParamSpec("MethodParams")
 
 
 class _Never:
@@ -40,11 +40,13 @@ class _Never:
 _started: "list[Run]" = []  # in this process, until they finish
 
 
-def _noted(method: Callable[Concatenate["Run", P], None]) -> Callable[Concatenate["Run", P], None]:
+def _catch_errors(
+    method: Callable[Concatenate["Run", MethodParams], None],
+) -> Callable[Concatenate["Run", MethodParams], None]:
     """Make of a method's exceptions a note each: of its arguments as well, were they too few."""
 
     @wraps(method)
-    def safely(run: "Run", /, *args: P.args, **kwargs: P.kwargs) -> None:
+    def safely(run: "Run", /, *args: MethodParams.args, **kwargs: MethodParams.kwargs) -> None:
         run._safely(partial(method, run, *args, **kwargs))  # noqa: SLF001 - ours
 
     return safely
@@ -63,7 +65,7 @@ class Run:
     def __init__(  # noqa: PLR0913 - what a run begins with, each by its name
         self,
         opening: Opening,
-        pump: Pump,
+        pump: WriterThread,
         *,
         world_size: int,
         strict: bool,
@@ -158,7 +160,7 @@ class Run:
         else:
             self._safely(partial(self._log, step, metrics, more, named))
 
-    @_noted
+    @_catch_errors
     def log_histogram(
         self,
         step: int,
@@ -173,21 +175,21 @@ class Run:
         build, size = media.histogram(checked_step, clock.time(), values, edges, counts)
         self._send(lambda writing: writing.histogram(key, build()), "histograms", size)
 
-    @_noted
+    @_catch_errors
     def log_text(self, step: int, name: str, text: str) -> None:
         """Record a text."""
         checked_step, key = validation.step(step), validation.name(name)
         entry = Text(checked_step, clock.time(), media.text(text))
         self._send(lambda writing: writing.text(key, entry), "texts", media.size(entry.text))
 
-    @_noted
+    @_catch_errors
     def log_table(self, step: int, name: str, columns: Mapping[str, object]) -> None:
         """Record rows of a table, columns of one length: completions with their rewards."""
         checked_step, key = validation.step(step), validation.name(name)
         rows = media.table(checked_step, columns)
         self._send(lambda writing: writing.table(key, rows), "tables", media.size(rows))
 
-    @_noted
+    @_catch_errors
     def update_settings(self, changed: Mapping[str, object], *, step: int | None = None) -> None:
         """Say that settings changed: each change is an event of the run, and holds from now on."""
         checked_step = self.step if step is None else validation.step(step)
@@ -200,7 +202,7 @@ class Run:
                 self._send(lambda writing: writing.settings(checked_step, new), "settings", size)
                 self._event("settings", checked_step, {"changed": facts})
 
-    @_noted
+    @_catch_errors
     def event(self, /, kind: str, step: int | None = None, **facts: object) -> None:
         """Record that something happened: a checkpoint, an alert, a change of curriculum."""
         checked_step = None if step is None else validation.step(step)
@@ -238,7 +240,7 @@ class Run:
             self._end(status, traceback, exit_code)
         # A process that ends by itself, without a word: sinks know of no other end than that.
         final_status = "finished" if status == EXITING else status
-        if not self._pump.close(final_status, FINISHING) and self._pump.alive:
+        if not self._pump.close(final_status, FINISH_SECONDS) and self._pump.alive:
             sys.stderr.write(f"rlvitals: {self.folder} could not be closed in time\n")
         if self._pump.closed:
             atexit.unregister(self._at_exit)
@@ -276,12 +278,12 @@ class Run:
     def _log(
         self, first: object, second: object, more: Sequence[object], keywords: Mapping[str, object]
     ) -> None:
-        call = validation.understood(first, second, more, keywords)
+        call = validation.parse_call(first, second, more, keywords)
         for text in call.wrong:
             self._wrong(text)
         metrics = call.metrics()
         step = validation.step(self._next() if call.counted else call.said.get("step"))
-        numbers = tensors.settled(metrics, at_once=self._durable)
+        numbers = tensors.flatten_metrics(metrics, at_once=self._durable)
         for name in numbers.none:
             self._notes.add(f"{name} was None: left out")
         for text in numbers.wrong:
@@ -298,7 +300,7 @@ class Run:
     def _last(self) -> int | None:
         self._pump.gather()
         try:
-            return tensors.whole(self._rows[-FIELDS])
+            return tensors.to_int64(self._rows[-ROW_FIELDS])
         except IndexError:  # all is with the thread already
             return self._pump.last_step
 
@@ -306,7 +308,10 @@ class Run:
         """Count on from the row logged last: once, in a run that goes on, from what it holds."""
         last = self._last()
         if last is None and self.attempt > 1:
-            last, _ = tail_index.row_before(self.folder, self.attempt, self.rank) or (None, None)
+            last, _ = tail_index.newest_row_before(self.folder, self.attempt, self.rank) or (
+                None,
+                None,
+            )
         return 0 if last is None else last + 1
 
     def _event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
@@ -334,10 +339,10 @@ class Run:
             self._notes.add(f"not recorded: {error_text(error)}")
 
     def _refuse(self) -> None:
-        if self._closed == FORKED and not self._told:
+        if self._closed == FORKED_REASON and not self._told:
             self._told = True
             with suppress(OSError):
-                Events(self.folder / EVENTS_FILE).append("note", text=FORKED, count=1)
+                Events(self.folder / EVENTS_FILE).append("note", text=FORKED_REASON, count=1)
         self._notes.add(f"not recorded: {self._closed}")
         if self._strict:
             raise UsageError(f"nothing is recorded: {self._closed}", where=self.name)
@@ -370,11 +375,11 @@ class Run:
         else:
             self.__exit__(type(error), error, error.__traceback__)
         if isinstance(error, KeyboardInterrupt):
-            heartbeat.still_interrupted()
+            heartbeat.keep_interrupt_flag()
 
     def _forked(self) -> None:
         """Leave the run to the parent: in a forked child nothing of it is written."""
-        self._closed, self._plain = FORKED, _Never
+        self._closed, self._plain = FORKED_REASON, _Never
         self._stop()
         self._rows = []
         self._strict = False

@@ -9,14 +9,16 @@ from rlvitals.storage.run_folder import About, RunFolder
 from rlvitals.tracking import environment, lifecycle
 from rlvitals.tracking.machine import Sampler
 from rlvitals.tracking.run import Run
-from rlvitals.tracking.writer_thread import Pump
+from rlvitals.tracking.writer_thread import WriterThread
 
-FACTS_WAIT = 0.3  # seconds that a start has to itself
-FACTS_SECONDS = 3.0  # that the end of a run waits for its facts
+FACTS_DELAY_SECONDS = 0.3  # seconds that a start has to itself
+FACTS_TIMEOUT_SECONDS = 3.0  # that the end of a run waits for its facts
 IN_RUN_FILE = ("git", "host")  # the others stand under `more`
 
 
-def begin(run: Run, pump: Pump, events: Events, *, machine_seconds: float, learn: bool) -> None:
+def begin(
+    run: Run, pump: WriterThread, events: Events, *, machine_seconds: float, learn: bool
+) -> None:
     """Begin all of it on threads: `learn` the facts, and look at the machine (0 s: never)."""
     folder = run.folder
     handle = lifecycle.begin(
@@ -31,27 +33,27 @@ def begin(run: Run, pump: Pump, events: Events, *, machine_seconds: float, learn
     if machine_seconds > 0:
         _sample(run, pump, Sampler(machine_seconds, folder).start())
     if learn:
-        _learn(run)
+        _start_facts(run)
 
 
-def _learn(run: Run) -> None:
+def _start_facts(run: Run) -> None:
     """Gather the facts on a thread, once whoever started the run has gone on."""
     hurry = threading.Event()
 
     def gather() -> None:
-        hurry.wait(FACTS_WAIT)
+        hurry.wait(FACTS_DELAY_SECONDS)
         _gather(run)
 
     def finish(_: str) -> None:
         hurry.set()
-        thread.join(FACTS_SECONDS)
+        thread.join(FACTS_TIMEOUT_SECONDS)
 
     thread = threading.Thread(target=gather, name="rlvitals-facts", daemon=True)
     thread.start()
     run.at_finish(finish)
 
 
-def _sample(run: Run, pump: Pump, sampler: Sampler) -> None:
+def _sample(run: Run, pump: WriterThread, sampler: Sampler) -> None:
     """Log what the machine did with the newest row, and what is left at the end."""
 
     def rest(_: str) -> None:
@@ -70,7 +72,7 @@ def _gather(run: Run) -> None:
         folder = RunFolder.open(run.folder)
         if run.attempt == 1:
             _write(folder, facts)
-        elif changed := _changed(folder.about, facts):
+        elif changed := _changed_facts(folder.about, facts):
             run.event("facts", None, **changed)
     except Exception as error:  # noqa: BLE001 - a thread of the recorder: nothing is raised
         run.note(f"facts not recorded: {type(error).__name__}: {error}")
@@ -84,7 +86,7 @@ def _write(folder: RunFolder, facts: Mapping[str, object]) -> None:
     folder.update(**run_fields, more={**folder.about.more, **extra})
 
 
-def _changed(info: About, facts: Mapping[str, object]) -> dict[str, object]:
+def _changed_facts(info: About, facts: Mapping[str, object]) -> dict[str, object]:
     """Return what another attempt does not share with the first: of packages, those alone."""
     recorded: dict[str, object] = {"git": info.git, "host": info.host, **info.more}
     recorded["command"] = list(info.command)

@@ -12,23 +12,23 @@ from queue import SimpleQueue
 from rlvitals.errors import VitalsError, harmless
 from rlvitals.storage import redact
 from rlvitals.storage.write_buffer import Budget
-from rlvitals.tracking.sinks.sink import Writing
+from rlvitals.tracking.sinks.sink import OpenSink
 from rlvitals.tracking.warnings_log import Notes
 
-WAITING_SHARE = 0.5  # of the budget, that calls may fill which wait for slow sinks
+MAX_QUEUE_SHARE = 0.5  # of the budget, that calls may fill which wait for slow sinks
 CALL_BYTES = 200  # of a call that waits, without content
-CLOSING = 20.0  # seconds that the sinks of a finished run have
-LONGEST = 160  # characters of why: an error's text may be a page
-LONGEST_READ = 20 * LONGEST  # characters in which secrets are looked for, before the cut
+SINK_CLOSE_SECONDS = 20.0  # seconds that the sinks of a finished run have
+MAX_REASON_LETTERS = 160  # characters of why: an error's text may be a page
+LONGEST_READ = 20 * MAX_REASON_LETTERS  # characters in which secrets are looked for, before the cut
 LOG = logging.getLogger(__name__)
 
-Call = Callable[[Writing], None]
+Call = Callable[[OpenSink], None]
 
 
-class Outlet:
+class SinkWorker:
     """Hands calls to one sink in their order; counts what it refuses or is too slow for."""
 
-    def __init__(self, name: str, writing: Writing, notes: Notes, budget: Budget) -> None:
+    def __init__(self, name: str, writing: OpenSink, notes: Notes, budget: Budget) -> None:
         """Own a sink from now on; `start` begins. What waits for it counts in the budget."""
         self.name = name
         self._writing = writing
@@ -46,7 +46,7 @@ class Outlet:
 
     def put(self, call: Call, size: int = 0, rows: int = 1) -> None:
         """Hand on a call of so many bytes, unless too much waits already."""
-        if size and not self._budget.fits(size, WAITING_SHARE):
+        if size and not self._budget.fits(size, MAX_QUEUE_SHARE):
             self._fails("too slow, rows left out", rows)
             return
         self._budget.used += size
@@ -58,7 +58,7 @@ class Outlet:
 
     def close(self, status: str) -> None:
         """Close the sink once it has come so far; `join` waits for it."""
-        self._closed_by = time.monotonic() + CLOSING
+        self._closed_by = time.monotonic() + SINK_CLOSE_SECONDS
         self._calls.put((lambda writing: writing.close(status), 0))
         self._calls.put(None)
 
@@ -66,7 +66,7 @@ class Outlet:
         """Wait for the sink to close, not for ever."""
         self._thread.join(max(self._closed_by - time.monotonic(), 0.0))
         if self._thread.is_alive():
-            self._fails(f"did not close in {CLOSING:.0f} s")
+            self._fails(f"did not close in {SINK_CLOSE_SECONDS:.0f} s")
         if self._failed > 1:
             LOG.warning("sink %s: %s (%d times)", self.name, self._last, self._failed)
 
@@ -82,7 +82,7 @@ class Outlet:
         try:
             call(self._writing)
         except Exception as error:  # noqa: BLE001 - a sink may raise anything: it is counted
-            self._fails(_why(error))
+            self._fails(_format_error(error))
 
     def _fails(self, reason: str, count: int = 1) -> None:
         self._notes.add(f"sink {self.name}: {reason}", count)
@@ -92,11 +92,11 @@ class Outlet:
         self._last = reason
 
 
-def _why(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     """Return an error as one line."""
     if isinstance(error, VitalsError):
         text = "; ".join(filter(None, (error.problem, error.hint)))
     else:
         text = f"{type(error).__name__}: {error}"
     text = harmless(redact.text(" ".join(text[:LONGEST_READ].split())))
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+    return text if len(text) <= MAX_REASON_LETTERS else f"{text[:MAX_REASON_LETTERS]} ..."

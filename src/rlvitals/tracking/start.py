@@ -27,15 +27,15 @@ from rlvitals.storage.run_folder import (
 )
 from rlvitals.storage.write_buffer import Budget
 from rlvitals.tracking import launcher_rank, media, run_services, tensors
-from rlvitals.tracking.null_run import Off
+from rlvitals.tracking.null_run import NullRun
 from rlvitals.tracking.run import Run
 from rlvitals.tracking.sinks import native, selection
 from rlvitals.tracking.sinks.sink import Opening
 from rlvitals.tracking.warnings_log import Notes, error_text
-from rlvitals.tracking.writer_thread import Pump
+from rlvitals.tracking.writer_thread import WriterThread
 
 MAX_TAGS = 1_000
-RESUME = ("auto", "must", "never")
+RESUME_MODES = ("auto", "must", "never")
 Where = str | os.PathLike[str]
 
 
@@ -70,15 +70,15 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     is_strict = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
     texts = _texts(strict=is_strict, project=project, name=name, group=group, framework=framework)
     texts |= {"folder": None if folder is None else str(folder), "tags": _tags(tags) or None}
-    options = _chosen(texts | {"durable": durable or None, "flush_seconds": flush_seconds})
+    options = _load_options(texts | {"durable": durable or None, "flush_seconds": flush_seconds})
     recording = options.recording
     run_settings, wrong = _settings(settings, strict=is_strict)
     if recording.mode == "off":
-        return Off(_path(recording), recording.name, run_settings)
-    sink_options = selection.chosen(sinks, options, columns)
-    number = seed if seed is None or is_strict else tensors.whole(seed)
-    launch = _Start(recording, sink_options, resume, run_settings, number, media.text(notes))
-    return _begun(launch, wrong, strict=is_strict)
+        return NullRun(_path(recording), recording.name, run_settings)
+    sink_options = selection.select(sinks, options, columns)
+    number = seed if seed is None or is_strict else tensors.to_int64(seed)
+    launch = _Launch(recording, sink_options, resume, run_settings, number, media.text(notes))
+    return _begin_or_warn(launch, wrong, strict=is_strict)
 
 
 def _texts(*, strict: bool, **values: object) -> dict[str, object]:
@@ -107,7 +107,7 @@ def _settings(settings: object, *, strict: bool) -> tuple[dict[str, object], lis
         return {}, [error.problem]
 
 
-def _begun(launch: "_Start", wrong: Sequence[str], *, strict: bool) -> Run:
+def _begin_or_warn(launch: "_Launch", wrong: Sequence[str], *, strict: bool) -> Run:
     try:
         run = launch.begin(strict)
     except UsageError:
@@ -124,13 +124,13 @@ def _begun(launch: "_Start", wrong: Sequence[str], *, strict: bool) -> Run:
             raise VitalsError(problem, where=file) from error
         location = f" ({file or launch.chosen.folder})"
         warnings.warn(f"rlvitals: {problem}{location}", RuntimeWarning, stacklevel=3)
-        return Off(_path(launch.chosen), launch.chosen.name, launch.settings, failed=True)
+        return NullRun(_path(launch.chosen), launch.chosen.name, launch.settings, failed=True)
     for text in wrong:
         run.note(text)
     return run
 
 
-def _chosen(arguments: Mapping[str, object]) -> options.Settings:
+def _load_options(arguments: Mapping[str, object]) -> options.Settings:
     """Put a call's arguments over the environment, the settings file and the defaults."""
     values = {key: value for key, value in arguments.items() if value is not None}
     checked = options.check("recording", values, "rlvitals.start()")
@@ -139,7 +139,7 @@ def _chosen(arguments: Mapping[str, object]) -> options.Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Start:
+class _Launch:
     """What a run begins with."""
 
     chosen: Recording
@@ -153,11 +153,11 @@ class _Start:
         """Make or join the folder, open the sinks, start the thread."""
         process = launcher_rank.place(os.environ)
         path = self._folder(process)
-        opening = _open(path, self._about(path), process, durable=self.chosen.durable)
-        sinks = selection.opened(opening, self.sinks) if process.rank == 0 else []
+        opening = _open_run(path, self._about(path), process, durable=self.chosen.durable)
+        sinks = selection.open_sinks(opening, self.sinks) if process.rank == 0 else []
         budget = Budget()
         folder = native.Native(opening, budget)
-        pump = Pump(folder, sinks, Notes(), self.chosen.flush_seconds, budget)
+        pump = WriterThread(folder, sinks, Notes(), self.chosen.flush_seconds, budget)
         run = Run(
             opening,
             pump,
@@ -175,8 +175,8 @@ class _Start:
 
     def _folder(self, process: launcher_rank.Place) -> Path:
         """Choose the run folder and see that `resume` fits it. Raises UsageError."""
-        if self.resume not in RESUME:
-            hint = f"one of {', '.join(RESUME)}"
+        if self.resume not in RESUME_MODES:
+            hint = f"one of {', '.join(RESUME_MODES)}"
             raise UsageError(f"resume cannot be {self.resume!r}", hint=hint)
         if not self.chosen.folder and process.world_size > 1 and not self.chosen.name:
             raise UsageError(
@@ -201,16 +201,18 @@ class _Start:
             seed=self.seed,
             settings=redact.written(self.settings),
             tags=self.chosen.tags,
-            notes=redact.written_text(self.notes),
-            command=tuple(map(redact.homeless, redact.command(sys.argv))),
+            notes=redact.clean_text(self.notes),
+            command=tuple(map(redact.hide_home, redact.command(sys.argv))),
         )
 
 
 def _path(recording: Recording) -> Path:
-    return Path(recording.folder or Path("runs", recording.project, recording.name or _name()))
+    return Path(
+        recording.folder or Path("runs", recording.project, recording.name or _default_name())
+    )
 
 
-def _open(path: Path, info: About, process: launcher_rank.Place, *, durable: bool) -> Opening:
+def _open_run(path: Path, info: About, process: launcher_rank.Place, *, durable: bool) -> Opening:
     """Make or join the run's folder and its attempt."""
     folder = RunFolder.create(path, replace(info, id=_known_id(path)))
     folder, attempt, _ = folder.begin(
@@ -251,6 +253,6 @@ def _known_id(path: Path) -> str:
     return manifest.run_id(path)
 
 
-def _name() -> str:
+def _default_name() -> str:
     script = Path(sys.argv[0]).stem if sys.argv and sys.argv[0] else "run"
     return f"{script or 'run'}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"

@@ -8,13 +8,13 @@ from functools import lru_cache
 from rlvitals.errors import UsageError, nearest
 from rlvitals.storage import redact
 from rlvitals.tracking import media, tensors
-from rlvitals.tracking.sinks.sink import AXIS
+from rlvitals.tracking.sinks.sink import AXIS_PREFIX
 from rlvitals.tracking.warnings_log import Notes
 
 STEP_FIRST = ("step", "metrics", "episode", "tokens", "time")
 METRICS_FIRST = ("metrics", "step", *STEP_FIRST[2:])
-MAX_EVENTS = 10_000  # of a kind, each of which is recorded
-MAX_KINDS = 1_000  # of events, that are counted each for itself
+MAX_EVENTS_OF_KIND = 10_000  # of a kind, each of which is recorded
+MAX_EVENT_KINDS = 1_000  # of events, that are counted each for itself
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Call:
         axes = {}
         for axis in ("episode", "tokens"):
             if (value := self.said.get(axis)) is not None:
-                axes[f"{AXIS}{axis}"] = number(axis, value)
+                axes[f"{AXIS_PREFIX}{axis}"] = number(axis, value)
         return axes
 
     def moment(self) -> float:
@@ -47,7 +47,7 @@ class Call:
         return clock.time() if value is None else number("time", value)
 
 
-def understood(
+def parse_call(
     first: object, second: object, more: Sequence[object], keywords: Mapping[str, object]
 ) -> Call:
     """Name a call's arguments: where a dict comes first it is the metrics, else the step is."""
@@ -63,7 +63,7 @@ def understood(
         wrong.append(f"log() takes {len(parameters)} arguments: the others are left out")
     for key, value in keywords.items():
         if key not in parameters:
-            wrong.append(_unknown(key))
+            wrong.append(_unknown_argument(key))
         elif arguments.get(key) is None:
             arguments[key] = value
         else:
@@ -72,14 +72,14 @@ def understood(
 
 
 @lru_cache(maxsize=64)
-def _unknown(key: str) -> str:
+def _unknown_argument(key: str) -> str:
     suggestion = nearest(key, STEP_FIRST)
     return f"log() has no argument {key}: left out{suggestion and f' ({suggestion})'}"
 
 
 def step(value: object) -> int:
     """Return a step as an int64. Raises UsageError."""
-    number = tensors.whole(value)
+    number = tensors.to_int64(value)
     if number is None:
         raise UsageError(f"a step must be a whole number, not {tensors.kind(value)}")
     return number
@@ -102,11 +102,11 @@ def number(axis: str, value: object) -> float:
 
 def ending(status: object, exit_code: object) -> tuple[str, int | None]:
     """Return a run's last word and exit code; for a word the code alone may be given."""
-    code = None if exit_code is None else tensors.whole(exit_code)
+    code = None if exit_code is None else tensors.to_int64(exit_code)
     if type(status) is str:
         return status, code
     if exit_code is None:
-        code = 0 if status is None else tensors.whole(status)
+        code = 0 if status is None else tensors.to_int64(status)
         if code is None:
             return media.text(status), None
     return "failed" if code else "finished", code or None
@@ -126,16 +126,16 @@ class Thinning:
 
     def lets_through(self, kind: str) -> bool:
         """Count an event of a kind; return whether it is recorded."""
-        if kind not in self._counts and len(self._counts) >= MAX_KINDS:
+        if kind not in self._counts and len(self._counts) >= MAX_EVENT_KINDS:
             kind = ""  # all further kinds together
         self._counts.setdefault(kind, 0)
         self._counts[kind] += 1
         every, number = 1, self._counts[kind]
-        while number > MAX_EVENTS * every:
+        while number > MAX_EVENTS_OF_KIND * every:
             every *= 10
         if number % every:
             self._notes.add(
-                f"events left out: of one kind beyond {MAX_EVENTS:,}, all but every 10th"
+                f"events left out: of one kind beyond {MAX_EVENTS_OF_KIND:,}, all but every 10th"
             )
         return number % every == 0
 
@@ -153,7 +153,7 @@ def end(status: str, trace: object, exit_code: int | None) -> dict[str, object]:
     """Return what is recorded of a run's end."""
     facts: dict[str, object] = {"status": status, "time": clock.time()}
     if trace is not None and (lines := media.text(trace)):
-        facts["traceback"] = redact.written_text(lines)
+        facts["traceback"] = redact.clean_text(lines)
     if exit_code is not None:
         facts["exit_code"] = exit_code
     return facts

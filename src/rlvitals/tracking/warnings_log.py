@@ -5,12 +5,14 @@ from functools import lru_cache
 
 from rlvitals.storage import redact
 
-SHOWN = 200  # characters of a note: an error's text may be a page long
-MAX_NOTES = 200  # distinct texts; those that come later count together but for their numbers
-MAX_PATTERNS = 400  # distinct texts with the patterns; those that come later count as one
-NUMBER = re.compile(r"\d+(?:[.,_]\d+)*")
-OTHERS = "further notes, each of another text"
-READ = 20 * SHOWN  # characters in which secrets are looked for, before the cut divides one
+MAX_NOTE_LETTERS = 200  # characters of a note: an error's text may be a page long
+MAX_NOTE_TEXTS = 200  # distinct texts; those that come later count together but for their numbers
+MAX_NOTE_PATTERNS = 400  # distinct texts with the patterns; those that come later count as one
+NOTE_NUMBER = re.compile(r"\d+(?:[.,_]\d+)*")
+OTHER_NOTES = "further notes, each of another text"
+READ = (
+    20 * MAX_NOTE_LETTERS
+)  # characters in which secrets are looked for, before the cut divides one
 
 
 class Notes:
@@ -29,10 +31,10 @@ class Notes:
         """Count one more of a kind; waits for no other thread, nor for a signal's handler."""
         text = _clean(text[:READ])
         if text not in self.counts:
-            if len(self.counts) >= MAX_NOTES:
-                text = NUMBER.sub("#", text)
-            if text not in self.counts and len(self.counts) >= MAX_PATTERNS:
-                text = OTHERS
+            if len(self.counts) >= MAX_NOTE_TEXTS:
+                text = NOTE_NUMBER.sub("#", text)
+            if text not in self.counts and len(self.counts) >= MAX_NOTE_PATTERNS:
+                text = OTHER_NOTES
             self.counts.setdefault(text, 0)
         # In CPython no other thread and no handler runs between this load and its store.
         self.counts[text] += count
@@ -62,4 +64,4 @@ def error_text(error: BaseException) -> str:
 
 @lru_cache(maxsize=1024)  # a note may come with every row
 def _clean(text: str) -> str:
-    return redact.text(text)[:SHOWN]
+    return redact.text(text)[:MAX_NOTE_LETTERS]

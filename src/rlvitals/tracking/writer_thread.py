@@ -12,11 +12,17 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from rlvitals.storage.write_buffer import Budget
-from rlvitals.tracking.lost_rows import AT_END, BLOCKED, FASTER, FULL, Losses
-from rlvitals.tracking.redaction import Gate, Keeping, Names, NativeGate
-from rlvitals.tracking.row_batches import FIELDS, Batcher
-from rlvitals.tracking.sink_worker import Outlet
-from rlvitals.tracking.sinks.sink import Rows, Writing
+from rlvitals.tracking.lost_rows import (
+    AT_END_REASON,
+    BLOCKED_REASON,
+    FULL_REASON,
+    TOO_FAST_REASON,
+    Losses,
+)
+from rlvitals.tracking.redaction import Gate, Names, NativeGate, NativeSink
+from rlvitals.tracking.row_batches import ROW_FIELDS, Batcher
+from rlvitals.tracking.sink_worker import SinkWorker
+from rlvitals.tracking.sinks.sink import OpenSink, Rows
 from rlvitals.tracking.warnings_log import Notes, error_text
 
 BURST_ROWS = 1200  # logged faster than flushed: laid out in about 1.5 ms for 20 numbers a row
@@ -24,14 +30,14 @@ CHUNK_ROWS = 65_536  # laid out before they are handed to the disk: they are in 
 # Of a row that waits in a list, of each number in its dict, of a call beside its content.
 ROW_BYTES, NUMBER_BYTES, MESSAGE_BYTES = 200, 100, 500
 CONTENT_SHARE = 0.75  # of the budget, that texts, tables and histograms may fill
-STUCK = 2.0  # seconds that a durable log waits for another thread's write
+DURABLE_SECONDS = 2.0  # seconds that a durable log waits for another thread's write
 BLOCKED_SECONDS = 0.2  # of one write: the disk blocks, and nobody waits for it
-PATIENCE = 0.005  # seconds that a loop faster than its recorder lets it catch up
-MAX_PATIENCE = 0.25  # seconds that such a loop waits where the budget is half used
+CATCH_UP_SECONDS = 0.005  # seconds that a loop faster than its recorder lets it catch up
+MAX_CATCH_UP_SECONDS = 0.25  # seconds that such a loop waits where the budget is half used
 POLL_SECONDS = 0.002
-ALIVE_SECONDS = 1.0  # after which a caller that waits looks whether the thread is still there
+ALIVE_CHECK_SECONDS = 1.0  # after which a caller that waits looks whether the thread is still there
 
-Message = Callable[[Writing], None]
+Message = Callable[[OpenSink], None]
 
 
 class Lock(Protocol):
@@ -54,7 +60,7 @@ class _Order:
     written: list[bool] = field(default_factory=list)  # the answer: whether all is with the system
 
 
-class Pump:
+class WriterThread:
     """Takes rows and messages from any thread and hands them to the sinks from its own.
 
     Nothing here holds a lock while a signal's handler may come and want the same one: callers
@@ -62,14 +68,14 @@ class Pump:
     """
 
     def __init__(
-        self, native: Keeping, sinks: Sequence[tuple[str, Writing]], notes: Notes,
+        self, native: NativeSink, sinks: Sequence[tuple[str, OpenSink]], notes: Notes,
         flush_seconds: float, budget: Budget | None = None,
     ) -> None:  # fmt: skip
         """Own the sinks from now on; `start` begins."""
         self.rows: list[object] = []  # step, time, dict, None; step, time, dict, None; ...
         self.gather: Callable[[], object] = int  # brings rows that wait elsewhere; this: nothing
         self.written: list[object] = []  # rows that the native sink has: they are the others' still
-        self.limit = FIELDS * BURST_ROWS
+        self.limit = ROW_FIELDS * BURST_ROWS
         self.messages: deque[tuple[int, Message]] = deque()  # bytes and call
         self.budget = Budget() if budget is None else budget
         self.notes = notes
@@ -81,7 +87,7 @@ class Pump:
         names = Names()  # of all gates: every sink writes a metric under the same name
         self._native = NativeGate(native, names)
         gates = ((name, Gate(writing, names)) for name, writing in sinks)
-        self._outlets = [Outlet(name, gate, notes, self.budget) for name, gate in gates]
+        self._outlets = [SinkWorker(name, gate, notes, self.budget) for name, gate in gates]
         self._seconds = flush_seconds
         self._batcher = Batcher(notes)
         self._orders: SimpleQueue[_Order | None] = SimpleQueue()
@@ -130,14 +136,16 @@ class Pump:
         self._awaited = True
         self._orders.put(None)
         # The further behind, the longer: the thread may be short of a processor.
-        if not self._room.acquire(timeout=min(PATIENCE * waiting / self.limit, MAX_PATIENCE)):
+        if not self._room.acquire(
+            timeout=min(CATCH_UP_SECONDS * waiting / self.limit, MAX_CATCH_UP_SECONDS)
+        ):
             self._tried = waiting  # once more only after as many rows again
         self._awaited = False
 
     def _wait_for_room(self, room: int) -> None:
         """Sleep, so that the thread has a processor: every caller, where many log."""
         self._orders.put(None)
-        deadline = time.monotonic() + MAX_PATIENCE
+        deadline = time.monotonic() + MAX_CATCH_UP_SECONDS
         while 2 * (waiting := len(self.rows) + len(self.written)) > room:
             if time.monotonic() > deadline:
                 self._tried = waiting  # once more only after as many rows again
@@ -153,10 +161,10 @@ class Pump:
 
     def _room_for_rows(self) -> int:
         """Return how many items of rows may wait, were all as large as the newest."""
-        newest = (self.rows or self.written)[-FIELDS:]
-        row = newest[2] if len(newest) == FIELDS else ()
+        newest = (self.rows or self.written)[-ROW_FIELDS:]
+        row = newest[2] if len(newest) == ROW_FIELDS else ()
         size = len(row) if isinstance(row, bytes) else NUMBER_BYTES * len(row)  # type: ignore[arg-type]
-        return FIELDS * max((self.budget.limit - self.budget.used) // (ROW_BYTES + size), 1)
+        return ROW_FIELDS * max((self.budget.limit - self.budget.used) // (ROW_BYTES + size), 1)
 
     def _drop_newest(self, room: int) -> None:
         # Not waited for: a signal's handler may log while its thread is in here.
@@ -167,7 +175,11 @@ class Pump:
             excess = min(len(self.rows) + len(self.written) - room, len(rows))
             if excess > 0:
                 del rows[-excess:]
-                self.losses.add("rows", excess // FIELDS, BLOCKED if self._blocked else FASTER)
+                self.losses.add(
+                    "rows",
+                    excess // ROW_FIELDS,
+                    BLOCKED_REASON if self._blocked else TOO_FAST_REASON,
+                )
         finally:
             self._taking.release()
 
@@ -178,7 +190,7 @@ class Pump:
             self.budget.used += size
             self.messages.append((size, message))
         else:
-            self.losses.add(kind, 1, BLOCKED if self._blocked else FULL)
+            self.losses.add(kind, 1, BLOCKED_REASON if self._blocked else FULL_REASON)
 
     def end(self, message: Message) -> None:
         """Hand on a run's last call, whatever waits."""
@@ -198,7 +210,7 @@ class Pump:
         """Wait until what is logged by now is with the system: the durable way."""
         if self._stuck:
             self.notes.add("a durable row waits in memory: the disk blocks")
-        elif not self._order(None, STUCK, all_sinks=False) and self.alive:
+        elif not self._order(None, DURABLE_SECONDS, all_sinks=False) and self.alive:
             self._stuck = True
 
     def flush(self, timeout: float) -> bool:
@@ -216,7 +228,9 @@ class Pump:
         if self.alive:
             self._orders.put(order)
         while self.alive and time.monotonic() < deadline:
-            if lock.acquire(timeout=min(max(0.0, deadline - time.monotonic()), ALIVE_SECONDS)):
+            if lock.acquire(
+                timeout=min(max(0.0, deadline - time.monotonic()), ALIVE_CHECK_SECONDS)
+            ):
                 return all(order.written)
         return self.closed and not self.losses.total
 
@@ -286,9 +300,9 @@ class Pump:
         remaining, is_first = len(self.rows), True
         while remaining > 0 or is_first:
             with self._taking:
-                flat, written = self.rows[: FIELDS * CHUNK_ROWS], self.written[:]
+                flat, written = self.rows[: ROW_FIELDS * CHUNK_ROWS], self.written[:]
                 if flat:  # said before they are gone: who counts on finds it here or there
-                    self.last_step = flat[-FIELDS]  # type: ignore[assignment]
+                    self.last_step = flat[-ROW_FIELDS]  # type: ignore[assignment]
                 del self.rows[: len(flat)]
                 del self.written[: len(written)]
             remaining -= len(flat)
@@ -316,7 +330,7 @@ class Pump:
     def _stand_beside(self, flat: list[object], logged: list[object]) -> None:
         """Add a row at the step logged last: what the machine did until then."""
         if measured := self.beside():
-            step, moment, *_ = logged[-FIELDS:]
+            step, moment, *_ = logged[-ROW_FIELDS:]
             flat += (step, moment, dict(measured), None)
 
     def _others_do(self, call: Message, size: int, rows: int = 1) -> None:
@@ -344,7 +358,7 @@ class Pump:
     def _count_dropped(self) -> None:
         dropped = self._native.dropped
         for kind, count in (dropped - self._dropped).items():
-            self.losses.add(kind, count, FULL)
+            self.losses.add(kind, count, FULL_REASON)
         self._dropped = dropped
 
     def _say(self, news: list[tuple[str, int]]) -> None:
@@ -362,7 +376,7 @@ class Pump:
         self._say(self.notes.rest())
         self._native_does(lambda native: native.close(status))
         for kind, count in self._native.waiting.items():
-            self.losses.add(kind, count, AT_END)
+            self.losses.add(kind, count, AT_END_REASON)
         self.losses.summarise()
         self.closed = True
 
@@ -372,9 +386,9 @@ def _size(rows: Rows) -> int:
     return MESSAGE_BYTES + rows.values.nbytes + rows.steps.nbytes + rows.times.nbytes
 
 
-def _scalars(rows: Rows, writing: Writing) -> None:
+def _scalars(rows: Rows, writing: OpenSink) -> None:
     writing.scalars(rows)
 
 
-def _note(facts: Mapping[str, object], writing: Writing) -> None:
+def _note(facts: Mapping[str, object], writing: OpenSink) -> None:
     writing.event("note", None, facts)

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
-Told = Callable[[Mapping[str, Any]], None]
+OnChange = Callable[[Mapping[str, Any]], None]
 
 
 class Config(MutableMapping[str, Any]):
     """A run's settings: read and written as items or attributes; every change is recorded."""
 
-    def __init__(self, on_change: Told) -> None:
+    def __init__(self, on_change: OnChange) -> None:
         """Begin empty; `told` gets every change."""
         object.__setattr__(self, "_values", {})
         object.__setattr__(self, "_told", on_change)

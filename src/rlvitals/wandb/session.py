@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvitals.errors import UsageError
-from rlvitals.tracking.null_run import Off
+from rlvitals.tracking.null_run import NullRun
 from rlvitals.tracking.start import start
 from rlvitals.wandb.mappings import as_mapping
 from rlvitals.wandb.media import Artifact
@@ -17,11 +17,11 @@ from rlvitals.wandb.recorded import Metric, Run
 from rlvitals.wandb.util import generate_id
 
 # Without meaning where nothing is sent, and without loss: not worth a note.
-QUIET = {
+SILENT_OPTIONS = {
     "allow_val_change", "anonymous", "config_exclude_keys", "config_include_keys", "force",
     "group", "job_type", "mode", "reinit", "resume", "save_code", "settings",
 }  # fmt: skip
-OFF = {"disabled", "dryrun-disabled"}
+DISABLED_MODES = {"disabled", "dryrun-disabled"}
 RESUME = {"must": "must", "never": "never"}  # all else goes on where there is something
 
 
@@ -62,11 +62,11 @@ def init(
     texts = {key: value or _environment(key) for key, value in arguments.items()}
     texts["group"] = options.get("group") or os.environ.get("WANDB_RUN_GROUP", "")
     texts["job_type"] = options.get("job_type") or _environment("job_type")
-    settings = _chosen(as_mapping(config), options)
+    settings = _select_config(as_mapping(config), options)
     facts = {**texts, "tags": tuple(tags or filter(None, _environment("tags").split(",")))}
     state.run = run = _begin(Path(dir or _environment("dir") or "."), facts, settings, options)
     run.config.update(settings)
-    unknown = {key for key, value in options.items() if key not in QUIET and value}
+    unknown = {key for key, value in options.items() if key not in SILENT_OPTIONS and value}
     run.ignore(*(f"init({key}=...)" for key in sorted(unknown)))
     return run
 
@@ -76,7 +76,7 @@ def _environment(name: str) -> str:
     return os.environ.get(f"WANDB_{suffix}", "")
 
 
-def _chosen(config: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def _select_config(config: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     only, without = options.get("config_include_keys"), options.get("config_exclude_keys") or ()
     return {k: v for k, v in config.items() if (only is None or k in only) and k not in without}
 
@@ -87,10 +87,16 @@ def _begin(
     mode = str(options.get("mode") or _environment("mode"))
     run_id = facts["id"] or generate_id()
     name = facts["name"] or run_id
-    run_facts = {**facts, "id": run_id, "name": name, "disabled": mode in OFF, "resumed": False}
+    run_facts = {
+        **facts,
+        "id": run_id,
+        "name": name,
+        "disabled": mode in DISABLED_MODES,
+        "resumed": False,
+    }
     folder = _folder(root / "runs", facts["id"], run_id, name)
-    if mode in OFF:
-        return Run(Off(folder, name, config), run_facts)
+    if mode in DISABLED_MODES:
+        return Run(NullRun(folder, name, config), run_facts)
     run_facts["resumed"] = folder.exists()
     recording = start(
         folder,
@@ -115,7 +121,7 @@ def _folder(root: Path, requested_id: str, run_id: str, name: str) -> Path:
     return root / (run_id if name == run_id else f"{plain}-{run_id}")
 
 
-def needed() -> Run:
+def current_run() -> Run:
     """Return the run; UsageError before `init()`, as W&B's own functions raise it."""
     if state.run is None:
         raise UsageError("no run has begun", hint="call wandb.init() first")
@@ -126,42 +132,42 @@ def log(
     data: Mapping[str, Any], step: int | None = None, commit: bool | None = None, **more: Any
 ) -> None:
     """Record a row of the run: see `Run.log`."""
-    needed().log(data, step, commit, **more)
+    current_run().log(data, step, commit, **more)
 
 
 def define_metric(name: str, step_metric: str | Metric | None = None, **options: Any) -> Metric:
     """Say what a metric stands over: see `Run.define_metric`."""
-    return needed().define_metric(name, step_metric, **options)
+    return current_run().define_metric(name, step_metric, **options)
 
 
 def alert(title: str, text: str = "", *args: Any, **kwargs: Any) -> None:
     """Record an alert: see `Run.alert`."""
-    needed().alert(title, text, *args, **kwargs)
+    current_run().alert(title, text, *args, **kwargs)
 
 
 def watch(*args: Any, **kwargs: Any) -> None:
     """Watch a model: see `Run.watch`."""
-    needed().watch(*args, **kwargs)
+    current_run().watch(*args, **kwargs)
 
 
 def unwatch(models: object = None) -> None:
     """Stop watching."""
-    needed().unwatch(models)
+    current_run().unwatch(models)
 
 
 def save(*args: Any, **kwargs: Any) -> list[str]:
     """Record the names of files: see `Run.save`."""
-    return needed().save(*args, **kwargs)
+    return current_run().save(*args, **kwargs)
 
 
 def log_artifact(*args: Any, **kwargs: Any) -> Artifact:
     """Record an artifact by its names: see `Run.log_artifact`."""
-    return needed().log_artifact(*args, **kwargs)
+    return current_run().log_artifact(*args, **kwargs)
 
 
 def mark_preempting() -> None:
     """Record that the machine is about to be taken away."""
-    needed().mark_preempting()
+    current_run().mark_preempting()
 
 
 def finish(exit_code: int | None = None, quiet: object = None) -> None:

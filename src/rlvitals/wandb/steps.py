@@ -11,7 +11,7 @@ from typing import Any
 
 from rlvitals.readers.wandb.steps import KNOWN, StepChoice
 
-DECIDED = 2  # rows: the first may be logged before training begins
+MAX_STEP_KEY_ROWS = 2  # rows: the first may be logged before training begins
 Row = dict[str, Any]
 
 
@@ -57,11 +57,11 @@ class Axes:
     def split(self, step: int, row: Row) -> Iterator[tuple[int, Row]]:
         """Part a row by the steps that its keys stand at."""
         self.rows += 1
-        if not self.main and self.rows <= DECIDED:
+        if not self.main and self.rows <= MAX_STEP_KEY_ROWS:
             self.main = next((name for name in KNOWN if name in row), "")
         columns = {self.main, *self.choice.defined.values()}
         for name in columns & row.keys():
-            if (key_step := _whole(row[name])) is not None:
+            if (key_step := _to_integer(row[name])) is not None:
                 self.last[name] = key_step
         rows: dict[int, Row] = {}
         for key, value in row.items():
@@ -70,7 +70,7 @@ class Axes:
         yield from rows.items()
 
 
-def _whole(value: object) -> int | None:
+def _to_integer(value: object) -> int | None:
     """Return a number without fraction as an integer; None for anything else."""
     try:
         number = float(value)  # type: ignore[arg-type] # whatever was logged

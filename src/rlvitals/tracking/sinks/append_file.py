@@ -12,10 +12,10 @@ try:
 except ImportError:  # Windows: two processes on one folder are told apart by attempt alone
     fcntl = None  # type: ignore[assignment]
 
-TAIL_BYTES = 2**16  # looked at together, from the end, for the last line break
+LINE_SEARCH_BYTES = 2**16  # looked at together, from the end, for the last line break
 
 
-class Appending:
+class AppendFile:
     """A file that is written by one process at a time, at its end."""
 
     def __init__(self, descriptor: int) -> None:
@@ -28,7 +28,7 @@ class Appending:
         """Create a file. Raises FileExistsError where there is one."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | _BINARY
         descriptor = os.open(path, flags, 0o644)
-        _locked(descriptor)
+        _lock(descriptor)
         return cls(descriptor)
 
     @classmethod
@@ -41,11 +41,11 @@ class Appending:
             descriptor = open_append(path, os.O_RDWR)
         except NotAFile:
             return None
-        if not _locked(descriptor):
+        if not _lock(descriptor):
             os.close(descriptor)
             return None
         size = os.fstat(descriptor).st_size
-        end = _whole_lines(descriptor, size)
+        end = _end_of_lines(descriptor, size)
         if end < size:
             os.ftruncate(descriptor, end)
         return cls(descriptor)
@@ -73,7 +73,7 @@ class Appending:
 _BINARY = getattr(os, "O_BINARY", 0)  # Windows changes line ends without it
 
 
-def _locked(descriptor: int) -> bool:
+def _lock(descriptor: int) -> bool:
     """Keep other processes from appending; False where one does already."""
     if fcntl is not None:
         try:
@@ -85,11 +85,11 @@ def _locked(descriptor: int) -> bool:
     return True
 
 
-def _whole_lines(descriptor: int, size: int) -> int:
+def _end_of_lines(descriptor: int, size: int) -> int:
     """Return where the last whole line ends."""
     end = size
     while end > 0:
-        start = max(end - TAIL_BYTES, 0)
+        start = max(end - LINE_SEARCH_BYTES, 0)
         os.lseek(descriptor, start, os.SEEK_SET)
         newline = os.read(descriptor, end - start).rfind(b"\n")
         if newline >= 0:

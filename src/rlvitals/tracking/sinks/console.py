@@ -14,10 +14,10 @@ from rlvitals.errors import harmless
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
-EVERY = 1.0  # seconds between lines
+LINE_INTERVAL_SECONDS = 1.0  # seconds between lines
 WIDTH = 100  # columns where there is no terminal
 # What is shown first, where keys are not chosen: parts of names, the most telling first.
-FIRST = (
+KEY_ORDER = (
     *("return", "rew_mean", "reward_mean", "reward", "score", "success", "ep_len", "length"),
     *("kl", "entropy", "clip", "explained", "value_loss", "policy_loss", "loss", "grad", "lr"),
     *("learning_rate",),
@@ -125,7 +125,7 @@ def number(value: float) -> str:
 
 def _rank(key: str) -> int:
     name = key.rpartition("/")[2].lower()
-    return next((i for i, pattern in enumerate(FIRST) if pattern in name), len(FIRST))
+    return next((i for i, pattern in enumerate(KEY_ORDER) if pattern in name), len(KEY_ORDER))
 
 
 def _live_console() -> object | None:
@@ -134,14 +134,14 @@ def _live_console() -> object | None:
     return console if getattr(console, "_live_stack", None) else None
 
 
-def _open(opening: Opening) -> Lines:
+def _open_sink(opening: Opening) -> Lines:
     options = opening.options
     keys, every = options.get("keys"), options.get("every")
     return Lines(
         [str(key) for key in keys] if isinstance(keys, Sequence) else (),
-        float(every) if isinstance(every, int | float) else EVERY,
+        float(every) if isinstance(every, int | float) else LINE_INTERVAL_SECONDS,
         always=bool(options.get("always")),
     )
 
 
-SINK = Sink("console", "one line an update", "", _open)
+SINK = Sink("console", "one line an update", "", _open_sink)

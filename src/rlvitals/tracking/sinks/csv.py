@@ -13,14 +13,14 @@ from pathlib import Path
 
 from rlvitals.errors import VitalsError
 from rlvitals.tracking.sinks import file_layout
-from rlvitals.tracking.sinks.append_file import Appending
-from rlvitals.tracking.sinks.lazy import later
+from rlvitals.tracking.sinks.append_file import AppendFile
+from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
 SUFFIX = ".csv"
 INTERVAL = 50  # rows that are written together
-MOST_FILES = 200  # open at once: a process may open 1,024 files, and is here for something else
+MAX_OPEN_FILES = 200  # open at once: a process may open 1,024 files, and is here for something else
 MOST_HELD = 2**24  # characters that wait for a disk that takes no more
 
 
@@ -29,7 +29,7 @@ class _Kind:
     """One kind's file, and the lines that wait to be written."""
 
     keys: tuple[str, ...]  # in the order of the file's columns
-    file: Appending
+    file: AppendFile
     thinning: file_layout.Thinning
     waiting: list[str] = field(default_factory=list)
 
@@ -47,7 +47,7 @@ class Tables:
         self._declared = declared
         self._folder, self._interval, self._most = folder, max(interval, 1), max_rows
         self._kinds: dict[frozenset[str], _Kind] = {}
-        self._tables: dict[tuple[str, ...], Appending] = {}
+        self._tables: dict[tuple[str, ...], AppendFile] = {}
 
     def scalars(self, rows: Rows) -> None:
         """Write rows of one kind into their file."""
@@ -75,7 +75,9 @@ class Tables:
         file = self._tables.get(names)
         if file is None:
             self._room()
-            file = _new(self._folder, file_layout.plain(key), [file_layout.STEP, *table.columns])
+            file = _new(
+                self._folder, file_layout.plain(key), [file_layout.STEP_COLUMN, *table.columns]
+            )
             self._tables[names] = file
         rows = zip(table.steps.tolist(), *table.columns.values(), strict=True)
         file.write(_lines(rows).encode())
@@ -119,16 +121,16 @@ class Tables:
                 continue
             with path.open("rb") as file:
                 is_same = file.read(len(start)) == start
-            if is_same and (appended := Appending.lines(path)):
+            if is_same and (appended := AppendFile.lines(path)):
                 rows = _count_lines(path) - start.count(b"\n")
                 return _Kind(keys, appended, file_layout.Thinning(self._most, rows))
         return _Kind(keys, _new(self._folder, base, head), file_layout.Thinning(self._most))
 
     def _room(self) -> None:
         """Refuse the next file where very many are open."""
-        if len(self._kinds) + len(self._tables) >= MOST_FILES:
+        if len(self._kinds) + len(self._tables) >= MAX_OPEN_FILES:
             raise VitalsError(
-                f"{MOST_FILES} kinds of rows have files: the next ones get none",
+                f"{MAX_OPEN_FILES} kinds of rows have files: the next ones get none",
                 where=str(self._folder),
                 hint="log the same names at each step, or fewer different ones",
             )
@@ -146,10 +148,10 @@ def _write(kind: _Kind) -> None:
     kind.waiting = []
 
 
-def _new(folder: Path, base: str, head: Iterable[object]) -> Appending:
+def _new(folder: Path, base: str, head: Iterable[object]) -> AppendFile:
     for path in file_layout.free(folder, base, SUFFIX):
         try:
-            file = Appending.new(path)
+            file = AppendFile.new(path)
         except FileExistsError:  # another process was faster
             continue
         try:
@@ -174,14 +176,14 @@ def _lines(rows: Iterable[Iterable[object]]) -> str:
     return text.getvalue()
 
 
-def _open(opening: Opening) -> Tables:
+def _open_sink(opening: Opening) -> Tables:
     options = opening.options
     return Tables(
-        file_layout.home(opening.folder, opening.rank),
-        file_layout.whole(options.get("interval"), INTERVAL),
-        file_layout.whole(options.get("subsamples"), 0),
+        file_layout.rank_folder(opening.folder, opening.rank),
+        file_layout.count_option(options.get("interval"), INTERVAL),
+        file_layout.count_option(options.get("subsamples"), 0),
         file_layout.column_names(options.get("columns")),
     )
 
 
-SINK = Sink("csv", "CSV files under metrics/", "", later(_open))
+SINK = Sink("csv", "CSV files under metrics/", "", open_lazily(_open_sink))

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from rlvitals.storage.safe_files import make_folder
 from rlvitals.tracking.sinks.sink import Rows
 
-FOLDER = "metrics"
-STEP, TIME = "step", "time"
-OTHER = "metrics"  # rows whose keys have no first part in common
+METRICS_FOLDER = "metrics"
+STEP_COLUMN, TIME_COLUMN = "step", "time"
+DEFAULT_BASE = "metrics"  # rows whose keys have no first part in common
 MAX_NAME = 60  # letters of a file's name
 
 
@@ -30,11 +30,15 @@ def columns(keys: tuple[str, ...]) -> list[str]:
 
     A key that is called like either is told apart: a column's name stands once.
     """
-    names = {STEP, TIME, *keys}
-    return [STEP, TIME, *(other(key, names) if key in {STEP, TIME} else key for key in keys)]
+    names = {STEP_COLUMN, TIME_COLUMN, *keys}
+    return [
+        STEP_COLUMN,
+        TIME_COLUMN,
+        *(free_key(key, names) if key in {STEP_COLUMN, TIME_COLUMN} else key for key in keys),
+    ]
 
 
-def other(key: str, names: set[str]) -> str:
+def free_key(key: str, names: set[str]) -> str:
     """Return a name that is not taken yet."""
     while key in names:
         key = f"logged/{key}"
@@ -43,17 +47,17 @@ def other(key: str, names: set[str]) -> str:
 
 def base(keys: Iterable[str]) -> str:
     """Return what files of some keys are called: the first part that all have, or "metrics"."""
-    first = {key.partition("/")[0] for key in keys if "/" in key} or {OTHER}
+    first = {key.partition("/")[0] for key in keys if "/" in key} or {DEFAULT_BASE}
     bare = any("/" not in key for key in keys)
-    return plain(first.pop()) if len(first) == 1 and not bare else OTHER
+    return plain(first.pop()) if len(first) == 1 and not bare else DEFAULT_BASE
 
 
 def plain(name: str) -> str:
     """Return a name as any file system takes it."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._")[:MAX_NAME] or OTHER
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._")[:MAX_NAME] or DEFAULT_BASE
 
 
-def whole(value: object, default: int) -> int:
+def count_option(value: object, default: int) -> int:
     """Return an option that is a count."""
     return value if isinstance(value, int) else default
 
@@ -71,9 +75,9 @@ def free(folder: Path, name: str, suffix: str) -> Iterator[Path]:
             yield path
 
 
-def home(folder: Path, rank: int) -> Path:
+def rank_folder(folder: Path, rank: int) -> Path:
     """Return the folder of a rank's files, and make it."""
-    home = make_folder(folder / FOLDER)
+    home = make_folder(folder / METRICS_FOLDER)
     return make_folder(home / f"rank-{rank}") if rank else home
 
 

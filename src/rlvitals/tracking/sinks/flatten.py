@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 
-def flat(settings: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+def flatten(settings: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     """Join nested names with "/"; lists become texts."""
     items: dict[str, object] = {}
     for key, value in settings.items():
         name = f"{prefix}/{key}" if prefix else str(key)
         if isinstance(value, Mapping):
-            items |= flat(value, name)
+            items |= flatten(value, name)
         elif value is None or isinstance(value, bool | int | float | str):
             items[name] = value
         else:

@@ -13,8 +13,8 @@ from itertools import chain
 from pathlib import Path
 
 from rlvitals.tracking.sinks import file_layout
-from rlvitals.tracking.sinks.append_file import Appending
-from rlvitals.tracking.sinks.lazy import later
+from rlvitals.tracking.sinks.append_file import AppendFile
+from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
@@ -31,7 +31,7 @@ class Lines:
 
     def scalars(self, rows: Rows) -> None:
         """Take rows."""
-        head = [f'"{file_layout.STEP}":%d,"{file_layout.TIME}":%s']
+        head = [f'"{file_layout.STEP_COLUMN}":%d,"{file_layout.TIME_COLUMN}":%s']
         names = file_layout.columns(rows.keys)[2:]
         form = (
             "{" + ",".join(head + [json.dumps(n).replace("%", "%%") + ":%s" for n in names]) + "}"
@@ -112,19 +112,19 @@ def _plain(value: object) -> object:
     return str(value)
 
 
-def _file(folder: Path) -> Appending:
+def _file(folder: Path) -> AppendFile:
     main_path = folder / "log.jsonl"
     for path in chain([main_path], file_layout.free(folder, "log", ".jsonl")):
         try:
-            return Appending.new(path)
+            return AppendFile.new(path)
         except FileExistsError:
-            if path == main_path and (file := Appending.lines(path)):
+            if path == main_path and (file := AppendFile.lines(path)):
                 return file
     raise AssertionError  # there is always a next number
 
 
-def _open(opening: Opening) -> Lines:
-    return Lines(file_layout.home(opening.folder, opening.rank))
+def _open_sink(opening: Opening) -> Lines:
+    return Lines(file_layout.rank_folder(opening.folder, opening.rank))
 
 
-SINK = Sink("jsonl", "JSON lines at metrics/log.jsonl", "", later(_open))
+SINK = Sink("jsonl", "JSON lines at metrics/log.jsonl", "", open_lazily(_open_sink))

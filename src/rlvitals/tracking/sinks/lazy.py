@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from rlvitals.errors import UsageError
-from rlvitals.tracking.sinks.sink import Opening, Rows, Writing
+from rlvitals.tracking.sinks.sink import Opening, OpenSink, Rows
 from rlvitals.types import Histogram, Table, Text
 
 PAUSE = 30.0  # seconds until a sink that could not be opened is tried again
 
 
 @dataclass(slots=True)
-class Later:
+class LazySink:
     """A sink that is not open yet, or that could not be opened: then every call raises why."""
 
-    start: Callable[[Opening], Writing]
+    start: Callable[[Opening], OpenSink]
     opening: Opening
     pause: float
-    writing: Writing | None = None
+    writing: OpenSink | None = None
     problem: Exception | None = None
     again: float = 0.0  # when it is tried once more, on the monotonic clock
 
@@ -57,7 +57,7 @@ class Later:
         if self.writing is not None:
             self.writing.close(status)
 
-    def _opened(self) -> Writing:
+    def _opened(self) -> OpenSink:
         if self.writing is not None:
             return self.writing
         if self.problem is None or time.monotonic() >= self.again:
@@ -70,15 +70,15 @@ class Later:
         raise self.problem
 
 
-def later(
-    start: Callable[[Opening], Writing], needs: str = "", pause: float = PAUSE
-) -> Callable[[Opening], Writing]:
+def open_lazily(
+    start: Callable[[Opening], OpenSink], needs: str = "", pause: float = PAUSE
+) -> Callable[[Opening], OpenSink]:
     """Return how a sink is opened later. It raises UsageError where its package is missing."""
 
-    def opened(opening: Opening) -> Writing:
+    def opened(opening: Opening) -> OpenSink:
         if needs and find_spec(needs) is None:
             hint = f"pip install {needs}"
             raise UsageError(f"{needs} is not installed", where="sinks", hint=hint)
-        return Later(start, opening, pause)
+        return LazySink(start, opening, pause)
 
     return opened

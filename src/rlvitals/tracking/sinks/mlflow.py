@@ -9,19 +9,23 @@ import time as clock
 from collections.abc import Mapping
 from typing import Any
 
-from rlvitals.tracking.sinks.flatten import flat
-from rlvitals.tracking.sinks.lazy import later
+from rlvitals.tracking.sinks.flatten import flatten
+from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
 ID_TAG = "rlvitals.run_id"
-AT_ONCE, PARAMS_AT_ONCE = 1000, 100  # MLflow's limits of one request
+MAX_BATCH_METRICS, MAX_BATCH_PARAMS = 1000, 100  # MLflow's limits of one request
 LONGEST = 250  # letters of a key; older servers take no more
 FOLDER = "rlvitals"  # experiment of runs that belong to no project
-STATUS = {"finished": "FINISHED", "killed": "KILLED", "interrupted": "KILLED"}  # else FAILED
+MLFLOW_STATUSES = {
+    "finished": "FINISHED",
+    "killed": "KILLED",
+    "interrupted": "KILLED",
+}  # else FAILED
 
 
-class Passing:
+class MlflowRun:
     """One run there."""
 
     def __init__(self, opening: Opening) -> None:
@@ -67,8 +71,8 @@ class Passing:
             for step, time, row in cells
             for key, value in zip(keys, row, strict=True)
         ]
-        for first in range(0, len(points), AT_ONCE):
-            self._client.log_batch(self._id, metrics=points[first : first + AT_ONCE])
+        for first in range(0, len(points), MAX_BATCH_METRICS):
+            self._client.log_batch(self._id, metrics=points[first : first + MAX_BATCH_METRICS])
 
     def histogram(self, key: str, histogram: Histogram) -> None:
         """Log a histogram as a JSON artifact."""
@@ -92,7 +96,7 @@ class Passing:
     def settings(self, step: int, changed: Mapping[str, object]) -> None:
         """Log changed settings as tags: a parameter there never changes."""
         del step
-        for key, value in flat(changed).items():
+        for key, value in flatten(changed).items():
             self._client.set_tag(self._id, plain(key), str(value))
 
     def event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
@@ -103,14 +107,14 @@ class Passing:
 
     def close(self, status: str) -> None:
         """End the run."""
-        state = STATUS.get(status, "FAILED")
+        state = MLFLOW_STATUSES.get(status, "FAILED")
         self._client.set_terminated(self._id, state, int(clock.time() * 1000))
 
     def _params(self, settings: Mapping[str, object]) -> None:
         param = self._entities.Param
-        params = [param(plain(key), str(value)) for key, value in flat(settings).items()]
-        for first in range(0, len(params), PARAMS_AT_ONCE):
-            self._client.log_batch(self._id, params=params[first : first + PARAMS_AT_ONCE])
+        params = [param(plain(key), str(value)) for key, value in flatten(settings).items()]
+        for first in range(0, len(params), MAX_BATCH_PARAMS):
+            self._client.log_batch(self._id, params=params[first : first + MAX_BATCH_PARAMS])
 
 
 def plain(key: str) -> str:
@@ -119,4 +123,4 @@ def plain(key: str) -> str:
     return "/".join(name for name in names if name.strip(". "))[:LONGEST] or "_"
 
 
-SINK = Sink("mlflow", "MLflow", "mlflow", later(Passing, "mlflow"))
+SINK = Sink("mlflow", "MLflow", "mlflow", open_lazily(MlflowRun, "mlflow"))

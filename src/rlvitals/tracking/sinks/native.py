@@ -17,14 +17,14 @@ from rlvitals.storage.write_buffer import Budget
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
-NAMES = {
+KIND_NAMES = {
     Kind.SCALARS: "rows",
     Kind.HISTOGRAM: "histograms",
     Kind.TEXT: "texts",
     Kind.TABLE: "tables",
     Kind.SETTINGS: "settings",
 }
-REMOVED = (
+FILES_REMOVED = (
     "files of the run folder were removed while it was recorded:"
     " this process wrote its own again, what others wrote is lost"
 )
@@ -104,7 +104,7 @@ class Native:
         facts = {**self._facts, **facts}
         logged_time = facts.pop("time", None)
         moment = float(logged_time) if isinstance(logged_time, int | float) else time.time()
-        line = events.line(Event(kind, moment, step, facts))
+        line = events.format_line(Event(kind, moment, step, facts))
         if kind == "finish" or self._budget.fits(len(line)):
             self._lines.append(line)
             self._budget.used += len(line)
@@ -168,12 +168,12 @@ class Native:
                 events_copy = self._folder.copy(self._events_fd, EVENTS_FILE)
                 os.close(self._events_fd)
                 self._events_fd = events_copy
-        self.event("note", None, {"text": REMOVED, "count": 1})
-        LOG.warning("%s: %s", self._folder.path, REMOVED)
+        self.event("note", None, {"text": FILES_REMOVED, "count": 1})
+        LOG.warning("%s: %s", self._folder.path, FILES_REMOVED)
 
 
 def _by_name(kinds: Counter[Kind]) -> Counter[str]:
-    return Counter({NAMES[kind]: count for kind, count in kinds.items() if kind in NAMES})
+    return Counter({KIND_NAMES[kind]: count for kind, count in kinds.items() if kind in KIND_NAMES})
 
 
 SINK = Sink("native", "the run folder's own blocks", "", Native)

@@ -14,14 +14,14 @@ import numpy as np
 
 from rlvitals.storage.safe_files import beside, make_folder
 from rlvitals.tracking.sinks import file_layout
-from rlvitals.tracking.sinks.lazy import later
+from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
 SUFFIX = ".parquet"
 INTERVAL = 50  # rows in a file, at least
 SHARE = 100  # a file holds at least this part of the rows before it: files stay few
-MOST_HELD = 2**21  # numbers that wait for a disk that takes no more
+MAX_WAITING_NUMBERS = 2**21  # numbers that wait for a disk that takes no more
 
 
 @dataclass(slots=True)
@@ -47,9 +47,9 @@ class Folders:
         self._arrow: Any = pyarrow
         self._parquet: Any = parquet
         options = opening.options
-        self._home = file_layout.home(opening.folder, opening.rank)
-        self._interval = max(file_layout.whole(options.get("interval"), INTERVAL), 1)
-        self._most = file_layout.whole(options.get("subsamples"), 0)
+        self._home = file_layout.rank_folder(opening.folder, opening.rank)
+        self._interval = max(file_layout.count_option(options.get("interval"), INTERVAL), 1)
+        self._most = file_layout.count_option(options.get("subsamples"), 0)
         self._part = f"{opening.attempt:04d}-{opening.rank}"
         self._declared = file_layout.column_names(options.get("columns"))
         self._kinds: dict[tuple[str, ...], _Kind] = {}
@@ -75,7 +75,7 @@ class Folders:
     def table(self, key: str, table: Table) -> None:
         """Write a table into a file of its own."""
         columns = {name: _cells(column) for name, column in table.columns.items()}
-        step = file_layout.other(file_layout.STEP, set(columns))
+        step = file_layout.free_key(file_layout.STEP_COLUMN, set(columns))
         folder = self._home / f"{file_layout.plain(key)}-table"
         make_folder(folder)
         first = int(table.steps[0]) if len(table) else 0
@@ -126,7 +126,9 @@ class Folders:
         try:
             self._save(kind.folder / f"{kind.files:06d}-{self._part}{SUFFIX}", columns)
         except OSError:
-            if len(steps) * len(names) > MOST_HELD:  # else they are tried again with the next ones
+            if (
+                len(steps) * len(names) > MAX_WAITING_NUMBERS
+            ):  # else they are tried again with the next ones
                 kind.waiting = []
             raise
         kind.written, kind.files, kind.waiting = kind.written + len(steps), kind.files + 1, []
@@ -163,4 +165,4 @@ def _cells(column: Sequence[object]) -> list[object]:
     return [None if cell is None else str(cell) for cell in column]
 
 
-SINK = Sink("parquet", "Parquet files under metrics/", "pyarrow", later(Folders, "pyarrow"))
+SINK = Sink("parquet", "Parquet files under metrics/", "pyarrow", open_lazily(Folders, "pyarrow"))

@@ -12,7 +12,7 @@ from rlvitals.errors import UsageError, nearest
 from rlvitals.options import Monitoring
 from rlvitals.settings import Settings
 from rlvitals.tracking.sinks import SINKS, find, native
-from rlvitals.tracking.sinks.sink import Opening, Writing
+from rlvitals.tracking.sinks.sink import Opening, OpenSink
 
 TABLES = ("csv", "parquet")
 Options = Mapping[str, object]
@@ -28,7 +28,7 @@ def _columns(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def chosen(
+def select(
     requested: Named | None, settings: Settings, columns: Sequence[str] = ()
 ) -> dict[str, Options]:
     """Return the sinks beside the native one, by name, with their options.
@@ -39,7 +39,7 @@ def chosen(
     section, names_of_rows = settings.monitoring, _columns(columns)
     names: list[str] = [requested] if isinstance(requested, str) else list(requested or ())
     if requested is None:
-        names = [*settings.recording.sinks, *(_asked(section) if section else ())]
+        names = [*settings.recording.sinks, *(_section_sinks(section) if section else ())]
     call_options = requested if isinstance(requested, Mapping) else {}
     section_options = _options(section) if section else {}
     sinks: dict[str, Options] = {}
@@ -58,7 +58,7 @@ def chosen(
     return sinks
 
 
-def opened(opening: Opening, sinks: Mapping[str, Options]) -> list[tuple[str, Writing]]:
+def open_sinks(opening: Opening, sinks: Mapping[str, Options]) -> list[tuple[str, OpenSink]]:
     """Open some sinks. Raises UsageError where a package is missing."""
     return [
         (sink.name, sink.open(replace(opening, options=sinks[sink.name])))
@@ -67,7 +67,7 @@ def opened(opening: Opening, sinks: Mapping[str, Options]) -> list[tuple[str, Wr
     ]
 
 
-def _asked(section: Monitoring) -> tuple[str, ...]:
+def _section_sinks(section: Monitoring) -> tuple[str, ...]:
     export = (section.metrics_export_format,) if section.metrics_export_enabled else ()
     return ("tensorboard", *export)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rlvitals.types import Histogram, Table, Text
 
-AXIS = "axis/"  # prefix of keys that are x-axes of their rows
+AXIS_PREFIX = "axis/"  # prefix of keys that are x-axes of their rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +31,7 @@ class Rows:
         return len(self.steps)
 
 
-class Writing(Protocol):
+class OpenSink(Protocol):
     """One run's open sink: called from one thread at a time, never from the loop's `log()`.
 
     Any call may raise: the run counts it, says it once, and goes on with the other sinks.
@@ -85,4 +85,4 @@ class Sink:
     name: str
     title: str
     needs: str  # the package to install, "" where it is our own
-    open: Callable[[Opening], Writing]
+    open: Callable[[Opening], OpenSink]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from rlvitals.tracking.sinks.sink import AXIS
+from rlvitals.tracking.sinks.sink import AXIS_PREFIX
 
 
 def tags(options: Mapping[str, object]) -> Callable[[str], str]:
@@ -18,6 +18,6 @@ def tags(options: Mapping[str, object]) -> Callable[[str], str]:
 
     @cache
     def tag(key: str) -> str:
-        return tag_names.get(key) or (key if key.startswith(AXIS) else tag_prefix + key)
+        return tag_names.get(key) or (key if key.startswith(AXIS_PREFIX) else tag_prefix + key)
 
     return tag

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from rlvitals.errors import harmless
 from rlvitals.storage.safe_files import make_folder
-from rlvitals.tracking.sinks.append_file import Appending
+from rlvitals.tracking.sinks.append_file import AppendFile
 from rlvitals.tracking.sinks.event_files import scalars, summaries
-from rlvitals.tracking.sinks.flatten import flat
-from rlvitals.tracking.sinks.lazy import later
+from rlvitals.tracking.sinks.flatten import flatten
+from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.tracking.sinks.tags import tags
 from rlvitals.types import Histogram, Table, Text
@@ -36,10 +36,10 @@ class EventFile:
         self._restarted = not opening.resumed
         self._tag = tags(opening.options)
         self._tables = opening.options.get("tables") is not False
-        self._file = Appending.new(path)
+        self._file = AppendFile.new(path)
         time, name = clock.time(), opening.name or opening.run_id
         self._file.write(summaries.head(time))
-        self._file.write(summaries.settings(flat(opening.settings), name, time))
+        self._file.write(summaries.settings(flatten(opening.settings), name, time))
 
     def scalars(self, rows: Rows) -> None:
         """Write rows: float32, one event for each number."""
@@ -69,7 +69,7 @@ class EventFile:
 
     def settings(self, step: int, changed: Mapping[str, object]) -> None:
         """Write a change of settings as a text: hyperparameters are those of the start."""
-        rows = "\n".join(f"|{key}|{value}|" for key, value in flat(changed).items())
+        rows = "\n".join(f"|{key}|{value}|" for key, value in flatten(changed).items())
         self.text("settings/changed", Text(step, clock.time(), f"|setting|value|\n|-|-|\n{rows}"))
 
     def event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
@@ -92,7 +92,7 @@ class EventFile:
             self._file.write(summaries.restart(clock.time(), step))
 
 
-def _open(opening: Opening) -> EventFile:
+def _open_sink(opening: Opening) -> EventFile:
     name = opening.options.get("folder")
     if isinstance(name, str) and name:
         home = opening.folder / name  # the user's own path may be a link
@@ -110,4 +110,4 @@ def _open(opening: Opening) -> EventFile:
     return EventFile(path, opening)
 
 
-SINK = Sink("tensorboard", "TensorBoard event files", "", later(_open))
+SINK = Sink("tensorboard", "TensorBoard event files", "", open_lazily(_open_sink))

@@ -6,14 +6,14 @@ Options are `trackio.init`'s own: `sinks={"trackio": {"space_id": "me/runs"}}`.
 from collections.abc import Mapping
 from typing import Any
 
-from rlvitals.tracking.sinks.lazy import later
+from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
 PROJECT = "rlvitals"  # of runs that belong to none: Trackio asks for one
 
 
-class Passing:
+class TrackioRun:
     """One run there."""
 
     def __init__(self, opening: Opening) -> None:
@@ -73,4 +73,4 @@ class Passing:
         self._run.finish()
 
 
-SINK = Sink("trackio", "Trackio", "trackio", later(Passing, "trackio"))
+SINK = Sink("trackio", "Trackio", "trackio", open_lazily(TrackioRun, "trackio"))

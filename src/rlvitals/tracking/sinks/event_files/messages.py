@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from rlvitals.storage.crc32c import crc32c, mask
 
-HEADER = struct.Struct("<QI")  # length, its masked checksum
-CHECK = struct.Struct("<I")
+RECORD_HEADER = struct.Struct("<QI")  # length, its masked checksum
+RECORD_CHECKSUM = struct.Struct("<I")
 DOUBLE = struct.Struct("<d")
 
 
@@ -34,7 +34,7 @@ def double(field: int, number: float) -> bytes:
     return varint(field << 3 | 1) + DOUBLE.pack(number)
 
 
-def sized(field: int, data: bytes | str) -> bytes:
+def length_delimited(field: int, data: bytes | str) -> bytes:
     """Return a field that holds bytes, a text or a message."""
     data = data.encode(errors="replace") if isinstance(data, str) else data
     return varint(field << 3 | 2) + varint(len(data)) + data
@@ -43,9 +43,9 @@ def sized(field: int, data: bytes | str) -> bytes:
 @lru_cache(maxsize=4096)
 def header(length: int) -> bytes:
     """Return what stands before a record's payload of so many bytes."""
-    return HEADER.pack(length, mask(crc32c(length.to_bytes(8, "little"))))
+    return RECORD_HEADER.pack(length, mask(crc32c(length.to_bytes(8, "little"))))
 
 
 def record(payload: bytes) -> bytes:
     """Return a payload as one whole record."""
-    return header(len(payload)) + payload + CHECK.pack(mask(crc32c(payload)))
+    return header(len(payload)) + payload + RECORD_CHECKSUM.pack(mask(crc32c(payload)))

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.storage.crc32c import MASK_DELTA, crc32c, pair_term, term
-from rlvitals.tracking.sinks.event_files.messages import header, sized
+from rlvitals.tracking.sinks.event_files.messages import header, length_delimited
 
 HEADER_BYTES = 12
 TIME_KEY, STEP_KEY, VALUE_KEY = 0x09, 0x10, 0x15  # field numbers and wire types, as one byte
 SUMMARY, VALUE, TAG = 5, 1, 1  # Event.summary, Summary.value, Summary.Value.tag
-_LIMITS = 2 ** (7 * np.arange(9, dtype=np.int64))  # from each on, a step takes a byte more
+_STEP_LIMITS = 2 ** (7 * np.arange(9, dtype=np.int64))  # from each on, a step takes a byte more
 _SHIFTS = (7 * np.arange(10)).astype(np.uint64)
-_COUNTED = np.arange(19)  # the bytes of a stamp
-AT_ONCE = 2**12  # scalars that are encoded together: their bytes fit the nearest caches
+_POSITIONS = np.arange(19)  # the bytes of a stamp
+MAX_BATCH_SCALARS = 2**12  # scalars that are encoded together: their bytes fit the nearest caches
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +53,7 @@ def encode(
         single = values.astype("<f4", order="C")
     widths = _widths(steps)
     cuts = [0, *(np.flatnonzero(widths[1:] != widths[:-1]) + 1).tolist(), len(steps)]
-    batch_rows = max(AT_ONCE // len(keys), 1)
+    batch_rows = max(MAX_BATCH_SCALARS // len(keys), 1)
     for begin, end in pairwise(cuts):
         for first in range(begin, end, batch_rows):
             batch = slice(first, min(first + batch_rows, end))
@@ -65,7 +65,7 @@ def encode(
 
 def _widths(steps: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many bytes each step takes: 0 for step 0, which is left out, 10 below it."""
-    return np.where(steps < 0, 10, _LIMITS.searchsorted(steps, side="right"))
+    return np.where(steps < 0, 10, _STEP_LIMITS.searchsorted(steps, side="right"))
 
 
 def _stamps(steps: NDArray[np.int64], times: NDArray[np.float64], width: int) -> NDArray[np.uint8]:
@@ -106,9 +106,9 @@ def _checks(
 ) -> NDArray[np.uint32]:
     """Return the masked checksums [n, k] of the payloads."""
     terms = _stamp_terms(stamps.shape[1])
-    register = np.bitwise_xor.reduce(terms[_COUNTED[: stamps.shape[1]], stamps], axis=1)
+    register = np.bitwise_xor.reduce(terms[_POSITIONS[: stamps.shape[1]], stamps], axis=1)
     octets = register.astype("<u4", copy=False).view(np.uint8).reshape(-1, 4)
-    shifted = np.bitwise_xor.reduce(layout.moves[_COUNTED[:4], octets], axis=1)
+    shifted = np.bitwise_xor.reduce(layout.moves[_POSITIONS[:4], octets], axis=1)
     halves = values.view("<u2").reshape(*values.shape, 2)
     crcs = pair_term(2).take(halves[..., 0]) ^ pair_term(0).take(halves[..., 1])
     crcs ^= shifted.take(layout.which, axis=1)
@@ -144,8 +144,8 @@ def _layout(keys: tuple[str, ...], width: int) -> _Layout:
     data, stamps, ends, checks, distances = b"", [], [], [], []
     for key in keys:
         # 4 zero bytes stand for the value, so that the lengths around it count them.
-        value = sized(TAG, key) + bytes([VALUE_KEY, 0, 0, 0, 0])
-        summary = sized(SUMMARY, sized(VALUE, value))
+        value = length_delimited(TAG, key) + bytes([VALUE_KEY, 0, 0, 0, 0])
+        summary = length_delimited(SUMMARY, length_delimited(VALUE, value))
         bare = bytes([TIME_KEY]) + bytes(len(stamp)) + summary
         stamps.append(len(data) + HEADER_BYTES + 1)
         data += header(len(bare)) + bare
