@@ -1,4 +1,4 @@
-"""What `import rlvitals` offers: loaded when the first of its names is used."""
+"""The public functions and names of `import rlvitals`, loaded on first use."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -140,7 +140,7 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
     live: bool | None = None,
     now: float | str | None = None,
 ) -> Diagnosis:
-    """Say what is wrong with a run: a log, a run's folder, or a trace.
+    """Diagnose a run: a log, a run's folder, or a trace.
 
     `replay` also judges growing parts of it, to say what was warned of and taken back. `live`
     says that the run goes on, or that it is over (False); without it the evidence decides. `now`
@@ -167,7 +167,7 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
 
 
 def summarise(run: Where) -> str:
-    """Return a run in a few lines, as `rlvitals plot` writes it. Raises UnreadableLog."""
+    """Return a summary of a run, as `rlvitals plot` writes it. Raises UnreadableLog."""
     run_files, saved_progress = _find_run(run), progress.read(Path(run))
     trained = None if saved_progress is None else saved_progress.trained
     return summaries.page([training_summary.summary(run_files.name, diagnose(run), trained)])
@@ -183,7 +183,7 @@ def compare(  # noqa: PLR0913 - the command's options, each by its name
     short_fails: bool = False,
     live: bool | None = None,
 ) -> Comparison:
-    """Say which of several groups of runs does better: paths of runs, folders of runs, or traces.
+    """Compare groups of runs: paths of runs, folders of runs, or traces.
 
     Runs that share every setting but the seed are a group; `by` names the settings to group by.
     `level` is in the unit of the metric, `at` is "last", "best" or "mean of last N %". `axis`
@@ -248,7 +248,7 @@ def _with_settings(
     *,
     live: bool | None = None,
 ) -> Trace:
-    """Give a trace the profile and settings that a person names."""
+    """Apply a caller's profile, settings and thresholds to a trace."""
     if live is not None and not run.lifecycle.over:
         cycle = replace(run.lifecycle, live=live, live_by=f"live={live} says so")
         run = replace(run, lifecycle=cycle)

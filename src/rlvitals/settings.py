@@ -1,4 +1,4 @@
-"""What a person may set, section by section: checks, flags and the docs' table come from here.
+"""Declare, load and check the settings; flags and the documentation's table come from here.
 
 Command line > environment (`RLVITALS_*`) > the nearest `rlvitals.toml` > the user's own file in
 the configuration folder > default. The nearest file is the first one found from the run's folder
@@ -32,7 +32,7 @@ Scalar = bool | int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Diagnose:
-    """How a run is judged."""
+    """The options of `rlvitals diagnose`."""
 
     fail_on: str = _option(
         "warning", "lowest severity of a finding that makes the exit code 1", choices=FAIL_ON
@@ -54,7 +54,7 @@ class Diagnose:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """How `rlvitals.start()` records a run, where the call itself does not say."""
+    """The defaults of `rlvitals.start()`."""
 
     mode: str = _option(
         "on", "off: nothing is recorded and every call is free; also `RLVITALS_MODE`",
@@ -82,7 +82,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every section, with what was set."""
+    """All sections with their values."""
 
     diagnose: Diagnose = Diagnose()
     metrics: Mapping[str, str] = field(default_factory=dict)  # key in the log -> metric
@@ -94,7 +94,7 @@ class Settings:
     plot: Plot = field(default_factory=Plot)
 
 
-# Sections whose keys are the user's own: what a value is, and the flag that says the same.
+# Sections with free keys: the meaning of a value, and the equivalent flag.
 FREE = {
     "metrics": ('what your own keys mean: `"my/score" = "outcome/return"`', "--map"),
     "settings": ("settings that the log does not hold: `target_kl = 0.02`", "--set"),
@@ -119,7 +119,7 @@ MODE_VARIABLE = "RLVITALS_MODE"  # for `recording.mode`, as one types it before 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option of a section, as flags and tables show it."""
+    """An option of a section, as flags and tables show it."""
 
     section: str
     key: str
@@ -134,7 +134,7 @@ class Option:
         return f"--{self.key.replace('_', '-')}"
 
     def set_to(self, value: str) -> str:
-        """How it is set: on the command line where it is a flag there, else in a file."""
+        """Return how to set it: by its flag on the command line, else in a file."""
         return f"{self.flag} {value}" if self.section in FLAGS else f"{self.key} = {value}"
 
     @property
@@ -158,7 +158,7 @@ def load(
     *,
     records: bool = False,
 ) -> Settings:
-    """Put the layers on each other for a run at `near`. `flags` holds sections as the file does.
+    """Merge the layers for a run at `near`. `flags` has sections as the file does.
 
     `records`: the run is recorded, not looked at. Raises UsageError for an unknown name, a wrong
     type, or a file that is not TOML.

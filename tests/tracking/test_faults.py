@@ -590,7 +590,7 @@ def test_a_disk_that_blocks_keeps_the_loop_going_and_counts_what_it_loses(tmp_pa
     run = rlvitals.start(tmp_path, strict=False)
     monkeypatch.setattr(write_buffer, "_write", stuck)
     run.log(0, {"x": 0})
-    while not run._pump._blocked:
+    while not run._pump._is_blocked:
         time.sleep(0.01)
     for step in range(1, 20_000):  # ends, though the disk takes nothing
         run.log(step, {"x": step})

@@ -262,7 +262,7 @@ def test_a_sink_that_could_not_be_opened_is_tried_again(tmp_path):
     (tmp_path / "metrics").unlink()
     with pytest.raises(NotADirectoryError):  # not at every call
         writing.scalars(rows())
-    writing.again = 0.0
+    writing.retry_time = 0.0
     writing.scalars(rows())
     writing.close("finished")
     assert (tmp_path / "metrics" / "train-1.csv").exists()

@@ -1,4 +1,4 @@
-"""Rows of blocks as the series of each key, in the order they were written."""
+"""Convert the rows of blocks to the series of each key, in the order they were written."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ Column = tuple[Scalars, int]  # rows, and which of their columns
 
 
 def series(chunks: Iterable[Scalars]) -> dict[str, Series]:
-    """Gather the series of each key; those of one key table share their steps and times."""
+    """Return the series of each key; those of one key table share their steps and times."""
     by_keys: dict[tuple[str, ...], list[Scalars]] = defaultdict(list)
     for chunk in chunks:
         by_keys[chunk.keys].append(chunk)
@@ -26,13 +26,13 @@ def series(chunks: Iterable[Scalars]) -> dict[str, Series]:
 
 
 def one_series(chunks: Iterable[Scalars], key: str) -> Series | None:
-    """Gather the series of one key; None where no part has it."""
+    """Return the series of one key; None where no chunk has it."""
     columns = [(chunk, chunk.keys.index(key)) for chunk in chunks if key in chunk.keys]
     return _sort_rows(columns) if columns else None
 
 
 def concatenate(chunks: Sequence[Scalars]) -> Scalars:
-    """Put rows under the same keys one after another."""
+    """Concatenate rows with the same keys."""
     if len(chunks) == 1:
         return chunks[0]
     return Scalars(
@@ -46,21 +46,21 @@ def concatenate(chunks: Sequence[Scalars]) -> Scalars:
 
 
 def places(chunk: Scalars) -> NDArray[np.int64]:
-    """Return each row's place in its file, int64 [n]."""
+    """Return the position of each row in its file, int64 [n]."""
     if chunk.order is not None:
         return chunk.order
     return np.arange(chunk.first, chunk.first + len(chunk.steps))
 
 
 def rows_from(chunk: Scalars, rows: int) -> Scalars:
-    """Keep the rows that stand behind the first `rows` of the file."""
+    """Return the rows that follow the first `rows` of the file."""
     if chunk.order is None and chunk.first >= rows:
         return chunk
     return select_rows(chunk, places(chunk) >= rows)
 
 
 def select_rows(chunk: Scalars, rows: slice | NDArray[np.bool_]) -> Scalars:
-    """Keep some of the rows."""
+    """Return a selection of the rows."""
     order = places(chunk)[rows]
     return Scalars(
         chunk.keys, chunk.steps[rows], chunk.times[rows], chunk.values[:, rows], 0, order
@@ -84,7 +84,7 @@ def _sort_rows(columns: Sequence[Column]) -> Series:
 
 
 def concatenate_series(pieces: Sequence[Series]) -> Series:
-    """Put series one after another: those of a run's attempts."""
+    """Concatenate series: those of a run's attempts."""
     if len(pieces) == 1:
         return pieces[0]
     return Series(
@@ -95,7 +95,7 @@ def concatenate_series(pieces: Sequence[Series]) -> Series:
 
 
 def stacked(tables: Sequence[Table]) -> Table:
-    """Put tables' rows one after another; a cell that a table lacks is None."""
+    """Concatenate the rows of tables; a cell that a table lacks is None."""
     if len(tables) == 1:
         return tables[0]
     names = dict.fromkeys(name for table in tables for name in table.columns)

@@ -1,8 +1,8 @@
-"""Pack a run's many small blocks into few big ones.
+"""Pack the many small blocks of a run into a few large ones.
 
-A packed file is written beside, made safe on the disk, read back, compared with its source value by
-value, and renamed; then the file that it stands for goes. A crash at any byte leaves the file
-itself, or both: the packed one says how much of the other it stands for, so nothing is counted
+A compacted file is written under a temporary name, synced, read back, compared value by value with
+its source, and renamed; then the block file is removed. A crash at any byte leaves the block file
+or both: the compacted one records how much of the other it replaces, so nothing is counted
 twice.
 """
 
@@ -27,14 +27,13 @@ PACKED_BLOCK_BYTES = (
 MAX_BUFFERED_BYTES = 256 << 20  # bytes of rows that wait for their block to fill
 QUIET_SECONDS = 600  # seconds: a writer on another machine may be seen by its file alone
 Keys = tuple[str, ...]
-MAX_NAMED = 3  # metrics that an error names
 MISMATCH = "what was packed differs from it"
 CONTENT_KINDS = frozenset({Kind.HISTOGRAM, Kind.TEXT, Kind.TABLE, Kind.SETTINGS})
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What became of one file."""
+    """The result of compacting one file."""
 
     name: str
     before: int  # bytes
@@ -71,7 +70,7 @@ def _compact(file: BlockFile) -> Packed:
 
 
 def pack(file: BlockFile) -> tuple[str, Path]:
-    """Write the packed file of an attempt's rank, beside it; or say why not. Raises OSError."""
+    """Write the compacted file of a rank. Return the reason if it was skipped. Raises OSError."""
     target = file.path.with_suffix(".packed.rlv")
     temp_path = target.with_name(f".{file.path.stem}.packed.{os.urandom(6).hex()}")
     try:
@@ -93,29 +92,29 @@ def pack(file: BlockFile) -> tuple[str, Path]:
 
 
 class _SkipFile(Exception):  # noqa: N818 - what becomes of the file
-    """A file is left as it is; the text says why."""
+    """A file cannot be compacted; the message is the reason."""
 
 
 class _Source:
-    """What one attempt's rank holds: its rows and other frames in order, in bounded memory."""
+    """The rows and other frames of one rank in order, in bounded memory."""
 
     def __init__(self, file: BlockFile) -> None:
         """Begin before the first part. OSError."""
         self._file = file
-        self.origin = Origin(0, 0, 0, {}, b"", ended=False)  # how far `parts` came
+        self.origin = Origin(0, 0, 0, {}, b"", ended=False)  # how far `read` came
 
-    def parts(self) -> Iterator[Scalars | Frame]:
-        """Go through what is packed already, then through the file. OSError, _Left."""
+    def read(self) -> Iterator[Scalars | Frame]:
+        """Yield the compacted frames, then those of the growing file. Raises OSError, _SkipFile."""
         with self._file.path.open("rb", buffering=0) as growing_file:
             head = growing_file.read(FRAME_HEADER_BYTES)
             if frames.parse(head) is None:
                 raise _SkipFile("no block of it is whole")
             self.origin = replace(self.origin, head=head)
             if self._file.packed is not None:
-                yield from self._read_packed(self._file.packed)
-            yield from self._read_grown(growing_file)
+                yield from self._read_packed_file(self._file.packed)
+            yield from self._read_growing_file(growing_file)
 
-    def _read_packed(self, path: Path) -> Iterator[Scalars | Frame]:
+    def _read_packed_file(self, path: Path) -> Iterator[Scalars | Frame]:
         with PackedFile(path) as packed_file:
             if packed_file.damage or packed_file.origin is None:
                 raise _SkipFile(f"{path.name} is damaged")
@@ -126,7 +125,7 @@ class _Source:
             yield from packed_file.others
             self.origin = packed_file.origin
 
-    def _read_grown(self, source: IO[bytes]) -> Iterator[Scalars | Frame]:
+    def _read_growing_file(self, source: IO[bytes]) -> Iterator[Scalars | Frame]:
         start = self.origin
         tables, rows, other_count = dict(start.tables), start.rows, start.others
         for item in frames.stream(source, start.covers):
@@ -151,7 +150,7 @@ class _Source:
 
 
 def _parse(frame: Frame) -> Any:  # noqa: ANN401 - whatever the frame holds
-    """Parse a frame: what no reader can read is not packed. Raises _Left."""
+    """Parse a frame; a frame that no reader can parse is not packed. Raises _SkipFile."""
     try:
         return payloads.PARSERS[frame.header.kind](frame.payload)
     except ValueError as error:
@@ -159,11 +158,11 @@ def _parse(frame: Frame) -> Any:  # noqa: ANN401 - whatever the frame holds
 
 
 def _compare(source: _Source, path: Path, origin: Origin) -> None:
-    """Read a packed file as readers do, and compare it bit by bit. Raises OSError, _Left."""
+    """Read a packed file as readers do and compare it bit by bit. Raises OSError, _SkipFile."""
     with PackedFile(path) as packed_file:
         copies = iter(packed_file.others)
         written = _PackedRows(packed_file)
-        for item in source.parts():
+        for item in source.read():
             if isinstance(item, Scalars):
                 alike = written.has(item)
             else:
@@ -171,7 +170,7 @@ def _compare(source: _Source, path: Path, origin: Origin) -> None:
                 alike = copy is not None and _content(copy) == _content(item)
             if not alike:
                 raise _SkipFile(f"{MISMATCH}: {_describe_item(item)}")
-        if packed_file.damage or next(copies, None) is not None or written.more():
+        if packed_file.damage or next(copies, None) is not None or written.has_more():
             raise _SkipFile(f"{MISMATCH}: it holds more")
         if not packed_file.origin == source.origin == origin:
             raise _SkipFile(f"{MISMATCH}: its reach")
@@ -183,7 +182,7 @@ def _content(frame: Frame) -> tuple[int, memoryview]:
 
 def _describe_item(item: Scalars | Frame) -> str:
     if isinstance(item, Scalars):
-        return f"rows of {', '.join(item.keys[:MAX_NAMED])} from step {item.steps[0]:,} on"
+        return f"rows of {', '.join(item.keys[:3])} from step {item.steps[0]:,} on"
     return f"the block at offset {item.offset:,}"
 
 
@@ -195,12 +194,12 @@ class _PackedRows:
         self._blocks: dict[Keys, list[Block]] = defaultdict(list)
         for block in packed_file.blocks:
             self._blocks[block.keys].append(block)
-        self._rest: dict[Keys, Scalars] = {}  # read, not compared yet
+        self._remaining: dict[Keys, Scalars] = {}  # read, not compared yet
 
     def has(self, chunk: Scalars) -> bool:
         """Compare rows with the next ones under their keys: bits and places. OSError, Damaged."""
         while len(chunk.steps):
-            remaining = self._rest.pop(chunk.keys, None)
+            remaining = self._remaining.pop(chunk.keys, None)
             if remaining is None or not len(remaining.steps):
                 if not self._blocks[chunk.keys]:
                     return False
@@ -210,13 +209,13 @@ class _PackedRows:
                 columns.select_rows(chunk, slice(size))
             ):
                 return False
-            self._rest[chunk.keys] = columns.select_rows(remaining, slice(size, None))
+            self._remaining[chunk.keys] = columns.select_rows(remaining, slice(size, None))
             chunk = columns.select_rows(chunk, slice(size, None))
         return True
 
-    def more(self) -> bool:
-        """Tell whether rows are left that nothing was compared with."""
-        has_rows = any(len(rows.steps) for rows in self._rest.values())
+    def has_more(self) -> bool:
+        """Return whether rows are left that nothing was compared with."""
+        has_rows = any(len(rows.steps) for rows in self._remaining.values())
         return has_rows or any(self._blocks.values())
 
 
@@ -228,30 +227,30 @@ def _to_bytes(chunk: Scalars) -> tuple[bytes, ...]:
 
 
 class _Packer:
-    """Gathers rows by key table until they fill a block."""
+    """A buffer that collects rows by key table until they fill a block."""
 
     def __init__(self, into: IO[bytes]) -> None:
         self._into = into
-        self._held: dict[Keys, list[Scalars]] = defaultdict(list)
+        self._pending: dict[Keys, list[Scalars]] = defaultdict(list)
         self._sizes: Counter[Keys] = Counter()  # bytes of the rows that wait
         self._numbers: dict[Keys, int] = {}
 
     def take(self, source: _Source) -> None:
-        """Write what a source holds, packed. OSError, _Left."""
-        for item in source.parts():
+        """Write the content of a source, packed. Raises OSError, _SkipFile."""
+        for item in source.read():
             if isinstance(item, Scalars):
-                self._hold(item)
+                self._add(item)
             else:
                 self._copy(item)
-        for keys in list(self._held):
+        for keys in list(self._pending):
             self._write(keys)
         self._into.write(source.origin.frame() + frames.pack(Kind.END, b""))
 
     def _copy(self, frame: Frame) -> None:
         self._into.write(frames.to_bytes(frame.header) + frame.payload)
 
-    def _hold(self, chunk: Scalars) -> None:
-        self._held[chunk.keys].append(chunk)
+    def _add(self, chunk: Scalars) -> None:
+        self._pending[chunk.keys].append(chunk)
         self._sizes[chunk.keys] += 8 * len(chunk.steps) * (2 + len(chunk.keys))
         if self._sizes[chunk.keys] >= PACKED_BLOCK_BYTES:
             self._write(chunk.keys)
@@ -259,8 +258,8 @@ class _Packer:
             self._write(self._sizes.most_common(1)[0][0])
 
     def _write(self, keys: Keys) -> None:
-        """Write the rows that wait under some keys."""
-        merged = columns.concatenate(self._held.pop(keys))
+        """Write the buffered rows of a key table."""
+        merged = columns.concatenate(self._pending.pop(keys))
         del self._sizes[keys]
         if keys not in self._numbers:
             self._numbers[keys] = len(self._numbers)

@@ -1,4 +1,4 @@
-"""A packed file: few big blocks that stand for the beginning of an attempt's file, or all of it.
+"""Read and write compacted files, whose few large blocks replace the beginning of a block file.
 
 Its last frame but one says how far it reaches. A block of it begins with an index: each column's
 own checksum and last value, so that one metric, or all last values, are read without the rest.
@@ -42,7 +42,7 @@ class Damaged(Exception):  # noqa: N818 - says what the file is
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which part of which file a packed file stands for."""
+    """The part of a block file that a compacted file replaces."""
 
     covers: int  # bytes of the attempt's file from its beginning
     rows: int
@@ -52,7 +52,7 @@ class Origin:
     ended: bool  # whether its writer closed it
 
     def cursor(self) -> BlockCursor:
-        """Where to go on in the file that this one stands for."""
+        """Return the cursor that follows this part in the block file."""
         tables = MappingProxyType(dict(self.tables))
         return BlockCursor(self.covers, self.rows, self.others, tables, self.head, self.ended)
 
@@ -73,7 +73,7 @@ class Origin:
         )
 
     def frame(self) -> bytes:
-        """Lay it out as a frame."""
+        """Encode it as a frame."""
         record = {
             "covers": self.covers,
             "rows": self.rows,
@@ -87,7 +87,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """One block's index."""
+    """The index of a block."""
 
     keys: tuple[str, ...]
     rows: int
@@ -111,7 +111,7 @@ def _round_up(size: int) -> int:
 
 
 def block(chunk: Scalars, table: int) -> list[bytes]:
-    """Lay out rows as a frame, in parts."""
+    """Encode rows as a frame, in parts."""
     rows, count = len(chunk.steps), len(chunk.keys)
     order = columns.places(chunk)
     is_contiguous = bool(np.all(order[1:] == order[:-1] + 1))
@@ -152,7 +152,7 @@ def parse(index: bytes | memoryview, header: Header, keys: tuple[str, ...], offs
 
 
 def check(frame: Frame, keys: tuple[str, ...]) -> Block:
-    """Read a whole block's index and compare it with each of the columns. Raises Damaged."""
+    """Read the index of a block and compare it with each of its columns. Raises Damaged."""
     payload, rows = frame.payload, frame.header.rows
     index = payload[: index_size(len(keys))]
     result = parse(index, frame.header, keys, frame.offset + FRAME_HEADER_BYTES)
@@ -180,7 +180,7 @@ def check(frame: Frame, keys: tuple[str, ...]) -> Block:
 
 
 class PackedFile:
-    """A packed file, opened: its indices are read, its columns when they are asked for.
+    """An open compacted file: indices are read at once, columns on demand.
 
     Raises OSError, and UnreadableLog for a newer format. What does not match its checksum is
     left out and named in `damage`.
@@ -245,7 +245,7 @@ class PackedFile:
             raise Damaged
 
     def _repair(self) -> None:
-        """Read the whole file, and keep the frames that match their checksums."""
+        """Read the complete file and keep the frames with valid checksums."""
         self.blocks, self.others, self.damage = [], [], []
         self.origin = None
         self._file.seek(0)
@@ -323,7 +323,7 @@ class PackedFile:
         return Series(steps[by_place], times[by_place], values[by_place])
 
     def _column(self, block: Block, column: int, into: Words) -> None:
-        """Read one column into its place. Raises Damaged."""
+        """Read a column into an array. Raises Damaged."""
         row = column if block.ordered or column < PLACES else column - 1
         self._file.seek(block.columns + 8 * block.rows * row)
         view = memoryview(into.view(np.uint8))  # type: ignore[arg-type]

@@ -48,7 +48,7 @@ def unmasked(stored: NDArray[np.uint32]) -> NDArray[np.uint32]:
 def term(distance: int) -> NDArray[np.uint32]:
     """Return what a byte adds (by XOR) to a checksum: uint32 [256], by the byte's value.
 
-    `distance` is how many bytes stand behind it.
+    `distance` is the number of bytes that follow it.
     """
     while len(_TERMS) <= distance:
         last = _TERMS[-1]
@@ -60,7 +60,7 @@ def term(distance: int) -> NDArray[np.uint32]:
 def pair_term(distance: int) -> NDArray[np.uint32]:
     """Return what two bytes add to a checksum: uint32 [65536], by their little-endian number.
 
-    `distance` is how many bytes stand behind both.
+    `distance` is the number of bytes that follow both.
     """
     return (term(distance)[:, None] ^ term(distance + 1)).ravel()
 

@@ -1,4 +1,4 @@
-"""What a plot of some width shows of a series: for each column of pixels its extremes.
+"""Reduce a series to the points that a plot of a given width shows (M4).
 
 Uwe Jugel et al., "M4: A Visualization-Oriented Time Series Data Aggregation", VLDB 2014: the first,
 last, lowest and highest point of each column draw the same line as all points do.
@@ -31,7 +31,7 @@ class Points:
 
 
 def points(series: Series, width: int, first: int | None = None, last: int | None = None) -> Points:
-    """Pick what `width` columns of pixels show of the steps from `first` to `last`, both in."""
+    """Return the points that `width` columns of pixels show of the steps `first` to `last`."""
     if width < 1:
         raise ValueError("a plot has at least one column")
     visible = _sort_by_step(series)

@@ -1,4 +1,4 @@
-"""What happened to a run: one line of JSON each, appended with one write.
+"""Read and append the events of a run, one JSON object per line.
 
 Processes and threads append to one file without a lock. A line that a killed process left torn
 is skipped; one that is still being written is left for the next call.
@@ -34,7 +34,7 @@ FACT_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened."""
+    """An event of a run."""
 
     kind: str
     time: float  # seconds since the epoch
@@ -44,7 +44,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class EventCursor:
-    """Where to go on in a file of events."""
+    """The position in a file of events."""
 
     offset: int = 0
     head: bytes = b""
@@ -61,10 +61,10 @@ class EventScan:
 
 
 class Events:
-    """Appends events to one file; opened at each, so that a fork or a full disk harms nothing."""
+    """Appends events to a file, opened for each: a fork or a full disk does no harm."""
 
     def __init__(self, path: Path, opener: Opener = os.open) -> None:
-        """Say where the file is; it is made with its first event. `opener` is as `os.open`."""
+        """Set the path; the first event creates the file. `opener` is like `os.open`."""
         self.path = path
         self._opener = opener
 
@@ -73,15 +73,15 @@ class Events:
         self.write(deque([format_line(Event(kind, clock.time(), step, facts))]))
 
     def write(self, lines: deque[bytes]) -> None:
-        """Append lines in one write; each leaves the queue once it is whole in the file. OSError.
+        """Append lines in one write; each leaves the queue once it is completely written. OSError.
 
-        After an OSError those that are left can be written again: none stands there twice.
+        After an OSError the remaining lines can be written again: none is written twice.
         """
         file = open_append(self.path, os.O_RDWR, opener=self._opener)
         data = remaining = b"".join(lines)
         try:
             if not _ends_with_newline(file):
-                os.write(file, b"\n")  # what a killed process left torn stays a line of its own
+                os.write(file, b"\n")  # a torn line of a killed process stays separate
             while remaining:
                 remaining = remaining[os.write(file, remaining) :]
         finally:
@@ -97,7 +97,7 @@ def append(path: Path, kind: str, step: int | None = None, **facts: object) -> N
 
 
 def read(path: Path, cursor: EventCursor | None = None) -> EventScan:
-    """Read the whole lines since a cursor; no file is no events. Raises OSError."""
+    """Read the complete lines since a cursor; a missing file has no events. Raises OSError."""
     start = cursor or EventCursor()
     try:
         with open_regular(path) as file:
@@ -124,7 +124,7 @@ def read(path: Path, cursor: EventCursor | None = None) -> EventScan:
 
 
 def format_line(event: Event) -> bytes:
-    """Lay out an event as a line of JSON without secrets. Raises ValueError, RecursionError."""
+    """Encode an event as a line of JSON without secrets. Raises ValueError, RecursionError."""
     record = {**redact.written(event.facts), "event": redact.text(event.kind), "time": event.time}
     if event.step is not None:
         record["step"] = event.step
@@ -132,7 +132,7 @@ def format_line(event: Event) -> bytes:
 
 
 def _parse_event(line: bytes) -> tuple[Event | None, list[str]]:
-    """Read a line, and name its fields of a wrong type; it is none without a kind and a moment."""
+    """Parse a line and name its fields of a wrong type. None without a kind and a time."""
     try:
         record = Fields(typed.load(line), "an event")
         kind, time = typed.text(record.values["event"]), typed.moment(record.values["time"])

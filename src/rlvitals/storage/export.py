@@ -1,4 +1,4 @@
-"""Write a run's numbers as other programs read them: CSV, JSON lines, Parquet.
+"""Write the series of a run as CSV, JSON lines or Parquet.
 
 One rectangular table: a column for each metric, a row for each step at which something was
 logged. What was not logged is empty; NaN and infinities are values. The file is whole or is not
@@ -24,7 +24,7 @@ STEP, TIME = "step", "time"
 
 
 def export(series: Mapping[str, Series], path: Path) -> int:
-    """Write series to a file; what kind says its ending. Return its rows.
+    """Write series to a file; its suffix selects the format. Return the number of rows.
 
     Raises UsageError for an ending that is none of `WRITERS`, VitalsError without pyarrow, OSError.
     """
@@ -39,7 +39,7 @@ def export(series: Mapping[str, Series], path: Path) -> int:
 
 
 def _column_names(rows: Grid) -> list[str]:
-    """Name the columns; a metric that is called as the step is gets a mark."""
+    """Return the column names; a metric named like the step column gets a mark."""
     return [STEP, TIME, *(f"{key}_" if key in {STEP, TIME} else key for key in rows.keys)]
 
 

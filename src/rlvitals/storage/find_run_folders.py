@@ -1,4 +1,4 @@
-"""Which folders are run folders."""
+"""Find the run folders below a path."""
 
 import os
 from collections.abc import Iterator

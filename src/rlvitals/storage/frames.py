@@ -1,11 +1,11 @@
-"""The frames of a block file: a header that checks itself, and a payload that it checks.
+"""Read and write the frames of a block file: a header with a checksum, and a payload.
 
 A frame is 32 bytes of header and a payload whose length is a multiple of 8, little-endian:
 
     magic "RLVB" | kind u1 | format u1 | reserved u2 | payload bytes u4 | payload CRC-32 u4
     | rows u4 | columns u4 | key table u4 | CRC-32 of the 28 bytes before u4
 
-What follows a damaged frame is found again by the next header that checks.
+Reading continues after a damaged frame at the next valid header.
 """
 
 import os
@@ -23,12 +23,11 @@ FORMAT = 1
 FRAME_HEADER = Struct("<4sBBHIIIII")
 FRAME_CHECKSUM = Struct("<I")
 FRAME_HEADER_BYTES = FRAME_HEADER.size + FRAME_CHECKSUM.size
-ALIGN_BYTES = 8  # bytes: columns of a payload can be looked at where they lie
-WINDOW = 64 << 20  # bytes of a file that are held at a time
+ALIGN_BYTES = 8  # bytes: columns can be read without a copy
 
 
 class Kind(IntEnum):
-    """What a frame holds."""
+    """The kind of a frame's payload."""
 
     START = 1  # JSON: what file this is
     KEYS = 2  # JSON: the names of a key table's columns
@@ -38,13 +37,13 @@ class Kind(IntEnum):
     TABLE = 6  # JSON
     SETTINGS = 7  # JSON
     END = 8  # the writer closed the file: nothing follows
-    PACKED = 9  # columns, each with a check of its own
-    ORIGIN = 10  # JSON: which part of which file a packed file stands for
+    PACKED = 9  # columns, each with its own checksum
+    ORIGIN = 10  # JSON: the part of a block file that a compacted file replaces
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the first 32 bytes of a frame say."""
+    """The fields of a frame's header, 32 bytes."""
 
     kind: int
     size: int  # of the payload, bytes
@@ -56,7 +55,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes of a file that are no whole frame, though whole ones follow."""
+    """Damaged bytes of a file that are followed by a valid frame."""
 
     offset: int
     size: int  # bytes
@@ -69,7 +68,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A whole frame, checked: where it begins in its file, and its payload."""
+    """A complete frame with valid checksums, and its offset in the file."""
 
     offset: int
     header: Header
@@ -83,7 +82,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Bytes at the end that are no whole frame: still being written, or torn."""
+    """Bytes at the end that are no complete frame: still being written, or torn."""
 
     offset: int
     size: int
@@ -99,7 +98,7 @@ def pack(kind: Kind, payload: bytes, columns: int = 0, table: int = 0, rows: int
 
 
 def to_bytes(header: Header) -> bytes:
-    """Make the 32 bytes that stand before a payload."""
+    """Encode a header as 32 bytes."""
     head = FRAME_HEADER.pack(
         MAGIC,
         header.kind,
@@ -115,7 +114,7 @@ def to_bytes(header: Header) -> bytes:
 
 
 def pad(text: bytes) -> bytes:
-    """Lengthen JSON with spaces to a multiple of 8 bytes."""
+    """Pad JSON with spaces to a multiple of 8 bytes."""
     return text + b" " * (-len(text) % ALIGN_BYTES)
 
 
@@ -139,9 +138,9 @@ def parse(buffer: bytes | memoryview, offset: int = 0) -> Header | None:
 
 
 def walk(buffer: bytes, begin: int = 0) -> Iterator[Part]:
-    """Go through the frames of a file's bytes; `begin` is the offset of the first in the file.
+    """Iterate over the frames of a buffer; `begin` is the offset of its first byte in the file.
 
-    Damage is told once a whole header follows it; a Tail comes last, if at all.
+    Damage is yielded once a valid header follows it; a Tail comes last, if at all.
     """
     view = memoryview(buffer)
     offset, end = 0, len(buffer)
@@ -163,8 +162,8 @@ def walk(buffer: bytes, begin: int = 0) -> Iterator[Part]:
         offset = next_offset
 
 
-def stream(file: IO[bytes], begin: int = 0, window: int = WINDOW) -> Iterator[Part]:
-    """Go through the frames of a file in bounded memory, from the offset of one on."""
+def stream(file: IO[bytes], begin: int = 0, window: int = 64 << 20) -> Iterator[Part]:
+    """Iterate over the frames of a file in bounded memory, starting at a frame's offset."""
     end = file.seek(0, os.SEEK_END)
     offset, size = begin, window
     while offset < end:
@@ -191,7 +190,7 @@ def read(file: IO[bytes], size: int) -> bytes:
 
 
 def _find_header(buffer: bytes, offset: int) -> int | None:
-    """Find the next header that checks."""
+    """Return the offset of the next valid header."""
     while (offset := buffer.find(MAGIC, offset)) >= 0:
         if parse(buffer, offset) is not None:
             return offset

@@ -1,4 +1,4 @@
-"""Turn what any reader found into a native run folder."""
+"""Write the logs of any reader as a native run folder."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ ROWS = 65536  # of a block
 
 
 def write(logs: Sequence[Log], path: Path, name: str = "") -> RunFolder:
-    """Write what a run's logs hold into a new run folder.
+    """Write the logs of a run into a new run folder.
 
     Raises UsageError where the folder holds a run, OSError.
     """
@@ -46,10 +46,10 @@ def write(logs: Sequence[Log], path: Path, name: str = "") -> RunFolder:
 
 
 def merged(logs: Sequence[Log]) -> dict[str, Series]:
-    """Put the series of a run's logs under one another's keys.
+    """Merge the series of a run's logs.
 
     Logs that count the same steps as the fullest share its keys: of a key that two logs have, the
-    fuller column is taken. Keys of a log that counts other steps stand below its source's name.
+    fuller column is taken. Keys of a log that counts other steps are prefixed with its source.
     """
     main = _fullest(logs)
     columns: dict[str, Series] = {}
@@ -76,7 +76,7 @@ def _framework(log: Log) -> str:
 
 
 def _write_scalars(writer: Writer, series: Mapping[str, Series]) -> None:
-    """Write series: those of the same steps and times as one key table."""
+    """Write series; those with the same steps and times share a key table."""
     groups: dict[tuple[bytes, bytes], dict[str, Series]] = defaultdict(dict)
     for key, column in series.items():
         groups[column.steps.tobytes(), column.times.tobytes()][key] = column

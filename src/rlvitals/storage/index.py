@@ -1,11 +1,11 @@
-"""An index of many run folders: SQLite, which may be deleted and is made again.
+"""Index many run folders in SQLite; the index can be deleted and rebuilt at any time.
 
     with Index(root) as index:
         index.refresh()
         index.note({path: judge(root / path) for path in index.unjudged()})
         for run in index.search("tag:sweep lr>1e-3 ppo"): ...
 
-The folders are what holds; the index repeats what their `run.json`, events and last rows say.
+The folders are authoritative; the index copies their `run.json`, events and last rows.
 """
 
 import json
@@ -25,7 +25,6 @@ from rlvitals.storage import events, find_run_folders, tail_index, typed
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, About, RunFolder, block_files
 
 INDEX_FILE = ".rlvitals.index"
-DAY = 86_400.0  # seconds: so long a silence may yet mean something else than it did
 INDEX_VERSION = 3  # of the tables: another one is made again
 INDEX_SCHEMA = """
 CREATE TABLE runs (path TEXT PRIMARY KEY, mark TEXT, id TEXT, name TEXT, project TEXT, grp TEXT,
@@ -40,10 +39,10 @@ CREATE INDEX settings_by ON settings (key);
 """
 SELECT_RUNS = """SELECT runs.path, id, name, project, grp, seed, created, attempts, status, step,
   runs.time, COALESCE(verdict, ''), problem, wrong FROM runs LEFT JOIN verdicts USING (path)"""
-NEWEST_FIRST = "ORDER BY COALESCE(runs.time, created) DESC, runs.path"
-# Of a process that is gone without a word no file tells.
+
+# No file records that a process ended without a word.
 KNOWN = "SELECT path, CASE status WHEN 'running' THEN '' ELSE mark END FROM runs"
-# A run whose process may still be alive is judged by its silence too, of which no file tells.
+# A run whose process may be alive is also judged by its silence, which no file records.
 SELECT_UNJUDGED = """SELECT runs.path FROM runs LEFT JOIN verdicts USING (path)
   WHERE verdict IS NULL OR verdicts.mark != runs.mark OR judge != ? OR status = 'running'
   OR (status = 'stopped' AND verdicts.time < COALESCE(runs.time, created) + ?)"""
@@ -57,7 +56,7 @@ TEXT_COLUMNS = ("runs.path", "name", "project", "grp", "notes", "status", "verdi
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What the index knows of a run."""
+    """The index entry of a run."""
 
     path: str  # within the root
     id: str
@@ -67,7 +66,7 @@ class Indexed:
     seed: int | None
     created: float  # seconds since the epoch
     attempts: int
-    status: str  # "running", what its last event says, or "stopped" where nothing says its end
+    status: str  # "running", the status of its last event, or "stopped" without one
     step: int | None  # the last that was logged
     time: float | None  # when it was logged, seconds since the epoch
     verdict: str
@@ -84,16 +83,16 @@ class Index:
         self.root = root
         path = file or root / INDEX_FILE
         try:
-            self._db = self._opened(str(path) if file or _is_plain(path) else ":memory:")
+            self._db = self._connect(str(path) if file or _is_plain(path) else ":memory:")
         except sqlite3.DatabaseError:  # not a database, of another version, a read-only folder
             path.unlink(missing_ok=True) if os.access(path.parent, os.W_OK) else None
             try:
-                self._db = self._opened(str(path))
+                self._db = self._connect(str(path))
             except sqlite3.DatabaseError:
-                self._db = self._opened(":memory:")
+                self._db = self._connect(":memory:")
 
     @staticmethod
-    def _opened(name: str) -> sqlite3.Connection:
+    def _connect(name: str) -> sqlite3.Connection:
         db = sqlite3.connect(name, timeout=5.0)
         try:
             (version,) = db.execute("PRAGMA user_version").fetchone()
@@ -124,7 +123,7 @@ class Index:
         self._db.close()
 
     def refresh(self) -> None:
-        """Look at every run folder that changed or is written to, forget those that are gone.
+        """Update the entries of folders that changed or are being written; remove missing ones.
 
         Raises OSError for a root that cannot be listed.
         """
@@ -143,13 +142,14 @@ class Index:
                     self._add(path, folder, mark)
 
     def unjudged(self, judge: str = "") -> tuple[str, ...]:
-        """Return the runs without a verdict of `judge` on what they hold now."""
-        return tuple(path for (path,) in self._db.execute(SELECT_UNJUDGED, (judge, DAY)))
+        """Return the runs without a verdict of `judge` on their current content."""
+        grace = 86_400.0  # seconds after the last row in which a silence may change its meaning
+        return tuple(path for (path,) in self._db.execute(SELECT_UNJUDGED, (judge, grace)))
 
     def note(self, verdicts: Mapping[str, str], judge: str = "") -> None:
-        """Keep verdicts, by path within the root, on what `refresh` has seen of the runs.
+        """Store verdicts, by path within the root, on the state that `refresh` last read.
 
-        `judge` says by what they were made: another one's do not stand.
+        `judge` identifies what made them: verdicts of another judge are stale.
         """
         time = clock.time()
         with self._db:
@@ -160,7 +160,7 @@ class Index:
             )
 
     def rebuild(self) -> None:
-        """Forget everything, and look at every run folder."""
+        """Delete all entries and read every run folder."""
         with self._db:
             for table in INDEX_TABLES:
                 self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
@@ -206,7 +206,8 @@ class Index:
             clause, arguments = _clause(term)
             clauses.append(clause)
             values += arguments
-        query = f"{SELECT_RUNS} WHERE {' AND '.join(clauses)} {NEWEST_FIRST}"
+        order = "ORDER BY COALESCE(runs.time, created) DESC, runs.path"
+        query = f"{SELECT_RUNS} WHERE {' AND '.join(clauses)} {order}"
         tags: dict[str, list[str]] = {}
         for path, tag in self._db.execute("SELECT path, tag FROM tags ORDER BY rowid"):
             tags.setdefault(path, []).append(tag)
@@ -217,7 +218,7 @@ class Index:
 
 
 def _is_plain(path: Path) -> bool:
-    """Tell whether a database can be made or opened there without following a link."""
+    """Return whether a database can be opened there without following a link."""
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -228,7 +229,7 @@ def _is_plain(path: Path) -> bool:
 
 
 def _fingerprint(folder: Path) -> str:
-    """Tell whether anything of a run changed: sizes and times of its files."""
+    """Return the sizes and times of a run's files: they differ where anything changed."""
     files = [folder / RUN_FILE, folder / EVENTS_FILE]
     files += [path for block_file in block_files(folder) for path in block_file.paths]
     states = []
@@ -259,7 +260,7 @@ def _status(folder: Path, info: About) -> str:
 
 
 def _is_failure(event: events.Event) -> bool:
-    """Tell an end that is no good one, of an event without a word for it."""
+    """Return whether an event without a status reports a failure."""
     return event.kind == "crash" or any(
         event.facts.get(name) for name in ("exit_code", "traceback", "signal")
     )
@@ -284,7 +285,7 @@ def _clause(term: str) -> tuple[str, list[str | float]]:
 
 
 def _setting(key: str, how: str, value: str) -> tuple[str, list[str | float]]:
-    """Ask for a setting by its name, or by the last part of it."""
+    """Return the clause for a setting, given by its name or the last part of it."""
     operand: str | float
     try:
         column, operand = "number", float(value)

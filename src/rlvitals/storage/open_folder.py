@@ -1,4 +1,4 @@
-"""A run's folder while a process writes to it: followed when renamed, made again when removed."""
+"""Keep the folder of a run open: follow it when renamed, recreate it when removed."""
 
 import errno
 import json
@@ -9,10 +9,6 @@ from pathlib import Path
 from rlvitals.storage import frames, temp_files
 from rlvitals.storage.run_folder import BLOCKS, RUN_FILE
 from rlvitals.storage.safe_files import FILE_MODE
-
-COPY_BYTES = 1 << 20  # of a file that are copied at a time
-BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")  # not on Windows
-_BINARY: int = getattr(os, "O_BINARY", 0)
 
 
 class OpenFolder:
@@ -28,7 +24,7 @@ class OpenFolder:
 
     def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int:
         """Open the file of a path's last name in this folder, as `os.open` does. OSError."""
-        return self._open(Path(path).name, flags, mode)
+        return self._open_file(Path(path).name, flags, mode)
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -41,14 +37,14 @@ class OpenFolder:
         with suppress(OSError):
             status = os.stat(self._name(RUN_FILE), dir_fd=self._fd)
             if (age := (status.st_ino, status.st_mtime_ns)) != self._run_file_age:
-                file = self._open(RUN_FILE, os.O_RDONLY)
+                file = self._open_file(RUN_FILE, os.O_RDONLY)
                 try:
                     self._run_file, self._run_file_age = _content(file), age
                 finally:
                     os.close(file)
 
     def has(self, name: str, fd: int) -> bool:
-        """Return whether a name in this folder still stands for an open file."""
+        """Return whether a name in this folder still refers to an open file."""
         try:
             path_status, file_status = os.stat(self._name(name), dir_fd=self._fd), os.fstat(fd)
         except FileNotFoundError:
@@ -63,9 +59,9 @@ class OpenFolder:
         )
 
     def restore(self) -> None:
-        """Make the folder and `run.json` again where they are gone.
+        """Recreate the folder and `run.json` where they were removed.
 
-        Raises OSError, also where another run lies in the folder's place.
+        Raises OSError, also where another run has taken the folder's place.
         """
         try:
             self._make_blocks()
@@ -75,7 +71,7 @@ class OpenFolder:
             self._fd = _descriptor(self.path)
             self._make_blocks()
         try:
-            file = self._open(RUN_FILE, os.O_RDONLY)
+            file = self._open_file(RUN_FILE, os.O_RDONLY)
         except FileNotFoundError:
             self._write(RUN_FILE, self._run_file)
             return
@@ -92,7 +88,7 @@ class OpenFolder:
         OSError: it is another process's.
         """
         with suppress(FileNotFoundError):
-            existing = self._open(name, os.O_RDONLY)
+            existing = self._open_file(name, os.O_RDONLY)
             try:
                 if os.pread(existing, frames.FRAME_HEADER_BYTES, 0) != os.pread(
                     fd, frames.FRAME_HEADER_BYTES, 0
@@ -101,7 +97,7 @@ class OpenFolder:
             finally:
                 os.close(existing)
         temp_name = temp_files.half(Path(Path(name).name)).name
-        copy = self._open(temp_name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND)
+        copy = self._open_file(temp_name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND)
         try:
             append_rest(fd, copy)
             os.replace(
@@ -120,15 +116,15 @@ class OpenFolder:
 
     def _write(self, name: str, data: bytes) -> None:
         with suppress(FileExistsError):  # another rank of the run was faster
-            file = self._open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            file = self._open_file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             try:
                 while data:
                     data = data[os.write(file, data) :]
             finally:
                 os.close(file)
 
-    def _open(self, name: str, flags: int, mode: int = FILE_MODE) -> int:
-        return os.open(self._name(name), flags | _BINARY, mode, dir_fd=self._fd)
+    def _open_file(self, name: str, flags: int, mode: int = FILE_MODE) -> int:
+        return os.open(self._name(name), flags | getattr(os, "O_BINARY", 0), mode, dir_fd=self._fd)
 
     def _name(self, name: str) -> str:
         return name if self._fd is not None else str(self.path / name)
@@ -136,12 +132,13 @@ class OpenFolder:
 
 def append_rest(fd: int, copy: int) -> None:
     """Append to a copy what it lacks of an open file. OSError."""
-    while data := os.pread(fd, COPY_BYTES, os.fstat(copy).st_size):
+    while data := os.pread(fd, 1 << 20, os.fstat(copy).st_size):  # 1 MiB at a time
         os.write(copy, data)
 
 
 def _descriptor(path: Path) -> int | None:
-    return os.open(path, os.O_RDONLY | os.O_DIRECTORY) if BY_DESCRIPTOR else None
+    has_dir_fd = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")  # not on Windows
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY) if has_dir_fd else None
 
 
 def _content(file: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What the payloads of frames hold, to bytes and back."""
+"""Encode and decode the payloads of frames."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ HISTOGRAM_HEADER = Struct(
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Settings as they were given at a step."""
+    """Settings that changed at a step."""
 
     step: int
     time: float  # seconds since the epoch
@@ -40,7 +40,7 @@ def encode_json(value: object) -> bytes:
 
 
 def plain(value: object) -> object:
-    """Turn a numpy scalar or array into Python's own; anything else into its text."""
+    """Convert a NumPy scalar or array to Python's types; any other value to its text."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):

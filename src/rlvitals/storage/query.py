@@ -23,7 +23,7 @@ from rlvitals.types import Series
 
 
 class Point(NamedTuple):
-    """One number as it was logged."""
+    """A logged number with its step and time."""
 
     step: int
     time: float  # seconds since the epoch
@@ -32,7 +32,7 @@ class Point(NamedTuple):
 
 @dataclass(slots=True)
 class _Rank:
-    """What is known of one attempt's rank: what is packed stays on the disk."""
+    """The files of one rank of an attempt. Compacted blocks stay on the disk."""
 
     file: BlockFile
     packed: PackedFile | None = None
@@ -41,7 +41,7 @@ class _Rank:
     rows: list[Scalars] = field(default_factory=list)  # behind what is packed
 
     def refresh(self, file: BlockFile) -> None:
-        """Take what came since: whole blocks alone."""
+        """Read the complete blocks that were appended since the last call."""
         self.file = file
         if file.packed is not None:
             status = file.packed.stat()
@@ -73,7 +73,7 @@ class _Rank:
             yield from chunk.keys
 
     def last(self) -> dict[str, tuple[int, Point]]:
-        """The newest point of each key, with its row's place."""
+        """Return the newest point of each key, with the position of its row."""
         points: dict[str, tuple[int, Point]] = {}
         for block in self.packed.blocks if self.packed else ():
             step, time = block.last_step, block.last_time
@@ -98,7 +98,7 @@ class _Rank:
 
 
 class View:
-    """A run folder, opened for looking. One thread at a time."""
+    """A run folder, opened for reading. One thread at a time."""
 
     def __init__(self, path: Path) -> None:
         """Open a run folder, be its `run.json` lost. Raises UnreadableLog for none, a newer one."""
@@ -126,7 +126,7 @@ class View:
             rank.close()
 
     def refresh(self) -> None:
-        """Take what was flushed since. Raises OSError, UnreadableLog."""
+        """Read what was flushed since the last call. Raises OSError, UnreadableLog."""
         for file in block_files(self.folder.path):
             key = file.attempt, file.rank
             self._ranks.setdefault(key, _Rank(file)).refresh(file)
@@ -166,7 +166,7 @@ class View:
         return series.where((series.steps >= first) & (series.steps <= last))
 
     def tail(self, since: RunCursor | None = None) -> tuple[Mapping[str, Series], RunCursor]:
-        """Return what every metric got since a cursor, and the cursor to go on from.
+        """Return the new points of every metric since a cursor, and the next cursor.
 
         None: all there is. Raises UnreadableLog.
         """

@@ -1,4 +1,4 @@
-"""A run folder's blocks of all attempts and ranks, and its events, since a cursor."""
+"""Read a run folder's blocks of all attempts and ranks, and its events, since a cursor."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ Place = tuple[int, int]  # attempt, rank
 
 @dataclass(frozen=True, slots=True)
 class RunCursor:
-    """Where to go on in each file of a run."""
+    """The position in each file of a run."""
 
     files: Mapping[Place, BlockCursor] = field(default_factory=lambda: MappingProxyType({}))
     events: EventCursor = field(default_factory=EventCursor)
@@ -26,7 +26,7 @@ class RunCursor:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one attempt's rank wrote since the cursor."""
+    """The new content of one rank of an attempt."""
 
     file: BlockFile
     scan: Scan
@@ -34,7 +34,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class RunScan:
-    """What a run wrote since the cursor: by attempt, then by rank."""
+    """The new content of a run: by attempt, then by rank."""
 
     parts: tuple[Part, ...]
     events: tuple[Event, ...]
@@ -44,7 +44,7 @@ class RunScan:
 
 
 def read(folder: Path, start: RunCursor | None = None) -> RunScan:
-    """Read what is whole since a cursor. Raises UnreadableLog for a newer format."""
+    """Read the complete blocks and events since a cursor. UnreadableLog for a newer format."""
     scan = _read_files(folder, start or RunCursor())
     return replace(_read_files(folder, RunCursor()), replaced=True) if scan.replaced else scan
 
@@ -85,7 +85,7 @@ def _read_files(folder: Path, start: RunCursor) -> RunScan:
 
 
 def read_file(file: BlockFile, cursor: BlockCursor | None = None) -> Scan:
-    """Read an attempt's rank since a cursor: the file that grows, and what is packed of it.
+    """Read a rank of an attempt since a cursor: the growing file and its compacted part.
 
     Raises OSError, and UnreadableLog for a newer format.
     """
@@ -105,7 +105,7 @@ def read_file(file: BlockFile, cursor: BlockCursor | None = None) -> Scan:
 
 
 def from_packed(packed: PackedFile, cursor: BlockCursor | None = None) -> Scan:
-    """Read a packed file behind a cursor in the file that it stands for."""
+    """Read a compacted file from a cursor in the file that it replaces."""
     if packed.origin is None:
         return _read_without_origin(packed, cursor)
     end = packed.origin.cursor()
@@ -118,7 +118,7 @@ def from_packed(packed: PackedFile, cursor: BlockCursor | None = None) -> Scan:
 
 
 def _read_without_origin(packed: PackedFile, cursor: BlockCursor | None) -> Scan:
-    """Read what is whole of a packed file that has lost the place it stands for: once."""
+    """Read a compacted file whose origin is damaged: once, on the first call."""
     if cursor is not None:
         return Found(cursor).scan(replaced=False)
     rows = tuple(packed.all_scalars())
@@ -136,14 +136,14 @@ def _build_scan(
 ) -> Scan:
     builder = Found(end)
     for frame in packed.others[first_other:]:
-        builder.other(frame)
+        builder.add_content(frame)
     builder.others = end.others
     builder.damage += packed.damage
     return replace(builder.scan(replaced=replaced), scalars=rows)
 
 
 def concatenate_scans(first: Scan, remainder: Scan) -> Scan:
-    """Put what follows in a file behind what is packed of it."""
+    """Append the scan of a growing file to that of its compacted part."""
     return Scan(
         first.scalars + remainder.scalars,
         first.histograms + remainder.histograms,
@@ -158,7 +158,7 @@ def concatenate_scans(first: Scan, remainder: Scan) -> Scan:
 
 
 def main_rank(rank_scans: Iterable[Part]) -> int:
-    """Return the rank that is the run: the lowest that wrote anything."""
+    """Return the lowest rank that wrote anything: its keys have no prefix."""
     ranks = {
         rank_scan.file.rank
         for rank_scan in rank_scans
@@ -168,12 +168,12 @@ def main_rank(rank_scans: Iterable[Part]) -> int:
 
 
 def key_of(key: str, rank: int, main: int) -> str:
-    """Name a key of a rank: as it is for the run's own, else below `rank/<n>/`."""
+    """Return the name of a rank's key: unchanged for the main rank, else below `rank/<n>/`."""
     return key if rank == main else f"rank/{rank}/{key}"
 
 
 def series(rank_scans: Iterable[Part], main: int) -> dict[str, Series]:
-    """Gather the series of all attempts and ranks: attempt after attempt."""
+    """Return the series of all attempts and ranks, attempt after attempt."""
     pieces: dict[str, list[Series]] = {}
     for rank_scan in rank_scans:
         for key, piece in columns.series(rank_scan.scan.scalars).items():

@@ -1,10 +1,10 @@
-"""Secrets are taken out before anything touches the disk.
+"""Remove secrets from text, settings and commands before they are written.
 
     text("python train.py --api-key abc123")      # "python train.py --api-key [redacted]"
     mapping({"hub": {"token": "abc123"}})         # {"hub": {"token": "[redacted]"}}
 
 A secret shows by what it is called, by what it looks like, or by where it stands (an address, a
-header). What is taken out leaves a mark, so that a person sees that something was there.
+header). A mark replaces each secret, so that a reader sees that something was there.
 """
 
 import re
@@ -17,7 +17,7 @@ from rlvitals.storage import redact_patterns as kinds
 
 REDACTED = "[redacted]"
 MAX_REDACT_DEPTH = 32  # levels of nested settings
-MAX_NAME_LETTERS = 64  # letters of a name before and behind what tells it
+MAX_NAME_LETTERS = 64  # letters of a name before and after its telling word
 STRONG_KINDS = frozenset({"any", "text"})  # what a name alone makes a secret
 MIN_QUOTED_LETTERS = 8  # of a quoted text that a weak name makes a secret
 
@@ -75,7 +75,7 @@ SPECIAL_TOKEN = re.compile(r"<.*>$|\[[A-Z]+\]$|</?\w*")  # "<|endoftext|>", "[PA
 
 
 def text(raw: str) -> str:
-    """Take the secrets out of a text: a command, a diff, a traceback, a file of settings."""
+    """Remove the secrets from a text: a command, a diff, a traceback, a settings file."""
     for literal, pattern in kinds.SECRET_PATTERNS:
         if literal in raw:
             raw = pattern.sub(REDACTED, raw)
@@ -98,7 +98,7 @@ def text(raw: str) -> str:
 
 
 def _assignments(raw: str) -> str:
-    """Take out what is assigned to a secret's name; a value may be an assignment itself."""
+    """Redact what is assigned to a secret's name; a value may be an assignment itself."""
     low = raw.lower()
     if len(low) != len(raw):  # a letter whose lower case is two: positions would not fit
         low = "".join(c.lower() if len(c.lower()) == 1 else c for c in raw)
@@ -123,7 +123,7 @@ def _assignments(raw: str) -> str:
 
 
 def _assignment(raw: str, begin: int, trigger: int) -> re.Match[str] | None:
-    """Match an assignment whose name holds what stands at `trigger`; the leftmost, from `at` on."""
+    """Match the leftmost assignment from `begin` on whose name contains `trigger`."""
     for start in range(max(begin, trigger - MAX_NAME_LETTERS - 2), trigger + 1):
         character = raw[start - 1] if start else " "
         if character.isalnum() or character in "_.-":
@@ -134,14 +134,14 @@ def _assignment(raw: str, begin: int, trigger: int) -> re.Match[str] | None:
 
 
 def command(arguments: Sequence[str]) -> tuple[str, ...]:
-    """Take the secrets out of a command line, word by word."""
+    """Remove the secrets from a command line, argument by argument."""
     return tuple(map(str, _redact_list("", arguments, 0)))
 
 
 def mapping(settings: MappingT) -> MappingT:
-    """Take the secrets out of settings or an environment, however deep they are nested.
+    """Remove the secrets from settings or an environment, at any depth of nesting.
 
-    The keys stay; a secret's value becomes `MARK`. Numbers, truth values and None stay as they
+    The keys stay; a secret's value becomes `REDACTED`. Numbers, truth values and None stay as they
     are; what JSON has no word for becomes its text.
     """
     return cast("MappingT", _redact_value("", settings, 0))
@@ -168,9 +168,9 @@ def _hide_homes(value: object) -> object:
 
 
 def cell(name: str, value: object) -> object:
-    """Take the secrets out of a logged text or a table's cell that stands under a name.
+    """Redact a logged text or a table's cell that has a name.
 
-    The name alone tells only of passwords and API keys: a column "token" holds a model's words.
+    The name alone decides only for passwords and API keys: a column "token" has a model's words.
     """
     if not isinstance(value, str):
         return value
@@ -179,14 +179,14 @@ def cell(name: str, value: object) -> object:
 
 
 def is_secret(name: str, value: object) -> bool:
-    """Tell whether a setting is a secret, by its name or by what it holds."""
+    """Return whether a setting is a secret, by its name or its value."""
     if _is_secret(name, value):
         return True
     return isinstance(value, str) and text(value) != value
 
 
 def hide_home(raw: str) -> str:
-    """Write `~` for the folder of whoever runs this: it names a person and moves with nobody."""
+    """Replace the home folder by `~`: it names a person and differs between machines."""
     for home in _home_paths():
         raw = re.sub(rf"(?<![\w/.-]){re.escape(home)}(?![\w.-])", "~", raw)
     return raw
@@ -197,7 +197,7 @@ def _home_paths() -> tuple[str, ...]:
     try:
         home = Path.home()
         paths = {str(home), str(home.resolve())}
-    except (OSError, RuntimeError):  # nobody's home
+    except (OSError, RuntimeError):  # no home folder
         return ()
     return tuple(sorted((path for path in paths if len(path) > 1), key=len, reverse=True))
 
@@ -234,7 +234,7 @@ def _string(value: object) -> str:
 
 
 def _redact_mapping(name: str, group: Mapping[object, object], depth: int) -> dict[object, object]:
-    """Take the secrets out of a mapping. {"name": "API_KEY", "value": "x"} names its own value."""
+    """Redact a mapping. {"name": "API_KEY", "value": "x"} names its own value."""
     label = next(
         (candidate for key in kinds.LABEL_KEYS if isinstance(candidate := group.get(key), str)), ""
     )
@@ -249,7 +249,7 @@ def _redact_mapping(name: str, group: Mapping[object, object], depth: int) -> di
 
 
 def _redact_list(name: str, values: Sequence[object], depth: int) -> list[object]:
-    """Take the secrets out of a list, which may be a command line or a pair of name and value."""
+    """Redact a list, which may be a command line or a pair of name and value."""
     clean: list[object] = []
     flag = ""  # the word before, where it names the next one
     is_pair = len(values) == 2  # noqa: PLR2004 - of name and value
@@ -284,7 +284,7 @@ def _key(key: object) -> object:
 
 
 def _is_secret(name: str, value: object) -> bool:
-    """Tell by the name, and by whether the value can be one."""
+    """Return whether a value is a secret, by its name and its form."""
     strength = kinds.strength(name) or kinds.group_strength(name)
     if isinstance(value, bool) or not strength:
         return False
@@ -330,7 +330,7 @@ def _mask_query(match: re.Match[str]) -> str:
 
 
 def _mask_assignment(match: re.Match[str]) -> str:
-    """Rewrite one `name = value` of a text, unless it is a piece of a program or says nothing."""
+    """Redact one `name = value` of a text, unless it is program code or a placeholder."""
     name, sep, quote = match["name"], match["sep"], match["quote"]
     value = match["inner"] if quote else match["bare"]
     spaced = not set(sep) & set("=:")
@@ -349,7 +349,7 @@ def _mask_assignment(match: re.Match[str]) -> str:
 
 
 def _is_assigned_secret(match: re.Match[str], value: str) -> bool:
-    """Tell a secret within a text from a line of a program that only speaks of one."""
+    """Return whether an assigned value is a secret rather than program code."""
     name = match["name"]
     strength = kinds.strength(name)
     if match["dash"]:

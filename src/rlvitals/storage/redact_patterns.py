@@ -1,6 +1,6 @@
-"""What keys, tokens and passwords look like: the one list that recording and reading share.
+"""Patterns of keys, tokens and passwords, shared by recording and reading.
 
-A kind stands with a literal part of it, so that a long text is searched only for what it can hold.
+Each kind has a literal part, so that a long text is searched only for kinds it can contain.
 """
 
 import re
@@ -11,7 +11,7 @@ from itertools import pairwise
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A secret that shows by itself, whatever it is called."""
+    """A kind of secret that is recognised by its form, whatever its name."""
 
     title: str
     literals: tuple[str, ...]  # every secret of the kind holds one of these
@@ -125,7 +125,7 @@ KEY_WORDS = frozenset(
     {"api", "access", "private", "account", "shared", "encryption", "signing", "ssh", "license",
      "master", "service", "app", "subscription", "deploy"}
 )  # fmt: skip
-TOKEN, KEY = "token", "key"
+
 # "first_token", "eos_token", "reward_per_token": a language model's, not a password.
 TEXT_TOKEN_WORDS = frozenset(
     {"pad", "eos", "bos", "unk", "mask", "sep", "cls", "image", "video", "audio", "stop", "per",
@@ -140,7 +140,7 @@ ACCOUNT_WORDS = frozenset(
      "sftp", "ssh", "proxy", "login", "mysql", "postgres", "pg", "sql", "mongo", "redis", "http",
      "api", "account", "wifi", "rabbitmq", "mqtt", "vnc", "jenkins"}
 )  # fmt: skip
-# Keys that say nothing of what their value is: the key above them, or beside them, does.
+# Keys without meaning for their value: the key above or next to them describes it.
 NEUTRAL_KEYS = frozenset(
     {"from", "to", "value", "values", "val", "old", "new", "before", "after", "current",
      "previous", "default", "content", "raw", "data", "text", "str", "string"}
@@ -165,7 +165,7 @@ def _split_words(name: str) -> list[str]:
 
 
 def _path(name: str) -> list[str]:
-    """Split a name, without the end that says nothing: {"hub_token": {"from": "x", "to": "y"}}."""
+    """Split a name and drop trailing parts without meaning: {"hub_token": {"from": "x"}}."""
     path = name.split("/")
     while len(path) > 1 and (path[-1].lower() in NEUTRAL_KEYS or path[-1].isdigit()):
         path.pop()
@@ -173,7 +173,7 @@ def _path(name: str) -> list[str]:
 
 
 def group_strength(name: str) -> str:
-    """Say what the group makes a secret of that a name stands in: {"hf_token": {"lab": "x"}}."""
+    """Return the strength that a name inherits from its group: {"hf_token": {"lab": "x"}}."""
     group = "/".join(_path(name)[:-1])
     of_group = strength(group) if group else ""
     return {"any": "random", "text": "random", "token": "drawn"}.get(of_group, "")
@@ -181,9 +181,9 @@ def group_strength(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def strength(name: str) -> str:
-    """Say what a name makes a secret: "any" value, a "text", a "token", a "random" text, a "drawn".
+    """Return which values a name makes secret: "any", "text", "token", "random", "drawn" or "".
 
-    Of these, "random" holds letters and digits, and "drawn" mixes cases and digits besides.
+    "random" values have letters and digits; "drawn" ones also mix cases.
     """
     name_words = _split_words(_path(name)[-1]) or _split_words(name)
     if not SECRET_WORDS.isdisjoint(_split_words(name) if "/" in name else name_words):
@@ -191,7 +191,7 @@ def strength(name: str) -> str:
     if any(name_word.endswith(SECRET_ENDINGS) for name_word in name_words):
         return "any" if not {"apikey"} & set(name_words) else "text"
     pairs = {(first, second.removesuffix("s")) for first, second in pairwise(name_words)}
-    if any(first in KEY_WORDS and second == KEY for first, second in pairs):
+    if any(first in KEY_WORDS and second == "key" for first, second in pairs):
         return "text"
     if ("connection", "string") in pairs or not CREDENTIAL_WORDS.isdisjoint(name_words):
         return "text"
@@ -205,9 +205,9 @@ def _weak_strength(name_words: list[str]) -> str:
     strength = ""
     if last == "pass" and (len(name_words) == 1 or previous in ACCOUNT_WORDS):
         strength = "text"  # "n_pass" and "first_pass" are counts and kinds
-    elif last in {TOKEN, f"{TOKEN}s"} and previous not in TEXT_TOKEN_WORDS:
-        strength = "token" if last == TOKEN else "drawn"
-    elif last in LICENCE_WORDS or name_words == ["sk"] or KEY in name_words:
+    elif last in {"token", "tokens"} and previous not in TEXT_TOKEN_WORDS:
+        strength = "token" if last == "token" else "drawn"
+    elif last in LICENCE_WORDS or name_words == ["sk"] or "key" in name_words:
         strength = "random"
     elif last in SESSION_WORDS:
         strength = "drawn"
@@ -215,7 +215,7 @@ def _weak_strength(name_words: list[str]) -> str:
 
 
 def is_random(value: str) -> bool:
-    """Tell what was drawn by lot from a word: long, letters and digits, no space, no place."""
+    """Return whether a value looks random: long, with letters and digits, no space, no path."""
     if len(value) < MIN_RANDOM_LETTERS or re.search(r"[\s()\[\]{}<>,]", value):
         return False
     if PATH_START.match(value) or value.count("/") > 1:
@@ -225,7 +225,7 @@ def is_random(value: str) -> bool:
 
 
 def is_drawn(value: str) -> bool:
-    """Tell a key from a name: a piece that mixes cases and digits, and holds no word."""
+    """Return whether a value looks like a key: it mixes cases and digits and holds no word."""
     return any(
         not WORD_RUN.search(piece)
         and piece.lower() != piece != piece.upper()

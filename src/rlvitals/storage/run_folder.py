@@ -1,4 +1,4 @@
-"""A run's folder: who and what it is, and where its parts lie.
+"""Read and write the folder of a run: `run.json`, its copy, and the names of its other files.
 
     <run>/run.json                      who and what; rewritten whole, or not at all
     <run>/.run.json.copy                the same bytes, for where a bit of run.json has flipped
@@ -25,11 +25,10 @@ from rlvitals.storage.typed import Fields
 
 FORMAT = 1
 RUN_FILE = "run.json"
-RUN_WRITER = "rlvitals"  # tells this run.json from other programs'
+RUN_WRITER = "rlvitals"  # distinguishes this run.json from other programs' files
 EVENTS_FILE = "events.jsonl"
 BLOCKS = "blocks"
-BLOCK_FILE = re.compile(r"(\d+)-(\d+)\.rlv")
-PACKED_FILE = re.compile(r"(\d+)-(\d+)\.packed\.rlv")
+BLOCK_FILE = re.compile(r"(\d+)-(\d+)(?:\.packed)?\.rlv")
 RUN_COPY = ".run.json.copy"
 CHECKSUM_ENTRY = b',\n "checksum": "'  # the last entry of run.json, of all bytes before it
 
@@ -44,11 +43,11 @@ class LostRun(UnreadableLog):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One start of the run's process, or processes: all ranks of a launch share its number."""
+    """A start of the run's process, or processes: all ranks of a launch share its number."""
 
     number: int  # from 1
     started: float  # seconds since the epoch
-    launch: str = ""  # what tells a launch from others: ranks of the same one are one attempt
+    launch: str = ""  # identifier of the launch: its ranks share an attempt
     host: str = ""
     pid: int = 0
     world_size: int = 1
@@ -56,7 +55,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Who and what a run is: what `run.json` holds."""
+    """The metadata of a run: the content of `run.json`."""
 
     id: str = ""
     name: str = ""
@@ -78,30 +77,30 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class BlockFile:
-    """Where an attempt's rank has its blocks."""
+    """The paths of the blocks of one rank of an attempt."""
 
     attempt: int
     rank: int
     path: Path  # of the file that grows; gone once it is packed
-    packed: Path | None = None  # of the file that stands for its beginning, or all of it
+    packed: Path | None = None  # of the compacted file that replaces its beginning, or all of it
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Both files, those that are there."""
+        """The existing files of both."""
         packed_paths = () if self.packed is None else (self.packed,)
         return (*packed_paths, self.path) if self.path.exists() else packed_paths
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """A run's folder and what its `run.json` said when it was opened."""
+    """A run's folder and the content of its `run.json` when it was opened."""
 
     path: Path
     about: About
 
     @classmethod
     def create(cls, path: Path, info: About) -> "RunFolder":
-        """Make a run folder, or open the one that is there: then its own `run.json` holds.
+        """Make a run folder, or open the existing one and keep its `run.json`.
 
         Damaged copies of `run.json` are written anew, and set aside as `run.json.corrupt`. Raises
         OSError, and UnreadableLog for a folder of a newer format.
@@ -130,7 +129,7 @@ class RunFolder:
 
     @property
     def events(self) -> Events:
-        """What appends to the run's events."""
+        """The writer of the run's events."""
         return Events(self.path / EVENTS_FILE)
 
     @property
@@ -152,14 +151,14 @@ class RunFolder:
     def begin(
         self, rank: int = 0, *, launch: str = "", host: str = "", world_size: int = 1
     ) -> tuple["RunFolder", int, Path]:
-        """Begin an attempt, or join the one of the same launch: its number and its block file.
+        """Begin an attempt, or join that of the same launch. Return its number and block file.
 
         The file is made empty: it is this process's alone. Raises OSError.
         """
         with safe_files.lock(self.path):
             stored = read_stored(self.path / RUN_FILE)
             info = stored.about
-            number = self._joined(info, rank, launch)
+            number = self._find_attempt(info, rank, launch)
             while not (number and self._claim(number, rank)):
                 number = max([number or 0, *(file.attempt for file in self.block_files())]) + 1
             if all(attempt.number != number for attempt in info.attempts):
@@ -170,8 +169,8 @@ class RunFolder:
             temp_files.remove_stale(self.path, path.stat().st_mtime)
         return RunFolder(self.path, info), number, path
 
-    def _joined(self, info: About, rank: int, launch: str) -> int | None:
-        """Find the attempt that a rank belongs to; None for a new one."""
+    def _find_attempt(self, info: About, rank: int, launch: str) -> int | None:
+        """Return the attempt that a rank belongs to; None for a new one."""
         claimed = {(file.attempt, file.rank) for file in self.block_files()}
         unclaimed = [attempt for attempt in info.attempts if (attempt.number, rank) not in claimed]
         if launch:
@@ -206,7 +205,7 @@ def block_files(folder: Path) -> tuple[BlockFile, ...]:
         names = {entry.name for entry in os.scandir(folder / BLOCKS)}
     except (FileNotFoundError, NotADirectoryError):
         return ()
-    matches = [m for n in names if (m := BLOCK_FILE.fullmatch(n) or PACKED_FILE.fullmatch(n))]
+    matches = [match for name in names if (match := BLOCK_FILE.fullmatch(name))]
     files = []
     for attempt, rank in sorted({(int(m[1]), int(m[2])) for m in matches}):
         path = folder / BLOCKS / f"{attempt}-{rank}.rlv"
@@ -217,7 +216,7 @@ def block_files(folder: Path) -> tuple[BlockFile, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What `run.json` and its copy say together."""
+    """The combined content of `run.json` and its copy."""
 
     about: About
     damage: str = ""  # which of the two is damaged or missing, as a sentence
@@ -226,7 +225,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What reading one of the two files gave."""
+    """The result of reading one of the two files."""
 
     about: About | None = None
     same: bool | None = None  # whether its checksum holds; None: it has none
@@ -234,7 +233,7 @@ class FileState:
 
 
 def is_run(folder: Path) -> bool:
-    """Tell whether a folder holds `run.json` or its copy. OSError where nobody can tell."""
+    """Return whether a folder contains `run.json` or its copy. Raises OSError."""
     return (folder / RUN_FILE).exists() or (folder / RUN_COPY).exists()
 
 
@@ -252,7 +251,7 @@ def read_stored(path: Path) -> Stored:
 
 
 def choose(run: FileState, copy: FileState, path: Path) -> Stored:
-    """Choose the one whose bytes are as they were written.
+    """Choose the file whose bytes are unchanged.
 
     A `run.json` without a checksum is one of an older version, which knows no copy. Raises LostRun
     where neither can be understood, and what was wrong with `run.json`.
@@ -320,7 +319,7 @@ def parse_about(data: bytes, path: Path) -> About:
 
 
 def _parse_fields(record: Fields) -> About:
-    """Take each field as its type; a wrong one is named in `wrong`, and its default stands."""
+    """Convert each field to its type; a wrong one is named in `wrong` and gets its default."""
     listed = record.values.get("attempts", [])
     if not isinstance(listed, list):
         record.drop("attempts", typed.WrongTypeError("is not a list"))
@@ -366,7 +365,7 @@ def _attempt(value: object, name: str, parent: Fields) -> Attempt | None:
 
 
 def without_secrets(info: About) -> About:
-    """Return what `run.json` may hold."""
+    """Return the metadata without secrets, as `run.json` stores it."""
     texts = ("name", "project", "group", "notes", "framework")
     clean: dict[str, Any] = {key: redact.clean_text(getattr(info, key)) for key in texts}
     groups = ("settings", "git", "host", "more")
@@ -377,9 +376,9 @@ def without_secrets(info: About) -> About:
 
 
 def _write(path: Path, info: About, *, damaged: bool = False) -> About:
-    """Write both files beside, then rename: a reader finds an old one whole or the new one.
+    """Write both files atomically: a reader finds the old version or the new one.
 
-    `damaged`: what lies there as `run.json` is set aside first. Returns what was written.
+    `damaged`: the existing `run.json` is set aside first. Returns what was written.
     """
     info = without_secrets(info)
     record = {

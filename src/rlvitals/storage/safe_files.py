@@ -1,4 +1,4 @@
-"""Write under names that others can foresee, without writing through what they put there.
+"""Write files safely under predictable names: no links followed, no partial content.
 
 The path of a run is the user's, and may be a link. The names that this package derives below it
 (`events.jsonl`, `life/`, `latest`) must be regular files and folders: through a symbolic link, a
@@ -24,7 +24,6 @@ RUN_LOCK_SECONDS = 2.0  # a rewrite takes milliseconds, and a start must not han
 # Refuse a link, do not wait for the other end of a pipe, keep line ends.
 STRICT_FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 FILE_MODE = 0o644
-SHARED_MODE = 0o666  # of the lock: less what the umask takes away
 Opener = Callable[[str, int, int], int]
 
 
@@ -55,7 +54,7 @@ def open_append(
 
 
 def open_new(path: Path) -> int:
-    """Make an empty file in place of what has this name. Returns a descriptor. Raises OSError.
+    """Make an empty file, replacing what has this name. Return a descriptor. Raises OSError.
 
     A link is removed; what it points to is left.
     """
@@ -64,7 +63,7 @@ def open_new(path: Path) -> int:
 
 
 def make_way(path: Path) -> None:
-    """Remove a link, a pipe or a second name of a file, for a library that then writes the path.
+    """Remove a link, a pipe or a hard link, for a library that then writes the path.
 
     Raises OSError.
     """
@@ -144,7 +143,7 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def beside(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file beside its place and rename it: there is the old one or the new. OSError.
+    """Write a file atomically: readers find the old content or the new. Raises OSError.
 
     Once the block has ended, the new one is there after a power cut too.
     """
@@ -162,7 +161,7 @@ def beside(path: Path) -> Iterator[IO[bytes]]:
 
 
 def free_name(path: Path, suffix: str = "corrupt") -> Path:
-    """Return a name beside a file or folder to set it aside under: nothing has it yet."""
+    """Return an unused name to set a file or folder aside under."""
     target, count = path.with_name(f"{path.name}.{suffix}"), 1
     while os.path.lexists(target):
         target, count = path.with_name(f"{path.name}.{suffix}-{count}"), count + 1
@@ -176,13 +175,13 @@ def checksum(data: bytes) -> bytes:
 
 @contextmanager
 def lock(folder: Path) -> Iterator[None]:
-    """Let one process at a time rewrite; where the file system has no locks, go on without."""
+    """Let one process at a time rewrite; without locks of the file system, do nothing."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
     except ImportError:
         yield
         return
-    file = open_append(folder / LOCK_FILE, mode=SHARED_MODE)
+    file = open_append(folder / LOCK_FILE, mode=0o666)  # shared by users, less the umask
     try:
         deadline = clock.monotonic() + RUN_LOCK_SECONDS
         while clock.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""The newest of a run folder, read from the ends of its files alone."""
+"""Read the newest row of a run folder from the ends of its files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,21 +13,20 @@ from rlvitals.storage.frames import Frame, Kind
 from rlvitals.storage.run_folder import BlockFile, block_files
 
 TAIL_WINDOW_BYTES = 256 << 10  # bytes of a file that are looked at first
-HEAD = 200  # bytes of a run.json that say whose it is
 
 
 def is_ours(path: Path) -> bool:
-    """Tell our own `run.json` from another program's."""
+    """Return whether a `run.json` was written by rlvitals."""
     try:
         with path.open("rb") as file:
-            head = file.read(HEAD)
+            head = file.read(200)  # bytes: "written_by" is the second entry
     except OSError:
         return False
     return f'"written_by": "{run_folder.RUN_WRITER}"'.encode() in head
 
 
 def has_writer(folder: Path) -> bool:
-    """Tell whether a process of this machine has a run's blocks open to write."""
+    """Return whether a process of this machine has a run's blocks open to write."""
     for file in block_files(folder):
         try:
             with file.path.open("rb") as blocks:
@@ -39,7 +38,7 @@ def has_writer(folder: Path) -> bool:
 
 
 def is_closed(path: Path) -> bool:
-    """Tell whether a file's writer closed it. Raises OSError."""
+    """Return whether the writer of a file closed it. Raises OSError."""
     with path.open("rb", buffering=0) as file:
         file.seek(max(0, path.stat().st_size - frames.FRAME_HEADER_BYTES))
         header = frames.parse(file.read(frames.FRAME_HEADER_BYTES))
@@ -78,7 +77,7 @@ def _last_row(file: BlockFile) -> tuple[int, float] | None:
 
 
 def _last_block_row(path: Path) -> tuple[int, float] | None:
-    """Look for the last rows of a file, from its end."""
+    """Find the last row of a block file, reading from its end."""
     try:
         size, window = path.stat().st_size, TAIL_WINDOW_BYTES
     except FileNotFoundError:
@@ -94,7 +93,7 @@ def _last_block_row(path: Path) -> tuple[int, float] | None:
 
 
 def _last_row_in(data: bytes) -> tuple[int, float] | None:
-    """Return the last row of a piece of a file, which need not begin with a frame."""
+    """Return the last row of a part of a file, which need not begin with a frame."""
     newest = None
     for item in frames.walk(data):
         if isinstance(item, Frame) and item.header.kind == Kind.SCALARS and item.header.rows:

@@ -1,4 +1,4 @@
-"""Half-written files that a killed process left in a run's folder: nobody will ever rename them."""
+"""Name, lock and remove the temporary files of a run folder."""
 
 import os
 import re
@@ -6,19 +6,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-HALF = re.compile(r"\..+\.[0-9a-f]{12}")  # what `half` calls a file that is being written
-MIN_STALE_SECONDS = 2.0  # seconds: one that was just made may not be held yet
+HALF = re.compile(r"\..+\.[0-9a-f]{12}")  # what `temp_path` calls a file that is being written
+MIN_STALE_SECONDS = 2.0  # seconds: a new file may not be locked yet
 
 
 def half(path: Path) -> Path:
-    """Name a file that will be renamed to `path` once all of it is written."""
+    """Return the temporary name of a file that is renamed to `path` once it is complete."""
     return path.with_name(f".{path.name}.{os.urandom(6).hex()}")
 
 
 def lock_temp_file(file: IO[bytes]) -> bool:
-    """Hold an open file for as long as it is open, or its process lives; False: another does.
+    """Lock an open file while it is open or its process lives. False where another process does.
 
-    Where there are no such locks, nobody is known to hold it.
+    False as well without such locks.
     """
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
@@ -26,16 +26,16 @@ def lock_temp_file(file: IO[bytes]) -> bool:
         return False
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # held, or there are no locks here
+    except OSError:  # locked by another process, or no locks here
         return False
     return True
 
 
 def remove_stale(folder: Path, time: float) -> None:
-    """Remove what was being written to a folder by processes that are gone.
+    """Remove the temporary files of processes that no longer exist.
 
-    `now`: by the file system's own clock, seconds since the epoch. What is held stays, and so does
-    all of it where nobody can tell.
+    `now`: by the file system's own clock, seconds since the epoch. Locked files stay, and so do
+    all where locks are unknown.
     """
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:

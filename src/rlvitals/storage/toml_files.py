@@ -1,4 +1,4 @@
-"""Settings files: where they are looked for, and which of them may do more than judge a run.
+"""Find settings files, and decide which of their options may take effect.
 
 A settings file near a run may have come with the run, from an archive or a shared folder. Such a
 file sets how the run is judged. Options that write elsewhere, send data, use stored credentials,
@@ -19,18 +19,16 @@ from rlvitals.errors import UsageError, harmless
 FILE = "rlvitals.toml"
 VARIABLE = "RLVITALS_CONFIG"
 MAX_FILE_BYTES = 1 << 20  # of a settings file
-RUN_FILE = "run.json"  # marks a run folder
 RESTRICTED = {
     "diagnose": ("jobs",),
     "recording": ("mode", "folder", "sinks"),
 }
 CONFINED = {"diagnose": ("baseline",)}  # paths that must stay in the file's folder
-LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """One settings file; `distrust` says why its restricted options are ignored, "" if not."""
+    """A settings file; `distrust` is the reason to ignore its restricted options, or ""."""
 
     path: Path
     distrust: str = ""
@@ -53,7 +51,7 @@ def find(
         if not _is_file(path):
             raise UsageError("no such settings file", where=str(path), hint=f"{VARIABLE}, --config")
         return (*files, SettingsFile(path))
-    # Not `resolve`: it raises on a loop of links, and a run lies where a person says it does.
+    # Not `resolve`: it raises on a loop of links.
     start = near.absolute()
     folders = (start, *start.parents, Path.cwd())
     nearest = next((folder / FILE for folder in folders if _is_file(folder / FILE)), None)
@@ -63,7 +61,7 @@ def find(
 
 
 def read(file: SettingsFile) -> bytes:
-    """Return what a settings file holds. Raises OSError, UsageError for one that is too large."""
+    """Return the bytes of a settings file. Raises OSError; UsageError for one that is too large."""
     with file.path.open("rb") as stream:
         data = stream.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
@@ -76,7 +74,7 @@ def read(file: SettingsFile) -> bytes:
 def drop_restricted(
     file: SettingsFile, sections: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """Leave out what a file that is not the user's own may not set; each is told of once."""
+    """Remove the options that an untrusted file may not set, with one warning for each."""
     allowed = {name: dict(values) for name, values in sections.items()}
     if not file.distrust:
         return allowed
@@ -109,11 +107,11 @@ def _home(environ: Mapping[str, str]) -> Path | None:
 
 
 def _distrust(path: Path, start: Path, *, records: bool) -> str:
-    """Say why a file that was found beside a run is not the user's own; "" where it is."""
+    """Return the reason why a file next to a run is not the user's own; "" where it is."""
     folder = path.parent
     if not records or (folder.is_relative_to(start) and folder != Path.cwd()):
         return "the file lies with the run"
-    if any(_is_file(above / RUN_FILE) for above in (folder, *folder.parents)):
+    if any(_is_file(above / "run.json") for above in (folder, *folder.parents)):
         return "the file lies in a run folder"
     if not Path.cwd().is_relative_to(folder):
         return "the file is not in the working folder or above it"
@@ -126,7 +124,7 @@ def _distrust(path: Path, start: Path, *, records: bool) -> str:
 
 
 def _is_inside(folder: Path, name: str) -> bool:
-    """Tell whether a path leads to an ordinary file below a folder, links followed."""
+    """Return whether a path leads to an ordinary file below a folder, links followed."""
     try:
         target = (folder / name).resolve(strict=True)
         return target.is_relative_to(folder.resolve()) and target.is_file()
@@ -148,4 +146,4 @@ def _alternatives() -> str:
 @lru_cache(maxsize=256)
 def _tell(text: str) -> None:
     """Log once; a path may hold what a terminal obeys."""
-    LOG.warning("%s", harmless(text))
+    logging.getLogger(__name__).warning("%s", harmless(text))

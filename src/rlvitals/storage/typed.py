@@ -1,4 +1,4 @@
-"""JSON that a person or a fault may have changed, read as the types that its fields must have.
+"""Parse JSON and convert its fields to the types that they must have.
 
 A field of another type is dropped and named in `wrong`, once: no consumer checks it again.
 """
@@ -12,7 +12,6 @@ FieldT = TypeVar("FieldT")
 MAX_JSON_DEPTH = 64  # levels of nesting: consumers recurse
 INT64_RANGE = range(-(2**63), 2**63)
 MAX_FIELD_NOTES = 8  # dropped fields that a person reads of
-MAX_NAME = 80  # characters of a field's name in a note
 MAX_EPOCH_SECONDS = 253_402_300_799.0  # seconds since the epoch: the last of the year 9999
 MAX_FLOAT_INTEGER = 2**1023  # integers up to here convert to float64
 
@@ -62,7 +61,7 @@ def number(value: object) -> float:
 
 
 def seed(value: object) -> int | None:
-    """Return an integer of any size that float64 holds, None for None. Raises ValueError."""
+    """Return an integer of any size within float64's range, None for None. Raises ValueError."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= MAX_FLOAT_INTEGER:
@@ -110,7 +109,7 @@ def summary(wrong: Sequence[str]) -> list[str]:
 
 
 class Fields:
-    """The fields of item JSON object: `where` is what `wrong` calls it, a file or a line."""
+    """The fields of a JSON object; `where` is the file or line that `wrong` names."""
 
     def __init__(self, value: object, where: str) -> None:
         """Begin with an object. Raises ValueError for what is none."""
@@ -174,4 +173,4 @@ class Fields:
 
     def drop(self, name: str, error: ValueError) -> None:
         """Name a field that is dropped."""
-        self.wrong.append(f"{self.where}: {name[:MAX_NAME]} {error}: dropped")
+        self.wrong.append(f"{self.where}: {name[:80]} {error}: dropped")

@@ -1,4 +1,4 @@
-"""Check every byte of a run: which blocks are damaged, and what can be read all the same."""
+"""Check every byte of a run and report the damaged blocks."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ from rlvitals.storage.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is known of one file."""
+    """The result of checking one file."""
 
     name: str  # within the run's folder
     size: int  # bytes
-    blocks: int = 0  # that are whole
+    blocks: int = 0  # readable blocks
     rows: int = 0  # that can be read
     damage: tuple[Damage, ...] = ()
-    torn: int = 0  # bytes at the end that are no whole block: of a process that was killed
+    torn: int = 0  # bytes of an incomplete block at the end, left by a killed process
     growing: bool = False  # it is being written to
     problem: str = ""  # nothing of it can be read
 
     @property
     def whole(self) -> bool:
-        """Whether nothing of it is damaged; a torn end is what a killed process leaves."""
+        """Whether the file is undamaged; a torn end is what a killed process leaves."""
         return not self.damage and not self.problem
 
 
@@ -90,12 +90,15 @@ def _verify_blocks(path: Path) -> Report:
         offset = size - check.torn
         check.damage.append(Damage(offset, check.torn, "the end of the file is torn"))
         check.torn = 0
-    damage = (*check.damage, *check.lost())  # this takes the lost rows from those that are read
+    damage = (
+        *check.damage,
+        *check.find_lost_rows(),
+    )  # this takes the lost rows from those that are read
     return Report(name, size, check.blocks, check.rows, damage, check.torn, growing)
 
 
 class _Check:
-    """Counts what is whole, and keeps the places of what is not."""
+    """Counters of readable blocks and rows, and the positions of damaged ones."""
 
     def __init__(self) -> None:
         self.blocks = self.rows = self.torn = 0
@@ -145,8 +148,8 @@ class _Check:
     def _add_damage(self, frame: Frame, problem: str) -> None:
         self.damage.append(Damage(frame.offset, frame.end - frame.offset, problem))
 
-    def lost(self) -> Iterator[Damage]:
-        """Name the rows whose key table is lost: it may stand behind them."""
+    def find_lost_rows(self) -> Iterator[Damage]:
+        """Yield the rows whose key table is lost. The table may follow its rows."""
         for extent, table, columns, rows in self._waiting:
             if self._tables.get(table) != columns:
                 self.rows -= rows

@@ -1,4 +1,4 @@
-"""Bytes on their way to a file: written together, and kept while the disk takes none."""
+"""Buffer bytes for a file: write them together, and keep them while the disk is full."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ Bytes = bytes | memoryview
 
 
 class Budget:
-    """Bytes of a run that wait in memory, whoever keeps them.
+    """The memory that the pending bytes of a run may take, shared by all its buffers.
 
     `used` is changed by `+=` and `-=` alone, from any thread: in CPython no other thread and no
     signal handler runs between its load and its store.
@@ -39,9 +39,9 @@ class Budget:
 
 @dataclass(slots=True)
 class _Block:
-    """What is written one part after another."""
+    """A block, as the chunks that are written one after another."""
 
-    parts: tuple[Bytes, ...]
+    chunks: tuple[Bytes, ...]
     size: int  # bytes
     kind: Kind
     rows: int
@@ -49,9 +49,9 @@ class _Block:
 
 
 class WriteBuffer:
-    """Whole blocks that wait for a file.
+    """Complete blocks that wait for a file.
 
-    A write that stops in the middle goes on at that byte with the next one: no block is ever
+    A write that stops in the middle continues at that byte with the next one: no block is ever
     half written, unless the process dies.
     """
 
@@ -63,7 +63,7 @@ class WriteBuffer:
         self._budget = Budget() if budget is None else budget
         self._blocks: deque[_Block] = deque()
         self._size = 0
-        self._begun = False  # whether the first block is partly written
+        self._is_partial = False  # whether the first block is partly written
 
     def __len__(self) -> int:
         """Count the bytes that wait."""
@@ -90,13 +90,13 @@ class WriteBuffer:
         while self._blocks:
             chunks: list[Bytes] = []
             for block in self._blocks:
-                if chunks and len(chunks) + len(block.parts) > MAX_WRITE_PARTS:
+                if chunks and len(chunks) + len(block.chunks) > MAX_WRITE_PARTS:
                     break
-                chunks += block.parts
+                chunks += block.chunks
             size = _write(self.fd, chunks)
             if not size:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            self._remove_written(size)
+            self._advance(size)
 
     def _grow(self, size: int) -> None:
         self._size += size
@@ -104,7 +104,7 @@ class WriteBuffer:
 
     def _drop(self) -> None:
         """Drop the oldest blocks of the least important kinds until the rest fits."""
-        first = self._blocks.popleft() if self._begun else None
+        first = self._blocks.popleft() if self._is_partial else None
         for kinds in DROP_ORDER:
             if self._budget.fits(0):
                 break
@@ -121,7 +121,7 @@ class WriteBuffer:
             self._blocks.appendleft(first)
 
     def _drop_tables(self) -> None:
-        """Drop the key tables whose rows are gone; they are written again before the next ones."""
+        """Drop the key tables without rows; they are written again before the next rows."""
         needed = {block.table for block in self._blocks if block.kind == Kind.SCALARS}
         remaining: deque[_Block] = deque()
         for block in self._blocks:
@@ -132,21 +132,21 @@ class WriteBuffer:
                 remaining.append(block)
         self._blocks = remaining
 
-    def _remove_written(self, size: int) -> None:
-        """Forget what is written, to the byte."""
+    def _advance(self, size: int) -> None:
+        """Remove the bytes that were written."""
         self._grow(-size)
         while size and size >= self._blocks[0].size:
             size -= self._blocks.popleft().size
-            self._begun = False
+            self._is_partial = False
         if size:
             block = self._blocks[0]
-            block.parts = (b"".join(block.parts)[size:],)
+            block.chunks = (b"".join(block.chunks)[size:],)
             block.size -= size
-            self._begun = True
+            self._is_partial = True
 
 
 def _write(fd: int, chunks: list[Bytes]) -> int:
-    """Write bytes that lie in several places; return how many the system took. OSError."""
+    """Write several byte strings; return how many bytes the system took. Raises OSError."""
     if not hasattr(os, "writev"):  # not on Windows
         return os.write(fd, b"".join(chunks))
     return os.writev(fd, chunks)

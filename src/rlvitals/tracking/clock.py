@@ -1,4 +1,4 @@
-"""The moment at which runs are judged: the machine's clock, or the moment that `--now` names.
+"""Read the time at which runs are judged: the clock, or the moment that `--now` names.
 
 All that judges reads the clock here: with `--now` an answer can be repeated.
 """
@@ -30,7 +30,7 @@ def now(text: str = "") -> float:
 
 
 def date(seconds: float) -> str:
-    """Write a moment as a date in UTC; one that no calendar holds as its number."""
+    """Format a time as a date in UTC; one outside the calendar as its number."""
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, ValueError, OSError):

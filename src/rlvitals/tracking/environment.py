@@ -1,6 +1,6 @@
-"""What a run cannot be repeated without: code, packages, machine, seeds, command.
+"""Gather the facts needed to repeat a run: code, packages, machine, seeds, command.
 
-It takes tenths of a second (git, the list of packages): whoever calls `gather` does so on a
+It takes tenths of a second (git, the list of packages), so `gather` is called on a
 thread. What cannot be had is left out; nothing is raised. Secrets are taken out, and no path
 leads to a person's own folder.
 """
@@ -24,7 +24,7 @@ GIT_TIMEOUT_SECONDS = 10.0  # a repository on a slow disk: then its facts are le
 MAX_DIFF_BYTES = 256 * 1024  # of a diff that is kept
 MAX_GIT_OUTPUT_BYTES = (
     4 * MAX_DIFF_BYTES
-)  # of what git says: a checked-in data file can change by gigabytes
+)  # of git's output: a checked-in data file can change by gigabytes
 MAX_UNTRACKED_FILES = 100  # files that are named
 # Variables that change what a run does, by name or by beginning.
 RUN_VARIABLES = frozenset(
@@ -50,7 +50,7 @@ SECRET_FILE = re.compile(
     r"|\.?(?:credentials|secrets?)(?:\.\w+)?)$"
 )
 QUOTED_TEXT = re.compile(r"([\"'])([\w+/=.-]{16,200})\1")
-MAX_USER_SEED = 2**32  # torch starts from a larger number where nobody has set a seed
+MAX_USER_SEED = 2**32  # torch's default seed is larger, where none was set
 
 
 def gather(settings: Mapping[str, object] | None = None) -> dict[str, object]:
@@ -108,7 +108,7 @@ def environment() -> dict[str, str]:
 def packages() -> dict[str, str]:
     """Return every installed package with its version, by name.
 
-    Told by the names of their folders: to open hundreds of files takes a hundred times as long.
+    Read from the names of their folders: opening hundreds of files takes a hundred times as long.
     """
     versions: dict[str, str] = {}
     for folder in sys.path:
@@ -163,7 +163,7 @@ def git(folder: Path) -> dict[str, object]:
 
 
 def _drop_secret_files(diff: str) -> str:
-    """Leave out what a diff says of files that hold secrets, and keys drawn by lot elsewhere.
+    """Redact the files of a diff that contain secrets, and random keys in the others.
 
     In a program a quoted text that mixes cases and digits is an API key far more often than not.
     """
@@ -182,7 +182,7 @@ def _mask_key(match: re.Match[str]) -> str:
 
 
 def _truncate_diff(diff: str) -> dict[str, object]:
-    """Keep the beginning of a diff, in whole lines, and say that there was more."""
+    """Keep the complete lines of a diff up to the limit, and mark that it was cut."""
     data = diff.encode()
     if len(data) <= MAX_DIFF_BYTES:
         return {"diff": diff}
@@ -191,7 +191,7 @@ def _truncate_diff(diff: str) -> dict[str, object]:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Ask git, and read the beginning of its answer; None where there is none in time."""
+    """Run git and read the beginning of its output; None where it fails or times out."""
     quiet = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     safe = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat")
     try:
@@ -219,13 +219,13 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 def _command() -> list[str]:
-    """Return the words of the command; a module that is run keeps its `-m`."""
+    """Return the arguments of the command; a module that is run keeps its `-m`."""
     arguments = list(getattr(sys, "orig_argv", ())) or [sys.executable, *sys.argv]
     return [Path(arguments[0]).name, *arguments[1:]] if arguments else []
 
 
 def _program_folder() -> Path:
-    """Return the folder of the program that runs; in a notebook the working folder."""
+    """Return the folder of the running program; in a notebook the working folder."""
     main = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
     folder = Path(file).resolve().parent if isinstance(file, str) else None
@@ -233,7 +233,7 @@ def _program_folder() -> Path:
 
 
 def _directory() -> str:
-    """Name the working folder: by its path within the home folder, else by its last part.
+    """Return the working folder: relative to the home folder, else its last part.
 
     No absolute path is kept: a run can be moved.
     """
@@ -247,7 +247,7 @@ def _directory() -> str:
 
 
 def _processor() -> str:
-    """Return the processor's name; Linux tells it in a file."""
+    """Return the processor's name; on Linux from /proc/cpuinfo."""
     try:
         text = Path("/proc/cpuinfo").read_text(errors="replace")
     except OSError:
@@ -268,7 +268,7 @@ def _find_seeds(prefix: str, settings: Mapping[str, object]) -> list[tuple[str, 
 
 
 def _call_or_none(ask: Callable[[], object]) -> object:
-    """Ask another library; what it raises is no answer."""
+    """Call another library; None where it raises."""
     try:
         return ask()
     except Exception:  # noqa: BLE001 - a fact that cannot be had must not stop a training run

@@ -1,4 +1,4 @@
-"""What ended a run, from what its processes noted: their beats, crashes and events."""
+"""Determine how a run ended from the heartbeats, crashes and events of its processes."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,9 +11,8 @@ from rlvitals.tracking.heartbeat import EXITING, Beat
 from rlvitals.types import Ending, Process
 
 FINISH_KINDS = ("finish", "exit")  # events that a run ends with
-EXCEPTION = "exception"  # an uncaught one
-ENDS = frozenset({*FINISH_KINDS, EXCEPTION, "crash"})  # events that tell of an end
-FAILED_STATUSES = ("failed", "crashed", "error")  # a status that says that it did not end well
+ENDS = frozenset({*FINISH_KINDS, "exception", "crash"})  # events that report an end
+FAILED_STATUSES = ("failed", "crashed", "error")  # statuses of a failed run
 MAX_CRASH_BYTES = 16_000
 # What the fault handler calls the fatal signals: Python's `faulthandler_handlers`.
 FATAL_SIGNALS = {
@@ -27,12 +26,11 @@ FATAL_SIGNALS = {
 CRASH_HEADLINE = re.compile(r"Fatal Python error: (.+)")
 # The thread that the signal met comes last, and its innermost call first.
 CRASH_FRAME = re.compile(r'(?:Current thread|Stack) .*\n +File "(.+?)", line (\d+) in (.+)')
-ONE_STACK = "Stack (most recent call first)"
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnd:
-    """What the processes of the last attempt noted."""
+    """The recorded end of the last attempt."""
 
     ending: Ending | None = None  # None while one of them recorded no end
     open: tuple[Process, ...] = ()  # those that did not
@@ -40,10 +38,10 @@ class AttemptEnd:
 
 
 def read(run: Path, events: Iterable[Event], newest: int = 0) -> AttemptEnd:
-    """Say how the last attempt of a run ended, or which of its processes recorded no end.
+    """Return how the last attempt of a run ended, or which of its processes recorded no end.
 
-    One that failed ends the run, whatever the others do. What cannot be read was not noted. Of an
-    attempt `newest` of which no process noted anything its events alone tell.
+    One that failed ends the run, whatever the others do. Unreadable files are skipped. For an
+    attempt `newest` without files of its processes, the events decide.
     """
     beats = [beat for path in _files(run) if (beat := heartbeat.read_or_skip(path)) is not None]
     attempt = max((beat.attempt for beat in beats), default=0)
@@ -80,7 +78,7 @@ def _is_interrupt(traceback: str) -> bool:
 
 
 def _add_rank(beat: Beat, end: Ending, ranks: int) -> Ending:
-    """Say which of several processes it was."""
+    """Add the rank of the process to the reason, where there are several."""
     if ranks == 1:
         return end
     reason = f"rank {beat.rank}: {end.reason}"
@@ -88,16 +86,16 @@ def _add_rank(beat: Beat, end: Ending, ranks: int) -> Ending:
 
 
 def _process_ending(run: Path, beat: Beat, events: Sequence[Event]) -> Ending | None:
-    """Put together what one process noted of its end; None where it noted none.
+    """Combine the records of a process's end; None where there are none.
 
-    What a run says of itself comes first, then the exit code, then a signal, then an exception.
+    The run's own status has priority, then the exit code, then a signal, then an exception.
     """
     own_events = [event for event in events if _belongs_to(event, beat)]
     finish_event = next(
         (event for event in reversed(own_events) if event.kind in FINISH_KINDS), None
     )
     exception_event = next(
-        (event for event in reversed(own_events) if event.kind == EXCEPTION), None
+        (event for event in reversed(own_events) if event.kind == "exception"), None
     )
     trace = _text(exception_event, "traceback")
     step = max((e.step for e in own_events if e.step is not None), default=None)
@@ -121,21 +119,21 @@ def _process_ending(run: Path, beat: Beat, events: Sequence[Event]) -> Ending | 
 
 
 def _ending_from_events(events: Iterable[Event], attempt: int) -> Ending | None:
-    """Tell how an attempt ended by what it said; of several ranks, by the first that failed."""
+    """Return the end of an attempt by its events; of several ranks, the first failure."""
     attempt_events = [event for event in events if event.facts.get("attempt", attempt) == attempt]
     ends = [_ending_from_event(event) for event in attempt_events if event.kind in ENDS]
     return next((end for end in ends if _is_failure(end)), next(iter(ends), None))
 
 
 def _ending_from_event(event: Event) -> Ending:
-    """Read an event that is all there is of an end."""
+    """Return the end that a single event reports."""
     status = _text(event, "status")
     reason, signal = _text(event, "reason") or status, _text(event, "signal")
     return replace(_finish_ending(event, status, event.step), signal=signal, reason=reason)
 
 
 def _finish_ending(event: Event, status: str, step: int | None) -> Ending:
-    """Read what a run said as it was finished."""
+    """Return the end that a run reported as it finished."""
     code, trace = event.facts.get("exit_code"), _text(event, "traceback")
     if isinstance(code, int) and code:
         return Ending(code, trace, "", step, f"exit code {code}")
@@ -149,13 +147,13 @@ def _describe_signal(signal: str) -> str:
 
 
 def _crash_location(dump: str) -> str:
-    """Say what the main thread of a crash was doing; empty where that is not told."""
+    """Return where the main thread crashed; empty where that is not known."""
     frame = CRASH_FRAME.search(dump)
     return "" if frame is None else f", in {frame[3]} ({Path(frame[1]).name}:{frame[2]})"
 
 
 def _read_crash(run: Path, beat: Beat) -> tuple[str, str]:
-    """Return the signal that the fault handler wrote of, and what it wrote; empty without one."""
+    """Return the signal and text that the fault handler wrote; empty without a crash."""
     _, path = heartbeat.paths(run, beat.attempt, beat.rank)
     try:
         dump = path.read_bytes()[:MAX_CRASH_BYTES].decode(errors="replace").strip()
@@ -168,11 +166,11 @@ def _read_crash(run: Path, beat: Beat) -> tuple[str, str]:
         error_name = headline[1].strip()
         # Any other headline is the interpreter's own: it gives up by SIGABRT.
         return FATAL_SIGNALS.get(error_name, "SIGABRT"), dump
-    return ("SIGHUP" if ONE_STACK in dump else "SIGTERM"), dump
+    return ("SIGHUP" if "Stack (most recent call first)" in dump else "SIGTERM"), dump
 
 
 def _belongs_to(event: Event, beat: Beat) -> bool:
-    """Tell the events of a process: an event without a rank is the first one's."""
+    """Return whether an event is of a process: an event without a rank is the first one's."""
     facts = event.facts
     return facts.get("attempt") == beat.attempt and facts.get("rank", 0) == beat.rank
 

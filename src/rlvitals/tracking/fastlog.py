@@ -1,4 +1,4 @@
-"""The compiled way to log: taken where it was built, unless the environment says no.
+"""Load the compiled `log`, where it was built and is not disabled by the environment.
 
 What it does and may never do differently: `docs/decisions/0030-a-compiled-way-to-log.md`.
 """
@@ -14,12 +14,11 @@ if TYPE_CHECKING:
     from rlvitals.tracking.shortcut import Shortcut
 
 COMPILED_VARIABLE = "RLVITALS_COMPILED"
-OFF = ("off", "0", "false", "no")
 NOT_BUILT = "not built: install rlvitals where a C compiler and Python's headers are"
 
 
 def built() -> "type[Shortcut] | None":
-    """Return the compiled code; None where it was not built for this interpreter and version."""
+    """Return the compiled type; None where it was not built for this interpreter and version."""
     try:
         from rlvitals.tracking import shortcut  # noqa: PLC0415 - may not be there
     except ImportError:
@@ -28,8 +27,12 @@ def built() -> "type[Shortcut] | None":
 
 
 def shortcut(method: Callable[..., None], pump: WriterThread) -> "Shortcut | None":
-    """Return the short way to a pump's rows around a run's `log`, where there is one."""
-    shortcut_type = None if os.environ.get(COMPILED_VARIABLE, "").lower() in OFF else built()
+    """Return the compiled `log` of a run, where there is one."""
+    shortcut_type = (
+        None
+        if os.environ.get(COMPILED_VARIABLE, "").lower() in ("off", "0", "false", "no")
+        else built()
+    )
     if shortcut_type is None:
         return None
     fast_log = shortcut_type(pump.rows, pump.limit, pump.catch_up, method)

@@ -1,4 +1,4 @@
-"""Which of how many processes this is, as launchers say it."""
+"""Read the rank of this process from the launcher's environment variables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ LAUNCH_VARIABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One process among those of its launch."""
+    """The rank of a process within its launch."""
 
     rank: int = 0
     world_size: int = 1
-    launch: str = ""  # "" where one process runs alone, or nothing tells
-    first_of_node: bool = True  # of each machine one process is, where the launcher tells
+    launch: str = ""  # "" for a single process, or where it is unknown
+    first_of_node: bool = True  # True for one process of each machine, where the launcher sets it
 
 
 def place(environ: Mapping[str, str]) -> Place:

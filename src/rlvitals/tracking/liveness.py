@@ -1,4 +1,4 @@
-"""Whether a process that recorded no end is still there; if not, what may have ended it."""
+"""Find out whether a process that recorded no end still lives, or why it ended."""
 
 import os
 import re
@@ -20,9 +20,9 @@ OUT_OF_MEMORY_REASON = "killed for want of memory"
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """What can be told of the processes of a run that recorded no end."""
+    """The state of the processes of a run that recorded no end."""
 
-    alive: bool | None = None  # False once one of them is gone; None where nobody can tell
+    alive: bool | None = None  # False once one of them has ended; None where unknown
     lost: str = ""  # in words, where one is gone
     step: int | None = None  # the last of the one that is gone
     beat_age: float | None = None  # seconds since the newest heartbeat, where all are alive
@@ -35,10 +35,10 @@ def look(
     *,
     live: bool = False,
 ) -> Presence:
-    """Look for the processes on this machine, and by their heartbeats elsewhere.
+    """Look for processes on this machine, and elsewhere by their heartbeats.
 
     `now` and `last_row`, the wall time of the newest row, are seconds since the epoch. `live`: a
-    person says that the run goes on, so that an old heartbeat is that of a copy.
+    user declares that the run continues, so that an old heartbeat is that of a copy.
     """
     if not processes:
         return Presence()
@@ -77,7 +77,7 @@ def _check_process(
 
 
 def _last_beat(process: Process, last_row: float | None) -> str:
-    """Say when the last heartbeat came, by its date and by the rows: never by the clock."""
+    """Format the time of the last heartbeat, as a date and relative to the last row."""
     origin = f" from {process.host}" if process.host else ""
     text = f"last heartbeat{origin} at {clock.date(process.beat)}"
     delay_s = None if last_row is None else process.beat - last_row
@@ -87,7 +87,7 @@ def _last_beat(process: Process, last_row: float | None) -> str:
 
 
 def _cause(process: Process) -> str:
-    """Say what ended a process of this machine that is gone: memory, where the kernel says so."""
+    """Return why a process of this machine ended: out of memory, where the kernel reports it."""
     if process.kills is not None and process.cgroup:
         kills = machine.kills(Path(process.cgroup))
         if kills is not None and kills > process.kills:
@@ -98,7 +98,7 @@ def _cause(process: Process) -> str:
 
 
 def _is_in_kernel_log(process: Process) -> bool:
-    """Tell whether the kernel logged that it killed this process; not where nobody may read it."""
+    """Return whether the kernel logged that it killed this process; False without access."""
     beat_uptime = _since_boot(process.beat)
     matches = OOM_KILL_LINE.finditer(_kernel_log())
     return any(
@@ -109,7 +109,7 @@ def _is_in_kernel_log(process: Process) -> bool:
 
 
 def _since_boot(moment: float) -> float | None:
-    """Return a moment in seconds since this machine began; None where that is not told."""
+    """Return a time in seconds since this machine started; None where that is unknown."""
     try:
         text = Path("/proc/stat").read_text()
     except OSError:
@@ -119,7 +119,7 @@ def _since_boot(moment: float) -> float | None:
 
 
 def _kernel_log() -> str:
-    """Return what the kernel logged: as much as there is without waiting."""
+    """Return the kernel's log, as far as it can be read without waiting."""
     try:
         file = os.open(KERNEL_LOG, os.O_RDONLY | os.O_NONBLOCK)
     except (OSError, AttributeError):

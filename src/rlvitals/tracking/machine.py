@@ -1,10 +1,10 @@
-"""The machine, sampled on a thread: processor, memory, disk, graphics cards.
+"""Sample the machine on a thread: processor, memory, disk, graphics cards.
 
     sampler = Sampler(interval=10.0).start()
     sampler.take()      # what was measured since the last call: means, and peaks of memory
 
 Percentages are of what this process may use: a container's memory is its limit, not the host's.
-Where psutil or NVML is missing or broken, their numbers are missing, and nothing else happens.
+Without psutil or NVML only their numbers are missing.
 """
 
 import os
@@ -31,10 +31,10 @@ class Sampler:
     """Measures every `interval` seconds on a daemon thread; a fork's child measures nothing."""
 
     def __init__(self, interval: float = 10.0, folder: Path | None = None) -> None:
-        """Say how often, and the folder whose disk is watched: the working one by default."""
+        """Set the interval and the folder whose disk is watched: the working folder by default."""
         self.interval = max(interval, 0.01)
         self._probe = _Probe(folder or Path())
-        self._held: list[dict[str, float]] = []
+        self._samples: list[dict[str, float]] = []
         self._stopped = threading.Event()
         self._pid = os.getpid()
         self._thread: threading.Thread | None = None
@@ -47,7 +47,7 @@ class Sampler:
         return self
 
     def sample(self) -> dict[str, float]:
-        """Measure now, under names such as "machine/cpu_percent"; what cannot be had is left out.
+        """Measure now, under names such as "machine/cpu_percent"; missing values are left out.
 
         The use of processors is since the last sample: the first has none.
         """
@@ -57,7 +57,7 @@ class Sampler:
         """Return what the thread measured since the last call; empty where it measured nothing."""
         if os.getpid() != self._pid:
             return {}
-        samples, self._held = self._held, []
+        samples, self._samples = self._samples, []
         return _aggregate(samples)
 
     def stop(self) -> None:
@@ -69,7 +69,7 @@ class Sampler:
         if not self._stopped.wait(first):  # whoever starts us is not held up by what we load
             self._probe.measure()  # processors are measured from here on
         while not self._stopped.wait(wait):
-            self._held.append(self._probe.measure())
+            self._samples.append(self._probe.measure())
             wait = self.interval
 
 
@@ -80,7 +80,7 @@ def cores() -> int:
 
 
 def memory_gib() -> float | None:
-    """Return the memory that this process may use, in GiB; None where nobody tells."""
+    """Return the memory that this process may use, in GiB; None where it is unknown."""
     sizes = [size for size in (_total_memory(), _limits().get("limit")) if size]
     return round(min(sizes) / GIB_BYTES, 2) if sizes else None
 
@@ -101,7 +101,7 @@ def _aggregate(samples: list[dict[str, float]]) -> dict[str, float]:
 
 
 class _Probe:
-    """What is asked, and what was said last time."""
+    """The measurements of this process and its machine, with the state between two samples."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -110,13 +110,19 @@ class _Probe:
         self._spent: tuple[float, float] | None = None  # wall and processor seconds
 
     def measure(self) -> dict[str, float]:
-        """Ask every part; one that fails says nothing."""
+        """Return all measurements; a part that fails is left out."""
         row: dict[str, float] = {}
-        for probe in (self._system, self._own, self._memory, self._disk, self._graphics):
+        for probe in (
+            self._system_load,
+            self._process_usage,
+            self._memory,
+            self._disk,
+            self._graphics,
+        ):
             row.update(_call_or_empty(probe))
         return {f"machine/{name}": value for name, value in row.items()}
 
-    def _system(self) -> Mapping[str, float]:
+    def _system_load(self) -> Mapping[str, float]:
         import psutil  # noqa: PLC0415 - 20 ms: on the sampler's thread
 
         row = {"cores": float(os.cpu_count() or 1)}  # all of them, as the load is everybody's
@@ -128,7 +134,7 @@ class _Probe:
             psutil.cpu_percent()
         return row
 
-    def _own(self) -> Mapping[str, float]:
+    def _process_usage(self) -> Mapping[str, float]:
         import psutil  # noqa: PLC0415 - the same
 
         process = self._process = self._process or psutil.Process()
@@ -202,15 +208,15 @@ class _Cards:
         return handles
 
     def name(self, card: object) -> str:
-        """Name a card; empty where it does not say."""
+        """Return the name of a card; empty where it is unknown."""
         try:
             name = self._nvml.nvmlDeviceGetName(card)
-        except Exception:  # noqa: BLE001 - a card that fails says nothing
+        except Exception:  # noqa: BLE001 - a card that fails has no name
             return ""
         return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
 
     def measure(self, card: object) -> dict[str, float]:
-        """Return use and memory in percent, GiB used, watts and degrees: what the card tells."""
+        """Return use and memory in percent, GiB used, watts and degrees, as far as available."""
         nvml = self._nvml
         memory = _call_or_empty(lambda: _card_memory(nvml, card))
         queries: tuple[tuple[str, Callable[[], float]], ...] = (
@@ -230,7 +236,7 @@ def _card_memory(nvml: Any, card: object) -> dict[str, float]:  # noqa: ANN401 -
 
 
 def _call_or_empty(ask: Callable[[], Mapping[str, float]]) -> Mapping[str, float]:
-    """Ask one part of the machine; what it raises is no number."""
+    """Call one part; empty where it raises."""
     try:
         return ask()
     except Exception:  # noqa: BLE001 - a sensor that fails must not stop the others or the run
@@ -263,7 +269,7 @@ def cgroup(own: Path = OWN_CGROUP, root: Path = CGROUP_ROOT) -> Path | None:
 
 
 def kills(folder: Path) -> int | None:
-    """Count what was killed in a cgroup for want of memory so far; None where nobody counts."""
+    """Count the out-of-memory kills in a cgroup so far; None where nobody counts."""
     events = counter(folder / "memory.events", "oom_kill")
     return counter(folder / "memory.oom_control", "oom_kill") if events is None else events
 

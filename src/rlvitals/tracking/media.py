@@ -1,4 +1,4 @@
-"""Histograms, texts, tables and settings, as a caller gives them, made into the store's nouns."""
+"""Convert histograms, texts, tables and settings of a caller to the types of the store."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UsageError
+from rlvitals.storage.typed import MAX_FLOAT_INTEGER
 from rlvitals.tracking import tensors
 from rlvitals.types import Histogram, Table
 
@@ -19,15 +20,15 @@ MAX_EXACT_HALF = 2.0**52  # up to here float64 holds every half between two whol
 MAX_SETTINGS_DEPTH = 32  # levels of nested settings
 MAX_COLUMN_CELLS = 1_000_000  # of a table's column, and of settings
 MAX_TABLE_COLUMNS = 10_000  # of a table
-MAX_INT = 2**1023  # a larger whole number is a text: no float holds it
-CELL_BYTES = 16  # of a value in a list or a dict, beside itself
+
+CELL_BYTES = 16  # overhead of a value in a list or a dict
 JSON_TYPES = frozenset((str, float, int, bool, type(None)))  # what `plain` leaves as it is
 
 
 def histogram(
     step: int, time: float, values: object, edges: object, counts: object
 ) -> tuple[Callable[[], Histogram], int]:
-    """Fix what was given as it is now, and say how many bytes wait.
+    """Copy a histogram's data and return its size in bytes.
 
     The call that is returned counts the values, later and on another thread.
 
@@ -46,7 +47,7 @@ def histogram(
 
 
 def copy_values(values: object) -> object:
-    """Copy an array or a tensor where it lies: what the caller does with it is its own affair."""
+    """Copy an array or a tensor on its device: the caller may change it afterwards."""
     if hasattr(values, "detach") and hasattr(values, "clone"):
         return values.detach().clone()
     if hasattr(values, "block_until_ready"):
@@ -68,9 +69,9 @@ def array(values: object) -> NDArray[np.float64]:
 
 
 def counted(step: int, time: float, values: NDArray[np.float64]) -> Histogram:
-    """Count values in bins: one for each whole number where they are few, else 64.
+    """Count values in bins: one for each integer where they are few, else 64.
 
-    NaN is left out; infinities fall into outermost bins of their own.
+    NaN is left out; infinities get separate outermost bins.
     """
     finite = values[np.isfinite(values)]
     edges = _edges(finite)
@@ -148,15 +149,15 @@ def _flatten(prefix: str, value: object, flat: dict[str, object]) -> None:
 
 
 def plain(value: object) -> object:
-    """Return a value as JSON has it; a stranger as its text. Nothing is raised.
+    """Convert a value to what JSON can represent; other objects to their text. Never raises.
 
-    What holds itself, lies deeper than `MAX_DEPTH` or goes on beyond `MAX_CELLS` is cut there.
+    A value is cut where it contains itself, at `MAX_SETTINGS_DEPTH` and at `MAX_COLUMN_CELLS`.
     """
     return _JsonConverter().of(value, 0)
 
 
 class _JsonConverter:
-    """Makes one value plain, and counts what it takes."""
+    """Converts one value to JSON's types and counts its cells."""
 
     def __init__(self) -> None:
         self._cells = 0
@@ -166,7 +167,7 @@ class _JsonConverter:
         """Return a value as JSON has it."""
         try:
             return self._of(value, depth)
-        except Exception as error:  # noqa: BLE001 - a stranger's object may raise anything
+        except Exception as error:  # noqa: BLE001 - a caller's object may raise anything
             return f"{tensors.kind(value)} that cannot be read ({type(error).__name__})"
 
     def _of(self, value: object, depth: int) -> object:
@@ -176,7 +177,7 @@ class _JsonConverter:
         if isinstance(value, str):
             return text(str.__str__(value))
         if isinstance(value, int):
-            return int(value) if abs(value) <= MAX_INT else text(value)
+            return int(value) if abs(value) <= MAX_FLOAT_INTEGER else text(value)
         if isinstance(value, float):
             return float(value)
         mapping = _fields(value)
@@ -219,7 +220,7 @@ def _fields(value: object) -> Mapping[Any, object] | None:
             return {field.name: getattr(value, field.name) for field in fields(value)}
         is_namespace = type(value).__module__ == "argparse" or isinstance(value, SimpleNamespace)
         return dict(vars(value)) if is_namespace else None
-    except Exception:  # noqa: BLE001 - a stranger's property may raise anything
+    except Exception:  # noqa: BLE001 - a caller's property may raise anything
         return None
 
 
@@ -228,12 +229,12 @@ def text(value: object) -> str:
     try:
         raw = str(value) if type(value) is not str else value
         return raw.encode("utf-8", "backslashreplace").decode()
-    except Exception as error:  # noqa: BLE001 - a stranger's __str__ may raise anything
+    except Exception as error:  # noqa: BLE001 - a caller's __str__ may raise anything
         return f"{tensors.kind(value)} without a text ({type(error).__name__})"
 
 
 def size(value: object) -> int:
-    """Return about how many bytes a text, a table, settings, numbers take in memory."""
+    """Return about how many bytes a text, a table, settings or numbers take in memory."""
     if isinstance(value, Table):
         return sum(map(size, value.columns.values()))
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What a training loop measures itself: plain helpers that return dicts for `run.log`."""
+"""Helpers for training loops that return dicts for `run.log`: averages, speeds, action shares."""
 
 import math
 import time
@@ -42,11 +42,11 @@ class Ema:
         return {f"{self.name}_ema": self.value}
 
     def state_dict(self) -> dict[str, float]:
-        """Return what a checkpoint must hold to go on with the same average."""
+        """Return the state that a checkpoint needs to resume the average."""
         return {"alpha": self.alpha, "sum": self._sum, "weight": self._weight}
 
     def load_state_dict(self, state: Mapping[str, float]) -> None:
-        """Go on from a checkpoint. Raises UsageError where it holds no average."""
+        """Resume from a checkpoint. Raises UsageError where it has no average."""
         try:
             alpha, total, weight = (float(state[key]) for key in ("alpha", "sum", "weight"))
         except (KeyError, TypeError, ValueError) as error:
@@ -55,7 +55,7 @@ class Ema:
 
 
 class Recorder(Protocol):
-    """What tells how long recording took: a Run."""
+    """The interface that reports how long recording took: a Run."""
 
     @property
     def overhead(self) -> float:
@@ -74,7 +74,7 @@ class _Totals:
 
 
 class SpeedMeter:
-    """Counts what a loop does and tells its speeds over the last `window` seconds."""
+    """Counts the work of a loop and reports its speeds over the last `window` seconds."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class SpeedMeter:
         run: Recorder | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Begin to count; with a `run`, the share of time that recording takes is told too."""
+        """Begin to count; with a `run`, report the share of time that recording takes as well."""
         self.window = window
         self._run, self._clock = run, clock
         self._now = _Totals(time=clock())
@@ -185,10 +185,10 @@ def reward_parts(
 def action_shares(
     actions: ArrayLike, count: int | None = None, *, names: Sequence[str] = ()
 ) -> dict[str, float]:
-    """Count discrete actions of any shape: how often each was chosen, its share, the largest share.
+    """Count discrete actions of any shape: the count and share of each, the largest share.
 
-    `count` is the number of actions there are: those never chosen are told as 0. `names` tells
-    them by name. Raises UsageError where an action is no whole number from 0 on.
+    `count` is the number of actions: those never chosen are reported as 0. `names` gives
+    their names. Raises UsageError where an action is not an integer of at least 0.
     """
     counts = _count_actions(actions, max(count or 0, len(names)))
     total = max(int(counts.sum()), 1)

@@ -1,4 +1,4 @@
-"""A run that is not recorded: `RLVITALS_MODE=off` makes every call free."""
+"""A run that records nothing: `RLVITALS_MODE=off` makes every call free."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from rlvitals.tracking.run import Run
 
 
 class NullRun(Run):
-    """Takes every call of a Run and does nothing; touches no disk and starts no thread.
+    """Accepts every call of a Run and does nothing; touches no disk and starts no thread.
 
     Its folder is the one that it would have been recorded into: checkpoints lie where they would
     have lain, whether or not anything is recorded, and never in the working folder by accident.
@@ -19,7 +19,7 @@ class NullRun(Run):
     def __init__(
         self, folder: Path, name: str, settings: Mapping[str, object], *, failed: bool = False
     ) -> None:
-        """Be a run that nobody records; `failed`: somebody wanted it to be recorded."""
+        """Create a run that is not recorded; `failed`: recording was requested."""
         self._failed = failed
         self.folder, self.id, self.name, self.attempt = folder, "", name, 0
         process = launcher_rank.place(os.environ)

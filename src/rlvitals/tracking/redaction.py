@@ -1,8 +1,8 @@
-"""The gate before every sink of a run: what passes it holds no secret.
+"""Redact all that is passed to the sinks of a run.
 
 A run's pump hands rows and messages to sinks through a `Gate` and in no other way. `Names` is
 shared by the gates of a run, so that all sinks write the same names. Files that are written beside
-the sinks have the same gate at their own writer: `store.events` and `store.run_folder`.
+the sinks have the same gate at their own writer: `storage.events` and `storage.run_folder`.
 """
 
 from collections import Counter
@@ -15,9 +15,7 @@ from rlvitals.tracking.sinks.sink import OpenSink, Rows
 from rlvitals.types import Histogram, Table, Text
 
 MAX_NAME_LAYOUTS = 10_000  # remembered; the dictionary is emptied when names are new at every step
-MAX_RENAMED_METRICS = (
-    10_000  # names with a secret that are told apart by a number; the others share one
-)
+MAX_RENAMED_METRICS = 10_000  # names with a secret that get a number each; the others share one
 
 
 class Names:
@@ -30,7 +28,7 @@ class Names:
         self._taken: set[str] = set()
 
     def layout(self, keys: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the names of a row; the same tuple where none holds a secret."""
+        """Return the redacted names of a row; the same tuple where none has a secret."""
         clean = self._layouts.get(keys)
         if clean is None:
             names = tuple(map(self.name, keys))
@@ -56,7 +54,7 @@ class Names:
 
 
 class Gate:
-    """One sink behind the gate. It has the calls of `Writing` and no others."""
+    """A sink that gets redacted data. It has the calls of `OpenSink` and no others."""
 
     def __init__(self, sink: OpenSink, names: Names) -> None:
         """Stand before a sink."""
@@ -64,7 +62,7 @@ class Gate:
         self._names = names
 
     def scalars(self, rows: Rows) -> None:
-        """Pass rows on, as they are where no name holds a secret."""
+        """Pass rows on, unchanged where no name has a secret."""
         keys = self._names.layout(rows.keys)
         self._sink.scalars(rows if keys is rows.keys else replace(rows, keys=keys))
 
@@ -103,7 +101,7 @@ class Gate:
 
 
 class NativeSink(OpenSink, Protocol):
-    """The native sink: it keeps what the disk does not take, and counts what it gave up."""
+    """The native sink: it keeps what a full disk does not take, and counts what it dropped."""
 
     def row(self, step: int, time: float, row: Mapping[str, object]) -> bool:
         """Write a row on the caller's own thread, where nothing waits before it."""

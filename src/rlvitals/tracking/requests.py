@@ -1,4 +1,4 @@
-"""What someone outside asks of a running loop, through a file in the run folder."""
+"""Read requests to a running loop (save, stop) from a file in the run folder."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +12,13 @@ REQUEST_KINDS = ("save", "stop")
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """What was asked for: `save` since the last call, `stop` from then on."""
+    """The pending requests: `save` since the last call, `stop` from then on."""
 
     save: bool = False
     stop: bool = False
 
     def __bool__(self) -> bool:
-        """Whether anything was."""
+        """Whether there is a request."""
         return self.save or self.stop
 
 
@@ -39,7 +39,7 @@ class Control:
         self._saved = 0  # written by the loop
 
     def look(self) -> list[str]:
-        """Read what is new, and return it. OSError."""
+        """Read the new requests and return their kinds. Raises OSError."""
         scan = events.read(self._path, self._cursor)
         self._cursor = scan.cursor
         kinds = [event.kind for event in scan.events if event.kind in REQUEST_KINDS]
@@ -48,7 +48,7 @@ class Control:
         return kinds
 
     def requests(self) -> Requests:
-        """Return what was asked."""
+        """Return the pending requests."""
         saves = self._saves
         if saves == self._saved and not self._stops:
             return NO_REQUESTS
@@ -58,7 +58,7 @@ class Control:
 
 
 def ended(run: RunFolder) -> str:
-    """Tell how the run's last attempt ended; "" where nothing says that it did. OSError."""
+    """Return the status of the run's last attempt; "" where it has not ended. Raises OSError."""
     last = max((item.number for item in run.about.attempts), default=0)
     finish_events = [
         event for event in events.read(run.events_path).events if event.kind == "finish"
@@ -69,5 +69,5 @@ def ended(run: RunFolder) -> str:
 
 
 def ask(folder: Path, kind: str) -> None:
-    """Ask the loop that records into a folder for something. OSError."""
+    """Append a request for the loop that records into a folder. Raises OSError."""
     events.append(folder / REQUESTS_FILE, kind)

@@ -1,4 +1,4 @@
-"""A reward function, watched: what it returns, how long it takes, what it fails at."""
+"""Wrap a reward function to record its values, duration and exceptions."""
 
 import functools
 import inspect
@@ -32,7 +32,7 @@ def observe(
     It may return a number, a batch of numbers with None among them, a dict of parts, or a total
     with such a dict. Recorded are the mean and the spread of each part, the share of None and of
     NaN, seconds a call, calls and exceptions. `run` is the one started last where none is given;
-    `step` tells the step, else it is the last one that the run logged.
+    `step` returns the step; by default it is the last one that the run logged.
     """
     calls = _CallStats(name or getattr(fn, "__name__", type(fn).__name__), run, step)
 
@@ -42,9 +42,9 @@ def observe(
         try:
             returned = fn(*args, **kwargs)
         except Exception as error:
-            calls.failed(error, time.perf_counter() - start)
+            calls.add_exception(error, time.perf_counter() - start)
             raise
-        calls.returned(returned, time.perf_counter() - start)
+        calls.add_result(returned, time.perf_counter() - start)
         return returned
 
     @functools.wraps(fn)
@@ -53,9 +53,9 @@ def observe(
         try:
             returned = await cast("Awaitable[object]", fn(*args, **kwargs))
         except Exception as error:
-            calls.failed(error, time.perf_counter() - start)
+            calls.add_exception(error, time.perf_counter() - start)
             raise
-        calls.returned(returned, time.perf_counter() - start)
+        calls.add_result(returned, time.perf_counter() - start)
         return returned
 
     if inspect.iscoroutinefunction(fn):
@@ -70,7 +70,7 @@ class _CallStats:
         self.name, self.run, self.step = name, run, step
         self.calls = self.exceptions = 0  # since the beginning
         self._lock = Lock()
-        self._due = 0.0
+        self._next_row_time = 0.0
         self._clear()
 
     def _clear(self) -> None:
@@ -78,56 +78,56 @@ class _CallStats:
         self._seconds = 0.0
         self._count = self._none = self._rewards = 0
 
-    def returned(self, value: object, seconds: float) -> None:
-        """Take what a call returned; nothing that is wrong with it may reach the caller."""
+    def add_result(self, value: object, seconds: float) -> None:
+        """Add the result of a call; an error in it must not reach the caller."""
         run = self.run or runs.current()
         if run is None:
             return
         try:
             with self._lock:
-                is_batch = self._take(value)
-                self._called(seconds)
-                if is_batch or time.monotonic() >= self._due:
+                is_batch = self._add_value(value)
+                self._count_call(seconds)
+                if is_batch or time.monotonic() >= self._next_row_time:
                     self._write(run)
-        except Exception as error:  # noqa: BLE001 - the training goes on: counted, and seen
+        except Exception as error:  # noqa: BLE001 - training continues: counted and noted
             run.note(f"observe {self.name}: {type(error).__name__}: {error}")
 
-    def failed(self, error: Exception, seconds: float) -> None:
-        """Count an exception and name it once a kind."""
+    def add_exception(self, error: Exception, seconds: float) -> None:
+        """Count an exception, and note each kind once."""
         run = self.run or runs.current()
         if run is None:
             return
         with self._lock:
             self.exceptions += 1
-            self._called(seconds)
+            self._count_call(seconds)
             run.note(f"reward {self.name} raised {type(error).__name__}: {error}")
             self._safely(run)
 
     def _safely(self, run: Run) -> None:
         try:
             self._write(run)
-        except Exception as error:  # noqa: BLE001 - the function's own exception goes on
+        except Exception as error:  # noqa: BLE001 - the function's own exception is raised
             run.note(f"observe {self.name}: {type(error).__name__}: {error}")
 
-    def _called(self, seconds: float) -> None:
+    def _count_call(self, seconds: float) -> None:
         self.calls += 1
         self._count += 1
         self._seconds += seconds
 
-    def _take(self, value: Any) -> bool:  # noqa: ANN401 - anything a reward function returns
-        """Sort a returned value into parts; tell whether it is a whole batch."""
+    def _add_value(self, value: Any) -> bool:  # noqa: ANN401 - anything a reward function returns
+        """Add a returned value to its components; return whether it is a batch."""
         if isinstance(value, tuple) and len(value) == PAIR_LENGTH and isinstance(value[1], Mapping):
-            is_batch = self._part(self.name, value[0])
-            return self._parts(value[1]) or is_batch
+            is_batch = self._add_component(self.name, value[0])
+            return self._add_components(value[1]) or is_batch
         if isinstance(value, Mapping):
-            return self._parts(value)
-        return self._part(self.name, value)
+            return self._add_components(value)
+        return self._add_component(self.name, value)
 
-    def _parts(self, components: Mapping[object, object]) -> bool:
-        batches = [self._part(str(name), value) for name, value in components.items()]
+    def _add_components(self, components: Mapping[object, object]) -> bool:
+        batches = [self._add_component(str(name), value) for name, value in components.items()]
         return any(batches)
 
-    def _part(self, name: str, value: Any) -> bool:  # noqa: ANN401 - a number or a batch of them
+    def _add_component(self, name: str, value: Any) -> bool:  # noqa: ANN401 - a number or a batch of them
         if hasattr(value, "detach"):
             value = value.detach().cpu().numpy()
         batch = np.ndim(value) > 0 if isinstance(value, np.ndarray) else isinstance(value, list)
@@ -158,5 +158,5 @@ class _CallStats:
         row[f"observed/{self.name}/calls"] = self.calls
         row[f"observed/{self.name}/exceptions"] = self.exceptions
         self._clear()
-        self._due = time.monotonic() + ROW_INTERVAL_SECONDS
+        self._next_row_time = time.monotonic() + ROW_INTERVAL_SECONDS
         run.log(run.step if self.step is None else self.step(), row)

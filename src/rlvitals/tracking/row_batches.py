@@ -1,4 +1,4 @@
-"""Rows as they were logged, laid out in columns: what a flush does."""
+"""Convert logged rows to columns at a flush."""
 
 import struct
 import time as clock
@@ -35,7 +35,7 @@ class Batcher:
         self._checked: set[Keys] = set()  # layouts whose names are all strings
 
     def rows(self, flat: Sequence[object], *, gently: bool = False) -> list[Rows]:
-        """Lay out what was logged. Within each metric the order stays.
+        """Convert logged rows to columns. Within each metric the order stays.
 
         `gently` lets other threads run in between.
         """
@@ -49,10 +49,14 @@ class Batcher:
         return [
             rows
             for keys, group in _groups(flat, layouts)
-            for rows in (self._columns(keys, group) if self._strings(keys) else self._mended(group))
+            for rows in (
+                self._columns(keys, group)
+                if self._has_string_keys(keys)
+                else self._rows_of_numbers(group)
+            )
         ]
 
-    def _strings(self, keys: Keys) -> bool:
+    def _has_string_keys(self, keys: Keys) -> bool:
         if keys not in self._checked:
             if not all(isinstance(key, str) for key in keys):
                 return False
@@ -75,12 +79,12 @@ class Batcher:
                 end = min(begin + YIELD_ROWS, count)
                 packed = _pack_rows(flat[begin * ROW_FIELDS : end * ROW_FIELDS], width)
                 values[:, begin:end] = np.frombuffer(packed).reshape(-1, width).T
-        except Exception:  # noqa: BLE001 - a stranger's number may raise anything: one by one then
-            return self._mended(flat)
+        except Exception:  # noqa: BLE001 - a caller's number may raise anything: one by one then
+            return self._rows_of_numbers(flat)
         return [Rows(keys, steps, times, values.T)]
 
-    def _mended(self, flat: Sequence[object]) -> list[Rows]:
-        """Lay out rows some of whose values are no numbers: those are left out and counted."""
+    def _rows_of_numbers(self, flat: Sequence[object]) -> list[Rows]:
+        """Convert rows with values that are no numbers: those are left out and counted."""
         clean: list[object] = []
         fields: Iterator[Any] = zip(*(flat[i::ROW_FIELDS] for i in range(ROW_FIELDS)), strict=True)
         for step, time, row, names in fields:
@@ -109,7 +113,7 @@ def _layouts(flat: Sequence[object]) -> list[Keys]:
 
 
 def _groups(flat: Sequence[object], layouts: Sequence[Keys]) -> Iterator[tuple[Keys, list[object]]]:
-    """Collect rows by layout; layouts that share a metric are kept in order."""
+    """Group rows by layout; layouts that share a metric are kept in order."""
     waiting: dict[Keys, list[object]] = {}
     names: set[object] = set()  # the metrics of the layouts that wait
     for i, keys in enumerate(layouts):

@@ -1,4 +1,4 @@
-"""A run that is being recorded: what `rlvitals.start()` returns."""
+"""The run that `rlvitals.start()` returns."""
 
 import atexit
 import os
@@ -34,7 +34,7 @@ MethodParams = ParamSpec("MethodParams")
 
 
 class _Never:
-    """What no sum is."""
+    """A type that no sum has."""
 
 
 _started: "list[Run]" = []  # in this process, until they finish
@@ -43,7 +43,7 @@ _started: "list[Run]" = []  # in this process, until they finish
 def _catch_errors(
     method: Callable[Concatenate["Run", MethodParams], None],
 ) -> Callable[Concatenate["Run", MethodParams], None]:
-    """Make of a method's exceptions a note each: of its arguments as well, were they too few."""
+    """Turn the exceptions of a method into notes, wrong arguments included."""
 
     @wraps(method)
     def safely(run: "Run", /, *args: MethodParams.args, **kwargs: MethodParams.kwargs) -> None:
@@ -87,7 +87,7 @@ class Run:
         self._rows = pump.rows
         self._limit = pump.limit
         self._closed = ""  # why nothing more is recorded
-        self._told = False
+        self._is_fork_noted = False
         self._endings: list[Callable[[str], None]] = []
         self._control = control.Control(self.folder)
         # A sum of this type shows that a dict holds plain numbers, which can be kept as they are.
@@ -137,12 +137,12 @@ class Run:
         """Record numbers at a step: Python's, numpy's, torch's; nested dicts join with "/".
 
         `log(step, metrics)`, or as other trackers have it `log(metrics, step=step)`. Without a step
-        the row stands one behind the row logged last, also of an earlier attempt; the first is 0.
+        the row's step is that of the last row plus 1, also of an earlier attempt; the first is 0.
 
         None is left out and counted; NaN and infinity are kept. `episode` and `tokens` are other
         x-axes of the same row; `time` (seconds since the epoch) replaces now.
         """
-        # A third of a microsecond for 20 numbers: a sum that fails or tells of a type where
+        # A third of a microsecond for 20 numbers: a sum that fails or has another type where
         # anything is no plain number, a copy, and one extension of a list, which no signal divides.
         # Nothing here is closed over, as each variable of a closure is made anew at every call. The
         # first two have no name that a caller can use: `step=` may follow a dict.
@@ -191,7 +191,7 @@ class Run:
 
     @_catch_errors
     def update_settings(self, changed: Mapping[str, object], *, step: int | None = None) -> None:
-        """Say that settings changed: each change is an event of the run, and holds from now on."""
+        """Record that settings changed: each change is an event, valid from this step on."""
         checked_step = self.step if step is None else validation.step(step)
         new = media.settings(changed)
         facts = validation.changes(self._settings, new)
@@ -211,19 +211,19 @@ class Run:
             self._event(name, checked_step, {"time": clock.time(), **redact.written(plain)})
 
     def note(self, text: object) -> None:
-        """Count something a person should know of; equal texts are one note with a count."""
+        """Count a note for the user; equal texts are one note with a count."""
         self._notes.add(media.text(text))
 
     def requests(self) -> control.Requests:
-        """Say what someone outside asked for since the last call; cheap enough for every step."""
+        """Return the requests since the last call; cheap enough for every step."""
         return self._control.requests()
 
     def at_finish(self, call: Callable[[str], None]) -> None:
-        """Call something with the run's status before its sinks close; the last added is first."""
+        """Call a function with the run's status before its sinks close; the last added is first."""
         self._endings.append(call)
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until what is logged by now is with the system; return whether all of it is.
+        """Wait until all logged data is with the system; return whether it is.
 
         False also where something was lost since the last call. Other sinks are not waited for.
         """
@@ -232,7 +232,7 @@ class Run:
     def finish(
         self, status: str | int = "finished", *, traceback: str = "", exit_code: int | None = None
     ) -> None:
-        """Record how the run ended (a word, or an exit code), write what waits and close, once."""
+        """Record how the run ended (a status or an exit code), write what is pending and close."""
         status, exit_code = validation.ending(status, exit_code)
         if self._closed and self._pump.closed:
             return
@@ -282,18 +282,18 @@ class Run:
         for text in call.wrong:
             self._wrong(text)
         metrics = call.metrics()
-        step = validation.step(self._next() if call.counted else call.said.get("step"))
+        step = validation.step(self._next() if call.is_counted else call.arguments.get("step"))
         numbers = tensors.flatten_metrics(metrics, at_once=self._durable)
         for name in numbers.none:
             self._notes.add(f"{name} was None: left out")
         for text in numbers.wrong:
             self._wrong(text)
         row, moment = numbers.values | call.axes(), call.moment()
-        if self._durable and self._pump.at_once(step, moment, row):
+        if self._durable and self._pump.write_now(step, moment, row):
             return
         self._rows += (step, moment, row, None)
         if self._durable:
-            self._pump.through()
+            self._pump.wait_durable()
         elif len(self._rows) > self._limit:
             self._pump.catch_up()
 
@@ -305,7 +305,7 @@ class Run:
             return self._pump.last_step
 
     def _next(self) -> int:
-        """Count on from the row logged last: once, in a run that goes on, from what it holds."""
+        """Return the step after the last row; in a resumed run, after the stored rows."""
         last = self._last()
         if last is None and self.attempt > 1:
             last, _ = tail_index.newest_row_before(self.folder, self.attempt, self.rank) or (
@@ -320,10 +320,10 @@ class Run:
     def _send(self, message: Message, kind: str, size: int) -> None:
         self._pump.send(message, kind, size)
         if self._durable:
-            self._pump.through()
+            self._pump.wait_durable()
 
     def _safely(self, call: Callable[[], None]) -> None:
-        """Do what a caller asked for: the one place where the recorder promises not to raise."""
+        """Run a call: the one place where the recorder promises not to raise."""
         if self._closed:
             self._refuse()
             return
@@ -339,8 +339,8 @@ class Run:
             self._notes.add(f"not recorded: {error_text(error)}")
 
     def _refuse(self) -> None:
-        if self._closed == FORKED_REASON and not self._told:
-            self._told = True
+        if self._closed == FORKED_REASON and not self._is_fork_noted:
+            self._is_fork_noted = True
             with suppress(OSError):
                 Events(self.folder / EVENTS_FILE).append("note", text=FORKED_REASON, count=1)
         self._notes.add(f"not recorded: {self._closed}")
@@ -368,7 +368,7 @@ class Run:
         self._stop()
 
     def _at_exit(self) -> None:
-        """Close a run that its script did not finish; how the process ends is noted by itself."""
+        """Close a run that its script did not finish; the exit code is recorded separately."""
         error = getattr(sys, "last_value", None)
         if error is None or not self._pump.alive:
             self.finish(EXITING)
@@ -377,8 +377,8 @@ class Run:
         if isinstance(error, KeyboardInterrupt):
             heartbeat.keep_interrupt_flag()
 
-    def _forked(self) -> None:
-        """Leave the run to the parent: in a forked child nothing of it is written."""
+    def _abandon(self) -> None:
+        """Leave the run to the parent process: a forked child writes nothing."""
         self._closed, self._plain = FORKED_REASON, _Never
         self._stop()
         self._rows = []
@@ -386,7 +386,7 @@ class Run:
         atexit.unregister(self._at_exit)
 
 
-_method = Run.log  # what the compiled way stands in for; not for a subclass's, nor for a spy's
+_method = Run.log  # the compiled way replaces this method only, not a subclass's nor a spy's
 
 
 def current() -> Run | None:
@@ -396,7 +396,7 @@ def current() -> Run | None:
 
 def _after_fork() -> None:
     for run in _started:
-        run._forked()  # noqa: SLF001 - ours
+        run._abandon()  # noqa: SLF001 - ours
     _started.clear()
 
 

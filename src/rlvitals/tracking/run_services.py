@@ -1,4 +1,4 @@
-"""What goes on beside a run: its lifecycle, its machine, and what it cannot be repeated without."""
+"""Start the services of a run: its lifecycle, machine sampler and environment facts."""
 
 import threading
 from collections.abc import Mapping
@@ -13,13 +13,12 @@ from rlvitals.tracking.writer_thread import WriterThread
 
 FACTS_DELAY_SECONDS = 0.3  # seconds that a start has to itself
 FACTS_TIMEOUT_SECONDS = 3.0  # that the end of a run waits for its facts
-IN_RUN_FILE = ("git", "host")  # the others stand under `more`
 
 
 def begin(
     run: Run, pump: WriterThread, events: Events, *, machine_seconds: float, learn: bool
 ) -> None:
-    """Begin all of it on threads: `learn` the facts, and look at the machine (0 s: never)."""
+    """Start all services on threads: `learn` the facts, sample the machine (0 s: never)."""
     folder = run.folder
     handle = lifecycle.begin(
         folder,
@@ -37,7 +36,7 @@ def begin(
 
 
 def _start_facts(run: Run) -> None:
-    """Gather the facts on a thread, once whoever started the run has gone on."""
+    """Gather the facts on a thread, shortly after the start."""
     hurry = threading.Event()
 
     def gather() -> None:
@@ -54,16 +53,16 @@ def _start_facts(run: Run) -> None:
 
 
 def _sample(run: Run, pump: WriterThread, sampler: Sampler) -> None:
-    """Log what the machine did with the newest row, and what is left at the end."""
+    """Log the machine's measurements with the newest row, and the remaining ones at the end."""
 
-    def rest(_: str) -> None:
+    def log_last(_: str) -> None:
         sampler.stop()
-        pump.beside = dict
+        pump.measure_machine = dict
         if row := sampler.take():
             run.log(run.step, row)
 
-    pump.beside = sampler.take
-    run.at_finish(rest)
+    pump.measure_machine = sampler.take
+    run.at_finish(log_last)
 
 
 def _gather(run: Run) -> None:
@@ -79,7 +78,7 @@ def _gather(run: Run) -> None:
 
 
 def _write(folder: RunFolder, facts: Mapping[str, object]) -> None:
-    run_fields = {name: facts[name] for name in IN_RUN_FILE if name in facts}
+    run_fields = {name: facts[name] for name in ("git", "host") if name in facts}
     if "command" in facts:
         run_fields["command"] = tuple(cast("list[str]", facts["command"]))
     extra = {name: value for name, value in facts.items() if name not in run_fields}
@@ -87,7 +86,7 @@ def _write(folder: RunFolder, facts: Mapping[str, object]) -> None:
 
 
 def _changed_facts(info: About, facts: Mapping[str, object]) -> dict[str, object]:
-    """Return what another attempt does not share with the first: of packages, those alone."""
+    """Return the facts that differ from the first attempt's; of packages, the changed ones."""
     recorded: dict[str, object] = {"git": info.git, "host": info.host, **info.more}
     recorded["command"] = list(info.command)
     changed = {name: value for name, value in facts.items() if recorded.get(name) != value}

@@ -1,4 +1,4 @@
-"""Begin to record a run."""
+"""Start the recording of a run."""
 
 import os
 import secrets
@@ -34,7 +34,6 @@ from rlvitals.tracking.sinks.sink import Opening
 from rlvitals.tracking.warnings_log import Notes, error_text
 from rlvitals.tracking.writer_thread import WriterThread
 
-MAX_TAGS = 1_000
 RESUME_MODES = ("auto", "must", "never")
 Where = str | os.PathLike[str]
 
@@ -57,9 +56,9 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     strict: bool | None = None,
     flush_seconds: float | None = None,
 ) -> Run:
-    """Record a run into a folder; a folder that holds one already gets another attempt of it.
+    """Record a run into a folder; a folder with a run gets another attempt of it.
 
-    `framework` says whose names the logged keys are where they are not plain ones: "verl".
+    `framework` is the source of the logged keys' names where they are not plain: "verl".
     `sinks` names what else to write, or maps each name to its options. `columns`: names that
     the CSV and Parquet sinks put into one table, whichever of them a row holds. `durable`
     writes each call before it returns, so that nothing logged is lost when the process is
@@ -82,23 +81,23 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
 
 
 def _texts(*, strict: bool, **values: object) -> dict[str, object]:
-    """Return what is not None as texts; as it is where `strict`, to be refused where it is none."""
+    """Return the values other than None as text; unchanged where `strict`, to be refused later."""
     items = ((key, value) for key, value in values.items() if value is not None)
     return {key: value if strict else media.text(value) for key, value in items}
 
 
 def _tags(tags: object) -> tuple[str, ...]:
-    """Return tags as texts; those that cannot be read are left out."""
+    """Return tags as text; unreadable ones are left out."""
     try:
         if isinstance(tags, str):
             return (media.text(tags),)
-        return tuple(map(media.text, islice(cast("Iterable[object]", tags), MAX_TAGS)))
-    except Exception:  # noqa: BLE001 - a stranger's iterator may raise anything
+        return tuple(map(media.text, islice(cast("Iterable[object]", tags), 1_000)))
+    except Exception:  # noqa: BLE001 - a caller's iterator may raise anything
         return ()
 
 
 def _settings(settings: object, *, strict: bool) -> tuple[dict[str, object], list[str]]:
-    """Return settings as they are recorded, and what is wrong with them."""
+    """Return settings as they are recorded, and the problems with them."""
     try:
         return ({} if settings is None else media.settings(settings)), []
     except UsageError as error:
@@ -122,16 +121,16 @@ def _begin_or_warn(launch: "_Launch", wrong: Sequence[str], *, strict: bool) -> 
         problem = f"nothing is recorded: {reason}"
         if strict:
             raise VitalsError(problem, where=file) from error
-        location = f" ({file or launch.chosen.folder})"
+        location = f" ({file or launch.recording.folder})"
         warnings.warn(f"rlvitals: {problem}{location}", RuntimeWarning, stacklevel=3)
-        return NullRun(_path(launch.chosen), launch.chosen.name, launch.settings, failed=True)
+        return NullRun(_path(launch.recording), launch.recording.name, launch.settings, failed=True)
     for text in wrong:
         run.note(text)
     return run
 
 
 def _load_options(arguments: Mapping[str, object]) -> options.Settings:
-    """Put a call's arguments over the environment, the settings file and the defaults."""
+    """Combine a call's arguments with the environment, the settings file and the defaults."""
     values = {key: value for key, value in arguments.items() if value is not None}
     checked = options.check("recording", values, "rlvitals.start()")
     near = Path(checked.get("folder") or Path.cwd())
@@ -140,9 +139,9 @@ def _load_options(arguments: Mapping[str, object]) -> options.Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Launch:
-    """What a run begins with."""
+    """The arguments that a run starts with."""
 
-    chosen: Recording
+    recording: Recording
     sinks: Mapping[str, Mapping[str, object]]
     resume: str
     settings: Mapping[str, object]
@@ -150,24 +149,24 @@ class _Launch:
     notes: str
 
     def begin(self, strict: bool) -> Run:  # noqa: FBT001 - what `start` was told
-        """Make or join the folder, open the sinks, start the thread."""
+        """Create or join the folder, open the sinks, start the thread."""
         process = launcher_rank.place(os.environ)
         path = self._folder(process)
-        opening = _open_run(path, self._about(path), process, durable=self.chosen.durable)
+        opening = _open_run(path, self._run_info(path), process, durable=self.recording.durable)
         sinks = selection.open_sinks(opening, self.sinks) if process.rank == 0 else []
         budget = Budget()
         folder = native.Native(opening, budget)
-        pump = WriterThread(folder, sinks, Notes(), self.chosen.flush_seconds, budget)
+        pump = WriterThread(folder, sinks, Notes(), self.recording.flush_seconds, budget)
         run = Run(
             opening,
             pump,
             world_size=process.world_size,
             strict=strict,
-            durable=self.chosen.durable,
+            durable=self.recording.durable,
             settings=self.settings,
         )
-        seconds = self.chosen.machine_seconds if process.first_of_node else 0.0
-        learn = self.chosen.facts and process.rank == 0
+        seconds = self.recording.machine_seconds if process.first_of_node else 0.0
+        learn = self.recording.facts and process.rank == 0
         run_services.begin(run, pump, folder.events, machine_seconds=seconds, learn=learn)
         facts = {"resumed": opening.resumed, "compiled": run.compiled}
         run.event("start", attempt=opening.attempt, pid=os.getpid(), **facts)
@@ -178,13 +177,13 @@ class _Launch:
         if self.resume not in RESUME_MODES:
             hint = f"one of {', '.join(RESUME_MODES)}"
             raise UsageError(f"resume cannot be {self.resume!r}", hint=hint)
-        if not self.chosen.folder and process.world_size > 1 and not self.chosen.name:
+        if not self.recording.folder and process.world_size > 1 and not self.recording.name:
             raise UsageError(
                 f"{process.world_size} ranks need a folder that all of them know",
                 where="rlvitals.start()",
                 hint="rlvitals.start(folder), or RLVITALS_RECORDING_FOLDER",
             )
-        path = _path(self.chosen)
+        path = _path(self.recording)
         run_exists = is_run(path)
         if self.resume == "must" and not run_exists:
             raise UsageError("no run to resume is here", where=str(path))
@@ -192,15 +191,15 @@ class _Launch:
             raise UsageError("a run is here already", where=str(path), hint='resume="auto"')
         return path
 
-    def _about(self, path: Path) -> About:
+    def _run_info(self, path: Path) -> About:
         return About(
-            name=self.chosen.name or path.resolve().name,
-            project=self.chosen.project,
-            group=self.chosen.group,
-            framework=self.chosen.framework,
+            name=self.recording.name or path.resolve().name,
+            project=self.recording.project,
+            group=self.recording.group,
+            framework=self.recording.framework,
             seed=self.seed,
             settings=redact.written(self.settings),
-            tags=self.chosen.tags,
+            tags=self.recording.tags,
             notes=redact.clean_text(self.notes),
             command=tuple(map(redact.hide_home, redact.command(sys.argv))),
         )
@@ -213,7 +212,7 @@ def _path(recording: Recording) -> Path:
 
 
 def _open_run(path: Path, info: About, process: launcher_rank.Place, *, durable: bool) -> Opening:
-    """Make or join the run's folder and its attempt."""
+    """Create or join the run's folder and its attempt."""
     folder = RunFolder.create(path, replace(info, id=_known_id(path)))
     folder, attempt, _ = folder.begin(
         process.rank,
@@ -248,7 +247,7 @@ def _known_id(path: Path) -> str:
             return ""
     else:
         return ""
-    from rlvitals.checkpoints import manifest  # noqa: PLC0415 - loaded where a run goes on
+    from rlvitals.checkpoints import manifest  # noqa: PLC0415 - loaded for a resumed run
 
     return manifest.run_id(path)
 

@@ -1,4 +1,4 @@
-"""What a caller logs, made into numbers that stay as they were when they were logged."""
+"""Convert logged values to numbers that do not change after the call."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from rlvitals.storage.typed import INT64_RANGE
+
 # A dict of these alone can be kept as it is: none of them can change after the call.
 IMMUTABLE_TYPES = frozenset({
     float, int, bool, np.float64, np.float32, np.float16, np.int64, np.int32, np.int16, np.int8,
@@ -19,12 +21,11 @@ IMMUTABLE_TYPES = frozenset({
 NAME_TYPES = frozenset({str})
 MAX_DICT_DEPTH = 16  # levels of nested dicts; deeper is a dict that holds itself
 MAX_ROW_NAMES = 1_000_000  # of a row: a mapping without end is cut there
-INT64 = range(-(2**63), 2**63)
 
 
 @dataclass(slots=True)
 class FlatMetrics:
-    """One call's metrics: flat, and fixed as they were; what was wrong with it, in words."""
+    """The metrics of a call: flat, copied, with the problems found in them."""
 
     at_once: bool  # whether other devices are waited for
     values: dict[str, object] = field(default_factory=dict)
@@ -38,7 +39,7 @@ class FlatMetrics:
         for key, value in islice(metrics.items(), MAX_ROW_NAMES - len(self.values)):
             try:
                 self._take(key, value, prefix, depth)
-            except Exception as error:  # noqa: BLE001 - a stranger's object may raise anything
+            except Exception as error:  # noqa: BLE001 - a caller's object may raise anything
                 name = prefix + (key if type(key) is str else kind(key))
                 error_name = type(error).__name__
                 self.wrong.append(f"{name}: {kind(value)} is no number ({error_name})")
@@ -62,7 +63,7 @@ class FlatMetrics:
 
 
 def flatten_metrics(metrics: Mapping[object, object], *, at_once: bool) -> FlatMetrics:
-    """Flatten nested dicts with "/" and fix every value as it is now.
+    """Flatten nested dicts with "/" and copy every value as it is now.
 
     Tensors on the CPU and arrays of one element become numbers. Tensors on another device are
     copied there and become numbers at the next flush; `at_once` makes them so now, and waits for
@@ -80,7 +81,7 @@ def flatten_metrics(metrics: Mapping[object, object], *, at_once: bool) -> FlatM
 
 
 def _freeze(value: Any, *, at_once: bool) -> object:  # noqa: ANN401 - anything at all
-    """Return what stands for a value until the flush: a number, or a device's own copy."""
+    """Return the value to keep until the flush: a number, or a copy on the device."""
     if isinstance(value, int | float | np.generic | Decimal | Fraction):
         return number(value)
     device = getattr(value, "device", None)
@@ -94,9 +95,9 @@ def _freeze(value: Any, *, at_once: bool) -> object:  # noqa: ANN401 - anything 
 
 
 def number(value: object) -> float | None:
-    """Return a value as float64, None where it is no single number.
+    """Return a value as float64, None where it is not a single number.
 
-    A whole number beyond float64's range becomes an infinity of its sign, as rounding would.
+    An integer beyond float64's range becomes an infinity of its sign, as rounding would.
     """
     if isinstance(value, str | bytes) or value is None:
         return None
@@ -114,7 +115,7 @@ def number(value: object) -> float | None:
 
 
 def to_int64(step: object) -> int | None:
-    """Return a step as an int64, None where it is no whole number or too large."""
+    """Return a step as an int64, None where it is not an integer or too large."""
     try:
         if isinstance(step, bool | np.bool_):
             return None
@@ -125,9 +126,9 @@ def to_int64(step: object) -> int | None:
             if amount is None or not amount.is_integer():
                 return None
             integer = int(amount)
-    except Exception:  # noqa: BLE001 - a stranger's __index__ may raise anything
+    except Exception:  # noqa: BLE001 - a caller's __index__ may raise anything
         return None
-    return integer if integer in INT64 else None
+    return integer if integer in INT64_RANGE else None
 
 
 def kind(value: object) -> str:
@@ -138,6 +139,6 @@ def kind(value: object) -> str:
     try:
         shape: Any = getattr(value, "shape", None)
         size = f" {list(islice(shape, MAX_DICT_DEPTH))}" if shape is not None and len(shape) else ""
-    except Exception:  # noqa: BLE001 - a stranger's property may raise anything
+    except Exception:  # noqa: BLE001 - a caller's property may raise anything
         size = ""
     return f"{'an' if full[0] in 'aeiou' else 'a'} {full}{size}"

@@ -1,4 +1,4 @@
-"""What the arguments of a run's calls mean, and whether they are what they must be."""
+"""Parse and check the arguments of a run's calls."""
 
 import time as clock
 from collections.abc import Mapping, Sequence
@@ -19,38 +19,38 @@ MAX_EVENT_KINDS = 1_000  # of events, that are counted each for itself
 
 @dataclass(slots=True)
 class Call:
-    """A call of `Run.log`, by the names of its arguments; None stands for what was not said."""
+    """The arguments of a call of `Run.log`; None stands for those that were not given."""
 
-    said: Mapping[str, object]
-    counted: bool  # whether no step was said: the row stands one behind the last
+    arguments: Mapping[str, object]
+    is_counted: bool  # no step was given: the row follows the last
     wrong: Sequence[str]  # in words; the rest of the call holds
 
     def metrics(self) -> Mapping[object, object]:
         """Return the numbers by their names. Raises UsageError."""
-        metrics = self.said.get("metrics")
+        metrics = self.arguments.get("metrics")
         if not isinstance(metrics, Mapping):
             hint = 'run.log(step, {"loss": 0.5})'
             raise UsageError(f"metrics must be a dict, not {tensors.kind(metrics)}", hint=hint)
         return metrics
 
     def axes(self) -> dict[str, float]:
-        """Return where the row stands on other axes. Raises UsageError."""
+        """Return the row's positions on the other axes. Raises UsageError."""
         axes = {}
         for axis in ("episode", "tokens"):
-            if (value := self.said.get(axis)) is not None:
+            if (value := self.arguments.get(axis)) is not None:
                 axes[f"{AXIS_PREFIX}{axis}"] = number(axis, value)
         return axes
 
     def moment(self) -> float:
         """Return the row's time, in seconds since the epoch. Raises UsageError."""
-        value = self.said.get("time")
+        value = self.arguments.get("time")
         return clock.time() if value is None else number("time", value)
 
 
 def parse_call(
     first: object, second: object, more: Sequence[object], keywords: Mapping[str, object]
 ) -> Call:
-    """Name a call's arguments: where a dict comes first it is the metrics, else the step is."""
+    """Name the arguments of a call: a dict in front is the metrics, else the step."""
     metrics_first = isinstance(first, Mapping)
     parameters = METRICS_FIRST if metrics_first else STEP_FIRST
     arguments = {parameters[0]: first, parameters[1]: second}
@@ -93,7 +93,7 @@ def name(value: object) -> str:
 
 
 def number(axis: str, value: object) -> float:
-    """Return where a row stands on another axis. Raises UsageError."""
+    """Return a row's position on another axis. Raises UsageError."""
     number = tensors.number(value)
     if number is None:
         raise UsageError(f"{axis} must be a number, not {tensors.kind(value)}")
@@ -101,7 +101,7 @@ def number(axis: str, value: object) -> float:
 
 
 def ending(status: object, exit_code: object) -> tuple[str, int | None]:
-    """Return a run's last word and exit code; for a word the code alone may be given."""
+    """Return a run's status and exit code; only a status can have a separate code."""
     code = None if exit_code is None else tensors.to_int64(exit_code)
     if type(status) is str:
         return status, code
@@ -113,7 +113,7 @@ def ending(status: object, exit_code: object) -> tuple[str, int | None]:
 
 
 class Thinning:
-    """Lets through the first `MAX_EVENTS` events of a kind, then every 10th, 100th, 1,000th.
+    """Lets through the first `MAX_EVENTS_OF_KIND` events of a kind, then every 10th, 100th, ....
 
     So neither memory nor the file of events grows with the length of a training that records an
     event at each step.

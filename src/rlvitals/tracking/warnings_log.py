@@ -1,4 +1,4 @@
-"""What went wrong without stopping anything: counted, and said once."""
+"""Count the problems that did not stop a run."""
 
 import re
 from functools import lru_cache
@@ -10,26 +10,23 @@ MAX_NOTE_TEXTS = 200  # distinct texts; those that come later count together but
 MAX_NOTE_PATTERNS = 400  # distinct texts with the patterns; those that come later count as one
 NOTE_NUMBER = re.compile(r"\d+(?:[.,_]\d+)*")
 OTHER_NOTES = "further notes, each of another text"
-READ = (
-    20 * MAX_NOTE_LETTERS
-)  # characters in which secrets are looked for, before the cut divides one
 
 
 class Notes:
-    """Counts of what happened, by its text. Any thread may add; one thread says.
+    """Counts of notes by their text. Any thread may add; one thread writes them.
 
     Texts that differ in a number alone, as "step 12: no reward", become one note beyond
-    `MAX_NOTES` of them: neither memory nor the file of events grows with a training's length.
+    `MAX_NOTE_TEXTS` of them: neither memory nor the file of events grows with a training's length.
     """
 
     def __init__(self) -> None:
         """Begin with none."""
         self.counts: dict[str, int] = {}
-        self._said: dict[str, int] = {}
+        self._counts_in_run: dict[str, int] = {}
 
     def add(self, text: str, count: int = 1) -> None:
         """Count one more of a kind; waits for no other thread, nor for a signal's handler."""
-        text = _clean(text[:READ])
+        text = _clean(text[: 20 * MAX_NOTE_LETTERS])
         if text not in self.counts:
             if len(self.counts) >= MAX_NOTE_TEXTS:
                 text = NOTE_NUMBER.sub("#", text)
@@ -40,17 +37,21 @@ class Notes:
         self.counts[text] += count
 
     def news(self) -> list[tuple[str, int]]:
-        """List the notes that are new or have doubled since they were last said."""
+        """Return the notes that are new or have doubled since they were last written."""
         counts = list(self.counts.items())
-        return [(text, n) for text, n in counts if n >= 2 * self._said.get(text, 0) and n]
+        return [(text, n) for text, n in counts if n >= 2 * self._counts_in_run.get(text, 0) and n]
 
-    def rest(self) -> list[tuple[str, int]]:
-        """List the notes whose count grew since they were last said: for the end of a run."""
-        return [(text, n) for text, n in list(self.counts.items()) if n > self._said.get(text, 0)]
+    def remaining(self) -> list[tuple[str, int]]:
+        """Return the notes whose count grew since they were last written: for the end of a run."""
+        return [
+            (text, n)
+            for text, n in list(self.counts.items())
+            if n > self._counts_in_run.get(text, 0)
+        ]
 
-    def said(self, text: str, count: int) -> None:
-        """Remember that a note stands in the run."""
-        self._said[text] = count
+    def remember(self, text: str, count: int) -> None:
+        """Store the count of a note that was written to the run."""
+        self._counts_in_run[text] = count
 
 
 def error_text(error: BaseException) -> str:
@@ -58,7 +59,7 @@ def error_text(error: BaseException) -> str:
     name = type(error).__name__
     try:
         return f"{name}: {error}"
-    except Exception:  # noqa: BLE001 - a stranger's exception
+    except Exception:  # noqa: BLE001 - a caller's exception
         return name
 
 

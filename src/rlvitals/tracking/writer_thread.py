@@ -1,4 +1,4 @@
-"""The thread that owns a run's sinks: it takes what the loop logged and hands it on."""
+"""The thread that takes the logged rows and passes them to the sinks of a run."""
 
 import os
 import threading
@@ -27,21 +27,20 @@ from rlvitals.tracking.warnings_log import Notes, error_text
 
 BURST_ROWS = 1200  # logged faster than flushed: laid out in about 1.5 ms for 20 numbers a row
 CHUNK_ROWS = 65_536  # laid out before they are handed to the disk: they are in memory twice
-# Of a row that waits in a list, of each number in its dict, of a call beside its content.
+# Of a pending row, of each number in its dict, of a call without its content.
 ROW_BYTES, NUMBER_BYTES, MESSAGE_BYTES = 200, 100, 500
 CONTENT_SHARE = 0.75  # of the budget, that texts, tables and histograms may fill
 DURABLE_SECONDS = 2.0  # seconds that a durable log waits for another thread's write
-BLOCKED_SECONDS = 0.2  # of one write: the disk blocks, and nobody waits for it
+BLOCKED_SECONDS = 0.2  # of one write, after which the disk is blocked and callers do not wait
 CATCH_UP_SECONDS = 0.005  # seconds that a loop faster than its recorder lets it catch up
 MAX_CATCH_UP_SECONDS = 0.25  # seconds that such a loop waits where the budget is half used
-POLL_SECONDS = 0.002
 ALIVE_CHECK_SECONDS = 1.0  # after which a caller that waits looks whether the thread is still there
 
 Message = Callable[[OpenSink], None]
 
 
 class Lock(Protocol):
-    """What `threading.Lock` returns: released and acquired without Python code in between."""
+    """The interface of `threading.Lock`: acquired and released without Python code in between."""
 
     def acquire(self, blocking: bool = ..., timeout: float = ...) -> bool:  # noqa: FBT001 - its own
         """Take it."""
@@ -52,16 +51,16 @@ class Lock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What a caller waits for."""
+    """A request of a caller that waits for the thread."""
 
-    done: Lock
+    lock: Lock
     status: str | None = None  # of a run that ends with this
     all_sinks: bool = True
     written: list[bool] = field(default_factory=list)  # the answer: whether all is with the system
 
 
 class WriterThread:
-    """Takes rows and messages from any thread and hands them to the sinks from its own.
+    """Takes rows and messages from any thread and passes them to the sinks on its own.
 
     Nothing here holds a lock while a signal's handler may come and want the same one: callers
     append to a list and a deque, and put orders into a SimpleQueue, which may be interrupted.
@@ -71,7 +70,7 @@ class WriterThread:
         self, native: NativeSink, sinks: Sequence[tuple[str, OpenSink]], notes: Notes,
         flush_seconds: float, budget: Budget | None = None,
     ) -> None:  # fmt: skip
-        """Own the sinks from now on; `start` begins."""
+        """Take over the sinks; `start` begins."""
         self.rows: list[object] = []  # step, time, dict, None; step, time, dict, None; ...
         self.gather: Callable[[], object] = int  # brings rows that wait elsewhere; this: nothing
         self.written: list[object] = []  # rows that the native sink has: they are the others' still
@@ -83,7 +82,9 @@ class WriterThread:
         self.spent = 0.0  # CPU seconds of the thread
         self.last_step: int | None = None  # of rows that were taken
         self.chores: list[Callable[[], object]] = []  # done each time the thread wakes
-        self.beside: Callable[[], Mapping[str, float]] = dict  # what is logged with the last row
+        self.measure_machine: Callable[[], Mapping[str, float]] = (
+            dict  # what is logged with the last row
+        )
         names = Names()  # of all gates: every sink writes a metric under the same name
         self._native = NativeGate(native, names)
         gates = ((name, Gate(writing, names)) for name, writing in sinks)
@@ -107,7 +108,7 @@ class WriterThread:
         self._thread = threading.Thread(target=self._run, name="rlvitals", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         for outlet in self._outlets:
             outlet.start()
         self._ended = False
@@ -115,15 +116,15 @@ class WriterThread:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread is there to take rows: not in a forked child."""
+        """Whether the thread can take rows: not in a forked child."""
         # Not `Thread.is_alive`: interrupted by an exception it takes a thread for ended (3.11).
         return not self._ended and os.getpid() == self._pid
 
     def catch_up(self) -> None:
-        """Let the thread lay out what waits, for a moment; without room, drop the newest rows."""
+        """Let the thread process pending rows for a moment; without room, drop the newest rows."""
         waiting, room = len(self.rows) + len(self.written), self._room_for_rows()
         tried = self._tried <= waiting < self._tried + self.limit
-        if self.alive and not self._blocked and not tried:
+        if self.alive and not self._is_blocked and not tried:
             if 2 * waiting > room:
                 self._wait_for_room(room)
             elif not self._writing_since:
@@ -149,13 +150,13 @@ class WriterThread:
         while 2 * (waiting := len(self.rows) + len(self.written)) > room:
             if time.monotonic() > deadline:
                 self._tried = waiting  # once more only after as many rows again
-            if self._tried == waiting or self._blocked or not self.alive:
+            if self._tried == waiting or self._is_blocked or not self.alive:
                 return
-            time.sleep(POLL_SECONDS)
+            time.sleep(0.002)
         self._tried = 0
 
     @property
-    def _blocked(self) -> bool:
+    def _is_blocked(self) -> bool:
         start = self._writing_since
         return bool(start) and time.monotonic() > start + BLOCKED_SECONDS
 
@@ -178,26 +179,26 @@ class WriterThread:
                 self.losses.add(
                     "rows",
                     excess // ROW_FIELDS,
-                    BLOCKED_REASON if self._blocked else TOO_FAST_REASON,
+                    BLOCKED_REASON if self._is_blocked else TOO_FAST_REASON,
                 )
         finally:
             self._taking.release()
 
     def send(self, message: Message, kind: str = "events", size: int = 0) -> None:
-        """Hand a call on to every sink at the next flush; `size`: bytes of its content."""
+        """Queue a call for every sink at the next flush; `size`: bytes of its content."""
         size += MESSAGE_BYTES
         if self.budget.fits(size, 1.0 if kind in {"events", "settings"} else CONTENT_SHARE):
             self.budget.used += size
             self.messages.append((size, message))
         else:
-            self.losses.add(kind, 1, BLOCKED_REASON if self._blocked else FULL_REASON)
+            self.losses.add(kind, 1, BLOCKED_REASON if self._is_blocked else FULL_REASON)
 
     def end(self, message: Message) -> None:
-        """Hand on a run's last call, whatever waits."""
+        """Queue the last call of a run, even where the budget is used up."""
         self.messages.append((0, message))
 
-    def at_once(self, step: int, moment: float, row: Mapping[str, object]) -> bool:
-        """Write a row before this returns, on the caller's own thread; False where others wait."""
+    def write_now(self, step: int, moment: float, row: Mapping[str, object]) -> bool:
+        """Write a row on the caller's thread; False where other rows are pending."""
         if self.rows or not self._native.row(step, moment, row):
             return False
         self.last_step = step
@@ -206,19 +207,19 @@ class WriterThread:
             self.catch_up()
         return True
 
-    def through(self) -> None:
-        """Wait until what is logged by now is with the system: the durable way."""
+    def wait_durable(self) -> None:
+        """Wait until all logged data is with the system, for durable runs."""
         if self._stuck:
             self.notes.add("a durable row waits in memory: the disk blocks")
         elif not self._order(None, DURABLE_SECONDS, all_sinks=False) and self.alive:
             self._stuck = True
 
     def flush(self, timeout: float) -> bool:
-        """Wait until what is logged by now is with the system; False where it is not."""
+        """Wait until all logged data is with the system; return whether it is."""
         return self._order(None, timeout)
 
     def close(self, status: str, timeout: float) -> bool:
-        """Hand on what waits, close the sinks, end the thread. May be called again."""
+        """Write what is pending, close the sinks and end the thread. May be called again."""
         self._order(status, timeout)
         return self.closed
 
@@ -254,7 +255,7 @@ class WriterThread:
             self._safely(self._cycle)
             if order is not None:
                 status = order.status
-                self._settle(order)
+                self._answer(order)
             self.spent = time.thread_time()
 
     def _do_chores(self) -> None:
@@ -264,7 +265,7 @@ class WriterThread:
     def _safely(self, call: Callable[[], object]) -> None:
         try:
             call()
-        except Exception as error:  # noqa: BLE001 - the recorder goes on: it counts
+        except Exception as error:  # noqa: BLE001 - the recorder continues and counts
             self.notes.add(f"not done: {error_text(error)}")
 
     def _cycle(self) -> None:
@@ -273,29 +274,29 @@ class WriterThread:
             with suppress(RuntimeError):  # nobody waits
                 self._room.release()
             self._write()
-            self._count_dropped()
+            self._count_drops()
             self._say(self.notes.news())
         finally:
             self._stuck = False
 
-    def _settle(self, order: _Order) -> None:
+    def _answer(self, order: _Order) -> None:
         if order.status is not None:
             self._safely(partial(self._close, order.status))
             self._ended = True  # before the caller goes on, who may ask for more
         elif order.all_sinks:
             for outlet in self._outlets:
                 outlet.flush()
-            order.written.append(self._all_written())
-        order.done.release()
+            order.written.append(self._has_flushed_all())
+        order.lock.release()
 
-    def _all_written(self) -> bool:
-        """Return whether nothing waits, and nothing was lost since this was asked last."""
+    def _has_flushed_all(self) -> bool:
+        """Return whether nothing is pending and nothing was lost since the last call."""
         new_losses, self._lost_before = self.losses.total - self._lost_before, self.losses.total
         failed, self._failed = self._failed, False
         return not (new_losses or failed or self._native.pending)
 
     def _take(self) -> None:
-        """Hand what is logged by now to the sinks, so many rows at a time."""
+        """Pass all logged data to the sinks, in chunks of rows."""
         self.gather()
         remaining, is_first = len(self.rows), True
         while remaining > 0 or is_first:
@@ -307,7 +308,7 @@ class WriterThread:
                 del self.written[: len(written)]
             remaining -= len(flat)
             if (flat or written) and is_first:
-                self._stand_beside(flat, flat or written)
+                self._add_machine_row(flat, flat or written)
             is_first = False
             self._lay_out(flat, written)
             if remaining > 0:
@@ -319,7 +320,7 @@ class WriterThread:
             self._others_do(message, size)
 
     def _lay_out(self, flat: list[object], written: list[object]) -> None:
-        """Hand rows to the sinks; `written` ones are with the native one."""
+        """Pass rows to the sinks; the native sink has the `written` ones already."""
         if self._outlets:
             for rows in self._batcher.rows(written, gently=not self._awaited):
                 self._others_do(partial(_scalars, rows), _size(rows), len(rows))
@@ -327,9 +328,9 @@ class WriterThread:
             self._native_does(partial(_scalars, rows))
             self._others_do(partial(_scalars, rows), _size(rows), len(rows))
 
-    def _stand_beside(self, flat: list[object], logged: list[object]) -> None:
-        """Add a row at the step logged last: what the machine did until then."""
-        if measured := self.beside():
+    def _add_machine_row(self, flat: list[object], logged: list[object]) -> None:
+        """Add a row with the machine's measurements at the last step."""
+        if measured := self.measure_machine():
             step, moment, *_ = logged[-ROW_FIELDS:]
             flat += (step, moment, dict(measured), None)
 
@@ -355,7 +356,7 @@ class WriterThread:
         finally:
             self._writing_since = 0.0
 
-    def _count_dropped(self) -> None:
+    def _count_drops(self) -> None:
         dropped = self._native.dropped
         for kind, count in (dropped - self._dropped).items():
             self.losses.add(kind, count, FULL_REASON)
@@ -364,7 +365,7 @@ class WriterThread:
     def _say(self, news: list[tuple[str, int]]) -> None:
         for text, count in news:
             self._native_does(partial(_note, {"text": text, "count": count}))
-            self.notes.said(text, count)
+            self.notes.remember(text, count)
 
     def _close(self, status: str) -> None:
         self._take()
@@ -372,8 +373,8 @@ class WriterThread:
             outlet.close(status)
         for outlet in self._outlets:
             outlet.join()
-        self._count_dropped()
-        self._say(self.notes.rest())
+        self._count_drops()
+        self._say(self.notes.remaining())
         self._native_does(lambda native: native.close(status))
         for kind, count in self._native.waiting.items():
             self.losses.add(kind, count, AT_END_REASON)

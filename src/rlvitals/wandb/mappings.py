@@ -10,7 +10,7 @@ class Config(MutableMapping[str, Any]):
     """A run's settings: read and written as items or attributes; every change is recorded."""
 
     def __init__(self, on_change: OnChange) -> None:
-        """Begin empty; `told` gets every change."""
+        """Begin empty; `on_change` is called with every change."""
         object.__setattr__(self, "_values", {})
         object.__setattr__(self, "_told", on_change)
 

@@ -1,4 +1,4 @@
-"""What scripts log besides numbers. Tables and histograms are recorded, pictures only noted."""
+"""The media types that scripts log. Tables and histograms are recorded, pictures only noted."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -89,7 +89,7 @@ class Histogram:
 
 
 class Medium:
-    """What a run folder does not hold: its kind is noted, once."""
+    """A media type that a run folder does not store: its kind is noted, once."""
 
     def __init__(self, *_: object, **__: object) -> None:
         """Take anything, keep nothing."""
@@ -124,7 +124,7 @@ class Plotly(Medium):
 
 
 class Chart(Medium):
-    """What `wandb.plot...` returns."""
+    """The result of `wandb.plot...`."""
 
 
 class Artifact:

@@ -1,4 +1,4 @@
-"""The module's functions: they act on the run that `init()` began."""
+"""The module-level functions of `wandb`: they act on the run that `init()` began."""
 
 import os
 import re
@@ -22,7 +22,6 @@ SILENT_OPTIONS = {
     "group", "job_type", "mode", "reinit", "resume", "save_code", "settings",
 }  # fmt: skip
 DISABLED_MODES = {"disabled", "dryrun-disabled"}
-RESUME = {"must": "must", "never": "never"}  # all else goes on where there is something
 
 
 @dataclass(slots=True)
@@ -46,7 +45,7 @@ def init(
     config: Any = None,
     **options: Any,
 ) -> Run:
-    """Begin a run in `<dir>/runs/`; while one is going on, return it.
+    """Begin a run in `<dir>/runs/`; return the current one if it is not finished.
 
     W&B's environment variables hold where an argument is not given: `WANDB_PROJECT`,
     `WANDB_NAME`, `WANDB_RUN_ID`, `WANDB_RUN_GROUP`, `WANDB_TAGS`, `WANDB_NOTES`, `WANDB_DIR`,
@@ -98,6 +97,7 @@ def _begin(
     if mode in DISABLED_MODES:
         return Run(NullRun(folder, name, config), run_facts)
     run_facts["resumed"] = folder.exists()
+    resume = str(options.get("resume") or _environment("resume"))
     recording = start(
         folder,
         project=facts["project"] or None,
@@ -105,7 +105,7 @@ def _begin(
         group=facts["group"] or None,
         seed=config["seed"] if isinstance(config.get("seed"), int) else None,
         settings={"job_type": facts["job_type"]} if facts["job_type"] else None,
-        resume=RESUME.get(str(options.get("resume") or _environment("resume")), "auto"),
+        resume=resume if resume in {"must", "never"} else "auto",
         tags=facts["tags"],
         notes=facts["notes"],
     )
@@ -136,7 +136,7 @@ def log(
 
 
 def define_metric(name: str, step_metric: str | Metric | None = None, **options: Any) -> Metric:
-    """Say what a metric stands over: see `Run.define_metric`."""
+    """Set the step metric of a metric: see `Run.define_metric`."""
     return current_run().define_metric(name, step_metric, **options)
 
 

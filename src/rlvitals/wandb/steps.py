@@ -1,4 +1,4 @@
-"""Which step a row stands at, counted as W&B counts it, and read as its runs are read.
+"""Assign steps to rows as W&B does.
 
 One step for each call of `log()`; `commit=False` adds to a row, and so does a call with the same
 `step`. Where `define_metric` names a step metric for a key, that metric's value is the key's step;
@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class Steps:
-    """Collects rows, and hands each on when it is over."""
+    """Collects rows, and emits each when it is complete."""
 
     emit: Callable[[int, Row], None]  # gets the row's own step, and its values
     step: int = 0
@@ -41,7 +41,7 @@ class Steps:
 
 
 class Axes:
-    """Finds for each key of a row the step that it stands at."""
+    """Assigns each key of a row its step."""
 
     def __init__(self) -> None:
         """Begin with W&B's own count of steps."""
@@ -55,7 +55,7 @@ class Axes:
         self.choice = self.choice.define(keys, metric)
 
     def split(self, step: int, row: Row) -> Iterator[tuple[int, Row]]:
-        """Part a row by the steps that its keys stand at."""
+        """Split a row by the steps of its keys."""
         self.rows += 1
         if not self.main and self.rows <= MAX_STEP_KEY_ROWS:
             self.main = next((name for name in KNOWN if name in row), "")

@@ -1,4 +1,4 @@
-"""Files that only grow, by whole pieces: what a full disk cuts off is taken back."""
+"""Append complete pieces to a file; undo a write that a full disk cut off."""
 
 import errno
 import os
@@ -9,7 +9,7 @@ from rlvitals.storage.safe_files import NotAFile, open_append
 
 try:
     import fcntl
-except ImportError:  # Windows: two processes on one folder are told apart by attempt alone
+except ImportError:  # Windows: only the attempt separates two processes on one folder
     fcntl = None  # type: ignore[assignment]
 
 LINE_SEARCH_BYTES = 2**16  # looked at together, from the end, for the last line break
@@ -26,14 +26,14 @@ class AppendFile:
     @classmethod
     def new(cls, path: Path) -> Self:
         """Create a file. Raises FileExistsError where there is one."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | _BINARY
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
         descriptor = os.open(path, flags, 0o644)
         _lock(descriptor)
         return cls(descriptor)
 
     @classmethod
     def lines(cls, path: Path) -> Self | None:
-        """Go on with a file of lines, from its last whole one on.
+        """Continue a file of lines after its last complete one.
 
         None where another process writes it, and for a link or what else is no regular file.
         """
@@ -51,7 +51,7 @@ class AppendFile:
         return cls(descriptor)
 
     def write(self, data: bytes) -> None:
-        """Append some bytes, all or none of them. Raises OSError, also where it was removed."""
+        """Append bytes, all or none. Raises OSError, also where the file was removed."""
         if not os.fstat(self._descriptor).st_nlink:
             raise OSError(errno.ENOENT, "its file was removed: what is written is lost")
         remaining = memoryview(data)
@@ -70,9 +70,6 @@ class AppendFile:
         self._descriptor = -1
 
 
-_BINARY = getattr(os, "O_BINARY", 0)  # Windows changes line ends without it
-
-
 def _lock(descriptor: int) -> bool:
     """Keep other processes from appending; False where one does already."""
     if fcntl is not None:
@@ -86,7 +83,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _end_of_lines(descriptor: int, size: int) -> int:
-    """Return where the last whole line ends."""
+    """Return the offset at which the last complete line ends."""
     end = size
     while end > 0:
         start = max(end - LINE_SEARCH_BYTES, 0)

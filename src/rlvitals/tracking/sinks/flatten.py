@@ -1,4 +1,4 @@
-"""Settings without levels, as services and files without levels take them."""
+"""Flatten nested settings for services and files that have no levels."""
 
 from collections.abc import Mapping
 

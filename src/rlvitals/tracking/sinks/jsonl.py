@@ -1,4 +1,4 @@
-"""JSON lines at `<run>/metrics/log.jsonl`: everything that is logged, one object on a line.
+"""Write JSON lines to `<run>/metrics/log.jsonl`: all logged data, one object per line.
 
 A row is `{"step": 10, "time": 1.7e9, "train/loss": 0.5}`. What is no row names itself first:
 `{"text": "sample", "step": 10, ...}`, and so histograms, tables, settings and events. JSON has no
@@ -18,11 +18,9 @@ from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
-MOST_HELD = 2**24  # characters that wait for a disk that takes no more
-
 
 class Lines:
-    """One attempt's file: the run's, or one of its own where another process writes that."""
+    """The file of an attempt: the run's, or a separate one where another process writes that."""
 
     def __init__(self, folder: Path) -> None:
         """Go on with the run's file, or begin one."""
@@ -74,7 +72,7 @@ class Lines:
         try:
             self._file.write(data)
         except OSError:
-            if len(data) >= MOST_HELD:  # else they are tried again with the next ones
+            if len(data) >= file_layout.MAX_WAITING_LETTERS:  # else tried again with the next ones
                 self._waiting = []
             raise
         self._waiting = []

@@ -1,4 +1,4 @@
-"""MLflow, beside the run's own files. A tag holds the run's id, by which it is found on resume.
+"""Send a run to MLflow. A tag with the run's id finds the run again on resume.
 
 Options: `tracking_uri` (else MLflow's own, `MLFLOW_TRACKING_URI`) and `experiment` (else the
 run's project). Histograms, texts and tables become artifacts.
@@ -16,8 +16,6 @@ from rlvitals.types import Histogram, Table, Text
 
 ID_TAG = "rlvitals.run_id"
 MAX_BATCH_METRICS, MAX_BATCH_PARAMS = 1000, 100  # MLflow's limits of one request
-LONGEST = 250  # letters of a key; older servers take no more
-FOLDER = "rlvitals"  # experiment of runs that belong to no project
 MLFLOW_STATUSES = {
     "finished": "FINISHED",
     "killed": "KILLED",
@@ -26,7 +24,7 @@ MLFLOW_STATUSES = {
 
 
 class MlflowRun:
-    """One run there."""
+    """The MLflow run of a recording."""
 
     def __init__(self, opening: Opening) -> None:
         """Begin or resume the run. Raises whatever MLflow raises."""
@@ -36,7 +34,7 @@ class MlflowRun:
         self._entities: Any = entities
         uri = opening.options.get("tracking_uri")
         self._client: Any = MlflowClient(tracking_uri=str(uri) if uri else None)
-        name = str(opening.options.get("experiment") or opening.project or FOLDER)
+        name = str(opening.options.get("experiment") or opening.project or "rlvitals")
         experiment = self._experiment_id(name)
         query = f"tags.`{ID_TAG}` = '{opening.run_id}'"
         runs = self._client.search_runs([experiment], query, max_results=1)
@@ -120,7 +118,7 @@ class MlflowRun:
 def plain(key: str) -> str:
     """Return a key as MLflow takes it: letters, digits and "_-. :/", and no way out of a folder."""
     names = re.sub(r"[^\w\-. :/]", "_", key).split("/")
-    return "/".join(name for name in names if name.strip(". "))[:LONGEST] or "_"
+    return "/".join(name for name in names if name.strip(". "))[:250] or "_"
 
 
 SINK = Sink("mlflow", "MLflow", "mlflow", open_lazily(MlflowRun, "mlflow"))

@@ -1,4 +1,4 @@
-"""The run's own column blocks and events: always on, and the one sink that each rank has."""
+"""Write the run's own column blocks and events: always on, and the only sink of every rank."""
 
 import logging
 import os
@@ -28,7 +28,6 @@ FILES_REMOVED = (
     "files of the run folder were removed while it was recorded:"
     " this process wrote its own again, what others wrote is lost"
 )
-LOG = logging.getLogger(__name__)
 
 
 class Native:
@@ -61,12 +60,12 @@ class Native:
 
     @property
     def dropped(self) -> Counter[str]:
-        """What was given up because the disk took none for too long, by kind."""
+        """Rows and other calls dropped because the disk was full for too long, by kind."""
         return _by_name(self._blocks.dropped) + Counter(events=self._dropped_events)
 
     @property
     def waiting(self) -> Counter[str]:
-        """What the system has not taken yet, by kind."""
+        """Rows and other calls that the system has not taken yet, by kind."""
         return _by_name(self._blocks.waiting) + Counter(events=len(self._lines))
 
     def row(self, step: int, time: float, row: Mapping[str, object]) -> bool:
@@ -75,7 +74,7 @@ class Native:
         return not self._blocks.pending and rows is not None and rows.write(step, time, row)
 
     def rename(self, names: Callable[[tuple[str, ...]], tuple[str, ...]]) -> None:
-        """Write single rows under other names: asked once for each layout."""
+        """Write single rows under other names; called once for each layout."""
         if self._rows is not None:
             self._rows.rename = names
 
@@ -169,7 +168,7 @@ class Native:
                 os.close(self._events_fd)
                 self._events_fd = events_copy
         self.event("note", None, {"text": FILES_REMOVED, "count": 1})
-        LOG.warning("%s: %s", self._folder.path, FILES_REMOVED)
+        logging.getLogger(__name__).warning("%s: %s", self._folder.path, FILES_REMOVED)
 
 
 def _by_name(kinds: Counter[Kind]) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""Parquet files under `<run>/metrics/`: a folder for each kind of row, a file for each interval.
+"""Write Parquet files under `<run>/metrics/`: a folder for each kind, a file for each interval.
 
 A file is whole when it is visible: it is written beside and then renamed. `pandas.read_parquet`
 and DuckDB read the folder as one table. What a killed process had not yet written is missing
@@ -18,15 +18,12 @@ from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
-SUFFIX = ".parquet"
-INTERVAL = 50  # rows in a file, at least
-SHARE = 100  # a file holds at least this part of the rows before it: files stay few
 MAX_WAITING_NUMBERS = 2**21  # numbers that wait for a disk that takes no more
 
 
 @dataclass(slots=True)
 class _Kind:
-    """One kind's folder, and the rows that wait to be written."""
+    """The folder of one kind of row, and its pending rows."""
 
     folder: Path
     keys: tuple[str, ...]  # in the order of the files' columns
@@ -48,8 +45,8 @@ class Folders:
         self._parquet: Any = parquet
         options = opening.options
         self._home = file_layout.rank_folder(opening.folder, opening.rank)
-        self._interval = max(file_layout.count_option(options.get("interval"), INTERVAL), 1)
-        self._most = file_layout.count_option(options.get("subsamples"), 0)
+        self._interval = max(file_layout.count_option(options.get("interval"), 50), 1)
+        self._max_rows = file_layout.count_option(options.get("subsamples"), 0)
         self._part = f"{opening.attempt:04d}-{opening.rank}"
         self._declared = file_layout.column_names(options.get("columns"))
         self._kinds: dict[tuple[str, ...], _Kind] = {}
@@ -58,12 +55,13 @@ class Folders:
         """Take rows; a full interval becomes a file."""
         keys = self._declared if set(rows.keys) <= set(self._declared) else rows.keys
         if keys not in self._kinds:
-            self._kinds[keys] = self._begun(keys)
+            self._kinds[keys] = self._open_kind(keys)
         kind = self._kinds[keys]
         selection = kind.thinning.keep(rows)
         if len(selection):
             kind.waiting.append(selection)
-        if sum(map(len, kind.waiting)) >= max(self._interval, kind.written // SHARE):
+        # At least 1 % of the rows before, so that files stay few.
+        if sum(map(len, kind.waiting)) >= max(self._interval, kind.written // 100):
             self._write(kind)
 
     def histogram(self, key: str, histogram: Histogram) -> None:
@@ -73,21 +71,21 @@ class Folders:
         """Leave texts out: they are no rows."""
 
     def table(self, key: str, table: Table) -> None:
-        """Write a table into a file of its own."""
+        """Write a table into a separate file."""
         columns = {name: _cells(column) for name, column in table.columns.items()}
         step = file_layout.free_key(file_layout.STEP_COLUMN, set(columns))
         folder = self._home / f"{file_layout.plain(key)}-table"
         make_folder(folder)
         first = int(table.steps[0]) if len(table) else 0
-        number = sum(1 for _ in folder.glob(f"{self._part}-*{SUFFIX}"))
-        path = folder / f"{self._part}-{number:06d}-step-{first}{SUFFIX}"
+        number = sum(1 for _ in folder.glob(f"{self._part}-*.parquet"))
+        path = folder / f"{self._part}-{number:06d}-step-{first}.parquet"
         self._save(path, {step: table.steps, **columns})
 
     def settings(self, step: int, changed: Mapping[str, object]) -> None:
-        """Leave settings out: `run.json` holds them."""
+        """Leave settings out: they are in `run.json`."""
 
     def event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
-        """Leave events out: `events.jsonl` holds them."""
+        """Leave events out: they are in `events.jsonl`."""
 
     def flush(self) -> None:
         """Do nothing: a file is written once, when its interval is full."""
@@ -99,21 +97,21 @@ class Folders:
             if kind.waiting:
                 self._write(kind)
 
-    def _begun(self, keys: tuple[str, ...]) -> _Kind:
-        """Go on with the folder of these columns, or begin one."""
+    def _open_kind(self, keys: tuple[str, ...]) -> _Kind:
+        """Continue the folder of these columns, or begin one."""
         names, base = file_layout.columns(keys), file_layout.base(keys)
         for folder in sorted(self._home.glob(f"{base}-*/")):
-            files = [] if folder.is_symlink() else sorted(folder.glob(f"*{SUFFIX}"))
+            files = [] if folder.is_symlink() else sorted(folder.glob("*.parquet"))
             if files and self._parquet.read_schema(files[0]).names == names:
                 row_count = sum(self._parquet.read_metadata(file).num_rows for file in files)
-                thinning = file_layout.Thinning(self._most, row_count)
+                thinning = file_layout.Thinning(self._max_rows, row_count)
                 return _Kind(folder, keys, thinning, row_count, len(files))
         for folder in file_layout.free(self._home, base, ""):
             try:
                 folder.mkdir()
             except FileExistsError:  # another process was faster
                 continue
-            return _Kind(folder, keys, file_layout.Thinning(self._most))
+            return _Kind(folder, keys, file_layout.Thinning(self._max_rows))
         raise AssertionError  # there is always a next number
 
     def _write(self, kind: _Kind) -> None:
@@ -124,7 +122,7 @@ class Folders:
         values = [self._column(key, waiting) for key in kind.keys]
         columns = dict(zip(names, (steps, times, *values), strict=True))
         try:
-            self._save(kind.folder / f"{kind.files:06d}-{self._part}{SUFFIX}", columns)
+            self._save(kind.folder / f"{kind.files:06d}-{self._part}.parquet", columns)
         except OSError:
             if (
                 len(steps) * len(names) > MAX_WAITING_NUMBERS

@@ -1,4 +1,4 @@
-"""Which sinks a run has, and with which options.
+"""Select and open the sinks of a run, with their options.
 
 What the call or `[recording] sinks` names, and what a `[monitoring]` section asks for: TensorBoard
 files wherever there is such a section, exported metrics unless it says not to. A call that names
@@ -14,7 +14,6 @@ from rlvitals.settings import Settings
 from rlvitals.tracking.sinks import SINKS, find, native
 from rlvitals.tracking.sinks.sink import Opening, OpenSink
 
-TABLES = ("csv", "parquet")
 Options = Mapping[str, object]
 Named = Sequence[str] | Mapping[str, Options | None]
 
@@ -31,9 +30,9 @@ def _columns(names: Sequence[str]) -> tuple[str, ...]:
 def select(
     requested: Named | None, settings: Settings, columns: Sequence[str] = ()
 ) -> dict[str, Options]:
-    """Return the sinks beside the native one, by name, with their options.
+    """Return the sinks other than the native one, by name, with their options.
 
-    `said` is what the call names, `columns` what it declares for tables. Raises UsageError for a
+    `requested` are the call's sinks, `columns` its columns for tables. Raises UsageError for a
     name that is no sink.
     """
     section, names_of_rows = settings.monitoring, _columns(columns)
@@ -49,7 +48,9 @@ def select(
             hint = nearest(name, sink_names) or f"one of {', '.join(sink_names)}"
             raise UsageError(f"no sink is called {name!r}", where="start(sinks=...)", hint=hint)
         if name != native.SINK.name:
-            declared = {"columns": names_of_rows} if names_of_rows and name in TABLES else {}
+            declared = (
+                {"columns": names_of_rows} if names_of_rows and name in ("csv", "parquet") else {}
+            )
             sinks[name] = {
                 **section_options.get(name, {}),
                 **declared,

@@ -1,4 +1,4 @@
-"""What a sink is: one place that a run's rows go to."""
+"""The interface of a sink."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ AXIS_PREFIX = "axis/"  # prefix of keys that are x-axes of their rows
 class Rows:
     """Rows of one layout in the order logged: `keys` [k], int64 `steps` [n], epoch `times` [n].
 
-    `values` is float64 [n, k]; its transpose lies in memory column by column. NaN and infinity
+    `values` is float64 [n, k]; its transpose is C-contiguous. NaN and infinity
     are data. A key "axis/episode" or "axis/tokens" is another x-axis of the same rows.
     """
 
@@ -32,9 +32,9 @@ class Rows:
 
 
 class OpenSink(Protocol):
-    """One run's open sink: called from one thread at a time, never from the loop's `log()`.
+    """The open sink of a run: called from one thread at a time, never from the loop's `log()`.
 
-    Any call may raise: the run counts it, says it once, and goes on with the other sinks.
+    Any call may raise: the run counts it, warns once, and continues with the other sinks.
     """
 
     def scalars(self, rows: Rows) -> None:
@@ -64,7 +64,7 @@ class OpenSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a sink is told when a run starts."""
+    """The arguments that a sink is opened with."""
 
     folder: Path
     run_id: str
@@ -80,7 +80,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """One kind of sink; `open` makes its heavy imports itself."""
+    """A kind of sink; `open` makes its heavy imports itself."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""What a key is called elsewhere: TensorBoard's tags, Weights & Biases' names."""
+"""Name the keys of a run in TensorBoard and Weights & Biases."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -7,7 +7,7 @@ from rlvitals.tracking.sinks.sink import AXIS_PREFIX
 
 
 def tags(options: Mapping[str, object]) -> Callable[[str], str]:
-    """Return what names a key, by a sink's options.
+    """Return the function that names a key, by a sink's options.
 
     `names` maps keys to what they are called; any other key gets `prefix` before it, but for the
     other x-axes.

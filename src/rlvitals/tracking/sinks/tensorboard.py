@@ -25,11 +25,9 @@ from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.tracking.sinks.tags import tags
 from rlvitals.types import Histogram, Table, Text
 
-FOLDER = "tensorboard"
-
 
 class EventFile:
-    """One attempt's event file."""
+    """The event file of an attempt."""
 
     def __init__(self, path: Path, opening: Opening) -> None:
         """Create the file, with the run's settings as its hyperparameters."""
@@ -86,7 +84,7 @@ class EventFile:
             self._file.close()
 
     def _begin(self, step: int) -> None:
-        """Tell TensorBoard once from which step on a resumed run goes on."""
+        """Mark once from which step a resumed run continues."""
         if not self._restarted:
             self._restarted = True
             self._file.write(summaries.restart(clock.time(), step))
@@ -98,7 +96,7 @@ def _open_sink(opening: Opening) -> EventFile:
         home = opening.folder / name  # the user's own path may be a link
         home.mkdir(parents=True, exist_ok=True)
     else:
-        home = make_folder(opening.folder / FOLDER)
+        home = make_folder(opening.folder / "tensorboard")
     folder = make_folder(home / f"rank-{opening.rank}") if opening.rank else home
     port = opening.options.get("port")
     if port and not opening.rank:

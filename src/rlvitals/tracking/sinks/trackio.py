@@ -1,4 +1,4 @@
-"""Trackio, beside the run's own files: the same project and name are the same run there.
+"""Send a run to Trackio: the same project and name are the same run there.
 
 Options are `trackio.init`'s own: `sinks={"trackio": {"space_id": "me/runs"}}`.
 """
@@ -10,11 +10,9 @@ from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
-PROJECT = "rlvitals"  # of runs that belong to none: Trackio asks for one
-
 
 class TrackioRun:
-    """One run there."""
+    """The Trackio run of a recording."""
 
     def __init__(self, opening: Opening) -> None:
         """Begin or resume the run. Raises whatever Trackio raises."""
@@ -22,7 +20,7 @@ class TrackioRun:
 
         self._trackio: Any = trackio
         arguments: dict[str, Any] = {
-            "project": opening.project or PROJECT,
+            "project": opening.project or "rlvitals",
             "name": opening.name or opening.run_id,
             "group": opening.group or None,
             "config": dict(opening.settings),
@@ -64,7 +62,7 @@ class TrackioRun:
         """Leave events out."""
 
     def flush(self) -> None:
-        """Do nothing: Trackio writes from a thread of its own."""
+        """Do nothing: Trackio writes from its own thread."""
 
     def close(self, status: str) -> None:
         """Finish the run, saying how it ended where it did not finish."""

@@ -1,4 +1,4 @@
-"""Weights & Biases, beside the run's own files: the run's id is its id there, so it resumes.
+"""Send a run to Weights & Biases: the run's id is its id there, so it resumes.
 
 Options are `wandb.init`'s own: `sinks={"wandb": {"entity": "lab", "mode": "offline"}}`. Some are
 ours: `every` sends a row of so many steps, and the last; `names` and `prefix` rename keys; `label`
@@ -25,8 +25,6 @@ from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.tracking.sinks.tags import tags
 from rlvitals.types import Histogram, Table, Text
 
-LOG = logging.getLogger(__name__)
-LATER = "`wandb sync` sends it, `wandb login` sends the next"
 WANDB_STEP = "step"
 SINK_OPTIONS = ("every", "label", "names", "prefix")  # options that are not W&B's
 MAX_WANDB_BINS = 512  # of a W&B histogram
@@ -34,7 +32,7 @@ MAX_WANDB_ROWS = 10_000  # of a W&B table
 
 
 class WandbRun:
-    """One run there."""
+    """The W&B run of a recording."""
 
     def __init__(self, opening: Opening) -> None:
         """Begin or resume the run. Raises whatever W&B raises."""
@@ -58,7 +56,10 @@ class WandbRun:
             **{name: value for name, value in opening.options.items() if name not in SINK_OPTIONS},
         }
         if not {"mode", "settings"} & opening.options.keys() and is_logged_out(wandb):
-            LOG.warning("sink wandb: nobody is logged in, so the run is kept offline: %s", LATER)
+            logging.getLogger(__name__).warning(
+                "sink wandb: nobody is logged in, so the run is kept offline: "
+                "`wandb sync` sends it, `wandb login` sends the next"
+            )
             arguments["mode"] = "offline"
         self._tag = tags(opening.options)
         self._every = file_layout.count_option(opening.options.get("every"), 1)
@@ -69,7 +70,7 @@ class WandbRun:
         self._run.define_metric("*", step_metric=WANDB_STEP)
 
     def scalars(self, rows: Rows) -> None:
-        """Log each row that is due; keep the last of the others."""
+        """Log the rows that are `every` steps apart; keep the last of the others."""
         cells = zip(rows.steps.tolist(), rows.times.tolist(), rows.values.tolist(), strict=True)
         names = tuple(map(self._tag, rows.keys))
         for step, time, row in cells:
@@ -112,7 +113,7 @@ class WandbRun:
         """Leave events out."""
 
     def flush(self) -> None:
-        """Do nothing: W&B sends from a process of its own."""
+        """Do nothing: W&B sends from its own process."""
 
     def close(self, status: str) -> None:
         """Send the last rows, and finish the run."""
@@ -122,7 +123,7 @@ class WandbRun:
 
 
 def is_logged_out(wandb: Any) -> bool:  # noqa: ANN401 - a module without types
-    """Say whether W&B would be online and knows no account; asks nobody, on no network."""
+    """Return whether W&B would be online and knows no account; uses no network."""
     if wandb.run is not None or wandb.setup().settings.mode != "online":
         return False
     try:

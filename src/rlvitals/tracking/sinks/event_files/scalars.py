@@ -1,8 +1,8 @@
-"""Scalars as events, many at a time: byte for byte what torch's SummaryWriter writes for them.
+"""Encode many scalars as events at once: byte for byte what torch's SummaryWriter writes.
 
 One event holds one number, the keys of a row stand one after the other. Of a key's record only
 the time, the step, the value and the checksum change from row to row, so a row's bytes are a
-template in which few bytes are replaced. The checksum is affine over GF(2) (`wire/crc32c.py`):
+template in which few bytes are replaced. The checksum is affine over GF(2) (`storage/crc32c.py`):
 it is that of the template, XOR what the time and step add, which all keys of a row share up to
 their distance from the end, XOR what the value adds, which is always last.
 """
@@ -16,11 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.storage.crc32c import MASK_DELTA, crc32c, pair_term, term
-from rlvitals.tracking.sinks.event_files.messages import header, length_delimited
+from rlvitals.tracking.sinks.event_files.messages import (
+    RECORD_HEADER,
+    SUMMARY_VALUE,
+    EventField,
+    ValueField,
+    header,
+    length_delimited,
+)
 
-HEADER_BYTES = 12
 TIME_KEY, STEP_KEY, VALUE_KEY = 0x09, 0x10, 0x15  # field numbers and wire types, as one byte
-SUMMARY, VALUE, TAG = 5, 1, 1  # Event.summary, Summary.value, Summary.Value.tag
 _STEP_LIMITS = 2 ** (7 * np.arange(9, dtype=np.int64))  # from each on, a step takes a byte more
 _SHIFTS = (7 * np.arange(10)).astype(np.uint64)
 _POSITIONS = np.arange(19)  # the bytes of a stamp
@@ -32,12 +37,12 @@ class _Layout:
     """A row of k keys whose steps take the same bytes: what is constant, and where the rest is."""
 
     template: NDArray[np.uint8]  # [bytes of a row], varying bytes are zero
-    stamps: NDArray[np.int64]  # [k], where time, step key and step stand
-    ends: NDArray[np.int64]  # [k], where value and checksum stand
+    stamps: NDArray[np.int64]  # [k], offsets of time, step key and step
+    ends: NDArray[np.int64]  # [k], offsets of value and checksum
     checks: NDArray[np.uint32]  # [k], the checksum of each payload in the template
     # What a register becomes from a stamp's end to its payload's end: [4, 256, distinct distances].
     moves: NDArray[np.uint32]
-    which: NDArray[np.int64]  # [k], which of the distances
+    distance_index: NDArray[np.int64]  # [k], which of the distances
 
 
 def encode(
@@ -111,7 +116,7 @@ def _checks(
     shifted = np.bitwise_xor.reduce(layout.moves[_POSITIONS[:4], octets], axis=1)
     halves = values.view("<u2").reshape(*values.shape, 2)
     crcs = pair_term(2).take(halves[..., 0]) ^ pair_term(0).take(halves[..., 1])
-    crcs ^= shifted.take(layout.which, axis=1)
+    crcs ^= shifted.take(layout.distance_index, axis=1)
     crcs ^= layout.checks
     rotated: NDArray[np.uint32] = (crcs >> np.uint32(15)) | (crcs << np.uint32(17))
     rotated += np.uint32(MASK_DELTA)
@@ -127,7 +132,7 @@ def _stamp_terms(size: int) -> NDArray[np.uint32]:
 def _moves(distances: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Return the effect of a register's bytes after zero bytes: [4, 256, distances].
 
-    A register's byte comes to its turn after as many zero bytes as stand before it, so each
+    A register's byte is processed after as many zero bytes as precede it, so each
     distance is at least 4.
     """
     return np.stack(
@@ -143,11 +148,11 @@ def _layout(keys: tuple[str, ...], width: int) -> _Layout:
     stamp = bytes([0] * 8 + ([STEP_KEY] + [0] * width if width else []))
     data, stamps, ends, checks, distances = b"", [], [], [], []
     for key in keys:
-        # 4 zero bytes stand for the value, so that the lengths around it count them.
-        value = length_delimited(TAG, key) + bytes([VALUE_KEY, 0, 0, 0, 0])
-        summary = length_delimited(SUMMARY, length_delimited(VALUE, value))
+        # 4 zero bytes replace the value, so that the enclosing lengths count them.
+        value = length_delimited(ValueField.TAG, key) + bytes([VALUE_KEY, 0, 0, 0, 0])
+        summary = length_delimited(EventField.SUMMARY, length_delimited(SUMMARY_VALUE, value))
         bare = bytes([TIME_KEY]) + bytes(len(stamp)) + summary
-        stamps.append(len(data) + HEADER_BYTES + 1)
+        stamps.append(len(data) + RECORD_HEADER.size + 1)
         data += header(len(bare)) + bare
         ends.append(len(data) - 4)
         data += bytes(4)

@@ -1,4 +1,4 @@
-"""Events that are no plain scalars: the file's head, histograms, texts, tables, settings.
+"""Encode events other than scalars: the file's head, histograms, texts, tables, settings.
 
 Field numbers: TensorFlow `event.proto`, `summary.proto`, `tensor.proto`; TensorBoard
 `plugins/hparams/plugin_data.proto`, `api.proto`; `google.protobuf.Value`.
@@ -7,11 +7,15 @@ Field numbers: TensorFlow `event.proto`, `summary.proto`, `tensor.proto`; Tensor
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.tracking.sinks.event_files.messages import (
+    SUMMARY_VALUE,
+    EventField,
+    ValueField,
     double,
     integer,
     length_delimited,
@@ -20,35 +24,67 @@ from rlvitals.tracking.sinks.event_files.messages import (
 )
 from rlvitals.types import Histogram, Table, Text
 
-WALL_TIME, STEP, FILE_VERSION, SUMMARY, SESSION_LOG = 1, 2, 3, 5, 7  # Event
-VALUE, TAG, HISTOGRAM, TENSOR, METADATA = 1, 1, 5, 8, 9  # Summary, Summary.Value
-SESSION_STATUS, SESSION_START = 1, 1  # SessionLog
-PLUGIN_DATA, PLUGIN_NAME, PLUGIN_CONTENT, DATA_CLASS = 1, 1, 2, 4  # SummaryMetadata
-TENSOR_CLASS = 2  # of DataClass: the tag holds tensors
-DTYPE, SHAPE, STRINGS, STRING = 1, 2, 8, 7  # TensorProto; the DataType of texts
-DIM, SIZE = 2, 1  # TensorShapeProto
-START_INFO, END_INFO = 3, 4  # HParamsPluginData
+
+class MetadataField(IntEnum):
+    """Field numbers of SummaryMetadata."""
+
+    PLUGIN_DATA = 1
+    DATA_CLASS = 4
+
+
+class PluginField(IntEnum):
+    """Field numbers of SummaryMetadata.PluginData."""
+
+    NAME = 1
+    CONTENT = 2
+
+
+class TensorField(IntEnum):
+    """Field numbers of TensorProto."""
+
+    DTYPE = 1
+    SHAPE = 2
+    STRINGS = 8
+
+
+class ShapeField(IntEnum):
+    """Field numbers of TensorShapeProto."""
+
+    SIZE = 1
+    DIM = 2
+
+
+class HParamsField(IntEnum):
+    """Field numbers of HParamsPluginData."""
+
+    START_INFO = 3
+    END_INFO = 4
+
+
+TENSOR_DATA_CLASS = 2  # of DataClass: the tag has tensors
+STRING_TYPE = 7  # of DataType
 START_TAG, END_TAG = "_hparams_/session_start_info", "_hparams_/session_end_info"
-SUCCESS, FAILURE = 1, 2  # api.Status
 MAX_SHOWN_ROWS, MAX_SHOWN_LETTERS = 50, 500  # of a table that is shown as a text
-BREAKING = re.compile(r"[|\s]")  # may end a cell, or its line
 
 
 def head(time: float) -> bytes:
     """Return the event that every event file starts with."""
-    return record(double(WALL_TIME, time) + length_delimited(FILE_VERSION, "brain.Event:2"))
+    return record(
+        double(EventField.WALL_TIME, time)
+        + length_delimited(EventField.FILE_VERSION, "brain.Event:2")
+    )
 
 
 def restart(time: float, step: int) -> bytes:
     """Return the event of a resume: TensorBoard hides what older files hold from `step` on."""
-    log = length_delimited(SESSION_LOG, integer(SESSION_STATUS, SESSION_START))
-    return record(double(WALL_TIME, time) + _step(step) + log)
+    log = length_delimited(EventField.SESSION_LOG, integer(1, 1))  # SessionLog.status: START
+    return record(double(EventField.WALL_TIME, time) + _step(step) + log)
 
 
 def histogram(key: str, histogram: Histogram) -> bytes:
     """Return a histogram's event.
 
-    The format has upper limits only: an empty first bucket says where the second begins. An
+    The format has upper limits only: an empty first bucket marks where the second begins. An
     outer bucket without a limit is shown as wide as its neighbour: TensorBoard computes with the
     limits. The moments are those of the buckets' middles, as the values themselves are not known.
     """
@@ -58,7 +94,7 @@ def histogram(key: str, histogram: Histogram) -> bytes:
     body = b"".join(double(field, float(number)) for field, number in enumerate(moments, 1))
     body += length_delimited(6, edges.astype("<f8").tobytes())
     body += length_delimited(7, np.concatenate(([0.0], counts)).astype("<f8").tobytes())
-    return _event(histogram.time, histogram.step, key, length_delimited(HISTOGRAM, body))
+    return _event(histogram.time, histogram.step, key, length_delimited(ValueField.HISTOGRAM, body))
 
 
 def _finite_edges(edges: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -77,12 +113,17 @@ def _finite_edges(edges: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def text(key: str, text: Text) -> bytes:
     """Return a text's event: TensorBoard shows it as Markdown."""
-    shape = length_delimited(SHAPE, length_delimited(DIM, integer(SIZE, 1)))
-    tensor = length_delimited(
-        TENSOR, integer(DTYPE, STRING) + shape + length_delimited(STRINGS, text.text)
+    shape = length_delimited(
+        TensorField.SHAPE, length_delimited(ShapeField.DIM, integer(ShapeField.SIZE, 1))
     )
-    kind = _plugin("text") + integer(DATA_CLASS, TENSOR_CLASS)
-    return _event(text.time, text.step, key, tensor + length_delimited(METADATA, kind))
+    tensor = length_delimited(
+        ValueField.TENSOR,
+        integer(TensorField.DTYPE, STRING_TYPE)
+        + shape
+        + length_delimited(TensorField.STRINGS, text.text),
+    )
+    kind = _plugin("text") + integer(MetadataField.DATA_CLASS, TENSOR_DATA_CLASS)
+    return _event(text.time, text.step, key, tensor + length_delimited(ValueField.METADATA, kind))
 
 
 def table(key: str, table: Table, time: float) -> bytes:
@@ -105,23 +146,28 @@ def settings(settings: Mapping[str, object], name: str, time: float) -> bytes:
         length_delimited(1, length_delimited(1, key) + length_delimited(2, _value(value)))
         for key, value in settings.items()
     )
-    info = length_delimited(START_INFO, entries + length_delimited(4, name) + double(5, time))
+    info = length_delimited(
+        HParamsField.START_INFO, entries + length_delimited(4, name) + double(5, time)
+    )
     return _session(START_TAG, info, time)
 
 
 def end(status: str, time: float) -> bytes:
     """Return how a session ended, for the hparams plugin."""
-    code = SUCCESS if status == "finished" else FAILURE
-    return _session(END_TAG, length_delimited(END_INFO, integer(1, code) + double(2, time)), time)
+    code = 1 if status == "finished" else 2  # api.Status: success, failure
+    return _session(
+        END_TAG, length_delimited(HParamsField.END_INFO, integer(1, code) + double(2, time)), time
+    )
 
 
 def _session(tag: str, info: bytes, time: float) -> bytes:
-    return _event(time, 0, tag, length_delimited(METADATA, _plugin("hparams", info)))
+    return _event(time, 0, tag, length_delimited(ValueField.METADATA, _plugin("hparams", info)))
 
 
 def _plugin(name: str, content: bytes = b"") -> bytes:
     return length_delimited(
-        PLUGIN_DATA, length_delimited(PLUGIN_NAME, name) + length_delimited(PLUGIN_CONTENT, content)
+        MetadataField.PLUGIN_DATA,
+        length_delimited(PluginField.NAME, name) + length_delimited(PluginField.CONTENT, content),
     )
 
 
@@ -135,19 +181,23 @@ def _value(value: object) -> bytes:
 
 
 def _step(step: int) -> bytes:
-    return integer(STEP, step) if step else b""
+    return integer(EventField.STEP, step) if step else b""
 
 
 def _event(time: float, step: int, tag: str, body: bytes) -> bytes:
-    summary = length_delimited(SUMMARY, length_delimited(VALUE, length_delimited(TAG, tag) + body))
-    return record(double(WALL_TIME, time) + _step(step) + summary)
+    summary = length_delimited(
+        EventField.SUMMARY,
+        length_delimited(SUMMARY_VALUE, length_delimited(ValueField.TAG, tag) + body),
+    )
+    return record(double(EventField.WALL_TIME, time) + _step(step) + summary)
 
 
 def _table_cells(cells: Sequence[object]) -> list[str]:
     """Return cells as lines of a Markdown table can hold them."""
     texts = ["" if cell is None else str(cell) for cell in cells]
-    if len(max(texts, key=len, default="")) <= MAX_SHOWN_LETTERS and not BREAKING.search(
-        "".join(texts)
+    if len(max(texts, key=len, default="")) <= MAX_SHOWN_LETTERS and not re.search(
+        r"[|\s]",
+        "".join(texts),  # may end a cell, or its line
     ):
         return texts  # as numbers do
     return [" ".join(text.split())[:MAX_SHOWN_LETTERS].replace("|", "&#124;") for text in texts]
