@@ -19,10 +19,10 @@ from rlvitals.options import option as _option
 from rlvitals.storage import toml_files
 from rlvitals.storage.toml_files import SettingsFile
 
-PREFIX = "RLVITALS_"
-FAIL_ON = ("note", "warning", "error", "never")
+VARIABLE_PREFIX = "RLVITALS_"
+FAIL_ON_CHOICES = ("note", "warning", "error", "never")
 # `records.Profile` without its numpy: `--help` shows them. A test holds the two together.
-PROFILES = (
+PROFILE_CHOICES = (
     "control-ppo", "scheduler-ppo", "rlhf-ppo", "grpo", "psr", "nsr", "w-reinforce", "on-policy",
     "off-policy", "supervised", "unknown",
 )  # fmt: skip
@@ -35,11 +35,13 @@ class Diagnose:
     """The options of `rlvitals diagnose`."""
 
     fail_on: str = _option(
-        "warning", "lowest severity of a finding that makes the exit code 1", choices=FAIL_ON
+        "warning",
+        "lowest severity of a finding that makes the exit code 1",
+        choices=FAIL_ON_CHOICES,
     )
     only: tuple[str, ...] = _option((), "ask these rules alone", item="RULE")
     ignore: tuple[str, ...] = _option((), "leave these rules out", item="RULE")
-    profile: str = _option("", "kind of training, where the log is wrong", choices=PROFILES)
+    profile: str = _option("", "kind of training, where the log is wrong", choices=PROFILE_CHOICES)
     baseline: str = _option(
         "", "known findings, as `--write-baseline` wrote them: only others fail", item="FILE"
     )
@@ -95,7 +97,7 @@ class Settings:
 
 
 # Sections with free keys: the meaning of a value, and the equivalent flag.
-FREE = {
+FREE_SECTIONS = {
     "metrics": ('what your own keys mean: `"my/score" = "outcome/return"`', "--map"),
     "settings": ("settings that the log does not hold: `target_kl = 0.02`", "--set"),
     "thresholds": ("numbers that rules judge by: `kl-spike.factor = 12`", "--threshold"),
@@ -105,14 +107,14 @@ PAIR_EXAMPLES = {
     "--set": "target_kl=0.02",
     "--threshold": "kl-spike.factor=12",
 }
-SCHEMA: Mapping[str, type[Diagnose | Recording | Monitoring | Plot]] = {
+SECTIONS: Mapping[str, type[Diagnose | Recording | Monitoring | Plot]] = {
     "diagnose": Diagnose,
     "recording": Recording,
     "monitoring": Monitoring,
     "plot": Plot,
 }
-FLAGS = ("diagnose", "plot")  # sections whose options are flags as well
-MUTED = "muted"  # [[muted]]: a section for each
+FLAG_SECTIONS = ("diagnose", "plot")  # sections whose options are flags as well
+MUTED_SECTION = "muted"  # [[muted]]: a section for each
 PATH_ITEMS = ("FILE", "FOLDER")  # options that are paths: in a settings file, from its folder on
 MODE_VARIABLE = "RLVITALS_MODE"  # for `recording.mode`, as one types it before a command
 
@@ -135,19 +137,19 @@ class Option:
 
     def set_to(self, value: str) -> str:
         """Return how to set it: by its flag on the command line, else in a file."""
-        return f"{self.flag} {value}" if self.section in FLAGS else f"{self.key} = {value}"
+        return f"{self.flag} {value}" if self.section in FLAG_SECTIONS else f"{self.key} = {value}"
 
     @property
     def variable(self) -> str:
         """Its name in the environment."""
-        return f"{PREFIX}{self.section}_{self.key}".upper()
+        return f"{VARIABLE_PREFIX}{self.section}_{self.key}".upper()
 
 
 def options(section: str) -> tuple[Option, ...]:
     """List a section's options in the order they are declared."""
     return tuple(
         Option(section, f.name, f.default, **f.metadata)  # type: ignore[arg-type]
-        for f in fields(SCHEMA[section])
+        for f in fields(SECTIONS[section])
     )
 
 
@@ -165,7 +167,7 @@ def load(
     """
     files = toml_files.find(near, environ, records=records)
     layers = [*map(_from_file, files), _from_environment(environ or {}), flags or {}]
-    merged: dict[str, dict[str, Any]] = {name: {} for name in (*SCHEMA, *FREE)}
+    merged: dict[str, dict[str, Any]] = {name: {} for name in (*SECTIONS, *FREE_SECTIONS)}
     for layer in layers:
         for section, values in layer.items():
             merged[section] |= values
@@ -210,7 +212,7 @@ def check(section: str, values: Mapping[str, Any], origin: str) -> dict[str, Any
     """Check the keys and types of one section; lists become tuples."""
     if section == "thresholds":  # a rule and its number may be written as a table in a table
         return {key: _check_number(key, value, origin) for key, value in _flat(values)}
-    if section in FREE:
+    if section in FREE_SECTIONS:
         return {key: _check_free(section, key, value, origin) for key, value in values.items()}
     options_by_key = {option.key: option for option in options(section)}
     for key in values:
@@ -302,19 +304,19 @@ def _content(file: SettingsFile) -> dict[str, Any]:
 
 def _from_file(source: SettingsFile) -> dict[str, dict[str, Any]]:
     file, content = source.path, _content(source)
-    content.pop(MUTED, None)
-    section_names = (*SCHEMA, *FREE)
+    content.pop(MUTED_SECTION, None)
+    section_names = (*SECTIONS, *FREE_SECTIONS)
     for section, values in content.items():
         if section not in section_names or not isinstance(values, dict):
             raise UsageError(
                 f"no section [{section}] is known",
                 where=str(file),
-                hint=nearest(section, (*section_names, MUTED))
-                or f"one of {', '.join((*section_names, MUTED))}",
+                hint=nearest(section, (*section_names, MUTED_SECTION))
+                or f"one of {', '.join((*section_names, MUTED_SECTION))}",
             )
     sections = {section: check(section, values, str(file)) for section, values in content.items()}
     sections = toml_files.drop_restricted(source, sections)
-    for option in (o for section in SCHEMA for o in options(section) if o.item in PATH_ITEMS):
+    for option in (o for section in SECTIONS for o in options(section) if o.item in PATH_ITEMS):
         if path := sections.get(option.section, {}).get(option.key):
             sections[option.section][option.key] = str(file.parent / path)
     return sections
@@ -322,7 +324,7 @@ def _from_file(source: SettingsFile) -> dict[str, dict[str, Any]]:
 
 def _read_muted(source: SettingsFile) -> tuple[Mute, ...]:
     """Read the sections [[muted]] of a file."""
-    file, entries = source.path, _content(source).get(MUTED, [])
+    file, entries = source.path, _content(source).get(MUTED_SECTION, [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise UsageError("muted is no list of sections", where=str(file), hint="[[muted]]")
     return tuple(_mute(entry, f"{file}, muted {i}") for i, entry in enumerate(entries, 1))
@@ -356,21 +358,22 @@ def _is_a(kind: str, value: object) -> bool:
 def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """Read RLVITALS_<SECTION>_<KEY>; lists and free sections as `one,two` and `key=value,...`."""
     layer: dict[str, dict[str, Any]] = {}
-    options_by_variable = {option.variable: option for name in SCHEMA for option in options(name)}
+    options_by_variable = {option.variable: option for name in SECTIONS for option in options(name)}
     for variable, text in environ.items():
-        if not variable.startswith(PREFIX) or variable == toml_files.VARIABLE:
+        if not variable.startswith(VARIABLE_PREFIX) or variable == toml_files.CONFIG_VARIABLE:
             continue
-        free = variable.removeprefix(PREFIX).lower()
+        free = variable.removeprefix(VARIABLE_PREFIX).lower()
         if variable == MODE_VARIABLE:
-            mode = options_by_variable[f"{PREFIX}RECORDING_MODE"]
+            mode = options_by_variable[f"{VARIABLE_PREFIX}RECORDING_MODE"]
             layer.setdefault("recording", {})["mode"] = _check_value(mode, text.lower(), variable)
-        elif free in FREE:
+        elif free in FREE_SECTIONS:
             layer[free] = from_pairs(free, split(text), variable)
         elif option := options_by_variable.get(variable):
             value = split(text) if isinstance(option.default, tuple) else text
             layer.setdefault(option.section, {})[option.key] = _check_value(option, value, variable)
         elif hint := _suggest(
-            variable, {*options_by_variable, *(f"{PREFIX}{name}".upper() for name in FREE)}
+            variable,
+            {*options_by_variable, *(f"{VARIABLE_PREFIX}{name}".upper() for name in FREE_SECTIONS)},
         ):
             # Others with our prefix are no settings and no typo: they are left alone.
             raise UsageError(f"{variable} is no setting", where="the environment", hint=hint)
@@ -379,13 +382,16 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
 
 def _suggest(variable: str, variables: set[str]) -> str:
     """Compare what follows the prefix: all variables begin alike."""
-    bare = nearest(variable.removeprefix(PREFIX), {name.removeprefix(PREFIX) for name in variables})
-    return f"{bare} (each after {PREFIX})" if bare else ""
+    bare = nearest(
+        variable.removeprefix(VARIABLE_PREFIX),
+        {name.removeprefix(VARIABLE_PREFIX) for name in variables},
+    )
+    return f"{bare} (each after {VARIABLE_PREFIX})" if bare else ""
 
 
 def from_pairs(section: str, texts: tuple[str, ...], origin: str) -> dict[str, Any]:
     """Read `key=value` texts of a free section."""
-    pairs = dict(pair(text, FREE[section][1]) for text in texts)
+    pairs = dict(pair(text, FREE_SECTIONS[section][1]) for text in texts)
     values: Mapping[str, object] = pairs
     if section != "metrics":
         values = {key: scalar(v) for key, v in pairs.items()}

@@ -27,7 +27,7 @@ from rlvitals.tracking.row_batches import ROW_FIELDS, Batcher
 from rlvitals.tracking.warnings_log import Notes
 
 pytestmark = [
-    pytest.mark.skipif(fastlog.built() is None, reason=fastlog.NOT_BUILT),
+    pytest.mark.skipif(fastlog.load_shortcut() is None, reason=fastlog.NOT_BUILT),
     pytest.mark.usefixtures("way"),
     pytest.mark.parametrize("way", ["compiled"], indirect=True),
 ]
@@ -56,7 +56,7 @@ class Direct:
 
     def __init__(self, limit=10**9):
         self.rows, self.calls, self.waits = [], [], 0
-        made = fastlog.built()
+        made = fastlog.load_shortcut()
         self.short = made(self.rows, limit, self.catch_up, self.method)
         self.log = self.short.log
 
@@ -276,7 +276,7 @@ def test_what_waiting_raises_is_raised_and_the_row_is_whole():
     def interrupted():
         raise KeyboardInterrupt
 
-    short = fastlog.built()(direct.rows, 0, interrupted, direct.method)
+    short = fastlog.load_shortcut()(direct.rows, 0, interrupted, direct.method)
     short.log(1, SEVERAL)
     short.move()
     with pytest.raises(KeyboardInterrupt):
@@ -495,7 +495,7 @@ def test_a_binary_of_other_rows_is_left_alone(monkeypatch):
     from rlvitals.tracking import shortcut
 
     monkeypatch.setattr(shortcut, "FIELDS", ROW_FIELDS + 1)
-    assert fastlog.built() is None
+    assert fastlog.load_shortcut() is None
 
 
 def test_importing_and_starting_without_it(tmp_path):

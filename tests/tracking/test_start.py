@@ -104,7 +104,7 @@ def test_resuming(tmp_path):
     ids=str,
 )  # fmt: skip
 def test_the_usual_variables(environ, place):
-    found = launcher_rank.place(environ)
+    found = launcher_rank.read_place(environ)
     assert (found.rank, found.world_size, found.launch) == place
 
 
@@ -139,7 +139,7 @@ def test_each_rank_has_a_file_and_rank_0_alone_the_run_s(tmp_path, monkeypatch):
     ids=str,
 )
 def test_the_first_of_a_node(environ, first):
-    assert launcher_rank.place(environ).first_of_node is first
+    assert launcher_rank.read_place(environ).first_of_node is first
 
 
 def test_one_process_of_each_node_samples_its_machine(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from loading import MEASURED, load_run
 
 from rlvitals import api
 from rlvitals.diagnosis.engine import diagnose
-from rlvitals.tracking.media import counted
+from rlvitals.tracking.media import count_values
 from rlvitals.types import Measured, Profile, Series, Trace
 from rlvitals.views.figures.figure import Subject
 
@@ -93,7 +93,7 @@ def spread_out():
             "my/scores": rng.normal(0, 1, 64),
         }
         for name, values in sampled.items():
-            found[name].append(counted((at + 1) * 10, np.nan, values))
+            found[name].append(count_values((at + 1) * 10, np.nan, values))
     score = series(np.linspace(0, 1, count) + rng.normal(0, 0.1, count))
     measured = {"outcome/score": Measured("trl-ppo-old", "ppo/mean_scores", "mean")}
     return Trace(

@@ -28,7 +28,7 @@ def run(args: Namespace) -> int:
     from rlvitals.tracking import requests
 
     found = RunFolder.open(Path(args.run))
-    if ended := requests.ended(found):
+    if ended := requests.last_status(found):
         raise UsageError(
             f"nobody is there to ask: the run has {ended}",
             where=args.run,

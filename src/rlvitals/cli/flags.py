@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvitals import settings
-from rlvitals.settings import FREE, Settings
+from rlvitals.settings import FREE_SECTIONS, Settings
 from rlvitals.storage import toml_files
 
 LIVENESS = ("live", "finished", "now")  # options of [diagnose] that each command has that judges
@@ -42,7 +42,7 @@ def add_free(parser: ArgumentParser) -> None:
     """Add `--config`, `--map`, `--set`, `--threshold`, `--live`, `--finished` and `--now`."""
     text = "your own settings file, instead of the nearest rlvitals.toml"
     parser.add_argument("--config", metavar="FILE", help=text)
-    for section, (doc, flag) in FREE.items():
+    for section, (doc, flag) in FREE_SECTIONS.items():
         target = {"metrics": "METRIC", "thresholds": "NUMBER"}.get(section, "VALUE")
         name = "RULE.WORD" if section == "thresholds" else "KEY"
         text = doc.replace("`", "").replace('"', "").replace(" = ", "=")
@@ -55,12 +55,12 @@ def add_free(parser: ArgumentParser) -> None:
 
 def settings_for(path: Path, args: Namespace) -> Settings:
     """Put the flags over the environment, the settings file and the defaults."""
-    said = {section: _said(section, args) for section in settings.FLAGS}
+    said = {section: _said(section, args) for section in settings.FLAG_SECTIONS}
     free = {
         section: settings.from_pairs(section, tuple(getattr(args, f"free_{section}") or ()), flag)
-        for section, (_, flag) in FREE.items()
+        for section, (_, flag) in FREE_SECTIONS.items()
     }
-    named = {toml_files.VARIABLE: args.config} if getattr(args, "config", None) else {}
+    named = {toml_files.CONFIG_VARIABLE: args.config} if getattr(args, "config", None) else {}
     return settings.load(path, {**said, **free}, {**os.environ, **named})
 
 

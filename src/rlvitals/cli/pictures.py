@@ -30,7 +30,7 @@ def check(chosen: Plot) -> None:
 
 def write(pictures: "Iterable[Picture]", folder: Path, chosen: Plot) -> list[str]:
     """Draw pictures into a folder, which is made; return the files' names. Raises UsageError."""
-    from rlvitals.storage.safe_files import make_way
+    from rlvitals.storage.safe_files import remove_link
     from rlvitals.views.drawing import files
 
     try:
@@ -45,7 +45,7 @@ def write(pictures: "Iterable[Picture]", folder: Path, chosen: Plot) -> list[str
     for drawn in pictures:
         for kind in dict.fromkeys(chosen.format):
             path = folder / f"{drawn.name}.{kind}"
-            make_way(path)
+            remove_link(path)
             files.write(drawn, path, chosen.theme, chosen.dpi)
             made.append(path.name)
     return made

@@ -9,7 +9,7 @@ from rlvitals import metrics
 from rlvitals.comparison.divergence_step import Parting, parting
 from rlvitals.comparison.grouping import counts
 from rlvitals.rules import standing
-from rlvitals.tracking.environment import SEED
+from rlvitals.tracking.environment import SEED_NAME
 from rlvitals.types import Trace
 
 Area = Literal["setting", "seed", "code", "package", "machine", "environment"]
@@ -107,7 +107,7 @@ def _settings(one: Trace, other: Trace) -> Iterator[Changed]:
         a, b = one.settings.get(key), other.settings.get(key)
         if a == b:
             continue
-        if SEED.search(key):
+        if SEED_NAME.search(key):
             yield Changed("seed", key, _said(a), _said(b))
         elif counts(key):
             yield Changed("setting", key, _said(a), _said(b))
@@ -163,7 +163,7 @@ def _environment(one: Facts, other: Facts) -> Iterator[Changed]:
         if not a or not b:
             continue
         for key in sorted({*a, *b}):
-            if a.get(key) != b.get(key) and not SEED.search(key):
+            if a.get(key) != b.get(key) and not SEED_NAME.search(key):
                 yield Changed(area, key, _said(a.get(key)), _said(b.get(key)))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rlvitals import metrics
 from rlvitals.errors import UsageError, nearest
-from rlvitals.tracking.environment import SEED
+from rlvitals.tracking.environment import SEED_NAME
 from rlvitals.types import Setting, Trace
 
 TASK = "env_id"
@@ -43,7 +43,7 @@ class Member:
     def seed(self) -> str:
         """Its seed as logged; empty where it logged none."""
         own = self.trace.settings.get("seed")
-        found = [value for key, value in self.trace.settings.items() if SEED.search(key)]
+        found = [value for key, value in self.trace.settings.items() if SEED_NAME.search(key)]
         return str(own if own is not None else next(iter(found), ""))
 
 
@@ -109,7 +109,7 @@ def _apart(members: Sequence[Member]) -> list[str]:
 
 def counts(key: str) -> bool:
     """Tell whether a setting can make another experiment: no seed, no name, no place."""
-    if SEED.search(key):
+    if SEED_NAME.search(key):
         return False
     return metrics.find(key) is not None or not NAMES.search(key)
 

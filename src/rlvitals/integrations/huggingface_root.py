@@ -16,7 +16,7 @@ from typing import Any
 
 from rlvitals.checkpoints import disk
 from rlvitals.checkpoints.huggingface import ADAPTER, STATE
-from rlvitals.storage.safe_files import beside
+from rlvitals.storage.safe_files import atomic_write
 
 ARGUMENTS = "training_args.bin"
 
@@ -50,12 +50,12 @@ def write_arguments(folder: Path, args: Any) -> None:
 
     said = copy.copy(args)
     said.hub_token = None
-    with beside(folder / ARGUMENTS) as file:
+    with atomic_write(folder / ARGUMENTS) as file:
         torch.save(said, file)
 
 
 def _copy(source: Path, root: Path, names: Iterable[str]) -> None:
     for name in names:
         if (source / name).is_file():
-            with (source / name).open("rb") as found, beside(root / name) as file:
+            with (source / name).open("rb") as found, atomic_write(root / name) as file:
                 shutil.copyfileobj(found, file)

@@ -19,15 +19,22 @@ from rlvitals.readers.formats.json_lines import flatten
 from rlvitals.readers.formats.lines import REPLACED, opened
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.storage import blocks, frames, reader, run_folder, typed
-from rlvitals.storage.blocks import BlockCursor, Found, Scan
-from rlvitals.storage.columns import stacked
+from rlvitals.storage.blocks import BlockCursor, Scan, ScanBuilder
+from rlvitals.storage.columns import concatenate_tables
 from rlvitals.storage.compacted import PackedFile
 from rlvitals.storage.events import Event
 from rlvitals.storage.frames import Damage
-from rlvitals.storage.reader import Part, RunCursor, RunScan
-from rlvitals.storage.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE, About, BlockFile, NewerFormat
+from rlvitals.storage.reader import RankScan, RunCursor, RunScan
+from rlvitals.storage.run_folder import (
+    BLOCKS_FOLDER,
+    EVENTS_FILE,
+    RUN_FILE,
+    About,
+    BlockFile,
+    NewerFormat,
+)
 from rlvitals.tracking import exit_reason
-from rlvitals.types import NOTED, Log, Setting, Table
+from rlvitals.types import RECORDER_NOTE_PREFIX, Log, Setting, Table
 
 T = TypeVar("T")
 PACKED = ".packed.rlv"
@@ -48,7 +55,7 @@ def claims(path: Path, head: bytes) -> bool:
     """Claim a `run.json` that says it is ours, and what begins with one of our blocks."""
     if path.name == RUN_FILE:
         return b'"written_by": "rlvitals"' in head[:200] and b'"format"' in head[:200]
-    return path.suffix == ".rlv" and head.startswith(frames.MAGIC)
+    return path.suffix == ".rlv" and head.startswith(frames.BLOCK_MAGIC)
 
 
 def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
@@ -59,7 +66,7 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
     seen = since if isinstance(since, _Seen) else None
     found = reader.read(path.parent, seen.run if seen else None)
     before = seen.ends if seen and not found.replaced else ()
-    ends = (*before, *(event for event in found.events if event.kind in exit_reason.ENDS))
+    ends = (*before, *(event for event in found.events if event.kind in exit_reason.END_KINDS))
     series = reader.series(found.parts, main := reader.main_rank(found.parts))
     newest = max((one.number for one in about.attempts), default=1)
     noted = exit_reason.read(path.parent, ends, newest)
@@ -85,8 +92,8 @@ def _about(path: Path) -> tuple[About, tuple[str, ...]]:
     """Read a `run.json` or its copy; without either, the blocks are read, with a note."""
     try:
         with opened(path) as file:
-            run = run_folder.examine(file.read(), path)
-        stored = run_folder.choose(run, run_folder.copy_state(path), path)
+            run = run_folder.parse_state(file.read(), path)
+        stored = run_folder.choose_copy(run, run_folder.copy_state(path), path)
     except NewerFormat:
         raise
     except UnreadableLog as error:
@@ -105,7 +112,7 @@ def _read_file(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         else:
             scan = blocks.scan_file(file, path, since if isinstance(since, BlockCursor) else None)
             cursor = scan.cursor
-    part = Part(BlockFile(1, 0, path), scan)
+    part = RankScan(BlockFile(1, 0, path), scan)
     changed = {key: value for one in scan.settings for key, value in one.settings.items()}
     notes = [REPLACED] if scan.replaced else []
     notes += _damage(path.name, scan.damage, scan.torn)
@@ -126,9 +133,9 @@ def _read_packed(path: Path, file: IO[bytes], since: Cursor | None) -> tuple[Sca
     """Read a packed file, which never grows: it is the one that was read, or another."""
     mark = zlib.crc32(file.read())
     with PackedFile(path, file) as packed:
-        scan = reader.from_packed(packed)
+        scan = reader.read_packed_file(packed)
     if mark == since:
-        return Found(scan.cursor).scan(replaced=False), mark
+        return ScanBuilder(scan.cursor).scan(replaced=False), mark
     return replace(scan, replaced=since is not None), mark
 
 
@@ -157,7 +164,7 @@ def _notes(about: About, found: RunScan, main: int) -> Iterator[str]:
         yield REPLACED
     yield from found.notes
     for part in found.parts:
-        yield from _damage(f"{BLOCKS}/{_name(part)}", part.scan.damage, part.scan.torn)
+        yield from _damage(f"{BLOCKS_FOLDER}/{_name(part)}", part.scan.damage, part.scan.torn)
     yield from _attempts([part for part in found.parts if part.file.rank == main])
     others = sorted({part.file.rank for part in found.parts} - {main})
     if others:
@@ -168,7 +175,7 @@ def _notes(about: About, found: RunScan, main: int) -> Iterator[str]:
         yield "nothing was logged yet"
 
 
-def _attempts(parts: Iterable[Part]) -> Iterator[str]:
+def _attempts(parts: Iterable[RankScan]) -> Iterator[str]:
     """Say where a later attempt goes on; one that goes back is a seam, which the steps show."""
     last: int | None = None
     for part in parts:
@@ -189,10 +196,10 @@ def _said(happened: Iterable[Event]) -> Iterator[str]:
         if event.kind == "note" and isinstance(count, int):
             counts[str(event.facts.get("text", ""))] = count
     for text, count in counts.items():
-        yield f"{NOTED}{text}" + (f" ({count:,} times)" if count > 1 else "")
+        yield f"{RECORDER_NOTE_PREFIX}{text}" + (f" ({count:,} times)" if count > 1 else "")
 
 
-def _name(part: Part) -> str:
+def _name(part: RankScan) -> str:
     return part.file.path.name if part.file.packed is None else part.file.packed.name
 
 
@@ -206,7 +213,7 @@ def _damage(name: str, damage: tuple[Damage, ...], torn: int) -> Iterator[str]:
 
 
 def _listed(
-    parts: Iterable[Part], main: int, pick: Callable[[Scan], Iterable[tuple[str, T]]]
+    parts: Iterable[RankScan], main: int, pick: Callable[[Scan], Iterable[tuple[str, T]]]
 ) -> dict[str, list[T]]:
     """Gather what stands under each key: attempt after attempt."""
     found: dict[str, list[T]] = {}
@@ -216,10 +223,10 @@ def _listed(
     return found
 
 
-def _tables(parts: Iterable[Part], main: int) -> dict[str, Table]:
+def _tables(parts: Iterable[RankScan], main: int) -> dict[str, Table]:
     """Put the rows of each table one after another; a cell that a part lacks is None."""
     found = _listed(parts, main, lambda scan: scan.tables)
-    return {key: stacked(tables) for key, tables in found.items()}
+    return {key: concatenate_tables(tables) for key, tables in found.items()}
 
 
 def _grows(path: Path) -> Iterator[Path]:
@@ -231,7 +238,7 @@ def _grows(path: Path) -> Iterator[Path]:
 
 def home(path: Path) -> Path:
     """Return the run's folder."""
-    return path.parent.parent if path.parent.name == BLOCKS else path.parent
+    return path.parent.parent if path.parent.name == BLOCKS_FOLDER else path.parent
 
 
 READER = Reader(

@@ -95,7 +95,7 @@ class Writer:
         size = os.fstat(self._fd).st_size
         tables = scan(path).cursor.tables if size else {}
         self._numbers = count(max(tables, default=-1) + 1)
-        start = {"format": frames.FORMAT, "id": os.urandom(16).hex(), "created": clock.time()}
+        start = {"format": frames.BLOCK_FORMAT, "id": os.urandom(16).hex(), "created": clock.time()}
         self._add(Kind.START, payloads.encode_json(start))
 
     def scalars(
@@ -242,7 +242,7 @@ def scan_file(file: IO[bytes], path: Path, cursor: BlockCursor | None = None) ->
     data = frames.read(file, size - start.offset)
     if len(head) == frames.FRAME_HEADER_BYTES and not start.head:
         start = replace(start, head=head)
-    builder = Found(start)
+    builder = ScanBuilder(start)
     try:
         for item in frames.walk(data, start.offset):
             builder.take(item)
@@ -251,7 +251,7 @@ def scan_file(file: IO[bytes], path: Path, cursor: BlockCursor | None = None) ->
     return builder.scan(replaced=replaced)
 
 
-class Found:
+class ScanBuilder:
     """Collects the content of the frames of one scan."""
 
     def __init__(self, start: BlockCursor) -> None:

@@ -94,7 +94,7 @@ def concatenate_series(pieces: Sequence[Series]) -> Series:
     )
 
 
-def stacked(tables: Sequence[Table]) -> Table:
+def concatenate_tables(tables: Sequence[Table]) -> Table:
     """Concatenate the rows of tables; a cell that a table lacks is None."""
     if len(tables) == 1:
         return tables[0]

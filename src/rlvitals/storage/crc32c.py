@@ -29,9 +29,9 @@ def _byte_table() -> NDArray[np.uint32]:
     return table
 
 
-TABLE = _byte_table()
-_CRC_LIST: list[int] = TABLE.tolist()
-_TERMS = [TABLE]
+CRC_TABLE = _byte_table()
+_CRC_LIST: list[int] = CRC_TABLE.tolist()
+_TERMS = [CRC_TABLE]
 
 
 def mask(crc: int) -> int:
@@ -39,7 +39,7 @@ def mask(crc: int) -> int:
     return (((crc >> 15) | (crc << 17)) + MASK_DELTA) & ALL_ONES
 
 
-def unmasked(stored: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def unmask(stored: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Return the checksums [n] that stand behind stored ones [n]."""
     rotated = stored - np.uint32(MASK_DELTA)
     return (rotated << np.uint32(15)) | (rotated >> np.uint32(17))
@@ -52,7 +52,7 @@ def term(distance: int) -> NDArray[np.uint32]:
     """
     while len(_TERMS) <= distance:
         last = _TERMS[-1]
-        _TERMS.append(TABLE[last & 255] ^ (last >> 8))
+        _TERMS.append(CRC_TABLE[last & 255] ^ (last >> 8))
     return _TERMS[distance]
 
 
@@ -136,5 +136,5 @@ def _zeros_effect(distance: int) -> NDArray[np.uint32]:
         half = distance // 2
         return _append_zeros(_append_zeros(registers, half), half)
     for _ in range(distance):
-        registers = TABLE[registers & 255] ^ (registers >> 8)
+        registers = CRC_TABLE[registers & 255] ^ (registers >> 8)
     return registers

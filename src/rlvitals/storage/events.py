@@ -125,7 +125,11 @@ def read(path: Path, cursor: EventCursor | None = None) -> EventScan:
 
 def format_line(event: Event) -> bytes:
     """Encode an event as a line of JSON without secrets. Raises ValueError, RecursionError."""
-    record = {**redact.written(event.facts), "event": redact.text(event.kind), "time": event.time}
+    record = {
+        **redact.clean_mapping(event.facts),
+        "event": redact.text(event.kind),
+        "time": event.time,
+    }
     if event.step is not None:
         record["step"] = event.step
     return json.dumps(record, default=payloads.plain, separators=(",", ":")).encode() + b"\n"

@@ -16,7 +16,7 @@ import numpy as np
 
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage.row_table import Grid, grid
-from rlvitals.storage.safe_files import beside
+from rlvitals.storage.safe_files import atomic_write
 from rlvitals.types import Series
 
 EXPORT_CHUNK_ROWS = 4096  # that are turned into text together
@@ -33,7 +33,7 @@ def export(series: Mapping[str, Series], path: Path) -> int:
         hint = f"a name that ends with {', '.join(WRITERS)}"
         raise UsageError(f"cannot tell a table's format by {path.name!r}", hint=hint)
     rows = grid(series)
-    with beside(path) as file:
+    with atomic_write(path) as file:
         write(rows, file)
     return len(rows)
 

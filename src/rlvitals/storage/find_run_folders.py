@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.storage import tail_index
-from rlvitals.storage.run_folder import BLOCKS, RUN_COPY, RUN_FILE
+from rlvitals.storage.run_folder import BLOCKS_FOLDER, RUN_COPY, RUN_FILE
 
 MAX_FOLDER_DEPTH = 12  # folders below the root
 
@@ -28,7 +28,7 @@ def iter_run_folders(root: Path) -> Iterator[Path]:
 
 def run_folders(root: Path) -> tuple[Path, ...]:
     """Return the run folders at a path. Raises UnreadableLog where there is none."""
-    if (root / BLOCKS).is_dir():  # whatever became of its run.json
+    if (root / BLOCKS_FOLDER).is_dir():  # whatever became of its run.json
         return (root,)
     folders = tuple(iter_run_folders(root))
     if not folders:

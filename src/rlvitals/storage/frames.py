@@ -18,8 +18,8 @@ from zlib import crc32
 
 from rlvitals.errors import UnreadableLog
 
-MAGIC = b"RLVB"
-FORMAT = 1
+BLOCK_MAGIC = b"RLVB"
+BLOCK_FORMAT = 1
 FRAME_HEADER = Struct("<4sBBHIIIII")
 FRAME_CHECKSUM = Struct("<I")
 FRAME_HEADER_BYTES = FRAME_HEADER.size + FRAME_CHECKSUM.size
@@ -100,9 +100,9 @@ def pack(kind: Kind, payload: bytes, columns: int = 0, table: int = 0, rows: int
 def to_bytes(header: Header) -> bytes:
     """Encode a header as 32 bytes."""
     head = FRAME_HEADER.pack(
-        MAGIC,
+        BLOCK_MAGIC,
         header.kind,
-        FORMAT,
+        BLOCK_FORMAT,
         0,
         header.size,
         header.crc,
@@ -124,15 +124,15 @@ def parse(buffer: bytes | memoryview, offset: int = 0) -> Header | None:
     Raises UnreadableLog for a frame of a newer format.
     """
     head = bytes(buffer[offset : offset + FRAME_HEADER_BYTES])
-    if len(head) < FRAME_HEADER_BYTES or not head.startswith(MAGIC):
+    if len(head) < FRAME_HEADER_BYTES or not head.startswith(BLOCK_MAGIC):
         return None
     if FRAME_CHECKSUM.unpack_from(head, FRAME_HEADER.size)[0] != crc32(head[: FRAME_HEADER.size]):
         return None
     _, kind, version, _, size, crc, rows, columns, table = FRAME_HEADER.unpack_from(head)
-    if version > FORMAT:
+    if version > BLOCK_FORMAT:
         raise UnreadableLog(
             f"blocks of format {version}, written by a newer rlvitals",
-            hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
+            hint=f"this one reads formats up to {BLOCK_FORMAT}: pip install --upgrade rlvitals",
         )
     return Header(kind, size, crc, rows, columns, table)
 
@@ -191,7 +191,7 @@ def read(file: IO[bytes], size: int) -> bytes:
 
 def _find_header(buffer: bytes, offset: int) -> int | None:
     """Return the offset of the next valid header."""
-    while (offset := buffer.find(MAGIC, offset)) >= 0:
+    while (offset := buffer.find(BLOCK_MAGIC, offset)) >= 0:
         if parse(buffer, offset) is not None:
             return offset
         offset += 1

@@ -36,7 +36,7 @@ def write(logs: Sequence[Log], path: Path, name: str = "") -> RunFolder:
     writer = Writer(block_file)
     for log in logs:
         _write_media(writer, log, _prefix(log, main))
-    _write_scalars(writer, merged(logs))
+    _write_scalars(writer, merge_series(logs))
     writer.close()
     for ending in (log.ending for log in logs if log.ending is not None):
         facts = {"exit_code": ending.exit_code, "traceback": ending.traceback}
@@ -45,7 +45,7 @@ def write(logs: Sequence[Log], path: Path, name: str = "") -> RunFolder:
     return folder
 
 
-def merged(logs: Sequence[Log]) -> dict[str, Series]:
+def merge_series(logs: Sequence[Log]) -> dict[str, Series]:
     """Merge the series of a run's logs.
 
     Logs that count the same steps as the fullest share its keys: of a key that two logs have, the

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rlvitals.storage import frames, temp_files
-from rlvitals.storage.run_folder import BLOCKS, RUN_FILE
+from rlvitals.storage.run_folder import BLOCKS_FOLDER, RUN_FILE
 from rlvitals.storage.safe_files import FILE_MODE
 
 
@@ -96,7 +96,7 @@ class OpenFolder:
                     raise OSError(errno.ESTALE, f"another process writes {name}")
             finally:
                 os.close(existing)
-        temp_name = temp_files.half(Path(Path(name).name)).name
+        temp_name = temp_files.temp_path(Path(Path(name).name)).name
         copy = self._open_file(temp_name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND)
         try:
             append_rest(fd, copy)
@@ -112,7 +112,7 @@ class OpenFolder:
 
     def _make_blocks(self) -> None:
         with suppress(FileExistsError):
-            os.mkdir(self._name(BLOCKS), dir_fd=self._fd)
+            os.mkdir(self._name(BLOCKS_FOLDER), dir_fd=self._fd)
 
     def _write(self, name: str, data: bytes) -> None:
         with suppress(FileExistsError):  # another rank of the run was faster

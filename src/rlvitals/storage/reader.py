@@ -6,10 +6,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from rlvitals.storage import columns, events, typed
-from rlvitals.storage.blocks import BlockCursor, Found, Scalars, Scan, scan
+from rlvitals.storage.blocks import BlockCursor, Scalars, Scan, ScanBuilder, scan
 from rlvitals.storage.compacted import PackedFile
 from rlvitals.storage.events import Event, EventCursor
-from rlvitals.storage.run_folder import BLOCKS, EVENTS_FILE, BlockFile, block_files
+from rlvitals.storage.run_folder import BLOCKS_FOLDER, EVENTS_FILE, BlockFile, block_files
 from rlvitals.types import Series
 
 Place = tuple[int, int]  # attempt, rank
@@ -25,7 +25,7 @@ class RunCursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RankScan:
     """The new content of one rank of an attempt."""
 
     file: BlockFile
@@ -36,7 +36,7 @@ class Part:
 class RunScan:
     """The new content of a run: by attempt, then by rank."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[RankScan, ...]
     events: tuple[Event, ...]
     notes: tuple[str, ...]
     replaced: bool  # a file is another one than it was: this is all there is, from its beginning
@@ -56,14 +56,14 @@ def _read_files(folder: Path, start: RunCursor) -> RunScan:
     for file in files:
         file_start = start.files.get((file.attempt, file.rank))
         try:
-            rank_scan = Part(file, read_file(file, file_start))
+            rank_scan = RankScan(file, read_file(file, file_start))
         except FileNotFoundError:  # packed since it was listed
             file = next(  # noqa: PLW2901 - the same file, in its current state
                 listed for listed in block_files(folder) if listed.path == file.path
             )
-            rank_scan = Part(file, read_file(file, file_start))
+            rank_scan = RankScan(file, read_file(file, file_start))
         except OSError as error:
-            notes.append(f"{BLOCKS}/{file.path.name} not read: {error.strerror or error}")
+            notes.append(f"{BLOCKS_FOLDER}/{file.path.name} not read: {error.strerror or error}")
             continue
         replaced |= rank_scan.scan.replaced
         rank_scans.append(rank_scan)
@@ -97,14 +97,14 @@ def read_file(file: BlockFile, cursor: BlockCursor | None = None) -> Scan:
         if origin is None and grows:  # which part it stands for is lost: the file itself is there
             return scan(file.path)
         packed_end = origin.cursor() if origin else BlockCursor()
-        first = from_packed(packed, cursor)
+        first = read_packed_file(packed, cursor)
     if not grows:
         return first
     remainder = scan(file.path, packed_end)
     return remainder if remainder.replaced else concatenate_scans(first, remainder)
 
 
-def from_packed(packed: PackedFile, cursor: BlockCursor | None = None) -> Scan:
+def read_packed_file(packed: PackedFile, cursor: BlockCursor | None = None) -> Scan:
     """Read a compacted file from a cursor in the file that it replaces."""
     if packed.origin is None:
         return _read_without_origin(packed, cursor)
@@ -120,7 +120,7 @@ def from_packed(packed: PackedFile, cursor: BlockCursor | None = None) -> Scan:
 def _read_without_origin(packed: PackedFile, cursor: BlockCursor | None) -> Scan:
     """Read a compacted file whose origin is damaged: once, on the first call."""
     if cursor is not None:
-        return Found(cursor).scan(replaced=False)
+        return ScanBuilder(cursor).scan(replaced=False)
     rows = tuple(packed.all_scalars())
     end = BlockCursor(rows=sum(len(chunk.steps) for chunk in rows), others=len(packed.others))
     return _build_scan(packed, rows, 0, end, replaced=False)
@@ -134,7 +134,7 @@ def _build_scan(
     *,
     replaced: bool,
 ) -> Scan:
-    builder = Found(end)
+    builder = ScanBuilder(end)
     for frame in packed.others[first_other:]:
         builder.add_content(frame)
     builder.others = end.others
@@ -157,7 +157,7 @@ def concatenate_scans(first: Scan, remainder: Scan) -> Scan:
     )
 
 
-def main_rank(rank_scans: Iterable[Part]) -> int:
+def main_rank(rank_scans: Iterable[RankScan]) -> int:
     """Return the lowest rank that wrote anything: its keys have no prefix."""
     ranks = {
         rank_scan.file.rank
@@ -172,7 +172,7 @@ def key_of(key: str, rank: int, main: int) -> str:
     return key if rank == main else f"rank/{rank}/{key}"
 
 
-def series(rank_scans: Iterable[Part], main: int) -> dict[str, Series]:
+def series(rank_scans: Iterable[RankScan], main: int) -> dict[str, Series]:
     """Return the series of all attempts and ranks, attempt after attempt."""
     pieces: dict[str, list[Series]] = {}
     for rank_scan in rank_scans:

@@ -147,7 +147,7 @@ def mapping(settings: MappingT) -> MappingT:
     return cast("MappingT", _redact_value("", settings, 0))
 
 
-def written(settings: MappingT) -> MappingT:
+def clean_mapping(settings: MappingT) -> MappingT:
     """Return settings as they may be written: without secrets, and `~` for the home folder."""
     return cast("MappingT", _hide_homes(mapping(settings)))
 

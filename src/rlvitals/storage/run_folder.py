@@ -23,11 +23,11 @@ from rlvitals.storage import payloads, redact, safe_files, temp_files, typed
 from rlvitals.storage.events import Events
 from rlvitals.storage.typed import Fields
 
-FORMAT = 1
+RUN_FORMAT = 1
 RUN_FILE = "run.json"
 RUN_WRITER = "rlvitals"  # distinguishes this run.json from other programs' files
 EVENTS_FILE = "events.jsonl"
-BLOCKS = "blocks"
+BLOCKS_FOLDER = "blocks"
 BLOCK_FILE = re.compile(r"(\d+)-(\d+)(?:\.packed)?\.rlv")
 RUN_COPY = ".run.json.copy"
 CHECKSUM_ENTRY = b',\n "checksum": "'  # the last entry of run.json, of all bytes before it
@@ -106,7 +106,7 @@ class RunFolder:
         OSError, and UnreadableLog for a folder of a newer format.
         """
         safe_files.make_folders(path)
-        safe_files.make_folder(path / BLOCKS)
+        safe_files.make_folder(path / BLOCKS_FOLDER)
         new_info = replace(
             info,
             id=info.id or os.urandom(16).hex(),
@@ -115,7 +115,7 @@ class RunFolder:
         )
         with safe_files.lock(path):
             try:
-                stored = read_stored(path / RUN_FILE)
+                stored = read_both(path / RUN_FILE)
             except LostRun:
                 return cls(path, _write(path / RUN_FILE, new_info, damaged=True))
             if stored.damage:
@@ -143,7 +143,7 @@ class RunFolder:
         Raises OSError.
         """
         with safe_files.lock(self.path):
-            stored = read_stored(self.path / RUN_FILE)
+            stored = read_both(self.path / RUN_FILE)
             info = replace(stored.about, **changes)  # type: ignore[arg-type]
             _write(self.path / RUN_FILE, info, damaged=stored.from_copy)
         return RunFolder(self.path, info)
@@ -156,7 +156,7 @@ class RunFolder:
         The file is made empty: it is this process's alone. Raises OSError.
         """
         with safe_files.lock(self.path):
-            stored = read_stored(self.path / RUN_FILE)
+            stored = read_both(self.path / RUN_FILE)
             info = stored.about
             number = self._find_attempt(info, rank, launch)
             while not (number and self._claim(number, rank)):
@@ -192,7 +192,7 @@ class RunFolder:
 
     def block_path(self, attempt: int, rank: int) -> Path:
         """Name the block file of an attempt's rank."""
-        return self.path / BLOCKS / f"{attempt}-{rank}.rlv"
+        return self.path / BLOCKS_FOLDER / f"{attempt}-{rank}.rlv"
 
     def block_files(self) -> tuple[BlockFile, ...]:
         """List the block files: by attempt, then by rank."""
@@ -202,13 +202,13 @@ class RunFolder:
 def block_files(folder: Path) -> tuple[BlockFile, ...]:
     """List the block files of a run's folder: by attempt, then by rank."""
     try:
-        names = {entry.name for entry in os.scandir(folder / BLOCKS)}
+        names = {entry.name for entry in os.scandir(folder / BLOCKS_FOLDER)}
     except (FileNotFoundError, NotADirectoryError):
         return ()
     matches = [match for name in names if (match := BLOCK_FILE.fullmatch(name))]
     files = []
     for attempt, rank in sorted({(int(m[1]), int(m[2])) for m in matches}):
-        path = folder / BLOCKS / f"{attempt}-{rank}.rlv"
+        path = folder / BLOCKS_FOLDER / f"{attempt}-{rank}.rlv"
         packed = path.with_suffix(".packed.rlv")
         files.append(BlockFile(attempt, rank, path, packed if packed.name in names else None))
     return tuple(files)
@@ -242,15 +242,15 @@ def read_about(path: Path) -> About:
 
     Raises UnreadableLog where neither can be read or understood, and for a newer format.
     """
-    return read_stored(path).about
+    return read_both(path).about
 
 
-def read_stored(path: Path) -> Stored:
+def read_both(path: Path) -> Stored:
     """Read a `run.json` and its copy, and choose. Raises UnreadableLog as `read_about`."""
-    return choose(_read_state(path), copy_state(path), path)
+    return choose_copy(_read_state(path), copy_state(path), path)
 
 
-def choose(run: FileState, copy: FileState, path: Path) -> Stored:
+def choose_copy(run: FileState, copy: FileState, path: Path) -> Stored:
     """Choose the file whose bytes are unchanged.
 
     A `run.json` without a checksum is one of an older version, which knows no copy. Raises LostRun
@@ -275,7 +275,7 @@ def choose(run: FileState, copy: FileState, path: Path) -> Stored:
     raise LostRun("not a run folder", where=str(path.parent), hint=hint)
 
 
-def examine(data: bytes, path: Path) -> FileState:
+def parse_state(data: bytes, path: Path) -> FileState:
     """Read the bytes of a `run.json` or of its copy."""
     body, mark, end = data.rpartition(CHECKSUM_ENTRY)
     is_intact = end == safe_files.checksum(body) + b'"\n}' if mark else None
@@ -292,7 +292,7 @@ def copy_state(path: Path) -> FileState:
 
 def _read_state(path: Path) -> FileState:
     try:
-        return examine(safe_files.read_regular(path), path)
+        return parse_state(safe_files.read_regular(path), path)
     except (FileNotFoundError, NotADirectoryError):
         return FileState()
     except OSError as error:
@@ -309,11 +309,11 @@ def parse_about(data: bytes, path: Path) -> About:
         raise LostRun("run.json is damaged", where=str(path)) from None
     if not isinstance(record, dict) or not isinstance(record.get("format"), int):
         raise UnreadableLog("no run.json of rlvitals", where=str(path))
-    if record["format"] > FORMAT:
+    if record["format"] > RUN_FORMAT:
         raise NewerFormat(
             f"a run folder of format {record['format']}, written by a newer rlvitals",
             where=str(path),
-            hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
+            hint=f"this one reads formats up to {RUN_FORMAT}: pip install --upgrade rlvitals",
         )
     return _parse_fields(Fields(record, RUN_FILE))
 
@@ -369,7 +369,7 @@ def without_secrets(info: About) -> About:
     texts = ("name", "project", "group", "notes", "framework")
     clean: dict[str, Any] = {key: redact.clean_text(getattr(info, key)) for key in texts}
     groups = ("settings", "git", "host", "more")
-    clean |= {key: redact.written(getattr(info, key)) for key in groups}
+    clean |= {key: redact.clean_mapping(getattr(info, key)) for key in groups}
     clean["tags"] = tuple(map(redact.clean_text, info.tags))
     clean["command"] = tuple(map(redact.hide_home, redact.command(info.command)))
     return replace(info, **clean)
@@ -382,7 +382,7 @@ def _write(path: Path, info: About, *, damaged: bool = False) -> About:
     """
     info = without_secrets(info)
     record = {
-        "format": FORMAT,
+        "format": RUN_FORMAT,
         "written_by": RUN_WRITER,
         **{item.name: getattr(info, item.name) for item in fields(About) if item.name != "wrong"},
     }
@@ -391,8 +391,8 @@ def _write(path: Path, info: About, *, damaged: bool = False) -> About:
     if damaged and os.path.lexists(path):
         path.replace(safe_files.free_name(path))
     data = body + CHECKSUM_ENTRY + safe_files.checksum(body) + b'"\n}'
-    with safe_files.beside(path) as file:
+    with safe_files.atomic_write(path) as file:
         file.write(data)
-    with suppress(OSError), safe_files.beside(path.with_name(RUN_COPY)) as file:
+    with suppress(OSError), safe_files.atomic_write(path.with_name(RUN_COPY)) as file:
         file.write(data)  # without room for it, the next rewrite makes it
     return info

@@ -48,7 +48,7 @@ def open_append(
     if os.fstat(descriptor).st_nlink <= 1:
         return descriptor
     os.close(descriptor)
-    with path.open("rb") as source, beside(path) as copy:
+    with path.open("rb") as source, atomic_write(path) as copy:
         shutil.copyfileobj(source, copy)
     return _open_regular(path, access | os.O_APPEND, mode, opener)
 
@@ -62,7 +62,7 @@ def open_new(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | STRICT_FLAGS, FILE_MODE)
 
 
-def make_way(path: Path) -> None:
+def remove_link(path: Path) -> None:
     """Remove a link, a pipe or a hard link, for a library that then writes the path.
 
     Raises OSError.
@@ -142,12 +142,12 @@ def sync(path: Path) -> None:
 
 
 @contextmanager
-def beside(path: Path) -> Iterator[IO[bytes]]:
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Write a file atomically: readers find the old content or the new. Raises OSError.
 
     Once the block has ended, the new one is there after a power cut too.
     """
-    temp_path = temp_files.half(path)
+    temp_path = temp_files.temp_path(path)
     try:
         with temp_path.open("xb") as file:
             temp_files.lock_temp_file(file)

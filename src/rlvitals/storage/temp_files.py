@@ -6,11 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-HALF = re.compile(r"\..+\.[0-9a-f]{12}")  # what `temp_path` calls a file that is being written
+TEMP_NAME = re.compile(r"\..+\.[0-9a-f]{12}")  # what `temp_path` calls a file that is being written
 MIN_STALE_SECONDS = 2.0  # seconds: a new file may not be locked yet
 
 
-def half(path: Path) -> Path:
+def temp_path(path: Path) -> Path:
     """Return the temporary name of a file that is renamed to `path` once it is complete."""
     return path.with_name(f".{path.name}.{os.urandom(6).hex()}")
 
@@ -39,7 +39,7 @@ def remove_stale(folder: Path, time: float) -> None:
     """
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if HALF.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+            if TEMP_NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                 _remove_if_stale(Path(entry.path), time - MIN_STALE_SECONDS)
 
 

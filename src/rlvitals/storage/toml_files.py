@@ -16,14 +16,14 @@ from typing import Any
 
 from rlvitals.errors import UsageError, harmless
 
-FILE = "rlvitals.toml"
-VARIABLE = "RLVITALS_CONFIG"
-MAX_FILE_BYTES = 1 << 20  # of a settings file
-RESTRICTED = {
+SETTINGS_FILE = "rlvitals.toml"
+CONFIG_VARIABLE = "RLVITALS_CONFIG"
+MAX_SETTINGS_BYTES = 1 << 20  # of a settings file
+RESTRICTED_OPTIONS = {
     "diagnose": ("jobs",),
     "recording": ("mode", "folder", "sinks"),
 }
-CONFINED = {"diagnose": ("baseline",)}  # paths that must stay in the file's folder
+CONFINED_OPTIONS = {"diagnose": ("baseline",)}  # paths that must stay in the file's folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +45,20 @@ def find(
     """
     home = _home(environ or {})
     files = [] if home is None else [SettingsFile(home)]
-    override = (environ or {}).get(VARIABLE, "")
+    override = (environ or {}).get(CONFIG_VARIABLE, "")
     if override:
         path = Path(override).expanduser()
         if not _is_file(path):
-            raise UsageError("no such settings file", where=str(path), hint=f"{VARIABLE}, --config")
+            raise UsageError(
+                "no such settings file", where=str(path), hint=f"{CONFIG_VARIABLE}, --config"
+            )
         return (*files, SettingsFile(path))
     # Not `resolve`: it raises on a loop of links.
     start = near.absolute()
     folders = (start, *start.parents, Path.cwd())
-    nearest = next((folder / FILE for folder in folders if _is_file(folder / FILE)), None)
+    nearest = next(
+        (folder / SETTINGS_FILE for folder in folders if _is_file(folder / SETTINGS_FILE)), None
+    )
     if nearest is not None and nearest != home:
         files.append(SettingsFile(nearest, _distrust(nearest, start, records=records)))
     return tuple(files)
@@ -63,10 +67,10 @@ def find(
 def read(file: SettingsFile) -> bytes:
     """Return the bytes of a settings file. Raises OSError; UsageError for one that is too large."""
     with file.path.open("rb") as stream:
-        data = stream.read(MAX_FILE_BYTES + 1)
-    if len(data) > MAX_FILE_BYTES:
+        data = stream.read(MAX_SETTINGS_BYTES + 1)
+    if len(data) > MAX_SETTINGS_BYTES:
         raise UsageError(
-            f"a settings file of more than {MAX_FILE_BYTES >> 20} MiB", where=str(file.path)
+            f"a settings file of more than {MAX_SETTINGS_BYTES >> 20} MiB", where=str(file.path)
         )
     return data
 
@@ -78,14 +82,14 @@ def drop_restricted(
     allowed = {name: dict(values) for name, values in sections.items()}
     if not file.distrust:
         return allowed
-    for section, key in _options(RESTRICTED, allowed):
+    for section, key in _options(RESTRICTED_OPTIONS, allowed):
         del allowed[section][key]
-        _tell(f"{section}.{key} in {file.path} is ignored: {file.distrust}; {_alternatives()}")
-    for section, key in _options(CONFINED, allowed):
+        _warn_once(f"{section}.{key} in {file.path} is ignored: {file.distrust}; {_alternatives()}")
+    for section, key in _options(CONFINED_OPTIONS, allowed):
         if not _is_inside(file.path.parent, str(allowed[section][key])):
             del allowed[section][key]
             reason = "it names a file outside the folder of the settings file"
-            _tell(f"{section}.{key} in {file.path} is ignored: {reason}; {_alternatives()}")
+            _warn_once(f"{section}.{key} in {file.path} is ignored: {reason}; {_alternatives()}")
     return allowed
 
 
@@ -102,7 +106,7 @@ def _home(environ: Mapping[str, str]) -> Path | None:
         base = Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     except RuntimeError:  # no home folder
         return None
-    path = base / "rlvitals" / FILE
+    path = base / "rlvitals" / SETTINGS_FILE
     return path if _is_file(path) else None
 
 
@@ -140,10 +144,10 @@ def _is_file(path: Path) -> bool:
 
 
 def _alternatives() -> str:
-    return f"set it by a flag, the environment, --config FILE or {VARIABLE}"
+    return f"set it by a flag, the environment, --config FILE or {CONFIG_VARIABLE}"
 
 
 @lru_cache(maxsize=256)
-def _tell(text: str) -> None:
+def _warn_once(text: str) -> None:
     """Log once; a path may hold what a terminal obeys."""
     logging.getLogger(__name__).warning("%s", harmless(text))

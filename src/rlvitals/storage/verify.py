@@ -8,7 +8,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.storage import compacted, events, frames, payloads, run_folder, typed
 from rlvitals.storage.blocks import try_lock
 from rlvitals.storage.frames import Damage, Frame, Kind, Tail
-from rlvitals.storage.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE
+from rlvitals.storage.run_folder import BLOCKS_FOLDER, EVENTS_FILE, RUN_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def _files(folder: Path) -> Iterator[Path]:
 def _verify_run_file(path: Path) -> Iterator[Report]:
     size = path.stat().st_size if path.exists() else 0
     try:
-        stored = run_folder.read_stored(path)
+        stored = run_folder.read_both(path)
     except run_folder.NewerFormat:
         raise
     except UnreadableLog as error:
@@ -77,7 +77,7 @@ def _fields(wrong: Sequence[str]) -> tuple[Damage, ...]:
 
 
 def _verify_blocks(path: Path) -> Report:
-    name, size = f"{BLOCKS}/{path.name}", path.stat().st_size
+    name, size = f"{BLOCKS_FOLDER}/{path.name}", path.stat().st_size
     try:
         with path.open("rb", buffering=0) as file:
             growing = not try_lock(file.fileno(), alone=True)

@@ -39,7 +39,7 @@ RUN_VARIABLE_PREFIXES = (
     "TORCH_", "PYTORCH_", "TORCHELASTIC_", "XLA_", "JAX_", "VLLM_", "FSDP_", "ACCELERATE_",
     "DEEPSPEED_", "RAY_", "RLVITALS_",
 )  # fmt: skip
-SEED = re.compile(r"(?:^|[/_.\-])(?:random_?)?seeds?(?:$|[/_.\-])|_rng$", re.IGNORECASE)
+SEED_NAME = re.compile(r"(?:^|[/_.\-])(?:random_?)?seeds?(?:$|[/_.\-])|_rng$", re.IGNORECASE)
 # The names of folders are PyPA's: "Recording installed projects".
 PACKAGE_FOLDER = re.compile(
     r"([A-Za-z0-9][\w.]*)-([^-]+?)(?:-py[\d.]+)?\.(?:dist-info|egg-info|egg)"
@@ -71,7 +71,7 @@ def gather(settings: Mapping[str, object] | None = None) -> dict[str, object]:
         "seeds": seeds(settings or {}),
         "settings_hash": settings_hash(settings or {}),
     }
-    return redact.written({name: fact for name, fact in facts.items() if fact})
+    return redact.clean_mapping({name: fact for name, fact in facts.items() if fact})
 
 
 def settings_hash(settings: Mapping[str, object]) -> str:
@@ -262,7 +262,7 @@ def _find_seeds(prefix: str, settings: Mapping[str, object]) -> list[tuple[str, 
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
             seeds += _find_seeds(f"{name}/", value)
-        elif SEED.search(str(key)) and isinstance(value, int | float | str | list | tuple):
+        elif SEED_NAME.search(str(key)) and isinstance(value, int | float | str | list | tuple):
             seeds.append((name, value))
     return seeds
 

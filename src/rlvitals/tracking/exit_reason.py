@@ -11,7 +11,7 @@ from rlvitals.tracking.heartbeat import EXITING, Beat
 from rlvitals.types import Ending, Process
 
 FINISH_KINDS = ("finish", "exit")  # events that a run ends with
-ENDS = frozenset({*FINISH_KINDS, "exception", "crash"})  # events that report an end
+END_KINDS = frozenset({*FINISH_KINDS, "exception", "crash"})  # events that report an end
 FAILED_STATUSES = ("failed", "crashed", "error")  # statuses of a failed run
 MAX_CRASH_BYTES = 16_000
 # What the fault handler calls the fatal signals: Python's `faulthandler_handlers`.
@@ -64,7 +64,7 @@ def read(run: Path, events: Iterable[Event], newest: int = 0) -> AttemptEnd:
 
 def _files(run: Path) -> list[Path]:
     try:
-        return sorted((run / heartbeat.FOLDER).glob("*.beat"))
+        return sorted((run / heartbeat.HEARTBEAT_FOLDER).glob("*.beat"))
     except OSError:
         return []
 
@@ -121,7 +121,7 @@ def _process_ending(run: Path, beat: Beat, events: Sequence[Event]) -> Ending | 
 def _ending_from_events(events: Iterable[Event], attempt: int) -> Ending | None:
     """Return the end of an attempt by its events; of several ranks, the first failure."""
     attempt_events = [event for event in events if event.facts.get("attempt", attempt) == attempt]
-    ends = [_ending_from_event(event) for event in attempt_events if event.kind in ENDS]
+    ends = [_ending_from_event(event) for event in attempt_events if event.kind in END_KINDS]
     return next((end for end in ends if _is_failure(end)), next(iter(ends), None))
 
 

@@ -17,7 +17,7 @@ COMPILED_VARIABLE = "RLVITALS_COMPILED"
 NOT_BUILT = "not built: install rlvitals where a C compiler and Python's headers are"
 
 
-def built() -> "type[Shortcut] | None":
+def load_shortcut() -> "type[Shortcut] | None":
     """Return the compiled type; None where it was not built for this interpreter and version."""
     try:
         from rlvitals.tracking import shortcut  # noqa: PLC0415 - may not be there
@@ -31,7 +31,7 @@ def shortcut(method: Callable[..., None], pump: WriterThread) -> "Shortcut | Non
     shortcut_type = (
         None
         if os.environ.get(COMPILED_VARIABLE, "").lower() in ("off", "0", "false", "no")
-        else built()
+        else load_shortcut()
     )
     if shortcut_type is None:
         return None

@@ -23,7 +23,7 @@ from pathlib import Path
 from rlvitals.storage import typed
 from rlvitals.storage.typed import Fields
 
-FOLDER = "life"
+HEARTBEAT_FOLDER = "life"
 EXITING = "exiting"  # a status before the end: the process records its own exit
 BEAT_LINE_BYTES = 64  # bytes of the first line, with its end
 PID_NAMESPACE = Path("/proc/self/ns/pid")
@@ -57,7 +57,7 @@ class Beat:
 
 def paths(run: Path, attempt: int, rank: int) -> tuple[Path, Path]:
     """Return the paths of the heartbeat file and the crash file."""
-    stem = run / FOLDER / f"{attempt}-{rank}"
+    stem = run / HEARTBEAT_FOLDER / f"{attempt}-{rank}"
     return stem.with_suffix(".beat"), stem.with_suffix(".crash")
 
 

@@ -29,7 +29,7 @@ class Place:
     first_of_node: bool = True  # True for one process of each machine, where the launcher sets it
 
 
-def place(environ: Mapping[str, str]) -> Place:
+def read_place(environ: Mapping[str, str]) -> Place:
     """Read the launcher's variables; what is no number counts as not set.
 
     SLURM sets its own for a batch script too: they count where there is more than one task.

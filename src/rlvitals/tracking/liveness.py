@@ -28,7 +28,7 @@ class Presence:
     beat_age: float | None = None  # seconds since the newest heartbeat, where all are alive
 
 
-def look(
+def check_processes(
     processes: Sequence[Process],
     time_now: float,
     last_row: float | None = None,

@@ -43,7 +43,7 @@ def histogram(
         result = Histogram(step, time, bounds, amounts)
         return (lambda: result), bounds.nbytes + amounts.nbytes
     values_copy = copy_values(values)
-    return (lambda: counted(step, time, array(values_copy).ravel())), size(values_copy)
+    return (lambda: count_values(step, time, array(values_copy).ravel())), size(values_copy)
 
 
 def copy_values(values: object) -> object:
@@ -68,7 +68,7 @@ def array(values: object) -> NDArray[np.float64]:
     raise UsageError("a histogram needs values, or counts and edges")
 
 
-def counted(step: int, time: float, values: NDArray[np.float64]) -> Histogram:
+def count_values(step: int, time: float, values: NDArray[np.float64]) -> Histogram:
     """Count values in bins: one for each integer where they are few, else 64.
 
     NaN is left out; infinities get separate outermost bins.

@@ -22,7 +22,7 @@ class NullRun(Run):
         """Create a run that is not recorded; `failed`: recording was requested."""
         self._failed = failed
         self.folder, self.id, self.name, self.attempt = folder, "", name, 0
-        process = launcher_rank.place(os.environ)
+        process = launcher_rank.read_place(os.environ)
         self.rank, self.world_size = process.rank, process.world_size
         self._settings = dict(settings)
         self.compiled = False

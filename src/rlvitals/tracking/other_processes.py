@@ -63,14 +63,14 @@ def _is_alive(beat: Beat, time_now: float) -> bool:
         namespace=writer.namespace,
         born=writer.born,
     )
-    return liveness.look((process,), time_now).alive is True
+    return liveness.check_processes((process,), time_now).alive is True
 
 
 def _beats(folder: Path) -> list[Beat]:
     """Read the signs of life of the newest attempts' first processes, the oldest first."""
     paths = {}
     try:
-        for path in (folder / heartbeat.FOLDER).glob("*-0.beat"):
+        for path in (folder / heartbeat.HEARTBEAT_FOLDER).glob("*-0.beat"):
             number = path.stem.partition("-")[0]
             if number.isdecimal():
                 paths[int(number)] = path

@@ -85,11 +85,11 @@ class Gate:
 
     def settings(self, step: int, changed: Mapping[str, object]) -> None:
         """Pass changed settings on."""
-        self._sink.settings(step, redact.written(changed))
+        self._sink.settings(step, redact.clean_mapping(changed))
 
     def event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
         """Pass an event on."""
-        self._sink.event(redact.text(kind), step, redact.written(facts))
+        self._sink.event(redact.text(kind), step, redact.clean_mapping(facts))
 
     def flush(self) -> None:
         """Flush the sink."""

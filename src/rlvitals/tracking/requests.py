@@ -57,7 +57,7 @@ class Control:
         return requests
 
 
-def ended(run: RunFolder) -> str:
+def last_status(run: RunFolder) -> str:
     """Return the status of the run's last attempt; "" where it has not ended. Raises OSError."""
     last = max((item.number for item in run.about.attempts), default=0)
     finish_events = [

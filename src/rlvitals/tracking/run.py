@@ -208,7 +208,7 @@ class Run:
         checked_step = None if step is None else validation.step(step)
         name, plain = validation.name(kind), cast("dict[str, object]", media.plain(facts))
         if self._thinning.lets_through(name):
-            self._event(name, checked_step, {"time": clock.time(), **redact.written(plain)})
+            self._event(name, checked_step, {"time": clock.time(), **redact.clean_mapping(plain)})
 
     def note(self, text: object) -> None:
         """Count a note for the user; equal texts are one note with a count."""

@@ -150,7 +150,7 @@ class _Launch:
 
     def begin(self, strict: bool) -> Run:  # noqa: FBT001 - what `start` was told
         """Create or join the folder, open the sinks, start the thread."""
-        process = launcher_rank.place(os.environ)
+        process = launcher_rank.read_place(os.environ)
         path = self._folder(process)
         opening = _open_run(path, self._run_info(path), process, durable=self.recording.durable)
         sinks = selection.open_sinks(opening, self.sinks) if process.rank == 0 else []
@@ -198,7 +198,7 @@ class _Launch:
             group=self.recording.group,
             framework=self.recording.framework,
             seed=self.seed,
-            settings=redact.written(self.settings),
+            settings=redact.clean_mapping(self.settings),
             tags=self.recording.tags,
             notes=redact.clean_text(self.notes),
             command=tuple(map(redact.hide_home, redact.command(sys.argv))),

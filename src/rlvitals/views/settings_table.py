@@ -9,10 +9,10 @@ from rlvitals.options import Mute
 def settings_table() -> str:
     """Write every section of `rlvitals.toml` as Markdown."""
     lines: list[str] = []
-    for section, schema in settings.SCHEMA.items():
+    for section, schema in settings.SECTIONS.items():
         about = (schema.__doc__ or "").strip()
         lines += [f"## `[{section}]`", "", about, ""]
-        flags = section in settings.FLAGS
+        flags = section in settings.FLAG_SECTIONS
         heads = ["option", "meaning", "default", *(["flag"] if flags else []), "variable"]
         lines += [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
         for option in settings.options(section):
@@ -24,8 +24,8 @@ def settings_table() -> str:
                 f"`{option.variable}` |"
             )
         lines.append("")
-    for section, (doc, flag) in settings.FREE.items():
-        variable = f"`{settings.PREFIX}{section.upper()}`"
+    for section, (doc, flag) in settings.FREE_SECTIONS.items():
+        variable = f"`{settings.VARIABLE_PREFIX}{section.upper()}`"
         lines += [f"## `[{section}]`", "", f"{doc[0].upper()}{doc[1:]}.", ""]
         pair = "RULE.WORD=NUMBER" if section == "thresholds" else "KEY=VALUE"
         lines += [f"On the command line `{flag} {pair}`, in the environment {variable}.", ""]
@@ -45,5 +45,11 @@ def _muted() -> list[str]:
         if f.metadata
     ]
     about = (Mute.__doc__ or "").strip()
-    head = [f"## `[[{settings.MUTED}]]`", "", about, "A rule and a reason are asked for.", ""]
+    head = [
+        f"## `[[{settings.MUTED_SECTION}]]`",
+        "",
+        about,
+        "A rule and a reason are asked for.",
+        "",
+    ]
     return [*head, "| key | meaning | value |", "|---|---|---|", *rows, ""]

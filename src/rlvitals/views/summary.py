@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rlvitals.diagnosis.training_summary import FLAT, LAST, Answered, Summary
 from rlvitals.errors import harmless
-from rlvitals.types import NOTED, Profile
+from rlvitals.types import RECORDER_NOTE_PREFIX, Profile
 from rlvitals.views import phrases
 
 SIGNS: Mapping[Answered, str] = {"yes": "✓", "no": "✗", "unknown": "?"}
@@ -14,7 +14,7 @@ CONVERGED: Mapping[Answered, str] = {
     "unknown": "? Whether it converged cannot be told",
 }
 UNTOLD = "whether the outcome improves, and so whether it converged, cannot be told: "
-FAILED = f"{NOTED}sink "
+FAILED = f"{RECORDER_NOTE_PREFIX}sink "
 REWARD = "reward"  # topic of the sentence that says whether the outcome improves
 HOUR = 3600.0  # seconds
 MIN_HOURS = 0.1  # a shorter training is written in minutes or seconds alone

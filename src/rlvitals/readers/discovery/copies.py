@@ -9,9 +9,9 @@ from rlvitals.readers.discovery.run_names import CHECKPOINT
 from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.lines import read_head
 from rlvitals.readers.reader import Files, Reader
-from rlvitals.storage.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE
+from rlvitals.storage.run_folder import BLOCKS_FOLDER, EVENTS_FILE, RUN_FILE
 
-SINKS = frozenset({BLOCKS, "tensorboard", "metrics"})  # folders in a run folder of ours
+SINKS = frozenset({BLOCKS_FOLDER, "tensorboard", "metrics"})  # folders in a run folder of ours
 WRITTEN = frozenset({EVENTS_FILE, "metrics.jsonl", "ppo_training.log"})
 
 
@@ -52,7 +52,7 @@ def _is_own(reader: Reader) -> bool:
 
 def _is_beside(file: Path, folder: Path) -> bool:
     """Tell what is read with, or written from, a run folder's blocks."""
-    if not (folder / BLOCKS).is_dir() or not file.is_relative_to(folder):
+    if not (folder / BLOCKS_FOLDER).is_dir() or not file.is_relative_to(folder):
         return False
     first, *rest = file.relative_to(folder).parts
     return (first in SINKS and bool(rest)) or (not rest and first in WRITTEN)

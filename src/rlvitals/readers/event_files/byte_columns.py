@@ -29,7 +29,7 @@ from rlvitals.readers.event_files.varying_bytes import (
     steps_of,
 )
 from rlvitals.readers.formats.columns import MAX_STEP
-from rlvitals.storage.crc32c import crc32c, unmasked
+from rlvitals.storage.crc32c import crc32c, unmask
 
 FEW = 16
 MOST_TEMPLATES = 4096  # of one shape: a file with more tags reads the others one by one
@@ -98,7 +98,7 @@ class Shape:
         record = rows.view(self._record).ravel()
         times = record["time"].copy()
         values = tuple(record[f"value{i}"].copy() for i in range(len(self.places)))
-        keys = unmasked(record["check"])
+        keys = unmask(record["check"])
         keys ^= added_by_counts(times.view(np.uint64)[None], 8, (self.length - TIME_AT - 8,))[0]
         for value, (at, size) in zip(values, self.places, strict=True):
             keys ^= added_by_values(value, self.length - at - size)

@@ -11,7 +11,7 @@ from rlvitals.readers.event_files.loop_cycles import stretches
 from rlvitals.readers.event_files.points import Piece, Points
 from rlvitals.readers.event_files.scalars import Window, forget_most
 from rlvitals.readers.event_files.stream import Taken
-from rlvitals.storage.crc32c import checksums, unmasked
+from rlvitals.storage.crc32c import checksums, unmask
 
 
 class Contents:
@@ -34,7 +34,7 @@ class Contents:
         odd = window.read(rounds)
         starts, lengths = frames.at[odd] + HEADER.size, frames.lengths[odd]
         good = words(data, frames.at[odd], "<i8").view(np.int64) == lengths
-        stored = unmasked(words(data, starts + lengths, "<u4").view(np.uint32))
+        stored = unmask(words(data, starts + lengths, "<u4").view(np.uint32))
         good &= checksums(data, starts, lengths) == stored
         self._add_odd(data, base, starts[good], lengths[good])
         self._join(window.pieces)

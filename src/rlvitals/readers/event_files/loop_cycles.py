@@ -31,7 +31,7 @@ from rlvitals.readers.event_files.varying_bytes import (
     added_by_values,
     steps_of,
 )
-from rlvitals.storage.crc32c import crc32c, unmasked
+from rlvitals.storage.crc32c import crc32c, unmask
 
 FEWEST_ROUNDS = 48  # that are worth the setting up
 LOOK = 64  # records whose lengths must repeat
@@ -181,7 +181,7 @@ class Rounds:
         """Return the columns of like members; rounds that are not intact are no longer `good`."""
         layout, lengths = members[0].layout, [member.length for member in members]
         times = self._stacked([member.at + TIME_AT for member in members], "<f8")
-        keys = unmasked(self._stacked([m.at + m.length for m in members], "<u4"))
+        keys = unmask(self._stacked([m.at + m.length for m in members], "<u4"))
         keys ^= added_by_counts(times.view(np.uint64), 8, tuple(n - TIME_AT - 8 for n in lengths))
         values = []
         for index, (at, size) in enumerate(layout.places):

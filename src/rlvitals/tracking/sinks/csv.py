@@ -1,6 +1,6 @@
 """Write CSV files under `<run>/metrics/`: always rectangular, whatever is logged when.
 
-One file for each kind of row (`file_layout.py`), and one for all rows of declared columns. No row is
+A file for each kind of row (`file_layout.py`), and one for all rows of declared columns. No row is
 ever shifted or rewritten: a new column begins a new file. Numbers are written so that reading them
 gives the same float64; NaN and infinities as `nan`, `inf`, `-inf`. Quoting: RFC 4180.
 """

@@ -12,7 +12,7 @@ from rlvitals.storage.blocks import Writer
 from rlvitals.storage.events import Event, Events
 from rlvitals.storage.frames import Kind
 from rlvitals.storage.open_folder import OpenFolder, append_rest
-from rlvitals.storage.run_folder import BLOCKS, EVENTS_FILE
+from rlvitals.storage.run_folder import BLOCKS_FOLDER, EVENTS_FILE
 from rlvitals.storage.write_buffer import Budget
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
@@ -38,7 +38,7 @@ class Native:
 
     def __init__(self, opening: Opening, budget: Budget | None = None) -> None:
         """Open the block file of this attempt and rank. OSError."""
-        self._name = f"{BLOCKS}/{opening.attempt}-{opening.rank}.rlv"
+        self._name = f"{BLOCKS_FOLDER}/{opening.attempt}-{opening.rank}.rlv"
         path = opening.folder / self._name
         self._facts = {"attempt": opening.attempt}
         if opening.rank:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvitals.storage.safe_files import beside, make_folder
+from rlvitals.storage.safe_files import atomic_write, make_folder
 from rlvitals.tracking.sinks import file_layout
 from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
@@ -145,7 +145,7 @@ class Folders:
             [self._array(column) for column in columns.values()],
             names=list(columns),
         )
-        with beside(path) as file:  # under a name that readers of a folder skip
+        with atomic_write(path) as file:  # under a name that readers of a folder skip
             self._parquet.write_table(table, file)
 
     def _array(self, column: object) -> object:
