@@ -19,8 +19,8 @@ from rlvitals.options import option as _option
 from rlvitals.storage import toml_files
 from rlvitals.storage.toml_files import SettingsFile
 
-VARIABLE_PREFIX = "RLVITALS_"
-FAIL_ON_CHOICES = ("note", "warning", "error", "never")
+ENV_PREFIX = "RLVITALS_"
+FAIL_LEVELS = ("note", "warning", "error", "never")
 # `records.Profile` without its numpy: `--help` shows them. A test holds the two together.
 PROFILE_CHOICES = (
     "control-ppo", "scheduler-ppo", "rlhf-ppo", "grpo", "psr", "nsr", "w-reinforce", "on-policy",
@@ -35,9 +35,7 @@ class Diagnose:
     """The options of `rlvitals diagnose`."""
 
     fail_on: str = _option(
-        "warning",
-        "lowest severity of a finding that makes the exit code 1",
-        choices=FAIL_ON_CHOICES,
+        "warning", "lowest severity of a finding that makes the exit code 1", choices=FAIL_LEVELS
     )
     only: tuple[str, ...] = _option((), "ask these rules alone", item="RULE")
     ignore: tuple[str, ...] = _option((), "leave these rules out", item="RULE")
@@ -142,7 +140,7 @@ class Option:
     @property
     def variable(self) -> str:
         """Its name in the environment."""
-        return f"{VARIABLE_PREFIX}{self.section}_{self.key}".upper()
+        return f"{ENV_PREFIX}{self.section}_{self.key}".upper()
 
 
 def options(section: str) -> tuple[Option, ...]:
@@ -306,13 +304,13 @@ def _from_file(source: SettingsFile) -> dict[str, dict[str, Any]]:
     file, content = source.path, _content(source)
     content.pop(MUTED_SECTION, None)
     section_names = (*SECTIONS, *FREE_SECTIONS)
+    all_names = (*section_names, MUTED_SECTION)
     for section, values in content.items():
         if section not in section_names or not isinstance(values, dict):
             raise UsageError(
                 f"no section [{section}] is known",
                 where=str(file),
-                hint=nearest(section, (*section_names, MUTED_SECTION))
-                or f"one of {', '.join((*section_names, MUTED_SECTION))}",
+                hint=nearest(section, all_names) or f"one of {', '.join(all_names)}",
             )
     sections = {section: check(section, values, str(file)) for section, values in content.items()}
     sections = toml_files.drop_restricted(source, sections)
@@ -359,22 +357,20 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """Read RLVITALS_<SECTION>_<KEY>; lists and free sections as `one,two` and `key=value,...`."""
     layer: dict[str, dict[str, Any]] = {}
     options_by_variable = {option.variable: option for name in SECTIONS for option in options(name)}
+    free_variables = [f"{ENV_PREFIX}{name}".upper() for name in FREE_SECTIONS]
     for variable, text in environ.items():
-        if not variable.startswith(VARIABLE_PREFIX) or variable == toml_files.CONFIG_VARIABLE:
+        if not variable.startswith(ENV_PREFIX) or variable == toml_files.CONFIG_VARIABLE:
             continue
-        free = variable.removeprefix(VARIABLE_PREFIX).lower()
+        free = variable.removeprefix(ENV_PREFIX).lower()
         if variable == MODE_VARIABLE:
-            mode = options_by_variable[f"{VARIABLE_PREFIX}RECORDING_MODE"]
+            mode = options_by_variable[f"{ENV_PREFIX}RECORDING_MODE"]
             layer.setdefault("recording", {})["mode"] = _check_value(mode, text.lower(), variable)
         elif free in FREE_SECTIONS:
             layer[free] = from_pairs(free, split(text), variable)
         elif option := options_by_variable.get(variable):
             value = split(text) if isinstance(option.default, tuple) else text
             layer.setdefault(option.section, {})[option.key] = _check_value(option, value, variable)
-        elif hint := _suggest(
-            variable,
-            {*options_by_variable, *(f"{VARIABLE_PREFIX}{name}".upper() for name in FREE_SECTIONS)},
-        ):
+        elif hint := _suggest(variable, {*options_by_variable, *free_variables}):
             # Others with our prefix are no settings and no typo: they are left alone.
             raise UsageError(f"{variable} is no setting", where="the environment", hint=hint)
     return layer
@@ -382,11 +378,9 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
 
 def _suggest(variable: str, variables: set[str]) -> str:
     """Compare what follows the prefix: all variables begin alike."""
-    bare = nearest(
-        variable.removeprefix(VARIABLE_PREFIX),
-        {name.removeprefix(VARIABLE_PREFIX) for name in variables},
-    )
-    return f"{bare} (each after {VARIABLE_PREFIX})" if bare else ""
+    names = {name.removeprefix(ENV_PREFIX) for name in variables}
+    bare = nearest(variable.removeprefix(ENV_PREFIX), names)
+    return f"{bare} (each after {ENV_PREFIX})" if bare else ""
 
 
 def from_pairs(section: str, texts: tuple[str, ...], origin: str) -> dict[str, Any]:

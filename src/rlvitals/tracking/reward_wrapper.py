@@ -58,9 +58,8 @@ def observe(
         calls.add_result(returned, time.perf_counter() - start)
         return returned
 
-    if inspect.iscoroutinefunction(fn):
-        return cast("Callable[CallParams, ResultT]", async_wrapper)
-    return wrapper
+    function = async_wrapper if inspect.iscoroutinefunction(fn) else wrapper
+    return cast("Callable[CallParams, ResultT]", function)
 
 
 class _CallStats:

@@ -25,12 +25,12 @@ from rlvitals.tracking.warnings_log import error_text
 from rlvitals.tracking.writer_thread import Message, WriterThread
 from rlvitals.types import Text
 
-FINISH_SECONDS = 40.0  # seconds that `finish` waits for the sinks at the most
 FORKED_REASON = "a forked process logged: its rows are not recorded"
 _copy, _now = dict.copy, clock.time
 Metrics = Mapping[str, object]
 Axis = float | None
 MethodParams = ParamSpec("MethodParams")
+Method = Callable[Concatenate["Run", MethodParams], None]
 
 
 class _Never:
@@ -40,9 +40,7 @@ class _Never:
 _started: "list[Run]" = []  # in this process, until they finish
 
 
-def _catch_errors(
-    method: Callable[Concatenate["Run", MethodParams], None],
-) -> Callable[Concatenate["Run", MethodParams], None]:
+def _catch_errors(method: Method[MethodParams]) -> Method[MethodParams]:
     """Turn the exceptions of a method into notes, wrong arguments included."""
 
     @wraps(method)
@@ -240,7 +238,7 @@ class Run:
             self._end(status, traceback, exit_code)
         # A process that ends by itself, without a word: sinks know of no other end than that.
         final_status = "finished" if status == EXITING else status
-        if not self._pump.close(final_status, FINISH_SECONDS) and self._pump.alive:
+        if not self._pump.close(final_status, timeout=40.0) and self._pump.alive:
             sys.stderr.write(f"rlvitals: {self.folder} could not be closed in time\n")
         if self._pump.closed:
             atexit.unregister(self._at_exit)
@@ -308,10 +306,8 @@ class Run:
         """Return the step after the last row; in a resumed run, after the stored rows."""
         last = self._last()
         if last is None and self.attempt > 1:
-            last, _ = tail_index.newest_row_before(self.folder, self.attempt, self.rank) or (
-                None,
-                None,
-            )
+            row = tail_index.newest_row_before(self.folder, self.attempt, self.rank)
+            last = None if row is None else row[0]
         return 0 if last is None else last + 1
 
     def _event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:

@@ -25,7 +25,7 @@ def settings_table() -> str:
             )
         lines.append("")
     for section, (doc, flag) in settings.FREE_SECTIONS.items():
-        variable = f"`{settings.VARIABLE_PREFIX}{section.upper()}`"
+        variable = f"`{settings.ENV_PREFIX}{section.upper()}`"
         lines += [f"## `[{section}]`", "", f"{doc[0].upper()}{doc[1:]}.", ""]
         pair = "RULE.WORD=NUMBER" if section == "thresholds" else "KEY=VALUE"
         lines += [f"On the command line `{flag} {pair}`, in the environment {variable}.", ""]
