@@ -20,7 +20,6 @@ from rlvitals.storage.safe_files import atomic_write
 from rlvitals.types import Series
 
 EXPORT_CHUNK_ROWS = 4096  # that are turned into text together
-STEP, TIME = "step", "time"
 
 
 def export(series: Mapping[str, Series], path: Path) -> int:
@@ -40,7 +39,7 @@ def export(series: Mapping[str, Series], path: Path) -> int:
 
 def _column_names(rows: Grid) -> list[str]:
     """Return the column names; a metric named like the step column gets a mark."""
-    return [STEP, TIME, *(f"{key}_" if key in {STEP, TIME} else key for key in rows.keys)]
+    return ["step", "time", *(f"{key}_" if key in {"step", "time"} else key for key in rows.keys)]
 
 
 def _csv(rows: Grid, file: IO[bytes]) -> None:
@@ -75,9 +74,9 @@ def _format_time(time: float) -> str:
 
 def _jsonl(rows: Grid, file: IO[bytes]) -> None:
     for index in range(len(rows)):
-        row: dict[str, float | int] = {STEP: int(rows.steps[index])}
+        row: dict[str, float | int] = {"step": int(rows.steps[index])}
         if not np.isnan(rows.times[index]):
-            row[TIME] = float(rows.times[index])
+            row["time"] = float(rows.times[index])
         heads = _column_names(rows)[2:]
         columns = np.flatnonzero(rows.logged[:, index])
         row |= {heads[i]: float(rows.values[i, index]) for i in columns.tolist()}

@@ -14,7 +14,7 @@ from rlvitals.storage.blocks import Writer
 from rlvitals.storage.run_folder import About, RunFolder, is_run
 from rlvitals.types import Log, Series
 
-ROWS = 65536  # of a block
+ROWS_PER_BLOCK = 65536  # of a block
 
 
 def write(logs: Sequence[Log], path: Path, name: str = "") -> RunFolder:
@@ -82,8 +82,8 @@ def _write_scalars(writer: Writer, series: Mapping[str, Series]) -> None:
         groups[column.steps.tobytes(), column.times.tobytes()][key] = column
     for group in groups.values():
         steps, times = next((column.steps, column.times) for column in group.values())
-        for begin in range(0, len(steps), ROWS):
-            rows = slice(begin, begin + ROWS)
+        for begin in range(0, len(steps), ROWS_PER_BLOCK):
+            rows = slice(begin, begin + ROWS_PER_BLOCK)
             values = [column.values[rows] for column in group.values()]
             writer.scalars(tuple(group), steps[rows], times[rows], values)
             writer.flush()

@@ -41,7 +41,7 @@ SELECT_RUNS = """SELECT runs.path, id, name, project, grp, seed, created, attemp
   runs.time, COALESCE(verdict, ''), problem, wrong FROM runs LEFT JOIN verdicts USING (path)"""
 
 # No file records that a process ended without a word.
-KNOWN = "SELECT path, CASE status WHEN 'running' THEN '' ELSE mark END FROM runs"
+SELECT_MARKS = "SELECT path, CASE status WHEN 'running' THEN '' ELSE mark END FROM runs"
 # A run whose process may be alive is also judged by its silence, which no file records.
 SELECT_UNJUDGED = """SELECT runs.path FROM runs LEFT JOIN verdicts USING (path)
   WHERE verdict IS NULL OR verdicts.mark != runs.mark OR judge != ? OR status = 'running'
@@ -132,7 +132,7 @@ class Index:
             for path in find_run_folders.iter_run_folders(self.root)
         }
         with self._db:
-            marks = dict(self._db.execute(KNOWN))
+            marks = dict(self._db.execute(SELECT_MARKS))
             for path in marks.keys() - folders.keys():
                 self._forget(path, INDEX_TABLES)
             for path, folder in folders.items():
