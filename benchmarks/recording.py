@@ -290,7 +290,7 @@ def told(costs: dict[str, Cost]) -> None:
     """Print the targets and what was reached."""
     from rlvitals.tracking import fastlog
 
-    if fastlog.built() is None:
+    if fastlog.load_shortcut() is None:
         print(f"`rlvitals` here is in Python; the compiled code is {fastlog.NOT_BUILT}")
     ours = costs[OURS[0]]
     trackers = [costs[name] for name in TRACKERS if name in costs]

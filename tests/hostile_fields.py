@@ -148,7 +148,7 @@ FILES = {
     "note": Note(EVENTS_FILE),
     "progress": Json(PROGRESS),
     "manifest": Sealed(f"checkpoint-40/{MANIFEST}"),
-    "heartbeat": Heartbeat(f"{heartbeat.FOLDER}/1-0.beat"),
+    "heartbeat": Heartbeat(f"{heartbeat.HEARTBEAT_FOLDER}/1-0.beat"),
 }
 
 

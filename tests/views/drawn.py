@@ -8,7 +8,7 @@ from loading import MEASURED, load_run
 
 from rlvitals import api
 from rlvitals.diagnosis.engine import diagnose
-from rlvitals.tracking.media import counted
+from rlvitals.tracking.media import count_values
 from rlvitals.types import Measured, Profile, Series, Trace
 from rlvitals.views.figures.figure import Subject
 

@@ -17,7 +17,7 @@ from effort import sampled
 
 import rlvitals
 from rlvitals import cli
-from rlvitals.errors import DANGEROUS
+from rlvitals.errors import UNSAFE_CATEGORIES
 from rlvitals.views import notebook
 
 PAYLOADS = (
@@ -105,7 +105,7 @@ def runs(tmp_path_factory):
 
 def assert_harmless_in_a_terminal(text):
     bare = COLOUR.sub("", text)
-    assert {c for c in bare if unicodedata.category(c) in DANGEROUS} <= {"\n"}
+    assert {c for c in bare if unicodedata.category(c) in UNSAFE_CATEGORIES} <= {"\n"}
     assert "Traceback (most recent call last)" not in text
 
 

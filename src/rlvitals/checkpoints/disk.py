@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlvitals.storage.safe_files import beside, sync
+from rlvitals.storage.safe_files import atomic_write, sync
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What torch and safetensors say, who raise errors of their own around a write that failed.
@@ -62,7 +62,7 @@ def sync_folder(folder: Path) -> None:
 
 def write_whole(path: Path, text: str) -> None:
     """Replace a file by one rename, and have its name on the disk. OSError."""
-    with beside(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode())
 
 

@@ -89,7 +89,7 @@ def _parsed(path: Path) -> tuple[dict[str, Any] | None, str]:
 
 def _keep(path: Path, copy: Path) -> None:
     """Make `copy` what `path` is now: by a link, where the file system knows them."""
-    made = temp_files.half(copy)
+    made = temp_files.temp_path(copy)
     try:
         try:
             os.link(path, made)

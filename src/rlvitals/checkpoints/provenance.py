@@ -40,7 +40,7 @@ def now() -> dict[str, str]:
 
 def settings_hash(settings: Mapping[str, object]) -> str:
     """Tell settings from others in 16 characters: as they are stored, without secrets."""
-    text = dumps(redact.written(dict(settings)), sort_keys=True, default=str)
+    text = dumps(redact.clean_mapping(dict(settings)), sort_keys=True, default=str)
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 

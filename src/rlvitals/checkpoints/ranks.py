@@ -21,7 +21,7 @@ from uuid import uuid4
 from rlvitals.checkpoints.owner import Owner
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage.safe_files import make_folder
-from rlvitals.tracking.launcher_rank import place
+from rlvitals.tracking.launcher_rank import read_place
 
 FOLDER = ".ranks"
 SESSION = re.compile(r"[0-9a-f]{16}")  # a folder in it, of one start
@@ -166,7 +166,7 @@ def group(owner: Owner, patience: float) -> Group:
         return ByTorch(patience) if dist.get_world_size() > 1 else Alone()
     rank, size = owner.rank, owner.world_size
     if size <= 1:
-        here = place(os.environ)
+        here = read_place(os.environ)
         rank, size = here.rank, here.world_size
     return ByFiles(owner.folder, rank, size, patience) if size > 1 else Alone()
 

@@ -94,7 +94,7 @@ def _runs(pid: int) -> bool:
 
 def _now(folder: Path) -> float:
     """Return the file system's own time: clocks of machines differ."""
-    probe = temp_files.half(folder.with_name("clock"))
+    probe = temp_files.temp_path(folder.with_name("clock"))
     try:
         probe.touch(exist_ok=False)
         return probe.stat().st_mtime

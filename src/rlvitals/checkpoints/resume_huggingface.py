@@ -62,7 +62,7 @@ def resume_from(
 
 def _alone(folder: Path) -> Owner:
     """Own the checkpoints of a folder. Raises UsageError where several processes train."""
-    if launcher_rank.place(os.environ).world_size > 1:
+    if launcher_rank.read_place(os.environ).world_size > 1:
         raise UsageError(
             "several processes cannot agree on a folder alone",
             where=str(folder),

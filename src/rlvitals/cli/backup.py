@@ -103,7 +103,7 @@ def _is_over(folder: Path) -> bool:
     from rlvitals.tracking import requests
 
     try:
-        return bool(requests.ended(RunFolder.open(folder)))
+        return bool(requests.last_status(RunFolder.open(folder)))
     except (VitalsError, OSError):  # checkpoints alone: nothing says when they end
         return False
 

@@ -47,7 +47,7 @@ def run(args: Namespace) -> int:
         count = sum(len(log.series) for log in logs)
         print(f"{args.target}: {count:,} keys, rlvitals diagnose {args.target}")
         return 0
-    series = import_log.merged(logs)
+    series = import_log.merge_series(logs)
     rows = export(series, args.target)
     print(f"{args.target}: {rows:,} rows, {len(series):,} keys")
     return 0

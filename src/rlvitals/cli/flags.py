@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvitals import settings
-from rlvitals.settings import FREE, Settings
+from rlvitals.settings import FREE_SECTIONS, Settings
 from rlvitals.storage import toml_files
 
 LIVENESS_OPTIONS = (
@@ -46,7 +46,7 @@ def add_free(parser: ArgumentParser) -> None:
     """Add `--config`, `--map`, `--set`, `--threshold`, `--live`, `--finished` and `--now`."""
     text = "your own settings file, instead of the nearest rlvitals.toml"
     parser.add_argument("--config", metavar="FILE", help=text)
-    for section, (doc, flag) in FREE.items():
+    for section, (doc, flag) in FREE_SECTIONS.items():
         target = {"metrics": "METRIC", "thresholds": "NUMBER"}.get(section, "VALUE")
         name = "RULE.WORD" if section == "thresholds" else "KEY"
         text = doc.replace("`", "").replace('"', "").replace(" = ", "=")
@@ -62,7 +62,7 @@ def settings_for(path: Path, args: Namespace) -> Settings:
     flag_values = {section: _read_section(section, args) for section in settings.FLAGS}
     free = {
         section: settings.from_pairs(section, tuple(getattr(args, f"free_{section}") or ()), flag)
-        for section, (_, flag) in FREE.items()
+        for section, (_, flag) in FREE_SECTIONS.items()
     }
     config_variable = {toml_files.VARIABLE: args.config} if getattr(args, "config", None) else {}
     return settings.load(path, {**flag_values, **free}, {**os.environ, **config_variable})

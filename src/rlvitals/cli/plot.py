@@ -196,9 +196,9 @@ def _sum_up_crucial(subjects: "Sequence[Subject]", folder: Path) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    from rlvitals.storage.safe_files import beside
+    from rlvitals.storage.safe_files import atomic_write
 
-    with beside(path) as file:
+    with atomic_write(path) as file:
         file.write(f"{text}\n".encode())
 
 

@@ -10,7 +10,7 @@ from rlvitals.comparison.divergence_step import Divergence, find_divergence
 from rlvitals.comparison.failed_runs import MIN_STEPS_SHARE
 from rlvitals.comparison.grouping import is_experiment_setting
 from rlvitals.rules import standing
-from rlvitals.tracking.environment import SEED
+from rlvitals.tracking.environment import SEED_NAME
 from rlvitals.types import Trace
 
 Area = Literal["setting", "seed", "code", "package", "machine", "environment"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rlvitals import metrics
 from rlvitals.errors import UsageError, nearest
-from rlvitals.tracking.environment import SEED
+from rlvitals.tracking.environment import SEED_NAME
 from rlvitals.types import Setting, Trace
 
 TASK_SETTING = "env_id"

@@ -11,7 +11,7 @@ from rlvitals.checkpoints.progress import Progress
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.readers.discovery.walk import Walk
-from rlvitals.storage.run_folder import RUN_FILE, About, block_files, is_run, read_stored
+from rlvitals.storage.run_folder import RUN_FILE, About, block_files, is_run, read_both
 from rlvitals.types import Trace
 
 FRESH = 120.0  # seconds: what was written this recently is being written
@@ -83,7 +83,7 @@ def scene(
 
 def _about(folder: Path) -> tuple[About | None, str]:
     try:
-        stored = read_stored(folder / RUN_FILE)
+        stored = read_both(folder / RUN_FILE)
     except UnreadableLog as error:
         there = is_run(folder) or block_files(folder)
         return None, f"{RUN_FILE}: {error.problem}" if there else ""

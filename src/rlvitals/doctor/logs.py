@@ -14,13 +14,13 @@ from rlvitals.following.duration_text import span
 from rlvitals.readers import READERS, select
 from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity
-from rlvitals.types import NOTED
+from rlvitals.types import RECORDER_NOTE_PREFIX
 
 ELSEWHERE = ("runs", "logs", "tensorboard", "tb", "tb_logs", "lightning_logs", "ray_results")
 LOOKING = {"status", "follow", "doctor", "diagnose", "checkpoints", "watch", "serve", "backup"}
 MOST = 2000  # entries of such a folder that are looked at
 MOST_SHOWN = 3
-SINK = re.compile(rf"{NOTED}sink (?P<name>[\w-]+): (?P<why>.+)", re.DOTALL)
+SINK = re.compile(rf"{RECORDER_NOTE_PREFIX}sink (?P<name>[\w-]+): (?P<why>.+)", re.DOTALL)
 
 
 def look(scene: Scene) -> Iterable[Trouble]:

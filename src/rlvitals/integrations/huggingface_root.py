@@ -15,7 +15,7 @@ from typing import Any
 
 from rlvitals.checkpoints import disk
 from rlvitals.checkpoints.huggingface import ADAPTER, STATE
-from rlvitals.storage.safe_files import beside
+from rlvitals.storage.safe_files import atomic_write
 
 ARGUMENTS_NAME = "training_args.bin"
 

@@ -19,15 +19,22 @@ from rlvitals.readers.formats.json_lines import flatten
 from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.storage import blocks, frames, reader, run_folder, typed
-from rlvitals.storage.blocks import BlockCursor, Found, Scan
-from rlvitals.storage.columns import stacked
+from rlvitals.storage.blocks import BlockCursor, Scan, ScanBuilder
+from rlvitals.storage.columns import concatenate_tables
 from rlvitals.storage.compacted import PackedFile
 from rlvitals.storage.events import Event
 from rlvitals.storage.frames import Damage
-from rlvitals.storage.reader import Part, RunCursor, RunScan
-from rlvitals.storage.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE, About, BlockFile, NewerFormat
+from rlvitals.storage.reader import RankScan, RunCursor, RunScan
+from rlvitals.storage.run_folder import (
+    BLOCKS_FOLDER,
+    EVENTS_FILE,
+    RUN_FILE,
+    About,
+    BlockFile,
+    NewerFormat,
+)
 from rlvitals.tracking import exit_reason
-from rlvitals.types import NOTED, Log, Setting, Table
+from rlvitals.types import RECORDER_NOTE_PREFIX, Log, Setting, Table
 
 T = TypeVar("T")
 PACKED_SUFFIX = ".packed.rlv"
@@ -48,7 +55,7 @@ def claims(path: Path, head: bytes) -> bool:
     """Claim a `run.json` that says it is ours, and what begins with one of our blocks."""
     if path.name == RUN_FILE:
         return b'"written_by": "rlvitals"' in head[:200] and b'"format"' in head[:200]
-    return path.suffix == ".rlv" and head.startswith(frames.MAGIC)
+    return path.suffix == ".rlv" and head.startswith(frames.BLOCK_MAGIC)
 
 
 def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
@@ -200,10 +207,10 @@ def _recorder_notes(happened: Iterable[Event]) -> Iterator[str]:
         if event.kind == "note" and isinstance(count, int):
             counts[str(event.facts.get("text", ""))] = count
     for text, count in counts.items():
-        yield f"{NOTED}{text}" + (f" ({count:,} times)" if count > 1 else "")
+        yield f"{RECORDER_NOTE_PREFIX}{text}" + (f" ({count:,} times)" if count > 1 else "")
 
 
-def _name(part: Part) -> str:
+def _name(part: RankScan) -> str:
     return part.file.path.name if part.file.packed is None else part.file.packed.name
 
 
@@ -227,7 +234,7 @@ def _gather(
     return by_key
 
 
-def _tables(parts: Iterable[Part], main: int) -> dict[str, Table]:
+def _tables(parts: Iterable[RankScan], main: int) -> dict[str, Table]:
     """Put the rows of each table one after another; a cell that a part lacks is None."""
     by_key = _gather(parts, main, lambda scan: scan.tables)
     return {key: stacked(tables) for key, tables in by_key.items()}
@@ -242,7 +249,7 @@ def _grows(path: Path) -> Iterator[Path]:
 
 def home(path: Path) -> Path:
     """Return the run's folder."""
-    return path.parent.parent if path.parent.name == BLOCKS else path.parent
+    return path.parent.parent if path.parent.name == BLOCKS_FOLDER else path.parent
 
 
 READER = Reader(

@@ -271,6 +271,6 @@ def _options(name: str) -> Iterator[str]:
             *([choices] if choices else []),
             f"- **command line**: `{option.flag}`",
             f"- **environment**: `{option.variable}`",
-            f"- **{toml_files.FILE}**: `{option.key}` under `[{option.section}]`",
+            f"- **{toml_files.SETTINGS_FILE}**: `{option.key}` under `[{option.section}]`",
         ]
         yield "\n".join(lines)

@@ -24,8 +24,8 @@ def settings_table() -> str:
                 f"`{option.variable}` |"
             )
         lines.append("")
-    for section, (doc, flag) in settings.FREE.items():
-        variable = f"`{settings.PREFIX}{section.upper()}`"
+    for section, (doc, flag) in settings.FREE_SECTIONS.items():
+        variable = f"`{settings.ENV_PREFIX}{section.upper()}`"
         lines += [f"## `[{section}]`", "", f"{doc[0].upper()}{doc[1:]}.", ""]
         pair = "RULE.WORD=NUMBER" if section == "thresholds" else "KEY=VALUE"
         lines += [f"On the command line `{flag} {pair}`, in the environment {variable}.", ""]

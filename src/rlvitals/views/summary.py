@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rlvitals.diagnosis.training_summary import FLAT, LAST, Answered, Summary
 from rlvitals.errors import harmless
-from rlvitals.types import NOTED, Profile
+from rlvitals.types import RECORDER_NOTE_PREFIX, Profile
 from rlvitals.views import phrases
 
 GOAL_MARKS: Mapping[Answered, str] = {"yes": "✓", "no": "✗", "unknown": "?"}

@@ -14,7 +14,7 @@ from rlvitals.checkpoints.transfer import archives, copy_files, file_selection, 
 from rlvitals.checkpoints.transfer.copy_files import Changed, Patience, Piece
 from rlvitals.checkpoints.transfer.file_selection import BUNDLE, Content
 from rlvitals.errors import UsageError, VitalsError
-from rlvitals.storage.safe_files import beside
+from rlvitals.storage.safe_files import atomic_write
 
 FORMAT = 1
 WRITER = "rlvitals"
@@ -46,7 +46,7 @@ def bundle(folder: Path, archive: Path, *, which: str = "all", force: bool = Fal
     root = folder.resolve().name
     try:
         pieces = _fitting(_pieces(found, _chosen(found, which, done), done), done)
-        with beside(archive) as file, archives.writer(archive.name, file) as packed:
+        with atomic_write(archive) as file, archives.writer(archive.name, file) as packed:
             for piece in (_announced(found, root, pieces), *pieces):
                 packed.add(f"{root}/{piece.name}", piece, copy_files.checked(piece, Patience()))
     except Changed as error:

@@ -17,7 +17,7 @@ from rlvitals.checkpoints.naming import MANIFEST
 from rlvitals.checkpoints.transfer.copy_files import Changed, Piece, look, of_file
 from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import find_run_folders
-from rlvitals.storage.run_folder import BLOCKS, RUN_FILE, is_run, read_about
+from rlvitals.storage.run_folder import BLOCKS_FOLDER, RUN_FILE, is_run, read_about
 
 INDEX = "backup.json"
 BUNDLE = "bundle.json"
@@ -50,7 +50,7 @@ def find(folder: Path) -> Content:
     if is_run(folder):
         about = read_about(folder / RUN_FILE)
         run_id, name = about.id, about.name
-    if not sealed and not is_run(folder) and not (folder / BLOCKS).is_dir():
+    if not sealed and not is_run(folder) and not (folder / BLOCKS_FOLDER).is_dir():
         why = next(iter((*unreadable, *left)), "")
         problem = f"no checkpoint that is whole: {why}" if why else "no run is here"
         raise UnreadableLog(problem, where=str(folder), hint=_near(folder))

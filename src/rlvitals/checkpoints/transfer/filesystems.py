@@ -11,8 +11,8 @@ from typing import Protocol
 from rlvitals.checkpoints import disk
 from rlvitals.checkpoints.recovery import DAY
 from rlvitals.errors import UsageError
-from rlvitals.storage.safe_files import beside, inside, make_folders, open_append
-from rlvitals.storage.temp_files import HALF
+from rlvitals.storage.safe_files import atomic_write, inside, make_folders, open_append
+from rlvitals.storage.temp_files import TEMP_NAME
 
 CHUNK = 4 << 20  # bytes that are read and written at once
 SCHEME = "://"
@@ -94,7 +94,7 @@ class Folder:
         """Write a file beside its place and rename it. OSError."""
         path = inside(self.path, str(Path(name).parent)) / Path(name).name
         make_folders(path.parent)
-        with beside(path) as file:
+        with atomic_write(path) as file:
             for data in chunks:
                 file.write(data)
 
@@ -167,7 +167,7 @@ class Folder:
         now = clock.time()
         for name in self.sizes():
             path = self.path / name
-            if HALF.fullmatch(path.name) and path.stat().st_mtime < now - DAY:
+            if TEMP_NAME.fullmatch(path.name) and path.stat().st_mtime < now - DAY:
                 path.unlink(missing_ok=True)
 
 

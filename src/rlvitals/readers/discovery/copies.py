@@ -9,7 +9,7 @@ from rlvitals.readers.discovery.run_names import CHECKPOINT_FOLDER
 from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.lines import read_head
 from rlvitals.readers.reader import Files, Reader
-from rlvitals.storage.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE
+from rlvitals.storage.run_folder import BLOCKS_FOLDER, EVENTS_FILE, RUN_FILE
 
 SINK_FOLDERS = frozenset({BLOCKS, "tensorboard", "metrics"})  # folders in a run folder of ours
 SINK_FILES = frozenset({EVENTS_FILE, "metrics.jsonl", "ppo_training.log"})

@@ -34,7 +34,7 @@ from rlvitals.readers.event_files.varying_bytes import (
     steps_of,
 )
 from rlvitals.readers.formats.columns import MAX_STEP
-from rlvitals.storage.crc32c import crc32c, unmasked
+from rlvitals.storage.crc32c import crc32c, unmask
 
 MAX_SINGLE_TRIES = 16
 MAX_SHAPE_TEMPLATES = 4096  # of one shape: a file with more tags reads the others one by one

@@ -11,7 +11,7 @@ from rlvitals.readers.event_files.loop_cycles import stretches
 from rlvitals.readers.event_files.points import Piece, Points
 from rlvitals.readers.event_files.scalars import Window, clear_large_cache
 from rlvitals.readers.event_files.stream import Taken
-from rlvitals.storage.crc32c import checksums, unmasked
+from rlvitals.storage.crc32c import checksums, unmask
 
 
 class Contents:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.storage.crc32c import ALL_ONES, MASK_DELTA, TABLE, crc32c, mask
+from rlvitals.storage.crc32c import ALL_ONES, CRC_TABLE, MASK_DELTA, crc32c, mask
 
 RECORD_HEADER = struct.Struct("<QI")
 RECORD_CHECK = struct.Struct("<I")
@@ -59,7 +59,7 @@ def checks_of(lengths: NDArray[np.uint64]) -> NDArray[np.uint32]:
     register: NDArray[Any] = np.full(len(lengths), ALL_ONES, np.uint32)
     for byte in range(8):
         low = (lengths >> np.uint64(8 * byte)).astype(np.uint32)
-        register = TABLE[(register ^ low) & 255] ^ (register >> np.uint32(8))
+        register = CRC_TABLE[(register ^ low) & 255] ^ (register >> np.uint32(8))
     crcs: NDArray[np.uint32] = ~register
     rotated = (crcs >> np.uint32(15)) | (crcs << np.uint32(17))
     checks: NDArray[np.uint32] = rotated + np.uint32(MASK_DELTA)

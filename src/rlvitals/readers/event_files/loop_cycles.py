@@ -31,7 +31,7 @@ from rlvitals.readers.event_files.varying_bytes import (
     checksum_of_values,
     steps_of,
 )
-from rlvitals.storage.crc32c import crc32c, unmasked
+from rlvitals.storage.crc32c import crc32c, unmask
 
 MIN_ROUNDS = 48  # that are worth the setting up
 MATCH_RECORDS = 64  # records whose lengths must repeat
