@@ -67,7 +67,7 @@ def test_what_is_in_it_stands_first(tmp_path):
 @pytest.mark.parametrize(("which", "steps"), [("all", [50, 100]), ("latest", [100]), ("none", [])])
 def test_checkpoints_are_chosen(tmp_path, which, steps):
     run = recorded(tmp_path / "run")
-    bundle(run, tmp_path / "a.zip", which=which)
+    bundle(run, tmp_path / "a.zip", selection=which)
     unbundle.unbundle(tmp_path / "a.zip", tmp_path / "new")
     assert whole(tmp_path / "new") == steps
     assert (tmp_path / "new" / "run.json").read_bytes() == (run / "run.json").read_bytes()
@@ -78,7 +78,7 @@ def test_what_is_damaged_is_left_and_latest_is_the_newest_that_is_whole(tmp_path
     run = plain(tmp_path / "run")
     (run / "checkpoint-100" / "model.bin").write_bytes(b"x" * 2000)
     (run / "checkpoint-150").mkdir()
-    done = bundle(run, tmp_path / "a.zip", which="latest")
+    done = bundle(run, tmp_path / "a.zip", selection="latest")
     assert "checkpoint-100 is damaged, not packed" in done.damaged[0]
     assert "checkpoint-150 is left: it was never sealed" in done.left[0]
     unbundle.unbundle(tmp_path / "a.zip", tmp_path / "new")

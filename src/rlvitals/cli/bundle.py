@@ -49,7 +49,7 @@ def run(args: Namespace) -> int:
 
     archive = args.output or Path(f"{args.run.resolve().name}.tar.zst")
     try:
-        done = bundle(args.run, archive, which=args.checkpoints, force=args.force)
+        done = bundle(args.run, archive, selection=args.checkpoints, force=args.force)
     except OSError as error:
         where = str(error.filename or archive)
         raise VitalsError(f"not packed: {error.strerror or error}", where=where) from None

@@ -92,29 +92,29 @@ class _Reader(RawIOBase):
         self._chunks, self._held = chunks, memoryview(b"")
 
     def read(self, size: int = -1) -> bytes:
-        parts, left = [], size
-        while left:
+        chunks, remaining = [], size
+        while remaining:
             if not self._held:
                 self._held = memoryview(next(self._chunks, b""))
             if not self._held:
                 break
-            taken = self._held[:left] if left > 0 else self._held
-            self._held = self._held[len(taken) :]
-            parts.append(taken)
-            left -= len(taken)
-        return b"".join(parts)
+            chunk = self._held[:remaining] if remaining > 0 else self._held
+            self._held = self._held[len(chunk) :]
+            chunks.append(chunk)
+            remaining -= len(chunk)
+        return b"".join(chunks)
 
 
 @contextmanager
 def writer(name: str, file: IO[bytes]) -> Iterator[Writer]:
     """Write an archive of the kind that its name ends with. Raises UsageError for another."""
-    opened = kind_of(name)
-    if opened == "zip":
-        packed = _Zip(file)
-        yield packed
-        packed.close()
+    kind = kind_of(name)
+    if kind == "zip":
+        archive = _Zip(file)
+        yield archive
+        archive.close()
         return
-    with _packing(opened, file) as stream:
+    with _packing(kind, file) as stream:
         tar = _Tar(stream)
         yield tar
         tar.close()
@@ -125,8 +125,10 @@ def kind_of(name: str) -> str:
     for kind, suffixes in SUFFIXES.items():
         if name.lower().endswith(suffixes):
             return kind
-    known = ", ".join(one for suffixes in SUFFIXES.values() for one in suffixes)
-    raise UsageError("the archive's name does not say its kind", where=name, hint=f"one of {known}")
+    endings = ", ".join(suffix for suffixes in SUFFIXES.values() for suffix in suffixes)
+    raise UsageError(
+        "the archive's name does not say its kind", where=name, hint=f"one of {endings}"
+    )
 
 
 SUFFIXES = {
@@ -143,15 +145,15 @@ def _packing(kind: str, file: IO[bytes]) -> Iterator[IO[bytes]]:
     if kind == "tar":
         yield file
     elif kind == "gzip":
-        with gzip.GzipFile("", "wb", GZIP_LEVEL, file, mtime=0) as packed:
-            yield cast("IO[bytes]", packed)
+        with gzip.GzipFile("", "wb", GZIP_LEVEL, file, mtime=0) as stream:
+            yield cast("IO[bytes]", stream)
     else:
         options: dict[int, int] = {
             zstd.CompressionParameter.compression_level: LEVEL,
             zstd.CompressionParameter.checksum_flag: 1,
         }
-        with zstd.ZstdFile(file, "wb", options=options) as packed:
-            yield cast("IO[bytes]", packed)
+        with zstd.ZstdFile(file, "wb", options=options) as stream:
+            yield cast("IO[bytes]", stream)
 
 
 @dataclass(slots=True)
@@ -166,17 +168,19 @@ def members(path: Path, limit: Limit) -> Generator[Member, None, None]:
     with path.open("rb") as file:
         magic = file.read(4)
         file.seek(0)
-        kind = next((one for start, one in MAGIC.items() if magic.startswith(start)), "tar")
+        kind = next(
+            (magic_kind for start, magic_kind in MAGIC.items() if magic.startswith(start)), "tar"
+        )
         if not magic:
             raise Refused("it is empty")
         if kind == "zip":
             yield from _zipped(file)
         elif kind == "zstd":
-            with zstd.ZstdFile(file) as packed:
-                yield from _tarred(_Metered(packed, limit))
+            with zstd.ZstdFile(file) as stream:
+                yield from _tarred(_Metered(stream, limit))
         elif kind == "gzip":
-            with gzip.GzipFile(fileobj=file) as packed:
-                yield from _tarred(_Metered(packed, limit))
+            with gzip.GzipFile(fileobj=file) as stream:
+                yield from _tarred(_Metered(stream, limit))
         else:
             yield from _tarred(_Metered(file, limit))
 
@@ -216,8 +220,8 @@ def _kind(entry: tarfile.TarInfo) -> str:
 
 
 def _zipped(file: IO[bytes]) -> Iterator[Member]:
-    with zipfile.ZipFile(file) as packed:
-        for entry in packed.infolist():
+    with zipfile.ZipFile(file) as archive:
+        for entry in archive.infolist():
             mode = entry.external_attr >> 16
             if entry.is_dir() or (stat.S_IFMT(mode) not in {0, stat.S_IFREG}):
                 kind = "a link" if stat.S_ISLNK(mode) else "a folder or a device"
@@ -225,11 +229,11 @@ def _zipped(file: IO[bytes]) -> Iterator[Member]:
             if entry.flag_bits & 1 or entry.compress_type not in {PLAIN, DEFLATED}:
                 raise Refused(f"{entry.filename!r} is encrypted or packed in an unusual way")
             name = entry.orig_filename  # what stands there: `filename` ends at a zero byte
-            yield Member(name, entry.file_size, partial(_unzipped, packed, entry))
+            yield Member(name, entry.file_size, partial(_unzipped, archive, entry))
 
 
-def _unzipped(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, start: int) -> Iterator[bytes]:
-    with packed.open(entry) as content:
+def _unzipped(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, start: int) -> Iterator[bytes]:
+    with archive.open(entry) as content:
         yield from _chunks(content, start)
 
 

@@ -32,23 +32,25 @@ class NotComplete(VitalsError):  # noqa: N818 - the name says what went wrong
 
 def complete(  # noqa: PLR0913 - what, where to, how, each by its name
     folder: Path,
-    place: Place,
+    remote: Place,
     *,
     keep_all: bool = False,
     patience: Patience | None = None,
     tell: Tell = lambda _: None,
-    done: Done | None = None,
+    result: Done | None = None,
 ) -> Done:
     """Do one round. Raises VitalsError, and NotComplete for whatever broke it off."""
     try:
-        return mirror(folder, place, keep_all=keep_all, patience=patience, tell=tell, done=done)
+        return mirror(
+            folder, remote, keep_all=keep_all, patience=patience, tell=tell, result=result
+        )
     except (VitalsError, Stopped):
         raise
     except Exception as error:  # storage libraries raise errors of their own kinds
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise NotComplete(
-            f"the backup is not complete: {redact.text(said) or type(error).__name__}",
-            where=place.name,
+            f"the backup is not complete: {redact.text(message) or type(error).__name__}",
+            where=remote.name,
             hint="the next round goes on where this one stopped",
         ) from error
 
@@ -123,16 +125,16 @@ class Backup:
             atexit.unregister(self.stop)
 
     def _wait(self, thread: threading.Thread) -> None:
-        allowed = 2 * self._stall  # a call that hangs now, and one of the last round
+        limit_s = 2 * self._stall  # a call that hangs now, and one of the last round
         while thread.is_alive():
-            left = self._moved + allowed - clock.monotonic()
-            if left <= 0:
+            remaining_s = self._moved + limit_s - clock.monotonic()
+            if remaining_s <= 0:
                 self._given_up = True
                 self._patience.stop.set()
-                problem = f"the backup hangs: nothing has moved for {allowed:,.0f} s"
+                problem = f"the backup hangs: nothing has moved for {limit_s:,.0f} s"
                 self._say(f"{problem} ({self._place.name}); {self._missing()}")
                 return
-            thread.join(left)
+            thread.join(remaining_s)
 
     def _beat(self) -> None:
         self._moved = clock.monotonic()
@@ -160,14 +162,14 @@ class Backup:
                 self._ending.wait(self._every)
 
     def _round(self, *, last: bool) -> None:
-        self._now = done = Done(self._place.name)
+        self._now = result = Done(self._place.name)
         try:
             complete(
                 self._folder,
                 self._place,
                 keep_all=self._keep_all,
                 patience=self._patience,
-                done=done,
+                result=result,
             )
         except Stopped:
             self._say(f"backup stopped; what is at {self._place.name} is whole")
@@ -176,24 +178,27 @@ class Backup:
                 self._say(f"nothing was backed up: {error.problem}")
         except Exception as error:  # noqa: BLE001 - training goes on without its backup
             problem = getattr(error, "problem", str(error))
-            after = self._missing() if last else f"the next try is in {self._every / 60:,.0f} min"
-            self._say(f"{problem} ({self._place.name}); {after}")
+            outlook = self._missing() if last else f"the next try is in {self._every / 60:,.0f} min"
+            self._say(f"{problem} ({self._place.name}); {outlook}")
         else:
-            self.last = done
-            for text in (*done.failed, done.sentence):
+            self.last = result
+            for text in (*result.failed, result.sentence):
                 self._say(text)
         finally:
-            self._held = self._held if done.held is None else done.held
+            self._held = self._held if result.held is None else result.held
 
     def _missing(self) -> str:
         """Say what is not at the target at the end."""
-        held = self._held if self._now.held is None else self._now.held
+        complete_names = self._held if self._now.held is None else self._now.held
         try:
-            own = [one.folder.name for one in file_selection.find(self._folder).checkpoints]
+            names = [
+                checkpoint.folder.name
+                for checkpoint in file_selection.find(self._folder).checkpoints
+            ]
         except (VitalsError, OSError):
-            own = []
-        if lost := [name for name in own if name not in held]:
-            return f"not backed up: {', '.join(lost)}"
+            names = []
+        if absent := [name for name in names if name not in complete_names]:
+            return f"not backed up: {', '.join(absent)}"
         return "its checkpoints are there; the newest lines of its logs may not be"
 
     def _say(self, text: str) -> None:
@@ -224,8 +229,8 @@ def until(
     while not last:
         last = ending.is_set() or is_over()
         one_round()
-        waited = 0.0
-        while not last and waited < every and not ending.wait(min(look, every - waited)):
-            waited += look
+        waited_s = 0.0
+        while not last and waited_s < every and not ending.wait(min(look, every - waited_s)):
+            waited_s += look
             if is_over():
                 break

@@ -41,87 +41,93 @@ class Index:
     checkpoints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # folder: its files
 
 
-def read(place: Place, sizes: Mapping[str, int], patience: Patience) -> Index | None:
+def read(remote: Place, sizes: Mapping[str, int], patience: Patience) -> Index | None:
     """Read a place's index; None where there is none. Raises VitalsError for a newer one."""
-    said = _json(place, INDEX, sizes, patience)
-    if not isinstance(said, dict) or said.get("written_by") != WRITER:
+    content = _json(remote, INDEX, sizes, patience)
+    if not isinstance(content, dict) or content.get("written_by") != WRITER:
         return None
-    if not isinstance(said.get("format"), int) or said["format"] > FORMAT:
+    if not isinstance(content.get("format"), int) or content["format"] > FORMAT:
         raise VitalsError(
-            f"a backup of format {said.get('format')}, written by a newer rlvitals",
-            where=place.name,
+            f"a backup of format {content.get('format')}, written by a newer rlvitals",
+            where=remote.name,
             hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
         )
     try:
-        return _index(said)
+        return _index(content)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
-def write(place: Place, index: Index, patience: Patience) -> None:
+def write(remote: Place, index: Index, patience: Patience) -> None:
     """Replace a place's index."""
-    said = {
+    content = {
         "format": FORMAT,
         "written_by": WRITER,
         "run_id": index.run_id,
         "name": index.name,
         "source": index.source,
         "files": {
-            name: [[one.size, one.xxh3_128] for one in versions]
+            name: [[version.size, version.xxh3_128] for version in versions]
             for name, versions in sorted(index.files.items())
         },
         "checkpoints": {name: list(files) for name, files in sorted(index.checkpoints.items())},
     }
-    data = (json.dumps(said, indent=1) + "\n").encode()
-    patience.call(lambda: place.write(INDEX, (data,)))
+    data = (json.dumps(content, indent=1) + "\n").encode()
+    patience.call(lambda: remote.write(INDEX, (data,)))
 
 
-def owned(place: Place, sizes: Mapping[str, int], mine: Index, patience: Patience) -> Index:
+def owned(remote: Place, sizes: Mapping[str, int], own_index: Index, patience: Patience) -> Index:
     """Return what this run's backup holds so far. Raises UsageError where it is another's place."""
-    found = read(place, sizes, patience)
-    if found is not None:
-        same = found.run_id == mine.run_id and (mine.run_id or found.source == mine.source)
-        if not same:
+    index = read(remote, sizes, patience)
+    if index is not None:
+        is_same_run = index.run_id == own_index.run_id and (
+            own_index.run_id or index.source == own_index.source
+        )
+        if not is_same_run:
             raise UsageError(
-                f"this holds a backup of another run: {found.name}",
-                where=place.name,
+                f"this holds a backup of another run: {index.name}",
+                where=remote.name,
                 hint="name a folder of its own for each run",
             )
-        return Index(mine.run_id, mine.name, mine.source, found.files, found.checkpoints)
-    others = sorted(name for name in sizes if not name.startswith((".", "lost+found")))
-    if others and not (mine.run_id and _run_id(place, sizes, patience) == mine.run_id):
+        return Index(
+            own_index.run_id, own_index.name, own_index.source, index.files, index.checkpoints
+        )
+    other_files = sorted(name for name in sizes if not name.startswith((".", "lost+found")))
+    if other_files and not (
+        own_index.run_id and _run_id(remote, sizes, patience) == own_index.run_id
+    ):
         raise UsageError(
-            f"this is not empty and holds no backup of this run: {others[0]}",
-            where=place.name,
+            f"this is not empty and holds no backup of this run: {other_files[0]}",
+            where=remote.name,
             hint="name a folder of its own for each run",
         )
-    return mine
+    return own_index
 
 
-def _run_id(place: Place, sizes: Mapping[str, int], patience: Patience) -> str:
-    said = _json(place, RUN_FILE, sizes, patience)
-    return str(said.get("id", "")) if isinstance(said, dict) else ""
+def _run_id(remote: Place, sizes: Mapping[str, int], patience: Patience) -> str:
+    content = _json(remote, RUN_FILE, sizes, patience)
+    return str(content.get("id", "")) if isinstance(content, dict) else ""
 
 
-def _json(place: Place, name: str, sizes: Mapping[str, int], patience: Patience) -> object:
+def _json(remote: Place, name: str, sizes: Mapping[str, int], patience: Patience) -> object:
     if name not in sizes or sizes[name] > LARGEST:
         return None
     try:
-        return json.loads(patience.call(lambda: first(place.read(name), LARGEST)))
+        return json.loads(patience.call(lambda: first(remote.read(name), LARGEST)))
     except (ValueError, RecursionError):
         return None
 
 
-def _index(said: Mapping[str, Any]) -> Index:
+def _index(content: Mapping[str, Any]) -> Index:
     return Index(
-        run_id=str(said["run_id"]),
-        name=str(said["name"]),
-        source=str(said["source"]),
+        run_id=str(content["run_id"]),
+        name=str(content["name"]),
+        source=str(content["source"]),
         files={
-            str(name): tuple(Version(int(size), str(hashed)) for size, hashed in versions)
-            for name, versions in said["files"].items()
+            str(name): tuple(Version(int(size), str(digest)) for size, digest in versions)
+            for name, versions in content["files"].items()
         },
         checkpoints={
-            str(name): tuple(map(str, files)) for name, files in said["checkpoints"].items()
+            str(name): tuple(map(str, files)) for name, files in content["checkpoints"].items()
         },
     )

@@ -18,12 +18,12 @@ def place_at(
 
     Raises UsageError, VitalsError where fsspec lacks.
     """
-    said = os.fspath(target)
+    url = os.fspath(target)
     for scheme in LOCAL:
-        if said.startswith(scheme):
-            return Folder(Path(said.removeprefix(scheme)).expanduser())
-    if SCHEME not in said:
-        return Folder(Path(said).expanduser())
+        if url.startswith(scheme):
+            return Folder(Path(url.removeprefix(scheme)).expanduser())
+    if SCHEME not in url:
+        return Folder(Path(url).expanduser())
     from rlvitals.checkpoints.transfer.fsspec_remote import remote  # noqa: PLC0415 - fsspec is optional
 
-    return remote(said, options or {}, stall)
+    return remote(url, options or {}, stall)

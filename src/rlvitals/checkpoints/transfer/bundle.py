@@ -34,27 +34,29 @@ class Bundled:
     damaged: list[str] = field(default_factory=list)  # what should be
 
 
-def bundle(folder: Path, archive: Path, *, which: str = "all", force: bool = False) -> Bundled:
+def bundle(folder: Path, archive: Path, *, selection: str = "all", force: bool = False) -> Bundled:
     """Pack a run into an archive: there whole or not at all. `which`: all, latest or none.
 
     The archive's name says its kind. Raises UsageError, VitalsError, OSError.
     """
     archives.kind_of(archive.name)
     _may(folder, archive, force=force)
-    found = file_selection.find(folder)
-    done = Bundled(archive, left=list(found.left), damaged=list(found.unreadable))
+    content = file_selection.find(folder)
+    result = Bundled(archive, left=list(content.left), damaged=list(content.unreadable))
     root = folder.resolve().name
     try:
-        pieces = _fitting(_pieces(found, _chosen(found, which, done), done), done)
-        with beside(archive) as file, archives.writer(archive.name, file) as packed:
-            for piece in (_announced(found, root, pieces), *pieces):
-                packed.add(f"{root}/{piece.name}", piece, copy_files.checked(piece, Patience()))
+        pieces = _fitting(_pieces(content, _chosen(content, selection, result), result), result)
+        with beside(archive) as file, archives.writer(archive.name, file) as archive_writer:
+            for piece in (_announced(content, root, pieces), *pieces):
+                archive_writer.add(
+                    f"{root}/{piece.name}", piece, copy_files.checked(piece, Patience())
+                )
     except Changed as error:
         problem = f"the run changed while it was packed: {error}"
         raise VitalsError(problem, where=str(folder), hint="the same again") from None
-    done.files, done.size = len(pieces), archive.stat().st_size
-    done.unpacked = sum(piece.size for piece in pieces)
-    return done
+    result.files, result.size = len(pieces), archive.stat().st_size
+    result.unpacked = sum(piece.size for piece in pieces)
+    return result
 
 
 def _may(folder: Path, archive: Path, *, force: bool) -> None:
@@ -70,58 +72,60 @@ def _may(folder: Path, archive: Path, *, force: bool) -> None:
         raise UsageError(problem, where=str(archive), hint="name another folder with -o")
 
 
-def _chosen(found: Content, which: str, done: Bundled) -> list[Checkpoint]:
+def _chosen(content: Content, selection: str, result: Bundled) -> list[Checkpoint]:
     """Return the checkpoints to pack, each verified now."""
-    chosen: list[Checkpoint] = []
-    for one in found.checkpoints if which != "none" else ():
+    checkpoints: list[Checkpoint] = []
+    for checkpoint in content.checkpoints if selection != "none" else ():
         try:
-            manifests.verify(one.folder, one.manifest)
+            manifests.verify(checkpoint.folder, checkpoint.manifest)
         except BadCheckpoint as error:
-            done.damaged.append(f"{one.folder.name} is damaged, not packed: {error.problem}")
+            result.damaged.append(
+                f"{checkpoint.folder.name} is damaged, not packed: {error.problem}"
+            )
             continue
-        chosen.append(one)
-        if which == "latest":
+        checkpoints.append(checkpoint)
+        if selection == "latest":
             break
-    done.checkpoints = [one.step for one in chosen]
-    return chosen
+    result.checkpoints = [checkpoint.step for checkpoint in checkpoints]
+    return checkpoints
 
 
-def _pieces(found: Content, chosen: list[Checkpoint], done: Bundled) -> list[Piece]:
+def _pieces(content: Content, checkpoints: list[Checkpoint], result: Bundled) -> list[Piece]:
     pieces = []
-    for name in found.logs:
+    for name in content.logs:
         try:
-            pieces.append(copy_files.look(found.folder / name, name))
+            pieces.append(copy_files.look(content.folder / name, name))
         except Changed:
-            done.left.append(f"{name} is gone meanwhile")
-    if chosen:
-        pieces.append(of_bytes(naming.LATEST, f"{chosen[0].folder.name}\n".encode()))
-    for one in chosen:
-        name = one.folder.name
-        inner = (*file_selection.pieces(one), file_selection.seal(one))
+            result.left.append(f"{name} is gone meanwhile")
+    if checkpoints:
+        pieces.append(of_bytes(naming.LATEST, f"{checkpoints[0].folder.name}\n".encode()))
+    for checkpoint in checkpoints:
+        name = checkpoint.folder.name
+        inner = (*file_selection.pieces(checkpoint), file_selection.seal(checkpoint))
         pieces += [replace(each, name=f"{name}/{each.name}") for each in inner]
     return pieces
 
 
-def _fitting(pieces: list[Piece], done: Bundled) -> list[Piece]:
+def _fitting(pieces: list[Piece], result: Bundled) -> list[Piece]:
     """Leave what could not be unpacked everywhere."""
-    why = {piece.name: path_safety.wrong(piece.name) for piece in pieces}
-    why |= path_safety.clashing(piece.name for piece in pieces)
-    done.left += [f"{name!r} is left: {said}" for name, said in why.items() if said]
-    return [piece for piece in pieces if not why[piece.name]]
+    reasons = {piece.name: path_safety.wrong(piece.name) for piece in pieces}
+    reasons |= path_safety.clashing(piece.name for piece in pieces)
+    result.left += [f"{name!r} is left: {reason}" for name, reason in reasons.items() if reason]
+    return [piece for piece in pieces if not reasons[piece.name]]
 
 
-def _announced(found: Content, root: str, pieces: list[Piece]) -> Piece:
-    said = {
+def _announced(content: Content, root: str, pieces: list[Piece]) -> Piece:
+    header = {
         "format": FORMAT,
         "written_by": WRITER,
-        "run_id": found.run_id,
+        "run_id": content.run_id,
         "name": root,
-        "files": [[one.name, one.size, one.xxh3_128] for one in pieces],
+        "files": [[piece.name, piece.size, piece.xxh3_128] for piece in pieces],
     }
-    return of_bytes(BUNDLE, (json.dumps(said, indent=1) + "\n").encode())
+    return of_bytes(BUNDLE, (json.dumps(header, indent=1) + "\n").encode())
 
 
 def of_bytes(name: str, data: bytes) -> Piece:
     """Make a file of bytes."""
-    held = xxhash.xxh3_128_hexdigest(data)
-    return Piece(name, len(data), held, lambda start: iter((data[start:],)))
+    digest = xxhash.xxh3_128_hexdigest(data)
+    return Piece(name, len(data), digest, lambda start: iter((data[start:],)))

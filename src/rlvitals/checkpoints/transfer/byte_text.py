@@ -3,9 +3,9 @@
 
 def size(count: int) -> str:
     """Write a number of bytes in the largest unit that it fills."""
-    for unit, one in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= one:
-            return f"{count / one:,.1f} {unit}"
+    for unit, unit_bytes in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= unit_bytes:
+            return f"{count / unit_bytes:,.1f} {unit}"
     return f"{count} bytes"
 
 

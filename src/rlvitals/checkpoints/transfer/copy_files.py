@@ -92,8 +92,8 @@ def look(path: Path, name: str) -> Piece:
         size = path.stat().st_size
         if size <= HELD:
             data = path.read_bytes()
-            held = xxhash.xxh3_128_hexdigest(data)
-            return Piece(name, len(data), held, lambda start: iter((data[start:],)))
+            content_hash = xxhash.xxh3_128_hexdigest(data)
+            return Piece(name, len(data), content_hash, lambda start: iter((data[start:],)))
         return Piece(name, size, digest(of_file(path, size)(0)), of_file(path, size))
     except FileNotFoundError:
         raise Changed(f"{name} is gone meanwhile") from None
@@ -103,15 +103,15 @@ def of_file(path: Path, size: int) -> Callable[[int], Iterator[bytes]]:
     """Read a file up to a size, from an offset. Raises Changed where it is shorter by now."""
 
     def chunks(start: int) -> Iterator[bytes]:
-        left = size - start
+        remaining = size - start
         try:
             with path.open("rb", buffering=0) as file:
                 file.seek(start)
-                while left:
-                    data = file.read(min(CHUNK, left))
+                while remaining:
+                    data = file.read(min(CHUNK, remaining))
                     if not data:
                         raise Changed(f"{path.name} is shorter than it was")
-                    left -= len(data)
+                    remaining -= len(data)
                     yield data
         except FileNotFoundError:
             raise Changed(f"{path.name} is gone meanwhile") from None
@@ -119,69 +119,69 @@ def of_file(path: Path, size: int) -> Callable[[int], Iterator[bytes]]:
     return chunks
 
 
-def of_place(place: Place, name: str, size: int, xxh3_128: str) -> Piece:
+def of_place(remote: Place, name: str, size: int, xxh3_128: str) -> Piece:
     """Name a file of a place as something to move: its first `size` bytes."""
 
     def chunks(start: int) -> Iterator[bytes]:
-        left = size - start
-        for data in place.read(name, start):
-            yield data[:left]
-            left -= len(data[:left])
-            if not left:
+        remaining = size - start
+        for data in remote.read(name, start):
+            yield data[:remaining]
+            remaining -= len(data[:remaining])
+            if not remaining:
                 return
 
     return Piece(name, size, xxh3_128, chunks)
 
 
-def copy(place: Place, piece: Piece, name: str, patience: Patience) -> None:
+def copy(remote: Place, piece: Piece, name: str, patience: Patience) -> None:
     """Write a file and read it back. Raises Changed, Stopped, and what the place raises."""
     for _ in range(patience.tries):
-        patience.call(lambda: place.write(name, checked(piece, patience)))
-        if same(place, piece, name, patience):
+        patience.call(lambda: remote.write(name, checked(piece, patience)))
+        if same(remote, piece, name, patience):
             return
-    raise Broken(f"{name} was written to {place.name}, and reads back otherwise")
+    raise Broken(f"{name} was written to {remote.name}, and reads back otherwise")
 
 
-def extend(place: Place, piece: Piece, name: str, start: int, patience: Patience) -> None:
+def extend(remote: Place, piece: Piece, name: str, start: int, patience: Patience) -> None:
     """Write the new tail of a file that has grown. Raises NotImplementedError where none can."""
-    hashed = xxhash.xxh3_128()
+    hasher = xxhash.xxh3_128()
 
     def tail() -> Iterator[bytes]:
         for data in _watched(piece.chunks(start), patience):
-            hashed.update(data)
+            hasher.update(data)
             yield data
 
-    place.append(name, tail())  # once: a second try would not know where it stands
-    if digest(_watched(place.read(name, start), patience)) != hashed.hexdigest():
-        raise Broken(f"{name} was written to {place.name}, and reads back otherwise")
+    remote.append(name, tail())  # once: a second try would not know where it stands
+    if digest(_watched(remote.read(name, start), patience)) != hasher.hexdigest():
+        raise Broken(f"{name} was written to {remote.name}, and reads back otherwise")
 
 
 def digest(chunks: Iterator[bytes], size: int | None = None) -> str:
     """Return the xxh3_128 of what is read, or of its first `size` bytes, in hex."""
-    hashed = xxhash.xxh3_128()
+    hasher = xxhash.xxh3_128()
     for data in chunks:
-        part = data if size is None else data[:size]
-        hashed.update(part)
+        chunk = data if size is None else data[:size]
+        hasher.update(chunk)
         if size is not None:
-            size -= len(part)
+            size -= len(chunk)
             if not size:
                 break
-    return hashed.hexdigest()
+    return hasher.hexdigest()
 
 
-def same(place: Place, piece: Piece, name: str, patience: Patience) -> bool:
+def same(remote: Place, piece: Piece, name: str, patience: Patience) -> bool:
     """Tell whether a place holds a file already, to the bit."""
-    return patience.call(lambda: digest(_watched(place.read(name), patience))) == piece.xxh3_128
+    return patience.call(lambda: digest(_watched(remote.read(name), patience))) == piece.xxh3_128
 
 
 def checked(piece: Piece, patience: Patience) -> Iterator[bytes]:
     """Pass a file's content on; what is not as announced ends in Changed, before it is kept."""
-    hashed, size = xxhash.xxh3_128(), 0
+    hasher, size = xxhash.xxh3_128(), 0
     for data in _watched(piece.chunks(0), patience):
-        hashed.update(data)
+        hasher.update(data)
         size += len(data)
         yield data
-    if size != piece.size or hashed.hexdigest() != piece.xxh3_128:
+    if size != piece.size or hasher.hexdigest() != piece.xxh3_128:
         raise Changed(f"{piece.name} is not what it was")
 
 

@@ -42,40 +42,43 @@ def find(folder: Path) -> Content:
     if not folder.is_dir():
         problem = "this is a file, a folder is needed" if folder.exists() else "no such folder"
         raise UnreadableLog(problem, where=str(folder), hint="name a run's folder")
-    sealed, left, unreadable = _checkpoints(folder)
+    sealed, skipped, unreadable = _checkpoints(folder)
     names, links = _names(folder)
     if links:
-        left = (*left, f"{links} links are not followed")
+        skipped = (*skipped, f"{links} links are not followed")
     run_id = name = ""
     if is_run(folder):
-        about = read_about(folder / RUN_FILE)
-        run_id, name = about.id, about.name
+        run_info = read_about(folder / RUN_FILE)
+        run_id, name = run_info.id, run_info.name
     if not sealed and not is_run(folder) and not (folder / BLOCKS).is_dir():
-        why = next(iter((*unreadable, *left)), "")
-        problem = f"no checkpoint that is whole: {why}" if why else "no run is here"
+        reason = next(iter((*unreadable, *skipped)), "")
+        problem = f"no checkpoint that is whole: {reason}" if reason else "no run is here"
         raise UnreadableLog(problem, where=str(folder), hint=_near(folder))
-    newest = tuple(sorted(sealed, key=lambda one: -one.manifest.sequence))
+    newest = tuple(sorted(sealed, key=lambda checkpoint: -checkpoint.manifest.sequence))
     name = name or folder.resolve().name
-    return Content(folder, run_id, name, names, newest, left, unreadable)
+    return Content(folder, run_id, name, names, newest, skipped, unreadable)
 
 
-def pieces(one: Checkpoint) -> tuple[Piece, ...]:
+def pieces(checkpoint: Checkpoint) -> tuple[Piece, ...]:
     """Return a checkpoint's files as its seal names them, by names within the checkpoint."""
     return tuple(
-        Piece(name, file.size, file.xxh3_128, of_file(one.folder / name, file.size))
-        for name, file in sorted(one.manifest.files.items())
+        Piece(name, file.size, file.xxh3_128, of_file(checkpoint.folder / name, file.size))
+        for name, file in sorted(checkpoint.manifest.files.items())
     )
 
 
-def seal(one: Checkpoint) -> Piece:
+def seal(checkpoint: Checkpoint) -> Piece:
     """Return a checkpoint's seal. Raises Changed where it was saved anew since it was looked at."""
-    piece = look(one.folder / MANIFEST, MANIFEST)
+    piece = look(checkpoint.folder / MANIFEST, MANIFEST)
     try:
-        same = manifests.parse(b"".join(piece.chunks(0)), str(one.folder)) == one.manifest
+        is_same = (
+            manifests.parse(b"".join(piece.chunks(0)), str(checkpoint.folder))
+            == checkpoint.manifest
+        )
     except BadCheckpoint:
-        same = False
-    if not same:
-        raise Changed(f"{one.folder.name} was saved anew meanwhile")
+        is_same = False
+    if not is_same:
+        raise Changed(f"{checkpoint.folder.name} was saved anew meanwhile")
     return piece
 
 
@@ -86,7 +89,7 @@ def size(sealed: Manifest) -> int:
 
 def _checkpoints(folder: Path) -> tuple[list[Checkpoint], tuple[str, ...], tuple[str, ...]]:
     """Return what is sealed, what is left, and what cannot be read: that is no damage."""
-    sealed, left, unreadable = [], [], []
+    sealed, skipped, unreadable = [], [], []
     for step, path in naming.steps(folder).items():
         try:
             with suppress(FileNotFoundError):
@@ -95,28 +98,30 @@ def _checkpoints(folder: Path) -> tuple[list[Checkpoint], tuple[str, ...], tuple
         except OSError as error:
             unreadable.append(f"{path.name} cannot be read: {error.strerror or error}")
         except BadCheckpoint as error:
-            left.append(f"{path.name} is left: {error.problem}")
-    return sealed, tuple(left), tuple(unreadable)
+            skipped.append(f"{path.name} is left: {error.problem}")
+    return sealed, tuple(skipped), tuple(unreadable)
 
 
 def _names(folder: Path) -> tuple[tuple[str, ...], int]:
     """List the files that are no part of a checkpoint, and count the links."""
-    found, links = [], 0
+    paths, links = [], 0
     for root, inner, names in os.walk(folder):
-        here = Path(root)
-        links += sum((here / one).is_symlink() for one in (*inner, *names))
-        inner[:] = sorted(one for one in inner if not _passed(here == folder, here / one))
+        folder_path = Path(root)
+        links += sum((folder_path / name).is_symlink() for name in (*inner, *names))
+        inner[:] = sorted(
+            name for name in inner if not _passed(folder_path == folder, folder_path / name)
+        )
         for name in names:
-            path = here / name
-            own = here == folder and name in OWN
-            if not own and not name.startswith(".") and not path.is_symlink() and path.is_file():
-                found.append(path.relative_to(folder).as_posix())
-    return tuple(sorted(found)), links
+            path = folder_path / name
+            is_own = folder_path == folder and name in OWN
+            if not is_own and not name.startswith(".") and not path.is_symlink() and path.is_file():
+                paths.append(path.relative_to(folder).as_posix())
+    return tuple(sorted(paths)), links
 
 
-def _passed(at_root: bool, path: Path) -> bool:  # noqa: FBT001 - one fact of two
+def _passed(is_top_level: bool, path: Path) -> bool:  # noqa: FBT001 - one fact of two
     """Tell whether a folder is passed by: hidden, a link, or a checkpoint's, whole or not."""
-    return path.name.startswith(".") or path.is_symlink() or (at_root and _is_step(path.name))
+    return path.name.startswith(".") or path.is_symlink() or (is_top_level and _is_step(path.name))
 
 
 def _is_step(name: str) -> bool:

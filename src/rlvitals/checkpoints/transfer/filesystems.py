@@ -41,7 +41,9 @@ class Place(Protocol):
     def begin(self, folder: str, *, replaces: bool) -> str:
         """Name the folder to write a checkpoint into, before it has its own name."""
 
-    def settle(self, made: str, folder: str, names: Sequence[str], old: Sequence[str]) -> None:
+    def settle(
+        self, work_folder: str, folder: str, names: Sequence[str], old: Sequence[str]
+    ) -> None:
         """Give what was written its name; `old` was there. Of both, the last is the seal."""
 
     def drop(self, folder: str, names: Sequence[str]) -> None:
@@ -78,8 +80,8 @@ class Folder:
             return {}
         if not self.path.is_dir():
             raise UsageError("this is a file, a folder is needed", where=self.name)
-        there = ((path, path.lstat()) for path in disk.files(self.path) if not path.is_symlink())
-        return {path.relative_to(self.path).as_posix(): said.st_size for path, said in there}
+        entries = ((path, path.lstat()) for path in disk.files(self.path) if not path.is_symlink())
+        return {path.relative_to(self.path).as_posix(): status.st_size for path, status in entries}
 
     def read(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Read a file from an offset. OSError."""
@@ -111,8 +113,8 @@ class Folder:
         for name in names:  # of a link the link alone goes
             folder = inside(self.path, str(Path(name).parent))
             (folder / Path(name).name).unlink(missing_ok=True)
-        above = {parent for name in names for parent in Path(name).parents if parent.name}
-        for folder in sorted(above, key=lambda one: -len(one.parts)):
+        parents = {parent for name in names for parent in Path(name).parents if parent.name}
+        for folder in sorted(parents, key=lambda path: -len(path.parts)):
             with suppress(OSError):  # something else lies in it
                 (self.path / folder).rmdir()
 
@@ -121,16 +123,18 @@ class Folder:
         del replaces
         return partial(folder)
 
-    def settle(self, made: str, folder: str, names: Sequence[str], old: Sequence[str]) -> None:
+    def settle(
+        self, work_folder: str, folder: str, names: Sequence[str], old: Sequence[str]
+    ) -> None:
         """Rename; one of that name that is there already is put away first. OSError."""
         del names
         target = self.path / folder
-        if target.exists() and not (self.path / made).exists():
+        if target.exists() and not (self.path / work_folder).exists():
             return  # done, and told otherwise
-        disk.settle(inside(self.path, made))
+        disk.settle(inside(self.path, work_folder))
         if target.exists():
             self._hide(folder)
-        (self.path / made).rename(target)
+        (self.path / work_folder).rename(target)
         disk.sync_folder(self.path)
         self.remove([f"{gone(folder)}/{name}" for name in reversed(old)])
 
@@ -141,9 +145,9 @@ class Folder:
         shutil.rmtree(self.path / partial(folder), ignore_errors=True)
         self.remove([f"{gone(folder)}/{name}" for name in reversed(names)])
         self._close(gone(folder))
-        left = self.path / gone(folder)
-        if left.exists() and not (self.path / folder).exists():
-            left.rename(self.path / folder)
+        remainder = self.path / gone(folder)
+        if remainder.exists() and not (self.path / folder).exists():
+            remainder.rename(self.path / folder)
 
     def _hide(self, folder: str) -> None:
         hidden = gone(folder)
@@ -159,15 +163,17 @@ class Folder:
 
     def room(self) -> int | None:
         """Count the bytes that are free. OSError."""
-        there = next(one for one in (self.path, *self.path.absolute().parents) if one.exists())
-        return disk.free(there)
+        ancestor = next(
+            path for path in (self.path, *self.path.absolute().parents) if path.exists()
+        )
+        return disk.free(ancestor)
 
     def tidy(self) -> None:
         """Delete files that a killed process was writing, a day after the last byte. OSError."""
-        now = clock.time()
+        time_s = clock.time()
         for name in self.sizes():
             path = self.path / name
-            if HALF.fullmatch(path.name) and path.stat().st_mtime < now - DAY:
+            if HALF.fullmatch(path.name) and path.stat().st_mtime < time_s - DAY:
                 path.unlink(missing_ok=True)
 
 

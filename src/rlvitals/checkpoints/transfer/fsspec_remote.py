@@ -40,8 +40,10 @@ class Remote:
         self._connect, self._stall = connect, stall
         self._files, root = within(stall, connect)
         self._root = root.rstrip("/")
-        known = self._files.protocol
-        self._store = bool(STORES & set(known if isinstance(known, tuple) else (known,)))
+        protocols = self._files.protocol
+        self._store = bool(
+            STORES & set(protocols if isinstance(protocols, tuple) else (protocols,))
+        )
 
     @contextmanager
     def _linked(self) -> Iterator[Limited]:
@@ -61,15 +63,15 @@ class Remote:
         with self._linked() as files:
             files.invalidate_cache()
             try:
-                found: Mapping[str, Mapping[str, Any]] = files.find(self._root, detail=True)
+                entries: Mapping[str, Mapping[str, Any]] = files.find(self._root, detail=True)
             except FileNotFoundError:
                 return {}
-        if self._root in found:
+        if self._root in entries:
             raise UsageError("this is a file, a folder is needed", where=self.name)
         start = len(self._root) + 1
         return {
-            path[start:]: int(said.get("size") or 0)
-            for path, said in found.items()
+            path[start:]: int(entry.get("size") or 0)
+            for path, entry in entries.items()
             if not path.endswith("/")
         }
 
@@ -95,13 +97,13 @@ class Remote:
                 _in_one(files, path, chunks)
                 return
             head, _, tail = path.rpartition("/")
-            made = f"{head}/.{tail}.partial"
+            temporary = f"{head}/.{tail}.partial"
             files.makedirs(head, exist_ok=True)
             try:
-                _upload(files, made, chunks)
-                _rename(files, made, path)
+                _upload(files, temporary, chunks)
+                _rename(files, temporary, path)
             except BaseException:
-                files.in_passing("rm_file", made)
+                files.in_passing("rm_file", temporary)
                 raise
 
     def append(self, name: str, chunks: Iterable[bytes]) -> None:
@@ -121,8 +123,13 @@ class Remote:
             if self._store or not names:
                 return
             files.invalidate_cache()
-            above = {str(one) for name in names for one in PurePosixPath(name).parents if one.name}
-            for folder in sorted(above, key=lambda one: -one.count("/")):
+            parents = {
+                str(parent)
+                for name in names
+                for parent in PurePosixPath(name).parents
+                if parent.name
+            }
+            for folder in sorted(parents, key=lambda name: -name.count("/")):
                 try:
                     if not files.ls(self._at(folder), detail=False):
                         files.rmdir(self._at(folder))
@@ -135,22 +142,24 @@ class Remote:
         """Name the final folder, whose seal comes last; a hidden one where another is there."""
         return partial(folder) if replaces else folder
 
-    def settle(self, made: str, folder: str, names: Sequence[str], old: Sequence[str]) -> None:
+    def settle(
+        self, work_folder: str, folder: str, names: Sequence[str], old: Sequence[str]
+    ) -> None:
         """Copy what was written beside, its seal last; what was there before goes, seal first."""
-        if made == folder:
+        if work_folder == folder:
             return
         with self._linked() as files:
-            waits = files.exists(self._at(f"{made}/{names[-1]}"))
-        if waits:  # else it was done, and told otherwise
+            is_pending = files.exists(self._at(f"{work_folder}/{names[-1]}"))
+        if is_pending:  # else it was done, and told otherwise
             self.remove([f"{folder}/{name}" for name in reversed(old)])
             for name in names:
-                self._copy(f"{made}/{name}", f"{folder}/{name}")
-        self.remove([f"{made}/{name}" for name in reversed(names)])
+                self._copy(f"{work_folder}/{name}", f"{folder}/{name}")
+        self.remove([f"{work_folder}/{name}" for name in reversed(names)])
 
     def drop(self, folder: str, names: Sequence[str]) -> None:
         """Delete the seal first."""
-        for one in (folder, partial(folder)):
-            self.remove([f"{one}/{name}" for name in reversed(names)])
+        for root in (folder, partial(folder)):
+            self.remove([f"{root}/{name}" for name in reversed(names)])
 
     def room(self) -> int | None:
         """Nobody can tell."""
@@ -162,13 +171,13 @@ class Remote:
     def _at(self, name: str) -> str:
         return f"{self._root}/{name}"
 
-    def _copy(self, made: str, name: str) -> None:
+    def _copy(self, source: str, name: str) -> None:
         try:
             with self._linked() as files:
                 files.makedirs(self._at(name).rpartition("/")[0], exist_ok=True)
-                files.cp_file(self._at(made), self._at(name))
+                files.cp_file(self._at(source), self._at(name))
         except NotImplementedError:
-            self.write(name, self.read(made))
+            self.write(name, self.read(source))
 
 
 @contextmanager
@@ -193,20 +202,20 @@ def _opened(files: Limited, path: str, mode: str, block_size: int) -> Iterator[L
 def _many_at_once(file: Limited, start: int) -> Iterator[bytes]:
     """Read over SSH: the requests of a chunk at once, not a round trip for each 32 kB."""
     size = int(file.stat().st_size)
-    for at in range(start, size, CHUNK):
-        asked = file.real.readv([(at, min(CHUNK, size - at))])
-        yield within(file.seconds, part(b"".join, asked))
+    for offset in range(start, size, CHUNK):
+        replies = file.real.readv([(offset, min(CHUNK, size - offset))])
+        yield within(file.seconds, part(b"".join, replies))
 
 
 def _in_one(files: Limited, path: str, chunks: Iterable[bytes]) -> None:
     """Send what is small in one request."""
-    held, rest = b"", iter(chunks)
-    for data in rest:
-        held += data
-        if len(held) > ONE_PUT:
-            _upload(files, path, chain((held,), rest))
+    buffer, remaining = b"", iter(chunks)
+    for data in remaining:
+        buffer += data
+        if len(buffer) > ONE_PUT:
+            _upload(files, path, chain((buffer,), remaining))
             return
-    files.pipe_file(path, held)
+    files.pipe_file(path, buffer)
 
 
 def _upload(files: Limited, path: str, chunks: Iterable[bytes]) -> None:
@@ -215,45 +224,45 @@ def _upload(files: Limited, path: str, chunks: Iterable[bytes]) -> None:
             file.write(data)
 
 
-def _rename(files: Limited, made: str, path: str) -> None:
+def _rename(files: Limited, temporary: str, path: str) -> None:
     try:
-        files.mv(made, path)
+        files.mv(temporary, path)
     except OSError:  # some do not rename over what is there
         if not files.exists(path):
             raise
         files.rm_file(path)
-        files.mv(made, path)
+        files.mv(temporary, path)
 
 
 def remote(url: str, options: Mapping[str, object], stall: float = STALL) -> Remote:
     """Return the place of a URL. Raises UsageError, VitalsError naming what to install."""
-    shown = redact.text(url)
+    display_url = redact.text(url)
     try:
         from fsspec.core import url_to_fs  # noqa: PLC0415 - optional
     except ImportError:
         hint = 'pip install "rlvitals[remote]"'
         problem = "a URL needs fsspec, which is not installed"
-        raise VitalsError(problem, where=shown, hint=hint) from None
+        raise VitalsError(problem, where=display_url, hint=hint) from None
 
     def connect() -> tuple[Any, str]:
         return url_to_fs(url, **{"skip_instance_cache": True, **options})  # type: ignore[no-any-return]
 
     try:
-        return Remote(connect, shown, stall)
+        return Remote(connect, display_url, stall)
     except ImportError as error:
         package = PACKAGES.get(url.split(SCHEME, 1)[0], "")
         hint = f"pip install {package}" if package else str(error)
         problem = "this kind of URL needs a package that is not installed"
-        raise VitalsError(problem, where=shown, hint=hint) from None
+        raise VitalsError(problem, where=display_url, hint=hint) from None
     except ValueError as error:
-        raise UsageError(f"not a target: {error}", where=shown, hint=_meant(url)) from None
+        raise UsageError(f"not a target: {error}", where=display_url, hint=_meant(url)) from None
     except Exception as error:  # some connect at once, and raise errors of their own kinds
         problem = f"cannot be reached: {redact.text(str(error)) or type(error).__name__}"
-        raise VitalsError(problem, where=shown) from error
+        raise VitalsError(problem, where=display_url) from error
 
 
 def _meant(url: str) -> str:
     import fsspec  # noqa: PLC0415 - optional
 
-    near = nearest(url.split(SCHEME, 1)[0], fsspec.available_protocols())
-    return near or "a folder, s3://bucket/folder, gs://bucket/folder, sftp://host/folder"
+    suggestion = nearest(url.split(SCHEME, 1)[0], fsspec.available_protocols())
+    return suggestion or "a folder, s3://bucket/folder, gs://bucket/folder, sftp://host/folder"

@@ -20,31 +20,31 @@ def wrong(name: str) -> str:
         ("it has characters that cannot be shown", not name.isprintable()),
         ("it is too long", not _is_short(path)),
     )
-    return next((why for why, found in checks if found), "")
+    return next((reason for reason, applies in checks if applies), "")
 
 
 def clashing(names: Iterable[str]) -> dict[str, str]:
     """Return the names that cannot lie beside an earlier one everywhere, and why."""
-    seen: dict[str, str] = {}
+    names_by_key: dict[str, str] = {}
     folders: dict[str, str] = {}
-    found = {}
+    reasons = {}
     for name in names:
         key = _key(name)
-        above = [_key(str(one)) for one in PurePosixPath(name).parents if one.parts]
-        if name in seen.values():
-            found[name] = "it is there twice"
-        elif key in seen:
-            found[name] = f"it differs from {seen[key]} in case alone"
-        elif key in folders or any(one in seen for one in above):
-            found[name] = "it is a file and a folder"
+        parents = [_key(str(parent)) for parent in PurePosixPath(name).parents if parent.parts]
+        if name in names_by_key.values():
+            reasons[name] = "it is there twice"
+        elif key in names_by_key:
+            reasons[name] = f"it differs from {names_by_key[key]} in case alone"
+        elif key in folders or any(parent in names_by_key for parent in parents):
+            reasons[name] = "it is a file and a folder"
         else:
-            seen[key] = name
-            folders |= dict.fromkeys(above, name)
-    return found
+            names_by_key[key] = name
+            folders |= dict.fromkeys(parents, name)
+    return reasons
 
 
 def _is_short(path: PurePosixPath) -> bool:
-    sizes = [len(part.encode(errors="surrogatepass")) for part in path.parts]
+    sizes = [len(segment.encode(errors="surrogatepass")) for segment in path.parts]
     return sum(sizes) + len(sizes) <= LONGEST and max(sizes, default=0) <= LONGEST_PART
 
 

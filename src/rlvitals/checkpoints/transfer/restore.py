@@ -49,15 +49,15 @@ class _Work:
     patience: Patience
 
     def bring(self, piece: copy_files.Piece, target: str) -> None:
-        begun = self.there.get(target) == piece.size
-        if not (begun and copy_files.same(self.made, piece, target, self.patience)):
+        is_started = self.there.get(target) == piece.size
+        if not (is_started and copy_files.same(self.made, piece, target, self.patience)):
             copy_files.copy(self.made, piece, target, self.patience)
         self.done.files += 1
         self.done.size += piece.size
 
 
 def restore(
-    place: Place,
+    remote: Place,
     folder: Path | None = None,
     *,
     force: bool = False,
@@ -70,46 +70,50 @@ def restore(
     with `force`. Raises UnreadableLog where no backup is, UsageError, OSError.
     """
     patience = patience or Patience()
-    sizes = patience.call(place.sizes)
-    known = backup_index.read(place, sizes, patience)
-    if known is None:
+    sizes = patience.call(remote.sizes)
+    index = backup_index.read(remote, sizes, patience)
+    if index is None:
         problem = "no backup is here" if sizes else "nothing is here"
         hint = "the TARGET that `rlvitals backup RUN TARGET` was given"
-        raise UnreadableLog(problem, where=place.name, hint=hint)
-    target = folder or Path(_plain(known.name))
-    here = _sealed(place, sizes, patience)
-    _may(target, known, here, force=force)
-    with gathering(target, "restoring", go_on=True) as made:
-        there = Folder(made).sizes()
-        done = Restored(target, left=list(index_check.files(known, sizes)))
-        work = _Work(place, sizes, Folder(made), there, done, patience)
-        _room(made, known, here, there)
-        _checkpoints(work, [one for one in here if not _is_foreign(work, known, one)], tell)
-        usable = {naming.final(Path(), one.manifest.step).name for one in here}
-        done.damaged += index_check.damaged(sizes, usable)
-        done.left += index_check.missing(known, sizes, usable)
-        _logs(work, known)
+        raise UnreadableLog(problem, where=remote.name, hint=hint)
+    target = folder or Path(_plain(index.name))
+    arrived = _sealed(remote, sizes, patience)
+    _may(target, index, arrived, force=force)
+    with gathering(target, "restoring", go_on=True) as work_folder:
+        present = Folder(work_folder).sizes()
+        result = Restored(target, left=list(index_check.files(index, sizes)))
+        work = _Work(remote, sizes, Folder(work_folder), present, result, patience)
+        _room(work_folder, index, arrived, present)
+        _checkpoints(
+            work,
+            [checkpoint for checkpoint in arrived if not _is_foreign(work, index, checkpoint)],
+            tell,
+        )
+        usable = {naming.final(Path(), checkpoint.manifest.step).name for checkpoint in arrived}
+        result.damaged += index_check.damaged(sizes, usable)
+        result.left += index_check.missing(index, sizes, usable)
+        _logs(work, index)
         _forget(work)
-        work.done.aside = put_in_place(made, target)
+        work.done.aside = put_in_place(work_folder, target)
     return work.done
 
 
-def _sealed(place: Place, sizes: Mapping[str, int], patience: Patience) -> list[Arrived]:
+def _sealed(remote: Place, sizes: Mapping[str, int], patience: Patience) -> list[Arrived]:
     """Return the checkpoints that may be brought back, the newest first."""
-    named, unnamed = sealed_at(place, sizes, patience), unnamed_at(place, sizes, patience)
-    found = {**unnamed, **named}
-    return sorted(found.values(), key=lambda one: -one.manifest.sequence)
+    finished, nameless = sealed_at(remote, sizes, patience), unnamed_at(remote, sizes, patience)
+    checkpoints = {**nameless, **finished}
+    return sorted(checkpoints.values(), key=lambda checkpoint: -checkpoint.manifest.sequence)
 
 
-def _is_foreign(work: _Work, known: Index, one: Arrived) -> bool:
+def _is_foreign(work: _Work, index: Index, checkpoint: Arrived) -> bool:
     """Tell, and say, that a checkpoint in a backup is of another run."""
-    foreign = bool(known.run_id) and one.manifest.run_id not in {"", known.run_id}
-    if foreign:
-        work.done.damaged.append(f"{one.name} is another run's, not restored")
-    return foreign
+    is_foreign = bool(index.run_id) and checkpoint.manifest.run_id not in {"", index.run_id}
+    if is_foreign:
+        work.done.damaged.append(f"{checkpoint.name} is another run's, not restored")
+    return is_foreign
 
 
-def _may(target: Path, known: Index, here: list[Arrived], *, force: bool) -> None:
+def _may(target: Path, index: Index, arrived: list[Arrived], *, force: bool) -> None:
     """See whether the folder may be replaced. Raises UsageError."""
     if not os.path.lexists(target):
         return
@@ -119,73 +123,84 @@ def _may(target: Path, known: Index, here: list[Arrived], *, force: bool) -> Non
         return
     hint = "name another folder with -o, or --force: what is there is set aside, not deleted"
     try:
-        there = file_selection.find(target)
+        content = file_selection.find(target)
     except VitalsError:
         problem = "the folder is not empty, and holds no run"
         raise UsageError(problem, where=str(target), hint=hint) from None
-    if there.run_id != known.run_id or not known.run_id:
+    if content.run_id != index.run_id or not index.run_id:
         raise UsageError("the folder holds another run", where=str(target), hint=hint)
-    newest = max((one.manifest.sequence for one in here), default=0)
-    steps = [one for one in there.checkpoints if one.manifest.sequence >= newest]
-    if steps or not here:
-        backed = f"step {here[0].manifest.step:,}" if here else "no checkpoint"
-        own = f"step {there.checkpoints[0].step:,}" if there.checkpoints else "its own logs"
-        problem = f"the folder is as new as the backup: {own} there, {backed} in the backup"
+    newest = max((checkpoint.manifest.sequence for checkpoint in arrived), default=0)
+    newer = [
+        checkpoint for checkpoint in content.checkpoints if checkpoint.manifest.sequence >= newest
+    ]
+    if newer or not arrived:
+        backup_state = f"step {arrived[0].manifest.step:,}" if arrived else "no checkpoint"
+        own_state = (
+            f"step {content.checkpoints[0].step:,}" if content.checkpoints else "its own logs"
+        )
+        problem = (
+            f"the folder is as new as the backup: {own_state} there, {backup_state} in the backup"
+        )
         raise UsageError(problem, where=str(target), hint=hint)
 
 
-def _room(made: Path, known: Index, here: list[Arrived], there: Mapping[str, int]) -> None:
-    needed = sum(file_selection.size(one.manifest) for one in here)
-    needed += sum(versions[-1].size for versions in known.files.values() if versions)
-    needed -= sum(there.values())
-    free = Folder(made).room()
-    if free is not None and free < needed:
+def _room(
+    work_folder: Path, index: Index, arrived: list[Arrived], present: Mapping[str, int]
+) -> None:
+    needed_bytes = sum(file_selection.size(checkpoint.manifest) for checkpoint in arrived)
+    needed_bytes += sum(versions[-1].size for versions in index.files.values() if versions)
+    needed_bytes -= sum(present.values())
+    free_bytes = Folder(work_folder).room()
+    if free_bytes is not None and free_bytes < needed_bytes:
         raise VitalsError(
-            byte_text.no_room(needed, free),
-            where=str(made.parent.parent),
+            byte_text.no_room(needed_bytes, free_bytes),
+            where=str(work_folder.parent.parent),
             hint="name a folder on another disk with -o",
         )
 
 
-def _checkpoints(work: _Work, here: list[Arrived], tell: Callable[[str], None]) -> None:
+def _checkpoints(work: _Work, arrived: list[Arrived], tell: Callable[[str], None]) -> None:
     """Bring each checkpoint, its seal last; one that is damaged there is left there."""
-    for one in here:
-        name = naming.final(Path(), one.manifest.step).name
+    for checkpoint in arrived:
+        name = naming.final(Path(), checkpoint.manifest.step).name
         try:
-            for file, said in sorted(one.manifest.files.items()):
-                source = f"{one.name}/{file}"
-                piece = copy_files.of_place(work.place, source, said.size, said.xxh3_128)
+            for file, fields in sorted(checkpoint.manifest.files.items()):
+                source = f"{checkpoint.name}/{file}"
+                piece = copy_files.of_place(work.place, source, fields.size, fields.xxh3_128)
                 work.bring(piece, f"{name}/{file}")
-            manifests.write(work.made.path / name, one.manifest)
+            manifests.write(work.made.path / name, checkpoint.manifest)
         except (Changed, Broken, FileNotFoundError) as error:
             work.done.damaged.append(f"{name} is damaged in the backup, not restored: {error}")
             shutil.rmtree(work.made.path / name, ignore_errors=True)
             continue
         if not work.done.checkpoints:
-            work.done.newest = one.manifest.step
+            work.done.newest = checkpoint.manifest.step
             Folder(work.made.path).write(naming.LATEST, (f"{name}\n".encode(),))
         work.done.checkpoints += 1
-        tell(f"{name}: {byte_text.size(file_selection.size(one.manifest))} restored and verified")
+        size = byte_text.size(file_selection.size(checkpoint.manifest))
+        tell(f"{name}: {size} restored and verified")
 
 
-def _logs(work: _Work, known: Index) -> None:
-    for name, versions in known.files.items():
-        inside = index_check.is_of_a_backup(name)
-        if why := path_safety.wrong(name) or (
-            "it is part of a checkpoint, or hidden" if inside else ""
+def _logs(work: _Work, index: Index) -> None:
+    for name, versions in index.files.items():
+        is_internal = index_check.is_of_a_backup(name)
+        if reason := path_safety.wrong(name) or (
+            "it is part of a checkpoint, or hidden" if is_internal else ""
         ):
-            raise UnreadableLog(f"the backup names {name!r}: {why}", where=work.place.name)
+            raise UnreadableLog(f"the backup names {name!r}: {reason}", where=work.place.name)
         if name not in work.sizes:
             if backup_index.ABSENT not in versions:
                 work.done.damaged.append(f"{name} is missing in the backup")
-        elif not any(_version(work, name, one) for one in _likely(versions, work.sizes[name])):
+        elif not any(
+            _version(work, name, version) for version in _likely(versions, work.sizes[name])
+        ):
             work.done.damaged.append(f"{name} is damaged in the backup, not restored")
 
 
 def _likely(versions: tuple[Version, ...], size: int) -> list[Version]:
     """Order the versions that may be there: that of its size first, then what it began as."""
-    fitting = [one for one in versions if 0 <= one.size <= size]
-    return sorted(fitting, key=lambda one: (one.size != size, -one.size))
+    candidates = [version for version in versions if 0 <= version.size <= size]
+    return sorted(candidates, key=lambda version: (version.size != size, -version.size))
 
 
 def _version(work: _Work, name: str, version: Version) -> bool:
@@ -198,12 +213,12 @@ def _version(work: _Work, name: str, version: Version) -> bool:
 
 def _forget(work: _Work) -> None:
     """Delete what an earlier try gathered of a backup that has changed since."""
-    made = work.made.path
-    own = {naming.LATEST}
-    for path in Folder(made).sizes():
+    work_folder = work.made.path
+    generated = {naming.LATEST}
+    for path in Folder(work_folder).sizes():
         top = path.split("/", 1)[0]
-        sealed = naming.FINAL.fullmatch(top) and (made / top / MANIFEST).exists()
-        if path not in own and not sealed and not (path in work.sizes and _is_file(path)):
+        is_sealed = naming.FINAL.fullmatch(top) and (work_folder / top / MANIFEST).exists()
+        if path not in generated and not is_sealed and not (path in work.sizes and _is_file(path)):
             work.made.remove([path])
 
 

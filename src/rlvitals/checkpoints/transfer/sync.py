@@ -48,8 +48,8 @@ class Done:
         newest = f"; newest: {self.newest}" if self.newest else "; no checkpoint yet"
         if not self.files:
             return f"{head}: nothing new for {self.target}{newest}"
-        made = self.checkpoints
-        count = f"{len(made)} checkpoint{'s' * (len(made) != 1)}, " if made else ""
+        names = self.checkpoints
+        count = f"{len(names)} checkpoint{'s' * (len(names) != 1)}, " if names else ""
         return (
             f"{head}: {count}{self.files:,} file{'s' * (self.files != 1)}, "
             f"{byte_text.size(self.size)} copied to {self.target} and verified{newest}"
@@ -80,12 +80,12 @@ class _Round:
 
 def mirror(  # noqa: PLR0913 - what, where to, how, each by its name
     folder: Path,
-    place: Place,
+    remote: Place,
     *,
     keep_all: bool = False,
     patience: Patience | None = None,
     tell: Callable[[str], None] = lambda _: None,
-    done: Done | None = None,
+    result: Done | None = None,
 ) -> Done:
     """Bring a run's backup up to date. Raises VitalsError, copying.Stopped, what the place raises.
 
@@ -93,142 +93,159 @@ def mirror(  # noqa: PLR0913 - what, where to, how, each by its name
     the run deleted go there too, unless `keep_all`; the newest and all that another program put
     there stay. `done` is filled while it goes on: it says how far a round came that broke off.
     """
-    patience, done = patience or Patience(), done or Done(place.name)
-    apart(folder, place)
-    found = file_selection.find(folder)
-    sizes = patience.call(place.sizes)
-    mine = Index(found.run_id, folder.resolve().name, _source(folder))
-    now = backup_index.owned(place, sizes, mine, patience)
-    done.left = found.left
-    done.failed += found.unreadable
-    one = _Round(place, found, now, sizes, patience, done, tell)
+    patience, result = patience or Patience(), result or Done(remote.name)
+    apart(folder, remote)
+    content = file_selection.find(folder)
+    sizes = patience.call(remote.sizes)
+    own_index = Index(content.run_id, folder.resolve().name, _source(folder))
+    index = backup_index.owned(remote, sizes, own_index, patience)
+    result.left = content.left
+    result.failed += content.unreadable
+    sync = _Round(remote, content, index, sizes, patience, result, tell)
     if file_selection.INDEX not in sizes:
-        backup_index.write(place, now, patience)  # from the first byte on it is said whose this is
-    arrived = _Checkpoints(one).bring()
+        backup_index.write(
+            remote, index, patience
+        )  # from the first byte on it is said whose this is
+    arrived = _Checkpoints(sync).bring()
     for _ in range(TRIES):
-        if not one.gone:  # pruned or saved anew while it was copied
+        if not sync.gone:  # pruned or saved anew while it was copied
             break
-        one.gone = False
-        one.found, one.sizes = file_selection.find(folder), patience.call(place.sizes)
-        arrived = _Checkpoints(one).bring()
+        sync.gone = False
+        sync.found, sync.sizes = file_selection.find(folder), patience.call(remote.sizes)
+        arrived = _Checkpoints(sync).bring()
     if not keep_all:
-        _drop(one, arrived)
-    _logs(one, found.logs)
-    _latest(one, arrived)
-    place.tidy()
-    return one.done
+        _drop(sync, arrived)
+    _logs(sync, content.logs)
+    _latest(sync, arrived)
+    remote.tidy()
+    return sync.done
 
 
-def apart(folder: Path, place: Place) -> None:
+def apart(folder: Path, remote: Place) -> None:
     """See that neither lies in the other. Raises UsageError."""
-    if not isinstance(place, Folder):
+    if not isinstance(remote, Folder):
         return
-    source, target = folder.resolve(), place.path.resolve()
+    source, target = folder.resolve(), remote.path.resolve()
     if source == target:
-        raise UsageError("the run and the target are the same folder", where=place.name)
+        raise UsageError("the run and the target are the same folder", where=remote.name)
     if source in target.parents or target in source.parents:
         inner = "target lies in the run" if source in target.parents else "run lies in the target"
         hint = "a folder elsewhere, best on another disk"
-        raise UsageError(f"the {inner}", where=place.name, hint=hint)
+        raise UsageError(f"the {inner}", where=remote.name, hint=hint)
 
 
 def _source(folder: Path) -> str:
-    said = f"{provenance.now()['host']}:{folder.resolve()}"
-    return blake2b(said.encode(), digest_size=8).hexdigest()
+    text = f"{provenance.now()['host']}:{folder.resolve()}"
+    return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 class _Checkpoints:
     """Brings the checkpoints that are not there yet: the newest first."""
 
-    def __init__(self, one: _Round) -> None:
-        self._round = one
+    def __init__(self, sync: _Round) -> None:
+        self._round = sync
 
     def bring(self) -> dict[str, Arrived]:
         """Return what lies whole at the target, by the names of the folders."""
-        one = self._round
-        there = sealed_at(one.place, one.sizes, one.patience)
-        wanted = [ours for ours in one.found.checkpoints if not self._is_there(ours, there)]
-        one.done.held = held = there.keys() - {ours.folder.name for ours in wanted}
-        if not wanted:
-            return there
-        if RUN_FILE in one.found.logs:  # without it a restored checkpoint is nobody's
-            _logs(one, (RUN_FILE,))
-        for ours in wanted:
-            before = one.done.files, one.done.size
+        sync = self._round
+        present = sealed_at(sync.place, sync.sizes, sync.patience)
+        missing = [
+            checkpoint
+            for checkpoint in sync.found.checkpoints
+            if not self._is_there(checkpoint, present)
+        ]
+        sync.done.held = complete_names = present.keys() - {
+            checkpoint.folder.name for checkpoint in missing
+        }
+        if not missing:
+            return present
+        if RUN_FILE in sync.found.logs:  # without it a restored checkpoint is nobody's
+            _logs(sync, (RUN_FILE,))
+        for checkpoint in missing:
+            totals = sync.done.files, sync.done.size
             try:
-                there[ours.folder.name] = self._bring(ours, there)
-                held.add(ours.folder.name)
+                present[checkpoint.folder.name] = self._bring(checkpoint, present)
+                complete_names.add(checkpoint.folder.name)
             except Changed as error:
-                one.done.files, one.done.size = before
-                self._say(ours, error)
-        return there
+                sync.done.files, sync.done.size = totals
+                self._say(checkpoint, error)
+        return present
 
-    def _is_there(self, ours: Checkpoint, there: Mapping[str, Arrived]) -> bool:
-        other = there.get(ours.folder.name)
-        return other is not None and other.manifest == ours.manifest
+    def _is_there(self, checkpoint: Checkpoint, present: Mapping[str, Arrived]) -> bool:
+        remote_checkpoint = present.get(checkpoint.folder.name)
+        return remote_checkpoint is not None and remote_checkpoint.manifest == checkpoint.manifest
 
-    def _bring(self, ours: Checkpoint, there: Mapping[str, Arrived]) -> Arrived:
-        one, name = self._round, ours.folder.name
-        seal = file_selection.seal(ours)
-        other = there.get(name)
-        old = one.index.checkpoints.get(name, ())
-        old = _files(other.manifest.files) if other is not None else old
-        if other is not None and other.manifest.files == ours.manifest.files:  # it was pinned
-            one.copy(seal, f"{name}/{MANIFEST}")
-            return replace(other, manifest=ours.manifest)
-        made = one.place.begin(name, replaces=other is not None)
-        self._announce(ours, made)
-        self._fill(ours, made)
-        one.copy(seal, f"{made}/{MANIFEST}")
-        names = _files(ours.manifest.files)
-        one.patience.call(partial(one.place.settle, made, name, names, old))
-        one.done.checkpoints.append(name)
-        one.tell(
-            f"{name}: {byte_text.size(file_selection.size(ours.manifest))} copied and verified"
+    def _bring(self, checkpoint: Checkpoint, present: Mapping[str, Arrived]) -> Arrived:
+        sync, name = self._round, checkpoint.folder.name
+        seal = file_selection.seal(checkpoint)
+        remote_checkpoint = present.get(name)
+        old_files = sync.index.checkpoints.get(name, ())
+        old_files = (
+            _files(remote_checkpoint.manifest.files) if remote_checkpoint is not None else old_files
         )
-        return Arrived(name, ours.manifest)
+        if (
+            remote_checkpoint is not None
+            and remote_checkpoint.manifest.files == checkpoint.manifest.files
+        ):
+            # Only the manifest differs: the checkpoint was pinned.
+            sync.copy(seal, f"{name}/{MANIFEST}")
+            return replace(remote_checkpoint, manifest=checkpoint.manifest)
+        work_folder = sync.place.begin(name, replaces=remote_checkpoint is not None)
+        self._announce(checkpoint, work_folder)
+        self._fill(checkpoint, work_folder)
+        sync.copy(seal, f"{work_folder}/{MANIFEST}")
+        names = _files(checkpoint.manifest.files)
+        sync.patience.call(partial(sync.place.settle, work_folder, name, names, old_files))
+        sync.done.checkpoints.append(name)
+        size = byte_text.size(file_selection.size(checkpoint.manifest))
+        sync.tell(f"{name}: {size} copied and verified")
+        return Arrived(name, checkpoint.manifest)
 
-    def _announce(self, ours: Checkpoint, made: str) -> None:
+    def _announce(self, checkpoint: Checkpoint, work_folder: str) -> None:
         """See that there is room, and write down what is about to be put there."""
-        one = self._round
-        room, needed = one.place.room(), file_selection.size(ours.manifest)
-        if room is not None and room < needed:
+        sync = self._round
+        free_bytes, needed_bytes = sync.place.room(), file_selection.size(checkpoint.manifest)
+        if free_bytes is not None and free_bytes < needed_bytes:
             raise VitalsError(
-                byte_text.no_room(needed, room),
-                where=one.place.name,
+                byte_text.no_room(needed_bytes, free_bytes),
+                where=sync.place.name,
                 hint="make room there; the run goes on",
             )
-        known = {**one.index.checkpoints, ours.folder.name: _files(ours.manifest.files)}
-        one.save_index(replace(one.index, checkpoints=known))
+        checkpoints = {
+            **sync.index.checkpoints,
+            checkpoint.folder.name: _files(checkpoint.manifest.files),
+        }
+        sync.save_index(replace(sync.index, checkpoints=checkpoints))
         stale = [
             name
-            for name in one.sizes
-            if name.startswith(f"{made}/") and name[len(made) + 1 :] not in ours.manifest.files
+            for name in sync.sizes
+            if name.startswith(f"{work_folder}/")
+            and name[len(work_folder) + 1 :] not in checkpoint.manifest.files
         ]  # of another checkpoint of that step, broken off: its seal was never there
-        one.place.remove(stale)
+        sync.place.remove(stale)
 
-    def _fill(self, ours: Checkpoint, made: str) -> None:
+    def _fill(self, checkpoint: Checkpoint, work_folder: str) -> None:
         """Copy the files that an earlier round did not get through with."""
-        one = self._round
-        for piece in file_selection.pieces(ours):
-            target = f"{made}/{piece.name}"
-            begun = one.sizes.get(target) == piece.size
-            if not (begun and copy_files.same(one.place, piece, target, one.patience)):
-                one.copy(piece, target)
+        sync = self._round
+        for piece in file_selection.pieces(checkpoint):
+            target = f"{work_folder}/{piece.name}"
+            is_started = sync.sizes.get(target) == piece.size
+            if not (is_started and copy_files.same(sync.place, piece, target, sync.patience)):
+                sync.copy(piece, target)
 
-    def _say(self, ours: Checkpoint, why: Changed) -> None:
+    def _say(self, checkpoint: Checkpoint, error: Changed) -> None:
         """Tell a checkpoint that went while it was copied from one that is damaged."""
-        name = ours.folder.name
-        if _still(ours):
-            self._round.done.failed.append(f"{name} is damaged in the run, not copied: {why}")
+        name = checkpoint.folder.name
+        if _still(checkpoint):
+            self._round.done.failed.append(f"{name} is damaged in the run, not copied: {error}")
         else:
             self._round.done.left = (*self._round.done.left, f"{name} is gone meanwhile")
             self._round.gone = True
 
 
-def _still(ours: Checkpoint) -> bool:
+def _still(checkpoint: Checkpoint) -> bool:
     try:
-        return manifests.read(ours.folder) == ours.manifest
+        return manifests.read(checkpoint.folder) == checkpoint.manifest
     except BadCheckpoint:
         return False
 
@@ -238,115 +255,123 @@ def _files(names: Mapping[str, object]) -> tuple[str, ...]:
     return (*sorted(names), MANIFEST)
 
 
-def _drop(one: _Round, arrived: Mapping[str, Arrived]) -> None:
+def _drop(sync: _Round, arrived: Mapping[str, Arrived]) -> None:
     """Delete what this backup put there and the run deleted: never the newest that is whole."""
-    newest = max((each.manifest.sequence for each in arrived.values()), default=None)
-    own = [each.manifest.sequence for each in one.found.checkpoints]
-    if newest is None or not own or newest not in own:
+    newest = max((checkpoint.manifest.sequence for checkpoint in arrived.values()), default=None)
+    own_sequences = [checkpoint.manifest.sequence for checkpoint in sync.found.checkpoints]
+    if newest is None or not own_sequences or newest not in own_sequences:
         return  # the run has lost what lies here: this is what a backup is for
-    for name, files in sorted(one.index.checkpoints.items()):
-        other = arrived.get(name)
-        older = other is None or other.manifest.sequence < newest
-        if (one.found.folder / name).exists() or not older:
+    for name, files in sorted(sync.index.checkpoints.items()):
+        remote_checkpoint = arrived.get(name)
+        is_older = remote_checkpoint is None or remote_checkpoint.manifest.sequence < newest
+        if (sync.found.folder / name).exists() or not is_older:
             continue
-        one.patience.call(partial(one.place.drop, name, files))
-        if other is not None:
-            one.done.removed.append(name)
-        kept = {each: its for each, its in one.index.checkpoints.items() if each != name}
-        one.save_index(replace(one.index, checkpoints=kept))
+        sync.patience.call(partial(sync.place.drop, name, files))
+        if remote_checkpoint is not None:
+            sync.done.removed.append(name)
+        remaining = {
+            checkpoint: checkpoint_files
+            for checkpoint, checkpoint_files in sync.index.checkpoints.items()
+            if checkpoint != name
+        }
+        sync.save_index(replace(sync.index, checkpoints=remaining))
 
 
-def _logs(one: _Round, names: tuple[str, ...]) -> None:
+def _logs(sync: _Round, names: tuple[str, ...]) -> None:
     """Bring the files that differ. One that is rewritten meanwhile is looked at again."""
-    looked = {name: one.patience.call(partial(_look, one, name)) for name in names}
-    new = {name: piece for name, piece in looked.items() if piece is not None}
-    wanted = {name: piece for name, piece in new.items() if not _is_there(one, piece)}
-    known = dict(one.index.files)
+    pieces = {name: sync.patience.call(partial(_look, sync, name)) for name in names}
+    new = {name: piece for name, piece in pieces.items() if piece is not None}
+    changed = {name: piece for name, piece in new.items() if not _is_there(sync, piece)}
+    versions = dict(sync.index.files)
     # Rounds that were killed may have left any of the versions they announced.
-    announced = {name: (*known.get(name, (ABSENT,)), _version(new[name])) for name in wanted}
-    one.save_index(replace(one.index, files={**known, **announced}))
-    for name, piece in wanted.items():
-        last = _bring(one, piece)
+    announced = {name: (*versions.get(name, (ABSENT,)), _version(new[name])) for name in changed}
+    sync.save_index(replace(sync.index, files={**versions, **announced}))
+    for name, piece in changed.items():
+        last = _bring(sync, piece)
         if last is not None:
-            known[name] = (_version(last),)
-            one.sizes[name] = last.size
+            versions[name] = (_version(last),)
+            sync.sizes[name] = last.size
     if len(names) > 1:
-        _superseded(one, known)
-    one.save_index(replace(one.index, files=known))
+        _superseded(sync, versions)
+    sync.save_index(replace(sync.index, files=versions))
 
 
-def _look(one: _Round, name: str) -> Piece | None:
+def _look(sync: _Round, name: str) -> Piece | None:
     try:
-        return copy_files.look(one.found.folder / name, name)
+        return copy_files.look(sync.found.folder / name, name)
     except Changed:
         return None  # gone since it was listed
 
 
-def _is_there(one: _Round, piece: Piece) -> bool:
-    known = one.index.files.get(piece.name, ())
-    return known == (_version(piece),) and one.sizes.get(piece.name) == piece.size
+def _is_there(sync: _Round, piece: Piece) -> bool:
+    versions = sync.index.files.get(piece.name, ())
+    return versions == (_version(piece),) and sync.sizes.get(piece.name) == piece.size
 
 
 def _version(piece: Piece) -> Version:
     return Version(piece.size, piece.xxh3_128)
 
 
-def _bring(one: _Round, piece: Piece) -> Piece | None:
+def _bring(sync: _Round, piece: Piece) -> Piece | None:
     """Copy a file; return it as it was copied, or None where it would not hold still."""
-    before = one.index.files.get(piece.name, ())[:-1]
-    if len(before) == 1 and _has_tail(one, piece, before[0]) and _extended(one, piece, before[0]):
+    previous = sync.index.files.get(piece.name, ())[:-1]
+    if (
+        len(previous) == 1
+        and _has_tail(sync, piece, previous[0])
+        and _extended(sync, piece, previous[0])
+    ):
         return piece
     for _ in range(TRIES):
         try:
-            one.copy(piece, piece.name)
+            sync.copy(piece, piece.name)
         except Changed:
-            again = _look(one, piece.name)
-            if again is None:
+            rewritten = _look(sync, piece.name)
+            if rewritten is None:
                 return None
-            piece = again
+            piece = rewritten
         else:
             return piece
-    one.done.failed.append(f"{piece.name} was rewritten each time it was read: not copied")
+    sync.done.failed.append(f"{piece.name} was rewritten each time it was read: not copied")
     return None
 
 
-def _has_tail(one: _Round, piece: Piece, before: Version) -> bool:
-    there = one.sizes.get(piece.name)
-    return there == before.size and TAIL <= before.size < piece.size
+def _has_tail(sync: _Round, piece: Piece, previous: Version) -> bool:
+    size = sync.sizes.get(piece.name)
+    return size == previous.size and TAIL <= previous.size < piece.size
 
 
-def _extended(one: _Round, piece: Piece, before: Version) -> bool:
+def _extended(sync: _Round, piece: Piece, previous: Version) -> bool:
     """Send the new tail alone, where what is there is how the file begins."""
     try:
-        if copy_files.digest(piece.chunks(0), before.size) != before.xxh3_128:
+        if copy_files.digest(piece.chunks(0), previous.size) != previous.xxh3_128:
             return False
-        copy_files.extend(one.place, piece, piece.name, before.size, one.patience)
+        copy_files.extend(sync.place, piece, piece.name, previous.size, sync.patience)
     except (copy_files.Stopped, Hung):
         raise
     except Exception:  # noqa: BLE001 - a place that cannot, each in its way: the file goes whole
         return False
-    one.done.files += 1
-    one.done.size += piece.size - before.size
+    sync.done.files += 1
+    sync.done.size += piece.size - previous.size
     return True
 
 
-def _superseded(one: _Round, known: dict[str, tuple[Version, ...]]) -> None:
+def _superseded(sync: _Round, versions: dict[str, tuple[Version, ...]]) -> None:
     """Delete block files that were packed since: the packed one would miss what they lack."""
-    for name in [name for name in known if name.endswith(PACKED)]:
-        grown = f"{name.removesuffix(PACKED)}.rlv"
-        if grown in known and not os.path.lexists(one.found.folder / grown):
-            one.patience.call(partial(one.place.remove, [grown]))
-            del known[grown]
+    for name in [name for name in versions if name.endswith(PACKED)]:
+        source = f"{name.removesuffix(PACKED)}.rlv"
+        if source in versions and not os.path.lexists(sync.found.folder / source):
+            sync.patience.call(partial(sync.place.remove, [source]))
+            del versions[source]
 
 
-def _latest(one: _Round, arrived: Mapping[str, Arrived]) -> None:
+def _latest(sync: _Round, arrived: Mapping[str, Arrived]) -> None:
     """Name the newest that is whole there."""
     if not arrived:
         return
     newest = max(arrived.values(), key=lambda each: each.manifest.sequence)
-    one.done.newest = newest.name
-    said = f"{newest.name}\n".encode()
-    there = one.sizes.get(naming.LATEST) == len(said)
-    if there and copy_files.first(one.place.read(naming.LATEST), len(said)) == said:
+    sync.done.newest = newest.name
+    text = f"{newest.name}\n".encode()
+    is_current = sync.sizes.get(naming.LATEST) == len(text)
+    if is_current and copy_files.first(sync.place.read(naming.LATEST), len(text)) == text:
         return
-    one.patience.call(lambda: one.place.write(naming.LATEST, (said,)))
+    sync.patience.call(lambda: sync.place.write(naming.LATEST, (text,)))

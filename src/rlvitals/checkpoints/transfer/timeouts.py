@@ -19,23 +19,23 @@ class Hung(Exception):  # noqa: N818 - as a link is
 
 def within(seconds: float, action: Callable[[], T]) -> T:
     """Return what `action` returns; raise what it raises, or Hung after so many seconds."""
-    answer: list[T] = []
-    raised: list[BaseException] = []
+    results: list[T] = []
+    errors: list[BaseException] = []
 
     def do() -> None:
         try:
-            answer.append(action())
+            results.append(action())
         except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-            raised.append(error)
+            errors.append(error)
 
     thread = threading.Thread(target=do, name="rlvitals-link", daemon=True)
     thread.start()
     thread.join(seconds)
-    if raised:
-        raise raised[0]
-    if not answer:
+    if errors:
+        raise errors[0]
+    if not results:
         raise Hung(f"the link hangs: a call has not returned for {seconds:,.0f} s")
-    return answer[0]
+    return results[0]
 
 
 class Limited:

@@ -53,7 +53,7 @@ class _Announced:
 
     @property
     def size(self) -> int:
-        return sum(one.size for one in self.files.values())
+        return sum(version.size for version in self.files.values())
 
 
 def unbundle(
@@ -70,12 +70,12 @@ def unbundle(
     limit = Limit(MOST_SAID + HEADER)
     stream = archives.members(archive, limit)
     try:
-        announced = _announced(next(stream, None))
-        limit.most += announced.size + len(announced.files) * HEADER
-        target = folder or Path(announced.name)
+        header = _announced(next(stream, None))
+        limit.most += header.size + len(header.files) * HEADER
+        target = folder or Path(header.name)
         _may(target, force=force)
-        _fits(announced, archive, target, ratio)
-        return _unpacked(stream, announced, target)
+        _fits(header, archive, target, ratio)
+        return _unpacked(stream, header, target)
     except (Refused, Changed) as error:
         raise UnreadableLog(f"the archive is refused: {error}", where=str(archive)) from None
     except DAMAGED as error:
@@ -92,85 +92,87 @@ def _announced(first: Member | None) -> _Announced:
             "it does not begin with bundle.json, so it is no bundle of ours; "
             "`tar xf` or `unzip` unpack what other programs packed"
         )
-    said: Any = typed.load(b"".join(first.chunks(0)))
-    if not isinstance(said, dict) or said.get("written_by") != WRITER:
+    content: Any = typed.load(b"".join(first.chunks(0)))
+    if not isinstance(content, dict) or content.get("written_by") != WRITER:
         raise Refused("its bundle.json is none of rlvitals")
-    if not isinstance(said.get("format"), int) or said["format"] > FORMAT:
+    if not isinstance(content.get("format"), int) or content["format"] > FORMAT:
         raise Refused(
-            f"it is of format {said.get('format')}, written by a newer rlvitals: "
+            f"it is of format {content.get('format')}, written by a newer rlvitals: "
             "pip install --upgrade rlvitals"
         )
     try:
-        listed = [(str(name), Version(int(size), str(held))) for name, size, held in said["files"]]
-        found = _Announced(str(said["name"]), dict(listed))
+        entries = [
+            (str(name), Version(int(size), str(digest))) for name, size, digest in content["files"]
+        ]
+        header = _Announced(str(content["name"]), dict(entries))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise Refused(f"its bundle.json is damaged: {error!r}") from None
-    _check(found, [name for name, _ in listed], first.name)
-    return found
+    _check(header, [name for name, _ in entries], first.name)
+    return header
 
 
-def _check(found: _Announced, listed: list[str], first: str) -> None:
+def _check(header: _Announced, names: list[str], first: str) -> None:
     """Refuse names that lead elsewhere, or that some file systems take for one."""
-    if len(listed) > MOST_FILES:
-        raise Refused(f"it announces {len(listed):,} files, more than {MOST_FILES:,}")
-    if path_safety.wrong(found.name) or "/" in found.name or first != f"{found.name}/{BUNDLE}":
-        raise Refused(f"it names no folder: {found.name!r}")
-    for name in listed:
-        if why := path_safety.wrong(name):
-            raise Refused(f"{name!r}: {why}")
-        if found.files[name].size < 0:
-            raise Refused(f"{name!r} has {found.files[name].size} bytes")
-    for name, why in path_safety.clashing(listed).items():
-        raise Refused(f"{name!r}: {why}")
+    if len(names) > MOST_FILES:
+        raise Refused(f"it announces {len(names):,} files, more than {MOST_FILES:,}")
+    if path_safety.wrong(header.name) or "/" in header.name or first != f"{header.name}/{BUNDLE}":
+        raise Refused(f"it names no folder: {header.name!r}")
+    for name in names:
+        if reason := path_safety.wrong(name):
+            raise Refused(f"{name!r}: {reason}")
+        if header.files[name].size < 0:
+            raise Refused(f"{name!r} has {header.files[name].size} bytes")
+    for name, reason in path_safety.clashing(names).items():
+        raise Refused(f"{name!r}: {reason}")
 
 
 def _may(target: Path, *, force: bool) -> None:
-    there = target.exists() or target.is_symlink()
-    if there and not target.is_dir():
+    exists = target.exists() or target.is_symlink()
+    if exists and not target.is_dir():
         raise UsageError("this is a file, a folder is needed", where=str(target), hint="-o FOLDER")
-    if there and any(target.iterdir()) and not force:
+    if exists and any(target.iterdir()) and not force:
         hint = "name another folder with -o, or --force: what is there is set aside, not deleted"
         raise UsageError("a folder is there already", where=str(target), hint=hint)
 
 
-def _fits(announced: _Announced, archive: Path, target: Path, ratio: float) -> None:
+def _fits(header: _Announced, archive: Path, target: Path, ratio: float) -> None:
     """Refuse a bomb. Raises Refused, VitalsError where there is no room."""
-    packed = archive.stat().st_size
-    if announced.size > max(HARMLESS, ratio * packed):
+    packed_bytes = archive.stat().st_size
+    if header.size > max(HARMLESS, ratio * packed_bytes):
         raise Refused(
-            f"{packed:,} bytes announce {announced.size:,}: a bomb, by more than {ratio:,.0f} to 1 "
-            "(--max-ratio allows it)"
+            f"{packed_bytes:,} bytes announce {header.size:,}: a bomb, by more than {ratio:,.0f} "
+            "to 1 (--max-ratio allows it)"
         )
-    needed = announced.size + BLOCK * len(announced.files)
-    free = Folder(target.absolute().parent).room()
-    if free is not None and free < needed:
-        problem = byte_text.no_room(needed, free)
+    needed_bytes = header.size + BLOCK * len(header.files)
+    free_bytes = Folder(target.absolute().parent).room()
+    if free_bytes is not None and free_bytes < needed_bytes:
+        problem = byte_text.no_room(needed_bytes, free_bytes)
         raise VitalsError(problem, where=str(target), hint="name a folder on another disk with -o")
 
 
-def _unpacked(stream: Iterator[Member], announced: _Announced, target: Path) -> Unbundled:
-    with gathering(target, "unbundling", go_on=False) as made:
-        _write(stream, announced, Folder(made))
-        aside = put_in_place(made, target)
-    tops = {path.split("/", 1)[0] for path in announced.files if path.endswith(f"/{MANIFEST}")}
-    steps = sorted(int(found[1]) for top in tops if (found := naming.FINAL.fullmatch(top)))
-    return Unbundled(target, len(announced.files), announced.size, tuple(steps), aside)
+def _unpacked(stream: Iterator[Member], header: _Announced, target: Path) -> Unbundled:
+    with gathering(target, "unbundling", go_on=False) as work_folder:
+        _write(stream, header, Folder(work_folder))
+        aside = put_in_place(work_folder, target)
+    tops = {path.split("/", 1)[0] for path in header.files if path.endswith(f"/{MANIFEST}")}
+    steps = sorted(int(match[1]) for top in tops if (match := naming.FINAL.fullmatch(top)))
+    return Unbundled(target, len(header.files), header.size, tuple(steps), aside)
 
 
-def _write(stream: Iterator[Member], announced: _Announced, made: Folder) -> None:
+def _write(stream: Iterator[Member], header: _Announced, work_folder: Folder) -> None:
     """Write each file as it was announced, once; nothing else, and nothing less."""
-    waiting = dict(announced.files)
+    remaining = dict(header.files)
     for member in stream:
         root, _, name = member.name.partition("/")
-        said = waiting.pop(name, None) if root == announced.name else None
-        if said is None:
+        version = remaining.pop(name, None) if root == header.name else None
+        if version is None:
             raise Refused(f"{member.name!r} comes unannounced, or twice")
-        if member.size != said.size:
-            raise Refused(f"{name!r} has {member.size:,} bytes, {said.size:,} were announced")
-        piece = Piece(name, said.size, said.xxh3_128, member.chunks)
-        made.write(name, _bounded(copy_files.checked(piece, Patience()), said.size))
-    if waiting:
-        raise Refused(f"{len(waiting):,} files are missing, {next(iter(waiting))!r} is one")
+        if member.size != version.size:
+            raise Refused(f"{name!r} has {member.size:,} bytes, {version.size:,} were announced")
+        piece = Piece(name, version.size, version.xxh3_128, member.chunks)
+        work_folder.write(name, _bounded(copy_files.checked(piece, Patience()), version.size))
+    if remaining:
+        raise Refused(f"{len(remaining):,} files are missing, {next(iter(remaining))!r} is one")
 
 
 def _bounded(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:

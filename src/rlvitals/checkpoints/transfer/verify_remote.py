@@ -24,33 +24,33 @@ class Arrived:
     manifest: Manifest
 
 
-def sealed_at(place: Place, sizes: Mapping[str, int], patience: Patience) -> dict[str, Arrived]:
+def sealed_at(remote: Place, sizes: Mapping[str, int], patience: Patience) -> dict[str, Arrived]:
     """Return the checkpoints that have their name, by it. Their bytes are not looked at."""
-    found = dict(_found(place, sizes, patience, SEALED))
-    return {name: one for name, one in found.items() if one.name == name}
+    checkpoints = dict(_found(remote, sizes, patience, SEALED))
+    return {name: checkpoint for name, checkpoint in checkpoints.items() if checkpoint.name == name}
 
 
-def unnamed_at(place: Place, sizes: Mapping[str, int], patience: Patience) -> dict[str, Arrived]:
+def unnamed_at(remote: Place, sizes: Mapping[str, int], patience: Patience) -> dict[str, Arrived]:
     """Return those that were killed between their seal and their name, by the name to be."""
-    return dict(_found(place, sizes, patience, ON_ITS_WAY))
+    return dict(_found(remote, sizes, patience, ON_ITS_WAY))
 
 
 def _found(
-    place: Place, sizes: Mapping[str, int], patience: Patience, pattern: re.Pattern[str]
+    remote: Place, sizes: Mapping[str, int], patience: Patience, pattern: re.Pattern[str]
 ) -> Iterator[tuple[str, Arrived]]:
     for path in sizes:
-        matched = pattern.fullmatch(path)
-        if matched is None or sizes[path] > LARGEST:
+        match = pattern.fullmatch(path)
+        if match is None or sizes[path] > LARGEST:
             continue
         folder = path.removesuffix(f"/{MANIFEST}")
-        data = patience.call(partial(_content, place, path))
+        data = patience.call(partial(_content, remote, path))
         try:
-            sealed = manifests.parse(data, f"{place.name}/{path}", int(matched[2]))
+            sealed = manifests.parse(data, f"{remote.name}/{path}", int(match[2]))
         except BadCheckpoint:
             continue
         if all(sizes.get(f"{folder}/{name}") == file.size for name, file in sealed.files.items()):
-            yield matched[1], Arrived(folder, sealed)
+            yield match[1], Arrived(folder, sealed)
 
 
-def _content(place: Place, path: str) -> bytes:
-    return first(place.read(path), LARGEST)
+def _content(remote: Place, path: str) -> bytes:
+    return first(remote.read(path), LARGEST)

@@ -30,7 +30,7 @@ NO_LOCKS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOLCK}
 
 
 @contextmanager
-def gathering(target: Path, what: str, *, go_on: bool) -> Iterator[Path]:
+def gathering(target: Path, purpose: str, *, go_on: bool) -> Iterator[Path]:
     """Give a folder to gather in, for one process; it is deleted at the end unless `go_on`.
 
     `go_on`: what an earlier process for this target gathered and left is used again, and stays
@@ -39,22 +39,22 @@ def gathering(target: Path, what: str, *, go_on: bool) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(target))  # the user's own path may be a link
     target.parent.mkdir(parents=True, exist_ok=True)
-    prefix = f".{target.name}.{what}-"
+    prefix = f".{target.name}.{purpose}-"
     with _turn(target.parent):
-        made, handle = _earlier(target, prefix, keep=go_on) or _new(target, prefix)
+        folder, handle = _earlier(target, prefix, keep=go_on) or _new(target, prefix)
     try:
-        yield made / RUN
+        yield folder / RUN
     finally:
         if not go_on:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):  # it holds what the next process goes on with
-            (made / RUN).rmdir()
-        if not os.path.lexists(made / RUN):
-            shutil.rmtree(made, ignore_errors=True)
+            (folder / RUN).rmdir()
+        if not os.path.lexists(folder / RUN):
+            shutil.rmtree(folder, ignore_errors=True)
         os.close(handle)
 
 
-def put_in_place(made: Path, target: Path) -> Path | None:
+def put_in_place(work_folder: Path, target: Path) -> Path | None:
     """Give what was gathered its name; set aside what is there, and return where that lies.
 
     A target that is a link to a folder stays a link: the folder that it points to is replaced.
@@ -65,18 +65,18 @@ def put_in_place(made: Path, target: Path) -> Path | None:
     if target.exists():
         aside = safe_files.free_name(target, "before")
         target.rename(aside)
-    made.rename(target)
+    work_folder.rename(target)
     safe_files.sync(target.parent)
     return aside
 
 
 def _new(target: Path, prefix: str) -> tuple[Path, int]:
-    made = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
-    handle = safe_files.open_new(made / MARK)
+    path = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
+    handle = safe_files.open_new(path / MARK)
     _alone(handle)
     os.write(handle, target.name.encode(errors="surrogateescape"))
-    (made / RUN).mkdir()
-    return made, handle
+    (path / RUN).mkdir()
+    return path, handle
 
 
 def _earlier(target: Path, prefix: str, *, keep: bool) -> tuple[Path, int] | None:
@@ -84,9 +84,9 @@ def _earlier(target: Path, prefix: str, *, keep: bool) -> tuple[Path, int] | Non
 
     Raises UsageError where another process holds it.
     """
-    left: tuple[Path, int] | None = None
-    there = [path for path in target.parent.iterdir() if path.name.startswith(prefix)]
-    for path in sorted(there):
+    leftover: tuple[Path, int] | None = None
+    paths = [path for path in target.parent.iterdir() if path.name.startswith(prefix)]
+    for path in sorted(paths):
         handle = _proven(path, target)
         if handle is None:
             with suppress(OSError):  # of one that was killed before it could write its mark
@@ -96,20 +96,20 @@ def _earlier(target: Path, prefix: str, *, keep: bool) -> tuple[Path, int] | Non
             os.close(handle)
             problem = "another process is at this already"
             raise UsageError(problem, where=str(path), hint="wait for it")
-        if keep and left is None and (path / RUN).is_dir():
-            left = path, handle
+        if keep and leftover is None and (path / RUN).is_dir():
+            leftover = path, handle
         else:
             shutil.rmtree(path, ignore_errors=True)
             os.close(handle)
-    return left
+    return leftover
 
 
 def _proven(path: Path, target: Path) -> int | None:
     """Open the mark of a folder that this user made for a target; None: it is not known as one."""
     with suppress(OSError):
         status = path.lstat()
-        own = hasattr(os, "geteuid") and status.st_uid == os.geteuid()
-        if not (own and stat.S_ISDIR(status.st_mode) and not status.st_mode & OTHERS):
+        is_owner = hasattr(os, "geteuid") and status.st_uid == os.geteuid()
+        if not (is_owner and stat.S_ISDIR(status.st_mode) and not status.st_mode & OTHERS):
             return None
         name = target.name.encode(errors="surrogateescape")
         if safe_files.read_regular(path / MARK) == name:
