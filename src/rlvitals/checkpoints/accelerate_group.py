@@ -11,8 +11,8 @@ def agreed(answer: Answer, world_size: int) -> Answer:
         return answer
     from accelerate.utils import broadcast_object_list  # noqa: PLC0415 - with several processes
 
-    (said,) = broadcast_object_list([answer], from_process=0)
-    return cast("Answer", said)
+    (reply,) = broadcast_object_list([answer], from_process=0)
+    return cast("Answer", reply)
 
 
 def together(world_size: int) -> None:

@@ -83,9 +83,9 @@ def _said(error: BaseException) -> str:
 def _join_all(seconds: float) -> bool:
     """Wait for all that is being written; False where that takes longer."""
     end = time.monotonic() + seconds
-    for one in list(_all):
-        one.join(max(0.0, end - time.monotonic()))
-    return not any(one.busy for one in _all)
+    for writer in list(_all):
+        writer.join(max(0.0, end - time.monotonic()))
+    return not any(writer.busy for writer in _all)
 
 
 def _at_exit() -> None:
@@ -97,9 +97,9 @@ def _hold_term() -> None:
     """Let SIGTERM wait for the write that begins. Where no handler may be set, it does not."""
     if _before or threading.current_thread() is not threading.main_thread():
         return
-    now = signal.getsignal(signal.SIGTERM)
-    if now is signal.SIG_DFL or callable(now):  # not where it is ignored, or C code has it
-        _before.append(now)
+    handler = signal.getsignal(signal.SIGTERM)
+    if handler is signal.SIG_DFL or callable(handler):  # not where it is ignored, or C code has it
+        _before.append(handler)
         signal.signal(signal.SIGTERM, _on_term)
 
 
@@ -107,22 +107,22 @@ def _free_term() -> None:
     """Let SIGTERM do what it did, once nothing is being written."""
     if not _before or threading.current_thread() is not threading.main_thread():
         return
-    if not any(one.busy for one in _all):
+    if not any(writer.busy for writer in _all):
         _give_back(_before.pop())
 
 
-def _give_back(before: object) -> None:
+def _give_back(handler: object) -> None:
     if signal.getsignal(signal.SIGTERM) is _on_term:  # else somebody has set another since
-        signal.signal(signal.SIGTERM, before)  # type: ignore[arg-type] # from `getsignal`
+        signal.signal(signal.SIGTERM, handler)  # type: ignore[arg-type] # from `getsignal`
         lifecycle.note_again("SIGTERM")
 
 
 def _on_term(number: int, frame: FrameType | None) -> None:
     _join_all(TERM_SECONDS)
-    before = _before.pop() if _before else signal.SIG_DFL
-    _give_back(before)
-    if callable(before) and not isinstance(before, signal.Handlers):
-        before(number, frame)
+    handler = _before.pop() if _before else signal.SIG_DFL
+    _give_back(handler)
+    if callable(handler) and not isinstance(handler, signal.Handlers):
+        handler(number, frame)
     else:
         os.kill(os.getpid(), number)
 

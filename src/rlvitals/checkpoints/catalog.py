@@ -68,12 +68,20 @@ class Shelf:
 
     def own(self) -> list[Checkpoint]:
         """Return this run's checkpoints that it may go on from, the newest first."""
-        found = [one for one in self.sealed() if self._is_own(one) and not self._is_stale(one)]
-        return sorted(found, key=lambda one: -one.manifest.sequence)
+        checkpoints = [
+            checkpoint
+            for checkpoint in self.sealed()
+            if self._is_own(checkpoint) and not self._is_stale(checkpoint)
+        ]
+        return sorted(checkpoints, key=lambda checkpoint: -checkpoint.manifest.sequence)
 
     def stale(self) -> list[Checkpoint]:
         """Return this run's checkpoints of steps that it has gone back behind."""
-        return [one for one in self.sealed() if self._is_own(one) and self._is_stale(one)]
+        return [
+            checkpoint
+            for checkpoint in self.sealed()
+            if self._is_own(checkpoint) and self._is_stale(checkpoint)
+        ]
 
     def damaged(self) -> Iterator[Refusal]:
         """Find those whose manifest is damaged; tell of the folders of other programs."""
@@ -124,29 +132,31 @@ class Shelf:
         """Rename a checkpoint that is refused, and tell why; returns what was told."""
         folder = refusal.folder
         target = naming.aside(self.folder, refusal.step)
-        said = f"{folder.name} is not used: {refusal.why}"
+        message = f"{folder.name} is not used: {refusal.why}"
         try:
             folder.rename(target)
             if not target.is_symlink():
-                disk.write_whole(target / "why.txt", f"{said}\n")
-            said = f"{said}; it lies in {target.name}"
+                disk.write_whole(target / "why.txt", f"{message}\n")
+            message = f"{message}; it lies in {target.name}"
         except OSError:
-            said = f"{said}; it could not be set aside"
-        self.tell(said)
-        return said
+            message = f"{message}; it could not be set aside"
+        self.tell(message)
+        return message
 
     def prune(self, policy: Policy) -> None:
         """Delete what need not be kept. What cannot be read or deleted is told, and left."""
         try:
-            own = {one.manifest.sequence: one for one in self.own()}
+            checkpoints = {checkpoint.manifest.sequence: checkpoint for checkpoint in self.own()}
         except (OSError, UnreadableCheckpoint) as error:
             self.tell(f"no older checkpoint is deleted, one cannot be read: {error}")
             return
-        for gone in surplus([entry(one.manifest) for one in own.values()], policy):
+        for expendable in surplus(
+            [entry(checkpoint.manifest) for checkpoint in checkpoints.values()], policy
+        ):
             try:
-                recovery.retire(self.folder, own[gone.sequence].folder)
+                recovery.retire(self.folder, checkpoints[expendable.sequence].folder)
             except OSError as error:
-                self.tell(f"checkpoint-{gone.step} could not be deleted: {error.strerror}")
+                self.tell(f"checkpoint-{expendable.step} could not be deleted: {error.strerror}")
 
     def _steps(self) -> dict[int, Path]:
         """Return the folders with a checkpoint's name. Raises UnreadableCheckpoint."""
@@ -160,7 +170,7 @@ class Shelf:
         of theirs, or 0.
         """
         try:
-            saved = [each.manifest for each in self.sealed()]
+            saved = [checkpoint.manifest for checkpoint in self.sealed()]
         except UnreadableCheckpoint:
             return 0  # a save goes on; the next one that can read all of them tells
         theirs = other_trainers.newer_than(self.sequence, saved, self.process)
@@ -188,14 +198,14 @@ class Shelf:
             target.rename(aside)
             self.tell(f"{target.name} of the other training lies in {aside.name} now")
 
-    def _is_own(self, one: Checkpoint) -> bool:
-        if one.manifest.process in self.others:
+    def _is_own(self, checkpoint: Checkpoint) -> bool:
+        if checkpoint.manifest.process in self.others:
             return False
-        return not self._run_id or one.manifest.run_id in {"", self._run_id}
+        return not self._run_id or checkpoint.manifest.run_id in {"", self._run_id}
 
-    def _is_stale(self, one: Checkpoint) -> bool:
+    def _is_stale(self, checkpoint: Checkpoint) -> bool:
         """See a checkpoint of a step that this attempt has gone back behind."""
-        saved = one.manifest
+        saved = checkpoint.manifest
         # A run that was not recorded counts its attempts by itself.
-        mine = saved.attempt == self.attempt and saved.run_id == self._run_id
-        return self.base is not None and not mine and one.step > self.base
+        is_this_attempt = saved.attempt == self.attempt and saved.run_id == self._run_id
+        return self.base is not None and not is_this_attempt and checkpoint.step > self.base

@@ -16,9 +16,9 @@ from rlvitals.storage.safe_files import sync
 def commit(  # noqa: PLR0913, PLR0917 - what is sealed, by whom
     group: Group,
     folder: Path,
-    made: Manifest,
-    known: Mapping[str, File],
-    holds: Sequence[str],
+    draft: Manifest,
+    hashes: Mapping[str, File],
+    patterns: Sequence[str],
     error: Exception | None = None,
 ) -> str:
     """Hash, have it on the disk, seal it, and give it its name by one rename.
@@ -27,35 +27,39 @@ def commit(  # noqa: PLR0913, PLR0917 - what is sealed, by whom
     write. The processes of a group share the work. Returns what a person should know. Raises
     `error`, or what failed elsewhere; OSError; BadCheckpoint for a folder that is none.
     """
-    parts = agree(group, {name: asdict(file) for name, file in known.items()}, error)
-    files = {name: File(**said) for part in parts for name, said in part.items()}
-    there = agree(group, manifests.names(folder))[0]  # as rank 0 sees it
-    rest = [name for name in there if name not in files]
-    share = rest[group.rank :: group.size]
+    written_files = agree(group, {name: asdict(file) for name, file in hashes.items()}, error)
+    files = {
+        name: File(**fields)
+        for share_files in written_files
+        for name, fields in share_files.items()
+    }
+    names = agree(group, manifests.names(folder))[0]  # as rank 0 sees it
+    unhashed = [name for name in names if name not in files]
+    share = unhashed[group.rank :: group.size]
 
     def hashed() -> dict[str, object]:
-        complete(folder, there, holds)
-        found = {name: asdict(manifests.look(folder, name)) for name in share}
-        for name in (*share, *known):
+        complete(folder, names, patterns)
+        files = {name: asdict(manifests.look(folder, name)) for name in share}
+        for name in (*share, *hashes):
             sync(folder / name)
-        return dict(found)
+        return dict(files)
 
-    for part in each(group, hashed):
-        files |= {name: File(**said) for name, said in part.items()}
+    for share_files in each(group, hashed):
+        files |= {name: File(**fields) for name, fields in share_files.items()}
 
     def named() -> str:
         if group.rank:
             return ""
-        manifests.write(folder, replace(made, files=manifests.sized(folder, files)))
+        manifests.write(folder, replace(draft, files=manifests.sized(folder, files)))
         disk.settle_folders(folder)
-        return _name(folder, made)
+        return _name(folder, draft)
 
     return str(each(group, named)[0])
 
 
-def complete(folder: Path, names: Sequence[str], holds: Sequence[str]) -> None:
+def complete(folder: Path, names: Sequence[str], patterns: Sequence[str]) -> None:
     """See that all is there that a checkpoint must hold. Raises BadCheckpoint."""
-    for pattern in holds:
+    for pattern in patterns:
         if not any(fnmatch(name, pattern) for name in names):
             raise BadCheckpoint(
                 f"it holds no {pattern}",
@@ -64,37 +68,37 @@ def complete(folder: Path, names: Sequence[str], holds: Sequence[str]) -> None:
             )
 
 
-def _name(folder: Path, made: Manifest) -> str:
+def _name(folder: Path, manifest: Manifest) -> str:
     """Let a sealed folder be a checkpoint, and the newest; returns what a person should know."""
-    target, replaced, said = naming.final(folder.parent, made.step), None, ""
+    target, previous, message = naming.final(folder.parent, manifest.step), None, ""
     if os.path.lexists(target):
-        if _is_earlier(target, made):
-            replaced = naming.temporary(folder.parent, made.step)
-            target.rename(replaced)
+        if _is_earlier(target, manifest):
+            previous = naming.temporary(folder.parent, manifest.step)
+            target.rename(previous)
         else:
-            kept = naming.aside(folder.parent, made.step, naming.OTHER)
-            target.rename(kept)
-            said = f"{target.name} was {_other(kept)}: it lies in {kept.name} now"
+            backup_path = naming.aside(folder.parent, manifest.step, naming.OTHER)
+            target.rename(backup_path)
+            message = f"{target.name} was {_other(backup_path)}: it lies in {backup_path.name} now"
     folder.rename(target)
     disk.sync_folder(folder.parent)
     disk.write_whole(folder.parent / naming.LATEST, f"{target.name}\n")
-    if replaced is not None:
-        recovery.remove(replaced)
-    return said
+    if previous is not None:
+        recovery.remove(previous)
+    return message
 
 
-def _is_earlier(there: Path, made: Manifest) -> bool:
+def _is_earlier(folder: Path, manifest: Manifest) -> bool:
     """See a checkpoint of an earlier attempt, from which this one did not go on."""
     try:
-        return manifests.read(there).run_id in {"", made.run_id}
+        return manifests.read(folder).run_id in {"", manifest.run_id}
     except (BadCheckpoint, UnreadableCheckpoint):
         return False
 
 
-def _other(there: Path) -> str:
+def _other(folder: Path) -> str:
     """Say why a checkpoint is not taken for one of an earlier attempt."""
     try:
-        manifests.read(there)
+        manifests.read(folder)
     except UnreadableCheckpoint as error:
         return f"not read, {error.problem}"
     except BadCheckpoint:

@@ -72,11 +72,11 @@ def disk_is_full(error: BaseException) -> bool:
     Known are those of Python (a full disk, a quota, a limit on a file's size), of torch and of
     safetensors, and what was raised from them.
     """
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, OSError) and seen.errno in FULL:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in FULL:
             return True
-        if any(words in str(seen) for words in SAID):
+        if any(text in str(cause) for text in SAID):
             return True
-        seen = seen.__cause__ or seen.__context__
+        cause = cause.__cause__ or cause.__context__
     return False

@@ -67,7 +67,7 @@ def missing(
     `names`: its files, relative to it. `weights_only`: as `save_only_model` saves; such a one
     holds no more than the weights, and cannot be resumed from.
     """
-    held = set(names)
+    present = set(names)
     needed = {"model or adapter weights": WEIGHTS, STATE: (STATE,)}
     if not weights_only:
         needed |= {"optimizer.pt": OPTIMIZER, "scheduler.pt": SCHEDULER}
@@ -75,9 +75,9 @@ def missing(
     if scaler and not weights_only:
         needed |= {"scaler.pt": ("scaler.pt", "global_step*/*")}
     return tuple(
-        what
-        for what, patterns in needed.items()
-        if not any(fnmatch(name, pattern) for name in held for pattern in patterns)
+        label
+        for label, patterns in needed.items()
+        if not any(fnmatch(name, pattern) for name in present for pattern in patterns)
     )
 
 
@@ -103,19 +103,19 @@ def looks_cut(folder: Path, step: int) -> str:
     names = [path.relative_to(folder).as_posix() for path in disk.files(folder)]
     if SENTINEL in names:
         return f"{SENTINEL} is there"
-    lost = missing(names, world_size_of(names))
-    if STATE in lost:
+    absent = missing(names, world_size_of(names))
+    if STATE in absent:
         return f"it holds no {STATE}, which is written last"
     try:
-        saved_at = json.loads((folder / STATE).read_bytes())["global_step"]
+        saved_step = json.loads((folder / STATE).read_bytes())["global_step"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return f"its {STATE} is damaged"
-    if saved_at != step:
-        return f"its {STATE} is of step {saved_at}"
-    if lost:
-        return f"it holds no {', no '.join(lost)}"
-    damaged = [name for name in names if name != MANIFEST and not _readable(folder / name)]
-    return f"{damaged[0]} is damaged" if damaged else ""
+    if saved_step != step:
+        return f"its {STATE} is of step {saved_step}"
+    if absent:
+        return f"it holds no {', no '.join(absent)}"
+    unreadable = [name for name in names if name != MANIFEST and not _readable(folder / name)]
+    return f"{unreadable[0]} is damaged" if unreadable else ""
 
 
 def _readable(path: Path) -> bool:
@@ -141,5 +141,5 @@ def _as_long_as_it_says(path: Path) -> bool:
         if length > path.stat().st_size:
             return False
         header = json.loads(file.read(length))
-    ends = [one["data_offsets"][1] for name, one in header.items() if name != "__metadata__"]
+    ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
     return bool(path.stat().st_size == SAFETENSORS_HEADER + length + max(ends, default=0))

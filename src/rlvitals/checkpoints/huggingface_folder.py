@@ -58,8 +58,8 @@ class InPlace(Checkpoints):
         try:
             sealed = self._sealed_in_place(folder, step, metrics or {}, facts or {})
         except (BadCheckpoint, CannotResume, OSError) as error:
-            why = error.problem if isinstance(error, VitalsError) else str(error)
-            self._tell(f"{folder.name} is not sealed, and will not be resumed from: {why}")
+            problem = error.problem if isinstance(error, VitalsError) else str(error)
+            self._tell(f"{folder.name} is not sealed, and will not be resumed from: {problem}")
             return None
         self._forget()
         self.policy = replace(self.policy, shielded=shielded)
@@ -105,10 +105,10 @@ class InPlace(Checkpoints):
             raise BadCheckpoint("there is no such folder", where=str(folder))
         complete(folder, manifests.names(folder), self.holds)
         disk.settle(folder)
-        made = self._made(step, metrics, facts, pinned=False)
-        if not made.facts.get("adopted"):  # else another process trained
-            made = replace(made, code=code.record())
-        sealed = manifests.seal(folder, made)
+        draft = self._made(step, metrics, facts, pinned=False)
+        if not draft.facts.get("adopted"):  # else another process trained
+            draft = replace(draft, code=code.record())
+        sealed = manifests.seal(folder, draft)
         disk.sync_folder(self.folder)
         disk.write_whole(self.folder / naming.LATEST, f"{folder.name}\n")
         self._sequence, self._saved = sealed.sequence, step
@@ -147,23 +147,23 @@ def adopt(folder: Path, *, tell: Callable[[str], None] | None = None) -> tuple[C
     Those that look cut or damaged are told, and left as they are. What they hold is taken as it
     is from now on: nobody can tell whether a bit has flipped before.
     """
-    made = []
+    sealed_checkpoints = []
     steps = naming.steps(folder)
     newest = max((step for step, path in steps.items() if _is_sealed(path)), default=-1)
     for step, path in steps.items():
         if _is_sealed(path):
             continue
-        names = [one.relative_to(path).as_posix() for one in disk.files(path)]
+        names = [file.relative_to(path).as_posix() for file in disk.files(path)]
         owner = Owner(folder, world_size=huggingface.world_size_of(names))
-        checkpoints = InPlace(owner, keep=EVERY, tell=tell)
-        why = huggingface.looks_cut(path, step)
+        folder_checkpoints = InPlace(owner, keep=EVERY, tell=tell)
+        problem = huggingface.looks_cut(path, step)
         if step < newest:  # sealed after it, it would pass for the newest
-            why = f"{naming.PREFIX}{newest} is newer, and sealed"
-        if why:
-            checkpoints.tell(f"{path.name} is not sealed: {why}")
-        elif (sealed := checkpoints.seal(step, facts={"adopted": True})) is not None:
-            made.append(sealed)
-    return tuple(made)
+            problem = f"{naming.PREFIX}{newest} is newer, and sealed"
+        if problem:
+            folder_checkpoints.tell(f"{path.name} is not sealed: {problem}")
+        elif (sealed := folder_checkpoints.seal(step, facts={"adopted": True})) is not None:
+            sealed_checkpoints.append(sealed)
+    return tuple(sealed_checkpoints)
 
 
 def _is_sealed(path: Path) -> bool:

@@ -76,7 +76,7 @@ class Look:
 
     def some(self, state: State) -> tuple[Seen, ...]:
         """Return those in a state."""
-        return tuple(one for one in self.seen if one.state is state)
+        return tuple(entry for entry in self.seen if entry.state is state)
 
 
 def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
@@ -84,30 +84,32 @@ def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
 
     `verify`: read every byte. `most`: bytes of the one that is taken which are read all the same.
     """
-    about = _about(folder)
-    found = [_seen(path, step, about, verify=verify) for step, path in naming.steps(folder).items()]
-    found = _with_stale(found)
-    found = _with_reasons(found)
-    usable = sorted((one for one in found if one.usable), key=_sequence, reverse=True)
+    run_info = _about(folder)
+    entries = [
+        _seen(path, step, run_info, verify=verify) for step, path in naming.steps(folder).items()
+    ]
+    entries = _with_stale(entries)
+    entries = _with_reasons(entries)
+    usable = sorted((entry for entry in entries if entry.usable), key=_sequence, reverse=True)
     refused: list[Seen] = []
-    for one in usable:
-        checked = one
-        if one.state is State.SEALED and one.size <= most:
-            checked = _verified(one)
-            found[found.index(one)] = checked
-        if checked.usable:
+    for entry in usable:
+        choice = entry
+        if entry.state is State.SEALED and entry.size <= most:
+            choice = _verified(entry)
+            entries[entries.index(entry)] = choice
+        if choice.usable:
             break
-        refused.append(checked)
+        refused.append(choice)
     else:
-        checked = None
-    if any(one.state is State.UNREADABLE for one in found):
-        checked = None  # which is the newest cannot be told
-    others = [*_aside(folder), *_unfinished(folder)]
-    ordered = sorted((*found, *others), key=lambda one: (one.step, one.folder.name))
-    foreign = of_others(folder)
-    why = _why(checked, ordered, foreign)
-    trainers = _trainers(folder, (each.sealed for each in found if each.sealed is not None))
-    return Look(folder, tuple(ordered), checked, why, about, foreign, trainers)
+        choice = None
+    if any(entry.state is State.UNREADABLE for entry in entries):
+        choice = None  # which is the newest cannot be told
+    leftovers = [*_aside(folder), *_unfinished(folder)]
+    ordered = sorted((*entries, *leftovers), key=lambda entry: (entry.step, entry.folder.name))
+    other_files = of_others(folder)
+    reason = _why(choice, ordered, other_files)
+    trainers = _trainers(folder, (entry.sealed for entry in entries if entry.sealed is not None))
+    return Look(folder, tuple(ordered), choice, reason, run_info, other_files, trainers)
 
 
 def _trainers(folder: Path, sealed: Iterable[Manifest]) -> tuple[str, ...]:
@@ -124,10 +126,10 @@ def _trainers(folder: Path, sealed: Iterable[Manifest]) -> tuple[str, ...]:
 
 def of_others(folder: Path) -> tuple[str, ...]:
     """Name what other programs saved, which has no seal and no fixed place. OSError."""
-    names = [one.name for one in folder.iterdir()]
+    names = [path.name for path in folder.iterdir()]
     inner = folder / "checkpoints"
     if inner.is_dir():
-        names += [f"{inner.name}/{one.name}" for one in inner.iterdir()]
+        names += [f"{inner.name}/{path.name}" for path in inner.iterdir()]
     return tuple(sorted(name for name in names if OTHERS.fullmatch(name)))
 
 
@@ -139,48 +141,50 @@ def try_to(folder: Path) -> Look | None:
         return None
 
 
-def differences(taken: Seen, about: About | None) -> tuple[str, ...]:
+def differences(chosen: Seen, run_info: About | None) -> tuple[str, ...]:
     """Say what was different, as of the run's last start, when a checkpoint was saved."""
-    if taken.sealed is None or about is None:
+    if chosen.sealed is None or run_info is None:
         return ()
-    last = about.attempts[-1].world_size if about.attempts else taken.sealed.world_size
-    of_a_trainer = huggingface.STATE in taken.sealed.files  # it has settings of its own
-    settings = provenance.settings_hash(about.settings) if not of_a_trainer else ""
-    bare = replace(taken.sealed, versions={}, facts={})
-    return provenance.differences(bare, {}, last, settings)
+    last = run_info.attempts[-1].world_size if run_info.attempts else chosen.sealed.world_size
+    of_a_trainer = huggingface.STATE in chosen.sealed.files  # it has settings of its own
+    settings = provenance.settings_hash(run_info.settings) if not of_a_trainer else ""
+    comparable = replace(chosen.sealed, versions={}, facts={})
+    return provenance.differences(comparable, {}, last, settings)
 
 
-def _seen(folder: Path, step: int, about: About | None, *, verify: bool) -> Seen:
+def _seen(folder: Path, step: int, run_info: About | None, *, verify: bool) -> Seen:
     try:
         with manifests.reading(folder):
-            bare = Seen(folder, step, State.UNSEALED, size=disk.size(folder))
-            return _of_seal(bare, about, verify=verify)
+            entry = Seen(folder, step, State.UNSEALED, size=disk.size(folder))
+            return _of_seal(entry, run_info, verify=verify)
     except UnreadableCheckpoint as error:
         return Seen(folder, step, State.UNREADABLE, _unread(error))
 
 
-def _of_seal(bare: Seen, about: About | None, *, verify: bool) -> Seen:
+def _of_seal(entry: Seen, run_info: About | None, *, verify: bool) -> Seen:
     """Say what the manifest of a folder makes it. Raises OSError, UnreadableCheckpoint."""
-    folder, step = bare.folder, bare.step
+    folder, step = entry.folder, entry.step
     try:
         sealed = manifests.read(folder, step)
     except NotSealed as error:
-        cut = huggingface.looks_cut(folder, step) if _of_a_trainer(folder) else ""
-        complete = _of_a_trainer(folder) and not cut
-        why = error.problem if (folder / naming.MANIFEST).exists() else "no manifest"
-        also = cut or ("else complete" if complete else "")
-        return replace(bare, why=f"{why}; {also}" if also else why, complete=complete)
+        damage = huggingface.looks_cut(folder, step) if _of_a_trainer(folder) else ""
+        complete = _of_a_trainer(folder) and not damage
+        problem = error.problem if (folder / naming.MANIFEST).exists() else "no manifest"
+        details = damage or ("else complete" if complete else "")
+        return replace(
+            entry, why=f"{problem}; {details}" if details else problem, complete=complete
+        )
     except BadCheckpoint as error:
-        return replace(bare, state=State.DAMAGED, why=error.problem)
-    own = replace(bare, saved=sealed.created or None, health=sealed.health, sealed=sealed)
-    if about is not None and about.id and sealed.run_id not in {"", about.id}:
-        return replace(own, state=State.FOREIGN, why="its manifest names another run")
+        return replace(entry, state=State.DAMAGED, why=error.problem)
+    sealed_entry = replace(entry, saved=sealed.created or None, health=sealed.health, sealed=sealed)
+    if run_info is not None and run_info.id and sealed.run_id not in {"", run_info.id}:
+        return replace(sealed_entry, state=State.FOREIGN, why="its manifest names another run")
     if sealed.facts.get("weights_only"):
-        return replace(own, state=State.BARE, why="a resume would begin a new optimizer")
+        return replace(sealed_entry, state=State.BARE, why="a resume would begin a new optimizer")
     if verify:
-        return _verified(own)
-    lost = _lengths(folder, sealed)
-    return replace(own, state=State.DAMAGED if lost else State.SEALED, why=lost)
+        return _verified(sealed_entry)
+    problem = _lengths(folder, sealed)
+    return replace(sealed_entry, state=State.DAMAGED if problem else State.SEALED, why=problem)
 
 
 def _of_a_trainer(folder: Path) -> bool:
@@ -191,14 +195,14 @@ def _of_a_trainer(folder: Path) -> bool:
     )
 
 
-def _verified(one: Seen) -> Seen:
+def _verified(entry: Seen) -> Seen:
     try:
-        manifests.verify(one.folder, one.sealed)
+        manifests.verify(entry.folder, entry.sealed)
     except UnreadableCheckpoint as error:
-        return replace(one, state=State.UNREADABLE, why=_unread(error))
+        return replace(entry, state=State.UNREADABLE, why=_unread(error))
     except BadCheckpoint as error:
-        return replace(one, state=State.DAMAGED, why=error.problem)
-    return replace(one, state=State.WHOLE)
+        return replace(entry, state=State.DAMAGED, why=error.problem)
+    return replace(entry, state=State.WHOLE)
 
 
 def _unread(error: UnreadableCheckpoint) -> str:
@@ -218,44 +222,45 @@ def _lengths(folder: Path, sealed: Manifest) -> str:
     return ""
 
 
-def _with_stale(found: Sequence[Seen]) -> list[Seen]:
+def _with_stale(entries: Sequence[Seen]) -> list[Seen]:
     """Mark those of steps that the run has gone back behind since."""
-    newest = max((one for one in found if one.usable), key=_sequence, default=None)
+    newest = max((entry for entry in entries if entry.usable), key=_sequence, default=None)
     return [
         replace(
-            one, state=State.STALE, why=f"the run went back, and has saved step {newest.step:,}"
+            entry, state=State.STALE, why=f"the run went back, and has saved step {newest.step:,}"
         )
-        if newest is not None and one.usable and one.step > newest.step
-        else one
-        for one in found
+        if newest is not None and entry.usable and entry.step > newest.step
+        else entry
+        for entry in entries
     ]
 
 
-def _with_reasons(found: Sequence[Seen]) -> list[Seen]:
+def _with_reasons(entries: Sequence[Seen]) -> list[Seen]:
     """Say of each that is kept why retention keeps it."""
-    own = [one for one in found if one.sealed is not None and one.usable]
-    newest = max(own, key=_sequence, default=None)
-    said = newest.sealed.facts.get("kept") if newest and newest.sealed else None
-    policy = retention.policy(said)
-    entries = [retention.entry(one.sealed) for one in own if one.sealed is not None]
-    reasons = retention.reasons(entries, policy)
+    usable = [entry for entry in entries if entry.sealed is not None and entry.usable]
+    newest = max(usable, key=_sequence, default=None)
+    policy_fields = newest.sealed.facts.get("kept") if newest and newest.sealed else None
+    policy = retention.policy(policy_fields)
+    candidates = [retention.entry(entry.sealed) for entry in usable if entry.sealed is not None]
+    reasons = retention.reasons(candidates, policy)
     return [
-        replace(one, kept=reasons.get(_sequence(one), ())) if one in own else one for one in found
+        replace(entry, kept=reasons.get(_sequence(entry), ())) if entry in usable else entry
+        for entry in entries
     ]
 
 
-def _sequence(one: Seen) -> int:
-    return one.sealed.sequence if one.sealed is not None else -1
+def _sequence(entry: Seen) -> int:
+    return entry.sealed.sequence if entry.sealed is not None else -1
 
 
 def _aside(folder: Path) -> list[Seen]:
-    found = []
+    entries = []
     asides = (naming.CORRUPT, naming.BEFORE)
-    paths = [path for why in asides for path in folder.glob(f"{naming.PREFIX}*.{why}*")]
+    paths = [path for suffix in asides for path in folder.glob(f"{naming.PREFIX}*.{suffix}*")]
     for path in sorted(paths):
         step = path.name.removeprefix(naming.PREFIX).partition(".")[0]
         if path.is_dir() and step.isdigit():
-            found.append(
+            entries.append(
                 Seen(
                     path,
                     int(step),
@@ -264,7 +269,7 @@ def _aside(folder: Path) -> list[Seen]:
                     size=disk.size(path),
                 )
             )
-    return found
+    return entries
 
 
 def _told(path: Path) -> str:
@@ -272,55 +277,55 @@ def _told(path: Path) -> str:
     if f".{naming.BEFORE}" in path.name:
         return "set aside whole, for a fresh start"
     try:
-        said = (path / "why.txt").read_text(errors="replace").strip()
+        text = (path / "why.txt").read_text(errors="replace").strip()
     except OSError:
         return "nobody wrote down why"
-    return said.partition(": ")[2] or said
+    return text.partition(": ")[2] or text
 
 
 def _unfinished(folder: Path) -> list[Seen]:
     return [
         Seen(
-            one.path,
-            one.step,
+            leftover.path,
+            leftover.step,
             State.WRITING,
             why="it has no name yet: being written, or its process was killed",
-            size=disk.size(one.path),
+            size=disk.size(leftover.path),
         )
-        for one in naming.unfinished(folder)
+        for leftover in naming.unfinished(folder)
     ]
 
 
-def _why(taken: Seen | None, seen: Sequence[Seen], others: Sequence[str]) -> str:
+def _why(choice: Seen | None, entries: Sequence[Seen], other_files: Sequence[str]) -> str:
     """Say why a resume takes this one, or none."""
-    if unread := [one for one in seen if one.state is State.UNREADABLE]:
-        return f"a resume stops: {unread[-1].folder.name} cannot be read"
-    if taken is not None:
-        newer = [one for one in seen if not one.usable and _is_newer(one, taken)]
-        said = "the newest that is sealed" if taken.state is State.SEALED else "the newest whole"
-        passed = ", ".join(f"{one.folder.name} is {one.state}" for one in newer)
-        return f"{said}; {passed}" if passed else said
-    return _why_none(seen, others)
+    if unreadable := [entry for entry in entries if entry.state is State.UNREADABLE]:
+        return f"a resume stops: {unreadable[-1].folder.name} cannot be read"
+    if choice is not None:
+        newer = [entry for entry in entries if not entry.usable and _is_newer(entry, choice)]
+        reason = "the newest that is sealed" if choice.state is State.SEALED else "the newest whole"
+        exceptions = ", ".join(f"{entry.folder.name} is {entry.state}" for entry in newer)
+        return f"{reason}; {exceptions}" if exceptions else reason
+    return _why_none(entries, other_files)
 
 
-def _why_none(seen: Sequence[Seen], others: Sequence[str]) -> str:
-    if not seen and others:
-        count = f"{len(others)} checkpoint{'s' if len(others) > 1 else ''}"
-        return f"another program saved {count}, without a seal; the last is {others[-1]}"
-    if not seen:
+def _why_none(entries: Sequence[Seen], other_files: Sequence[str]) -> str:
+    if not entries and other_files:
+        count = f"{len(other_files)} checkpoint{'s' if len(other_files) > 1 else ''}"
+        return f"another program saved {count}, without a seal; the last is {other_files[-1]}"
+    if not entries:
         return "there is no checkpoint: a run starts afresh"
-    complete = [one for one in seen if one.complete]
+    complete = [entry for entry in entries if entry.complete]
     if complete:
         return f"none is sealed; {complete[-1].folder.name} looks complete"
-    if any(one.sealed is not None or one.state is State.DAMAGED for one in seen):
+    if any(entry.sealed is not None or entry.state is State.DAMAGED for entry in entries):
         return "none is whole and of this run: a resume stops, and asks for --fresh"
     return "none is sealed and whole: a run starts afresh"
 
 
-def _is_newer(one: Seen, taken: Seen) -> bool:
-    if one.sealed is not None:
-        return _sequence(one) > _sequence(taken) and one.state is not State.STALE
-    return one.step > taken.step
+def _is_newer(entry: Seen, choice: Seen) -> bool:
+    if entry.sealed is not None:
+        return _sequence(entry) > _sequence(choice) and entry.state is not State.STALE
+    return entry.step > choice.step
 
 
 def _about(folder: Path) -> About | None:

@@ -96,9 +96,15 @@ class Checkpoints:
             if self._group.rank == 0:
                 for text in recovery.clean(self.folder):
                     self._tell(text)
-            known = [one.manifest for one in self._shelf.sealed()]
-        attempt = self._owner.attempt or 1 + max((one.attempt for one in known), default=0)
-        return max((one.sequence for one in known), default=0), attempt, this_process()
+            sealed = [checkpoint.manifest for checkpoint in self._shelf.sealed()]
+        attempt = self._owner.attempt or 1 + max(
+            (checkpoint.attempt for checkpoint in sealed), default=0
+        )
+        return (
+            max((checkpoint.sequence for checkpoint in sealed), default=0),
+            attempt,
+            this_process(),
+        )
 
     @property
     def attempt(self) -> int:
@@ -134,8 +140,8 @@ class Checkpoints:
         training goes on, and older checkpoints are as they were. Several processes get the same
         folder, and each writes files of its own names.
         """
-        made = self._made(step, metrics, facts, pinned=pinned)
-        with self._written(made, {}) as folder:
+        manifest = self._made(step, metrics, facts, pinned=pinned)
+        with self._written(manifest, {}) as folder:
             yield folder
 
     def save_state(
@@ -151,17 +157,19 @@ class Checkpoints:
 
         One that is still being written is waited for, and what went wrong with it is raised here.
         """
-        made = self._made(step, metrics, facts, pinned=pinned)
+        manifest = self._made(step, metrics, facts, pinned=pinned)
         copy = state.copy(self._buffers)
-        made = replace(made, facts={**made.facts, "not_saved": list(copy.not_saved)})
+        manifest = replace(manifest, facts={**manifest.facts, "not_saved": list(copy.not_saved)})
 
         def write() -> None:
             files: dict[str, File] = {}
-            with self._written(made, files) as folder:
-                own = of_rank(folder, self._group.rank, self._group.size)
-                own.mkdir(exist_ok=True)
-                written = copy.save(own)
-                files |= {(own / k).relative_to(folder).as_posix(): v for k, v in written.items()}
+            with self._written(manifest, files) as folder:
+                rank_folder = of_rank(folder, self._group.rank, self._group.size)
+                rank_folder.mkdir(exist_ok=True)
+                arrays = copy.save(rank_folder)
+                files |= {
+                    (rank_folder / k).relative_to(folder).as_posix(): v for k, v in arrays.items()
+                }
 
         if self._buffers is None:
             write()
@@ -199,20 +207,22 @@ class Checkpoints:
     def latest(self) -> Checkpoint | None:
         """Return the newest checkpoint of this run that is whole, or None; nothing is changed."""
         self._writer.join()
-        return next((one for one in self._shelf.own() if _whole(one)), None)
+        return next((checkpoint for checkpoint in self._shelf.own() if _whole(checkpoint)), None)
 
     def best(self) -> Checkpoint | None:
         """Return the best whole one by `keep_best`, or by what the run was saved with; or None."""
         self._writer.join()
-        found = self._shelf.own()
-        kept = (one.manifest.facts.get("kept") for one in found)
-        ranked = self.policy.best or retention.policy(next(kept, None)).best
-        left = {one.manifest.sequence: one for one in found}
+        candidates = self._shelf.own()
+        policies = (checkpoint.manifest.facts.get("kept") for checkpoint in candidates)
+        ranked = self.policy.best or retention.policy(next(policies, None)).best
+        remaining = {checkpoint.manifest.sequence: checkpoint for checkpoint in candidates}
         while ranked and (
-            first := ranked.of([retention.entry(one.manifest) for one in left.values()])
+            first := ranked.of(
+                [retention.entry(checkpoint.manifest) for checkpoint in remaining.values()]
+            )
         ):
-            if _whole(one := left.pop(first.sequence)):
-                return one
+            if _whole(checkpoint := remaining.pop(first.sequence)):
+                return checkpoint
         return None
 
     def restore(
@@ -237,14 +247,14 @@ class Checkpoints:
         """
         self._writer.wait()
         with manifests.reading(self.folder):
-            one, refused = selection.choose(
+            checkpoint, refused = selection.choose(
                 self._group, self._shelf, self.holds, fresh=fresh, require_resume=require_resume
             )
-        if one is not None:
-            return self._resumed(one, refused, load)
+        if checkpoint is not None:
+            return self._resumed(checkpoint, refused, load)
         self._shelf.base, self._saved = -1, None
-        why = "as asked" if fresh else "no checkpoint to resume from"
-        self._tell(f"{why}: this is a fresh start")
+        reason = "as asked" if fresh else "no checkpoint to resume from"
+        self._tell(f"{reason}: this is a fresh start")
         return None
 
     def restore_state(
@@ -274,25 +284,30 @@ class Checkpoints:
 
     def pin(self, step: int) -> None:
         """Keep a checkpoint for good. Raises BadCheckpoint where there is none."""
-        one = self.at(step)
-        manifests.write(one.folder, replace(one.manifest, pinned=True))
+        checkpoint = self.at(step)
+        manifests.write(checkpoint.folder, replace(checkpoint.manifest, pinned=True))
 
     def _resumed(
-        self, one: Checkpoint, refused: tuple[str, ...], load: Callable[[Path], object] | None
+        self,
+        checkpoint: Checkpoint,
+        refused: tuple[str, ...],
+        load: Callable[[Path], object] | None,
     ) -> Resumed:
-        lost: object = ()
+        sentences: object = ()
         if load is not None:
-            with ranks.exceptions(one.folder):
-                lost = load(one.folder)
-        differs, unverified = provenance.compare(one.manifest, self._world, self._owner.settings)
-        if isinstance(lost, tuple):
-            differs += tuple(text for text in lost if text not in differs)
-        found = Resumed(one, differs, refused, unverified)
-        self._shelf.base = self._saved = one.step
+            with ranks.exceptions(checkpoint.folder):
+                sentences = load(checkpoint.folder)
+        differs, unverified = provenance.compare(
+            checkpoint.manifest, self._world, self._owner.settings
+        )
+        if isinstance(sentences, tuple):
+            differs += tuple(text for text in sentences if text not in differs)
+        result = Resumed(checkpoint, differs, refused, unverified)
+        self._shelf.base = self._saved = checkpoint.step
         for stale in self._shelf.stale():
             self._tell(f"{stale.folder.name} is of a later step: it is left as it is")
-        self._tell(found.sentence)
-        return found
+        self._tell(result.sentence)
+        return result
 
     def _made(
         self,
@@ -327,9 +342,9 @@ class Checkpoints:
         )
 
     @contextmanager
-    def _written(self, made: Manifest, files: Mapping[str, File]) -> Iterator[Path]:
+    def _written(self, manifest: Manifest, files: Mapping[str, File]) -> Iterator[Path]:
         """Give a folder to write into, and commit it; `files`: whose hashes are known by then."""
-        name = naming.temporary(self.folder, made.step).name
+        name = naming.temporary(self.folder, manifest.step).name
         folder = self.folder / ranks.agree(self._group, name)[0]
         recovery.writing.add(folder)
         try:
@@ -338,25 +353,25 @@ class Checkpoints:
                 folder.mkdir(parents=True, exist_ok=True)
                 with ranks.exceptions(folder):
                     yield folder
-            except Exception as raised:  # noqa: BLE001 - `commit` raises it when all have heard
-                error = raised
-            made = replace(made, code=code.record())
+            except Exception as exception:  # noqa: BLE001 - `commit` raises it when all have heard
+                error = exception
+            manifest = replace(manifest, code=code.record())
             if self._group.rank == 0:
-                self._shelf.make_way(made.step)
-            said = commit(self._group, folder, made, files, self.holds, error)
-        except BaseException as raised:
+                self._shelf.make_way(manifest.step)
+            message = commit(self._group, folder, manifest, files, self.holds, error)
+        except BaseException as exception:
             if self._group.rank == 0:
                 shutil.rmtree(folder, ignore_errors=True)
-            if not disk_is_full(raised):
+            if not disk_is_full(exception):
                 raise
-            self._saved = made.step  # not at each step from now on: at the next that is due
+            self._saved = manifest.step  # not at each step from now on: at the next that is due
             self._tell(
-                f"checkpoint {made.step:,} was not saved, the disk is full: training goes on"
+                f"checkpoint {manifest.step:,} was not saved, the disk is full: training goes on"
             )
         else:
-            self._sequence, self._saved = made.sequence, made.step
-            if said:
-                self._tell(said)
+            self._sequence, self._saved = manifest.sequence, manifest.step
+            if message:
+                self._tell(message)
             if self._group.rank == 0:
                 self._shelf.prune(self.policy)
         finally:
@@ -365,17 +380,17 @@ class Checkpoints:
     def _has_room(self, step: int) -> bool:
         try:
             newest = next(iter(self._shelf.own()), None)
-            there = disk.free(self.folder)
+            free_bytes = disk.free(self.folder)
         except (OSError, CannotResume):
             return True  # the save itself will tell
         if newest is None:
             return True
-        needed = ROOM * newest.size
-        enough = there >= needed
+        needed_bytes = ROOM * newest.size
+        enough = free_bytes >= needed_bytes
         if not enough and not self._no_room:
             self._tell(
-                f"no checkpoint at step {step:,}: {needed / 1e6:,.0f} MB are needed, "
-                f"{there / 1e6:,.0f} MB are free; training goes on"
+                f"no checkpoint at step {step:,}: {needed_bytes / 1e6:,.0f} MB are needed, "
+                f"{free_bytes / 1e6:,.0f} MB are free; training goes on"
             )
         self._no_room = not enough
         return enough
@@ -387,9 +402,9 @@ class Checkpoints:
             self._to_person(text)
 
 
-def _whole(one: Checkpoint) -> bool:
+def _whole(checkpoint: Checkpoint) -> bool:
     try:
-        manifests.verify(one.folder, one.manifest)
+        manifests.verify(checkpoint.folder, checkpoint.manifest)
     except BadCheckpoint:
         return False
     return True

@@ -47,11 +47,11 @@ class UnreadableCheckpoint(CannotResume):
 
     def __init__(self, path: Path, error: OSError) -> None:
         """Name the path and the system's error."""
-        known = error.errno if error.errno is not None else 0
+        number = error.errno if error.errno is not None else 0
         super().__init__(
             f"cannot be read: {error.strerror or error}",
             where=error.filename if isinstance(error.filename, str) else str(path),
-            hint=f"{REMEDIES.get(known, REMEDY)}, then run the same command again; "
+            hint=f"{REMEDIES.get(number, REMEDY)}, then run the same command again; "
             "the checkpoints are as they were",
         )
 
@@ -107,7 +107,7 @@ def seal(folder: Path, manifest: Manifest) -> Manifest:
 
 def names(folder: Path) -> list[str]:
     """List the files to be sealed. Raises OSError, BadCheckpoint for a link and where none are."""
-    found = []
+    files = []
     for path in disk.files(folder):
         name = path.relative_to(folder).as_posix()
         if name == MANIFEST:
@@ -118,10 +118,10 @@ def names(folder: Path) -> list[str]:
                 where=str(folder),
                 hint="copy the file into the checkpoint",
             )
-        found.append(name)
-    if not found:
+        files.append(name)
+    if not files:
         raise BadCheckpoint("nothing was saved", where=str(folder), hint="write files into it")
-    return found
+    return files
 
 
 def look(folder: Path, name: str) -> File:
@@ -142,10 +142,10 @@ def sized(folder: Path, files: Mapping[str, File]) -> dict[str, File]:
 
 def write(folder: Path, sealed: Manifest) -> None:
     """Write a manifest into a checkpoint's folder, whole or not at all. OSError."""
-    said = {"format": FORMAT, "written_by": "rlvitals"}
-    said |= {one.name: getattr(sealed, one.name) for one in fields(Manifest)}
-    said |= {"files": {name: asdict(file) for name, file in sealed.files.items()}}
-    disk.write_whole(folder / MANIFEST, _text({**said, SEAL: _seal(said)}))
+    content = {"format": FORMAT, "written_by": "rlvitals"}
+    content |= {spec.name: getattr(sealed, spec.name) for spec in fields(Manifest)}
+    content |= {"files": {name: asdict(file) for name, file in sealed.files.items()}}
+    disk.write_whole(folder / MANIFEST, _text({**content, SEAL: _seal(content)}))
 
 
 def read(folder: Path, step: int | None = None) -> Manifest:
@@ -169,27 +169,27 @@ def read(folder: Path, step: int | None = None) -> Manifest:
 def parse(data: bytes, where: str, step: int | None = None) -> Manifest:
     """Read the bytes of a manifest; `where` is what errors call it. Raises as `read`."""
     try:
-        said = typed.load(data)
+        content = typed.load(data)
     except ValueError as error:
         raise BadCheckpoint(f"its manifest is damaged: {error}", where=where) from None
-    if not isinstance(said, dict) or not isinstance(said.get("format"), int):
+    if not isinstance(content, dict) or not isinstance(content.get("format"), int):
         raise NotSealed("its manifest is none of rlvitals", where=where)
-    if said["format"] > FORMAT:
+    if content["format"] > FORMAT:
         raise NewerSeal(
-            f"its manifest is of format {said['format']}, written by a newer rlvitals",
+            f"its manifest is of format {content['format']}, written by a newer rlvitals",
             where=where,
             hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
         )
-    seal = said.pop(SEAL, "")
-    if seal != _seal(said) or data != _text({**said, SEAL: seal}).encode():
+    seal = content.pop(SEAL, "")
+    if seal != _seal(content) or data != _text({**content, SEAL: seal}).encode():
         raise BadCheckpoint("its manifest is not as it was written", where=where)
     try:
-        found = _manifest(said)
+        manifest = _manifest(content)
     except ValueError as error:
         raise BadCheckpoint(f"its manifest is damaged: {error}", where=where) from None
-    if step is not None and found.step != step:
-        raise BadCheckpoint(f"its manifest is of step {found.step:,}", where=where)
-    return found
+    if step is not None and manifest.step != step:
+        raise BadCheckpoint(f"its manifest is of step {manifest.step:,}", where=where)
+    return manifest
 
 
 def verify(
@@ -217,12 +217,12 @@ def _difference(path: Path, name: str, file: File) -> str:
             return f"{name} is no regular file"
         if status.st_size != file.size:
             return f"{name} has {status.st_size:,} bytes, {file.size:,} were sealed"
-        same = digest(path) == file.xxh3_128
+        is_same = digest(path) == file.xxh3_128
     except (FileNotFoundError, NotADirectoryError):
         return f"{name} is missing"
     except OSError as error:
         raise UnreadableCheckpoint(path, error) from None
-    return "" if same else f"{name} is not what was sealed: its hash differs"
+    return "" if is_same else f"{name} is not what was sealed: its hash differs"
 
 
 @contextmanager
@@ -239,15 +239,15 @@ def run_id(folder: Path) -> str:
 
     Damaged manifests are passed over.
     """
-    newest, found = -1, ""
+    newest_sequence, newest_id = -1, ""
     for path in naming.steps(folder).values():
         try:
             sealed = parse(read_regular(path / MANIFEST), str(path))
         except (BadCheckpoint, FileNotFoundError, NotAFile):
             continue
-        if sealed.run_id and sealed.sequence > newest:
-            newest, found = sealed.sequence, sealed.run_id
-    return found
+        if sealed.run_id and sealed.sequence > newest_sequence:
+            newest_sequence, newest_id = sealed.sequence, sealed.run_id
+    return newest_id
 
 
 def digest(path: Path) -> str:
@@ -259,12 +259,12 @@ def digest(path: Path) -> str:
     return str(hashed.hexdigest())
 
 
-def _text(said: Mapping[str, object]) -> str:
-    return json.dumps(said, indent=1, sort_keys=True) + "\n"
+def _text(content: Mapping[str, object]) -> str:
+    return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 
-def _seal(said: Mapping[str, object]) -> str:
-    return str(xxhash.xxh3_128(_text(said).encode()).hexdigest())
+def _seal(content: Mapping[str, object]) -> str:
+    return str(xxhash.xxh3_128(_text(content).encode()).hexdigest())
 
 
 def _manifest(content: Mapping[str, object]) -> Manifest:

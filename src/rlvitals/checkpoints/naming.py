@@ -56,28 +56,28 @@ def temporary(folder: Path, step: int) -> Path:
     return folder / f".{PREFIX}{step}.{host()}-{os.getpid()}-{uuid4().hex[:8]}"
 
 
-def aside(folder: Path, step: int, why: str = CORRUPT) -> Path:
+def aside(folder: Path, step: int, suffix: str = CORRUPT) -> Path:
     """Return a free name for a checkpoint that is refused, or gives its place to another."""
-    return safe_files.free_name(final(folder, step), why)
+    return safe_files.free_name(final(folder, step), suffix)
 
 
 def steps(folder: Path) -> dict[int, Path]:
     """Return the folders called like checkpoints by their step, ascending. OSError."""
-    found = {int(m[1]): path for path in _entries(folder) if (m := FINAL.fullmatch(path.name))}
-    return dict(sorted(found.items()))
+    folders = {int(m[1]): path for path in _entries(folder) if (m := FINAL.fullmatch(path.name))}
+    return dict(sorted(folders.items()))
 
 
 def misplaced(folder: Path) -> tuple[Path, ...]:
     """Return what stands where a checkpoint would, or `latest`, and is not of its kind. OSError."""
-    there = [path for path in folder.iterdir() if FINAL.fullmatch(path.name) and path.is_file()]
+    files = [path for path in folder.iterdir() if FINAL.fullmatch(path.name) and path.is_file()]
     latest = folder / LATEST
-    return (*sorted(there), latest) if latest.is_dir() else tuple(sorted(there))
+    return (*sorted(files), latest) if latest.is_dir() else tuple(sorted(files))
 
 
 def unfinished(folder: Path) -> tuple[Unfinished, ...]:
     """Return the folders that were being written. OSError."""
-    there = (path for path in _entries(folder) if not path.is_symlink())  # we make folders
-    matches = ((path, UNFINISHED.fullmatch(path.name)) for path in there)
+    folders = (path for path in _entries(folder) if not path.is_symlink())  # we make folders
+    matches = ((path, UNFINISHED.fullmatch(path.name)) for path in folders)
     return tuple(Unfinished(path, int(m[1]), m[2], int(m[3])) for path, m in matches if m)
 
 

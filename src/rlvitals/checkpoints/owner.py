@@ -44,20 +44,30 @@ class Owner:
 
 
 def owner(
-    given: str | PathLike[str] | Recorded, settings: Mapping[str, object] | None, world_size: int
+    folder_or_run: str | PathLike[str] | Recorded,
+    settings: Mapping[str, object] | None,
+    world_size: int,
 ) -> Owner:
     """Read what is known of a run, or of a folder alone. Raises UsageError for one of no use."""
-    if isinstance(given, str | PathLike):
-        own = provenance.settings_hash(settings) if settings else ""
-        found = Owner(Path(given), "", 0, 0, world_size, own, None)
+    if isinstance(folder_or_run, str | PathLike):
+        settings_hash = provenance.settings_hash(settings) if settings else ""
+        result = Owner(Path(folder_or_run), "", 0, 0, world_size, settings_hash, None)
     else:
-        own = provenance.settings_hash(given.settings if settings is None else settings)
-        rank = int(getattr(given, "rank", 0))
-        found = Owner(
-            given.folder, given.id, given.attempt, rank, given.world_size, own, given.note
+        settings_hash = provenance.settings_hash(
+            folder_or_run.settings if settings is None else settings
         )
-    _check(found.folder)
-    return found
+        rank = int(getattr(folder_or_run, "rank", 0))
+        result = Owner(
+            folder_or_run.folder,
+            folder_or_run.id,
+            folder_or_run.attempt,
+            rank,
+            folder_or_run.world_size,
+            settings_hash,
+            folder_or_run.note,
+        )
+    _check(result.folder)
+    return result
 
 
 def writable(folder: Path) -> None:
@@ -72,14 +82,14 @@ def _check(folder: Path) -> None:
         raise UsageError("the run's folder is a file", where=str(folder))
     try:
         make_folders(folder)
-        wrong = naming.misplaced(folder)
+        misplaced = naming.misplaced(folder)
     except OSError as error:
         problem = f"the run's folder cannot be made: {error.strerror}"
         raise UsageError(problem, where=str(folder)) from None
-    if wrong:
-        kind = "folder" if wrong[0].is_dir() else "file"
+    if misplaced:
+        kind = "folder" if misplaced[0].is_dir() else "file"
         raise UsageError(
-            f"{wrong[0].name} is a {kind}: its name is taken by checkpoints",
-            where=str(wrong[0]),
+            f"{misplaced[0].name} is a {kind}: its name is taken by checkpoints",
+            where=str(misplaced[0]),
             hint="move it away, or give another folder",
         )

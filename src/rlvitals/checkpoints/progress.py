@@ -70,7 +70,7 @@ class Progress:
     @property
     def completed_chunks(self) -> int:
         """How many chunks are done."""
-        return sum(one.status == COMPLETED for one in self.chunks)
+        return sum(chunk.status == COMPLETED for chunk in self.chunks)
 
     @property
     def fraction(self) -> float | None:
@@ -80,9 +80,9 @@ class Progress:
             (self.requests_done, self.total_requests),
             (self.completed_chunks, self.total_chunks),
         )
-        for done, total in pairs:
-            if done is not None and total:
-                return min(1.0, max(0.0, done / total))
+        for count, total in pairs:
+            if count is not None and total:
+                return min(1.0, max(0.0, count / total))
         return None
 
 
@@ -91,8 +91,8 @@ def read(folder: str | PathLike[str]) -> Progress | None:
 
     Of a damaged file the copy before it is read, and `damage` says so; nothing is changed.
     """
-    held = progress_file.load(Path(folder))
-    return _progress(held.said, held.damage) if held.there else None
+    stored = progress_file.load(Path(folder))
+    return _progress(stored.said, stored.damage) if stored.there else None
 
 
 class Keeper:
@@ -142,10 +142,10 @@ class Keeper:
         self._waiting |= changes
         news = any(self._known.get(key) != value for key, value in changes.items())
         if news or clock.monotonic() >= self._due:
-            began = clock.monotonic()
+            start = clock.monotonic()
             self._write()
-            ended = clock.monotonic()
-            self._due = ended + max(PATIENCE, (ended - began) / SHARE)
+            end = clock.monotonic()
+            self._due = end + max(PATIENCE, (end - start) / SHARE)
 
     def chunk(
         self,
@@ -158,11 +158,11 @@ class Keeper:
     ) -> None:
         """Say how a chunk stands; one that is told twice counts once."""
         self._count()
-        own: dict[str, object] = {"chunk_id": int(number), "status": str(status)}
-        told = {"requests": requests, "checkpoint": checkpoint, "log_file": log_file}
-        own |= self._safe({key: one for key, one in told.items() if one is not None})
-        own["timestamp"] = _now()
-        self._write(own)
+        row: dict[str, object] = {"chunk_id": int(number), "status": str(status)}
+        fields = {"requests": requests, "checkpoint": checkpoint, "log_file": log_file}
+        row |= self._safe({key: value for key, value in fields.items() if value is not None})
+        row["timestamp"] = _now()
+        self._write(row)
 
     def finish(self, status: str = COMPLETED, error_message: str = "") -> None:
         """Say how the run ended: "completed", "failed" or "stopped". Raises UsageError."""
@@ -182,10 +182,10 @@ class Keeper:
 
     def _count(self) -> None:
         """Add the time since the last call; the first one begins it."""
-        now = clock.monotonic()
+        time_s = clock.monotonic()
         if self._since is not None:
-            self._seconds += now - self._since
-        self._since = now
+            self._seconds += time_s - self._since
+        self._since = time_s
         self._attempt["seconds"] = round(self._seconds, 3)
 
     def _write(self, chunk: Mapping[str, object] | None = None) -> None:
@@ -193,42 +193,42 @@ class Keeper:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with lock(self.folder):
-                said = self._held()
-                said |= self._waiting
-                _put(said, "attempts", "id", self._attempt)
+                content = self._held()
+                content |= self._waiting
+                _put(content, "attempts", "id", self._attempt)
                 if chunk is not None:
-                    _put(said, "chunks", "chunk_id", chunk)
-                self._derive(said)
-                progress_file.save(self.folder, said)
+                    _put(content, "chunks", "chunk_id", chunk)
+                self._derive(content)
+                progress_file.save(self.folder, content)
         except OSError as error:
             if not self._failure_told:
                 self._tell(f"{FILE} was not written: {error.strerror or error}; training goes on")
             self._failure_told = True
         else:
-            self._known, self._waiting, self._failure_told = said, {}, False
+            self._known, self._waiting, self._failure_told = content, {}, False
 
     def _held(self) -> dict[str, Any]:
         """Return what the file holds; of a damaged one what this process wrote, or the copy."""
-        held = progress_file.load(self.folder)
-        if held.damage and not self._damage_told:
-            self._tell(f"{held.damage}; it is never begun anew because of that")
-        self._damage_told = bool(held.damage)
-        return dict(self._known if held.damage and self._known else held.said)
+        stored = progress_file.load(self.folder)
+        if stored.damage and not self._damage_told:
+            self._tell(f"{stored.damage}; it is never begun anew because of that")
+        self._damage_told = bool(stored.damage)
+        return dict(self._known if stored.damage and self._known else stored.said)
 
-    def _derive(self, said: dict[str, Any]) -> None:
+    def _derive(self, content: dict[str, Any]) -> None:
         """Fill in what follows from the rest."""
-        said["last_update"] = _now()
-        said.setdefault("start_time", said["last_update"])
-        said["output_dir"] = self.folder.resolve().name
+        content["last_update"] = _now()
+        content.setdefault("start_time", content["last_update"])
+        content["output_dir"] = self.folder.resolve().name
         for key in ("end_time", "error_message"):
-            if said.get(key) is None:
-                said.pop(key, None)
-        if chunks := _rows(said.get("chunks")):
-            done = [one for one in chunks if one.get("status") == COMPLETED]
-            said["completed_chunks"] = len(done)
-            said["requests_done"] = sum(_int(one.get("requests")) or 0 for one in done)
-        seen = _progress(said)
-        said["trained_seconds"], said["eta_seconds"] = seen.trained, _eta(seen)
+            if content.get(key) is None:
+                content.pop(key, None)
+        if chunks := _rows(content.get("chunks")):
+            completed = [chunk for chunk in chunks if chunk.get("status") == COMPLETED]
+            content["completed_chunks"] = len(completed)
+            content["requests_done"] = sum(_int(chunk.get("requests")) or 0 for chunk in completed)
+        progress = _progress(content)
+        content["trained_seconds"], content["eta_seconds"] = progress.trained, _eta(progress)
 
     def _safe(self, facts: Mapping[str, object]) -> dict[str, object]:
         return {key: self._portable(value) for key, value in facts.items()}
@@ -236,9 +236,9 @@ class Keeper:
     def _portable(self, value: object) -> object:
         """Make a fact what JSON has words for, and a path what holds wherever the run lies."""
         if isinstance(value, Mapping):
-            return {str(key): self._portable(one) for key, one in value.items()}
+            return {str(key): self._portable(entry) for key, entry in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
-            return [self._portable(one) for one in value]
+            return [self._portable(entry) for entry in value]
         if value is None or isinstance(value, bool | int):
             return value
         if hasattr(value, "item"):  # a scalar of numpy or torch
@@ -260,75 +260,75 @@ def _relative(text: str, folder: Path) -> str:
     return windows.name if windows.is_absolute() else text
 
 
-def _put(said: dict[str, Any], key: str, by: str, own: Mapping[str, object]) -> None:
+def _put(content: dict[str, Any], key: str, by: str, row: Mapping[str, object]) -> None:
     """Put a row into a list, onto the one of the same number where there is one."""
-    rows: list[Mapping[str, Any]] = _rows(said.get(key))
-    for i, one in enumerate(rows):
-        if one.get(by) == own[by]:
-            rows[i] = {**one, **own}
+    rows: list[Mapping[str, Any]] = _rows(content.get(key))
+    for i, other_row in enumerate(rows):
+        if other_row.get(by) == row[by]:
+            rows[i] = {**other_row, **row}
             break
     else:
-        rows.append(dict(own))
-    said[key] = rows
+        rows.append(dict(row))
+    content[key] = rows
 
 
-def _progress(said: Mapping[str, Any], damage: str = "") -> Progress:
+def _progress(content: Mapping[str, Any], damage: str = "") -> Progress:
     """Read what a file says, by whomever it was written: what is not as it should be is left."""
-    attempts = _rows(said.get("attempts"))
-    trained = [seconds for one in attempts if (seconds := _number(one.get("seconds"))) is not None]
+    attempts = _rows(content.get("attempts"))
+    trained = [seconds for row in attempts if (seconds := _number(row.get("seconds"))) is not None]
     return Progress(
-        status=str(said.get("status") or ""),
-        step=_int(said.get("step")),
-        total_steps=_int(said.get("total_steps")),
-        latest_checkpoint=str(said.get("latest_checkpoint") or ""),
-        started=_moment(said.get("start_time")),
-        updated=_moment(said.get("last_update")),
+        status=str(content.get("status") or ""),
+        step=_int(content.get("step")),
+        total_steps=_int(content.get("total_steps")),
+        latest_checkpoint=str(content.get("latest_checkpoint") or ""),
+        started=_moment(content.get("start_time")),
+        updated=_moment(content.get("last_update")),
         trained=round(sum(trained), 3) if trained else None,
-        eta=_number(said.get("eta_seconds")),
+        eta=_number(content.get("eta_seconds")),
         attempts=len(attempts),
-        chunks=tuple(_chunk(i, one) for i, one in enumerate(_rows(said.get("chunks")), 1)),
-        total_chunks=_int(said.get("total_chunks")),
-        requests_done=_int(said.get("requests_done")),
-        total_requests=_int(said.get("total_requests")),
-        error=str(said.get("error_message") or ""),
+        chunks=tuple(_chunk(i, row) for i, row in enumerate(_rows(content.get("chunks")), 1)),
+        total_chunks=_int(content.get("total_chunks")),
+        requests_done=_int(content.get("requests_done")),
+        total_requests=_int(content.get("total_requests")),
+        error=str(content.get("error_message") or ""),
         damage=damage,
-        said=said,
+        said=content,
     )
 
 
-def _chunk(place: int, said: Mapping[str, Any]) -> Chunk:
-    number = _int(said.get("chunk_id"))
+def _chunk(position: int, content: Mapping[str, Any]) -> Chunk:
+    number = _int(content.get("chunk_id"))
     return Chunk(
-        id=place if number is None else number,
-        status=str(said.get("status") or ""),
-        requests=_int(said.get("requests")),
-        checkpoint=str(said.get("checkpoint") or ""),
-        log_file=str(said.get("log_file") or ""),
-        timestamp=str(said.get("timestamp") or ""),
+        id=position if number is None else number,
+        status=str(content.get("status") or ""),
+        requests=_int(content.get("requests")),
+        checkpoint=str(content.get("checkpoint") or ""),
+        log_file=str(content.get("log_file") or ""),
+        timestamp=str(content.get("timestamp") or ""),
     )
 
 
-def _eta(seen: Progress) -> float | None:
+def _eta(progress: Progress) -> float | None:
     """Return the seconds of training that are left; None where nothing says how many."""
-    if seen.status != RUNNING:
+    if progress.status != RUNNING:
         return None
     spans = [
-        (_int(one.get("first_step")), _int(one.get("last_step")), _number(one.get("seconds")))
-        for one in _rows(seen.said.get("attempts"))
+        (_int(row.get("first_step")), _int(row.get("last_step")), _number(row.get("seconds")))
+        for row in _rows(progress.said.get("attempts"))
     ]
     steps = sum(max(0, last - first) for first, last, _ in spans if first is not None and last)
-    if seen.trained is None:
+    if progress.trained is None:
         return None
-    if seen.step is not None and seen.total_steps and steps:
-        return round(max(0, seen.total_steps - seen.step) * seen.trained / steps, 1)
-    done = seen.fraction
-    if done and seen.total_steps is None:  # by requests or chunks
-        return round(seen.trained * (1 - done) / done, 1)
+    if progress.step is not None and progress.total_steps and steps:
+        return round(max(0, progress.total_steps - progress.step) * progress.trained / steps, 1)
+    fraction = progress.fraction
+    if fraction and progress.total_steps is None:  # by requests or chunks
+        return round(progress.trained * (1 - fraction) / fraction, 1)
     return None
 
 
 def _rows(value: object) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
 def _number(value: object) -> float | None:
@@ -338,8 +338,8 @@ def _number(value: object) -> float | None:
 
 
 def _int(value: object) -> int | None:
-    found = _number(value)
-    return None if found is None else int(found)
+    number = _number(value)
+    return None if number is None else int(number)
 
 
 def _moment(value: object) -> float | None:
@@ -347,10 +347,10 @@ def _moment(value: object) -> float | None:
     if not isinstance(value, str):
         return _number(value)
     try:
-        found = datetime.fromisoformat(value)
+        time = datetime.fromisoformat(value)
     except ValueError:
         return None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 def _now() -> str:

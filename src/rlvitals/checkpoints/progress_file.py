@@ -33,31 +33,31 @@ class Held:
 
 def load(folder: Path) -> Held:
     """Read the file, or the copy before it where that is damaged; nothing is changed."""
-    said, damage = _readable(folder / FILE)
-    if said is not None:
-        return Held(said)
-    before, _ = _readable(folder / PREVIOUS)
-    if not damage and before is None:
+    content, damage = _readable(folder / FILE)
+    if content is not None:
+        return Held(content)
+    previous, _ = _readable(folder / PREVIOUS)
+    if not damage and previous is None:
         return Held(there=False)
     if not damage:  # the copy is there, the file is not: deleted, or lost
         damage = f"{FILE} is missing, a copy of it is there"
-    if before is None:
+    if previous is None:
         return Held(damage=f"{damage}, and there is no good copy of it")
-    return Held(before, f"{damage}: the copy before it is used")
+    return Held(previous, f"{damage}: the copy before it is used")
 
 
-def save(folder: Path, said: Mapping[str, object]) -> None:
+def save(folder: Path, content: Mapping[str, object]) -> None:
     """Replace the file by one rename; what it held is kept as the copy before. OSError.
 
     A damaged file is set aside, and never becomes the copy.
     """
     path = folder / FILE
-    now, damage = _parsed(path)
-    if now is not None:
+    current, damage = _parsed(path)
+    if current is not None:
         _keep(path, folder / PREVIOUS)
     elif damage:
         path.replace(_aside(path))
-    disk.write_whole(path, json.dumps(said, indent=2, allow_nan=False) + "\n")
+    disk.write_whole(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
 def _readable(path: Path) -> tuple[dict[str, Any] | None, str]:
@@ -79,38 +79,38 @@ def _parsed(path: Path) -> tuple[dict[str, Any] | None, str]:
     if not data.strip(b"\0 \t\r\n"):
         return None, f"{path.name} is empty"
     try:
-        said = json.loads(data, parse_constant=_no_number, parse_float=_number)
+        content = json.loads(data, parse_constant=_no_number, parse_float=_number)
     except (ValueError, RecursionError):
         return None, f"{path.name} is damaged"
-    if not isinstance(said, dict) or not isinstance(said.get("status"), str):
+    if not isinstance(content, dict) or not isinstance(content.get("status"), str):
         return None, f"{path.name} does not say a status"
-    return said, ""
+    return content, ""
 
 
 def _keep(path: Path, copy: Path) -> None:
     """Make `copy` what `path` is now: by a link, where the file system knows them."""
-    made = temp_files.half(copy)
+    temporary = temp_files.half(copy)
     try:
         try:
-            os.link(path, made)
+            os.link(path, temporary)
         except OSError:
-            shutil.copyfile(path, made)
-        made.replace(copy)
+            shutil.copyfile(path, temporary)
+        temporary.replace(copy)
     finally:
-        made.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _aside(path: Path) -> Path:
-    found, count = path.with_name(f"{path.name}.corrupt"), 1
-    while found.exists():
-        found, count = path.with_name(f"{path.name}.corrupt-{count}"), count + 1
-    return found
+    target, count = path.with_name(f"{path.name}.corrupt"), 1
+    while target.exists():
+        target, count = path.with_name(f"{path.name}.corrupt-{count}"), count + 1
+    return target
 
 
 def _number(text: str) -> float | None:
     """Read a number; one that JSON cannot write again is none."""
-    found = float(text)
-    return found if isfinite(found) else None
+    number = float(text)
+    return number if isfinite(number) else None
 
 
 def _no_number(_: str) -> None:

@@ -26,7 +26,7 @@ THREADS = "OMP_NUM_THREADS"
 
 def now() -> dict[str, str]:
     """Name what this process computes with: versions, machine, threads."""
-    found = {
+    versions = {
         "python": platform.python_version(),
         "machine": platform.machine(),
         "host": naming.host(),
@@ -34,8 +34,8 @@ def now() -> dict[str, str]:
     }
     for name in PACKAGES:
         if name in sys.modules:
-            found[name] = _version(name)
-    return found
+            versions[name] = _version(name)
+    return versions
 
 
 def settings_hash(settings: Mapping[str, object]) -> str:
@@ -57,32 +57,36 @@ def differences(
     sealed: Manifest, versions: Mapping[str, str], world_size: int, settings: str
 ) -> tuple[str, ...]:
     """Say why a run that goes on from a checkpoint may not do so bit for bit; empty: it does."""
-    found = []
+    reasons = []
     if sealed.world_size != world_size:
-        found.append(_other_world(sealed.world_size, world_size))
+        reasons.append(_other_world(sealed.world_size, world_size))
     if sealed.settings_hash and settings and sealed.settings_hash != settings:
-        found.append("the settings are others")
-    for name, then in sealed.versions.items():
-        today = versions.get(name)
+        reasons.append("the settings are others")
+    for name, saved_version in sealed.versions.items():
+        version = versions.get(name)
         if name == "host":
-            if today != then:
-                found.append("this is another machine")
-        elif today is not None and today != then:
-            found.append(f"{name} is {today}, it was {then}")
-        elif today is None and (there := _installed(name)) != then:
-            found.append(f"{name} is {there or 'not installed'}, it was {then}")
-    lost = sealed.facts.get("not_saved", ())
-    if isinstance(lost, list | tuple):
-        found += [f"{what} was not saved" for what in lost]
-    return tuple(found)
+            if version != saved_version:
+                reasons.append("this is another machine")
+        elif version is not None and version != saved_version:
+            reasons.append(f"{name} is {version}, it was {saved_version}")
+        elif version is None and (installed := _installed(name)) != saved_version:
+            reasons.append(f"{name} is {installed or 'not installed'}, it was {saved_version}")
+    unsaved = sealed.facts.get("not_saved", ())
+    if isinstance(unsaved, list | tuple):
+        reasons += [f"{part_name} was not saved" for part_name in unsaved]
+    return tuple(reasons)
 
 
-def _other_world(then: int, now: int) -> str:
-    first, last = min(then, now), max(then, now) - 1
-    who = f"process {last}" if first == last else f"processes {first} to {last}"
-    lost = f"the random streams of {who} are lost" if then > now else f"{who} had no random streams"
-    by = f"{then} process{'es' * (then > 1)}, {now} go{'es' * (now == 1)} on"
-    return f"it was saved by {by}: the data order changes, and {lost}"
+def _other_world(saved: int, current: int) -> str:
+    first, last = min(saved, current), max(saved, current) - 1
+    processes = f"process {last}" if first == last else f"processes {first} to {last}"
+    streams = (
+        f"the random streams of {processes} are lost"
+        if saved > current
+        else f"{processes} had no random streams"
+    )
+    by = f"{saved} process{'es' * (saved > 1)}, {current} go{'es' * (current == 1)} on"
+    return f"it was saved by {by}: the data order changes, and {streams}"
 
 
 def _threads() -> str:
@@ -93,9 +97,9 @@ def _threads() -> str:
 
 
 def _version(name: str) -> str:
-    own = getattr(sys.modules[name], "__version__", None)
-    if own is not None:
-        return str(own)
+    version = getattr(sys.modules[name], "__version__", None)
+    if version is not None:
+        return str(version)
     return _installed(name) or "unknown"
 
 

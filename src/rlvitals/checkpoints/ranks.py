@@ -38,7 +38,7 @@ class Group(Protocol):
     rank: int
     size: int
 
-    def exchange(self, word: str) -> list[str]:
+    def exchange(self, message: str) -> list[str]:
         """Give a word and hear every rank's, in their order. Raises Elsewhere after the limit."""
 
 
@@ -48,9 +48,9 @@ class Alone:
     rank = 0
     size = 1
 
-    def exchange(self, word: str) -> list[str]:
+    def exchange(self, message: str) -> list[str]:
         """Hear oneself."""
-        return [word]
+        return [message]
 
 
 class ByTorch:
@@ -64,19 +64,19 @@ class ByTorch:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self._group = dist.new_group(backend="gloo", timeout=self._limit)
 
-    def exchange(self, word: str) -> list[str]:
+    def exchange(self, message: str) -> list[str]:
         """Give a word and hear every rank's, in their order. Raises Elsewhere after the limit."""
-        words: list[Any] = [None] * self.size
+        messages: list[Any] = [None] * self.size
         try:
             self._dist.monitored_barrier(self._group, self._limit, wait_all_ranks=True)
-            self._dist.all_gather_object(words, word, group=self._group)
+            self._dist.all_gather_object(messages, message, group=self._group)
         except RuntimeError as error:
-            found = re.search(r"Ranks ([\d, ]+) failed to pass", str(error))
-            who = [int(one) for one in found[1].split(",")] if found else []
-            if not who and self.size == 2:  # noqa: PLR2004 - a lost connection names no rank
-                who = [1 - self.rank]
-            raise _missing(who, self._limit.total_seconds()) from error
-        return words
+            match = re.search(r"Ranks ([\d, ]+) failed to pass", str(error))
+            ranks = [int(rank) for rank in match[1].split(",")] if match else []
+            if not ranks and self.size == 2:  # noqa: PLR2004 - a lost connection names no rank
+                ranks = [1 - self.rank]
+            raise _missing(ranks, self._limit.total_seconds()) from error
+        return messages
 
 
 class ByFiles:
@@ -91,22 +91,22 @@ class ByFiles:
         self._own = uuid4().hex
         self._session = self._folder / self._agree()
 
-    def exchange(self, word: str) -> list[str]:
+    def exchange(self, message: str) -> list[str]:
         """Give a word and hear every rank's, in their order. Raises Elsewhere after the limit."""
         self._round += 1
-        _put(self._session / f"{self._round}-{self.rank}", word)
-        words: dict[int, str] = {}
-        for _ in self._looks(lambda: [k for k in range(self.size) if k not in words]):
-            there = {path.name: path for path in self._session.iterdir()}
+        _put(self._session / f"{self._round}-{self.rank}", message)
+        messages: dict[int, str] = {}
+        for _ in self._looks(lambda: [k for k in range(self.size) if k not in messages]):
+            files = {path.name: path for path in self._session.iterdir()}
             for rank in range(self.size):
-                path = there.get(f"{self._round}-{rank}")
-                if rank not in words and path is not None:
-                    words[rank] = path.read_text()
-            if len(words) == self.size:
+                path = files.get(f"{self._round}-{rank}")
+                if rank not in messages and path is not None:
+                    messages[rank] = path.read_text()
+            if len(messages) == self.size:
                 break
         # Who is here has heard the round before the last.
         (self._session / f"{self._round - 2}-{self.rank}").unlink(missing_ok=True)
-        return [words[rank] for rank in range(self.size)]
+        return [messages[rank] for rank in range(self.size)]
 
     def _agree(self) -> str:
         """Name a session that only the processes of this start know.
@@ -120,13 +120,13 @@ class ByFiles:
         names, silent = [""] * self.size, list(range(1, self.size))
         session = _named(names)
         for _ in self._looks(lambda: silent):
-            found = [_get(self._folder / f"hello-{rank}") for rank in range(self.size)]
-            if found != names and all(found):
-                names, session = found, _named(found)
+            hellos = [_get(self._folder / f"hello-{rank}") for rank in range(self.size)]
+            if hellos != names and all(hellos):
+                names, session = hellos, _named(hellos)
                 _put(self._folder / "names", json.dumps(names))
             answers = (_get(self._folder / f"answer-{rank}") for rank in range(1, self.size))
-            unsaid = [rank for rank, one in enumerate(answers, 1) if one != session]
-            silent[:] = [rank for rank, one in enumerate(found) if not one] or unsaid
+            unanswered = [rank for rank, text in enumerate(answers, 1) if text != session]
+            silent[:] = [rank for rank, text in enumerate(hellos) if not text] or unanswered
             if not silent:
                 break
         for old in self._folder.iterdir():
@@ -166,51 +166,51 @@ def group(owner: Owner, patience: float) -> Group:
         return ByTorch(patience) if dist.get_world_size() > 1 else Alone()
     rank, size = owner.rank, owner.world_size
     if size <= 1:
-        here = place(os.environ)
-        rank, size = here.rank, here.world_size
+        launch_rank = place(os.environ)
+        rank, size = launch_rank.rank, launch_rank.world_size
     return ByFiles(owner.folder, rank, size, patience) if size > 1 else Alone()
 
 
-def agree(group: Group, said: object = None, error: Exception | None = None) -> list[Any]:
+def agree(group: Group, value: object = None, error: Exception | None = None) -> list[Any]:
     """Say something that JSON can hold, or that this process failed; hear all, in their order.
 
     Raises `error` itself, and Elsewhere for what failed on another process.
     """
-    word = {"said": said} if error is None else {"failed": str(error) or type(error).__name__}
-    heard = [json.loads(one) for one in group.exchange(json.dumps(word))]
+    message = {"said": value} if error is None else {"failed": str(error) or type(error).__name__}
+    replies = [json.loads(reply) for reply in group.exchange(json.dumps(message))]
     if error is not None:
         raise error
-    for rank, one in enumerate(heard):
-        if "failed" in one:
-            raise Elsewhere(f"process {rank} failed: {one['failed']}")
-    return [one["said"] for one in heard]
+    for rank, reply in enumerate(replies):
+        if "failed" in reply:
+            raise Elsewhere(f"process {rank} failed: {reply['failed']}")
+    return [reply["said"] for reply in replies]
 
 
 def each(group: Group, work: Callable[[], object]) -> list[Any]:
     """Do something on every process and hear what each found. Raises as `agree`."""
     try:
-        said = work()
+        result = work()
     except Exception as error:  # noqa: BLE001 - the others must hear of it: `agree` raises it
         return agree(group, error=error)
-    return agree(group, said)
+    return agree(group, result)
 
 
 @contextmanager
-def exceptions(where: Path) -> Iterator[None]:
+def exceptions(path: Path) -> Iterator[None]:
     """Raise a VitalsError for what is no Exception: torch's CheckpointException is none."""
     try:
         yield
     except (Exception, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:
-        raise VitalsError(f"{type(error).__name__}: {error}", where=str(where)) from error
+        raise VitalsError(f"{type(error).__name__}: {error}", where=str(path)) from error
 
 
-def _missing(who: list[int], seconds: float) -> Elsewhere:
-    named = " and ".join(str(one) for one in who)
-    lost = f"process {named} did not come" if who else "another process did not come"
+def _missing(ranks: list[int], seconds: float) -> Elsewhere:
+    names = " and ".join(str(rank) for rank in ranks)
+    problem = f"process {names} did not come" if ranks else "another process did not come"
     return Elsewhere(
-        f"{lost} within {seconds:g} s",
+        f"{problem} within {seconds:g} s",
         hint="every process must make Checkpoints(..., together=True) and save at the same steps",
     )
 
@@ -220,10 +220,10 @@ def _named(names: list[str]) -> str:
 
 
 def _put(path: Path, text: str) -> None:
-    made = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-    with made.open("x") as file:
+    temporary = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+    with temporary.open("x") as file:
         file.write(text)
-    made.replace(path)
+    temporary.replace(path)
 
 
 def _get(path: Path) -> str:

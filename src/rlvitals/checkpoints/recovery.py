@@ -17,26 +17,27 @@ writing: set[Path] = set()  # folders that this process is writing
 
 def clean(folder: Path) -> Iterator[str]:
     """Clear away folders whose writer is gone; one that was whole gets its name. Says each."""
-    for one in naming.unfinished(folder):
-        if _alive(one):
+    for leftover in naming.unfinished(folder):
+        if _alive(leftover):
             continue
-        target = naming.final(folder, one.step)
+        target = naming.final(folder, leftover.step)
         try:
-            manifests.verify(one.path)
-            whole = not (target / MANIFEST).exists()
+            manifests.verify(leftover.path)
+            is_complete = not (target / MANIFEST).exists()
         except UnreadableCheckpoint as error:
-            yield f"{one.path.name} is left as it is: it {error.problem}"
+            yield f"{leftover.path.name} is left as it is: it {error.problem}"
             continue
         except BadCheckpoint:
-            whole = False
-        if whole:  # killed between the seal and the rename, or while another was to replace it
-            give_way(folder, one.step)
-            one.path.rename(target)
+            is_complete = False
+        # Killed between the seal and the rename, or before it replaced another checkpoint.
+        if is_complete:
+            give_way(folder, leftover.step)
+            leftover.path.rename(target)
             disk.sync_folder(folder)
             yield f"{target.name} was whole but for its name: it has it now"
         else:
-            remove(one.path)
-            yield f"a checkpoint at step {one.step:,} that was being written is cleared away"
+            remove(leftover.path)
+            yield f"a checkpoint at step {leftover.step:,} that was being written is cleared away"
 
 
 def give_way(folder: Path, step: int) -> None:
@@ -65,19 +66,19 @@ def remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _alive(one: Unfinished) -> bool:
+def _alive(leftover: Unfinished) -> bool:
     """Tell whether a folder may still be written to.
 
     Process numbers come back, in containers at each start: one alone proves nothing for long.
     """
-    here = one.host == naming.host()
-    if here and one.pid == os.getpid():
-        return one.path in writing
-    if here and not _runs(one.pid):
+    is_local = leftover.host == naming.host()
+    if is_local and leftover.pid == os.getpid():
+        return leftover.path in writing
+    if is_local and not _runs(leftover.pid):
         return False
     try:
-        newest = max(path.lstat().st_mtime for path in (one.path, *disk.files(one.path)))
-        return newest > _now(one.path) - DAY
+        newest = max(path.lstat().st_mtime for path in (leftover.path, *disk.files(leftover.path)))
+        return newest > _now(leftover.path) - DAY
     except OSError:
         return True
 

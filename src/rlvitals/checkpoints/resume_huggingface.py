@@ -73,16 +73,16 @@ def _alone(folder: Path) -> Owner:
 
 def _agreed(owner: Owner, begin: Callable[[Owner], str | None], *, first: bool) -> str | None:
     """Look on the first process alone: two would rename what they refuse from under each other."""
-    found, refused = None, None
+    path, failure = None, None
     if first:
         try:
-            found = begin(owner)
+            path = begin(owner)
         except VitalsError as error:
-            refused = error
-    found, refused = accelerate_group.agreed((found, refused), owner.world_size)
-    if refused is not None:
-        raise refused
-    return found
+            failure = error
+    path, failure = accelerate_group.agreed((path, failure), owner.world_size)
+    if failure is not None:
+        raise failure
+    return path
 
 
 def _found(
@@ -115,7 +115,11 @@ class _Whole(Shelf):
 
     def own(self) -> list[Checkpoint]:
         """Return those that hold more than weights, the newest first."""
-        return [one for one in super().own() if not one.manifest.facts.get("weights_only")]
+        return [
+            checkpoint
+            for checkpoint in super().own()
+            if not checkpoint.manifest.facts.get("weights_only")
+        ]
 
     def damaged(self) -> Iterator[Refusal]:
         """Find those whose manifest is damaged, and tell of each that is not used why."""
@@ -123,9 +127,9 @@ class _Whole(Shelf):
             try:
                 sealed = manifests.read(folder, step)
             except NotSealed as error:
-                there = (folder / naming.MANIFEST).exists()  # of a newer version, or nobody's
-                why = error.problem if there else self._unsealed(folder, step)
-                self.tell(f"{folder.name} is not used: {why}")
+                has_manifest = (folder / naming.MANIFEST).exists()  # newer, or of another program
+                problem = error.problem if has_manifest else self._unsealed(folder, step)
+                self.tell(f"{folder.name} is not used: {problem}")
             except BadCheckpoint as error:
                 yield Refusal(folder, step, error.problem)
             else:
@@ -145,9 +149,9 @@ class _Whole(Shelf):
             self.set_before_fresh(path)
 
     def _unsealed(self, folder: Path, step: int) -> str:
-        why = huggingface.looks_cut(folder, step)
-        if why:
-            return f"it was never finished: {why}"
+        problem = huggingface.looks_cut(folder, step)
+        if problem:
+            return f"it was never finished: {problem}"
         return (
             "it looks whole, but its process ended before it was sealed "
             f"(rlvitals checkpoints {self.folder} --seal: it is taken as it is)"
@@ -161,14 +165,16 @@ class _Resumable(InPlace):
 
     def refuse_to_begin_over(self) -> None:
         """Leave a training alone that was saved without a seal. Raises UsageError."""
-        there = naming.steps(self.folder)
-        marks = (self.folder / progress_file.FILE, *(p / naming.MANIFEST for p in there.values()))
-        whole = [s for s, path in there.items() if not huggingface.looks_cut(path, s)]
-        if not whole or any(path.exists() for path in marks):
+        folders = naming.steps(self.folder)
+        marks = (self.folder / progress_file.FILE, *(p / naming.MANIFEST for p in folders.values()))
+        complete_steps = [
+            step for step, path in folders.items() if not huggingface.looks_cut(path, step)
+        ]
+        if not complete_steps or any(path.exists() for path in marks):
             return
         raise UsageError(
-            f"checkpoint-{whole[-1]} looks whole, but it was saved without a seal: nobody can "
-            "tell whether it is, and a fresh start would write over it",
+            f"checkpoint-{complete_steps[-1]} looks whole, but it was saved without a seal: nobody "
+            "can tell whether it is, and a fresh start would write over it",
             where=str(self.folder),
             hint=f"rlvitals checkpoints {self.folder} --seal: it is taken as it is; "
             "or begin in another folder",

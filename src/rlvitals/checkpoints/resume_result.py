@@ -28,9 +28,13 @@ class Resumed:
     @property
     def sentence(self) -> str:
         """Say it: the promise, or why it cannot be made."""
-        at = f"resumed at step {self.step:,} from {self.folder.name}"
+        start = f"resumed at step {self.step:,} from {self.folder.name}"
         doubt = f" (unverified: {'; '.join(self.unverified)})" if self.unverified else ""
         if self.differs:
-            return f"{at}: continues, not bit-exact because {'; '.join(self.differs)}{doubt}"
-        same = "bit-exact on this machine, with these versions, threads and processes"
-        return f"{at}: {same}, if the code is the same{doubt}" if doubt else f"{at}: {same}"
+            return f"{start}: continues, not bit-exact because {'; '.join(self.differs)}{doubt}"
+        promise = "bit-exact on this machine, with these versions, threads and processes"
+        return (
+            f"{start}: {promise}, if the code is the same{doubt}"
+            if doubt
+            else f"{start}: {promise}"
+        )

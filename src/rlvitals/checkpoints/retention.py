@@ -23,9 +23,9 @@ class Best:
         """Return the best entry, the newest of equals; None where none has the metric."""
         sign = 1.0 if self.better == "max" else -1.0
         scored = [
-            (sign * one.metrics[self.metric], one.sequence, one)
-            for one in entries
-            if not isnan(one.metrics.get(self.metric, float("nan")))
+            (sign * candidate.metrics[self.metric], candidate.sequence, candidate)
+            for candidate in entries
+            if not isnan(candidate.metrics.get(self.metric, float("nan")))
         ]
         return max(scored, key=lambda pair: pair[:2])[2] if scored else None
 
@@ -63,37 +63,37 @@ class Entry:
 
 def surplus(entries: Sequence[Entry], policy: Policy) -> tuple[Entry, ...]:
     """Return the checkpoints that may be deleted, the oldest first."""
-    kept = reasons(entries, policy)
-    by_age = sorted(entries, key=lambda one: one.sequence)
-    return tuple(one for one in by_age if one.sequence not in kept)
+    kept_reasons = reasons(entries, policy)
+    by_age = sorted(entries, key=lambda candidate: candidate.sequence)
+    return tuple(candidate for candidate in by_age if candidate.sequence not in kept_reasons)
 
 
 def reasons(entries: Sequence[Entry], policy: Policy) -> dict[int, tuple[str, ...]]:
     """Say in words why each checkpoint that is kept is kept, by its sequence."""
-    by_age = sorted(entries, key=lambda one: one.sequence)
+    by_age = sorted(entries, key=lambda candidate: candidate.sequence)
     last = by_age[-policy.keep :]
-    among = f"last {policy.keep:,}" if policy.keep < ALL else "all are kept"
-    why: dict[int, list[str]] = {one.sequence: [among] for one in last}
+    age_reason = f"last {policy.keep:,}" if policy.keep < ALL else "all are kept"
+    texts: dict[int, list[str]] = {candidate.sequence: [age_reason] for candidate in last}
     if last:
-        why[last[-1].sequence] = ["newest"]
+        texts[last[-1].sequence] = ["newest"]
 
-    def add(one: Entry, reason: str) -> None:
-        why.setdefault(one.sequence, []).append(reason)
+    def add(candidate: Entry, reason: str) -> None:
+        texts.setdefault(candidate.sequence, []).append(reason)
 
-    for one in by_age:
-        if one.pinned:
-            add(one, "pinned")
-        if one.step in policy.shielded:
-            add(one, "in use")
+    for candidate in by_age:
+        if candidate.pinned:
+            add(candidate, "pinned")
+        if candidate.step in policy.shielded:
+            add(candidate, "in use")
     if policy.every is not None:
-        for one in _first_of_each(by_age, policy.every):
-            add(one, f"every {policy.every:,}")
+        for candidate in _first_of_each(by_age, policy.every):
+            add(candidate, f"every {policy.every:,}")
     if policy.best is not None and (best := policy.best.of(by_age)) is not None:
         add(best, f"best {policy.best.metric}")
-    healthy = [one for one in by_age if one.health == HEALTHY]
+    healthy = [candidate for candidate in by_age if candidate.health == HEALTHY]
     if policy.healthy and healthy:
         add(healthy[-1], "last healthy")
-    return {sequence: tuple(said) for sequence, said in why.items()}
+    return {sequence: tuple(sentences) for sequence, sentences in texts.items()}
 
 
 def _first_of_each(entries: Sequence[Entry], every: int) -> Sequence[Entry]:
@@ -101,11 +101,11 @@ def _first_of_each(entries: Sequence[Entry], every: int) -> Sequence[Entry]:
 
     Of those before the first multiple only one at step 0.
     """
-    found: dict[int, Entry] = {}
-    for one in sorted(entries, key=lambda one: (one.step, one.sequence)):
-        if one.step == 0 or one.step >= every:
-            found.setdefault(one.step // every, one)
-    return tuple(found.values())
+    first_entries: dict[int, Entry] = {}
+    for candidate in sorted(entries, key=lambda candidate: (candidate.step, candidate.sequence)):
+        if candidate.step == 0 or candidate.step >= every:
+            first_entries.setdefault(candidate.step // every, candidate)
+    return tuple(first_entries.values())
 
 
 def entry(sealed: Manifest) -> Entry:
@@ -119,17 +119,17 @@ def written(policy: Policy) -> dict[str, object]:
     return {"keep": policy.keep, "best": best, "every": policy.every, "healthy": policy.healthy}
 
 
-def policy(said: object) -> Policy:
+def policy(fields: object) -> Policy:
     """Read a policy that was written down; of one that was not, the defaults."""
-    if not isinstance(said, dict):
+    if not isinstance(fields, dict):
         return Policy()
-    best = said.get("best")
+    best = fields.get("best")
     try:
         return Policy(
-            int(said.get("keep") or 1),
+            int(fields.get("keep") or 1),
             Best(str(best[0]), "min" if best[1] == "min" else "max") if best else None,
-            int(said["every"]) if said.get("every") else None,
-            bool(said.get("healthy", True)),
+            int(fields["every"]) if fields.get("every") else None,
+            bool(fields.get("healthy", True)),
         )
     except (TypeError, ValueError, OverflowError, LookupError, UsageError):
         return Policy()

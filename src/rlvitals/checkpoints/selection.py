@@ -31,17 +31,17 @@ def choose(
         return None, ()
     refused: list[Refusal] = []
     ranks.each(group, lambda: None if group.rank else refused.extend(shelf.damaged()))
-    tried: set[str] = set()
-    while (one := _next(group, shelf, tried)) is not None:
-        tried.add(one.folder.name)
-        problem = _problem(group, one, holds)
+    tried_names: set[str] = set()
+    while (checkpoint := _next(group, shelf, tried_names)) is not None:
+        tried_names.add(checkpoint.folder.name)
+        problem = _problem(group, checkpoint, holds)
         if not problem:
-            return one, tuple(shelf.set_aside(each) for each in refused)
+            return checkpoint, tuple(shelf.set_aside(refusal) for refusal in refused)
         if group.rank == 0:
-            refused.append(Refusal(one.folder, one.step, problem))
-    why = ranks.each(group, lambda: "" if group.rank else _why_not(shelf, refused))[0]
-    if why or require_resume:
-        raise _refused(shelf, str(why))
+            refused.append(Refusal(checkpoint.folder, checkpoint.step, problem))
+    reason = ranks.each(group, lambda: "" if group.rank else _why_not(shelf, refused))[0]
+    if reason or require_resume:
+        raise _refused(shelf, str(reason))
     return None, ()
 
 
@@ -49,28 +49,28 @@ def _next(group: Group, shelf: Shelf, tried: set[str]) -> Checkpoint | None:
     """Find the newest that was not tried, as rank 0 sees it."""
 
     def newest() -> str:
-        names = () if group.rank else (one.folder.name for one in shelf.own())
-        return next((one for one in names if one not in tried), "")
+        names = () if group.rank else (name.folder.name for name in shelf.own())
+        return next((name for name in names if name not in tried), "")
 
     name = str(ranks.each(group, newest)[0])
-    found: list[Checkpoint] = []
+    checkpoints: list[Checkpoint] = []
 
     def read() -> None:
         if name:
             folder = shelf.folder / name
-            found.append(Checkpoint(folder, manifests.read(folder)))
+            checkpoints.append(Checkpoint(folder, manifests.read(folder)))
 
     ranks.each(group, read)
-    return found[0] if found else None
+    return checkpoints[0] if checkpoints else None
 
 
-def _problem(group: Group, one: Checkpoint, holds: Sequence[str]) -> str:
+def _problem(group: Group, checkpoint: Checkpoint, holds: Sequence[str]) -> str:
     """Verify a checkpoint, each process its share of the files; returns what is wrong."""
 
     def verify() -> str:
         try:
-            complete(one.folder, list(one.manifest.files), holds)
-            manifests.verify(one.folder, one.manifest, (group.rank, group.size))
+            complete(checkpoint.folder, list(checkpoint.manifest.files), holds)
+            manifests.verify(checkpoint.folder, checkpoint.manifest, (group.rank, group.size))
         except BadCheckpoint as error:
             return error.problem
         return ""
@@ -80,22 +80,23 @@ def _problem(group: Group, one: Checkpoint, holds: Sequence[str]) -> str:
 
 def _why_not(shelf: Shelf, refused: Sequence[Refusal]) -> str:
     """Say why none of the sealed checkpoints is resumed from; empty: there is none."""
-    known = {one.folder.name: one.why for one in refused}
-    sealed = {path.name: shelf.refusal(path) for path in shelf.sealed_folders()} | known
-    said = [f"{name}: {why}" for name, why in sorted(sealed.items())]
-    more = [f"and {len(said) - MAX_NAMED} more"] if len(said) > MAX_NAMED else []
-    return "; ".join((*said[-MAX_NAMED:], *more))
+    reasons = {refusal.folder.name: refusal.why for refusal in refused}
+    sealed = {path.name: shelf.refusal(path) for path in shelf.sealed_folders()} | reasons
+    sentences = [f"{name}: {reason}" for name, reason in sorted(sealed.items())]
+    more = [f"and {len(sentences) - MAX_NAMED} more"] if len(sentences) > MAX_NAMED else []
+    return "; ".join((*sentences[-MAX_NAMED:], *more))
 
 
-def _refused(shelf: Shelf, why: str) -> CannotResume:
-    if not why:
+def _refused(shelf: Shelf, reason: str) -> CannotResume:
+    if not reason:
         return CannotResume(
             "there is no checkpoint to resume from, and a resume is required",
             where=str(shelf.folder),
             hint=f"is it the right folder? rlvitals doctor {shelf.folder}",
         )
     return CannotResume(
-        f"no checkpoint can be resumed from, and the run is not started at step 0 over them: {why}",
+        f"no checkpoint can be resumed from, and the run is not started at step 0 over them: "
+        f"{reason}",
         where=str(shelf.folder),
         hint=f"rlvitals checkpoints {shelf.folder} --verify; to start at step 0 all the same: "
         "--fresh (fresh=True), which sets them aside and deletes nothing",

@@ -39,42 +39,42 @@ class Part:
     data: NDArray[np.uint8]  # [bytes], in C order, little-endian
 
 
-def write(path: Path, parts: Mapping[str, Part]) -> File:
+def write(path: Path, arrays: Mapping[str, Part]) -> File:
     """Write a file of named arrays; returns its size and hash. OSError."""
-    hashed, size = xxhash.xxh3_128(), 0
+    hasher, size = xxhash.xxh3_128(), 0
     with path.open("wb", buffering=0) as file:
-        for chunk in _chunks(parts):
-            hashed.update(chunk)
+        for chunk in _chunks(arrays):
+            hasher.update(chunk)
             size += len(chunk)
             while chunk:  # a raw write may take a part of it only
                 chunk = chunk[file.write(chunk) or 0 :]  # noqa: PLW2901 - what is left of it
-    return File(size, str(hashed.hexdigest()))
+    return File(size, str(hasher.hexdigest()))
 
 
-def _chunks(parts: Mapping[str, Part]) -> Iterator[memoryview]:
+def _chunks(arrays: Mapping[str, Part]) -> Iterator[memoryview]:
     # Wide kinds first: then every array begins at a multiple of its own width.
-    ordered = sorted(parts, key=lambda name: (-_width(parts[name]), name))
-    yield memoryview(_header({name: parts[name] for name in ordered}))
+    ordered = sorted(arrays, key=lambda name: (-_width(arrays[name]), name))
+    yield memoryview(_header({name: arrays[name] for name in ordered}))
     for name in ordered:
-        view = parts[name].data.data
+        view = arrays[name].data.data
         for start in range(0, len(view), CHUNK):
             yield view[start : start + CHUNK]
 
 
-def _header(parts: Mapping[str, Part]) -> bytes:
-    said: dict[str, Any] = {}
+def _header(arrays: Mapping[str, Part]) -> bytes:
+    fields: dict[str, Any] = {}
     start = 0
-    for name, part in parts.items():
-        end = start + part.data.size
-        said[name] = {
-            "dtype": KINDS[part.kind], "shape": list(part.shape), "data_offsets": [start, end],
+    for name, array in arrays.items():
+        end = start + array.data.size
+        fields[name] = {
+            "dtype": KINDS[array.kind], "shape": list(array.shape), "data_offsets": [start, end],
         }  # fmt: skip
         start = end
-    text = json.dumps(said).encode()
+    text = json.dumps(fields).encode()
     text += b" " * (-len(text) % ALIGN)
     return len(text).to_bytes(8, "little") + text
 
 
-def _width(part: Part) -> int:
-    digits = "".join(one for one in part.kind.split("_")[0] if one.isdigit())
+def _width(array: Part) -> int:
+    digits = "".join(letter for letter in array.kind.split("_")[0] if letter.isdigit())
     return int(digits or 8) // 8

@@ -81,8 +81,8 @@ class Writer:
                 data = b64encode(array.tobytes()).decode()
                 return {"texts": data, "dtype": array.dtype.str, "shape": list(array.shape)}
             raise self._refused(value)
-        made = self._kept(self.blobs.array, array)
-        return made if isinstance(value, np.ndarray) else {**made, "scalar": True}
+        tensor_node = self._kept(self.blobs.array, array)
+        return tensor_node if isinstance(value, np.ndarray) else {**tensor_node, "scalar": True}
 
     def _container(self, value: object) -> Node:
         if isinstance(value, list):
@@ -119,18 +119,18 @@ class Writer:
         attributes = _attributes(value)
         if attributes is None:
             raise self._refused(value)
-        held: dict[str, Node] = {}
+        nodes: dict[str, Node] = {}
         for name, item in attributes.items():
             if _static(item):
                 continue
             self._path.append(name)
             try:
-                held[name] = self.node(item)
+                nodes[name] = self.node(item)
             except Unsaveable as error:
                 self.lost.append(error.problem)
             finally:
                 self._path.pop()
-        return {"object": held, "type": type(value).__qualname__}
+        return {"object": nodes, "type": type(value).__qualname__}
 
     def _kept(self, keep: Callable[[Any], dict[str, object]], value: Any) -> dict[str, object]:  # noqa: ANN401
         try:
@@ -138,10 +138,10 @@ class Writer:
         except Unfit as error:
             raise self._refused(value, str(error)) from None
 
-    def _refused(self, value: object, why: str = "") -> Unsaveable:
-        where = ".".join(self._path) or "the value"
-        kind = ", ".join(one for one in (type(value).__qualname__, why) if one)
-        return Unsaveable(f"{where} ({kind})", where="state")
+    def _refused(self, value: object, reason: str = "") -> Unsaveable:
+        path = ".".join(self._path) or "the value"
+        kind = ", ".join(text for text in (type(value).__qualname__, reason) if text)
+        return Unsaveable(f"{path} ({kind})", where="state")
 
 
 class Reader:
@@ -152,7 +152,7 @@ class Reader:
         self.stored, self._streams = stored, streams
         self._path: list[str] = []
 
-    def value(self, node: Node, now: Any = None) -> Any:  # noqa: ANN401 - whatever was written
+    def value(self, node: Node, current: Any = None) -> Any:  # noqa: ANN401 - whatever was written
         """Return what a tree stands for; objects are `now` itself, with its state put back.
 
         Raises BadCheckpoint where `now` is another kind of object, or a shape does not fit.
@@ -161,91 +161,95 @@ class Reader:
             return node
         kind = next(iter(node))
         if kind in ("object", "state_dict", "generator"):
-            return self._into(kind, node, now)
+            return self._into(kind, node, current)
         if kind == "stays":
-            return now
-        return _PLAIN[kind](self, node, now)
+            return current
+        return _PLAIN[kind](self, node, current)
 
-    def part(self, name: str, node: Node, now: Any) -> Any:  # noqa: ANN401 - whatever was written
+    def part(self, name: str, node: Node, current: Any) -> Any:  # noqa: ANN401 - whatever was written
         """Return what a named part stands for: errors say its name. Raises as `value`."""
-        return self._at(name, node, now)
+        return self._at(name, node, current)
 
-    def array(self, node: dict[str, Any], now: Any) -> Any:  # noqa: ANN401 - of any number type
+    def array(self, node: dict[str, Any], current: Any) -> Any:  # noqa: ANN401 - of any number type
         """Return an array; an array of the same shape and kind in its place is filled."""
-        found = self.stored.array(node)
+        stored_array = self.stored.array(node)
         if node.get("scalar"):
-            return found[()]
-        if not isinstance(now, np.ndarray):
-            return found
-        if now.shape != found.shape or now.dtype != found.dtype:
-            if now.shape == found.shape or now.size == 0 or found.size == 0:
-                return found
-            raise self._misfit(f"shape {found.shape} does not fit {now.shape}")
-        if now.flags.writeable:
-            now[...] = found  # others may look at the same memory
-            return now
-        return found
+            return stored_array[()]
+        if not isinstance(current, np.ndarray):
+            return stored_array
+        if current.shape != stored_array.shape or current.dtype != stored_array.dtype:
+            if current.shape == stored_array.shape or current.size == 0 or stored_array.size == 0:
+                return stored_array
+            raise self._misfit(f"shape {stored_array.shape} does not fit {current.shape}")
+        if current.flags.writeable:
+            current[...] = stored_array  # others may look at the same memory
+            return current
+        return stored_array
 
-    def items(self, nodes: list[Node], now: Any) -> list[Any]:  # noqa: ANN401 - any sequence
+    def items(self, nodes: list[Node], current: Any) -> list[Any]:  # noqa: ANN401 - any sequence
         """Return the values of a list, put into those that are there already."""
-        known = list(now) if isinstance(now, list | tuple | deque) else []
-        known += [None] * (len(nodes) - len(known))
-        return [self._at(str(i), node, known[i]) for i, node in enumerate(nodes)]
+        values = list(current) if isinstance(current, list | tuple | deque) else []
+        values += [None] * (len(nodes) - len(values))
+        return [self._at(str(i), node, values[i]) for i, node in enumerate(nodes)]
 
-    def pairs(self, node: dict[str, Any], now: Any) -> Any:  # noqa: ANN401 - any mapping
+    def pairs(self, node: dict[str, Any], current: Any) -> Any:  # noqa: ANN401 - any mapping
         """Return a dict; one that is there already is filled."""
-        known = now if isinstance(now, Mapping) else {}
+        values = current if isinstance(current, Mapping) else {}
         keys = [self.value(key) for key, _ in node["dict"]]
-        found = {
-            key: self._at(str(key), item, known.get(key))
+        entries = {
+            key: self._at(str(key), item, values.get(key))
             for key, (_, item) in zip(keys, node["dict"], strict=True)
         }
-        if type(now) in (dict, OrderedDict):
-            now.clear()
-            now.update(found)
-            return now
-        return found
+        if type(current) in (dict, OrderedDict):
+            current.clear()
+            current.update(entries)
+            return current
+        return entries
 
-    def _at(self, name: str, node: Node, now: Any) -> Any:  # noqa: ANN401 - whatever was written
+    def _at(self, name: str, node: Node, current: Any) -> Any:  # noqa: ANN401 - whatever was written
         self._path.append(name)
         try:
-            return self.value(node, now)
+            return self.value(node, current)
         finally:
             self._path.pop()
 
-    def _into(self, kind: str, node: dict[str, Any], now: Any) -> Any:  # noqa: ANN401
+    def _into(self, kind: str, node: dict[str, Any], current: Any) -> Any:  # noqa: ANN401
         if kind == "generator":
-            if now is not None and not self._streams:
-                return now
-            return _with_state(now, self.value(node["generator"]))
-        if now is None:
+            if current is not None and not self._streams:
+                return current
+            return _with_state(current, self.value(node["generator"]))
+        if current is None:
             raise self._misfit("there is no object to put its state into")
         if kind == "state_dict":
             state = self.value(node["state_dict"])
             try:
-                now.load_state_dict(state)
+                current.load_state_dict(state)
             except (RuntimeError, ValueError, KeyError) as error:
                 raise self._misfit(str(error)) from error
         else:
-            if type(now).__qualname__ != node["type"]:
-                raise self._misfit(f"a {type(now).__qualname__} stands where a {node['type']} was")
+            if type(current).__qualname__ != node["type"]:
+                raise self._misfit(
+                    f"a {type(current).__qualname__} stands where a {node['type']} was"
+                )
             for name, item in node["object"].items():
                 # A frozen or slotted object is set past its own __setattr__.
-                object.__setattr__(now, name, self._at(name, item, getattr(now, name, None)))
-        return now
+                object.__setattr__(
+                    current, name, self._at(name, item, getattr(current, name, None))
+                )
+        return current
 
-    def _misfit(self, why: str) -> BadCheckpoint:
-        where = ".".join(self._path) or "state"
+    def _misfit(self, reason: str) -> BadCheckpoint:
+        path = ".".join(self._path) or "state"
         return BadCheckpoint(
-            f"the state does not fit: {where}: {why}",
+            f"the state does not fit: {path}: {reason}",
             hint="resume with the same program and settings, or start in another folder",
         )
 
 
-def _objects(reader: Reader, node: dict[str, Any], now: Any) -> Any:  # noqa: ANN401
-    known = list(now.reshape(-1)) if isinstance(now, np.ndarray) else None
+def _objects(reader: Reader, node: dict[str, Any], current: Any) -> Any:  # noqa: ANN401
+    values = list(current.reshape(-1)) if isinstance(current, np.ndarray) else None
     flat = np.empty(len(node["objects"]), object)
-    flat[:] = reader.items(node["objects"], known)
+    flat[:] = reader.items(node["objects"], values)
     return flat.reshape(node["shape"])
 
 
@@ -271,13 +275,13 @@ def _attributes(value: object) -> dict[str, Any] | None:
     """Return an object's attributes, those in slots too; None where it has none to look at."""
     if _module(value).partition(".")[0] in OPAQUE:
         return None
-    found = dict(getattr(value, "__dict__", {}))
+    attributes = dict(getattr(value, "__dict__", {}))
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if hasattr(value, name) and not name.startswith("__"):
-                found[name] = getattr(value, name)
-    return found if found or hasattr(value, "__dict__") else None
+                attributes[name] = getattr(value, name)
+    return attributes if attributes or hasattr(value, "__dict__") else None
 
 
 def _static(value: object) -> bool:
@@ -302,16 +306,22 @@ def _generator(value: object) -> object:
     return None
 
 
-def _with_state(now: Any, state: Any) -> Any:  # noqa: ANN401 - any of four kinds
+def _with_state(generator: Any, state: Any) -> Any:  # noqa: ANN401 - any of four kinds
     """Give a generator its state, a new one of numpy's where none is there."""
-    if now is None and isinstance(state, dict) and state.get("bit_generator") in BIT_GENERATORS:
-        now = np.random.Generator(getattr(np.random, state["bit_generator"])())
-    if isinstance(now, np.random.Generator):
-        now.bit_generator.state = state
-    elif isinstance(now, random.Random):
-        now.setstate(state)
-    elif hasattr(now, "set_state"):  # numpy's RandomState and torch's Generator
-        now.set_state(state)
+    if (
+        generator is None
+        and isinstance(state, dict)
+        and state.get("bit_generator") in BIT_GENERATORS
+    ):
+        generator = np.random.Generator(getattr(np.random, state["bit_generator"])())
+    if isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = state
+    elif isinstance(generator, random.Random):
+        generator.setstate(state)
+    elif hasattr(generator, "set_state"):  # numpy's RandomState and torch's Generator
+        generator.set_state(state)
     else:
-        raise BadCheckpoint(f"the state does not fit: a {type(now).__qualname__} is no generator")
-    return now
+        raise BadCheckpoint(
+            f"the state does not fit: a {type(generator).__qualname__} is no generator"
+        )
+    return generator

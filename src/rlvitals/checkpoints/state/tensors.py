@@ -39,12 +39,12 @@ class Buffers:
 
     def take(self, size: int, *, pinned: bool = False) -> Bytes:
         """Give out memory of `size` bytes; `pinned`: where a graphics card can write it itself."""
-        at, self._next = self._next, self._next + 1
-        if at == len(self._held):
+        index, self._next = self._next, self._next + 1
+        if index == len(self._held):
             self._held.append(_memory(size, pinned=pinned))
-        elif self._held[at].size != size:
-            self._held[at] = _memory(size, pinned=pinned)
-        return self._held[at]
+        elif self._held[index].size != size:
+            self._held[index] = _memory(size, pinned=pinned)
+        return self._held[index]
 
 
 class Blobs:
@@ -70,9 +70,9 @@ class Blobs:
         little = array.dtype.newbyteorder("<")
         flat = np.ascontiguousarray(array, dtype=little).reshape(-1).view(np.uint8)
         if self._buffers is not None:
-            kept = self._buffers.take(flat.size)
-            np.copyto(kept, flat)
-            flat = kept
+            copy = self._buffers.take(flat.size)
+            np.copyto(copy, flat)
+            flat = copy
         width = np.dtype(half).itemsize
         self.arrays[number] = Part(half, (flat.size // width,), flat)
         return {"array": number, "shape": list(array.shape), "dtype": name}
@@ -103,23 +103,25 @@ class Blobs:
 
     def write(self, folder: Path) -> dict[str, File]:
         """Write the files; returns their sizes and hashes. OSError."""
-        held: Mapping[str, dict[str, Part]] = {ARRAYS: self.arrays, TENSORS: self.tensors}
+        files: Mapping[str, dict[str, Part]] = {ARRAYS: self.arrays, TENSORS: self.tensors}
         return {
-            name: hash_writer.write(folder / name, parts) for name, parts in held.items() if parts
+            name: hash_writer.write(folder / name, arrays)
+            for name, arrays in files.items()
+            if arrays
         }
 
     def _flat(self, tensor: Any, torch: Any) -> Bytes:  # noqa: ANN401 - torch is optional
         """Return the bytes of a strided tensor, [bytes], on the processor."""
         cuda = tensor.device.type == "cuda"
         if self._buffers is None:
-            whole = tensor.cpu().contiguous()
+            contiguous = tensor.cpu().contiguous()
         else:
             size = tensor.numel() * tensor.element_size()
-            kept = torch.from_numpy(self._buffers.take(size, pinned=cuda))
-            whole = kept.view(tensor.dtype).reshape(tensor.shape)
-            whole.copy_(tensor, non_blocking=cuda)
+            memory = torch.from_numpy(self._buffers.take(size, pinned=cuda))
+            contiguous = memory.view(tensor.dtype).reshape(tensor.shape)
+            contiguous.copy_(tensor, non_blocking=cuda)
             self._cuda |= cuda
-        flat: Bytes = whole.reshape(-1).view(torch.uint8).numpy()
+        flat: Bytes = contiguous.reshape(-1).view(torch.uint8).numpy()
         return flat
 
 
@@ -148,12 +150,12 @@ class Stored:
 
     def tensor(self, node: dict[str, Any]) -> Any:  # noqa: ANN401 - torch is optional
         """Return the tensor that a part of the tree stands for, on the processor."""
-        found = self.tensors[node["tensor"]]
+        stored_tensor = self.tensors[node["tensor"]]
         if node.get("complex"):
             import torch  # noqa: PLC0415 - it is loaded: there is a tensor
 
-            return torch.view_as_complex(found)
-        return found
+            return torch.view_as_complex(stored_tensor)
+        return stored_tensor
 
 
 def is_tensor(value: object) -> bool:
@@ -167,5 +169,5 @@ def _memory(size: int, *, pinned: bool) -> Bytes:
         return np.empty(size, np.uint8)
     import torch  # noqa: PLC0415 - there is a tensor on a graphics card
 
-    held: Bytes = torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy()
-    return held
+    memory: Bytes = torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy()
+    return memory

@@ -58,7 +58,7 @@ class State:
         if into is not None:
             into.again()
         writer = Writer(Blobs(into))
-        tree = {name: writer.part(name, part) for name, part in self.parts.items()}
+        tree = {name: writer.part(name, value) for name, value in self.parts.items()}
         tree[GLOBALS] = writer.node(_generators())
         writer.blobs.settle()
         self.not_saved = tuple(writer.lost)
@@ -82,11 +82,12 @@ class State:
             tree = json.loads((folder / TREE).read_bytes())
         except (OSError, ValueError) as error:
             raise BadCheckpoint(f"its state cannot be read: {error}", where=str(folder)) from None
-        here, there = set(self.parts), set(tree) - {GLOBALS, LOST}
-        if here != there:
-            odd = ", ".join(sorted(here ^ there))
+        names, saved_names = set(self.parts), set(tree) - {GLOBALS, LOST}
+        if names != saved_names:
+            unmatched = ", ".join(sorted(names ^ saved_names))
             raise BadCheckpoint(
-                f"the state does not fit: {odd} is only in one of the program and the checkpoint",
+                f"the state does not fit: {unmatched} is only in one of the program and the "
+                "checkpoint",
                 where=str(folder),
                 hint="name the same parts in State(...) as when it was saved",
             )
@@ -119,8 +120,8 @@ class Copy:
     def save(self, folder: Path) -> dict[str, File]:
         """Write it; returns the sizes and hashes of its arrays' files. OSError."""
         files = self.blobs.write(folder)
-        said = {**self.tree, LOST: list(self.not_saved)}
-        (folder / TREE).write_text(json.dumps(said, allow_nan=False))
+        tree = {**self.tree, LOST: list(self.not_saved)}
+        (folder / TREE).write_text(json.dumps(tree, allow_nan=False))
         return files
 
 
@@ -129,32 +130,32 @@ def of_rank(folder: Path, rank: int, processes: int) -> Path:
     return folder / f"{RANK}{rank}" if processes > 1 else folder
 
 
-def _told(lost: Sequence[str]) -> tuple[str, ...]:
+def _told(names: Sequence[str]) -> tuple[str, ...]:
     """Say what was not saved; of many the first ones: an engine in C has hundreds of parts."""
-    told = tuple(f"{what} was not saved" for what in lost[:TOLD])
-    rest = len(lost) - len(told)
-    return (*told, f"{rest} more like these were not saved") if rest else told
+    sentences = tuple(f"{name} was not saved" for name in names[:TOLD])
+    more = len(names) - len(sentences)
+    return (*sentences, f"{more} more like these were not saved") if more else sentences
 
 
 def _generators() -> dict[str, object]:
-    found: dict[str, object] = {
+    states: dict[str, object] = {
         "python": random.getstate(),
         "numpy": np.random.get_state(legacy=False),  # noqa: NPY002 - libraries use it
     }
     torch = sys.modules.get("torch")
     if torch is not None:
-        found["torch"] = torch.get_rng_state()
+        states["torch"] = torch.get_rng_state()
         if torch.cuda.is_available() and torch.cuda.is_initialized():
-            found["cuda"] = torch.cuda.get_rng_state_all()
-    return found
+            states["cuda"] = torch.cuda.get_rng_state_all()
+    return states
 
 
-def _set_generators(found: Mapping[str, Any]) -> None:
-    random.setstate(found["python"])
-    np.random.set_state(found["numpy"])  # noqa: NPY002 - libraries use it
-    if "torch" in found:
+def _set_generators(states: Mapping[str, Any]) -> None:
+    random.setstate(states["python"])
+    np.random.set_state(states["numpy"])  # noqa: NPY002 - libraries use it
+    if "torch" in states:
         import torch  # noqa: PLC0415 - only where it was used
 
-        torch.set_rng_state(found["torch"])
-        if "cuda" in found and torch.cuda.is_available():
-            torch.cuda.set_rng_state_all(found["cuda"])
+        torch.set_rng_state(states["torch"])
+        if "cuda" in states and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all(states["cuda"])
